@@ -101,9 +101,9 @@ function endpointsObject(simulator: Simulator, scenario: Scenario) {
     smtpPort,
     pid: process.pid,
     addresses: Object.fromEntries(addresses),
-    /** Options of `createEngine`. */
+    /** Options for `createEngine` to use the simulator. */
     options: { dns: [dnsAddress], smtpPort, allowRanges, specialDomains: true },
-    /** Arguments of `ev verify` and `ev bulk`. */
+    /** Arguments for `ev verify` and `ev bulk` to use the simulator. */
     arguments: argumentsFor(simulator),
     try: addressOf(scenario),
   }

@@ -8,7 +8,7 @@ const read = async (home: string, ...args: string[]) =>
   JSON.parse((await ev(home, ...args, '--json')).stdout)
 
 describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
-  test('makes one with an address, and one without', async () => {
+  test('creates one with an address, and one without', async () => {
     const home = emptyFolder()
     const shop = ['create', '--name', 'Shop', '--plan', 'free', '--email', ' Owner@Shop.Example ']
     expect(await read(home, ...shop)).toEqual({
@@ -27,7 +27,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/ Other +enterprise +– +– +0 keys /)
   })
 
-  test('gives one another address, or none', async () => {
+  test('changes or removes the address of an account', async () => {
     const home = emptyFolder()
     await ev(home, 'create', '--name', 'Shop')
     const set = await ev(home, 'set-email', 'Shop', 'owner@shop.example')
@@ -42,7 +42,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     })
   })
 
-  test('refuses what is no address, and changes nothing', async () => {
+  test('rejects an invalid address, and changes nothing', async () => {
     const home = emptyFolder()
     await ev(home, 'create', '--name', 'Shop', '--email', 'owner@shop.example')
     for (const args of [
@@ -59,7 +59,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     expect(await read(home)).toMatchObject([{ name: 'Shop', email: 'owner@shop.example' }])
   })
 
-  test('says which accounts are those of whoever runs the service', async () => {
+  test('grants and revokes access to the Health page', async () => {
     const home = emptyFolder()
     for (const name of ['Shop', 'Ops']) await ev(home, 'create', '--name', name)
     const on = await ev(home, 'set-admin', 'Ops', 'on')
@@ -77,7 +77,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     expect((await ev(home, 'set-admin', 'Nobody', 'on')).code).toBe(66)
   })
 
-  test('says which commands there are where a word is none of them', async () => {
+  test('lists the commands after an unknown one', async () => {
     const { code, stderr } = await ev(emptyFolder(), 'set-mail')
     expect(code).toBe(64)
     expect(stderr).toContain(

@@ -18,7 +18,7 @@ beforeAll(async () => {
   }
 })
 
-/** What bash offers for the last of the words, in a folder with a few files; `ev` is the true one. */
+/** Returns the completions of bash for the last word, in a folder with a few files. */
 function offered(words: readonly string[], home = folderWithFiles()): string[] {
   const script = `
     ${scripts.bash}
@@ -45,7 +45,7 @@ function folderWithFiles(): string {
 }
 
 describe('bash', () => {
-  test('offers the commands, those below a command, and those that help explains', () => {
+  test('completes commands, subcommands and the arguments of help', () => {
     const commands = program(memoryContext({ home: tmpdir() }).context, () => {}).commands.map(
       command => command.name(),
     )
@@ -59,7 +59,7 @@ describe('bash', () => {
     expect(offered(['ev', 'completion', ''])).toEqual([...SHELLS])
   })
 
-  test('offers the options of the command at hand, and of no other', () => {
+  test('completes the options of the current command only', () => {
     expect(offered(['ev', 'bulk', '--sp'])).toEqual(
       expect.arrayContaining(['--split', '--special-domains']),
     )
@@ -68,7 +68,7 @@ describe('bash', () => {
     expect(offered(['ev', 'jobs', 'show', '--j'])).toEqual(['--json'])
   })
 
-  test('offers files where a file is taken, folders where a folder is, and names with blanks whole', () => {
+  test('completes files and folders, also with spaces in their names', () => {
     expect(offered(['ev', 'bulk', 'l']).sort()).toEqual(['list.csv', 'lists'])
     expect(offered(['ev', 'bulk', 'my'])).toEqual(['my list.csv'])
     expect(offered(['ev', 'bulk', 'list.csv', '-o', 'l']).sort()).toEqual(['list.csv', 'lists'])
@@ -76,14 +76,14 @@ describe('bash', () => {
     expect(offered(['ev', 'bulk', '--data-dir', 'l'])).toEqual(['lists'])
   })
 
-  test('offers the words that an option takes, and nothing for one that takes any text', () => {
+  test('completes the choices of an option, and nothing for free text', () => {
     expect(offered(['ev', 'bulk', '--format', ''])).toEqual(['csv', 'ndjson', 'json'])
     expect(offered(['ev', 'verify', '--cache', 'o'])).toEqual(['on', 'off'])
     expect(offered(['ev', 'verify', '--helo', ''])).toEqual([])
     expect(offered(['ev', 'verify', ''])).toEqual([])
   })
 
-  test('offers the IDs of jobs where one is taken', async () => {
+  test('completes IDs of jobs', async () => {
     const home = emptyFolder()
     expect(offered(['ev', 'jobs', 'show', ''], home)).toEqual([])
     writeFileSync(join(home, 'list.csv'), 'valid@x.example\n')
@@ -93,7 +93,7 @@ describe('bash', () => {
     ])
   })
 
-  test('offers the IDs of webhooks where one is taken', async () => {
+  test('completes IDs of webhooks', async () => {
     const home = emptyFolder()
     expect(offered(['ev', 'webhooks', 'test', ''], home)).toEqual([])
     const make = (...args: string[]) => runEv([...args, '--data-dir', 'data'], { home })
@@ -109,7 +109,7 @@ describe('bash', () => {
 
 describe('every shell', () => {
   const installed = SHELLS.filter(shell => spawnSync(shell, ['-c', 'true']).status === 0)
-  test.each(installed)('%s can read its script', shell => {
+  test.each(installed)('%s parses its script', shell => {
     const file = join(emptyFolder(), 'script')
     writeFileSync(file, scripts[shell])
     const { status, stderr } = spawnSync(shell, ['-n', file], { encoding: 'utf8' })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { program } from '../../src/cli/program.ts'
 import { emptyFolder, memoryContext, runEv } from '../support/cli.ts'
 
-test.each(['bash', 'zsh', 'fish'])('%s is told of each command and each option', async shell => {
+test.each(['bash', 'zsh', 'fish'])('%s completes every command and option', async shell => {
   const ran = await runEv(['completion', shell], { home: emptyFolder(), offline: true })
   expect(ran).toMatchObject({ code: 0, stderr: '' })
   for (const command of program(memoryContext({ home: tmpdir() }).context, () => {}).commands) {
@@ -14,7 +14,7 @@ test.each(['bash', 'zsh', 'fish'])('%s is told of each command and each option',
   }
 })
 
-test('a shell that is not known is answered with the shells that are', async () => {
+test('lists the shells after an unknown one', async () => {
   const ran = await runEv(['completion', 'csh'], { home: emptyFolder() })
   expect(ran).toMatchObject({ code: 64, stdout: '' })
   expect(ran.stderr).toMatch(/'csh' is invalid.*bash, zsh, fish/)

@@ -27,7 +27,7 @@ describe.concurrent('ev config', () => {
     expect(Object.keys((await json([])).settings)).toEqual(keys)
   })
 
-  test('tells by which door each came: the flag wins over the environment, that over the file', async () => {
+  test('shows the source of each: a flag wins over the environment, the environment over the file', async () => {
     const file = { helo: 'file.example.com', 'smtp-port': 26, concurrency: 7 }
     const environment = { EV_HELO: 'env.example.com', EV_SMTP_PORT: '27' }
     const { settings, ...rest } = await json(['--helo', 'flag.example.com'], { file, environment })
@@ -47,7 +47,7 @@ describe.concurrent('ev config', () => {
     expect(stdout).toMatch(/^deadline +– +default$/m)
   })
 
-  test('has values in the units in which they are written, and where the data truly is', async () => {
+  test('shows values in the units of the settings, and the actual data directory', async () => {
     const { settings } = await json([
       ...['--greylist-delay', '90', '--keep-results', '7', '--dns', '192.0.2.1,192.0.2.2'],
       ...['--data-dir', 'here'],
@@ -61,7 +61,7 @@ describe.concurrent('ev config', () => {
     })
   })
 
-  test('what it says as JSON can stand in a config file, and means the same there', async () => {
+  test('prints JSON that is valid in a config file with the same meaning', async () => {
     const first = await json(['--helo', 'probe.example.com', '--greylist-delay', '90'])
     const entries = Object.entries<{ value: unknown }>(first.settings)
     const set = entries.filter(([, { value }]) => value !== null && `${value}` !== '')
@@ -77,7 +77,7 @@ describe.concurrent('ev config', () => {
     expect(second.egresses).toEqual(first.egresses)
   })
 
-  test('shows the egresses and the operators of the file', async () => {
+  test('shows the egresses and operators of the config file', async () => {
     const file = {
       helo: 'probe.example.com',
       egresses: [{ name: 'a', 'source-address': '192.0.2.1' }, { name: 'b' }],
@@ -97,7 +97,7 @@ describe.concurrent('ev config', () => {
     expect(stdout).toMatch(/^OPERATOR\nbig\.example .*sessions-per-operator 2/m)
   })
 
-  test('keeps passwords back, wherever they are given', async () => {
+  test('hides passwords from every source', async () => {
     const proxy = 'socks5://ann:se@cr/et@proxy.example.com:1080'
     const file = { egresses: [{ name: 'a', proxy: proxy.replace('cr/et', 'cret') }, { name: 'b' }] }
     for (const args of [[], ['--json']]) {
@@ -109,7 +109,7 @@ describe.concurrent('ev config', () => {
     }
   })
 
-  test('shows the mail server for notices without its password, which no flag may hold', async () => {
+  test('shows the mail server without its password, which is rejected as a flag', async () => {
     const url = 'smtps://ann:s3cr%23t@mail.example.com:465'
     const environment = { EV_NOTIFY_SMTP: url, EV_NOTIFY_FROM: 'ev@example.com' }
     const { code, stdout } = await run([], { environment })
@@ -124,7 +124,7 @@ describe.concurrent('ev config', () => {
     expect(asFlag.stderr).not.toMatch(/ann|s3cr/)
   })
 
-  test('keeps secrets back', async () => {
+  test('hides secrets', async () => {
     const environment = { EV_SECRET: 'not-to-be-seen-01', EV_METRICS_TOKEN: 'not-to-be-seen-02' }
     expect((await run([], { environment })).stdout).toMatch(/^metrics-token +… +EV_METRICS_TOKEN$/m)
     const { stdout } = await run(['--json'], { environment })
@@ -132,7 +132,7 @@ describe.concurrent('ev config', () => {
     expect(JSON.parse(stdout).settings.secret).toEqual({ value: '…', from: 'EV_SECRET' })
   })
 
-  test('shows plans and limits of the config file as it takes them', async () => {
+  test('shows plans and limits in the format of the config file', async () => {
     const file = {
       plans: { team: { requests: 20, per: 'second', 'credits-per-day': null, 'stored-rows': 9 } },
       'ip-limits': { 'bulk-per-hour': 5 },
@@ -145,7 +145,7 @@ describe.concurrent('ev config', () => {
     expect(stdout).toMatch(/^LIMITS PER IP ADDRESS\nbulk-per-hour 5$/m)
   })
 
-  test('what is set wrong ends as with any other command', async () => {
+  test('rejects invalid settings as every command does', async () => {
     const ran = await run([], { environment: { EV_SMTP_PORT: 'x' } })
     expect(ran).toMatchObject({ code: 78, stdout: '' })
     expect(ran.stderr).toMatch(/^ev: EV_SMTP_PORT is "x"; it takes/)

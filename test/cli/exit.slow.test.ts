@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { EV, type EvOptions, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
 
-// Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.
+// Every exit code of `ev verify` and `ev bulk`. Those of other commands are tested with them.
 
 let world: Simulator
 beforeAll(async () => {
@@ -29,7 +29,7 @@ afterAll(() => world.close())
 
 const hasFull = existsSync('/dev/full')
 
-/** Runs ev towards the world, in a folder with a list, and one without addresses. */
+/** Runs ev against the simulator, in a folder with a list and a file without addresses. */
 async function run(args: readonly string[], options: Partial<EvOptions> = {}): Promise<Ran> {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
@@ -41,7 +41,7 @@ async function run(args: readonly string[], options: Partial<EvOptions> = {}): P
   })
 }
 
-/** The exit code behind a pipe whose reader leaves at once. */
+/** Returns the exit code for a pipe whose reader closes it at once. */
 function intoClosedPipe(args: string): string {
   const home = emptyFolder()
   writeFileSync(
@@ -58,18 +58,18 @@ function intoClosedPipe(args: string): string {
 }
 
 describe.concurrent('ev verify', () => {
-  test.runIf(hasFull)('ends with 73 when its output cannot be written', async () => {
+  test.runIf(hasFull)('exits with 73 when its output cannot be written', async () => {
     const ran = await run(['verify', 'user1@good.test'], { stdout: openSync('/dev/full', 'w') })
     expect(ran.code, ran.stderr).toBe(73)
   })
 
-  test('ends with 74 when its reader leaves', () => {
+  test('exits with 74 when its reader closes the pipe', () => {
     expect(intoClosedPipe('verify --ndjson - <list.csv')).toBe('74')
   })
 })
 
 describe.concurrent('ev bulk', () => {
-  test('ends with 74 when its reader leaves', () => {
+  test('exits with 74 when its reader closes the pipe', () => {
     expect(intoClosedPipe('bulk list.csv -o - --quiet')).toBe('74')
   })
 })

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type CliOptions, emptyFolder, type Ran, runEv, startEv, towards } from '../support/cli.ts'
 
-// Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.
+// Every exit code of `ev verify` and `ev bulk`. Those of other commands are tested with them.
 
 let world: Simulator
 beforeAll(async () => {
@@ -36,7 +36,7 @@ const BROKEN_CLOCK: Clock = {
 }
 type Case = [code: number, when: string, args: readonly string[], options?: Partial<CliOptions>]
 
-/** Runs ev towards the world, in a folder with a list, and one without addresses. */
+/** Runs ev against the simulator, in a folder with a list and a file without addresses. */
 async function run(args: readonly string[], options: Partial<CliOptions> = {}): Promise<Ran> {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
@@ -48,7 +48,7 @@ async function run(args: readonly string[], options: Partial<CliOptions> = {}): 
   })
 }
 
-/** The exit code of a run that is stopped while a server keeps it waiting. */
+/** Returns the exit code of a run that is interrupted while it waits for a server. */
 async function stopped(name: string, args: readonly string[]): Promise<number | null> {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), `user1@${name}\n`)
@@ -67,46 +67,46 @@ describe.concurrent('ev verify', { timeout: 60_000 }, () => {
     [0, 'all are deliverable', ['user1@good.test', 'user2@good.test']],
     [1, 'one is not deliverable', ['user1@good.test', 'gone@good.test']],
     [1, 'one is risky, and another unknown', ['user1@open.test', 'user1@dead.test']],
-    [2, 'none is bad and one is unknown', ['user1@good.test', 'user1@dead.test']],
-    [64, 'it was called wrong', ['user1@good.test', '--nonsense']],
-    [70, 'the fault is ours', ['user1@good.test'], { context: { clock: BROKEN_CLOCK } }],
-    [78, 'it was set wrong', ['user1@good.test'], { environment: { EV_MAIL_FROM: 'nobody' } }],
-  ])('ends with %i when %s', async (code, _, args, options) => {
+    [2, 'one is unknown and the others are deliverable', ['user1@good.test', 'user1@dead.test']],
+    [64, 'the usage is wrong', ['user1@good.test', '--nonsense']],
+    [70, 'ev has an internal error', ['user1@good.test'], { context: { clock: BROKEN_CLOCK } }],
+    [78, 'a setting is invalid', ['user1@good.test'], { environment: { EV_MAIL_FROM: 'nobody' } }],
+  ])('exits with %i when %s', async (code, _, args, options) => {
     const ran = await run(['verify', ...args], options)
     expect(ran.code, ran.stderr).toBe(code)
   })
 
-  test('ends with 130 when it is stopped', async () => {
+  test('exits with 130 when it is interrupted', async () => {
     expect(await stopped('silent.test', ['verify', 'user1@silent.test'])).toBe(130)
   })
 })
 
 describe.concurrent('ev bulk', { timeout: 60_000 }, () => {
   test.each<Case>([
-    [0, 'the list is done, whatever its addresses are', ['list.csv', '-o', 'out.csv']],
-    [64, 'it was called wrong', ['list.csv']],
-    [65, 'the list holds no addresses', ['plain.csv', '-o', 'out.csv']],
+    [0, 'the list is finished, whatever its verdicts are', ['list.csv', '-o', 'out.csv']],
+    [64, 'the usage is wrong', ['list.csv']],
+    [65, 'the list has no addresses', ['plain.csv', '-o', 'out.csv']],
     [66, 'there is no such list', ['none.csv', '-o', 'out.csv']],
     [73, 'its output cannot be written', ['list.csv', '-o', 'none/out.csv']],
-    [74, 'its data cannot be kept', ['list.csv', '-o', 'out.csv', '--data-dir', 'list.csv/x']],
+    [74, 'its data cannot be stored', ['list.csv', '-o', 'out.csv', '--data-dir', 'list.csv/x']],
     [
       78,
-      'it was set wrong',
+      'a setting is invalid',
       ['list.csv', '-o', 'out.csv'],
       { environment: { EV_MAIL_FROM: 'nobody' } },
     ],
-  ])('ends with %i when %s', async (code, _, args, options) => {
+  ])('exits with %i when %s', async (code, _, args, options) => {
     const ran = await run(['bulk', ...args], options)
     expect(ran.code, ran.stderr).toBe(code)
     expect(ran.stderr).not.toMatch(/^ +at /m)
   })
 
-  test('ends with 70 when the fault is ours', async () => {
+  test('exits with 70 on an internal error', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'list.csv'), 'email\nvalid1@x.example\nvalid2@x.example\n')
     const args = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--data-dir', 'data']
     expect(await runEv(args, { home })).toMatchObject({ code: 0 })
-    // A job that lost one of its items.
+    // Remove an item of the job.
     const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
     await database.db.updateTable('job').set({ written_at: null }).execute()
     await database.db.deleteFrom('item').where('position', '=', 2).execute()
@@ -116,7 +116,7 @@ describe.concurrent('ev bulk', { timeout: 60_000 }, () => {
     expect(ran.stderr).not.toMatch(/^ +at /m)
   })
 
-  test('ends with 130 when it is stopped', async () => {
+  test('exits with 130 when it is interrupted', async () => {
     expect(await stopped('mute.test', ['bulk', 'list.csv', '-o', 'out.csv'])).toBe(130)
   })
 })

@@ -17,7 +17,7 @@ import { zone } from '../support/zone.ts'
 
 const HTML = '<!doctype html>\n<html>\n<title>Not found</title>\n<p>Nothing is here.</p>\n</html>\n'
 
-/** What the server sends for each path; a number is a status. */
+/** Responses by path; a number is a status code. */
 const BODIES: Readonly<Record<string, string | number>> = {
   '/domains.txt': '# from the web\nMail.Example\r\n*.trash.example\n\nmüller.example\n',
   '/domains.json': '["json.example", "mail.example"]',
@@ -44,7 +44,7 @@ const answer: RequestListener = (request, response) => {
   }
 }
 
-/** Sends until nobody reads any more. */
+/** Sends until the client closes the connection. */
 function sendEndlessly(response: Parameters<RequestListener>[1]): void {
   const chunk = Buffer.alloc(1024 * 1024, 'a.example\n')
   const send = () => {
@@ -80,14 +80,13 @@ const entriesOf = (home: string) =>
     .split('\n')
     .filter(line => line !== '' && !line.startsWith('#'))
 
-/** All but the data directory. */
 const filesIn = (home: string) =>
   readdirSync(home)
     .filter(name => name !== 'data')
     .toSorted()
 
 describe('ev lists update', () => {
-  test('writes what files and URLs hold, each entry once, and says what changed', async () => {
+  test('writes the entries of files and URLs without duplicates, and prints what changed', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'ours.txt'), 'ours.example   # a partner\nmail.example\n')
     const sources = ['ours.txt', `${origin}/domains.txt`, `${origin}/moved`]
@@ -107,7 +106,7 @@ describe('ev lists update', () => {
     expect(filesIn(home)).toEqual(['list.txt', 'ours.txt'])
   })
 
-  test('its file is one that ev reads', async () => {
+  test('writes a file that ev can read', async () => {
     const home = emptyFolder()
     await update([`${origin}/domains.txt`], { home })
     const ran = await runEv(
@@ -125,7 +124,7 @@ describe('ev lists update', () => {
     expect(JSON.parse(ran.stdout).reason).toBe('disposable_email')
   })
 
-  test('dials the addresses of a name that were judged', async () => {
+  test('connects only to addresses that passed the policy', async () => {
     const { port } = new URL(origin)
     const home = emptyFolder()
     const at = (ip: string) => ({ externalDeps: { resolver: zone({ 'lists.test': { A: [ip] } }) } })
@@ -136,20 +135,20 @@ describe('ev lists update', () => {
     expect(inside.stderr).toContain('The name lists.test has an address that is not public')
   })
 
-  test('leaves a few bad lines out and names the first', async () => {
+  test('skips a few invalid lines and names the first', async () => {
     const { code, stdout } = await update([`${origin}/slip.txt`], { home: emptyFolder() })
     expect(code).toBe(0)
     expect(stdout).toMatch(/slip\.txt: 40 entries; left out 1, first "com" on line 41\./)
   })
 
-  test('only says what would change with --dry-run', async () => {
+  test('prints what would change with --dry-run, and writes nothing', async () => {
     const home = emptyFolder()
     const { stdout } = await update([`${origin}/domains.json`], { home, args: ['--dry-run'] })
     expect(stdout).toContain('would have 2 entries: 2 added')
     expect(filesIn(home)).toEqual([])
   })
 
-  test('a link to the list stays a link', async () => {
+  test('keeps a symbolic link to the list', async () => {
     const home = emptyFolder()
     mkdirSync(join(home, 'lists'))
     writeFileSync(join(home, 'source.txt'), 'a.example\n')
@@ -182,14 +181,14 @@ describe('ev lists update changes nothing', () => {
     [74, '/inside', 'The address 10.0.0.7 is not public'],
     [74, '/file', 'it redirects to file:, not to HTTP'],
     [74, '/endless', 'it is longer than 32 MiB'],
-  ])('and ends with %i where a source is %s', async (code, path, sentence) => {
+  ])('and exits with %i if a source is %s', async (code, path, sentence) => {
     const ran = await refused([`${origin}/domains.txt`, `${origin}${path}`])
     expect(ran.stderr).toContain(sentence)
     expect(ran.stderr).toContain('Nothing was changed.')
     expect(ran.code).toBe(code)
   })
 
-  test('where a source is on an address that is not public and not allowed', async () => {
+  test('if the address of a source is neither public nor allowed', async () => {
     requests = []
     const ran = await refused([`${origin}/domains.txt`], ['--allow-ranges', '192.0.2.0/24'])
     expect(ran.stderr).toMatch(/127\.0\.0\.1 is not public.*allow it with --allow-ranges/)
@@ -197,13 +196,13 @@ describe('ev lists update changes nothing', () => {
     expect(requests).toEqual([])
   })
 
-  test('where a file is not there', async () => {
+  test('if a source file does not exist', async () => {
     const ran = await refused(['nowhere.txt'])
     expect(ran.stderr).toContain('The source nowhere.txt cannot be read')
     expect(ran.code).toBe(66)
   })
 
-  test('where the file has lines that somebody wrote', async () => {
+  test('if ev did not write the file', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'list.txt'), 'mine.example\n')
     requests = []
@@ -213,14 +212,14 @@ describe('ev lists update changes nothing', () => {
     expect([entriesOf(home), requests]).toEqual([['mine.example'], []])
   })
 
-  test('without a file to write', async () => {
+  test('if no file is configured', async () => {
     const home = emptyFolder()
     const ran = await runEv(['lists', 'update', 'spam-trap', `${origin}/domains.txt`], { home })
     expect(ran.stderr).toContain('Name the file to write with --spam-trap-file')
     expect([ran.code, existsSync(join(home, 'list.txt'))]).toEqual([64, false])
   })
 
-  test('where a server does not answer in time', async () => {
+  test('if a server does not respond in time', async () => {
     const clock = fakeClock()
     const home = emptyFolder()
     const running = runEv(

@@ -8,7 +8,7 @@ import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { EV, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
 
-/** Domains with a host each: polite ones, and ones that ask to come back after a second. */
+/** Domains with one host each: polite, or deferring for one second. */
 const POLITE = ['good', 'listed', 'run']
 const GREY = ['later', 'kept', 'spared', 'hung']
 const SCENARIO: Scenario = {
@@ -52,7 +52,7 @@ async function askedOnce(domain: string): Promise<void> {
 
 describe.concurrent('ev bulk', () => {
   const hasScript = existsSync('/usr/bin/script')
-  test.runIf(hasScript)('ends when its terminal goes away, and can be gone on with', async () => {
+  test.runIf(hasScript)('stops when its terminal closes, and can be resumed', async () => {
     const home = homeWith({ 'list.csv': 'email\nuser1@hung.test\n' })
     const args = [...BULK, ...towards(world), '--greylist-delay', '2']
     const command = ['exec', process.execPath, EV, ...args].join(' ')
@@ -64,7 +64,7 @@ describe.concurrent('ev bulk', () => {
     await askedOnce('hung.test')
     terminal.kill('SIGKILL')
     await once(terminal, 'exit')
-    // The random recipient is another one, which the server defers too.
+    // The random recipient differs between runs, and the server defers it too.
     const goOn = [...BULK, ...towards(world), '--greylist-delay', '2']
     const again = await untilFree(() => runEv(goOn, { home }))
     expect(again.stderr).toContain('Resuming this list')
@@ -72,7 +72,7 @@ describe.concurrent('ev bulk', () => {
   })
 })
 
-/** The one that was stopped may still be saying goodbye. */
+/** Retries while the stopped process still holds its lock. */
 async function untilFree(run: () => Promise<Ran>): Promise<Ran> {
   for (;;) {
     const ran = await run()

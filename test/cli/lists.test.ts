@@ -7,7 +7,7 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 import { emptyFolder, type Ran, runEv, startEv, towards } from '../support/cli.ts'
 import { rowsIn } from '../support/csv.ts'
 
-/** Domains with a host each: polite ones, and ones that ask to come back after a second. */
+/** Domains with one host each: polite, or deferring for one second. */
 const POLITE = ['good', 'listed', 'run']
 const GREY = ['later', 'kept', 'spared', 'hung']
 const SCENARIO: Scenario = {
@@ -48,8 +48,8 @@ function homeWith(files: Record<string, string>): string {
   return home
 }
 
-// Each test waits for a process of its own, so they run side by side.
-describe.concurrent('ev verify with a list of one’s own', () => {
+// Each test waits for its own process, so the tests run concurrently.
+describe.concurrent('ev verify with a custom list', () => {
   test.each([
     ['--disposable-file', 'disposable_email', 'listed.test\n', 'user1@listed.test'],
     ['--disposable-file', 'disposable_email', 'listed.test\n', 'user1@a.b.listed.test'],
@@ -66,7 +66,7 @@ describe.concurrent('ev verify with a list of one’s own', () => {
     expect(world.counters().hosts['mx.listed.test']?.connections).toBe(0)
   })
 
-  test('--role-file adds to the names known', async () => {
+  test('--role-file adds to the built-in names', async () => {
     const { result } = await verify('user7@good.test', ['--role-file', 'own.txt'], {
       'own.txt': '\uFEFF# ours\r\nUSER7\r\n',
     })
@@ -80,7 +80,7 @@ describe.concurrent('ev verify with a list of one’s own', () => {
     expect(result).toMatchObject({ reason: 'accepted_email', flags: { is_disposable: false } })
   })
 
-  test('blocked wins over allowed: the one says what to ask, the other what is disposable', async () => {
+  test('a blocked entry wins over an allowed one', async () => {
     const args = ['--blocked-file', 'own.txt', '--allow-file', 'own.txt']
     const { result } = await verify('user1@good.test', args, { 'own.txt': 'good.test' })
     expect(result).toMatchObject({ reason: 'blocklisted' })
@@ -92,22 +92,25 @@ describe.concurrent('ev verify with a list of one’s own', () => {
     ['--blocked-file', 'listed', 'a domain such as'],
     ['--spam-trap-file', 'foo bar', 'a domain such as'],
     ['--role-file', 'ann@listed.test', 'the part before the @'],
-  ])('%s with a bad line ends with 78, its place and what it takes', async (flag, bad, takes) => {
-    const files = { 'own.txt': `# ours\n\n${bad} # why\n` }
-    const { code, stdout, stderr } = await verify('user1@good.test', [flag, 'own.txt'], files)
-    expect({ code, stdout }).toEqual({ code: 78, stdout: '' })
-    expect(stderr).toMatch(
-      /^ev: The list .*own\.txt has "[^"]+" on line 3\. .* Each line takes .*\n$/,
-    )
-    expect(stderr).toContain(`"${bad}"`)
-    expect(stderr).toContain(takes)
-  })
+  ])(
+    '%s with an invalid line exits with 78 and names the line and the format',
+    async (flag, bad, takes) => {
+      const files = { 'own.txt': `# ours\n\n${bad} # why\n` }
+      const { code, stdout, stderr } = await verify('user1@good.test', [flag, 'own.txt'], files)
+      expect({ code, stdout }).toEqual({ code: 78, stdout: '' })
+      expect(stderr).toMatch(
+        /^ev: The list .*own\.txt has "[^"]+" on line 3\. .* Each line takes .*\n$/,
+      )
+      expect(stderr).toContain(`"${bad}"`)
+      expect(stderr).toContain(takes)
+    },
+  )
 })
 
 describe.concurrent('operators in the config file', () => {
   const config = (operators: object) => ({ 'ev.config.json': JSON.stringify({ operators }) })
 
-  test('have the name, the title and the truth that are said of them', async () => {
+  test('have the configured name, title and truth', async () => {
     const acme = { hosts: ['good.test'], title: 'Acme Mail', truth: 'accepts-all' }
     const { result, stderr } = await verify('user2@good.test', [], config({ acme }))
     expect(result, stderr).toMatchObject({ reason: 'catch_all', evidence: { operator: 'acme' } })
@@ -116,7 +119,7 @@ describe.concurrent('operators in the config file', () => {
     expect(stdout).toMatch(/mail server .*, run by Acme Mail\n/)
   })
 
-  test('that nobody knows end with 78 and the name that may be meant', async () => {
+  test('that are unknown exit with 78 and a suggestion', async () => {
     const { code, stderr } = await verify('user2@good.test', [], config({ gogle: {} }))
     expect(code).toBe(78)
     expect(stderr).toMatch(/^ev: "operators" has an entry "gogle"\. Did you mean "google"\? /)
@@ -125,13 +128,13 @@ describe.concurrent('operators in the config file', () => {
 
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
 
-/** Starts a list of one row that its server asks to come back for, with an own list of disposable domains. */
+/** Starts a list of one deferred row, with a custom list of disposable domains. */
 async function startedList(domain: string, files: Record<string, string> = {}) {
   const home = homeWith({
     ...{ 'list.csv': `email\nuser1@${domain}\n`, 'own.txt': '# none yet\n' },
     ...files,
   })
-  // Time enough for what a test does meanwhile, which takes milliseconds.
+  // Longer than the steps of a test, which take milliseconds.
   const args = [...BULK, ...towards(world), '--greylist-delay', '3']
   const running = startEv([...args, '--disposable-file', 'own.txt'], { home })
   await askedOnce(domain)
@@ -152,7 +155,7 @@ async function reasonsOf({ ended, home }: { ended: Promise<Ran>; home: string })
 }
 
 describe.concurrent('ev bulk', () => {
-  test('checks its lists before it takes anything in', async () => {
+  test('checks custom lists before it reads the input', async () => {
     const home = homeWith({ 'list.csv': 'email\nuser1@run.test\n', 'own.txt': 'foo bar' })
     const args = [...BULK, ...towards(world), '--allow-file', 'own.txt']
     const { code, stderr } = await runEv(args, { home })
@@ -163,7 +166,7 @@ describe.concurrent('ev bulk', () => {
     expect(existsSync(join(home, 'data/ev.sqlite'))).toBe(false)
   })
 
-  test('reads its lists again on SIGHUP: what waits is judged by them, and not asked again', async () => {
+  test('reloads custom lists on SIGHUP, and applies them to waiting rows without a new probe', async () => {
     const list = await startedList('later.test')
     writeFileSync(join(list.home, 'own.txt'), 'later.test\n')
     list.signal('SIGHUP')
@@ -172,7 +175,7 @@ describe.concurrent('ev bulk', () => {
     expect(timesAsked('later.test')).toBe(1)
   })
 
-  test('keeps its lists on SIGHUP where one is bad, says where, and goes on', async () => {
+  test('keeps its lists on SIGHUP if one is invalid, prints the line, and continues', async () => {
     const list = await startedList('kept.test')
     writeFileSync(join(list.home, 'own.txt'), 'kept.test\nfoo bar\n')
     list.signal('SIGHUP')
@@ -183,7 +186,7 @@ describe.concurrent('ev bulk', () => {
     )
   })
 
-  test('takes the files that the config file names by then', async () => {
+  test('reads the config file again on SIGHUP', async () => {
     const list = await startedList('spared.test', {
       'ev.config.json': '{}',
       'b.txt': 'spared.test',

@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-/** A folder in which a list is done: its addresses stand in the database, as items and as answers. */
+/** Creates a folder with a finished list: the database has its items and cached answers. */
 async function homeAfter(list = LIST): Promise<string> {
   const home = emptyFolder()
   await bulk(home, list)
@@ -50,7 +50,7 @@ const purged = async (home: string, ...args: string[]) =>
 const jobsOf = async (home: string) =>
   JSON.parse((await runEv(['jobs', '--json', '--data-dir', 'data'], { home })).stdout)
 
-/** Whether any file of the data directory has these bytes. */
+/** Whether any file in the data directory contains the text. */
 function holds(home: string, text: string): boolean {
   const folder = join(home, 'data')
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -65,7 +65,7 @@ async function inDatabase(home: string, work: (database: Database) => Promise<un
 
 const DAY_MS = 86_400_000
 
-test('a size that stays the same to the reader is no news', () => {
+test('does not print a size that rounds to the same value', () => {
   const purged = { dryRun: false, jobs: [], answers: 0, files: [], young: 0, traces: null }
   const service = { history: 0, deliveries: 0, replays: 0 }
   const said = (before: number, after: number) =>
@@ -82,7 +82,7 @@ test('a size that stays the same to the reader is no news', () => {
 })
 
 describe.concurrent('ev purge', { timeout: 60_000 }, () => {
-  test('where nothing was begun removes nothing, and makes nothing', async () => {
+  test('deletes nothing and creates nothing if there is no data', async () => {
     const home = emptyFolder()
     expect(await purge(home, '--all')).toMatchObject({
       ...{ code: 0, stdout: 'Nothing to delete.\n', stderr: '' },
@@ -90,7 +90,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
 
-  test('removes lists that were finished longer ago than --keep-results, and answers that expired', async () => {
+  test('deletes lists finished before --keep-results, and expired answers', async () => {
     const home = await homeAfter()
     expect(await purged(home, '--keep-results', '2')).toMatchObject({ jobs: [], answers: 0 })
     const now = systemClock.now()
@@ -114,7 +114,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     expect(rowsIn(join(home, 'out.csv'))).toHaveLength(3)
   })
 
-  test('--all removes every finished list and every answer: no byte of an address stays, and the file is smaller', async () => {
+  test('--all deletes all finished lists and answers, leaves no byte of an address, and shrinks the file', async () => {
     const rows = Array.from({ length: 1_500 }, (_, n) => `nobody ${n} at good.test`)
     const home = await homeAfter(`${LIST}${rows.join('\n')}\n`)
     const { stdout } = await purge(home, '--all')
@@ -126,7 +126,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     expect(await jobsOf(home)).toEqual([])
   })
 
-  test('--dry-run says the same and removes nothing', async () => {
+  test('--dry-run prints the same and deletes nothing', async () => {
     const home = await homeAfter()
     const { stdout } = await purge(home, '--all', '--dry-run')
     expect(stdout).toMatch(
@@ -136,7 +136,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     expect(await purged(home, '--all')).toMatchObject({ rows: 3, answers: 3 })
   })
 
-  test('leaves lists that are not finished, even with --all, and says so', async () => {
+  test('keeps unfinished lists even with --all, and says so', async () => {
     const home = await homeAfter()
     await inDatabase(home, ({ db }) =>
       db
@@ -150,7 +150,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     expect(await jobsOf(home)).toMatchObject([{ state: 'stopped' }])
   })
 
-  test('removes copies of stdin that no list needs, but for young ones and files of others', async () => {
+  test('deletes copies of stdin that no list needs, except recent ones and other files', async () => {
     const home = emptyFolder()
     const folder = join(home, 'data/stdin')
     mkdirSync(folder)
@@ -174,7 +174,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     )
   })
 
-  test('keeps the copy of stdin that an unfinished list is made from', async () => {
+  test('keeps the copy of stdin of an unfinished list', async () => {
     const home = emptyFolder()
     const args = ['bulk', '-', '-o', '/dev/full', '--sandbox', '--quiet', '--data-dir', 'data']
     expect(await runEv(args, { home, stdin: LIST })).toMatchObject({ code: 73 })
@@ -182,12 +182,12 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     utimesSync(join(home, 'data/stdin', copy), 1, 1)
     expect(await purged(home)).toMatchObject({ leftover_files: 0 })
     expect(existsSync(join(home, 'data/stdin', copy))).toBe(true)
-    // With its list it goes.
+    // It is deleted with its list.
     expect(await purged(home, '--all')).toMatchObject({ rows: 3, leftover_files: 1 })
   })
 })
 
-/** Verifications that the service did, this many days ago, an event that was delivered then, and a repeatable answer. */
+/** Stores verifications, a delivered event and a stored response of this many days ago. */
 async function homeOfService(...days: number[]): Promise<string> {
   const home = emptyFolder()
   await inDatabase(home, async ({ db }) => {
@@ -220,8 +220,8 @@ async function homeOfService(...days: number[]): Promise<string> {
   return home
 }
 
-describe.concurrent('ev purge of what the service keeps', { timeout: 60_000 }, () => {
-  test('removes history, deliveries of events and repeatable answers, each by its age', async () => {
+describe.concurrent('ev purge of service data', { timeout: 60_000 }, () => {
+  test('deletes history, deliveries and stored responses by their age', async () => {
     const home = await homeOfService(0, 8, 10, 91)
     const old = { history: 1, deliveries: 3, replays: 3 }
     expect(await purged(home, '--dry-run')).toMatchObject({ ...old, dry_run: true })
@@ -232,7 +232,7 @@ describe.concurrent('ev purge of what the service keeps', { timeout: 60_000 }, (
     expect(await purged(home, '--all')).toMatchObject({ history: 0, deliveries: 0, replays: 0 })
   })
 
-  test('forgets an address in the history, which keeps its verdict', async () => {
+  test('erases an address from the history, which keeps its verdict', async () => {
     const home = await homeOfService(0, 1)
     const { stdout } = await purge(home, '--address', 'Ann@good.test')
     expect(stdout).toContain('  the address of 2 verifications of the history\n')
@@ -245,7 +245,7 @@ describe.concurrent('ev purge of what the service keeps', { timeout: 60_000 }, (
 })
 
 describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
-  test('forgets that address and no other: no byte of it stays, and the counts of the list do', async () => {
+  test('erases every byte of that address only, and keeps the counts of the list', async () => {
     const home = await homeAfter(`${LIST}joann@good.test\n`)
     const [before] = await jobsOf(home)
     const { code, stdout } = await purge(home, '--address', 'Ann@GOOD.test')
@@ -259,7 +259,7 @@ describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
     expect(await jobsOf(home)).toEqual([before])
   })
 
-  test('is refused while a list that is not finished holds it, and then nothing is forgotten', async () => {
+  test('is rejected while an unfinished list has the address, and erases nothing', async () => {
     const home = await homeAfter()
     await bulk(home, 'email\nann@good.test\nann@good.test\n', '/dev/full')
     const { code, stdout, stderr } = await purge(home, '--address', 'ann@good.test')
@@ -270,7 +270,7 @@ describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
     expect(await purged(home, '--all', '--dry-run')).toMatchObject({ answers: 3 })
   })
 
-  test('takes an address and not together with --all', async () => {
+  test('requires a valid address, and conflicts with --all', async () => {
     const home = emptyFolder()
     const bad = await purge(home, '--address', 'nobody')
     expect(bad.code).toBe(65)

@@ -4,13 +4,13 @@ import { describe, expect, test } from 'vitest'
 import { emptyFolder, memoryContext, runEv, startEv } from '../support/cli.ts'
 
 const CLI = join(import.meta.dirname, '../../src/cli')
-/** The two files that join the command line to its process. */
+/** The files that connect the command line to its process. */
 const OF_PROCESS = ['main.ts', 'process-context.ts']
 const TAKEN =
   /(?<!`)\bprocess\.(?:stdin|stdout|stderr|env|on|off|once|exit|exitCode|argv|cwd|kill)\b|\bsystem(?:Clock|Random)\b/
 
 describe('the sources of the command line', () => {
-  test('take nothing of the process but from the context', () => {
+  test('use the process only through the context', () => {
     const files = readdirSync(CLI, { recursive: true, encoding: 'utf8' })
       .filter(name => name.endsWith('.ts') && !OF_PROCESS.includes(name))
       .filter(name => TAKEN.test(readFileSync(join(CLI, name), 'utf8')))
@@ -19,13 +19,13 @@ describe('the sources of the command line', () => {
 })
 
 describe('a run in this process', () => {
-  test('writes help to the streams of its context, as wide as a terminal without a width', async () => {
+  test('writes help to the streams of its context, 80 columns wide by default', async () => {
     const { code, stdout, stderr } = await runEv(['--help'], { home: emptyFolder() })
     expect([code, stderr]).toEqual([0, ''])
     expect(Math.max(...stdout.split('\n').map(line => line.length))).toBeLessThanOrEqual(80)
   })
 
-  test('reads settings of its environment and its folder, not of the process', async () => {
+  test('reads the environment and the folder of its context, not of the process', async () => {
     const home = emptyFolder()
     const environment = { EV_HELO: 'probe.example.com' }
     const { stdout } = await runEv(['config', '--json'], { home, environment })
@@ -34,7 +34,7 @@ describe('a run in this process', () => {
     expect(settings['data-dir'].value).toBe(join(home, '.local/share/ev'))
   })
 
-  test('that meets the network though it is to stay off it ends with 99', async () => {
+  test('exits with 99 if an offline run uses the network', async () => {
     const ran = await runEv(['verify', 'ann@good.test', '--special-domains'], {
       ...{ home: emptyFolder(), offline: true },
     })
@@ -42,13 +42,13 @@ describe('a run in this process', () => {
     expect(ran.stderr).toMatch(/^no-network: /m)
   })
 
-  test('prints no colours where stdout is no terminal', async () => {
+  test('prints no colors if stdout is not a terminal', async () => {
     const args = ['verify', 'valid@x.example', '--sandbox']
     const { stdout } = await runEv(args, { home: emptyFolder(), offline: true })
     expect(stdout).toMatch(/^✔ valid@x\.example is deliverable\n/)
   })
 
-  test('ends a service at the first SIGTERM, and its process at the second', async () => {
+  test('stops a service at the first SIGTERM, and exits at the second', async () => {
     const home = emptyFolder()
     const running = startEv(['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0'], { home })
     await running.printed('API documentation:', 'stderr')
@@ -58,7 +58,7 @@ describe('a run in this process', () => {
     expect(running.stderr).toContain('forced exit')
   })
 
-  test('gives faults of the command line as a sentence and a code', async () => {
+  test('reports usage errors with a message and a code', async () => {
     const { context } = memoryContext({ home: emptyFolder() })
     const { run } = await import('../../src/cli/run.ts')
     expect(await run(['bulk'], context)).toBe(64)

@@ -9,7 +9,7 @@ import { homeWith } from '../support/cli-webhooks.ts'
 import { emptyDatabase, tempPostgres } from '../support/database.ts'
 import { emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
 
-// Each command once, by the launcher: what it does is tested in process, by `run`.
+// Runs each command once through the launcher; `run` tests their behavior in process.
 
 const DATA = ['--data-dir', 'data'] as const
 

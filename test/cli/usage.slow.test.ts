@@ -4,16 +4,16 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { EV, emptyFolder, type Ran, runEv, startEv } from '../support/ev-process.ts'
 
-/** What people see of a fault: sentences, no stack, nothing on stdout. */
+/** Expects a message on stderr without a stack, and nothing on stdout. */
 function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
   expect(stderr).toMatch(about)
   expect(stderr).not.toMatch(/^ +at /m)
   expect(stdout).toBe('')
 }
 
-// Each test waits for a process of its own, so they run side by side.
-describe.concurrent('output that nobody takes', () => {
-  test.runIf(existsSync('/dev/full'))('a full disk ends with 73 and a sentence', async () => {
+// Each test waits for its own process, so the tests run concurrently.
+describe.concurrent('output that cannot be written', () => {
+  test.runIf(existsSync('/dev/full'))('exits with 73 and a message on a full disk', async () => {
     const stdout = openSync('/dev/full', 'w')
     const args = ['verify', 'valid@x.example', '--sandbox', '--json']
     const ran = await runEv(args, { home: emptyFolder(), stdout })
@@ -21,7 +21,7 @@ describe.concurrent('output that nobody takes', () => {
     expectSentence(ran, /^ev: The output cannot be written: ENOSPC.* Write it elsewhere/)
   })
 
-  test('a reader that leaves is no crash: ev ends with 74, without a word', () => {
+  test('exits with 74 and no message when the reader closes the pipe', () => {
     const home = emptyFolder()
     const addresses = Array.from({ length: 3_000 }, (_, n) => `valid${n}@x.example`).join('\n')
     const { stdout, stderr } = spawnSync(
@@ -48,19 +48,16 @@ describe.concurrent('output that nobody takes', () => {
 describe.concurrent('the launcher', () => {
   const old = ['/usr/bin/node', '/usr/local/bin/node'].find(path => majorOf(path) < 22)
 
-  test.skipIf(old === undefined)(
-    'on an old Node starts the new one that came with the package',
-    async () => {
-      const home = emptyFolder()
-      const args = ['verify', 'valid@x.example', 'invalid@x.example', '--sandbox', '--ndjson']
-      const ran = await runEv(args, { home, node: old as string })
-      expect(ran).toMatchObject({ code: 1, stderr: '' })
-      expect(ran.stdout.split('\n')).toHaveLength(3)
-    },
-  )
+  test.skipIf(old === undefined)('on an old Node starts the bundled one', async () => {
+    const home = emptyFolder()
+    const args = ['verify', 'valid@x.example', 'invalid@x.example', '--sandbox', '--ndjson']
+    const ran = await runEv(args, { home, node: old as string })
+    expect(ran).toMatchObject({ code: 1, stderr: '' })
+    expect(ran.stdout.split('\n')).toHaveLength(3)
+  })
 
   test.skipIf(old === undefined)(
-    'on an old Node without a new one says what is missing, with 70',
+    'on an old Node without a bundled one exits with 70 and names the version',
     () => {
       const { launcher, dist } = lonelyLauncher()
       mkdirSync(dist, { recursive: true })
@@ -73,7 +70,7 @@ describe.concurrent('the launcher', () => {
     },
   )
 
-  test.skipIf(old === undefined)('on an old Node hands on the signal that stops it', async () => {
+  test.skipIf(old === undefined)('on an old Node forwards the signal that stops it', async () => {
     const running = startEv(['verify', '-', '--sandbox', '--ndjson'], {
       ...{ home: emptyFolder(), node: old as string },
       ...{ stdin: 'valid@x.example\n', stdinOpen: true },
@@ -83,7 +80,7 @@ describe.concurrent('the launcher', () => {
     expect(await running.ended).toMatchObject({ code: 130, signal: null, stderr: '' })
   })
 
-  test('without dist/ says how to build it, with 70', () => {
+  test('without dist/ exits with 70 and prints how to build it', () => {
     const { launcher } = lonelyLauncher()
     const { status, stderr } = spawnSync(process.execPath, [launcher], { encoding: 'utf8' })
     expect({ status, stderr }).toEqual({

@@ -6,15 +6,15 @@ import { program } from '../../src/cli/program.ts'
 import { ENGINE_SETTINGS, SERVE_SETTINGS } from '../../src/config/settings.ts'
 import { emptyFolder, memoryContext, type Ran, runEv } from '../support/cli.ts'
 
-/** What people see of a fault: sentences, no stack, nothing on stdout. */
+/** Expects a message on stderr without a stack, and nothing on stdout. */
 function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
   expect(stderr).toMatch(about)
   expect(stderr).not.toMatch(/^ +at /m)
   expect(stdout).toBe('')
 }
 
-// Each test waits for a process of its own, so they run side by side.
-describe.concurrent('what ev cannot understand', () => {
+// Each test waits for its own process, so the tests run concurrently.
+describe.concurrent('invalid usage', () => {
   test.each([
     ['no command', [], /Usage: ev/],
     [
@@ -42,14 +42,14 @@ describe.concurrent('what ev cannot understand', () => {
       ['verify', 'a@b.example', '--allow-ranges', 'lan'],
       /--allow-ranges is "lan"; it takes IP addresses or CIDRs/,
     ],
-  ])('%s ends with 64 and a remedy', async (_, args, about) => {
+  ])('%s exits with 64 and a remedy', async (_, args, about) => {
     const ran = await runEv(args, { home: emptyFolder(), offline: true })
     expect(ran.code).toBe(64)
     expectSentence(ran, about)
   })
 })
 
-describe.concurrent('what ev was set wrong', () => {
+describe.concurrent('invalid settings', () => {
   test.each([
     ['a variable', {}, { EV_SMTP_PORT: 'x' }, /^ev: EV_SMTP_PORT is "x"; it takes a whole number/],
     [
@@ -84,7 +84,7 @@ describe.concurrent('what ev was set wrong', () => {
       /^ev: The list .*a\.txt cannot be read/,
     ],
   ] as [string, unknown, Record<string, string>, RegExp][])(
-    '%s ends with 78 and a sentence',
+    '%s exits with 78 and a message',
     async (_, file, environment, about) => {
       const home = emptyFolder()
       const text = typeof file === 'string' ? file : JSON.stringify(file)
@@ -96,14 +96,14 @@ describe.concurrent('what ev was set wrong', () => {
     },
   )
 
-  test('--debug adds the stack to the sentence', async () => {
+  test('--debug adds the stack to the message', async () => {
     const args = ['verify', 'a@b.example', '--smtp-port', 'x', '--debug']
     const { stderr, code } = await runEv(args, { home: emptyFolder() })
     expect(code).toBe(64)
     expect(stderr).toMatch(/^ev: --smtp-port is "x"[^\n]*\n.*^ {4}at /ms)
   })
 
-  test('a flag wins over the environment, that over the file; --config names another file', async () => {
+  test('a flag wins over the environment, the environment over the file; --config names another file', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'other.json'), JSON.stringify({ helo: 'a b' }))
     const run = (args: string[], environment: Record<string, string>) =>
@@ -120,7 +120,7 @@ describe.concurrent('what ev was set wrong', () => {
     })
   })
 
-  test('the file of the user serves where the folder has none', async () => {
+  test('the config file of the user applies if the folder has none', async () => {
     const home = emptyFolder()
     mkdirSync(join(home, 'settings/ev'), { recursive: true })
     writeFileSync(join(home, 'settings/ev/ev.config.json'), '{"helo":"a b"}')
@@ -144,14 +144,14 @@ describe.concurrent('help', () => {
     },
   )
 
-  test('tells the usual values in the units in which they are written', () => {
+  test('shows defaults in the units of the settings', () => {
     const purge = program(memoryContext({ home: tmpdir() }).context, () => {}).commands.find(
       command => command.name() === 'purge',
     )
     expect(purge?.helpInformation()).toMatch(/--keep-results <D> [^-]*\(default: 30\)/)
   })
 
-  test('is there for every command and those below it, with an example that is one', async () => {
+  test('exists for every command and subcommand, with an example', async () => {
     const home = emptyFolder()
     const below = program(memoryContext({ home: tmpdir() }).context, () => {}).commands.flatMap(
       command => [
@@ -167,7 +167,7 @@ describe.concurrent('help', () => {
     }
   }, 60_000)
 
-  test('of ev names its commands, and --version the version of the package', async () => {
+  test('of ev lists its commands, and --version prints the version of the package', async () => {
     const home = emptyFolder()
     expect((await runEv(['--help'], { home })).stdout).toMatch(/verify .*\n +bulk /)
     const version = await runEv(['--version'], { home })

@@ -30,13 +30,13 @@ afterAll(() => world.close())
 const verify = (args: readonly string[], options: Partial<CliOptions> = {}) =>
   runEv(['verify', ...args, ...towards(world)], { home: emptyFolder(), ...options })
 
-// Each test waits for a process of its own, so they run side by side.
+// Each test waits for its own process, so the tests run concurrently.
 describe.concurrent('the exit code of ev verify', () => {
   test.each([
     ['0 when all are deliverable', ['ann@good.test', 'ben@good.test'], 0],
-    ['1 when one is refused', ['ann@good.test', 'gone@good.test'], 1],
+    ['1 when one is rejected', ['ann@good.test', 'gone@good.test'], 1],
     ['1 when one is risky', ['ann@open.test'], 1],
-    ['1 when one is no address', ['ann@good.test', 'no address'], 1],
+    ['1 when one is invalid', ['ann@good.test', 'no address'], 1],
     ['2 when one is unknown and none is bad', ['ann@good.test', 'ann@dead.test'], 2],
     ['1 when one is unknown and another is bad', ['ann@dead.test', 'gone@good.test'], 1],
     ['0 when stdin held no address', ['-'], 0],
@@ -45,7 +45,7 @@ describe.concurrent('the exit code of ev verify', () => {
     expect(ran.code, ran.stderr).toBe(code)
   })
 
-  test('is 130 when somebody stops it', async () => {
+  test('is 130 when it is interrupted', async () => {
     const args = ['verify', 'ann@silent.test', ...towards(world)]
     const running = startEv(args, { home: emptyFolder() })
     await connected(world, 'mx.silent.test')
@@ -54,15 +54,15 @@ describe.concurrent('the exit code of ev verify', () => {
   })
 })
 
-describe.concurrent('ev verify for people', () => {
-  test('says why nobody could be reached, and who finds out more', async () => {
+describe.concurrent('ev verify as text', () => {
+  test('prints why no mail server could be reached, and suggests ev doctor', async () => {
     const { stdout } = await verify(['ann@dead.test', '--explain'])
     expect(stdout).toMatch(/ evidence .*\(connect ECONNREFUSED /)
     expect(stdout).toMatch(/ to do .*`ev doctor`/)
     expect(stdout).toContain('\n  no SMTP dialogue\n')
   })
 
-  test('says what, why, what to do and how it is known, without colours into a pipe', async () => {
+  test('prints class, reason, remedy and evidence, without colors into a pipe', async () => {
     const { stdout } = await verify(['gone@good.test'])
     expect(stdout).toContain('✘ gone@good.test is undeliverable\n')
     expect(stdout).toMatch(/reason +rejected_email \(risk high, confidence \d+\)/)
@@ -73,7 +73,7 @@ describe.concurrent('ev verify for people', () => {
     expect(stdout).not.toMatch(new RegExp('\u001b'))
   })
 
-  test('--explain adds the conversation, line by line, and no word that is not allowed', async () => {
+  test('--explain adds the SMTP dialogue, which has no DATA command', async () => {
     const { stdout } = await verify(['ann@good.test', '--explain'])
     const dialogue = stdout.slice(stdout.indexOf('SMTP dialogue:'))
     expect(dialogue).toMatch(/220 mx\.good\.test/)
@@ -82,19 +82,19 @@ describe.concurrent('ev verify for people', () => {
     expect(Object.keys(world.counters().total.commands)).not.toContain('DATA')
   })
 
-  test('what was pasted around an address is taken away, and that is said on stderr', async () => {
+  test('removes text pasted around an address, with a note on stderr', async () => {
     const { code, stdout, stderr } = await verify(['Ann Lee <ann@good.test>;'])
     expect(code).toBe(0)
     expect(stdout).toContain('ann@good.test is deliverable')
     expect(stderr).toMatch(/^ev: .+$/m)
   })
 
-  test('hostile text in an address comes out harmless', async () => {
+  test('sanitizes hostile text in an address', async () => {
     const { stdout, stderr } = await verify(['a\u001b[31m\u0007\u202eb@good.test'])
     expect(stdout + stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/)
   })
 
-  test('a machine without a full name is told of it, on stderr', async () => {
+  test('warns on stderr if the host name is not fully qualified', async () => {
     const args = ['verify', 'ann@good.test', ...towards(world), '--helo', 'desk']
     const { stdout, stderr } = await runEv(args, { home: emptyFolder() })
     expect(stderr).toMatch(/^Note: .*--helo probe\.example\.com/)
@@ -102,7 +102,7 @@ describe.concurrent('ev verify for people', () => {
   })
 })
 
-describe.concurrent('ev verify for programs', () => {
+describe.concurrent('ev verify as JSON', () => {
   const PLAIN = [
     ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
     ...['details', 'reason', 'cached', 'class'],
@@ -147,19 +147,19 @@ describe.concurrent('ev verify for programs', () => {
     expect(flags).not.toHaveProperty('evidence')
   })
 
-  test('--explain with evidence holds the dialogue', async () => {
+  test('--explain with evidence includes the dialogue', async () => {
     const { stdout } = await verify(['ann@good.test', '--json', '--explain', '--include=evidence'])
     const { dialogue } = JSON.parse(stdout).evidence
     expect(dialogue).toContainEqual(expect.stringContaining('RCPT TO:<ann@good.test>'))
   })
 
-  test('--ndjson prints one object a line', async () => {
+  test('--ndjson prints one object per line', async () => {
     const { stdout } = await verify(['ann@good.test', 'gone@good.test', '--ndjson'])
     const lines = stdout.trimEnd().split('\n')
     expect(lines.map(line => JSON.parse(line).reason)).toEqual(['accepted_email', 'rejected_email'])
   })
 
-  test('- reads addresses from stdin, one a line, blank lines aside', async () => {
+  test('- reads addresses from stdin, one per line, and skips blank lines', async () => {
     const stdin = 'ann@good.test\r\n\n  \ngone@good.test\nben@good.test'
     const { stdout, code } = await verify(['-', '--ndjson'], { stdin })
     const asked = stdout
@@ -170,7 +170,7 @@ describe.concurrent('ev verify for programs', () => {
     expect(code).toBe(1)
   })
 
-  test('a result is printed when it is there, not when stdin ends', async () => {
+  test('prints a result as soon as it is available, before stdin ends', async () => {
     const args = ['verify', '-', '--ndjson', ...towards(world)]
     const running = startEv(args, {
       home: emptyFolder(),
@@ -183,7 +183,7 @@ describe.concurrent('ev verify for programs', () => {
     expect({ code, lines: stdout.trimEnd().split('\n').length }).toEqual({ code: 1, lines: 2 })
   })
 
-  test('notes on pasted text stay out of machine output', async () => {
+  test('prints no notes on pasted text with JSON', async () => {
     const { stdout, stderr } = await verify(['mailto:ann@good.test', '--json'])
     expect(JSON.parse(stdout)).toMatchObject({ email: 'ann@good.test', deliverable: true })
     expect(stderr).toBe('')
@@ -191,7 +191,7 @@ describe.concurrent('ev verify for programs', () => {
 })
 
 describe.concurrent('ev verify without mail servers', () => {
-  test('--no-smtp asks the DNS and nobody else', async () => {
+  test('--no-smtp queries only the DNS', async () => {
     const { stdout } = await verify(['ann@quiet.test', '--no-smtp', '--json', '--include=evidence'])
     expect(JSON.parse(stdout)).toMatchObject({ evidence: { skipped: 'unwanted', answer: null } })
     const { hosts, dns } = world.counters()
@@ -215,7 +215,7 @@ describe.concurrent('ev verify without mail servers', () => {
     },
   )
 
-  test('the guard of these tests does notice a lookup', async () => {
+  test('the offline guard of these tests detects a lookup', async () => {
     const args = ['verify', 'ann@example.com', '--dns', '127.0.0.1']
     expect(await runEv(args, { home: emptyFolder(), offline: true })).toMatchObject({ code: 99 })
   })

@@ -15,14 +15,14 @@ function homeWith(scenario: unknown): string {
   return home
 }
 
-/** What `ev simulate --json` said first. */
+/** The first line of `ev simulate --json`. */
 async function whereabouts(running: ReturnType<typeof startEv>) {
   await running.printed('\n')
   return JSON.parse(running.stdout.slice(0, running.stdout.indexOf('\n')))
 }
 
 describe.concurrent('ev simulate', () => {
-  test('says how ev meets it, and at the end what it saw', async () => {
+  test('prints how to use it, and its counters at the end', async () => {
     const home = homeWith(SMALL)
     const world = startEv(['simulate', 'world.json'], { home, stdinOpen: true })
     await world.printed('ann@a.test\n')
@@ -41,7 +41,7 @@ describe.concurrent('ev simulate', () => {
     expect(stdout).toMatch(/DNS queries: [1-9]/)
   })
 
-  test('speaks JSON with a program, and ends with it', async () => {
+  test('uses JSON with --json, and ends with its parent', async () => {
     const home = homeWith(SMALL)
     const world = startEv(['simulate', 'world.json', '--json'], { home, stdinOpen: true })
     const place = await whereabouts(world)
@@ -75,7 +75,7 @@ describe.concurrent('ev simulate', () => {
     expect(last.total).toMatchObject({ connections: 0, recipients: {} })
   })
 
-  test('takes the ports that it is given', async () => {
+  test('uses the given ports', async () => {
     const home = homeWith({ ...SMALL, dnsPort: 1, smtpPort: 1 })
     const free = startEv(['simulate', '--json'], { home, stdinOpen: true })
     const { dnsAddress, smtpPort } = await whereabouts(free)
@@ -94,7 +94,7 @@ describe.concurrent('ev simulate', () => {
     await world.ended
   })
 
-  test('gives an example that runs', async () => {
+  test('prints an example that runs', async () => {
     const home = emptyFolder()
     const { code, stdout } = await runEv(['simulate', '--example'], { home })
     expect(code).toBe(0)
@@ -125,7 +125,7 @@ describe.concurrent('ev simulate', () => {
       64,
       /unknown option '--smpt-port'[\s\S]*--smtp-port/,
     ],
-  ])('tells %s', async (_, args, code, about) => {
+  ])('reports %s', async (_, args, code, about) => {
     const home = homeWith({ ...SMALL, hosts: { 'mx.a.test': { behavior: 'grumpy' } } })
     const ran = await runEv(['simulate', ...args], { home })
     expect(ran).toMatchObject({ code, stdout: '' })

@@ -124,7 +124,7 @@ test('a message names the options as the interface does', () => {
   const words = { column: 'column', columnForms: 'the field column', noHeader: 'header=false' }
   const attempt = () =>
     detectDialect(bytes('name,email\nA,a@one.test\n'), { column: 'mial', words })
-  expect(attempt).toThrow(/^column "mial" is not .* with the field column, and header=false if/)
+  expect(attempt).toThrow(/^column "mial" is not a column .* with the field column.* header=false if/)
 })
 
 describe('the header', () => {
@@ -272,6 +272,6 @@ describe('a list without a requested address column', () => {
   test('has the requested column, or an error that names the columns', () => {
     const text = 'name,city\nA,Paris\n'
     expect(look(text, 'city')).toMatchObject({ isFound: true, dialect: { column: 1 } })
-    expect(() => look(text, 'mail')).toThrow(/"mail" is not among .* 1 name, 2 city/)
+    expect(() => look(text, 'mail')).toThrow(/"mail" is not a column .* 1 name, 2 city/)
   })
 })

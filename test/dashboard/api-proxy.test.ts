@@ -12,7 +12,7 @@ function pass(answer: Response) {
   return { given, destroy }
 }
 
-test('an answer is passed on with what says what it is, and with nothing else of it', async () => {
+test('a response is passed on with its body headers only', async () => {
   const headers = {
     ...{ 'Content-Type': 'text/csv', 'Content-Disposition': 'attachment; filename="a.csv"' },
     ...{ 'Access-Control-Allow-Origin': '*', 'X-Request-Id': 'req_1' },
@@ -24,7 +24,7 @@ test('an answer is passed on with what says what it is, and with nothing else of
   })
 })
 
-test('an answer that breaks off ends the connection: what is cut short never looks whole', async () => {
+test('a response that fails closes the connection, so a truncated file does not look complete', async () => {
   let pulls = 0
   const body = new ReadableStream({
     pull(controller) {
@@ -34,11 +34,11 @@ test('an answer that breaks off ends the connection: what is cut short never loo
   })
   const { given, destroy } = pass(new Response(body))
   await expect((await given).text()).rejects.toThrow('the disk is gone')
-  // A socket would throw an error that it is given.
+  // A socket would throw the error passed to it.
   expect(destroy.mock.calls).toEqual([[]])
 })
 
-test('whoever leaves ends what the API makes', async () => {
+test('a client that disconnects cancels the API response', async () => {
   const ended: unknown[] = []
   const body = new ReadableStream({ cancel: reason => void ended.push(reason) })
   const { given } = pass(new Response(body))
@@ -46,7 +46,7 @@ test('whoever leaves ends what the API makes', async () => {
   expect(ended).toEqual(['gone'])
 })
 
-test('a refusal is a problem, to be shown as a sentence', async () => {
+test('an error response throws an ApiProblem', async () => {
   const refusal = Response.json(
     { error: 'There is no such job', code: 'not_found' },
     { status: 404 },

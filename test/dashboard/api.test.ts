@@ -4,7 +4,7 @@ import { ApiProblem, apiFor } from '../../src/dashboard/api.ts'
 import type { Api } from '../../src/dashboard/deps.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
 
-/** The API as a page has it. */
+/** Creates the API as a page uses it. */
 async function apiOf(services: Awaited<ReturnType<typeof createTestDashboard>>): Promise<Api> {
   const [session] = await services.service.database.db.selectFrom('session').selectAll().execute()
   const settings = services.service.settings
@@ -24,8 +24,8 @@ async function apiOf(services: Awaited<ReturnType<typeof createTestDashboard>>):
   )
 }
 
-describe('what a page asks of the API', () => {
-  test('ends with its client', () => {
+describe('an API call of a page', () => {
+  test('is aborted when the client disconnects', () => {
     const gone = new AbortController()
     const raw = new Request('https://ev.test/usage', { signal: gone.signal })
     const asked: Request[] = []
@@ -45,7 +45,7 @@ describe('what a page asks of the API', () => {
     expect(asked[0]?.signal.aborted).toBe(true)
   })
 
-  test('comes from where its client is, behind a proxy that is trusted too', async () => {
+  test('has the IP address of the client, behind a trusted proxy too', async () => {
     const services = await createTestDashboard({
       ...{ signIn: false, settings: { trustProxy: ['192.0.2.1'] } },
     })
@@ -61,19 +61,19 @@ describe('what a page asks of the API', () => {
     expect((await services.get('/webhooks', elsewhere)).status).toBe(303)
   })
 
-  test('is asked as the key of its session', async () => {
+  test('uses the key of the session', async () => {
     const api = await apiOf(await createTestDashboard())
     const { data } = await api.ask<{ data: Credits['data'] }>('/v1/credits')
     expect(data.account_id).toBe('acc_1')
   })
 
-  test('leaves out of a query what is not given, and escapes the rest', async () => {
+  test('omits undefined query parameters and escapes the others', async () => {
     const api = await apiOf(await createTestDashboard())
     const page = api.ask('/v1/history', { query: { search: 'a&b=c', cursor: null, limit: 1 } })
     await expect(page).resolves.toMatchObject({ success: true, data: { items: [] } })
   })
 
-  test('a refusal is the sentence of the API, with its code', async () => {
+  test('throws the error text and code of the API', async () => {
     const api = await apiOf(await createTestDashboard())
     const refusal = await api.ask('/v1/jobs/job_none').catch(error => error)
     expect(refusal).toBeInstanceOf(ApiProblem)

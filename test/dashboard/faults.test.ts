@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createTestDashboard } from '../support/dashboard.ts'
 
-describe('what went wrong', () => {
-  test('is told above the page where a part of it was asked for, which stays as it is', async () => {
+describe('an error', () => {
+  test('is shown above the unchanged page for a request of htmx', async () => {
     const services = await createTestDashboard()
     const headers = { 'HX-Request': 'true', 'HX-Target': 'log' }
     const refused = await services.get('/webhooks/wh_none', headers)
@@ -13,14 +13,14 @@ describe('what went wrong', () => {
     expect(refused.text).not.toContain('<html')
   })
 
-  test('is a page with the sentence of the API, else', async () => {
+  test('is rendered as a page with the text of the API otherwise', async () => {
     const services = await createTestDashboard()
     const refused = await services.get('/lists/job_none')
     expect([refused.status, refused.headers.get('HX-Retarget')]).toEqual([404, null])
     expect(refused.text).toContain('<h1>Not found</h1>')
   })
 
-  test('for want of a scope says what to do', async () => {
+  test('of a missing scope explains the remedy', async () => {
     const services = await createTestDashboard({ signIn: false })
     await services.signIn(await services.addKey({ scopes: ['dashboard'] }))
     const refused = await services.get('/lists/job_none')
@@ -29,7 +29,7 @@ describe('what went wrong', () => {
     expect(refused.text).toContain('Sign in with a key that has it')
   })
 
-  test('inside ev is told by an id that stands in the log, and not by what it was', async () => {
+  test('inside ev shows only a request ID, which is in the log', async () => {
     const health = {
       trouble: () => {
         throw new Error('a secret of the inside')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createTestDashboard } from '../support/dashboard.ts'
 
 describe('every page', () => {
-  test('runs no script and has no style but our files, is shown in no frame and kept in no cache', async () => {
+  test('allows only scripts and styles of this origin, no frames and no caching', async () => {
     const services = await createTestDashboard()
     for (const path of ['/', '/sessions', '/sign-in', '/welcome/x', '/nowhere/at/all']) {
       const { headers } = await services.get(path)
@@ -16,7 +16,7 @@ describe('every page', () => {
     expect(headers.get('Referrer-Policy')).toBe('same-origin')
   })
 
-  test('has htmx evaluate nothing, ask nobody else, and keep no page that somebody has left', async () => {
+  test('configures htmx without eval, other origins and history cache', async () => {
     const services = await createTestDashboard()
     const { text } = await services.get('/sessions')
     const written = /name="htmx-config" content="([^"]+)"/.exec(text)?.[1] ?? ''
@@ -26,7 +26,7 @@ describe('every page', () => {
     })
   })
 
-  test('has its files at addresses that change with them, and nothing else is served there', async () => {
+  test('has assets at versioned paths, and serves nothing else there', async () => {
     const services = await createTestDashboard()
     const { text } = await services.get('/sessions')
     const paths = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(
@@ -43,7 +43,7 @@ describe('every page', () => {
     }
   })
 
-  test('a path that nobody knows stays an answer of the API', async () => {
+  test('returns the API error for an unknown path', async () => {
     const services = await createTestDashboard()
     expect((await services.get('/nowhere')).text).toContain('"not_found"')
   })

@@ -2,28 +2,29 @@ import { describe, expect, test } from 'vitest'
 import { createTestDashboard } from '../support/dashboard.ts'
 import { addOneOfEverything } from '../support/owned-rows.ts'
 
-type House = Awaited<ReturnType<typeof createTestDashboard>>
+type TestDashboard = Awaited<ReturnType<typeof createTestDashboard>>
 type Route = { readonly method: string; readonly path: string }
 
-/** Pages for everybody; all others are for who is signed in. */
+/** Public pages; all others require a session. */
 const OPEN = ['/', '/sign-in', '/welcome/:token', '/assets/:version/:name']
 
-/** All that the dashboard serves. */
-function routesOf({ pages }: House): readonly Route[] {
+/** All routes of the dashboard. */
+function routesOf({ pages }: TestDashboard): readonly Route[] {
   const all = pages.routes.filter(({ method }) => method !== 'ALL')
   const known = new Map(all.map(({ method, path }) => [`${method} ${path}`, { method, path }]))
   return [...known.values()]
 }
 
-const closedOf = (services: House) => routesOf(services).filter(({ path }) => !OPEN.includes(path))
+const closedOf = (services: TestDashboard) =>
+  routesOf(services).filter(({ path }) => !OPEN.includes(path))
 
-/** A path with IDs of things that the first account has. */
+/** Fills a path with IDs of the first account. */
 const filled = (path: string, ids: Readonly<Record<string, string>>) =>
   path
     .replace(':delivery', ids.delivery ?? '')
     .replace(/^\/([^/]+)\/:id/, (_, kind: string) => `/${kind}/${ids[kind]}`)
 
-/** A house whose first account has one of everything, and the IDs of that by the beginnings of their paths. */
+/** A dashboard whose first account has one of everything, with the IDs by path prefix. */
 async function owning() {
   const services = await createTestDashboard()
   const delivery = await addOneOfEverything(services)
@@ -37,8 +38,8 @@ async function owning() {
   return { services, ids }
 }
 
-/** All that somebody has, but for when it was last looked at. */
-async function stateOf({ database }: House): Promise<unknown> {
+/** The stored state, without last-used times. */
+async function stateOf({ database }: TestDashboard): Promise<unknown> {
   const { db } = database
   const tables = ['job', 'item', 'webhook', 'delivery', 'verification', 'replay', 'event'] as const
   const rows = await Promise.all(tables.map(table => db.selectFrom(table).selectAll().execute()))
@@ -48,7 +49,7 @@ async function stateOf({ database }: House): Promise<unknown> {
 }
 
 describe('every path', () => {
-  test('is known to this test: those for everybody are few', async () => {
+  test('is known to this test, and few are public', async () => {
     const routes = routesOf(await createTestDashboard())
     expect(routes.length).toBeGreaterThan(45)
     const open = routes.filter(({ path }) => OPEN.includes(path))
@@ -63,7 +64,7 @@ describe('every path', () => {
     expect(new Set(routes.map(({ method }) => method))).toEqual(new Set(['GET', 'POST']))
   })
 
-  test('leads nobody anywhere but to signing in, however it is written', async () => {
+  test('redirects to the sign-in page without a session, however it is written', async () => {
     const { services, ids } = await owning()
     const before = await stateOf(services)
     services.cookies.clear()
@@ -91,7 +92,7 @@ const encoded = (path: string) =>
   path.replace(/^\/(.)(.)/, (_, a: string, b: string) => `/${a}%${b.charCodeAt(0).toString(16)}`)
 
 describe('every form', () => {
-  test('is refused without the token of this very session, from elsewhere, and as another kind of body', async () => {
+  test('is rejected without the token of this session, from another site, and with another content type', async () => {
     const { services, ids } = await owning()
     const mine = await services.csrf()
     const kept = new Map(services.cookies)
@@ -111,7 +112,7 @@ describe('every form', () => {
         })
         const text = await answer.text()
         const seen = [path, name, answer.status, text.includes('does not belong to your session')]
-        // A file that comes without a form is refused as one without a token.
+        // A file without a form is rejected like a missing token.
         expect(seen).toEqual([path, name, 403, true])
         expect(answer.headers.get('Cache-Control')).toBe('no-store')
       }
@@ -161,8 +162,8 @@ function forgeries(mine: string, anothers: string): [name: string, init: Forgery
   ]
 }
 
-describe('what another account has', () => {
-  test('is not there, by any path', async () => {
+describe('data of another account', () => {
+  test('is not accessible on any path', async () => {
     const { services, ids } = await owning()
     const named = closedOf(services).filter(({ path }) => path.includes('/:'))
     expect(named.length).toBeGreaterThan(20)
@@ -197,19 +198,19 @@ describe('what another account has', () => {
   })
 })
 
-/** What htmx may ask for of a page. */
+/** Fragments that htmx requests. */
 const PARTS: readonly Record<string, string>[] = [
   {},
   { 'HX-Request': 'true', 'HX-Target': 'rows' },
   { 'HX-Request': 'true', 'HX-Target': 'log' },
 ]
 
-/** Enough for each form. */
+/** Fields for every form. */
 const FIELDS = {
   ...{ grace: '0', active: 'false', since: '2026-01-01T00:00', name: 'x' },
   ...{ url: 'https://8.8.8.8/', scopes: 'jobs:read', events: 'batch.completed' },
 }
 
-/** Rows of a list that is not there are a sentence in their place. */
+/** Rows of a missing list are rendered as an error. */
 const statusFor = (path: string, headers: Record<string, string>) =>
   path === '/lists/:id' && headers['HX-Target'] === 'rows' ? 200 : 404

@@ -8,7 +8,7 @@ import { createTestDashboard } from '../support/dashboard.ts'
 
 type Options = Parameters<typeof createTestDashboard>[0]
 
-/** A house whose account verified `count` addresses so many days ago. */
+/** A dashboard whose account verified `count` addresses some days ago. */
 async function used(
   uses: readonly {
     kind: string
@@ -19,9 +19,9 @@ async function used(
   }[],
   options: Options = {},
 ) {
-  const home = await createTestDashboard(options)
-  const today = periodStart(home.clock.now())
-  await write(home.database, trx =>
+  const dashboard = await createTestDashboard(options)
+  const today = periodStart(dashboard.clock.now())
+  await write(dashboard.database, trx =>
     addUsage(
       trx,
       uses.map(({ kind, count, daysAgo = 0, keyId = 'key_1', credits = 0 }) => ({
@@ -30,17 +30,17 @@ async function used(
       })),
     ),
   )
-  return home
+  return dashboard
 }
 
-/** A page as a person reads it. */
+/** Returns the text of a page. */
 const wordsOf = (page: string) =>
   page
     .replaceAll(/<[^>]+>/g, ' ')
     .replaceAll(/\s+/g, ' ')
     .replaceAll(' .', '.')
 
-/** Cells of a row of the table of days. */
+/** Returns the cells of a day in the table. */
 const dayOf = (page: string, date: string) =>
   [
     ...(new RegExp(`<th scope="row">${date}</th>(.*?)</tr>`, 's').exec(page)?.[1] ?? '').matchAll(
@@ -49,7 +49,7 @@ const dayOf = (page: string, date: string) =>
   ].map(([, value]) => value)
 
 describe('usage', () => {
-  test('of nobody who verified anything says what will be counted, and how it comes', async () => {
+  test('explains what will be counted while there are no verifications', async () => {
     const { text, status } = await (await createTestDashboard()).get('/usage')
     expect(status).toBe(200)
     expect(text).toContain('No verifications in this period')
@@ -57,14 +57,14 @@ describe('usage', () => {
     expect(text).toContain('No verifications yet.')
   })
 
-  test('has the sums of the period, and each of its days by class, in a table', async () => {
-    const home = await used([
+  test('has the totals of the period, and a table of its days by class', async () => {
+    const dashboard = await used([
       { kind: 'deliverable', count: 1_500, credits: 1_500 },
       { kind: 'risky', count: 500, credits: 500 },
       { kind: 'undeliverable', count: 7, daysAgo: 6 },
       { kind: 'unknown', count: 9, daysAgo: 7 },
     ])
-    const { text } = await home.get('/usage')
+    const { text } = await dashboard.get('/usage')
     const words = wordsOf(text)
     expect(words).toContain('Verifications 2,007')
     expect(words).toContain('deliverable 1,500 74.7 %')
@@ -72,43 +72,43 @@ describe('usage', () => {
     expect(text.match(/<th scope="row">2026-\d\d-\d\d</g)).toHaveLength(7)
     expect(dayOf(text, '2026-06-01')).toEqual(['1,500', '500', '0', '0', '2,000', '2,000'])
     expect(dayOf(text, '2026-05-26')).toEqual(['0', '0', '7', '0', '7', '0'])
-    const month = await home.get('/usage?period=month')
+    const month = await dashboard.get('/usage?period=month')
     expect(dayOf(month.text, '2026-05-25')).toEqual(['0', '0', '0', '9', '9', '0'])
     expect(month.text).toMatch(/period=month"\s+aria-current="page"/)
   })
 
-  test('of several days has a chart, which a script draws of the table; of one day none', async () => {
-    const home = await used([{ kind: 'deliverable', count: 1 }])
-    const week = await home.get('/usage')
+  test('has a chart for several days, none for one day', async () => {
+    const dashboard = await used([{ kind: 'deliverable', count: 1 }])
+    const week = await dashboard.get('/usage')
     expect(week.text).toMatch(/src="\/assets\/\w+\/chart.js"/)
     expect(week.text).toContain('data-chart="days"')
     expect(week.text).toContain('<table id="days">')
-    const day = await home.get('/usage?period=day')
+    const day = await dashboard.get('/usage?period=day')
     expect(day.text).not.toContain('chart.js')
     expect(dayOf(day.text, '2026-06-01')).toEqual(['1', '0', '0', '0', '1', '0'])
   })
 
-  test('is told by key, the busiest first, also of keys that are gone', async () => {
-    const home = await used([
+  test('is shown by key, busiest first, including revoked keys', async () => {
+    const dashboard = await used([
       { kind: 'deliverable', count: 2 },
       { kind: 'risky', count: 5, keyId: 'key_2' },
       { kind: 'risky', count: 9, keyId: 'key_gone' },
     ])
-    await home.addKey({ name: '<b>CI</b>' })
-    const { text } = await home.get('/usage')
+    await dashboard.addKey({ name: '<b>CI</b>' })
+    const { text } = await dashboard.get('/usage')
     const card = /By key<\/h2>(.*?)<\/section>/s.exec(text)?.[1] ?? ''
     const labels = [...card.matchAll(/<th scope="row">(.*?)<\/th>/gs)].map(([, label]) => label)
     expect(labels).toEqual(['key_gone (revoked)', '&lt;b&gt;CI&lt;/b&gt;', 'test'])
   })
 
-  test('has the credits of today: used, held and left, when they come anew, and what costs one', async () => {
-    const home = await used([], { plan: 'free' })
-    const account = { accountId: 'acc_1', period: periodStart(home.clock.now()) }
-    await write(home.database, async trx => {
+  test('shows used, reserved and remaining credits, when they reset, and what costs one', async () => {
+    const dashboard = await used([], { plan: 'free' })
+    const account = { accountId: 'acc_1', period: periodStart(dashboard.clock.now()) }
+    await write(dashboard.database, async trx => {
       await reserveCredits(trx, { ...account, amount: 90, limit: 100 })
       await settleCredits(trx, { ...account, released: 5, used: 5 })
     })
-    const { text } = await home.get('/usage')
+    const { text } = await dashboard.get('/usage')
     const words = wordsOf(text)
     expect(words).toContain('Used 5 Reserved for lists 85 Left 10')
     expect(words).toContain('90 % used: limit almost reached')
@@ -116,36 +116,36 @@ describe('usage', () => {
     expect(words).toContain('Unknown results, cached results')
   })
 
-  test('of a plan without an end says so', async () => {
+  test('shows that a plan is unlimited', async () => {
     const { text } = await (await createTestDashboard()).get('/usage')
     expect(wordsOf(text)).toContain('Left Unlimited The plan “enterprise” has unlimited credits.')
   })
 
-  test('has all limits, and how close they are', async () => {
-    const home = await createTestDashboard({ plan: 'free' })
-    const { text } = await home.get('/usage')
+  test('shows all limits and their use', async () => {
+    const dashboard = await createTestDashboard({ plan: 'free' })
+    const { text } = await dashboard.get('/usage')
     const words = wordsOf(text)
     expect(words).toMatch(/Single verifications [^%]*0 % used 100 of 100 per 1 min left\./)
     expect(words).toMatch(/\d+ of 600 per 1 min left\. Resets 2026-06-01 12:01:00 UTC\./)
   })
 
-  test('without any limits says that there are none', async () => {
-    const home = await createTestDashboard({ settings: { limits: false } })
-    expect((await home.get('/usage')).text).toContain(
+  test('shows that limits are turned off', async () => {
+    const dashboard = await createTestDashboard({ settings: { limits: false } })
+    expect((await dashboard.get('/usage')).text).toContain(
       'The administrator has turned off rate limits.',
     )
   })
 
-  test('is closed to a key that lacks the scope, in a sentence', async () => {
-    const home = await used([{ kind: 'risky', count: 1_234 }])
-    await home.signIn(await home.addKey({ scopes: ['dashboard'] }))
-    const { status, text } = await home.get('/usage')
+  test('is closed to a key without the scope', async () => {
+    const dashboard = await used([{ kind: 'risky', count: 1_234 }])
+    await dashboard.signIn(await dashboard.addKey({ scopes: ['dashboard'] }))
+    const { status, text } = await dashboard.get('/usage')
     expect(status).toBe(403)
     expect(text).toContain('account:read')
     expect(text).not.toContain('1,234')
   })
 
-  test('of a period that nobody knows is that of a week', async () => {
+  test('of an unknown period defaults to a week', async () => {
     const { status, text } = await (await createTestDashboard()).get('/usage?period=%3Cimg%3E')
     expect(status).toBe(200)
     expect(text).toMatch(/period=week"\s+aria-current="page"/)

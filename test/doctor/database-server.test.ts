@@ -22,7 +22,7 @@ const limit = (of: ConnectionLimit['of'], used: number): ConnectionLimit => ({
 const findings = (facts: Partial<ServerFacts>) =>
   databaseServerFindings({ kind: 'reached', ...WELL, ...facts }, PLACE, 17)
 
-test('a server that is well is told in one line', () => {
+test('a usable server is one line', () => {
   expect(findings({})).toEqual([
     {
       state: 'ok',
@@ -32,7 +32,7 @@ test('a server that is well is told in one line', () => {
   ])
 })
 
-test('one that cannot be had is a failure, with what it said', () => {
+test('an unreachable server is a failure with the error', () => {
   const why = 'connect ECONNREFUSED 192.0.2.9:5432'
   expect(databaseServerFindings({ kind: 'unreachable', why }, PLACE, 17)).toMatchObject([
     { state: 'fail', says: `cannot use the database ${PLACE}: ${why}` },
@@ -69,7 +69,7 @@ test.each([
   expect(finding?.todo === null).toBe(state === 'ok')
 })
 
-test('too few connections: what is to be done is said of the limit that applies', () => {
+test('too few connections: the fix names the limit that applies', () => {
   const todo = (of: ConnectionLimit['of']) => findings({ limit: limit(of, 97) })[0]?.todo
   const less = 'Or lower --database-connections.'
   expect(todo('server')).toBe(
@@ -79,7 +79,7 @@ test('too few connections: what is to be done is said of the limit that applies'
   expect(todo('database')).toBe(`Raise the limit: alter database "ann" connection limit N. ${less}`)
 })
 
-test('all that is wrong is told', () => {
+test('all problems are reported', () => {
   const states = findings({ isStandby: true, commitMs: 80, clockAheadMs: MINUTE })
   expect(states.map(({ state }) => state)).toEqual(['fail', 'warn', 'warn'])
 })

@@ -20,7 +20,7 @@ const PATIENT: Omit<Target, 'dial'> = {
   sourceAddress: null,
   proxied: false,
 }
-/** A date, as the doctor knows the year in which it was written. */
+/** After the earliest time that the clock check accepts. */
 const START = Date.UTC(2027, 1, 2)
 
 const speaks = (from: string) =>
@@ -80,7 +80,7 @@ const ORDER = [
 ]
 
 describe('the doctor', () => {
-  test('looks at everything, in a fixed order', async () => {
+  test('runs all checks in a fixed order', async () => {
     const { world, clock } = services([{ ...PATIENT, dial: speaks('192.0.2.9') }])
     const checks = await gathered(world)
     expect(checks.map(({ check }) => check)).toEqual(ORDER)
@@ -92,7 +92,7 @@ describe('the doctor', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('looks at each egress by its name, and at the machine once', async () => {
+  test('checks each egress by name, and the machine once', async () => {
     const { world } = services([
       { ...PATIENT, name: 'one', dial: speaks('192.0.2.9') },
       { ...PATIENT, name: 'two', dial: speaks('192.0.2.10') },
@@ -108,11 +108,11 @@ describe('the doctor', () => {
     expect(states('port-25').map(([egress]) => egress)).toEqual(['one', 'two'])
   })
 
-  test('says what it knows within 20 seconds, however silent everybody is', async () => {
+  test('ends within 20 seconds even if nothing responds', async () => {
     const { world, clock } = services([{ ...PATIENT, dial: silentDial }], silentResolver)
     const gathering = gathered({ ...world, exchangers: ['mx.test', '192.0.2.1'] })
     await clock.advance(20_000)
-    // What is left needs the disk, and no time of this clock.
+    // The remaining checks need the disk and no time of this clock.
     const checks = await gathering
     expect(checks.map(({ check }) => check)).toEqual(ORDER)
     expect(checks.filter(({ state }) => state === 'fail').map(({ check }) => check)).toEqual([
@@ -122,7 +122,7 @@ describe('the doctor', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('gives a remedy wherever something is not well, and none where all is', async () => {
+  test('has a fix for each problem, and none otherwise', async () => {
     const { world, clock } = services(
       [{ ...PATIENT, helo: 'vm', dial: silentDial }],
       silentResolver,
@@ -134,7 +134,7 @@ describe('the doctor', () => {
     for (const { state, todo, check } of checks) expect(todo === null, check).toBe(state === 'ok')
   })
 
-  test('that nobody listens to any more leaves nothing open', async () => {
+  test('closes everything when it is aborted', async () => {
     const { world, clock } = services([{ ...PATIENT, dial: silentDial }])
     const run = runChecks(world)
     expect((await run.next()).value).toMatchObject({ check: 'dns', state: 'ok' })
@@ -144,7 +144,7 @@ describe('the doctor', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('shows nothing of what others say unclean', async () => {
+  test('removes control characters from untrusted text', async () => {
     const rude = scriptedMx({ greeting: '554 no\u001b[2J \u0007you' })
     const names = { ...NAMES, '9.2.0.192.in-addr.arpa': { PTR: ['\u001b[2J.test'] } }
     const { world } = services(

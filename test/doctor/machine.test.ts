@@ -14,7 +14,7 @@ function folder(): string {
 }
 
 describe('this machine', () => {
-  test('tells its free disk and its limit of open files', async () => {
+  test('reports free disk space and the limit of open files', async () => {
     expect(await thisMachine.freeBytes(tmpdir())).toBeGreaterThan(0)
     expect(thisMachine.openFilesMax ?? 64).toBeGreaterThanOrEqual(64)
   })
@@ -47,12 +47,12 @@ describe('the disk', () => {
     expect(finding.todo === null).toBe(state === 'ok')
   })
 
-  test('is that of the nearest folder that is there', async () => {
+  test('is that of the nearest existing directory', async () => {
     const path = folder()
     expect((await find(1e9, join(path, 'a/b/c'))).asked).toEqual([path])
   })
 
-  test('that cannot be looked at is a warning', async () => {
+  test('is a warning if it cannot be read', async () => {
     const freeBytes = async () => {
       throw new Error('EIO')
     }
@@ -77,7 +77,7 @@ describe('the limit of open files', () => {
 describe('the data directory', () => {
   const find = (path: string) => dataDirectoryFinding(path, `sqlite:${join(path, 'ev.sqlite')}`)
 
-  test('that can be made is well, and is not made', async () => {
+  test('passes if it can be created, and is not created', async () => {
     const path = join(folder(), 'a/b')
     expect(await find(path)).toMatchObject({
       state: 'ok',
@@ -86,7 +86,7 @@ describe('the data directory', () => {
     expect(() => statSync(join(path, '..'))).toThrow(/ENOENT/)
   })
 
-  test('that is ours alone is well, with a database and without', async () => {
+  test('passes if it is private, with and without a database', async () => {
     const path = folder()
     expect(await find(path)).toMatchObject({ state: 'ok' })
     const database = await openDatabase(`sqlite:${join(path, 'ev.sqlite')}`, fakeClock())
@@ -94,13 +94,13 @@ describe('the data directory', () => {
     await database.close()
   })
 
-  test.skipIf(process.platform === 'win32')('that others may read is a warning', async () => {
+  test.skipIf(process.platform === 'win32')('is a warning if other users can read it', async () => {
     const path = folder()
     chmodSync(path, 0o750)
     expect(await find(path)).toMatchObject({ state: 'warn', todo: `Run: chmod 700 ${path}` })
   })
 
-  test('in whose place or on whose way stands a file cannot be used', async () => {
+  test('fails if a file is in its path', async () => {
     const file = join(folder(), 'file')
     writeFileSync(file, '')
     expect(await find(file)).toMatchObject({
@@ -113,13 +113,13 @@ describe('the data directory', () => {
     })
   })
 
-  test.skipIf(process.getuid?.() === 0)('that we may not write cannot be used', async () => {
+  test.skipIf(process.getuid?.() === 0)('fails if it is not writable', async () => {
     const path = join(folder(), 'locked')
     mkdirSync(path, { mode: 0o500 })
     expect(await find(path)).toMatchObject({ state: 'fail' })
   })
 
-  test('with a database that is damaged cannot be used', async () => {
+  test('fails with a damaged database', async () => {
     const path = folder()
     writeFileSync(join(path, 'ev.sqlite'), 'this is no database, and it is long enough to tell')
     expect(await find(path)).toMatchObject({

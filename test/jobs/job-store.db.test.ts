@@ -143,7 +143,7 @@ describe('a job that is cancelled', () => {
     })
     await expect(recording).rejects.toMatchObject({
       code: 'interrupted',
-      message: expect.stringMatching(/cancelled by “ev jobs cancel job_a” with 0 of 2 rows done/),
+      message: expect.stringMatching(/cancelled with "ev jobs cancel job_a" after 0 of 2 rows/),
     })
     expect(await readJob(database, job.id)).toMatchObject({ state: 'cancelled', done: 0, risky: 0 })
     expect(await queuedItems(database, { jobId: job.id, after: 0, max: 9 })).toHaveLength(2)

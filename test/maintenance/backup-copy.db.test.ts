@@ -25,7 +25,7 @@ test.each(['postgres://ev:secret@db.example/ev', 'postgresql://db.example/ev?ssl
   'a PostgreSQL database is refused with an alternative: %s',
   url => {
     const copy = join(tempFolder(), 'copy.sqlite')
-    expect(() => copyFile(url, copy)).toThrow(/PostgreSQL server is no file.*pg_dump/)
+    expect(() => copyFile(url, copy)).toThrow(/PostgreSQL database cannot be copied.*pg_dump/)
     expect(() => copyFile(url, copy)).not.toThrow('secret')
     expect(existsSync(copy)).toBe(false)
   },

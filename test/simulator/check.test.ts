@@ -19,7 +19,7 @@ function faultOf(scenario: unknown): string {
   return 'no fault'
 }
 
-describe('a scenario that is right', () => {
+describe('a valid scenario', () => {
   test.each([
     ['with nothing in it', { domains: {}, hosts: {} }],
     [
@@ -95,12 +95,12 @@ describe('a scenario that is right', () => {
         },
       },
     ],
-  ])('%s is taken', (_, scenario) => {
+  ])('%s is accepted', (_, scenario) => {
     expect(faultOf(scenario)).toBe('no fault')
   })
 })
 
-describe('a mistake in a scenario is told with its place and what it takes', () => {
+describe('a mistake in a scenario is reported with its path and what is allowed', () => {
   test.each([
     [null, 'scenario is null; it takes an object: {…}.'],
     [[], 'scenario is []; it takes an object: {…}.'],
@@ -239,7 +239,7 @@ describe('a mistake in a scenario is told with its place and what it takes', () 
   })
 })
 
-describe('a file with a scenario', () => {
+describe('a scenario file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'ev-scenario-'))
   afterAll(() => rmSync(folder, { recursive: true }))
   const fileWith = (text: string) => {
@@ -248,7 +248,7 @@ describe('a file with a scenario', () => {
     return file
   }
 
-  test('is read and checked', () => {
+  test('is read and validated', () => {
     const scenario = { domains: {}, hosts: { 'mx.a.test': { behavior: 'polite' } } }
     expect(readScenario(fileWith(JSON.stringify(scenario)))).toEqual(scenario)
     expect(() => readScenario(fileWith('{}'))).toThrow('scenario has no "domains"')
@@ -256,18 +256,18 @@ describe('a file with a scenario', () => {
 
   test.each([
     [
-      'that is not there',
+      'that does not exist',
       () => join(folder, 'nowhere.json'),
       'no_input',
       /Cannot read the scenario .*nowhere\.json: ENOENT/,
     ],
     [
-      'that is no JSON',
+      'that is not valid JSON',
       () => fileWith('{"domains": {,'),
       'bad_input',
       /The scenario .*world\.json is not valid JSON: /,
     ],
-  ])('%s is told', (_, file, code, sentence) => {
+  ])('%s is an error', (_, file, code, sentence) => {
     expect(() => readScenario(file())).toThrow(
       expect.objectContaining({ code, message: expect.stringMatching(sentence) }),
     )

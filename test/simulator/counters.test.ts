@@ -31,14 +31,14 @@ async function rcpt(talk: Talk, ...addresses: string[]): Promise<void> {
   for (const address of addresses) await talk.say(`RCPT TO:<${address}>`)
 }
 
-/** Says QUIT and waits until the server has seen the connection closed. */
+/** Sends QUIT and waits until the server has closed the connection. */
 async function leave(talk: Talk): Promise<void> {
   await talk.say('QUIT')
   await talk.reply()
 }
 
 describe('the counters', () => {
-  test('count commands by their names, those that are none of a verifier too', async () => {
+  test('count commands by name, unknown ones too', async () => {
     const talk = await greeted()
     await talk.say('EHLO probe.test')
     await rcpt(talk, 'user1@a.test')
@@ -59,7 +59,7 @@ describe('the counters', () => {
     })
   })
 
-  test('count connections, and sessions at their peak', async () => {
+  test('count connections and peak sessions', async () => {
     const first = await greeted()
     const second = await greeted(B)
     expect(world.counters().total).toMatchObject({
@@ -74,7 +74,7 @@ describe('the counters', () => {
     for (const talk of [second, third]) talk.hangUp()
   })
 
-  test('know how often each address was asked, over all hosts', async () => {
+  test('count the RCPT commands of each address over all hosts', async () => {
     const talk = await greeted()
     await talk.say('EHLO probe.test')
     await rcpt(talk, 'user1@a.test', 'user2@a.test')
@@ -99,7 +99,7 @@ describe('the counters', () => {
     for (const each of [talk, other]) each.hangUp()
   })
 
-  test('count the sessions in which a domain was asked about', async () => {
+  test('count sessions by recipient domain', async () => {
     const [talk, other] = [await greeted(), await greeted(B)]
     for (const each of [talk, other]) await each.say('EHLO probe.test')
     await rcpt(talk, 'user1@a.test', 'user2@A.test', 'user1@b.test')
@@ -112,7 +112,7 @@ describe('the counters', () => {
     expect(world.counters().domains['a.test']).toMatchObject({ sessionsNow: 0, sessionsPeak: 2 })
   })
 
-  test('count bytes that came before the greeting', async () => {
+  test('count bytes before the greeting', async () => {
     const talk = await Talk.with(world, 'late.test')
     talk.send('EHLO probe.test\r\n')
     await talk.reply()
@@ -120,7 +120,7 @@ describe('the counters', () => {
     talk.hangUp()
   })
 
-  test('count no pipelining where it is offered, but commands that must be waited for', async () => {
+  test('count pipelining only if it is not offered or a command ends a group', async () => {
     const talk = await greeted()
     await talk.say('EHLO probe.test')
     talk.send('MAIL FROM:<>\r\nRCPT TO:<user1@a.test>\r\nRSET\r\n')
@@ -132,7 +132,7 @@ describe('the counters', () => {
     talk.hangUp()
   })
 
-  test('count lines that are too long or end in a bare LF', async () => {
+  test('count lines that are too long or end with a bare LF', async () => {
     const talk = await greeted()
     talk.send('EHLO probe.test\n')
     expect(await talk.reply()).toMatch(/^500 5\.5\.2 /)
@@ -142,7 +142,7 @@ describe('the counters', () => {
     talk.hangUp()
   })
 
-  test('begin again when reset, but for sessions that are open', async () => {
+  test('reset, except for open sessions', async () => {
     const talk = await greeted()
     await talk.say('EHLO probe.test')
     await rcpt(talk, 'user1@a.test')
@@ -165,7 +165,7 @@ describe('the counters', () => {
     talk.hangUp()
   })
 
-  test('survive the way through text', async () => {
+  test('survive serialization', async () => {
     const talk = await greeted()
     await talk.say('EHLO probe.test')
     await rcpt(talk, 'user1@a.test')

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEngine } from '../../src/index.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
-/** More than one string of a TXT record holds. */
+/** Longer than one string of a TXT record. */
 const LONG = '12345678'.repeat(40)
 let world: Simulator
 let resolver: Resolver
@@ -47,15 +47,15 @@ afterAll(() => world.close())
 
 const codeOf = (asked: Promise<unknown>) => asked.then(String, error => error.code)
 
-describe('the DNS of the world', () => {
-  test('tells exchangers as written', async () => {
+describe('the simulated DNS', () => {
+  test('returns configured MX records', async () => {
     expect((await resolver.resolveMx('a.test')).map(mx => [mx.priority, mx.exchange])).toEqual([
       [20, 'mx2.a.test'],
       [10, 'mx1.a.test'],
     ])
   })
 
-  test('sends the addresses of exchangers along where the scenario says so', async () => {
+  test('includes the addresses of exchangers if the scenario says so', async () => {
     const domains = { 'a.test': { mx: [[10, 'mx.a.test']] as const } }
     const hosts = { 'mx.a.test': { behavior: 'polite' as const } }
     const world = await startSimulator({ domains, hosts, dnsAdditional: true })
@@ -73,25 +73,25 @@ describe('the DNS of the world', () => {
     }
   })
 
-  test('knows a name of any script by its A-label, in any case', async () => {
+  test('finds a name of any script by its A-label, in any case', async () => {
     expect(await resolver.resolveMx('XN--bcher-kva.TEST')).toMatchObject([
       { exchange: 'mx1.a.test' },
     ])
   })
 
-  test('tells the addresses of hosts, allotted or given', async () => {
+  test('returns configured and assigned addresses of hosts', async () => {
     expect(await resolver.resolve4('mx1.a.test')).toEqual(['127.20.0.1'])
     expect(await resolver.resolve4('mx2.a.test')).toEqual(['10.0.0.9'])
     expect(await resolver.resolve6('mx2.a.test')).toEqual(['2001:db8::9'])
     expect(await resolver.resolve4('self.test')).toEqual(world.addresses.get('self.test'))
   })
 
-  test('tells the addresses of a domain', async () => {
+  test('returns the addresses of a domain', async () => {
     expect(await resolver.resolve4('web.test')).toEqual(['192.0.2.1'])
     expect(await resolver.resolve6('web.test')).toEqual(['2001:db8::1'])
   })
 
-  test('tells texts, long ones in several strings, and the names of addresses', async () => {
+  test('returns TXT records, long ones as several strings, and PTR records', async () => {
     const texts = await resolver.resolveTxt('said.test')
     expect(texts.map(strings => strings.length)).toEqual([1, 2])
     expect(texts.map(strings => strings.join(''))).toEqual(['v=spf1 -all', LONG])
@@ -99,7 +99,7 @@ describe('the DNS of the world', () => {
     expect(await codeOf(resolver.resolvePtr('self.test'))).toBe('ENODATA')
   })
 
-  test('gives the null MX of RFC 7505', async () => {
+  test('returns the null MX of RFC 7505', async () => {
     expect(await resolver.resolveMx('null.test')).toMatchObject([{ priority: 0, exchange: '' }])
   })
 
@@ -116,7 +116,7 @@ describe('the DNS of the world', () => {
     expect(await codeOf(resolver.resolve(name, type))).toBe(code)
   })
 
-  test('keeps silent when told', async () => {
+  test('does not answer if configured so', async () => {
     const patient = new Resolver({ timeout: 1, tries: 1 })
     patient.setServers([world.dnsAddress])
     const before = world.counters().dns.questions.get('mute.test MX') ?? 0
@@ -128,12 +128,12 @@ describe('the DNS of the world', () => {
     expect(['ECANCELLED', 'ETIMEOUT']).toContain(await asked)
   })
 
-  test('sends what is too long for UDP over TCP', async () => {
+  test('truncates over UDP what is too long, and sends it over TCP', async () => {
     expect(await resolver.resolveMx('many.test')).toHaveLength(60)
     expect(await resolver.resolveMx('cut.test')).toMatchObject([{ exchange: 'mx1.a.test' }])
   })
 
-  test('counts questions by name and by type', async () => {
+  test('counts queries by name and type', async () => {
     world.resetCounters()
     await resolver.resolveMx('a.test')
     await resolver.resolve4('mx1.a.test')

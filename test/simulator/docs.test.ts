@@ -7,7 +7,7 @@ import { BEHAVIORS } from '../../src/simulator/smtp-host/behaviors.ts'
 const DOCS = readFileSync(join(import.meta.dirname, '../../docs/simulator.md'), 'utf8')
 const examples = [...DOCS.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => text)
 
-/** The docs show whole scenarios, single rules, and the inside of a scenario or of its hosts. */
+/** The docs contain full scenarios, single rules, and parts of a scenario or of its hosts. */
 function asScenario(text: string): unknown {
   const shown = JSON.parse(text.startsWith('{') ? text : `{${text}}`)
   if ('on' in shown)
@@ -21,7 +21,7 @@ describe('docs/simulator.md', () => {
     expect(examples.length).toBeGreaterThanOrEqual(9)
   })
 
-  test.each(examples)('shows a scenario that can be: %s', text => {
+  test.each(examples)('shows a valid scenario: %s', text => {
     expect(checkScenario(asScenario(text)).hosts).toEqual(expect.any(Object))
   })
 
@@ -42,7 +42,7 @@ describe('docs/simulator.md', () => {
   })
 })
 
-/** The keys that a scenario takes at a place: said to whoever gives it another. */
+/** Returns the allowed keys at a path, from the error for an unknown key. */
 function keysOf(place: string): string[] {
   const strange = { strange: true }
   const rules = [{ on: 'RCPT', end: 'hang', ...strange }]

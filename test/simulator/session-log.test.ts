@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SessionLog } from '../../src/simulator/session-log.ts'
 import { fakeClock } from '../support/clock.ts'
 
-test('the most connections within one second, wherever that second begins', async () => {
+test('the peak rate is the maximum of any one second', async () => {
   const clock = fakeClock()
   const sessionLog = new SessionLog(clock)
   const peak = () => sessionLog.counters().connectionsPerSecondPeak

@@ -11,8 +11,8 @@ const SMALL: Scenario = {
   hosts: { 'mx.a.test': { behavior: 'polite' } },
 }
 
-describe('a world in a process of its own', () => {
-  test('listens, counts, begins again and ends', async () => {
+describe('a simulator process', () => {
+  test('listens, counts, resets and exits', async () => {
     const file = join(tmpdir(), `ev-world-${process.pid}.json`)
     writeFileSync(file, JSON.stringify(SMALL))
     const child = await startSimulatorProcess(file)
@@ -34,7 +34,7 @@ describe('a world in a process of its own', () => {
     await expect(child.counters()).rejects.toThrow(/has ended/)
   })
 
-  test('says why it could not start', async () => {
+  test('reports why it could not start', async () => {
     await expect(startSimulatorProcess('/nowhere/demo.json')).rejects.toThrow(
       /Cannot read the scenario/,
     )

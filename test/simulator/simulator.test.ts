@@ -13,8 +13,8 @@ const SMALL: Scenario = {
   hosts: { 'mx.a.test': { behavior: 'polite' } },
 }
 
-describe('a world', () => {
-  test('gives each host an address of its own and all one port', async () => {
+describe('a simulator', () => {
+  test('gives each host its own address and all the same port', async () => {
     const world = await startSimulator({
       domains: {},
       hosts: { 'mx1.test': { behavior: 'catch-all' }, 'mx2.test': { behavior: 'rejects-all' } },
@@ -34,7 +34,7 @@ describe('a world', () => {
     await world.close()
   })
 
-  test('ends with its sessions, so that its ports are free again', async () => {
+  test('closes its sessions, so that its ports are free', async () => {
     const first = await startSimulator(SMALL)
     const talk = await Talk.with(first, 'mx.a.test')
     await talk.reply()
@@ -47,7 +47,7 @@ describe('a world', () => {
     await again.close()
   })
 
-  test('shares the mailboxes of the scenario among hosts that name none', async () => {
+  test('shares the mailboxes of the scenario with hosts that have none', async () => {
     const world = await startSimulator({ ...SMALL, mailboxes: ['ann'] })
     const talk = await Talk.with(world, 'mx.a.test')
     await talk.reply()
@@ -60,8 +60,8 @@ describe('a world', () => {
   })
 })
 
-describe('a far world', () => {
-  test('takes two round trips to a greeting and one to a reply, and keeps the order', async () => {
+describe('a simulator with latency', () => {
+  test('takes two round trips to a greeting and one to a reply, in order', async () => {
     const roundTripMs = 40
     const world = await startSimulator({ ...SMALL, roundTripMs })
     const start = systemClock.monotonicNow()
@@ -85,7 +85,7 @@ describe('a far world', () => {
     await world.close()
   })
 
-  test('carries TLS, and breaks like a near one', async () => {
+  test('supports TLS, and connection resets', async () => {
     const world = await startSimulator({
       domains: {},
       hosts: { 'mx.a.test': { behavior: 'needs-starttls' }, 'mx.b.test': { behavior: 'resets' } },
@@ -107,8 +107,8 @@ describe('a far world', () => {
   })
 })
 
-describe('the library as engine', () => {
-  test('says what the rules say, and counts alike', async () => {
+describe('the library engine', () => {
+  test('replies as the rules say, and counts the same', async () => {
     const world = await startSimulator({
       domains: {},
       hosts: { 'mx.a.test': { behavior: 'needs-starttls', engine: 'smtp-server' } },
@@ -139,7 +139,7 @@ describe('the library as engine', () => {
     await world.close()
   })
 
-  test('can refuse the connection', async () => {
+  test('can reject the connection', async () => {
     const world = await startSimulator({
       domains: {},
       hosts: { 'mx.a.test': { behavior: 'blocks-us', engine: 'smtp-server' } },
@@ -155,7 +155,7 @@ describe('the demo', () => {
   const fixtures = join(import.meta.dirname, '../../fixtures')
   const scenario = readScenario(join(fixtures, 'simulator/demo.json'))
 
-  test('has a world whose exchangers all have an address', async () => {
+  test('has a scenario whose exchangers all have an address', async () => {
     const world = await startSimulator(scenario)
     const exchangers = Object.values(scenario.domains).flatMap(({ mx }) =>
       typeof mx === 'object' ? mx.map(([, host]) => host) : [],
@@ -164,7 +164,7 @@ describe('the demo', () => {
     await world.close()
   })
 
-  test('has a list of some hundred people that visits every domain of its world', () => {
+  test('has a list of some hundred people that covers every domain of its scenario', () => {
     const rows: Record<string, string>[] = parse(readFileSync(join(fixtures, 'list/demo.csv')), {
       columns: true,
     })

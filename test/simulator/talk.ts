@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 
-/** A client of twenty lines: says what it is told and hands back whole replies. */
+/** A minimal client that sends lines and returns complete replies. */
 export class Talk {
   #socket: Socket
   #heard = ''
@@ -26,7 +26,10 @@ export class Talk {
     return new Talk(socket)
   }
 
-  /** The next whole reply, lines joined by `\n`; `null` at the end of the connection, the error's code after a broken one. */
+  /**
+   * Returns the next reply, lines joined by `\n`; `null` at the end of the connection, the error
+   * code after a failure.
+   */
   async reply(): Promise<string | null> {
     const whole = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/
     while (!whole.test(this.#heard) && !this.#ended) await this.#more()
@@ -45,7 +48,7 @@ export class Talk {
     this.#socket.write(bytes)
   }
 
-  /** All bytes so far, at least `length`. */
+  /** Returns all bytes received, at least `length`. */
   async heard(length: number): Promise<string> {
     while (this.#heard.length < length && !this.#ended) await this.#more()
     return this.#heard
@@ -63,7 +66,7 @@ export class Talk {
     this.#socket.destroy()
   }
 
-  /** Code of the error that broke the connection. */
+  /** Code of the connection error. */
   broken: string | null = null
 
   #listen(): void {

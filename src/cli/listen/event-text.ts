@@ -27,7 +27,7 @@ export function eventText({ arrival, signatures, at, status }: ReceivedEvent): s
   return `${facts.join('  ')}\n          ${sanitizeText(shown, DATA_MAX)}\n`
 }
 
-/** Formats an event as one line of JSON. */
+/** Formats an event in a single line of JSON. */
 export function eventLine({ arrival, signatures, at, status }: ReceivedEvent): string {
   const { event, event_id } = bodyFields(arrival)
   const line = {

@@ -132,8 +132,7 @@ async function serve(run: ServeRun): Promise<void> {
     const stopReloading = reloadOnSighup(context, lists, flags, log, () => renewal?.checkNow())
     const url = listenUrl(address, server.port)
     const isPlain = address.files === null
-    // The sign-in link works for its first reader, so it is printed to a terminal and never to a
-    // log.
+    // The sign-in link works for its first reader, so print it to a terminal, never to a log.
     const path = key !== null && context.stderr.isTTY ? services.offerKey(key) : null
     printBanner(context, log, { url, baseUrl, isPlain, key, path, hint: heloHint(config) })
     await received
@@ -257,7 +256,7 @@ const NAMED_MAX = 10
 type Banner = {
   /** URL of the listen address. */
   readonly url: string
-  /** URL for clients. */
+  /** Base URL, at which clients reach the service. */
   readonly baseUrl: string
   readonly isPlain: boolean
   /** The first key, at the first start; null later. */

@@ -97,7 +97,7 @@ describe('a file is refused', () => {
       'whose column is not there',
       'name,email\nA,a@a.test\n',
       { column: 'mial' },
-      /^column "mial" is not among .* header=false/,
+      /^column "mial" is not a column .* header=false/,
     ],
     ['that is a workbook', Buffer.from('PK\x03\x04 and more'), {}, /Excel workbook/],
     [

@@ -3,12 +3,12 @@ import { watchCancellation } from '../../../src/cli/bulk/work.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { queuedJob } from '../../support/database.ts'
 
-/** A read goes through several promises before its answer is heard. */
+/** A read resolves after several promises. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(resolve => setImmediate(resolve))
 }
 
-test('a job that another process cancels is noticed within two seconds, though nothing is committed', async () => {
+test('notices within two seconds that another process cancels the job', async () => {
   const { database, clock, job } = await queuedJob(['a'])
   const heard: unknown[] = []
   watchCancellation(database, job.id, error => heard.push(error))
@@ -24,7 +24,7 @@ test('a job that another process cancels is noticed within two seconds, though n
   expect(clock.pending).toBe(0)
 })
 
-test('a watch that is ended says nothing more and leaves no timer', async () => {
+test('stops without another call and without a timer', async () => {
   const { database, clock, job } = await queuedJob(['a'])
   const heard: unknown[] = []
   const end = watchCancellation(database, job.id, error => heard.push(error))

@@ -8,7 +8,7 @@ import { tempFolder } from '../../support/database.ts'
 
 const hasPipes = spawnSync('mkfifo', ['--version']).status === 0
 
-test.runIf(hasPipes)('a pipe that is given by its name is kept, as stdin is', async () => {
+test.runIf(hasPipes)('a named pipe is stored like stdin', async () => {
   const folder = tempFolder()
   const pipe = join(folder, 'pipe')
   spawnSync('mkfifo', [pipe])
@@ -22,11 +22,11 @@ test.runIf(hasPipes)('a pipe that is given by its name is kept, as stdin is', as
   expect(content).toBe('email\nann@good.test\n')
 })
 
-test('a list has a name', async () => {
+test('an empty name is rejected', async () => {
   await expect(openList(process, '', tempFolder(), {})).rejects.toMatchObject({ code: 'usage' })
 })
 
-test('a folder is no list', async () => {
+test('a folder is rejected', async () => {
   const folder = tempFolder()
   await expect(openList(process, folder, folder, {})).rejects.toThrow(/is a folder, not a list/)
 })

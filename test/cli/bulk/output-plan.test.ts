@@ -3,8 +3,8 @@ import { planOutput } from '../../../src/cli/bulk/output-plan.ts'
 
 const ALL = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
-describe('where rows go', () => {
-  test('is one file for all, if nothing else is said', () => {
+describe('the output plan', () => {
+  test('is one file for all classes by default', () => {
     expect(planOutput({ output: 'out.csv' })).toEqual([{ path: 'out.csv', classes: ALL }])
     expect(planOutput({ output: '-' })).toEqual([{ path: '-', classes: ALL }])
   })
@@ -13,12 +13,12 @@ describe('where rows go', () => {
     ['risky', ['risky']],
     ['unknown,deliverable', ['deliverable', 'unknown']],
     [' risky , risky', ['risky']],
-  ])('--only %j names the classes', (only, classes) => {
+  ])('parses --only %j', (only, classes) => {
     expect(planOutput({ output: '-', only })).toEqual([{ path: '-', classes }])
   })
 
   test.each(['', 'good', 'risky,', 'risky;unknown', 'Risky'])(
-    '--only %j is refused with the four that there are',
+    'rejects --only %j and lists the classes',
     only => {
       const refusal =
         /--only has ".*"; it takes a comma-separated list of deliverable, risky, undeliverable, unknown\./
@@ -36,13 +36,13 @@ describe('where rows go', () => {
     ['out.tar.gz', 'out.tar.risky.gz'],
     ['.out', '.out.risky'],
     ['/x/y.csv', '/x/y.risky.csv'],
-  ])('--split puts the class into the name: %s', (output, path) => {
+  ])('--split inserts the class into the name: %s', (output, path) => {
     expect(planOutput({ output, only: 'risky', split: true })).toEqual([
       { path, classes: ['risky'] },
     ])
   })
 
-  test('--split has a file for each class, or for those of --only', () => {
+  test('--split writes a file per class, or per class of --only', () => {
     const classes = (only?: string) =>
       planOutput({ output: 'out.csv', split: true, ...(only === undefined ? {} : { only }) }).map(
         file => file.classes,
@@ -51,7 +51,7 @@ describe('where rows go', () => {
     expect(classes('unknown,risky')).toEqual([['risky'], ['unknown']])
   })
 
-  test('has a name', () => {
+  test('rejects an empty name', () => {
     expect(() => planOutput({ output: '' })).toThrow('-o is empty. Name a file, or - for stdout.')
   })
 

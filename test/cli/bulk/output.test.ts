@@ -18,7 +18,7 @@ import { anyCharacter, fc, runs } from '../../support/property.ts'
 const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
 describe('the output of any list', () => {
-  test('in parts is the whole one taken apart, and the same in every format', async () => {
+  test('has the same rows whole and split, in every format', async () => {
     const folder = tempFolder()
     const database = await tempDatabase()
     let n = 0
@@ -69,7 +69,7 @@ describe('the output of any list', () => {
 describe('the output of a list', () => {
   const LIST = 'id,email\n1,valid1@x.example\n2,invalid2@x.example\n'
 
-  test('that is stopped leaves nothing behind', async () => {
+  test('leaves no partial file when it is stopped', async () => {
     const folder = tempFolder()
     const database = await tempDatabase()
     const list = await decided(database, 'job_a', LIST, folder)
@@ -81,7 +81,7 @@ describe('the output of a list', () => {
     expect(readdirSync(folder)).toEqual(before)
   })
 
-  test('of no rows is a header, nothing, or an empty array', async () => {
+  test('without rows is a header, nothing, or an empty array', async () => {
     const folder = tempFolder()
     const database = await tempDatabase()
     const list = await decided(database, 'job_a', LIST, folder)
@@ -94,7 +94,7 @@ describe('the output of a list', () => {
     expect(JSON.parse(content(folder, 'a.json'))).toEqual([])
   })
 
-  test('that was changed meanwhile is not written, nor is what was there before touched', async () => {
+  test('that has changed is not written, and existing output is kept', async () => {
     const folder = tempFolder()
     const database = await tempDatabase()
     const list = await decided(database, 'job_a', LIST, folder)
@@ -113,7 +113,7 @@ describe('the output of a list', () => {
     expect(table(folder, 'out.csv')).toHaveLength(3)
   })
 
-  test('has in JSON what stands in the cells, unguarded, and all that is known of the address', async () => {
+  test('has in JSON the unescaped cells and all details of the address', async () => {
     const folder = tempFolder()
     const database = await tempDatabase()
     const list = await decided(database, 'job_a', 'id,email\n1,=cmd|x\n2,role@x.example\n', folder)
@@ -128,7 +128,7 @@ describe('the output of a list', () => {
   })
 })
 
-/** Rows of any text, with quotes, line breaks, NULs and cells missing or too many. */
+/** Rows of random text, with quotes, line breaks, NULs, and missing or extra cells. */
 const cell = fc.oneof(
   fc.string({ unit: anyCharacter, maxLength: 8 }),
   fc.constantFrom('', ' ', '=1+1', '"', 'a\r\nb', ';', '\0', '𝒜'),
@@ -150,7 +150,7 @@ const anyList = fc
       .join('\n'),
   )
 
-/** The list with a result in the store for each of its rows. */
+/** Stores the list with a result for each row. */
 async function decided(
   database: Database,
   jobId: string,
@@ -169,7 +169,7 @@ async function decided(
     const result = sandboxResult(database.clock, asked)
     return { position: n + 1, result: JSON.stringify(result), class: toClass(result.verdict) }
   })
-  // A duplicate has the result of its first.
+  // A duplicate has the result of its first occurrence.
   const first = recorded.filter(
     ({ position }) => texts.indexOf(texts[position - 1] ?? '') === position - 1,
   )

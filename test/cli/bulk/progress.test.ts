@@ -12,7 +12,7 @@ const JOB: Job = {
   ...{ failed: 0, held: 0, credit_period: null },
 }
 
-test('where nobody watches live, progress is one plain line in five seconds', async () => {
+test('prints one plain line every five seconds if stderr is not a terminal', async () => {
   const lines: string[] = []
   const stderr = new Writable({
     write(text, _, done) {

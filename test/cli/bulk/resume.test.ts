@@ -13,7 +13,7 @@ import { tempFolder } from '../../support/database.ts'
 
 const LIST = 'old,new\nx,valid1@x.example\nx,invalid2@x.example\nx,risky3@x.example\n'
 
-/** A job whose output could not be written yet: `out.csv` leads to a full disk until it is taken away. */
+/** Creates a job without its output: `out.csv` is a link to /dev/full until it is removed. */
 async function stopped(flags: Partial<SourceFlags> = {}) {
   const folder = tempFolder()
   const settings = { dataDir: join(folder, 'data'), quiet: true }
@@ -45,8 +45,8 @@ async function onlyJob(dataDir: string): Promise<Job> {
 
 const sourceOf = (job: Job): BulkSource => JSON.parse(job.source)
 
-describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
-  test('keeps all that finishing it needs', async () => {
+describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
+  test('stores the options that resuming needs', async () => {
     const { job, list, output } = await stopped({
       ...{ column: 'new', raw: true, only: 'risky,unknown', split: true, format: 'json' },
       wait: false,
@@ -58,7 +58,7 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
     })
   })
 
-  test('is finished by its id as its command would have', async () => {
+  test('is finished by its ID with the options of its command', async () => {
     const { folder, settings, job } = await stopped({
       ...{ column: 'new', split: true, only: 'risky,deliverable', format: 'ndjson' },
     })
@@ -74,7 +74,7 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
     expect({ id, isWritten: written_at !== null }).toEqual({ id: job.id, isWritten: true })
   })
 
-  test('goes by the options of the newest command, and keeps those', async () => {
+  test('uses and stores the options of the latest command', async () => {
     const { folder, settings, list, output, job } = await stopped()
     const flags = { ...settings, sandbox: true, output, only: 'risky', format: 'json' as const }
     expect(await bulkCommand(memoryContext({ home: tempFolder() }).context, list, flags)).toBe(0)
@@ -84,7 +84,7 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
     expect(sourceOf(now)).toMatchObject({ only: 'risky', format: 'json', split: false })
   })
 
-  test('is not finished with a list that was changed, or is gone', async () => {
+  test('is not finished with a changed or missing list', async () => {
     const { settings, list, output, job } = await stopped()
     writeFileSync(list, LIST.replace('valid1', 'valid9'))
     await expect(
@@ -106,7 +106,7 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
     )
   })
 
-  test('is not taken up again once it is written, cancelled or gone', async () => {
+  test('is not resumed once it is written, cancelled or deleted', async () => {
     const { settings, job } = await stopped()
     expect(await resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings)).toBe(
       0,
@@ -133,10 +133,10 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
     })
   })
 
-  test('that was cancelled is begun anew by its command alone', async () => {
+  test('starts over only with its command after a cancellation', async () => {
     const { settings, list, output, job } = await stopped()
     const database = await open(settings.dataDir)
-    // As if it had been cancelled in its midst.
+    // Put the job back to processing, so that it can be cancelled.
     await database.db.updateTable('job').set({ state: 'processing', finished_at: null }).execute()
     expect(await cancelJob(database, job.id)).toBe(true)
     await database.close()

@@ -6,7 +6,7 @@ import { fakeClock } from '../../support/clock.ts'
 
 const DIALECT = detectDialect(Buffer.from('id,email\n1,a@one.test\n'))
 
-test('half a surrogate pair reaches no JSON, and a text that only looks like its escape stays', () => {
+test('replaces a lone surrogate in JSON, and keeps text that looks like its escape', () => {
   const result = { ...sandboxResult(fakeClock(), 'valid@x.example'), email: '\ud83d@\\ud83d' }
   const cells = ['\udca9', '\\ud83d']
   const text = rowText('ndjson', DIALECT, { raw: false }).row(
@@ -19,7 +19,7 @@ test('half a surrogate pair reaches no JSON, and a text that only looks like its
   })
 })
 
-test('a row of NDJSON is one line, whatever it holds', () => {
+test('writes each row of NDJSON in one line', () => {
   const row = { row: 7, line: 9, cells: ['a\r\nb\u2028c', 'x\ny'], text: '' }
   const result = sandboxResult(fakeClock(), 'valid@x.example')
   const text = rowText('ndjson', DIALECT, { raw: false }).row(row, result)

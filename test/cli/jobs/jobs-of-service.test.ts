@@ -13,7 +13,7 @@ import { emptyFolder, runEv } from '../../support/cli.ts'
 
 const ID = 'job_0123456789abcdef'
 
-/** A list of three rows that came to the service, which does not run. */
+/** Stores a list of three rows that was submitted to a service, which is not running. */
 async function homeWithJob(): Promise<{ home: string; database: Database }> {
   const home = emptyFolder()
   const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
@@ -35,8 +35,8 @@ async function homeWithJob(): Promise<{ home: string; database: Database }> {
 const jobs = (home: string, ...args: readonly string[]) =>
   runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })
 
-describe.concurrent('ev jobs knows a list of the service', () => {
-  test('by its account, its type, its name and whether the service runs', async () => {
+describe.concurrent('ev jobs with a job of the service', () => {
+  test('shows its account, type and name, and whether the service is running', async () => {
     const { home, database } = await homeWithJob()
     const { stdout } = await jobs(home)
     expect(stdout).toMatch(/stopped .* batch +March list\n$/)
@@ -55,7 +55,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     await database.close()
   })
 
-  test('which goes on by itself', async () => {
+  test('does not resume it, because the service continues it', async () => {
     const { home, database } = await homeWithJob()
     const { code, stderr } = await jobs(home, 'resume', ID)
     expect({ code, stderr }).toMatchObject({
@@ -67,7 +67,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     await database.close()
   })
 
-  test('and resumes it when it was cancelled, at the cost of its plan', async () => {
+  test('resumes it after a cancellation, and charges its plan', async () => {
     const { home, database } = await homeWithJob()
     await jobs(home, 'cancel', ID)
     expect(await jobs(home, 'resume', ID)).toMatchObject({
@@ -93,7 +93,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     await database.close()
   })
 
-  test('and cancels it, and deletes it', async () => {
+  test('cancels and deletes it', async () => {
     const { home, database } = await homeWithJob()
     const lock = acquireLock(join(home, 'data'), SERVE_LOCK)
     expect((await jobs(home, 'cancel', ID)).stdout).toMatch(
@@ -106,7 +106,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     await database.close()
   })
 
-  test('and deletes with it what the history has of it', async () => {
+  test('deletes its rows in the history with it', async () => {
     const { home, database } = await homeWithJob()
     const row = (id: string, job_id: string | null) => ({
       ...{ id, job_id, account_id: 'acc_1', key_id: 'key_1', email: 'a1@x.example', sandbox: 0 },
@@ -125,7 +125,7 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     await database.close()
   })
 
-  test('and when it is completed, ev purge does not call it unfinished', async () => {
+  test('is not unfinished for ev purge once it is completed', async () => {
     const { home, database } = await homeWithJob()
     const now = systemClock.now()
     await database.db.updateTable('job').set({ state: 'completed', finished_at: now }).execute()

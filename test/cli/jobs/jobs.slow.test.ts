@@ -5,7 +5,7 @@ import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, type Ran, runEv, startEv, towards } from '../../support/ev-process.ts'
 
-/** A folder with a list in it. */
+/** Creates a folder with a list. */
 function homeWith(list: string): string {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), list)
@@ -32,8 +32,8 @@ function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
   expect(stdout).toBe('')
 }
 
-// The runs of a test follow one another: a busy machine takes its time over them.
-describe.concurrent('a list at work', () => {
+// Each test runs several commands in sequence, which may be slow on a busy machine.
+describe.concurrent('a running job', () => {
   let world: Simulator
   beforeAll(async () => {
     world = await startSimulator(SCENARIO)
@@ -44,7 +44,7 @@ describe.concurrent('a list at work', () => {
     ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world), ...more],
   ]
 
-  test('that is killed is stopped, not at work, and resume finishes it with its options', async () => {
+  test('is stopped after its process was killed, and resume finishes it with its options', async () => {
     const home = homeWith(far('kill.test', 300))
     const running = startEv(args('--only', 'deliverable', '--no-header', ...SLOW), { home })
     await asked(world, 'mx.kill.test', 10)
@@ -69,7 +69,7 @@ describe.concurrent('a list at work', () => {
     expect(kept).toHaveLength(300 - GONE)
   })
 
-  test('is not deleted; once it is stopped it is, with the copy of its stdin', async () => {
+  test('cannot be deleted until it is stopped, then with its copy of stdin', async () => {
     const home = emptyFolder()
     const running = startEv(
       [
@@ -120,13 +120,13 @@ const SCENARIO: Scenario = {
   },
 }
 
-/** So slow that it is not done before it is looked at: five addresses a second. */
+/** Five addresses per second, so that the job is unfinished when the test reads it. */
 const SLOW = [
   ...['--sessions-per-operator', '1', '--sessions-per-second', '1'],
   ...['--recipients-per-session', '5'],
 ]
 
-/** Every tenth is unknown there. */
+/** Every tenth address is unknown. */
 const GONE = 30
 
 function far(domain: string, rows: number): string {

@@ -16,7 +16,7 @@ import { rowsIn } from '../../support/csv.ts'
 const LIST = 'email\nvalid1@x.example\ninvalid1@x.example\ninvalid1@x.example\n'
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--quiet', '--data-dir', 'data']
 
-/** A folder with a list in it. */
+/** Creates a folder with a list. */
 function homeWith(list: string): string {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), list)
@@ -43,9 +43,9 @@ function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
   expect(stdout).toBe('')
 }
 
-// The runs of a test follow one another: a busy machine takes its time over them.
+// Each test runs several commands in sequence, which may be slow on a busy machine.
 describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
-  test('where nothing was begun says so, and makes nothing', async () => {
+  test('prints that there are no jobs, and creates no file', async () => {
     const home = emptyFolder()
     const { code, stdout } = await jobs(home)
     expect(code).toBe(0)
@@ -56,7 +56,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
 
-  test('lists what was begun, as a table or as JSON; list is what it does by itself', async () => {
+  test('lists jobs as a table or as JSON; list is the default', async () => {
     const home = homeWith(LIST)
     expect(await runEv(BULK, { home })).toMatchObject({ code: 0 })
     const { code, stdout } = await jobs(home)
@@ -82,7 +82,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     })
   })
 
-  test('a job is named by its ID or the beginning of it, with or without job_', async () => {
+  test('accepts an ID or a prefix of it, with or without job_', async () => {
     const home = homeWith(LIST)
     await runEv(BULK, { home })
     const { job_id } = await only(home)
@@ -95,7 +95,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
   })
 
   test.each(['show', 'resume', 'cancel', 'delete'])(
-    '%s of a job that there is not ends with 66 and names ev jobs',
+    '%s of an unknown job exits with 66 and names ev jobs',
     async command => {
       const nothing = await jobs(emptyFolder(), command, 'job_none')
       const home = homeWith(LIST)
@@ -107,7 +107,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     },
   )
 
-  test('a command that there is not is answered with those there are', async () => {
+  test('lists the commands after an unknown one', async () => {
     const ran = await jobs(emptyFolder(), 'stop', 'job_x')
     expect(ran.code).toBe(64)
     expectSentence(
@@ -116,7 +116,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     )
   })
 
-  test('a finished job is neither resumed nor cancelled; delete takes it away, not its output', async () => {
+  test('does not resume or cancel a finished job; delete keeps its output', async () => {
     const home = homeWith(LIST)
     await runEv(BULK, { home })
     const { job_id } = await only(home)
@@ -135,7 +135,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expect(rowsIn(join(home, 'out.csv'))).toHaveLength(3)
   })
 
-  test('one of which only the output is missing is unwritten, and resume tries to write it', async () => {
+  test('shows a job without its output as unwritten, and resume writes it', async () => {
     const home = homeWith(LIST)
     const full = BULK.map(word => (word === 'out.csv' ? '/dev/full' : word))
     expect(await runEv(full, { home })).toMatchObject({ code: 73 })
@@ -143,14 +143,14 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     const { job_id } = await only(home)
     const resumed = await jobs(home, 'resume', job_id)
     expect(resumed.code, resumed.stderr).toBe(73)
-    // The output that it was given still takes nothing; one that is named anew does.
+    // The stored output is still /dev/full; the command below names another one.
     expect(await runEv(BULK, { home })).toMatchObject({ code: 0 })
     expect(await only(home)).toMatchObject({ job_id, state: 'completed' })
     expect(rowsIn(join(home, 'out.csv'))).toHaveLength(3)
   })
 })
 
-describe.concurrent('a list at work', { timeout: 60_000 }, () => {
+describe.concurrent('a running job', { timeout: 60_000 }, () => {
   let world: Simulator
   beforeAll(async () => {
     world = await startSimulator(SCENARIO)
@@ -161,7 +161,7 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
     ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world), ...more],
   ]
 
-  test('whose file has changed or vanished is not resumed, and nothing of it is lost', async () => {
+  test('is not resumed after its file changed or disappeared, and keeps its results', async () => {
     const home = homeWith(far('change.test', 200))
     const running = startEv(args(...SLOW), { home })
     await asked(world, 'mx.change.test', 10)
@@ -181,7 +181,7 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
     expect(await only(home)).toEqual(before)
   })
 
-  test('that waits for a greylist tells at whom and until when, and ends within seconds when cancelled', async () => {
+  test('that waits for greylisting shows the operator and the time, and stops within seconds when cancelled', async () => {
     const home = homeWith('email\nuser1@grey.test\nuser2@grey.test\n')
     const running = startEv(args(), { home })
     const { job_id } = await waiting(home)
@@ -205,7 +205,7 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
     expect(await only(home)).toMatchObject({ state: 'cancelled', done: 0 })
   })
 
-  test('that is cancelled in full work takes no more results, and begins anew the next time', async () => {
+  test('that is cancelled stores no more results, and starts over next time', async () => {
     const home = homeWith(far('cancel.test', 300))
     const running = startEv(args(...SLOW), { home })
     await asked(world, 'mx.cancel.test', 10)
@@ -234,7 +234,7 @@ async function expectCancelled(running: RunningCli, jobId: string): Promise<void
   expect(stderr).not.toMatch(/^ +at /m)
 }
 
-/** The job, once all its items wait. */
+/** Waits until all items of the job are deferred. */
 async function waiting(home: string): Promise<JobObject> {
   for (;;) {
     const [job] = await listed(home)
@@ -264,7 +264,7 @@ const SCENARIO: Scenario = {
   },
 }
 
-/** So slow that it is not done before it is looked at: five addresses a second. */
+/** Five addresses per second, so that the job is unfinished when the test reads it. */
 const SLOW = [
   ...['--sessions-per-operator', '1', '--sessions-per-second', '1'],
   ...['--recipients-per-session', '5'],

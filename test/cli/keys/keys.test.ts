@@ -37,7 +37,7 @@ const opens = (home: string, text: string) =>
   inDatabase(home, database => findKeyByHash(database, hashSecret(text)))
 
 describe.concurrent('ev keys', { timeout: 60_000 }, () => {
-  test('says how an account is made where there is none, and makes nothing', async () => {
+  test('prints how to create an account if there is none, and creates nothing', async () => {
     const home = emptyFolder()
     for (const args of [['list'], ['create', '--name', 'CI'], ['revoke', 'key_a']]) {
       const { code, stdout, stderr } = await ev(home, 'keys', ...args)
@@ -48,9 +48,9 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
 
-  test('does not take what it may not look at for what is not there', async () => {
+  test('reports a database that it cannot access, instead of a missing one', async () => {
     const home = emptyFolder()
-    // A way that leads to itself: nobody may be kept from anything where tests run as root.
+    // A link to itself, because root can read every file.
     symlinkSync('loop', join(home, 'loop'))
     const { code, stderr } = await runEv(['keys', '--data-dir', 'loop'], { home, offline: true })
     expect([code, stderr]).toEqual([
@@ -59,7 +59,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     ])
   })
 
-  test('shows a key once, as it is made, and its ends alone after that', async () => {
+  test('shows a key once at creation, and only its ends later', async () => {
     const home = await homeWith('Shop')
     const { code, stdout } = await ev(home, 'keys', 'create', '--name', 'CI')
     expect(code).toBe(0)
@@ -71,7 +71,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect(readFileSync(join(home, 'data/ev.sqlite')).includes(text.slice(12))).toBe(false)
   })
 
-  test('takes what a key is limited to, and shows it as the HTTP API does', async () => {
+  test('creates a key with restrictions, and shows it as the HTTP API does', async () => {
     const home = await homeWith('Shop')
     const limits = ['--scopes', 'verify:single,jobs:read', '--allow-ip', '203.0.113.0/24, ::1']
     const more = ['--allow-domain', 'Shop.Example', '--expires', '2035-01-31', '--rate-limit', '30']
@@ -99,13 +99,13 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     ],
     [['--expires', '2020-01-01'], '--expires is "2020-01-01"; it takes a future time'],
     [['--name', ' '], 'the name of a key takes 1 to'],
-  ])('refuses %j', async (args, said) => {
+  ])('rejects %j', async (args, said) => {
     const { code, stderr } = await ev(emptyFolder(), 'keys', 'create', '--name', 'CI', ...args)
     expect(stderr).toContain(said)
     expect(code).toBe(64)
   })
 
-  test('wants to know which account is meant where there are several', async () => {
+  test('requires --account if there are several', async () => {
     const home = await homeWith('Shop', 'Club')
     const create = ['keys', 'create', '--name', 'CI']
     const { code, stderr } = await ev(home, ...create)
@@ -118,7 +118,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect((await ev(home, ...create, '--account', 'Pub')).stderr).toContain('no account Pub.')
   })
 
-  test('rotates a key: both texts open it until the end of the grace', async () => {
+  test('rotates a key; both secrets are valid during the grace period', async () => {
     const home = await homeWith('Shop')
     const old = await read(home, 'keys', 'create', '--name', 'CI')
     const { stdout } = await ev(home, 'keys', 'rotate', old.id, '--grace', '30m')
@@ -135,7 +135,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
   })
 
   test.each([['rotate', '--grace', '24h'], ['revoke']])(
-    'signs out whoever came to the dashboard with a key: %s',
+    'ends the dashboard sessions of the key: %s',
     async (command, ...args) => {
       const home = await homeWith('Shop')
       const keys = [
@@ -177,14 +177,14 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect((await ev(home, 'keys')).stdout).toContain('No keys.')
   })
 
-  test('knows no other commands', async () => {
+  test('rejects unknown commands', async () => {
     const { code, stderr } = await ev(emptyFolder(), 'keys', 'show')
     expect([code, stderr]).toEqual([64, expect.stringContaining('Unknown command "ev keys show"')])
   })
 })
 
 describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
-  test('makes an account with the plan of the first one, unless told another', async () => {
+  test('creates an account with the default plan, unless another is given', async () => {
     const home = emptyFolder()
     expect((await ev(home, 'accounts')).stdout).toContain(`No accounts in ${home}/data.`)
     expect(await read(home, 'accounts', 'create', '--name', 'Shop')).toMatchObject({
@@ -200,7 +200,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     expect(namesake.stderr).toContain('There is already an account "Shop"')
   })
 
-  test('changes the plan of one, to one of those that there are', async () => {
+  test('changes the plan of an account to an existing one', async () => {
     const home = await homeWith('Shop')
     const plans = { tiny: { requests: 3, per: 'minute' } }
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify({ plans }))
@@ -215,7 +215,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
 })
 
 describe.concurrent('ev backup', { timeout: 60_000 }, () => {
-  test('copies the database while another writes, and the copy holds one moment of it', async () => {
+  test('copies a consistent snapshot while another process writes', async () => {
     const home = await homeWith('Shop')
     const { key } = await read(home, 'keys', 'create', '--name', 'CI')
     const answer = { remembered: '{}', keep_until: 0 }
@@ -253,7 +253,7 @@ describe.concurrent('ev backup', { timeout: 60_000 }, () => {
     expect(await opens(home, key)).not.toBeNull()
   })
 
-  test('takes the place of a file only when told to', async () => {
+  test('overwrites a file only with --force', async () => {
     const home = await homeWith('Shop')
     writeFileSync(join(home, 'copy'), 'mine')
     const refused = await ev(home, 'backup', 'copy')
@@ -267,13 +267,13 @@ describe.concurrent('ev backup', { timeout: 60_000 }, () => {
     expect((await ev(home, 'backup', 'data/ev.sqlite', '--force')).stderr).toContain('itself')
   })
 
-  test('says which file the secrets of webhooks need', async () => {
+  test('names the file that decrypts webhook secrets', async () => {
     const home = await homeWith('Shop')
     writeFileSync(join(home, 'data/secret'), 'x'.repeat(50))
     expect((await ev(home, 'backup', 'copy')).stdout).toContain(`Also back up ${home}/data/secret:`)
   })
 
-  test('of no database, of a damaged one, and into no folder, says so and leaves nothing', async () => {
+  test('reports a missing or damaged database and a missing folder, and leaves no file', async () => {
     const home = emptyFolder()
     const absent = await ev(home, 'backup', 'copy')
     expect(absent).toMatchObject({
@@ -288,7 +288,7 @@ describe.concurrent('ev backup', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a length of time', () => {
+describe('durations and dates', () => {
   const DAY = 86_400_000
 
   test.each([
@@ -297,16 +297,16 @@ describe('a length of time', () => {
     ['1970-01-02', DAY],
     ['1970-01-01T12:00:00+01:00', 11 * 3_600_000],
     [undefined, null],
-  ])('%s is until %s', (given, until) => {
+  ])('--expires %s is %s', (given, until) => {
     expect(parseExpiry(given, 0)).toBe(until)
   })
 
   test.each(['0d', '-1d', 'soon', '90', '1969-12-31', '4000d', '1970-02-31', '1e3d'])(
-    '%s is refused',
+    '--expires %s is rejected',
     given => expect(() => parseExpiry(given, 0)).toThrow('it takes a future time'),
   )
 
-  test('of a grace is a week at most, and may be none', () => {
+  test('--grace takes up to a week, or 0', () => {
     expect([parseGrace('0', 7 * DAY), parseGrace('7d', 7 * DAY)]).toEqual([0, 7 * DAY])
     for (const given of ['8d', '24', '', '2030-01-01']) {
       expect(() => parseGrace(given, 7 * DAY)).toThrow('it takes a duration from 0 to 7d')

@@ -15,7 +15,7 @@ const EVENT = JSON.stringify({
   data: { job_id: 'job_1' },
 })
 
-test('an event is shown in two lines: what it is and whether to believe it, and its data', () => {
+test('prints an event in two lines: its type with the signature check, and its data', () => {
   expect(eventText(taken(EVENT))).toBe(
     '09:05:07  batch.failed  evt_1  both signatures valid\n          {"job_id":"job_1"}\n',
   )
@@ -26,7 +26,7 @@ test.each([
   [{ own: false, standard: true }, 'webhook-signature valid. One is wrong.'],
   [{ own: true, standard: false }, 'X-EV-Signature valid. One is wrong.'],
   [{ own: false, standard: false }, 'SIGNATURE NOT VALID: One is wrong.'],
-])('of signatures that hold as in %j it says: %s', (held, said) => {
+])('prints signatures %j as: %s', (held, said) => {
   expect(eventText(taken(EVENT, { ...held, fault: 'One is wrong.' }))).toContain(`  ${said}\n`)
 })
 
@@ -36,14 +36,14 @@ test.each([
   ['nothing', '', ''],
   ['null', 'null', 'null'],
   ['an event whose name is a number', '{"event":1}', '{"event":1}'],
-])('%s is shown as no event, and nothing in it reaches the terminal as it is', (_, body, shown) => {
+])('prints %s as no event, and sanitizes it', (_, body, shown) => {
   const text = eventText(taken(body))
   expect(text).toContain('09:05:07  no event  –  ')
   expect(text).toContain(`${shown}\n`)
   expect(text).not.toMatch(/[\u001b\u202e]/)
 })
 
-test('what is long is cut for people, and whole for programs', () => {
+test('truncates long text in the text format, and not in JSON', () => {
   const body = JSON.stringify({ event: 'e'.repeat(100), data: 'd'.repeat(1_000) })
   expect(eventText(taken(body)).length).toBeLessThan(400)
   const line = eventLine(taken(body))
@@ -51,7 +51,7 @@ test('what is long is cut for people, and whole for programs', () => {
   expect(line.indexOf('\n')).toBe(line.length - 1)
 })
 
-test('a body that is JSON null is told from one that is no JSON', () => {
+test('distinguishes a body of JSON null from a body that is not JSON', () => {
   expect(JSON.parse(eventLine(taken('null')))).toMatchObject({ event: null, body: null })
   expect(JSON.parse(eventLine(taken('null!')))).toMatchObject({ event: null, body: 'null!' })
 })

@@ -8,14 +8,14 @@ test.each([
   ['::1', '::1', '[::1]', '::1'],
   ['127.0.0.2', '127.0.0.2', '127.0.0.2', '127.0.0.2'],
 ])(
-  'a listener at %s listens on %s, is called %s and is dialled at %s',
+  '--host %s listens on %s, with the host %s in the URL and the IP address %s',
   (host, on, name, dialled) => {
     const flags = host === undefined ? {} : { host }
     expect(toListenOptions(flags, {})).toMatchObject({ host: on, urlHost: name, dialled })
   },
 )
 
-test('a secret of the environment is used only where no webhook is made', () => {
+test('uses the secret in the environment only if no webhook is created', () => {
   const environment = { EV_WEBHOOK_SECRET: 'whsec_b25l, whsec_dHdv' }
   expect(toListenOptions({ register: true }, environment).secrets).toBeNull()
   expect(toListenOptions({ register: false }, environment).secrets).toEqual([
@@ -28,7 +28,7 @@ test('a secret of the environment is used only where no webhook is made', () => 
 })
 
 test.each(['192.0.2.7', '10.0.0.1', 'fd00::1', 'shop.example'])(
-  'no listener is at %s, to which no plain HTTP is sent',
+  'rejects --host %s, to which the service sends no plain HTTP',
   host => {
     expect(() => toListenOptions({ host }, {})).toThrow(
       'sends plain HTTP to loopback addresses only',

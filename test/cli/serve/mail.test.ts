@@ -8,12 +8,12 @@ const wayBy = (flags: Record<string, string>) =>
 const SERVER = { notifySmtp: 'smtp://mail.example' }
 const SENDER = { notifyFrom: 'ev@example.com' }
 
-describe('notices of ev serve', () => {
-  test('go to the log where nothing is set', () => {
+describe('alerts of ev serve', () => {
+  test('go to the log if nothing is configured', () => {
     expect(wayBy({})).toBeNull()
   })
 
-  test('go by the mail server that is set, with or without somebody to stand in', () => {
+  test('go through the configured mail server, with or without a default recipient', () => {
     const way = { url: 'smtp://mail.example', from: 'ev@example.com' }
     expect(wayBy({ ...SERVER, ...SENDER })).toEqual(way)
     expect(wayBy({ ...SERVER, ...SENDER, notifyTo: 'ops@example.com' })).toEqual(way)
@@ -27,7 +27,7 @@ describe('notices of ev serve', () => {
       { notifyTo: 'ops@example.com' },
       /--notify-to is set, --notify-smtp is not/,
     ],
-  ])('are not left in doubt by %s', (_, flags, fault) => {
+  ])('reject %s', (_, flags, fault) => {
     expect(() => wayBy(flags)).toThrow(fault)
     expect(() => wayBy(flags)).toThrow(expect.objectContaining({ code: 'bad_config' }))
   })

@@ -8,7 +8,7 @@ import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { emptyFolder, runEv, startEv } from '../../support/cli.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
 
-/** A data directory in which a webhook has failed of which nobody was told yet. */
+/** Creates a data directory with a failed webhook and no alert yet. */
 async function homeInTrouble(): Promise<string> {
   const home = emptyFolder()
   const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
@@ -29,7 +29,7 @@ async function homeInTrouble(): Promise<string> {
 const ARGS = ['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0', '--helo', 'a.example.com']
 const SUBJECT = 'ev: 2 events could not be delivered to hook.example (wh_a)'
 
-test('ev serve tells by the mail server that is set', { timeout: 60_000 }, async () => {
+test('ev serve sends alerts through the configured mail server', { timeout: 60_000 }, async () => {
   const home = await homeInTrouble()
   const { port, taken } = await startMailServer()
   const environment = {
@@ -46,7 +46,7 @@ test('ev serve tells by the mail server that is set', { timeout: 60_000 }, async
   expect(stderr).not.toContain('could not be')
 })
 
-test('ev serve tells by its log where no mail server is set', { timeout: 60_000 }, async () => {
+test('ev serve logs alerts if no mail server is configured', { timeout: 60_000 }, async () => {
   const { signal, ended, printed } = startEv(ARGS, { home: await homeInTrouble() })
   await printed(SUBJECT, 'stderr')
   signal('SIGTERM')
@@ -62,7 +62,7 @@ test('ev serve tells by its log where no mail server is set', { timeout: 60_000 
   ])
 })
 
-test('a mail server out of reach is told of without its password, and ends nothing', {
+test('an unreachable mail server is logged without its password, and the service continues', {
   timeout: 60_000,
 }, async () => {
   const home = await homeInTrouble()
@@ -81,7 +81,7 @@ test('a mail server out of reach is told of without its password, and ends nothi
   expect(stderr).not.toMatch(/s3cret|ann:/)
 })
 
-test('ev serve does not start where half of the way for notices is set', {
+test('ev serve does not start with incomplete mail settings', {
   timeout: 60_000,
 }, async () => {
   const args = [...ARGS, '--notify-smtp', 'smtp://mail.example']

@@ -7,12 +7,12 @@ const ANY_PORT = ['--listen', '127.0.0.1:0', '--helo', 'probe.example.com']
 type Serving = Running & {
   readonly home: string
   readonly url: string
-  /** What was printed on stdout. */
+  /** The first key, as printed to stdout. */
   readonly key: string
   ask(path: string, init?: RequestInit): Promise<Response>
 }
 
-/** `ev serve` as it runs, on a port that was free; its log lines are JSON. */
+/** Starts `ev serve` on a free port; its log lines are JSON. */
 async function serve(
   args: readonly string[] = [],
   { home = emptyFolder(), environment = {} } = {},
@@ -27,7 +27,7 @@ async function serve(
     log += text
   })
   await ran.printed('API documentation:', 'stderr')
-  // The two streams of a process come in any order.
+  // stdout and stderr of a process arrive in any order.
   if (log.includes('The first key, ')) await ran.printed('\n', 'stdout')
   const url = /listening on (\S+?)"/.exec(log)?.[1] ?? ''
   const key = out.trim()
@@ -45,8 +45,8 @@ const verify = (headers: Record<string, string> = {}): RequestInit => ({
   body: JSON.stringify({ email: 'valid@example.com' }),
 })
 
-describe.concurrent('a service that is told to stop', () => {
-  test('ends at once when it is told twice', async () => {
+describe.concurrent('a service that receives SIGTERM', () => {
+  test('exits at once at the second signal', async () => {
     const { child, ended, ask } = await serve()
     const asked = ask('/v1/verify/single', verify({ 'x-ev-sandbox-delay': '20000' })).catch(
       () => null,

@@ -15,12 +15,12 @@ const ANY_PORT = ['--listen', '127.0.0.1:0', '--helo', 'probe.example.com']
 type Serving = RunningCli & {
   readonly home: string
   readonly url: string
-  /** What was printed on stdout. */
+  /** The first key, as printed to stdout. */
   readonly key: string
   ask(path: string, init?: RequestInit): Promise<Response>
 }
 
-/** `ev serve` as it runs, on a port that was free; its log lines are JSON. */
+/** Starts `ev serve` on a free port; its log lines are JSON. */
 async function serve(
   args: readonly string[] = [],
   {
@@ -63,7 +63,7 @@ async function sentence(
 }
 
 describe.concurrent('the first start', () => {
-  test('makes an account and prints a key that may do everything; the next one prints none', async () => {
+  test('creates an account and prints a key with all scopes; the next start prints none', async () => {
     const first = await serve()
     expect(isWellFormed(first.key)).toBe(true)
     expect((await first.ask('/v1/verify/single', verify())).status).toBe(200)
@@ -84,25 +84,25 @@ describe.concurrent('the first start', () => {
     expect((await fetch(`${again.url}/v1/credits`, { headers })).status).toBe(200)
   })
 
-  test('keeps the secret for nobody else to read', async () => {
+  test('creates a secret that other users cannot read', async () => {
     const { home } = await serve()
     const file = join(home, 'data', 'secret')
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(readFileSync(file, 'utf8')).toMatch(/^[a-z0-9]{50}\n$/)
   })
 
-  test('takes the secret of the environment instead', async () => {
+  test('uses the secret in the environment instead', async () => {
     const { home } = await serve([], { environment: { EV_SECRET: 'x'.repeat(32) } })
     expect(statSync(join(home, 'data', 'secret'), { throwIfNoEntry: false })).toBeUndefined()
   })
 
-  test('gives the account the plan that is asked for', async () => {
+  test('creates the account with the given plan', async () => {
     const { ask } = await serve(['--plan', 'free'])
     expect(await (await ask('/v1/credits')).json()).toMatchObject({ data: { plan: 'free' } })
   })
 })
 
-describe.concurrent('a start that is refused says why and what to do:', () => {
+describe.concurrent('a failed start prints the cause and the remedy:', () => {
   test('a second service on the same data', async () => {
     const { home } = await serve()
     const { code, said } = await sentence(ANY_PORT, { home })
@@ -112,13 +112,13 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
     })
   })
 
-  test('plain HTTP for strangers', async () => {
+  test('plain HTTP on a public address', async () => {
     const { code, said } = await sentence(['--listen', '0.0.0.0:0'])
     expect(code).toBe(78)
     expect(said).toMatch(/plain HTTP on 0\.0\.0\.0:0.*--tls-cert.*--trust-proxy.*--insecure-http/)
   })
 
-  test('a port that another program has', async () => {
+  test('a port that another program uses', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void other.close())
     await once(other, 'listening')
@@ -128,7 +128,7 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
     expect(said).toMatch(/cannot listen on 127\.0\.0\.1:\d+: the port is already in use/)
   })
 
-  test('a certificate without its key, and files that are not there', async () => {
+  test('a certificate without its key, and missing files', async () => {
     const alone = await sentence(['--tls-cert', 'cert.pem'])
     expect(alone).toMatchObject({ code: 78, said: expect.stringMatching(/--tls-key is not/) })
     const missing = await sentence(['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'])
@@ -145,7 +145,7 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
     expect(said).not.toContain('not-to-be-seen-here')
   })
 
-  test('a plan that is not there, or is not whole', async () => {
+  test('a plan that is unknown or incomplete', async () => {
     const unknown = await sentence([...ANY_PORT, '--plan', 'gold'])
     expect(unknown).toMatchObject({
       code: 78,
@@ -158,7 +158,7 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
     expect(half).toMatchObject({ code: 78, said: expect.stringMatching(/gold.*requests/) })
   })
 
-  test('a secret file that is named and not there', async () => {
+  test('a secret file that does not exist', async () => {
     const environment = { EV_SECRET_FILE: 'nowhere' }
     const { code, said } = await sentence(ANY_PORT, { environment })
     expect({ code, said }).toMatchObject({
@@ -168,8 +168,8 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
   })
 })
 
-describe.concurrent('a service that is told to stop', () => {
-  test('answers what was asked, is no longer ready, and exits with 0', async () => {
+describe.concurrent('a service that receives SIGTERM', () => {
+  test('finishes requests in flight, is no longer ready, and exits with 0', async () => {
     const delayMs = 1_499
     const delay = Promise.withResolvers<() => void>()
     const clock: Clock = {
@@ -196,7 +196,7 @@ describe.concurrent('a service that is told to stop', () => {
 })
 
 describe.concurrent('TLS', () => {
-  test('is read again on SIGHUP', async () => {
+  test('is reloaded on SIGHUP', async () => {
     const home = emptyFolder()
     const put = (name: string) => {
       const { cert, key } = selfSigned(name)
@@ -228,7 +228,7 @@ describe.concurrent('TLS', () => {
 })
 
 describe.concurrent('metrics', () => {
-  test('have a door of their own where one is named', async () => {
+  test('have their own port if one is configured', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
@@ -240,7 +240,7 @@ describe.concurrent('metrics', () => {
   })
 })
 
-test('a connection that sends nonsense has the headers of all answers', async () => {
+test('a malformed request gets a response with the headers of all responses', async () => {
   const { url } = await serve()
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   onTestFinished(() => void socket.destroy())

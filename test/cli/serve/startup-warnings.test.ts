@@ -8,8 +8,8 @@ import { createTestService } from '../../support/service.ts'
 const warnings = (lines: Awaited<ReturnType<typeof createTestService>>['lines']) =>
   lines.filter(({ level }) => level === 'warn').map(({ message, fields }) => ({ message, fields }))
 
-describe('at its start the service warns', () => {
-  test('of nothing where all is as it was', async () => {
+describe('startup warnings', () => {
+  test('are empty if nothing has changed', async () => {
     const { service, lines, request } = await createTestService()
     await request('/v1/keys', {
       ...{ body: { name: 'CI', scopes: ['jobs:read'] }, headers: { 'Idempotency-Key': 'one' } },
@@ -18,7 +18,7 @@ describe('at its start the service warns', () => {
     expect(warnings(lines)).toEqual([])
   })
 
-  test('of accounts whose plan is gone: they are held to the least', async () => {
+  test('name accounts with an unknown plan', async () => {
     const { service, lines, addAccount } = await createTestService()
     await addAccount('acc_2', 'team')
     await logStartupWarnings(service)
@@ -33,7 +33,7 @@ describe('at its start the service warns', () => {
   test.each([
     ['webhooks', '/v1/webhooks', { url: 'https://app.test/hook', events: ['batch.completed'] }],
     ['answers', '/v1/keys', { name: 'CI', scopes: ['jobs:read'] }],
-  ])('of a secret that does not open what was sealed: %s', async (_, path, body) => {
+  ])('report a secret that cannot decrypt stored values: %s', async (_, path, body) => {
     const zone = { ...mail('a.test', '192.0.2.1'), 'app.test': { A: ['8.8.8.8'] } }
     const { service, lines, request } = await createTestService({ engine: { zone } })
     const headers = path === '/v1/keys' ? { 'Idempotency-Key': 'one' } : {}

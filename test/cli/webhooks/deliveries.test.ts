@@ -17,7 +17,7 @@ import {
 const ENDED = { expires_at: systemClock.now() + 7 * DAY }
 const AGO = (ms: number) => systemClock.now() - ms
 
-/** A home with a webhook, and three deliveries to it: delivered, failed yesterday, and failed just now. */
+/** Creates a webhook with three deliveries: delivered, failed yesterday and failed just now. */
 async function homeWithLog(): Promise<string> {
   const home = await homeWith('acc_a')
   await inDatabase(home, async database => {
@@ -41,7 +41,7 @@ async function homeWithLog(): Promise<string> {
 const rowIn = (home: string, id: string) => inDatabase(home, database => deliveryRow(database, id))
 
 describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
-  test('lists what was sent, the latest first, as it is asked for', async () => {
+  test('lists deliveries with filters, newest first', async () => {
     const home = await homeWithLog()
     const ids = async (...args: string[]) =>
       (await read(home, 'webhooks', 'deliveries', 'wh_a', ...args)).map(
@@ -59,7 +59,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     )
   })
 
-  test('says below them where the rest is, and how one is seen whole', async () => {
+  test('prints how to show more, and how to show one in full', async () => {
     const home = await homeWithLog()
     const notes = async (...args: string[]) =>
       (await ev(home, 'webhooks', 'deliveries', 'wh_a', ...args)).stdout.split('\n\n')[1]
@@ -71,7 +71,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     )
   })
 
-  test('says why what waits does: nobody is at work who sends it, or its webhook is off', async () => {
+  test('prints why deliveries wait: no service is running, or the webhook is disabled', async () => {
     const home = await homeWithLog()
     const log = async () => (await ev(home, 'webhooks', 'deliveries', 'wh_a')).stdout
     await ev(home, 'webhooks', 'retry', 'dlv_bad')
@@ -89,7 +89,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     expect(off).not.toContain('No "ev serve"')
   })
 
-  test('says of a webhook without any what it is told of, and how it is tried out', async () => {
+  test('prints the subscribed events and the test command if there are no deliveries', async () => {
     const home = await homeWith('acc_a')
     await inDatabase(home, database => addWebhook(database, { events: ['batch.failed'] }))
     const { stdout } = await ev(home, 'webhooks', 'deliveries', 'wh_a')
@@ -102,7 +102,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     [['--limit', '0'], '--limit is "0"; it takes a whole number from 1 to 1000.'],
     [['--event', 'batch.done'], 'There is no event "batch.done". Events: batch.completed'],
     [['--status', 'gone'], 'Allowed choices are pending, delivered, retry_scheduled, failed'],
-  ])('refuses %j', async (args, said) => {
+  ])('rejects %j', async (args, said) => {
     const { code, stderr } = await ev(
       await homeWith('acc_a'),
       'webhooks',
@@ -113,7 +113,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     expect([code, stderr]).toEqual([64, expect.stringContaining(said)])
   })
 
-  test('shows one with what was sent and answered, by its ID alone or after that of its webhook', async () => {
+  test('shows one with its request and response, with or without the ID of its webhook', async () => {
     const home = await homeWithLog()
     const { stdout } = await ev(home, 'webhooks', 'deliveries', 'dlv_bad')
     expect(stdout).toContain('Request: POST https://app.example/hook\n')
@@ -131,7 +131,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     })
   })
 
-  test('does not know those of another webhook, of a deleted one, and those that are not there', async () => {
+  test('does not find a delivery of another or a deleted webhook, or an unknown one', async () => {
     const home = await homeWithLog()
     await inDatabase(home, database => addWebhook(database, { id: 'wh_b' }))
     const other = await ev(home, 'webhooks', 'deliveries', 'wh_b', 'dlv_bad')
@@ -146,7 +146,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
 })
 
 describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
-  test('begins anew with one delivery, by its ID alone', async () => {
+  test('retries one delivery by its ID', async () => {
     const home = await homeWithLog()
     const { code, stdout } = await ev(home, 'webhooks', 'retry', 'dlv_bad')
     expect([code, stdout]).toEqual([
@@ -160,7 +160,7 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
     expect(also).toMatchObject({ id: 'dlv_good', status: 'pending', trigger: 'manual' })
   })
 
-  test('knows whether a service is at work that sends it', async () => {
+  test('prints that a running service sends it', async () => {
     const home = await homeWithLog()
     const lock = acquireLock(`${home}/data`, SERVE_LOCK)
     const { stdout } = await ev(home, 'webhooks', 'retry', 'dlv_bad')
@@ -170,7 +170,7 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
     )
   })
 
-  test('begins anew with all that failed since a time', async () => {
+  test('retries all that failed since a time', async () => {
     const home = await homeWithLog()
     expect(await read(home, 'webhooks', 'retry', '--since', '2h', 'wh_a')).toEqual({ recovered: 1 })
     expect(await rowIn(home, 'dlv_bad')).toMatchObject({ state: 'pending', trigger: 'manual' })
@@ -182,7 +182,7 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
     expect(again.stdout).toBe('No delivery to wh_a has failed since then.\n')
   })
 
-  test('changes nothing at a webhook that is off', async () => {
+  test('changes nothing if the webhook is disabled', async () => {
     const home = await homeWithLog()
     await inDatabase(home, database =>
       write(database, trx => updateWebhook(trx, 'acc_a', 'wh_a', { active: false, now: 0 })),
@@ -206,7 +206,7 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
       '--since is "2100-01-01"; it takes a past time',
     ],
     ['no time at all', ['wh_a', '--since', 'soon'], '--since is "soon"'],
-  ])('refuses %s', async (_, args, said) => {
+  ])('rejects %s', async (_, args, said) => {
     const { code, stderr } = await ev(await homeWith('acc_a'), 'webhooks', 'retry', ...args)
     expect([code, stderr]).toEqual([64, expect.stringContaining(said)])
   })

@@ -22,7 +22,7 @@ type Listener = Running & {
 
 const LISTEN = ['webhooks', 'listen', '--data-dir', 'data', '--port']
 
-/** Starts a listener at a port of the system's choice, and reads where it is from what it says. */
+/** Starts a listener on a free port and reads its URL from its output. */
 async function listenerIn(
   home: string,
   args: readonly string[] = [],
@@ -38,7 +38,7 @@ async function listenerIn(
   return { ...running, url, told }
 }
 
-/** Sends as the service does that was started as the listener says. */
+/** Sends like a service that was started with the printed setting. */
 function poster(): WebhookTransport {
   const mayDial = createIpPolicy(['127.0.0.1'])
   const post = createHttpsTransport({ clock: systemClock, resolver: zone(), mayDial })
@@ -48,7 +48,7 @@ function poster(): WebhookTransport {
 
 const DATA = { job_id: 'job_1', total: 2, download_url: 'https://ev.example/\u202e' }
 
-/** An event, as it is sent with these secrets. */
+/** Builds an event signed with these secrets. */
 function letterTo({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...string[]]) {
   const at = systemClock.now()
   const kind = 'batch.completed'
@@ -68,7 +68,7 @@ async function secretIn(home: string): Promise<string> {
 }
 
 describe('ev webhooks listen', () => {
-  test('removes what a listener at the same place left that was killed, and nothing else', async () => {
+  test('deletes only the webhook that a killed listener at the same URL left', async () => {
     const home = await homeWith('acc_a')
     const killed = await listenerIn(home)
     const other = await listenerIn(home)
@@ -84,7 +84,7 @@ describe('ev webhooks listen', () => {
     expect(now.map(({ id }) => id)).not.toContain(left?.id)
   })
 
-  test('removes its webhook too when nobody reads any more what it shows', async () => {
+  test('deletes its webhook when stdout is closed', async () => {
     const home = await homeWith('acc_a')
     const listener = await listenerIn(home)
     listener.child.stdout?.destroy()
@@ -93,7 +93,7 @@ describe('ev webhooks listen', () => {
     expect(await webhooksIn(home)).toEqual([])
   })
 
-  test('shows an event of a service that was started as it says, with both signatures', async () => {
+  test('receives an event of a service with the printed setting, with both signatures', async () => {
     const home = emptyFolder()
     const allow = ['--webhook-allow-ranges', '127.0.0.1']
     const service = await startService(home, allow)

@@ -21,7 +21,7 @@ type Listener = RunningCli & {
 
 const LISTEN = ['webhooks', 'listen', '--data-dir', 'data', '--port']
 
-/** Starts a listener at a port of the system's choice, and reads where it is from what it says. */
+/** Starts a listener on a free port and reads its URL from its output. */
 async function listenerIn(
   home: string,
   args: readonly string[] = [],
@@ -34,7 +34,7 @@ async function listenerIn(
   return { ...running, url, told }
 }
 
-/** Sends as the service does that was started as the listener says. */
+/** Sends like a service that was started with the printed setting. */
 function poster(): WebhookTransport {
   const mayDial = createIpPolicy(['127.0.0.1'])
   const post = createHttpsTransport({ clock: systemClock, resolver: zone(), mayDial })
@@ -44,7 +44,7 @@ function poster(): WebhookTransport {
 
 const DATA = { job_id: 'job_1', total: 2, download_url: 'https://ev.example/\u202e' }
 
-/** An event, as it is sent with these secrets. */
+/** Builds an event signed with these secrets. */
 function letterTo({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...string[]]) {
   const at = systemClock.now()
   const kind = 'batch.completed'
@@ -64,7 +64,7 @@ async function secretIn(home: string): Promise<string> {
 }
 
 describe('ev webhooks listen', { timeout: 60_000 }, () => {
-  test('makes a webhook for all events, shows what arrives, and removes it when it is ended', async () => {
+  test('creates a webhook for all events, prints them, and deletes it at the end', async () => {
     const home = await homeWith('acc_a')
     const listener = await listenerIn(home)
     expect(await webhooksIn(home)).toMatchObject([
@@ -84,7 +84,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect(await webhooksIn(home)).toEqual([])
   })
 
-  test('prints an event whole in one line for programs, with what is wrong with it', async () => {
+  test('prints a whole event in one line of JSON, with the fault of its signatures', async () => {
     const home = await homeWith('acc_a')
     const listener = await listenerIn(home, ['--json', '--status', '503'])
     const post = poster()
@@ -119,7 +119,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect(code).toBe(0)
   })
 
-  test('says what the service needs to reach it, and to try it', async () => {
+  test('prints the setting that the service needs, and a test command', async () => {
     const home = await homeWith('acc_a')
     const { told, url } = await listenerIn(home)
     const [webhook] = await webhooksIn(home)
@@ -132,7 +132,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect([code, stdout]).toEqual([0, expect.stringContaining('responded with 200')])
   })
 
-  test('checks with the secrets of the environment alone when it is to make no webhook', async () => {
+  test('verifies with the secrets in the environment if it creates no webhook', async () => {
     const home = emptyFolder()
     const command = ['--no-register', '--json']
     const secrets = { EV_WEBHOOK_SECRET: 'whsec_b25l,whsec_dHdv' }
@@ -145,7 +145,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect([code, stderr]).toEqual([64, expect.stringContaining('EV_WEBHOOK_SECRET=whsec_…')])
   })
 
-  test('takes no more than is an event, and only what is posted', async () => {
+  test('rejects bodies that are too large', async () => {
     const home = emptyFolder()
     const secret = { EV_WEBHOOK_SECRET: 'whsec_b25l' }
     const listener = await listenerIn(home, ['--no-register', '--json'], secret)
@@ -159,7 +159,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect((await listener.ended).stdout.trim().split('\n')).toHaveLength(1)
   })
 
-  test('makes no webhook where it cannot listen', async () => {
+  test('creates no webhook if it cannot listen', async () => {
     const home = await homeWith('acc_a')
     const listener = await listenerIn(home)
     const { port } = new URL(listener.url)
@@ -180,7 +180,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
       ['0', '--host', 'shop.example'],
       '--host is "shop.example"; it takes localhost, a loopback address',
     ],
-  ])('refuses %s', async (_, args, said) => {
+  ])('rejects %s', async (_, args, said) => {
     const { code, stderr } = await runEv([...LISTEN, ...args], { home: emptyFolder() })
     expect([code, stderr]).toEqual([64, expect.stringContaining(said)])
   })

@@ -19,7 +19,7 @@ const CREATE = ['webhooks', 'create', '--url', URL_HERE, '--events', 'batch.comp
 const kept = (home: string, id: string): Promise<Webhook | null> =>
   inDatabase(home, database => findWebhook(database, 'acc_a', id))
 
-/** The secret by which a home's service signs. */
+/** Returns the signing secret of a webhook, decrypted with the secret of the service. */
 async function opened(home: string, id: string): Promise<string> {
   const secretBox = createSecretBox(
     readFileSync(join(home, 'data/secret'), 'utf8').trim(),
@@ -29,7 +29,7 @@ async function opened(home: string, id: string): Promise<string> {
 }
 
 describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
-  test('says how an account is made where there is none, and makes nothing', async () => {
+  test('prints how to create an account if there is none, and creates nothing', async () => {
     const home = emptyFolder()
     for (const args of [['webhooks'], CREATE, ['webhooks', 'test', 'wh_a']]) {
       const { code, stdout, stderr } = await ev(home, ...args)
@@ -39,7 +39,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
 
-  test('shows a secret once, as the webhook is made, and its end alone after that', async () => {
+  test('shows a secret once at creation, and only its end later', async () => {
     const home = await homeWith('acc_a')
     const { code, stdout } = await ev(home, ...CREATE)
     expect(code).toBe(0)
@@ -56,7 +56,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     expect(readFileSync(join(home, 'data/ev.sqlite')).includes(secret)).toBe(false)
   })
 
-  test('makes one as it is asked for, and shows it as the HTTP API does', async () => {
+  test('creates one with the given options, and shows it as the HTTP API does', async () => {
     const home = await homeWith('acc_a')
     const more = ['--description', ' for the shop ', '--inactive']
     const made = await read(home, ...CREATE, ...more)
@@ -69,7 +69,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     expect(await read(home, 'webhooks', 'show', made.id)).toEqual(rest)
   })
 
-  test('subscribes to everything there is with *', async () => {
+  test('subscribes to all events with *', async () => {
     const home = await homeWith('acc_a')
     const args = ['webhooks', 'create', '--url', URL_HERE, '--events', '*', ...HERE]
     expect((await read(home, ...args)).events).toContain('quota.exceeded')
@@ -103,14 +103,14 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
       ['--description', 'x'.repeat(501)],
       '--description has 501 characters; it takes up to 500.',
     ],
-  ])('refuses to make one with %s', async (_, args, said) => {
+  ])('does not create one with %s', async (_, args, said) => {
     const { code, stderr } = await ev(await homeWith('acc_a'), ...CREATE, ...args)
     expect(stderr).toContain(said)
     expect(stderr).not.toContain('\u202e')
     expect(code).toBe(64)
   })
 
-  test('makes no more than an account may have', async () => {
+  test('does not exceed the limit of an account', async () => {
     const home = await homeWith('acc_a')
     await inDatabase(home, async database => {
       for (let n = 0; n < WEBHOOKS_MAX; n++) await addWebhook(database, { id: `wh_${n}` })
@@ -122,7 +122,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     ])
   })
 
-  test('wants to know which account is meant where there are several', async () => {
+  test('requires --account if there are several', async () => {
     const home = await homeWith('acc_a', 'acc_b')
     const refused = await ev(home, ...CREATE)
     expect(refused).toMatchObject({ code: 64, stderr: expect.stringContaining('several accounts') })
@@ -133,7 +133,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     expect(await read(home, 'webhooks', 'show', made.id)).toMatchObject({ id: made.id })
   })
 
-  test('tells of one that is off why, and of one that fails since when', async () => {
+  test('shows why one is disabled, and since when one fails', async () => {
     const home = await homeWith('acc_a')
     await inDatabase(home, async database => {
       await addWebhook(database, { id: 'wh_failing' })
@@ -151,7 +151,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     )
   })
 
-  test('gives one another secret, with which the old one signs for as long as is said', async () => {
+  test('rotates a secret; the old one also signs during the grace period', async () => {
     const home = await homeWith('acc_a')
     const { id, secret } = await read(home, ...CREATE)
     const { stdout } = await ev(home, 'webhooks', 'rotate', id, '--grace', '30m')
@@ -168,7 +168,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     expect(refused.stderr).toContain('it takes a duration from 0 to 7d')
   })
 
-  test('makes no secret beside that of a service at work, which could not sign with it', async () => {
+  test('creates no secret if a running service has another one', async () => {
     const home = await homeWith('acc_a')
     const elsewhere = { EV_SECRET: 'of-the-unit-0123456789' }
     const atWork = acquireLock(join(home, 'data'), SERVE_LOCK)
@@ -193,7 +193,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     ])
   })
 
-  test('switches one off and on, and removes it for good', async () => {
+  test('disables, enables and deletes one', async () => {
     const home = await homeWith('acc_a')
     const { id } = await read(home, ...CREATE)
     expect(await read(home, 'webhooks', 'disable', id)).toMatchObject({ active: false })
@@ -211,7 +211,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     }
   })
 
-  test('names the commands that there are to who names another', async () => {
+  test('lists the commands after an unknown one', async () => {
     const { code, stderr } = await ev(emptyFolder(), 'webhooks', 'tset')
     expect([code, stderr]).toEqual([
       64,
@@ -237,7 +237,7 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     return { home, ...(await read(home, ...create)) }
   }
 
-  test('sends a signed event, and says what came of it', async () => {
+  test('sends a signed event, and prints the response', async () => {
     const { home, id, secret } = await webhookHere()
     receiver.answer({ status: 202, body: 'thank\u001b[31m you' })
     const { code, stdout } = await to(home, 'webhooks', 'test', id)
@@ -254,7 +254,7 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     expect(logged).toMatchObject({ status: 'delivered', trigger: 'test', status_code: 202 })
   })
 
-  test('ends with 1 when it did not arrive, also for one that is off', async () => {
+  test('exits with 1 if it did not arrive, also for a disabled webhook', async () => {
     const { home, id } = await webhookHere()
     receiver.answer(500)
     await ev(home, 'webhooks', 'disable', id)
@@ -272,7 +272,7 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     expect(await kept(home, id)).toMatchObject({ active: false, failingSince: null })
   })
 
-  test('dials nobody who is not public unless it is let', async () => {
+  test('connects to a private address only if it is allowed', async () => {
     const { home, id } = await webhookHere()
     const { code, stdout } = await ev(home, 'webhooks', 'test', id)
     expect(code).toBe(1)
@@ -283,7 +283,7 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     )
   })
 
-  test('names an authority that cannot be read', async () => {
+  test('names a CA file that cannot be read', async () => {
     const { home, id } = await webhookHere()
     writeFileSync(join(home, 'ca.pem'), 'no certificate')
     const { code, stderr } = await to(home, 'webhooks', 'test', id)

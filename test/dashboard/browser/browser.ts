@@ -15,50 +15,50 @@ import { startChromium } from './chromium.ts'
 
 export type Theme = 'light' | 'dark'
 
-/** A service as people run it, with the mail world in place of the internet, and a browser in front of it. */
+/** A service process with the simulator in place of the internet, and a browser. */
 export type Stage = {
   readonly url: string
-  /** The key that may do everything. */
+  /** The key with all scopes. */
   readonly key: string
-  /** The folder that the service runs in. */
+  /** The working directory of the service. */
   readonly home: string
-  /** A browser of its own, signed in unless `key` is null; closed when the test file is over. */
+  /** Opens a browser, signed in unless `key` is null; closed after the test file. */
   open(o?: {
     readonly key?: string | null
     readonly theme?: Theme
     readonly width?: number
-    /** False: a browser that runs no scripts. */
+    /** False disables JavaScript. */
     readonly scripts?: boolean
   }): Promise<Visitor>
 }
 
-/** Somebody in front of a browser. */
+/** A user with a browser page. */
 export type Visitor = {
   readonly page: Page
   readonly context: BrowserContext
-  /** What the browser complained of until now: errors of scripts, refusals by the policy, files that were not there. */
+  /** Errors so far: script errors, policy violations and missing files. */
   readonly faults: string[]
-  /** Goes to a path of the dashboard, and waits until it is there. */
+  /** Opens a path of the dashboard and waits until it is loaded. */
   go(path: string): Promise<void>
   /**
-   * Looks at the page that is there: axe finds nothing serious in it, in both themes; nothing sticks out of it, also at
-   * the width of a phone; and the browser complained of nothing.
+   * Checks the page: no serious axe violation in both themes, no overflow, on a phone either, and
+   * no browser errors.
    */
   look(name: string): Promise<void>
   /**
-   * The same; and with EV_SCREENSHOTS=1 its picture is taken for docs/screenshots/, of the whole page or of so many
-   * pixels from its top.
+   * Checks the page; with EV_SCREENSHOTS=1 also writes a screenshot to docs/screenshots/, of the
+   * full page or its upper pixels.
    */
   picture(name: string, heightMax?: number): Promise<void>
 }
 
 export type StageOptions = {
-  /** The mail world; left out: that of `ev simulate --example`. */
+  /** The scenario; defaults to that of `ev simulate --example`. */
   readonly scenario?: Scenario
   readonly args?: readonly string[]
 }
 
-/** Sets the stage before the tests of a file, and clears it after them. */
+/** Starts everything before the tests of a file and stops it after them. */
 export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
   const home = emptyFolder()
   let browser: Browser
@@ -74,7 +74,7 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
   }, 120_000)
 
   afterAll(async () => {
-    // A test may end while a page still asks; what is on its way then is nobody's error.
+    // A test may end while a page still sends requests; ignore their errors.
     const contexts = browser?.contexts() ?? []
     await Promise.all(contexts.map(context => context.unrouteAll({ behavior: 'ignoreErrors' })))
     await browser?.close()
@@ -95,7 +95,7 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
 
 const EXAMPLE = join(import.meta.dirname, '../../../src/simulator/example.json')
 const SCREENSHOTS = join(import.meta.dirname, '../../../docs/screenshots')
-/** Generous: other tests may have the processors. */
+/** Generous, as other tests may use the CPU. */
 const TIMEOUT_MS = 120_000
 const PHONE = 360
 const HEIGHT = 900
@@ -156,7 +156,7 @@ async function look({ page, faults }: Visitor, name: string, theme: Theme): Prom
     expect(await seriousFaults(page), `${name}, ${one}`).toEqual([])
   }
   await page.setViewportSize({ width: PHONE, height: HEIGHT })
-  // Scripts hear of it with the next frame.
+  // Scripts observe the change with the next frame.
   await page.evaluate(
     'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))',
   )
@@ -186,7 +186,7 @@ async function seriousFaults(page: Page): Promise<string[]> {
     )
 }
 
-/** What makes the page wider than the screen: it may only scroll inside of a box of its own. */
+/** Finds elements that make the page wider than the screen outside a scrollable box. */
 const STICKING_OUT = `
   document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
   [...document.querySelectorAll('main *')]

@@ -5,19 +5,19 @@ import { dirname, join } from 'node:path'
 import packed from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
 
-/** Starts a real browser, which reaches this machine alone. */
+/** Starts a browser that can reach only this machine. */
 export async function startChromium(): Promise<Browser> {
   const executablePath = await unpacked()
   return chromium.launch({ executablePath, args: ARGS })
 }
 
-/** As root there is no sandbox; the names of the world need no DNS, and nothing of it is asked. */
+/** Root cannot use the sandbox; no host name is resolved. */
 const ARGS = [
   ...['--no-sandbox', '--no-zygote', '--disable-dev-shm-usage', '--font-render-hinting=none'],
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
 ]
 
-/** The package has its browser packed; it is unpacked once, and whole before anybody finds it. */
+/** Unpacks the browser of the package once, atomically. */
 async function unpacked(): Promise<string> {
   const main = createRequire(import.meta.url).resolve('@sparticuz/chromium')
   const { version } = JSON.parse(readFileSync(join(dirname(main), '../package.json'), 'utf8'))
@@ -25,7 +25,7 @@ async function unpacked(): Promise<string> {
   if (!existsSync(folder)) {
     const own = mkdtempSync(`${folder}-`)
     const before = process.env.TMPDIR
-    // It unpacks to where temporary files go, and nowhere else.
+    // The package unpacks only to the directory of temporary files.
     process.env.TMPDIR = own
     try {
       await packed.executablePath()
@@ -36,7 +36,7 @@ async function unpacked(): Promise<string> {
     try {
       renameSync(own, folder)
     } catch {
-      // Another test was as fast.
+      // Another test has unpacked it meanwhile.
       rmSync(own, { recursive: true, force: true })
     }
   }

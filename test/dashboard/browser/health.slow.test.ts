@@ -16,7 +16,7 @@ const set = stage({
     },
   },
 })
-/** One is refused, and a connection’s worth is turned away. */
+/** One address is rejected, and enough are skipped for an alert. */
 const ADDRESSES = Array.from({ length: 21 }, (_, n) => `user${n}@evil.test`)
 
 async function verify(email: string): Promise<unknown> {
@@ -28,18 +28,19 @@ async function verify(email: string): Promise<unknown> {
   return answer.json()
 }
 
-test('the findings appear as the doctor has them; who refuses us is told there, and on every page', async () => {
+test('check results appear as they complete, and a block is shown there and on every page', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/doctor')
   await page.getByText('No mail server was probed in the last two hours.').waitFor()
   await page.getByText('Fix the failures before verifying addresses').waitFor()
-  // In the world nobody knows the usual mail servers, so the doctor dials none: not one address outside of this machine.
+  // The simulator does not resolve the reference hosts, so the doctor dials nothing outside this
+  // machine.
   await page
     .getByRole('row', { name: 'Port 25' })
     .getByText('the mail servers were not found in the DNS, so none was contacted')
     .waitFor()
-  // The page that is there shows what comes.
+  // The loaded page shows the change.
   await verify('ann@polite.test')
   for (const email of ADDRESSES) await verify(email)
   const refused = page.getByRole('row', { name: 'evil.test' })

@@ -5,11 +5,11 @@ import { testAuthority } from '../../support/certificate.ts'
 import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
 import { stage, type Visitor } from './browser.ts'
 
-/** Gets out of an attribute, a comment and a script, and does something in each way that text could in a page of ours. */
+/** Escapes from an attribute, a comment and a script, and runs in each context of a page. */
 const EVIL = `'"--></script><script>hit=1</script><img src=x onerror=hit=2><i hx-get=/sessions hx-trigger=load hx-on:click=hit=3>{{x}}</i>`
-/** Names of keys have a hundred characters. */
+/** Key names are limited to 100 characters. */
 const SHORT_EVIL = EVIL.slice(0, EVIL.indexOf('<i '))
-/** One that may be an address. */
+/** The variant that is a valid address. */
 const EVIL_ADDRESS = '"<img/src=x onerror=hit=4>"@evil.test'
 
 const set = stage({
@@ -54,7 +54,7 @@ async function api<T>(path: string, body?: object | FormData): Promise<T> {
   return answer.json() as Promise<T>
 }
 
-/** Puts foreign text wherever somebody can, and gives the paths of pages that show it. */
+/** Stores untrusted text wherever a user can; returns the paths of pages that show it. */
 async function plant(): Promise<string[]> {
   const body = new URLSearchParams({ key: set.key })
   await fetch(`${set.url}/sign-in`, { method: 'POST', body, headers: { 'User-Agent': EVIL } })
@@ -79,7 +79,7 @@ async function plant(): Promise<string[]> {
   ]
 }
 
-/** Paths that have foreign text themselves. */
+/** Paths that contain untrusted text. */
 const REFLECTED = [
   ...['/verify?email=EVIL', '/lists?status=EVIL&cursor=EVIL', '/lists/EVIL', '/keys/EVIL'],
   ...['/lists/JOB?search=EVIL', '/lists/JOB?row=EVIL&reason=EVIL', '/lists/JOB?cursor=EVIL'],
@@ -92,7 +92,7 @@ const REFLECTED = [
 const cell = (text: string) => `"${text.replaceAll('"', '""')}"`
 const LIST = `${cell(EVIL)},email\r\n${cell(EVIL)},${cell(EVIL_ADDRESS)}\r\nx,user1@evil.test\r\ny,${cell(EVIL)}\r\n`
 
-/** A list that is done. */
+/** Creates a completed list. */
 async function listed(): Promise<string> {
   const form = new FormData()
   form.set('name', EVIL)
@@ -103,7 +103,7 @@ async function listed(): Promise<string> {
   return job_id
 }
 
-/** Takes away what would keep a script from running that has come into a page. */
+/** Removes the headers that would block an injected script. */
 async function withoutPolicy({ context }: Visitor): Promise<void> {
   await context.route(
     ({ pathname }) => !/\/(events|steps)$/.test(pathname),
@@ -115,7 +115,7 @@ async function withoutPolicy({ context }: Visitor): Promise<void> {
   )
 }
 
-/** What foreign text has done, or become, in the page that is there. */
+/** Evaluates to the effects of untrusted text in the current page. */
 const DONE = `
   [typeof hit === 'undefined' ? [] : ['a script ran: ' + hit],
    ...document.querySelectorAll('img, i, iframe, object, embed, base, script:not([src]), a[href^="javascript:" i]')]
@@ -123,7 +123,7 @@ const DONE = `
     .concat([...document.querySelectorAll('*')].flatMap(one =>
       [...one.attributes].filter(({ name }) => /^on|^hx-on/.test(name)).map(({ name }) => one.tagName + ' ' + name)))`
 
-test('foreign text does nothing in any page, also where no policy would hold it back', async () => {
+test('untrusted text is inert on every page, even without the Content-Security-Policy', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await withoutPolicy(visitor)
@@ -137,11 +137,11 @@ test('foreign text does nothing in any page, also where no policy would hold it 
     expect([path, await page.evaluate(DONE)]).toEqual([path, []])
     if (await page.evaluate(`document.body.innerHTML.includes('&lt;img')`)) shown++
   }
-  // Else nothing was tried.
+  // Ensures that the untrusted text was rendered.
   expect(shown).toBeGreaterThan(14)
 })
 
-test('it does nothing in a verification that is watched, in a list before its start, nor in rows that are sought', async () => {
+test('untrusted text is inert in a live verification, in a preview and in filtered rows', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await withoutPolicy(visitor)

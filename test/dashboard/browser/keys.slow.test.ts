@@ -3,13 +3,13 @@ import { stage } from './browser.ts'
 
 const set = stage()
 
-/** Whether a key may see the limits of its account. */
+/** Returns the status of a request with a key. */
 const statusWith = async (key: string) => {
   const headers = { Authorization: `Bearer ${key}` }
   return (await fetch(`${set.url}/v1/limits`, { headers })).status
 }
 
-test('a key is made and used, changed, rotated and revoked', async () => {
+test('a key is created and used, changed, rotated and revoked', async () => {
   const visitor = await set.open()
   const { page, context } = visitor
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
@@ -21,7 +21,7 @@ test('a key is made and used, changed, rotated and revoked', async () => {
   await page.getByLabel('Allowed IP addresses').fill('127.0.0.1, nonsense')
   await page.keyboard.press('Enter')
   await page.getByText('“Allowed IP addresses” is "nonsense"').waitFor()
-  // The browser itself complains of an answer that is 400.
+  // The browser logs a 400 response as an error.
   visitor.faults.length = 0
   await visitor.look('keys-new')
   expect(await page.getByLabel('Name').inputValue()).toBe('Shop, sign-up form')
@@ -33,7 +33,7 @@ test('a key is made and used, changed, rotated and revoked', async () => {
   await page.getByRole('button', { name: 'Copy' }).click()
   await page.getByRole('button', { name: 'Copied' }).waitFor()
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(key)
-  // The picture should show no key, though it opens nothing any more.
+  // The screenshot must not show a key, even a revoked one.
   await page.evaluate(
     "document.querySelector('.copyable').textContent = 'ev_live_' + '0'.repeat(38)",
   )
@@ -64,7 +64,7 @@ test('a key is made and used, changed, rotated and revoked', async () => {
   await expect.poll(() => statusWith(next)).toBe(401)
 })
 
-test('who revokes the key of this session is told before, and signed out', async () => {
+test('revoking the key of the session shows a warning and signs out', async () => {
   const headers = { Authorization: `Bearer ${set.key}`, 'Content-Type': 'application/json' }
   const name = 'mine <img src=x onerror=alert(1)>'
   const body = JSON.stringify({ name, scopes: ['dashboard', 'keys:write'] })

@@ -7,7 +7,7 @@ import { EVIL, EVIL_EXAMPLE } from './evil-example.ts'
 
 const set = stage({ scenario: EVIL_EXAMPLE })
 
-/** Drops a file somewhere on the page, as from a desktop. */
+/** Drops a file on the page. */
 async function drop(page: Page, name: string, text: string): Promise<void> {
   const files = await page.evaluateHandle(`(() => {
     const files = new DataTransfer()
@@ -18,7 +18,7 @@ async function drop(page: Page, name: string, text: string): Promise<void> {
   await page.dispatchEvent('h1', 'drop', { dataTransfer: files })
 }
 
-/** Sends rows that are pasted. */
+/** Pastes rows and previews them. */
 async function paste(visitor: Visitor, rows: string): Promise<void> {
   await visitor.go('/lists/new')
   await visitor.page.getByLabel('Or paste rows').fill(rows)
@@ -36,7 +36,7 @@ const figure = (page: Page, name: string) =>
 
 const rowsShown = (page: Page) => page.locator('#rows tbody tr')
 
-test('10,000 rows are dropped, watched, searched, filtered and downloaded', async () => {
+test('10,000 rows are uploaded, processed, searched, filtered and downloaded', async () => {
   const visitor = await set.open()
   const { page } = visitor
   const kinds = ['valid', 'invalid', 'risky', 'timeout']
@@ -54,7 +54,7 @@ test('10,000 rows are dropped, watched, searched, filtered and downloaded', asyn
   await figure(page, 'Rows').getByText('10,000').waitFor()
   await visitor.look('draft')
   await start(page)
-  // The numbers change where they stand, until what came out takes their place.
+  // The progress updates in place until the results replace it.
   await page.locator('figure.donut').waitFor()
   expect(await page.locator('#live').count()).toBe(0)
   await page.getByText('Completed: 10,000 rows').waitFor()
@@ -91,10 +91,10 @@ test('10,000 rows are dropped, watched, searched, filtered and downloaded', asyn
   expect(visitor.faults).toEqual([])
 })
 
-test('a list under way is watched, cancelled, resumed, and deleted', async () => {
+test('an active list is watched, cancelled, resumed and deleted', async () => {
   const visitor = await set.open()
   const { page } = visitor
-  // Its server waits before each reply.
+  // Its server delays each reply.
   const slow = Array.from({ length: 60 }, (_, n) => `user${n}@slow.test\n`).join('')
   await paste(visitor, slow)
   await visitor.look('draft-pasted')
@@ -118,12 +118,12 @@ test('a list under way is watched, cancelled, resumed, and deleted', async () =>
   await page.getByText('No lists yet').waitFor()
 })
 
-test('markup in files, addresses and replies stays text, also where a script puts it', async () => {
+test('markup in files, addresses and replies is rendered as text, by scripts too', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/lists/new')
   const evil = `${EVIL},bob@evil.test\n${EVIL},"${EVIL}"@evil.test\n`
-  // So that it is watched for a while: this server waits before each reply.
+  // This server delays each reply, so that the list is active for a while.
   const slow = Array.from({ length: 10 }, (_, n) => `x,user9${n}@slow.test\n`).join('')
   await drop(page, `${EVIL}.csv`, `${EVIL},Email\n${evil}${slow}`)
   await page.getByRole('columnheader', { name: EVIL }).waitFor()
@@ -140,7 +140,7 @@ test('markup in files, addresses and replies stays text, also where a script put
   expect(visitor.faults).toEqual([])
 })
 
-test('without scripts a list is started and seen as well', async () => {
+test('without JavaScript a list is started and shown', async () => {
   const visitor = await set.open({ scripts: false })
   const { page } = visitor
   await visitor.go('/lists/new')
@@ -159,7 +159,7 @@ test('without scripts a list is started and seen as well', async () => {
   expect(await rowsShown(page).count()).toBe(1)
 })
 
-test('what is wrong with a list is said without leaving the page', async () => {
+test('upload errors are shown without leaving the page', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/lists/new')
@@ -174,7 +174,7 @@ test('what is wrong with a list is said without leaving the page', async () => {
   await page.getByText('This form does not belong to your session').waitFor()
   expect(await page.getByLabel('Or paste rows').inputValue()).toBe('ann@polite.test')
   await page.unroute('**/lists/new?dry_run=true')
-  // What no page knows of is told above it, until something goes well again.
+  // An unexpected error is shown above the page until a request succeeds.
   await page.route('**/lists/new?dry_run=true', route =>
     route.fulfill({
       status: 503,
@@ -197,7 +197,7 @@ test('what is wrong with a list is said without leaving the page', async () => {
   await start(page)
 })
 
-test('a preview goes when the list in the form is another one', async () => {
+test('the preview is cleared when the list in the form changes', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await paste(visitor, 'ann@polite.test\n')

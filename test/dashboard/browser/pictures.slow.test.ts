@@ -10,8 +10,8 @@ import { testAuthority } from '../../support/certificate.ts'
 import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
 import { stage, type Visitor } from './browser.ts'
 
-// Every page as people see it: axe finds nothing serious, in both themes and on a phone, and docs/screenshots/ has its
-// picture (taken anew with EV_SCREENSHOTS=1).
+// Checks every page with axe, in both themes and on a phone, and that docs/screenshots/ has its
+// screenshot (EV_SCREENSHOTS=1 writes them).
 
 const ROOT = join(import.meta.dirname, '../../..')
 const LIST = join(ROOT, 'fixtures/list/demo.csv')
@@ -35,7 +35,7 @@ afterAll(() => receiver.close())
 
 const client = () => new EvClient({ apiKey: set.key, baseUrl: set.url })
 
-/** That of the demo, with a place for webhooks. */
+/** The demo scenario with a host for webhooks. */
 function demoWorld(): Scenario {
   const world: Scenario = JSON.parse(
     readFileSync(join(ROOT, 'fixtures/simulator/demo.json'), 'utf8'),
@@ -43,7 +43,7 @@ function demoWorld(): Scenario {
   return { ...world, domains: { ...world.domains, 'hook.example': { a: ['127.0.0.1'] } } }
 }
 
-/** A month of use, so that there is something to be drawn. */
+/** Seeds a month of usage for the chart. */
 async function usedLately(): Promise<void> {
   const database = await openDatabase(`sqlite:${join(set.home, 'data/ev.sqlite')}`, systemClock)
   const { account_id, api_key_id: key_id } = await client().credits()
@@ -63,7 +63,7 @@ async function usedLately(): Promise<void> {
 const shown = (name: string) =>
   expect(existsSync(join(ROOT, `docs/screenshots/${name}.png`)), name).toBe(true)
 
-/** What follows in a long list is more of the same. */
+/** The rest of a long list adds nothing to the screenshot. */
 const ROWS_BEGIN = 1_600
 
 const picture = async (name: string, heightMax?: number) => {
@@ -71,7 +71,7 @@ const picture = async (name: string, heightMax?: number) => {
   shown(name)
 }
 
-test('signing in', async () => {
+test('sign-in', async () => {
   const stranger = await set.open({ key: null })
   await stranger.go('/sign-in')
   await stranger.picture('sign-in')
@@ -80,7 +80,7 @@ test('signing in', async () => {
   await picture('sessions')
 })
 
-test('one address', async () => {
+test('verify', async () => {
   const { page } = visitor
   await visitor.go('/verify')
   await picture('verify-empty')
@@ -90,7 +90,7 @@ test('one address', async () => {
   await picture('verify')
 })
 
-test('a list: before its start, and when it has ended', async () => {
+test('a list before its start and after its end', async () => {
   const { page } = visitor
   await visitor.go('/lists')
   await picture('lists-empty')

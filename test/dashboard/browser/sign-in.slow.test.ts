@@ -3,7 +3,7 @@ import { signIn, stage } from './browser.ts'
 
 const set = stage()
 
-test('signing in, changing the theme, the list of sessions, signing out', async () => {
+test('sign in, change the theme, list sessions, sign out', async () => {
   const visitor = await set.open({ key: null })
   const { page } = visitor
   await visitor.go('/sessions')
@@ -23,7 +23,7 @@ test('signing in, changing the theme, the list of sessions, signing out', async 
   expect(page.url()).toContain('/sign-in')
 })
 
-test('a session that is ended elsewhere is over at once', async () => {
+test('a session that is ended in another browser is over at once', async () => {
   const [one, other] = [await set.open(), await set.open()]
   await one.go('/sessions')
   await one.page.getByRole('button', { name: 'End' }).click()
@@ -32,7 +32,7 @@ test('a session that is ended elsewhere is over at once', async () => {
   expect(other.page.url()).toContain('/sign-in')
 })
 
-test('scripts see neither key nor cookie', async () => {
+test('scripts can read neither key nor cookie', async () => {
   const { page, context } = await set.open({ key: null })
   await signIn(page, set.key)
   expect(await page.evaluate('document.cookie')).not.toContain('ev_session')

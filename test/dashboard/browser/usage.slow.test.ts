@@ -8,7 +8,7 @@ import { stage } from './browser.ts'
 
 const set = stage()
 
-/** What was used on the 29 days before today; the same at each run. */
+/** Usage of the 29 days before today, the same in each run. */
 function useBefore(): void {
   const database = new Sqlite(join(set.home, 'data', 'ev.sqlite'))
   const insert = database.prepare(
@@ -32,7 +32,7 @@ const SHARES = [
   ['unknown', 4],
 ] as const
 
-test('usage: the chart of the days, the history searched, and nothing that jumps', async () => {
+test('usage shows the chart, searches the history, and has a stable layout', async () => {
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   useBefore()
   for (const name of ['user1', 'user2', 'nobody']) await client.verify.single(`${name}@polite.test`)
@@ -46,7 +46,7 @@ test('usage: the chart of the days, the history searched, and nothing that jumps
 
   const legend = page.locator('#days-legend')
   expect(await legend.textContent()).toMatch(/All days\s+deliverable 2,942/)
-  // Seven days, of which today is the last.
+  // Seven days up to today.
   await page.locator('.chart .u-over').hover({ position: { x: 20, y: 100 } })
   await expect.poll(() => legend.textContent()).toMatch(/\d{4}-\d\d-\d\d\s+deliverable 490/)
   await page.mouse.move(0, 0)
@@ -77,7 +77,7 @@ test('usage: the chart of the days, the history searched, and nothing that jumps
   expect(visitor.faults).toEqual([])
 })
 
-test('the chart is as wide as there is room', async () => {
+test('the chart fills the available width', async () => {
   const { page, go } = await set.open({ width: 1_200 })
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   await client.verify.single('user3@polite.test')
@@ -94,7 +94,7 @@ test('the chart is as wide as there is room', async () => {
   expect((await canvas.boundingBox())?.width).toBeLessThan(400)
 })
 
-test('without scripts the numbers stand in a table, and the history can be searched', async () => {
+test('without JavaScript the numbers are in a table and the history can be searched', async () => {
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   await client.verify.single('user4@polite.test')
   const { context } = await set.open()

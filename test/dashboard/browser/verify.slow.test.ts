@@ -7,21 +7,21 @@ const set = stage({ scenario: EVIL_EXAMPLE })
 
 const row = (page: Page, name: string) => page.locator(`#step-${name}`)
 
-/** Types an address and sends it by Enter. */
+/** Types an address and submits it with Enter. */
 async function verify(page: Page, address: string): Promise<void> {
   await page.getByLabel('Email address').fill(address)
   await page.keyboard.press('Enter')
 }
 
-/** Waits until the verdict of an address is there. */
+/** Waits for the verdict of an address. */
 const verdictOf = (page: Page, address: string) =>
   row(page, 'verdict').getByText(address, { exact: true }).waitFor()
 
-/** Waits until an address is among those of late. */
+/** Waits until an address is in the recent checks. */
 const listed = (page: Page, address: string) =>
   page.locator('#recent td').getByText(address, { exact: true }).first().waitFor()
 
-test('an address is answered step by step, and the verdict is spoken once and has the focus', async () => {
+test('an address is verified step by step, and the verdict is announced once and gets the focus', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/verify')
@@ -36,7 +36,7 @@ test('an address is answered step by step, and the verdict is spoken once and ha
     window.spoken = []
     new MutationObserver(() => window.spoken.push(document.querySelector('#said').textContent))
       .observe(document.querySelector('#said'), { childList: true })`)
-  // Its server waits before each reply, so that each step is seen.
+  // Its server delays each reply, so that each step is visible.
   await verify(page, 'ann@slow.test')
   await row(page, 'dialogue').getByText('C: EHLO').waitFor()
   expect(await row(page, 'verdict').textContent()).toContain('The result and what to do')
@@ -54,7 +54,7 @@ test('an address is answered step by step, and the verdict is spoken once and ha
   await visitor.look('verify')
 })
 
-test('what was perhaps meant is verified by one click, and so is what was verified before', async () => {
+test('a suggestion and a recent address are verified with one click', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/verify')
@@ -77,7 +77,7 @@ test('what was perhaps meant is verified by one click, and so is what was verifi
   await row(page, 'verdict').getByText('mail server', { exact: true }).waitFor()
 })
 
-test('markup in an address and in a reply is text', async () => {
+test('markup in an address and in a reply is rendered as text', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/verify')
@@ -92,7 +92,7 @@ test('markup in an address and in a reply is text', async () => {
   expect(visitor.faults).toEqual([])
 })
 
-test('who asks anew sees the new address alone, and is not called away from elsewhere', async () => {
+test('a new verification replaces the previous one and does not steal the focus', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/verify')
@@ -107,7 +107,7 @@ test('who asks anew sees the new address alone, and is not called away from else
   await visitor.look('verify-unknown')
 })
 
-test('without scripts the answer is a page', async () => {
+test('without JavaScript the result is a page', async () => {
   const visitor = await set.open({ scripts: false })
   const { page } = visitor
   await visitor.go('/verify')
@@ -116,7 +116,7 @@ test('without scripts the answer is a page', async () => {
   expect(await row(page, 'verdict').textContent()).toContain('rejected_email')
 })
 
-test('a session that has ended leads to signing in, not to a verdict', async () => {
+test('an expired session leads to the sign-in page', async () => {
   const visitor = await set.open()
   const { page, context } = visitor
   await visitor.go('/verify')

@@ -29,7 +29,7 @@ afterAll(() => receiver.close())
 
 const EVIL = '<img src=x onerror=alert(1)>'
 
-test('a webhook is made, tried out, fails, is told of on every page, and what failed is sent once more', async () => {
+test('a webhook is created, tested, fails with an alert on every page, and is resent', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/webhooks')
@@ -44,7 +44,7 @@ test('a webhook is made, tried out, fails, is told of on every page, and what fa
   await page.getByRole('button', { name: 'Create webhook' }).click()
   const secret = (await page.locator('code.copyable').textContent()) ?? ''
   expect(secret).toMatch(/^whsec_/)
-  // A secret is no picture for anybody.
+  // No screenshot of a secret.
   await page.getByRole('link', { name: 'I have saved it' }).click()
 
   receiver.answer({ status: 200, body: `thanks ${EVIL}` })
@@ -59,7 +59,7 @@ test('a webhook is made, tried out, fails, is told of on every page, and what fa
   receiver.answer({ status: 500, headers: { 'x-why': EVIL }, body: `not now ${EVIL}` })
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   await client.verify.later('user1@polite.test')
-  // Nobody asks the page for it: that something failed comes by itself, once the log is looked at.
+  // The page reports the failure without user action, as the log polls.
   await expect.poll(() => receiver.received.length).toBe(2)
   await visitor.go('/sessions')
   await page.getByText('has been failing since').waitFor()
@@ -74,7 +74,7 @@ test('a webhook is made, tried out, fails, is told of on every page, and what fa
   receiver.answer(204)
   await page.getByRole('button', { name: 'Resend' }).click()
   await page.getByText('Resending with six new attempts').waitFor()
-  // The page looks again every five seconds.
+  // The page polls every five seconds.
   await page.locator('#course').getByText('delivered', { exact: true }).waitFor()
   await page.getByText('Attempt 2: Responded 204').waitFor()
   expect(receiver.received).toHaveLength(3)
@@ -87,7 +87,7 @@ test('a webhook is made, tried out, fails, is told of on every page, and what fa
   expect(visitor.faults).toEqual([])
 })
 
-test('the log is filtered without the page being loaded anew, and can be come back to', async () => {
+test('the log is filtered without a page load, and the filter survives a reload', async () => {
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   const { id } = await client.webhooks.create({ url: receiver.url, events: ['batch.failed'] })
   receiver.answer(204)
@@ -104,7 +104,7 @@ test('the log is filtered without the page being loaded anew, and can be come ba
   await expect.poll(() => rows.count()).toBe(1)
   expect(await page.evaluate('window.mark')).toBe(true)
   await expect.poll(() => page.url()).toContain('status=failed')
-  // Times are those of the reader, also in what came later.
+  // Later fragments show local times too.
   expect(await rows.locator('time').first().textContent()).not.toContain('UTC')
   await page.reload()
   expect(await rows.count()).toBe(1)
@@ -112,7 +112,7 @@ test('the log is filtered without the page being loaded anew, and can be come ba
   expect(visitor.faults).toEqual([])
 })
 
-test('without scripts a webhook can be tried out, filtered, given another secret, and deleted', async () => {
+test('without JavaScript a webhook can be tested, filtered, rotated and deleted', async () => {
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   const { id } = await client.webhooks.create({ url: receiver.url, events: ['batch.failed'] })
   receiver.answer({ status: 500, body: 'no luck' })

@@ -24,7 +24,7 @@ function troubled(status: OperatorsStatus) {
   return { clock, trouble, now, looks: () => looks }
 }
 
-/** As it is read. */
+/** Returns the text without markup. */
 const wordsOf = (trouble: Html | null) =>
   trouble === null
     ? null
@@ -34,13 +34,13 @@ const wordsOf = (trouble: Html | null) =>
 
 const troubleOf = (status: OperatorsStatus) => wordsOf(troubled(status).trouble())
 
-describe('what stands on every page of the operator', () => {
-  test('is nothing where all is well, or where an operator only wants a pause', () => {
+describe('the alert for admins', () => {
+  test('is null if all is well, or if an operator is only paused', () => {
     const pause = { since: 0, until: 1, why: 'throttled' } as const
     expect(troubleOf(operatorsOf([operatorStatus(), operatorStatus({ pause })]))).toBeNull()
   })
 
-  test('is that nobody can be reached, since when, and from where if that is one of several', () => {
+  test('reports that no mail server is reachable, since when, and from which of several egresses', () => {
     const closedSince = Date.UTC(2026, 5, 1, 11, 40)
     const closed = { name: 'b', closedSince, port: 25 }
     expect(troubleOf(operatorsOf([], { egresses: [closed] }))).toBe(
@@ -52,21 +52,21 @@ describe('what stands on every page of the operator', () => {
     )
   })
 
-  test('is that an operator refuses us, where a connection’s worth of addresses was turned away', () => {
+  test('reports an operator that blocks this service, from one connection’s worth of addresses on', () => {
     expect(troubleOf(operatorsOf([refusing(19)]))).toBeNull()
     expect(troubleOf(operatorsOf([refusing(1_234)]))).toBe(
       'Outlook.com has been blocking this service since 2026-06-01 12:00:00 UTC: 1,234 addresses are unknown because of it. See Health for the cause and the fix.',
     )
   })
 
-  test('is no refusal that another egress gets around, nor one whose time is over', async () => {
+  test('ignores a block that another egress takes over, or that has expired', async () => {
     expect(troubleOf(operatorsOf([refusing(20, true)]))).toBeNull()
     const { clock, trouble } = troubled(operatorsOf([refusing(20)]))
     await clock.advance(30 * MINUTE)
     expect(trouble()).toBeNull()
   })
 
-  test('is looked for every five seconds, however many pages are asked for', async () => {
+  test('is refreshed every five seconds, however many pages are rendered', async () => {
     const { clock, trouble, now, looks } = troubled(operatorsOf([]))
     for (let page = 0; page < 100; page++) trouble()
     expect(looks()).toBe(1)

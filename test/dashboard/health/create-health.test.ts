@@ -16,7 +16,7 @@ const REFUSES = {
   greeting: '554 5.7.1 blocked using zen.spamhaus.org, see https://lists.example/x',
 }
 
-/** What `wire-service.ts` builds, with doors of our own. */
+/** As `compose/service.ts` builds it, with test dependencies. */
 async function surgery() {
   const dataDir = tempFolder()
   const databaseUrl = `sqlite:${join(dataDir, 'ev.sqlite')}`
@@ -50,7 +50,7 @@ async function surgery() {
   return { health, clock, doctorsClock, dataDir, verify, mx, names, counts }
 }
 
-test('nothing is looked up, dialled or opened for health before somebody looks', async () => {
+test('health does no lookups and connections before it is read', async () => {
   const { health, clock, mx, names, counts } = await surgery()
   await clock.advance(3_600_000)
   health.alert()
@@ -58,7 +58,7 @@ test('nothing is looked up, dialled or opened for health before somebody looks',
   expect([mx.sessions.length, names.asked.length, counts().opened]).toEqual([0, 0, 0])
 })
 
-test('the doctor of a service goes through its doors, and has none open when he has gone', async () => {
+test('the doctor of the service uses the configured dependencies, and closes them', async () => {
   const { health, clock, doctorsClock, mx, counts } = await surgery()
   expect(health.doctorChecks()).toMatchObject({ checks: [], isRunning: true })
   await doctorsClock.advance(30_000)
@@ -73,7 +73,7 @@ test('the doctor of a service goes through its doors, and has none open when he 
   expect(counts()).toEqual({ opened: 2, closed: 2 })
 })
 
-test('an operator that refuses us is told of with its own words', async () => {
+test('an operator that blocks this service is reported with its reply', async () => {
   const { health, verify } = await surgery()
   await verify('ann@a.test')
   await verify('bob@a.test')
@@ -83,7 +83,7 @@ test('an operator that refuses us is told of with its own words', async () => {
   })
 })
 
-test('the work and the process are told as they are', async () => {
+test('jobs and process are reported', async () => {
   const { health, clock, dataDir } = await surgery()
   await clock.advance(7_000)
   expect(health.queue()).toEqual({ jobs: 1, waiting: 2, running: 3 })

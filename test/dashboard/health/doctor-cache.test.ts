@@ -46,12 +46,12 @@ function practice() {
   const log = { ...silentLog, error: (message: string) => void complaints.push(message) }
   const doctorCache = createDoctorCache({ clock, log, runChecks })
   const words = () => doctorCache.read().checks.map(({ says }) => says)
-  /** The visit under way. */
+  /** The current run. */
   const visit = () => visits.at(-1) as (typeof visits)[number]
   return { clock, doctorCache, visits, visit, words, complaints }
 }
 
-test('nothing is examined before somebody looks', async () => {
+test('no checks run before they are read', async () => {
   const { clock, doctorCache, visits } = practice()
   await clock.advance(60 * MINUTE)
   expect(visits).toHaveLength(0)
@@ -59,7 +59,7 @@ test('nothing is examined before somebody looks', async () => {
   expect(visits).toHaveLength(1)
 })
 
-test('the first time, what is found is shown as it comes', async () => {
+test('the first run shows partial results', async () => {
   const { clock, doctorCache, visit, words } = practice()
   doctorCache.read()
   await visit().say('one')
@@ -71,7 +71,7 @@ test('the first time, what is found is shown as it comes', async () => {
   expect(doctorCache.read()).toMatchObject({ at: clock.now(), isRunning: false })
 })
 
-test('who looks within ten minutes sees what was found; later the doctor comes again, and nobody waits for him', async () => {
+test('results are cached for ten minutes, then refreshed in the background', async () => {
   const { clock, doctorCache, visits, visit, words } = practice()
   doctorCache.read()
   await visit().say('old')
@@ -90,7 +90,7 @@ test('who looks within ten minutes sees what was found; later the doctor comes a
   expect(visits).toHaveLength(2)
 })
 
-test('he never comes twice at once, nor twice in a minute', async () => {
+test('runs are neither concurrent nor more frequent than one a minute', async () => {
   const { clock, doctorCache, visits, visit } = practice()
   doctorCache.rerun()
   await clock.advance(2 * MINUTE)
@@ -109,7 +109,7 @@ test('he never comes twice at once, nor twice in a minute', async () => {
   expect(visits).toHaveLength(3)
 })
 
-test('what fails is told, with what was found before, and is tried again a minute later', async () => {
+test('a failed run keeps the previous results, and can be retried a minute later', async () => {
   const { clock, doctorCache, visits, visit, words, complaints } = practice()
   doctorCache.read()
   await visit().say('old')
@@ -127,7 +127,7 @@ test('what fails is told, with what was found before, and is tried again a minut
   expect(doctorCache.read().fault).toBeNull()
 })
 
-test('at the end he is sent away, and does not come again', async () => {
+test('closing aborts a run and prevents further ones', async () => {
   const { clock, doctorCache, visits, visit } = practice()
   doctorCache.read()
   await doctorCache.close()

@@ -17,14 +17,14 @@ const FOUND: DoctorChecks = {
   ...{ at: Date.UTC(2026, 5, 1, 11, 30), isRunning: false, fault: null },
 }
 
-/** The dashboard, signed in to the account of whoever runs the service. */
-async function operatorHouse(health: Partial<HealthSource> = {}) {
+/** The dashboard, signed in to an admin account. */
+async function adminDashboard(health: Partial<HealthSource> = {}) {
   const services = await createTestDashboard({ health })
   await write(services.database, trx => updateAccount(trx, 'acc_1', { operator: 1 }))
   return services
 }
 
-/** The text of a page, without its markup. */
+/** Returns the text of a page without markup. */
 const wordsOf = (page: string) =>
   page
     .replace(/<[^>]*>/g, '')
@@ -32,10 +32,10 @@ const wordsOf = (page: string) =>
     .replaceAll('&#39;', "'")
 
 const words = async (health: Partial<HealthSource>, path = '/doctor') =>
-  wordsOf((await (await operatorHouse(health)).get(path)).text)
+  wordsOf((await (await adminDashboard(health)).get(path)).text)
 
 describe('health', () => {
-  test('is for whoever runs the service; others are told so, whatever they ask of it', async () => {
+  test('is for admins; others get 403 on every path', async () => {
     const asked: string[] = []
     const services = await createTestDashboard({
       health: { rerunChecks: () => void asked.push('again'), alert: () => html`All is lost.` },
@@ -51,7 +51,7 @@ describe('health', () => {
     expect((await services.get('/sessions')).text).not.toContain('href="/doctor"')
   })
 
-  test('shows the members of a cluster, and of none where there is none', async () => {
+  test('shows the members of a cluster, if there is one', async () => {
     const member = { name: 'mail-1 (412)', version: '1.2.3', joinedAt: Date.UTC(2026, 5, 1, 11) }
     const text = await words({
       members: async () => [
@@ -67,7 +67,7 @@ describe('health', () => {
     expect(await words({})).not.toContain('Members')
   })
 
-  test('shows who refuses an egress of another process, and that a server without egresses answers only', async () => {
+  test('shows blocks of egresses of other processes, and servers without egresses', async () => {
     const { since, until, answer } = refusalWith('listed <b>there</b>')
     const member = { name: 'mail-1', version: '1.2.3', joinedAt: since, quietMs: 1_000 }
     const text = await words({
@@ -81,7 +81,7 @@ describe('health', () => {
     expect(text).toContain('550 5.7.1 listed &lt;b&gt;there')
   })
 
-  test('shows what is under way, with units', async () => {
+  test('shows activity with units', async () => {
     const text = await words({
       queue: () => ({ jobs: 1, waiting: 1_234, running: 2 }),
       workers: async () => ({
@@ -101,14 +101,14 @@ describe('health', () => {
     }
   })
 
-  test('tells trouble on every page', async () => {
-    const services = await operatorHouse({ alert: () => html`Outlook.com refuses us.` })
+  test('shows the alert on every page', async () => {
+    const services = await adminDashboard({ alert: () => html`Outlook.com refuses us.` })
     expect((await services.get('/sessions')).text).toContain('Outlook.com refuses us.')
   })
 })
 
-describe('the findings', () => {
-  test('are a table with what to do, and a sentence about the whole', async () => {
+describe('the check results', () => {
+  test('are a table with fixes and a summary', async () => {
     const text = await words({ doctorChecks: () => FOUND })
     expect(text).toContain('1 failure. Fix the failures before verifying addresses.')
     expect(text).toContain('Checked at 2026-06-01 11:30:00 UTC.')
@@ -116,7 +116,7 @@ describe('the findings', () => {
     expect(text).toMatch(/Reverse DNS \(PTR\) ✕ failed no name ?Fix: Set a PTR record\./)
   })
 
-  test('that could be better are told apart from those that are well', async () => {
+  test('are summarized with failures and warnings', async () => {
     const summaryOf = (...states: Check['state'][]) => {
       const checks = states.map(state => ({ ...(FOUND.checks[0] as Check), state }))
       return words({ doctorChecks: () => ({ ...FOUND, checks }) })
@@ -128,9 +128,9 @@ describe('the findings', () => {
     )
   })
 
-  test('ask for themselves anew as long as the doctor is at it, and no longer', async () => {
+  test('poll while the checks run', async () => {
     const state = { found: { ...FOUND, isRunning: true } }
-    const services = await operatorHouse({ doctorChecks: () => state.found })
+    const services = await adminDashboard({ doctorChecks: () => state.found })
     const asksAnew = /<section id="findings" hx-get="\/doctor\/findings" hx-trigger="every 1s"/
     for (const path of ['/doctor', '/doctor/findings']) {
       expect((await services.get(path)).text).toMatch(asksAnew)
@@ -141,14 +141,14 @@ describe('the findings', () => {
     expect(text).not.toContain('<html')
   })
 
-  test('that could not be had say why', async () => {
+  test('show why a run failed', async () => {
     const text = await words({ doctorChecks: () => ({ ...FOUND, fault: 'no <b>disk</b>' }) })
     expect(text).toContain('The checks failed: no &lt;b&gt;disk&lt;/b&gt;.')
   })
 
-  test('are looked for again by a button, which says when it is too soon', async () => {
+  test('are refreshed by a button, which reports if it is too soon', async () => {
     const state = { asked: 0, isRunning: true }
-    const services = await operatorHouse({
+    const services = await adminDashboard({
       doctorChecks: () => ({ ...FOUND, isRunning: state.isRunning }),
       rerunChecks: () => void state.asked++,
     })
@@ -165,11 +165,11 @@ describe('the findings', () => {
 })
 
 describe('the operators', () => {
-  test('are none at first: the page says what would be here', async () => {
+  test('are empty at first, with an explanation', async () => {
     expect(await words({})).toContain('No mail server was probed in the last two hours.')
   })
 
-  test('have their pace beside what it usually is, and their egress where there are several', async () => {
+  test('show their rate and the usual one, and their egress if there are several', async () => {
     const one = operatorStatus({ sessions: 1, sessionsAllowed: 1, sessionsPerSecond: 0.0033 })
     const text = await words({ operators: () => operatorsOf([one]) })
     expect(text).toContain('1 of 1 (usually 2)')
@@ -182,11 +182,11 @@ describe('the operators', () => {
     )
   })
 
-  test('that refuse us are told with since when, the reply, what to do, and what becomes of addresses', async () => {
+  test('that block this service show since when, the reply, the fix and the effect', async () => {
     const refusal = refusalWith('Listed, see https://lists.example/lookup?q=192.0.2.9.', {
       skipped: 1_200,
     })
-    const services = await operatorHouse({
+    const services = await adminDashboard({
       operators: () => operatorsOf([operatorStatus({ title: 'Outlook.com', refusal })]),
     })
     const { text } = await services.get('/doctor/status')
@@ -206,7 +206,7 @@ describe('the operators', () => {
     )
   })
 
-  test('are told what to do by the kind of their refusal', async () => {
+  test('show a fix for each kind of block', async () => {
     const told = async (why: BlockedReason) => {
       const { answer } = refusalWith('no')
       const refusal = refusalWith('no', { answer: { ...answer, why } as typeof answer })
@@ -219,14 +219,14 @@ describe('the operators', () => {
     expect(await told('policy')).toMatch(/rejecting this server since.*Read the reply/)
   })
 
-  test('that another egress asks meanwhile leave nobody unknown', async () => {
+  test('that another egress takes over have no unknown addresses', async () => {
     const one = operatorStatus({ refusal: refusalWith('no'), othersAsk: true })
     const text = await words({ operators: () => operatorsOf([one]) })
     expect(text).toContain('The other egresses take over.')
     expect(text).not.toContain('are unknown')
   })
 
-  test('that want a pause go on by themselves, and why it came is told', async () => {
+  test('that are paused resume, and show why they paused', async () => {
     const pause = { since: Date.UTC(2026, 5, 1, 12), until: Date.UTC(2026, 5, 1, 12, 5) }
     const told = (why: 'throttled' | 'unknown-users') =>
       words({ operators: () => operatorsOf([operatorStatus({ pause: { ...pause, why } })]) })
@@ -236,7 +236,7 @@ describe('the operators', () => {
     expect(await told('unknown-users')).toContain('rejected 20 addresses in a row as unknown')
   })
 
-  test('cannot be reached at all where the way out is closed', async () => {
+  test('are unreachable if outbound SMTP is blocked', async () => {
     const egresses = [{ name: 'a', closedSince: Date.UTC(2026, 5, 1, 11), port: 25 }]
     expect(await words({ operators: () => operatorsOf([], { egresses }) })).toContain(
       'No mail server has been reachable on port 25 since 2026-06-01 11:00:00 UTC',
@@ -244,15 +244,15 @@ describe('the operators', () => {
   })
 })
 
-describe('what a mail server says', () => {
+describe('the reply of a mail server', () => {
   const EVIL = '<img src=x onerror=alert(1)> "\'><script>alert(2)</script> \u202Etxt'
 
-  test('is shown as text, in refusals as in findings', async () => {
+  test('is rendered as text, in blocks and in check results', async () => {
     const check: Check = { check: 'port-25', egress: EVIL, state: 'fail', says: EVIL, todo: EVIL }
     const one = operatorStatus({
       ...{ title: EVIL, operator: '"><img src=x>', refusal: refusalWith(EVIL) },
     })
-    const services = await operatorHouse({
+    const services = await adminDashboard({
       ...{ operators: () => operatorsOf([one]), alert: () => html`${EVIL}` },
       doctorChecks: () => ({ ...FOUND, checks: [check] }),
     })
@@ -261,16 +261,16 @@ describe('what a mail server says', () => {
     expect(text).not.toMatch(/<img|<script>/)
   })
 
-  test('is one line without characters that turn the text around, and no longer than is read', async () => {
+  test('is one line without control characters, truncated', async () => {
     const refusal = refusalWith(`no\r\nway\u202E${'a'.repeat(400)}`)
     const text = await words({ operators: () => operatorsOf([operatorStatus({ refusal })]) })
     expect(text).toMatch(/“550 5\.7\.1 no way\uFFFDa{282}…”/)
   })
 
-  test('makes a link of a web address only, and of none that is long or leads nowhere', async () => {
+  test('is searched for a link to a public website', async () => {
     const linked = async (reply: string) => {
       const one = operatorStatus({ refusal: refusalWith(reply) })
-      const services = await operatorHouse({ operators: () => operatorsOf([one]) })
+      const services = await adminDashboard({ operators: () => operatorsOf([one]) })
       return (
         /It names <a [^>]*href="([^"]*)"/.exec((await services.get('/doctor')).text)?.[1] ?? null
       )

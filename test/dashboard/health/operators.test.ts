@@ -28,8 +28,8 @@ function fleetOf(...names: string[]) {
   }
 }
 
-describe('the operators that are shown', () => {
-  test('are those in trouble first: who turned most away, who refuses, who wants a pause; then the busiest, and of equals the last asked', () => {
+describe('the operators shown', () => {
+  test('are ordered by problems: skipped addresses, blocks, pauses; then by activity', () => {
     const { status, pace } = fleetOf('a')
     pace('a', 'idle')
     pace('a', 'idle too')
@@ -47,7 +47,7 @@ describe('the operators that are shown', () => {
     expect(egresses).toEqual([{ name: 'a', closedSince: null, port: 2_525 }])
   })
 
-  test('are at most so many; the others are counted', () => {
+  test('are limited; the others are counted', () => {
     const { status, pace } = fleetOf('a')
     for (let n = 0; n < OPERATORS_SHOWN + 7; n++) pace('a', `mail${n}.test`)
     pace('a', 'mail0.test').refused(REFUSAL)
@@ -57,7 +57,7 @@ describe('the operators that are shown', () => {
     expect(left).toBe(7)
   })
 
-  test('of several egresses are told one by one, and whether others ask meanwhile', async () => {
+  test('are listed per egress, with whether other egresses take over', async () => {
     const { status, pace, clock } = fleetOf('a', 'b')
     const asked = () => status().shown.map(one => `${one.egress} ${one.othersAsk}`)
     pace('a', 'mx').refused(REFUSAL)
@@ -66,7 +66,7 @@ describe('the operators that are shown', () => {
     pace('b', 'mx').refused(REFUSAL)
     expect(asked().toSorted()).toEqual(['a false', 'b false'])
   })
-  test('that refused the only egress are asked around by nobody, also when that time is over', async () => {
+  test('that blocked the only egress have no other, even after the block has expired', async () => {
     const { status, pace, clock } = fleetOf('a')
     pace('a', 'mx').refused(REFUSAL)
     await clock.advance(31 * MINUTE)

@@ -1,7 +1,7 @@
 import type { OperatorStatus, OperatorsStatus } from '../../../src/dashboard/health/source.ts'
 import type { Block } from '../../../src/engine/rate-control/controller.ts'
 
-/** An operator that is asked as usual, but for what is said of it. */
+/** The status of a normal operator, with overrides. */
 export const operatorStatus = (o: Partial<OperatorStatus> = {}): OperatorStatus => ({
   ...{ operator: 'mx.test', title: 'mx.test', egress: 'default', othersAsk: false },
   ...{ sessions: 0, sessionsAllowed: 2, sessionsMax: 2 },
@@ -10,7 +10,7 @@ export const operatorStatus = (o: Partial<OperatorStatus> = {}): OperatorStatus 
   ...o,
 })
 
-/** A refusal with this reply. */
+/** A block with this reply. */
 export const refusalWith = (text: string, o: Partial<Block> = {}): Block => ({
   ...{ since: Date.UTC(2026, 5, 1, 12), until: Date.UTC(2026, 5, 1, 12, 30), skipped: 0 },
   answer: {

@@ -5,13 +5,13 @@ import { createTestDashboard } from '../../support/dashboard.ts'
 const EVIL = '<img src=x onerror=alert(1)>'
 const MARKED = '&lt;img src=x onerror=alert(1)&gt;'
 
-/** The text of a key that a page shows. */
+/** Returns the secret on a page. */
 const shownKey = (page: string) => /data-copy>(ev_live_\w+)</.exec(page)?.[1] ?? ''
 
 const numberOf = (page: string) => /name="_once" value="([^"]+)"/.exec(page)?.[1] ?? ''
 
-/** A house with a key beside the one of the session. */
-async function houseWithKey(
+/** A dashboard with a key besides the one of the session. */
+async function dashboardWithKey(
   o: Parameters<Awaited<ReturnType<typeof createTestDashboard>>['addKey']>[0],
 ) {
   const services = await createTestDashboard()
@@ -20,8 +20,8 @@ async function houseWithKey(
 }
 
 describe('the list of keys', () => {
-  test('tells of each what it may, from where, how often, and when it was made, used and ends', async () => {
-    const { services } = await houseWithKey({
+  test('shows scopes, restrictions, rate limit and times of each', async () => {
+    const { services } = await dashboardWithKey({
       ...{ name: 'CI', scopes: ['verify:single', 'jobs:read'], allowedIps: ['203.0.113.0/24'] },
       ...{ allowedDomains: ['app.example'], rateLimitPerMinute: 600 },
     })
@@ -36,19 +36,19 @@ describe('the list of keys', () => {
     expect(text).toMatch(/key_1">test<\/a>\s*<small>this session<\/small>/)
   })
 
-  test('of one key says what others would be for', async () => {
+  test('with one key explains what others are for', async () => {
     const { text } = await (await createTestDashboard()).get('/keys')
     expect(text).toContain('Use one key per application')
   })
 
-  test('says which have expired', async () => {
+  test('marks expired keys', async () => {
     const services = await createTestDashboard()
     await services.addKey({ name: 'old', expiresAt: services.clock.now() - MINUTE })
     expect((await services.get('/keys')).text).toContain('>expired<')
   })
 
-  test('is closed to a key that lacks the scope, in a sentence', async () => {
-    const { services, text } = await houseWithKey({ name: 'narrow', scopes: ['dashboard'] })
+  test('is closed to a key without the scope', async () => {
+    const { services, text } = await dashboardWithKey({ name: 'narrow', scopes: ['dashboard'] })
     await services.signIn(text)
     for (const path of ['/keys', '/keys/new', '/keys/key_1']) {
       const closed = await services.get(path)
@@ -59,8 +59,8 @@ describe('the list of keys', () => {
   })
 })
 
-describe('making a key', () => {
-  test('shows its text once: in no address, no cookie, no log and no later page', async () => {
+describe('creating a key', () => {
+  test('shows its secret once: in no URL, cookie, log line or later page', async () => {
     const services = await createTestDashboard()
     const form = await services.get('/keys/new')
     const made = await services.post('/keys', {
@@ -85,7 +85,7 @@ describe('making a key', () => {
     )
   })
 
-  test('by a double click makes one', async () => {
+  test('with a double click creates one', async () => {
     const services = await createTestDashboard()
     const once = numberOf((await services.get('/keys/new')).text)
     expect(once).not.toBe('')
@@ -109,28 +109,31 @@ describe('making a key', () => {
     ['expires_at', 'tomorrow', '“Expires (UTC)” is "tomorrow"; it must be a time such as'],
     ['rate_limit_per_minute', 'many', '“Requests per minute” is "many"; it must be'],
     ['rate_limit_per_minute', '0', '“Requests per minute” is 0; it must be at least 1'],
-  ])('%s with %s is refused at the form, with what was typed', async (name, typed, sentence) => {
-    const services = await createTestDashboard()
-    const fields = { name: 'My key', scopes: ['jobs:write'], [name]: typed }
-    const { status, text } = await services.post('/keys', fields)
-    expect(status).toBe(400)
-    expect(text.replaceAll('&quot;', '"')).toContain(sentence)
-    expect(text).toContain('value="My key"')
-    expect(text).toMatch(new RegExp(`name="${name}"[^>]*value="${typed}"`))
-    expect(text).toMatch(/value="jobs:write" checked/)
-    expect(text).not.toMatch(/value="verify:single" checked/)
-    expect((await services.json('/v1/keys')).data).toMatchObject({ total: 1 })
-  })
+  ])(
+    '%s with %s is rejected at the form, which keeps the values',
+    async (name, typed, sentence) => {
+      const services = await createTestDashboard()
+      const fields = { name: 'My key', scopes: ['jobs:write'], [name]: typed }
+      const { status, text } = await services.post('/keys', fields)
+      expect(status).toBe(400)
+      expect(text.replaceAll('&quot;', '"')).toContain(sentence)
+      expect(text).toContain('value="My key"')
+      expect(text).toMatch(new RegExp(`name="${name}"[^>]*value="${typed}"`))
+      expect(text).toMatch(/value="jobs:write" checked/)
+      expect(text).not.toMatch(/value="verify:single" checked/)
+      expect((await services.json('/v1/keys')).data).toMatchObject({ total: 1 })
+    },
+  )
 
-  test('without a scope or a name is refused at the form', async () => {
+  test('without a scope or a name is rejected at the form', async () => {
     const services = await createTestDashboard()
     expect((await services.post('/keys', { name: 'x' })).text).toContain('“Scopes” is []')
     expect((await services.post('/keys', { scopes: '*' })).text).toContain('“Name” is')
   })
 
-  test('starts with the restrictions of the key that is signed in', async () => {
+  test('starts with the restrictions of the current key', async () => {
     const restrictions = { allowedIps: ['0.0.0.0/0', '::/0'], rateLimitPerMinute: 60 }
-    const { services, text } = await houseWithKey({ scopes: ['*'], ...restrictions })
+    const { services, text } = await dashboardWithKey({ scopes: ['*'], ...restrictions })
     await services.signIn(text)
     const form = (await services.get('/keys/new')).text
     expect(form).toMatch(/name="allowed_ips"[^>]*value="0.0.0.0\/0, ::\/0"/)
@@ -138,8 +141,8 @@ describe('making a key', () => {
     expect(form).toMatch(/name="name"[^>]*value=""/)
   })
 
-  test('a key offers only what it may itself, and gives no more', async () => {
-    const { services, text } = await houseWithKey({
+  test('grants only scopes that the current key has', async () => {
+    const { services, text } = await dashboardWithKey({
       scopes: ['dashboard', 'keys:write', 'jobs:read'],
     })
     await services.signIn(text)
@@ -155,9 +158,9 @@ describe('making a key', () => {
 })
 
 describe('a key', () => {
-  test('that is changed keeps what was not touched', async () => {
+  test('that is updated keeps unchanged fields', async () => {
     const expiresAt = Date.parse('2999-03-21T10:30:15.123Z')
-    const { services } = await houseWithKey({ name: 'CI', scopes: ['jobs:read'], expiresAt })
+    const { services } = await dashboardWithKey({ name: 'CI', scopes: ['jobs:read'], expiresAt })
     const { text } = await services.get('/keys/key_2')
     expect(text).toContain('value="2999-03-21T10:30"')
     const changed = await services.post('/keys/key_2', {
@@ -176,8 +179,8 @@ describe('a key', () => {
     )
   })
 
-  test('whose change is refused is shown as it was typed', async () => {
-    const { services } = await houseWithKey({ name: 'CI' })
+  test('whose update is rejected is shown as typed', async () => {
+    const { services } = await dashboardWithKey({ name: 'CI' })
     const refused = await services.post('/keys/key_2', {
       name: 'CI',
       scopes: '*',
@@ -187,15 +190,15 @@ describe('a key', () => {
     expect(refused.text).toMatch(/name="allowed_ips"[^>]*value="no"/)
   })
 
-  test('that expires no more is changed to that', async () => {
-    const { services } = await houseWithKey({ name: 'CI', expiresAt: 4_000 * DAY * 365 })
+  test('can be changed to never expire', async () => {
+    const { services } = await dashboardWithKey({ name: 'CI', expiresAt: 4_000 * DAY * 365 })
     await services.post('/keys/key_2', { name: 'CI', scopes: '*', expires_at: '' })
     const { data } = (await services.json('/v1/keys')) as { data: { keys: object[] } }
     expect(data.keys).toContainEqual(expect.objectContaining({ name: 'CI', expires_at: null }))
   })
 
-  test('that is rotated has another text, shown once; the one before lasts as long as was chosen', async () => {
-    const { services, text: before } = await houseWithKey({ name: 'CI' })
+  test('that is rotated has a new secret, shown once; the old one stays valid during the grace period', async () => {
+    const { services, text: before } = await dashboardWithKey({ name: 'CI' })
     const rotated = await services.post('/keys/key_2/rotate', { grace: '3600' })
     const text = shownKey(rotated.text)
     expect(text).not.toBe(before)
@@ -207,8 +210,8 @@ describe('a key', () => {
     expect((await services.request('/v1/keys', { key: text })).status).toBe(200)
   })
 
-  test('that is rotated at once opens nothing by the text before, and a double click rotates once', async () => {
-    const { services, text: before } = await houseWithKey({ name: 'CI' })
+  test('that is rotated without a grace period invalidates the old secret, and rotates once after a double click', async () => {
+    const { services, text: before } = await dashboardWithKey({ name: 'CI' })
     const once = numberOf((await services.get('/keys/key_2')).text)
     const rotated = await services.post('/keys/key_2/rotate', { grace: '0', _once: once })
     expect(rotated.text).toContain('no longer works')
@@ -217,14 +220,14 @@ describe('a key', () => {
     expect(shownKey(again.text)).toBe(shownKey(rotated.text))
   })
 
-  test('of this session goes on with the session when it is rotated', async () => {
+  test('of this session keeps the session when it is rotated', async () => {
     const services = await createTestDashboard()
     await services.post('/keys/key_1/rotate', { grace: '0' })
     expect((await services.get('/keys')).status).toBe(200)
   })
 
-  test('that is revoked opens nothing, and is in the list no more', async () => {
-    const { services, text } = await houseWithKey({ name: 'CI' })
+  test('that is revoked stops working and leaves the list', async () => {
+    const { services, text } = await dashboardWithKey({ name: 'CI' })
     const revoked = await services.post('/keys/key_2/revoke')
     expect(revoked.headers.get('Location')).toBe('/keys')
     const list = (await services.get('/keys')).text
@@ -234,7 +237,7 @@ describe('a key', () => {
     expect((await services.get('/keys/key_2')).status).toBe(404)
   })
 
-  test('of this session warns that it signs out, and does', async () => {
+  test('of this session warns before it signs out', async () => {
     const services = await createTestDashboard()
     expect((await services.get('/keys/key_1')).text).toContain('you will be signed out')
     const revoked = await services.post('/keys/key_1/revoke?force=true')
@@ -242,8 +245,8 @@ describe('a key', () => {
     expect(services.cookies.size).toBe(0)
   })
 
-  test('that is the last one of the account is said to be, and is revoked by the form that says so', async () => {
-    const { services } = await houseWithKey({ name: 'CI' })
+  test('that is the last one of the account is revoked only after a warning', async () => {
+    const { services } = await dashboardWithKey({ name: 'CI' })
     expect((await services.get('/keys/key_1')).text).not.toContain(
       'This is the last key of the account. Without it',
     )
@@ -260,7 +263,7 @@ describe('a key', () => {
     expect(revoked.headers.get('Location')).toBe('/sign-in')
   })
 
-  test('of another account is there for nobody', async () => {
+  test('of another account returns 404', async () => {
     const services = await createTestDashboard()
     await services.addAccount('acc_2')
     const text = await services.addKey({ accountId: 'acc_2', name: 'theirs' })
@@ -271,8 +274,8 @@ describe('a key', () => {
     expect((await services.request('/v1/keys', { key: text })).status).toBe(200)
   })
 
-  test('with markup in its name is shown as text', async () => {
-    const { services } = await houseWithKey({ name: EVIL })
+  test('with markup in its name is rendered as text', async () => {
+    const { services } = await dashboardWithKey({ name: EVIL })
     const pages = [
       await services.get('/keys'),
       await services.get('/keys/key_2'),

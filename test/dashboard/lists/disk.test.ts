@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'vitest'
-import { listsHouse } from './room.ts'
+import { createListsDashboard } from './room.ts'
 
 const SENTENCE =
   'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.'
 
 const onDisk = (isLow: boolean) =>
-  listsHouse({ deps: { disk: async () => ({ freeBytes: 3e6, isLow }) } })
+  createListsDashboard({ deps: { disk: async () => ({ freeBytes: 3e6, isLow }) } })
 
-describe('a low disk', () => {
-  test('is told where lists are looked at and sent, and nowhere else', async () => {
+describe('low disk space', () => {
+  test('is reported on the list pages only', async () => {
     const { get } = await onDisk(true)
     for (const path of ['/lists', '/lists/new']) expect((await get(path)).text).toContain(SENTENCE)
     expect((await get('/usage')).text).not.toContain(SENTENCE)
     expect((await (await onDisk(false)).get('/lists')).text).not.toContain(SENTENCE)
   })
 
-  test('is told on every page of whoever runs the service, with what is left', async () => {
+  test('is reported to an admin on every page, with the free space', async () => {
     const { get, database } = await onDisk(true)
     await database.db.updateTable('account').set({ operator: 1 }).execute()
     for (const path of ['/lists', '/usage', '/doctor']) {
@@ -23,7 +23,7 @@ describe('a low disk', () => {
     }
   })
 
-  test('takes no file, neither by a script nor as a form', async () => {
+  test('rejects uploads by script and by form', async () => {
     const { look, start, send, left } = await onDisk(true)
     const list = 'email\nann@a.test\n'
     for (const sent of [await look(list), await start(list)]) {

@@ -8,24 +8,24 @@ import { MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { countedRandom } from '../../support/random.ts'
-import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
+import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
 
-type House = Awaited<ReturnType<typeof listsHouse>>
+type TestDashboard = Awaited<ReturnType<typeof createListsDashboard>>
 
-/** The page of a list with these rows. */
-async function listHouse(seed: Partial<Parameters<typeof seedJob>[1]> = {}) {
-  const services = await listsHouse()
+/** A dashboard with a list of these rows. */
+async function dashboardWithList(seed: Partial<Parameters<typeof seedJob>[1]> = {}) {
+  const services = await createListsDashboard()
   await seedJob(services.database, { texts: MIXED, name: 'March', ...seed })
   const state = async () =>
     (await services.database.db.selectFrom('job').select('state').executeTakeFirst())?.state
   return { ...services, state, page: (query = '') => services.get(`/lists/job_a${query}`) }
 }
 
-/** The numbers of the rows that a page shows. */
+/** Returns the row numbers on a page. */
 const numbersOf = (text: string) =>
   [...text.matchAll(/<tr>\s*<td class="number">([\d,]+)</g)].map(([, number]) => number)
 
-/** Where a link leads to; the rows of the page are looked at there. */
+/** Returns the target of a link, without the fragment. */
 const linkOf = (text: string, label: string) =>
   new RegExp(`href="([^"]+)"[^>]*>${label}<`)
     .exec(text)?.[1]
@@ -35,8 +35,8 @@ const linkOf = (text: string, label: string) =>
 const plain = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
 
 describe('the page of a list', () => {
-  test('that waits, or is under way, says so and can be cancelled', async () => {
-    const { page, database } = await listHouse({ done: 0 })
+  test('that is active shows its progress and can be cancelled', async () => {
+    const { page, database } = await dashboardWithList({ done: 0 })
     const waiting = (await page()).text
     expect(plain(waiting)).toContain('Processing as fast as the mail servers allow.')
     expect(waiting).toContain('data-events="/lists/job_a/events"')
@@ -50,8 +50,8 @@ describe('the page of a list', () => {
     expect(underWay).not.toContain('/lists/job_a/resume')
   })
 
-  test('that is completed shows its results by class, reason and operator', async () => {
-    const { page, clock, database } = await listHouse({ done: 0 })
+  test('that is completed shows its results by class, reason and provider', async () => {
+    const { page, clock, database } = await dashboardWithList({ done: 0 })
     await startJob(database, 'job_a')
     await clock.advance(MINUTE)
     await giveResults(database, 'job_a', 6)
@@ -65,8 +65,8 @@ describe('the page of a list', () => {
     expect(text).not.toMatch(/job_a\/(cancel|resume)/)
   })
 
-  test('that was cancelled, or failed, says what became of it, and can be resumed', async () => {
-    const { page, database } = await listHouse({ done: 2 })
+  test('that was cancelled or failed explains what happened and can be resumed', async () => {
+    const { page, database } = await dashboardWithList({ done: 2 })
     await cancelJob(database, 'job_a')
     const cancelled = (await page()).text
     expect(plain(cancelled)).toContain('Cancelled after 2 of 6 rows. The results so far')
@@ -78,9 +78,9 @@ describe('the page of a list', () => {
     expect(failed).toContain('send the list ID job_a')
   })
 
-  test('of a long list has its charts come after it; without scripts they are a page', async () => {
+  test('of a long list loads its charts later; without JavaScript they are a page', async () => {
     const texts = Array.from({ length: 20_001 }, (_, n) => `valid${n}@a.example`)
-    const { page, get } = await listHouse({ texts })
+    const { page, get } = await dashboardWithList({ texts })
     expect((await page()).text).toContain('hx-get="/lists/job_a/charts" hx-trigger="load"')
     const whole = (await get('/lists/job_a/charts')).text
     expect(whole).toContain('<h1>March</h1>')
@@ -89,8 +89,8 @@ describe('the page of a list', () => {
     expect(part).not.toContain('<h1>')
   })
 
-  test('is not there for another account, nor is anything of it', async () => {
-    const services = await listHouse()
+  test('returns 404 for another account, with all its parts', async () => {
+    const services = await dashboardWithList()
     await services.asAnother()
     for (const path of ['', '/charts', '/events', '/download']) {
       const { status, text } = await services.get(`/lists/job_a${path}`)
@@ -104,16 +104,16 @@ describe('the page of a list', () => {
 })
 
 describe('the rows of a list', () => {
-  test('are told with class, reason in words, and what the mail server said', async () => {
-    const { page, database } = await listHouse({ texts: ['valid@a.example'] })
+  test('have class, reason and mail server reply', async () => {
+    const { page, database } = await dashboardWithList({ texts: ['valid@a.example'] })
     await says(database, '2.1.5 Ok')
     expect(plain((await page()).text)).toContain(
       '1 valid@a.example Did you mean v@b.example? ✓ deliverable accepted email 250 2.1.5 Ok mx.a.example',
     )
   })
 
-  test('are text, whatever stands in addresses, replies, suggestions and names', async () => {
-    const { page, get, database } = await listHouse({ texts: [EVIL], name: EVIL })
+  test('render markup in addresses, replies, suggestions and names as text', async () => {
+    const { page, get, database } = await dashboardWithList({ texts: [EVIL], name: EVIL })
     await says(database, EVIL, EVIL)
     const part = await get('/lists/job_a', { 'HX-Request': 'true', 'HX-Target': 'rows' })
     for (const { text } of [await page(), part]) {
@@ -122,8 +122,8 @@ describe('the rows of a list', () => {
     }
   })
 
-  test('are chosen by class, reason and a part of the address', async () => {
-    const { page } = await listHouse()
+  test('are filtered by class, reason and part of the address', async () => {
+    const { page } = await dashboardWithList()
     const shown = async (query: string) => numbersOf((await page(query)).text)
     expect(await shown('')).toEqual(['1', '2', '3', '4', '5', '6'])
     expect(await shown('?class=risky&class=unknown')).toEqual(['2', '4', '5', '6'])
@@ -133,9 +133,9 @@ describe('the rows of a list', () => {
     expect((await page('?search=nobody')).text).toContain('No matching rows.')
   })
 
-  test('stay chosen in the form and from page to page', async () => {
+  test('keep the filter in the form and across pages', async () => {
     const texts = Array.from({ length: 70 }, (_, n) => `${n % 2 ? 'risky' : 'valid'}${n}@a.example`)
-    const { page, get } = await listHouse({ texts })
+    const { page, get } = await dashboardWithList({ texts })
     const first = (await page('?class=risky&search=A.EXAMPLE')).text
     expect(first).toContain('value="A.EXAMPLE"')
     expect(first).toContain('value="risky" checked')
@@ -148,8 +148,8 @@ describe('the rows of a list', () => {
     expect(second).toContain('<input type="hidden" name="class" value="risky" />')
   })
 
-  test('begin with any row that is asked for', async () => {
-    const { page } = await listHouse()
+  test('start at any requested row', async () => {
+    const { page } = await dashboardWithList()
     expect(numbersOf((await page('?row=5')).text)).toEqual(['5', '6'])
     expect((await page('?row=1,000')).text).toContain('No rows from this row on.')
     for (const row of ['x', '0', '1.5']) {
@@ -158,7 +158,7 @@ describe('the rows of a list', () => {
     }
   })
 
-  test('are looked for in a long list until some are found, or a while has gone by', async () => {
+  test('are searched in a long list until some are found, with a limit per request', async () => {
     const asked: unknown[] = []
     const api = {
       ask: async (_: string, { query }: { query: Record<string, unknown> }) => {
@@ -179,8 +179,8 @@ describe('the rows of a list', () => {
     expect(linkOf(text, 'Next page')).toBe('/lists/job_a?search=rare&cursor=10')
   })
 
-  test('begin with no row that is no number, which is said in place of them', async () => {
-    const { page } = await listHouse()
+  test('show an error for an invalid row number', async () => {
+    const { page } = await dashboardWithList()
     for (const row of ['banana', '0', '-1', '1.5', '1e99', '<b>']) {
       const { text } = await page(`?row=${encodeURIComponent(row)}`)
       const shown = row.replace('<b>', '&lt;b&gt;')
@@ -190,8 +190,8 @@ describe('the rows of a list', () => {
     expect(numbersOf((await page('?row=%200,002%20')).text)[0]).toBe('2')
   })
 
-  test('alone are made anew where a page wants others', async () => {
-    const { get } = await listHouse()
+  test('are rendered alone for htmx', async () => {
+    const { get } = await dashboardWithList()
     const headers = { 'HX-Request': 'true', 'HX-Target': 'rows' }
     const { text } = await get('/lists/job_a?class=risky', headers)
     expect(numbersOf(text)).toEqual(['2', '6'])
@@ -200,9 +200,9 @@ describe('the rows of a list', () => {
   })
 })
 
-describe('what can be done with a list', () => {
-  test('it is cancelled, resumed and deleted', async () => {
-    const services = await listHouse({ done: 2 })
+describe('an action on a list', () => {
+  test('cancels, resumes and deletes it', async () => {
+    const services = await dashboardWithList({ done: 2 })
     const { post, get, state, worker } = services
     expect((await post('/lists/job_a/cancel')).headers.get('Location')).toBe('/lists/job_a')
     expect([await state(), worker]).toMatchObject(['cancelled', { dropped: ['job_a'] }])
@@ -214,8 +214,8 @@ describe('what can be done with a list', () => {
     expect((await get('/lists')).text).toContain('List deleted')
   })
 
-  test('twice by a double click it is resumed once, and both are shown the list', async () => {
-    const { post, page, database } = await listHouse({ done: 2 })
+  test('resumes it once after a double click', async () => {
+    const { post, page, database } = await dashboardWithList({ done: 2 })
     await cancelJob(database, 'job_a')
     const [, once = ''] = /name="_once" value="([^"]+)"/.exec((await page()).text) ?? []
     const first = await post('/lists/job_a/resume', { _once: once })
@@ -223,8 +223,8 @@ describe('what can be done with a list', () => {
     expect([first.status, second.status]).toEqual([303, 303])
   })
 
-  test('what it does not allow any more is said on its page', async () => {
-    const { post } = await listHouse()
+  test('that its state does not allow shows an error', async () => {
+    const { post } = await dashboardWithList()
     const cancelled = await post('/lists/job_a/cancel')
     expect(cancelled.status).toBe(409)
     expect(cancelled.text).toContain('The job is completed already')
@@ -232,8 +232,8 @@ describe('what can be done with a list', () => {
     expect((await post('/lists/job_a/resume')).status).toBe(409)
   })
 
-  test('nothing without the token, or by a key that may only look', async () => {
-    const services = await listHouse()
+  test('is rejected without the CSRF token or the scope', async () => {
+    const services = await dashboardWithList()
     for (const path of ['cancel', 'resume', 'delete']) {
       const { status } = await services.post(`/lists/job_a/${path}`, { _csrf: 'wrong' })
       expect([path, status]).toEqual([path, 403])
@@ -245,11 +245,11 @@ describe('what can be done with a list', () => {
   })
 })
 
-describe('the results of a list as a file', () => {
+describe('the download of a list', () => {
   const lines = (text: string) => text.trimEnd().split('\r\n').slice(1)
 
-  test('have its rows, all or of some classes, under a name of their own', async () => {
-    const { get } = await listHouse()
+  test('has its rows, all or of some classes, under its own name', async () => {
+    const { get } = await dashboardWithList()
     const all = await get('/lists/job_a/download')
     expect(all.headers.get('Content-Disposition')).toBe('attachment; filename="job_a.csv"')
     expect(all.headers.get('Content-Type')).toContain('text/csv')
@@ -260,28 +260,28 @@ describe('the results of a list as a file', () => {
     expect(JSON.parse(json.text)).toMatchObject([{ email: 'valid@a.example' }])
   })
 
-  test('have what there is where it is not completed', async () => {
-    const { get } = await listHouse({ done: 2 })
+  test('has the results so far if it is not completed', async () => {
+    const { get } = await dashboardWithList({ done: 2 })
     expect(lines((await get('/lists/job_a/download')).text)).toHaveLength(2)
   })
 
-  test('are refused in a sentence', async () => {
-    const { get } = await listHouse()
+  test('returns an error for an unknown format', async () => {
+    const { get } = await dashboardWithList()
     const { status, text } = await get('/lists/job_a/download?format=xml')
     expect([status, text.includes('role="alert"')]).toEqual([400, true])
   })
 })
 
-test('how a list stands is passed on as it is told', async () => {
-  const { get } = await listHouse()
+test('the progress of a list is streamed', async () => {
+  const { get } = await dashboardWithList()
   const { headers, text } = await get('/lists/job_a/events')
   expect(headers.get('Content-Type')).toContain('text/event-stream')
   expect(headers.get('X-Accel-Buffering')).toBe('no')
   expect(text).toMatch(/^retry: 3000\n\nevent: end\ndata: \{"status":"completed"/)
 })
 
-/** Gives a result what a mail server said, and a suggestion. */
-async function says({ db }: House['database'], text: string, suggestion = 'v@b.example') {
+/** Adds a mail server reply and a suggestion to a result. */
+async function says({ db }: TestDashboard['database'], text: string, suggestion = 'v@b.example') {
   const { result } = await db.selectFrom('item').select('result').executeTakeFirstOrThrow()
   const known = JSON.parse(result ?? '')
   const answer = {

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { cancelJob, startJob } from '../../../src/jobs/job-state.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
-import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
+import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
 
-/** What stands in the rows of the table, without markup. */
+/** Returns the rows of the table as text. */
 const rowsOf = (text: string) =>
   [...text.matchAll(/<tr>(.*?)<\/tr>/gs)].slice(1).map(([, row = '']) =>
     row
@@ -14,16 +14,16 @@ const rowsOf = (text: string) =>
   )
 
 describe('the lists of an account', () => {
-  test('teach what a list is while there is none', async () => {
-    const { get } = await listsHouse()
+  test('explain what a list is while there is none', async () => {
+    const { get } = await createListsDashboard()
     const { text } = await get('/lists')
     expect(text).toContain('No lists yet')
     expect(text).toContain('https://ev.test/v1/verify/file')
     expect(text).toContain('href="/lists/new"')
   })
 
-  test('are told with state, rows, classes and time, the newest first', async () => {
-    const { database, clock, get } = await listsHouse()
+  test('show state, rows, classes and time, newest first', async () => {
+    const { database, clock, get } = await createListsDashboard()
     await seedJob(database, { id: 'job_a', name: 'March', texts: MIXED, done: 0 })
     await clock.advance(MINUTE)
     await startJob(database, 'job_a')
@@ -38,8 +38,8 @@ describe('the lists of an account', () => {
     expect(text).toContain('<rect class="fill-risky" x="16.67" y="0" width="33.33"')
   })
 
-  test('are asked for again while one is under way, and not when none is', async () => {
-    const { database, get } = await listsHouse()
+  test('are polled while one is active', async () => {
+    const { database, get } = await createListsDashboard()
     await seedJob(database, { texts: MIXED, done: 2 })
     const before = (await get('/lists?status=processing')).text
     expect(before).toContain('hx-get="/lists?status=processing" hx-trigger="every 5s"')
@@ -48,8 +48,8 @@ describe('the lists of an account', () => {
     expect((await get('/lists')).text).not.toContain('every 5s')
   })
 
-  test('are shown by their state, those of the sandbox apart', async () => {
-    const { database, get } = await listsHouse()
+  test('are filtered by state, and separate for the sandbox', async () => {
+    const { database, get } = await createListsDashboard()
     await seedJob(database, { id: 'job_a', name: 'March', texts: MIXED })
     await seedJob(database, { id: 'job_b', name: 'April', texts: MIXED, done: 2 })
     await cancelJob(database, 'job_b')
@@ -63,8 +63,8 @@ describe('the lists of an account', () => {
     expect([rowsOf(none), none.includes('No matching lists')]).toEqual([[], true])
   })
 
-  test('come page by page, whatever is chosen', async () => {
-    const { database, get } = await listsHouse()
+  test('are paginated with the filter', async () => {
+    const { database, get } = await createListsDashboard()
     for (let n = 10; n < 40; n++) {
       await seedJob(database, { id: `job_${n}`, name: `list ${n}`, texts: ['valid@a.example'] })
     }
@@ -79,23 +79,23 @@ describe('the lists of an account', () => {
     expect(second).toContain('href="/lists?status=completed">Newest')
   })
 
-  test('have names that are text, whatever stands in them', async () => {
-    const { database, get } = await listsHouse()
+  test('render markup in names as text', async () => {
+    const { database, get } = await createListsDashboard()
     await seedJob(database, { texts: MIXED, name: EVIL })
     const { text } = await get('/lists')
     expect(text).toContain(EVIL_SHOWN)
     expect(text).not.toContain('<img')
   })
 
-  test('are not those of another', async () => {
-    const { database, get, asAnother } = await listsHouse()
+  test('do not include those of another account', async () => {
+    const { database, get, asAnother } = await createListsDashboard()
     await seedJob(database, { texts: MIXED, name: 'March' })
     await asAnother()
     expect((await get('/lists')).text).not.toContain('March')
   })
 
-  test('need a key that may see lists', async () => {
-    const { get, as } = await listsHouse()
+  test('require the scope jobs:read', async () => {
+    const { get, as } = await createListsDashboard()
     await as('verify:single')
     const { status, text } = await get('/lists')
     expect([status, text.includes('lacks the scope jobs:read')]).toEqual([403, true])

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
+import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\nBob,bob@a.test\nAnn,ann@A.TEST\n,nonsense\n'
 
-/** What a definition list says of something. */
+/** Returns the value of a figure by its label. */
 const told = (text: string, name: string) =>
   new RegExp(`<dt>${name}</dt><dd>([^<]*)</dd>`).exec(text)?.[1]
 
-/** How the form of a preview reads the list when it is started. */
+/** Returns the layout choices of a preview. */
 const chosen = (text: string) =>
   Object.fromEntries(
     ['column', 'header'].map(name => [
@@ -18,11 +18,11 @@ const chosen = (text: string) =>
 
 const START = '>Start</button>'
 
-const onceIn = (text: string) => /name="_once" value="([^"]+)"/.exec(text)?.[1] ?? ''
+const nonceIn = (text: string) => /name="_once" value="([^"]+)"/.exec(text)?.[1] ?? ''
 
-describe('looking at a list', () => {
-  test('shows it as it was read, and leaves nothing of it', async () => {
-    const services = await listsHouse({ plan: 'free' })
+describe('the preview of a list', () => {
+  test('shows it as parsed, and stores nothing', async () => {
+    const services = await createListsDashboard({ plan: 'free' })
     const { status, text } = await services.look(LIST)
     expect(status).toBe(200)
     expect(
@@ -47,16 +47,16 @@ describe('looking at a list', () => {
     expect(services.left()).toEqual([])
   })
 
-  test('reads it anew with another column, and with a first row that is like the others', async () => {
-    const { look } = await listsHouse()
+  test('parses it again with another column or without a header', async () => {
+    const { look } = await createListsDashboard()
     const { text } = await look(LIST, { fields: { column: '1', header: 'false' } })
     expect(text).toMatch(/<option value="1" selected>Column 1<\/option>/)
     expect([told(text, 'Rows'), told(text, 'Addresses')]).toEqual(['5', '0'])
     expect(chosen(text)).toEqual({ column: '1', header: 'false' })
   })
 
-  test('whose column is not found lets it start only when that was chosen', async () => {
-    const { look } = await listsHouse()
+  test('without a detected column allows a start only after a choice', async () => {
+    const { look } = await createListsDashboard()
     const list = 'who;where\nAnn;Paris\nBob;Rome\n'
     const { text, status } = await look(list)
     expect(status).toBe(200)
@@ -69,8 +69,8 @@ describe('looking at a list', () => {
     expect(again).toContain(START)
   })
 
-  test('says that it needs more credits than are left, and offers no start', async () => {
-    const services = await listsHouse({ plan: 'free' })
+  test('reports insufficient credits and offers no start', async () => {
+    const services = await createListsDashboard({ plan: 'free' })
     const many = Array.from({ length: 101 }, (_, n) => `user${n}@a.test\n`).join('')
     const { text } = await services.look(many)
     expect(text).toContain('This list needs 101 credits, but only 100 are left today: 1 too few')
@@ -81,8 +81,8 @@ describe('looking at a list', () => {
     expect(await services.jobs()).toEqual([])
   })
 
-  test('says of what is no list that it is none, beside the form', async () => {
-    const { look, left } = await listsHouse()
+  test('reports a file that is not a list beside the form', async () => {
+    const { look, left } = await createListsDashboard()
     const { text, status, headers } = await look('PK\u0003\u0004 and more')
     expect([status, headers.get('HX-Retarget')]).toEqual([400, '#sending'])
     expect(text).toContain('Excel workbook')
@@ -90,15 +90,15 @@ describe('looking at a list', () => {
     expect(left()).toEqual([])
   })
 
-  test('shows names of columns and cells as text, whatever stands in them', async () => {
-    const { look } = await listsHouse()
+  test('renders markup in column names and cells as text', async () => {
+    const { look } = await createListsDashboard()
     const { text } = await look(`${EVIL},email\n${EVIL},"${EVIL}"@a.test\nAnn,ann@a.test\n`)
     expect(text.split(EVIL_SHOWN).length).toBeGreaterThan(3)
     expect(text).not.toContain('<img')
   })
 
-  test('has few columns in its preview, and the one of the addresses among them', async () => {
-    const { look } = await listsHouse()
+  test('has few columns, the address column among them', async () => {
+    const { look } = await createListsDashboard()
     const names = Array.from({ length: 60 }, (_, n) => (n === 49 ? 'email' : `c${n + 1}`))
     const cells = names.map(name => (name === 'email' ? 'ann@a.test' : name))
     const { text } = await look(`${names.join(',')}\n${cells.join(',')}\n`)
@@ -107,8 +107,8 @@ describe('looking at a list', () => {
     expect(text).toContain('40 more columns are not shown')
   })
 
-  test('in the sandbox needs no credits', async () => {
-    const { look } = await listsHouse()
+  test('needs no credits in the sandbox', async () => {
+    const { look } = await createListsDashboard()
     const { text } = await look(LIST, { fields: { sandbox: 'on' } })
     expect(told(text, 'Credits needed')).toBe('none (sandbox)')
   })
@@ -117,8 +117,8 @@ describe('looking at a list', () => {
 describe('starting a list', () => {
   const fields = { column: '2', header: 'true' }
 
-  test('makes a job of it, to which the page then goes', async () => {
-    const services = await listsHouse({ plan: 'free' })
+  test('creates a job and redirects to it', async () => {
+    const services = await createListsDashboard({ plan: 'free' })
     const { status, headers } = await services.start(LIST, { fields: { ...fields, name: 'March' } })
     const [job] = await services.jobs()
     expect([status, headers.get('HX-Redirect')]).toEqual([204, `/lists/${job?.id}`])
@@ -133,15 +133,15 @@ describe('starting a list', () => {
     expect(services.left()).toEqual([])
   })
 
-  test('in the sandbox makes a simulated one', async () => {
-    const services = await listsHouse()
+  test('in the sandbox creates a simulated one', async () => {
+    const services = await createListsDashboard()
     await services.start(LIST, { fields: { ...fields, sandbox: 'on' } })
     expect(await services.jobs()).toMatchObject([{ sandbox: 1 }])
   })
 
-  test('of one preview twice, at the same time or later, makes one job', async () => {
-    const services = await listsHouse()
-    const once = { ...fields, _once: onceIn((await services.look(LIST)).text) }
+  test('twice from one preview creates one job', async () => {
+    const services = await createListsDashboard()
+    const once = { ...fields, _once: nonceIn((await services.look(LIST)).text) }
     const both = await Promise.all([
       services.start(LIST, { fields: once }),
       services.start(LIST, { fields: once }),
@@ -151,34 +151,34 @@ describe('starting a list', () => {
     expect([later.headers.get('HX-Redirect'), more]).toEqual([`/lists/${job?.id}`, []])
     const places = both.map(({ headers }) => headers.get('HX-Redirect'))
     expect(places).toContain(`/lists/${job?.id}`)
-    // The other one is answered alike, or told that the first is being answered.
+    // The other gets the same response, or 409 while the first is in progress.
     expect(both.every(({ status }) => [204, 409].includes(status))).toBe(true)
     expect(later.status).toBe(204)
   })
 
-  test('of another preview makes another job', async () => {
-    const services = await listsHouse()
+  test('from another preview creates another job', async () => {
+    const services = await createListsDashboard()
     for (const _ of ['one', 'another']) {
-      const _once = onceIn((await services.look(LIST)).text)
+      const _once = nonceIn((await services.look(LIST)).text)
       expect((await services.start(LIST, { fields: { ...fields, _once } })).status).toBe(204)
     }
     expect(await services.jobs()).toHaveLength(2)
   })
 
-  test('of what was started and then changed is refused once, with another number for the form', async () => {
-    const services = await listsHouse()
-    const _once = onceIn((await services.look(LIST)).text)
+  test('after a change of the form is rejected once, with a new nonce', async () => {
+    const services = await createListsDashboard()
+    const _once = nonceIn((await services.look(LIST)).text)
     await services.start(LIST, { fields: { ...fields, _once } })
     const changed = { ...fields, name: 'Other' }
     const refused = await services.start(LIST, { fields: { ...changed, _once } })
     expect(refused.status).toBe(422)
     expect(refused.text).toContain('hx-swap-oob="innerHTML:#once"')
-    const again = { ...changed, _once: onceIn(refused.text) }
+    const again = { ...changed, _once: nonceIn(refused.text) }
     expect((await services.start(LIST, { fields: again })).status).toBe(204)
   })
 
-  test('is done though the browser goes away, as it does at a double click', async () => {
-    const services = await listsHouse()
+  test('continues if the browser disconnects, as after a double click', async () => {
+    const services = await createListsDashboard()
     const leaving = new AbortController()
     const sent = services.send(LIST, { fields, signal: leaving.signal })
     leaving.abort()

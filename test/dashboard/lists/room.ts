@@ -3,23 +3,25 @@ import { join } from 'node:path'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { FORM, form } from '../../support/list-form.ts'
 
-/** Foreign text that would do something, were it not shown as text. */
+/** Untrusted text that would run if it were not escaped. */
 export const EVIL = '<img src=x onerror=alert(1)>'
 export const EVIL_SHOWN = '&lt;img src=x onerror=alert(1)&gt;'
 
 type Sending = {
-  /** Of its form; that of the token comes first, unless it is here. */
+  /** Form fields; the CSRF token is added first unless given. */
   readonly fields?: Readonly<Record<string, string>>
   readonly fileName?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
 }
 
-/** The dashboard, and how lists are sent to it. */
-export async function listsHouse(options: Parameters<typeof createTestDashboard>[0] = {}) {
+/** The dashboard, with functions that upload lists. */
+export async function createListsDashboard(
+  options: Parameters<typeof createTestDashboard>[0] = {},
+) {
   const services = await createTestDashboard(options)
 
-  /** Sends a form as the page does without scripts. */
+  /** Sends a form as the page does without JavaScript. */
   async function sendForm(
     deps: Parameters<typeof form>[0],
     { path = '/lists/new', ...o }: Sending & { readonly path?: string } = {},
@@ -30,13 +32,13 @@ export async function listsHouse(options: Parameters<typeof createTestDashboard>
     return services.fetch(path, { method: 'POST', headers, body, signal })
   }
 
-  /** Starts a list, as the form does without scripts. */
+  /** Starts a list, as the form does without JavaScript. */
   async function send(list: string, { fields, fileName = 'list.csv', ...o }: Sending = {}) {
     const all = { _csrf: await services.csrf(), ...fields }
     return sendForm([...Object.entries(all), ['file', { file: list, name: fileName }]], o)
   }
 
-  /** Sends a list as htmx does: to look at it, or to start it. */
+  /** Sends a list as htmx does, to preview or to start it. */
   async function ask(path: string, list: string, o: Sending = {}) {
     const { fields = {}, fileName = 'list.csv', ...rest } = o
     const headers = {
@@ -55,20 +57,20 @@ export async function listsHouse(options: Parameters<typeof createTestDashboard>
     look: (list: string, o?: Sending) => ask('/lists/new?dry_run=true', list, o),
     start: (list: string, o?: Sending) => ask('/lists/new', list, o),
     jobs: () => services.database.db.selectFrom('job').selectAll().execute(),
-    /** Signs in to another account, whose browser this is from now on. */
+    /** Signs in to another account with the same browser. */
     async asAnother(): Promise<void> {
       await services.addAccount('acc_2')
       const key = await services.addKey({ accountId: 'acc_2' })
       services.cookies.clear()
       await services.signIn(key)
     },
-    /** Signs in with a key that may do only this. */
+    /** Signs in with a key that has only this scope. */
     async as(...scopes: NonNullable<Parameters<typeof services.addKey>[0]>['scopes'] & object) {
       const key = await services.addKey({ scopes: ['dashboard', ...scopes] })
       services.cookies.clear()
       await services.signIn(key)
     },
-    /** Files of lists that are being sent. */
+    /** Temporary files of uploads. */
     left(): string[] {
       const folder = join(services.service.settings.dataDir, 'uploads')
       return existsSync(folder) ? readdirSync(folder) : []

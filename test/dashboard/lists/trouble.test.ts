@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { seedJob } from '../../support/job-rows.ts'
-import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
+import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
 
-test('an address with markup is shown as text among the rows', async () => {
-  const { database, get } = await listsHouse()
+test('markup in an address is rendered as text among the rows', async () => {
+  const { database, get } = await createListsDashboard()
   await seedJob(database, { texts: [`"${EVIL}"@a.example`] })
   const { text } = await get('/lists/job_a')
   expect(text).toContain(EVIL_SHOWN)

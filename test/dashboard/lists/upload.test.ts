@@ -1,13 +1,13 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
+import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\n'
 
-describe('a list is started by its form, without scripts', () => {
-  test('whose file has a name of its own or is given one', async () => {
-    const { send, jobs, left } = await listsHouse()
+describe('a list uploaded without JavaScript', () => {
+  test('is named after its file or as given', async () => {
+    const { send, jobs, left } = await createListsDashboard()
     for (const [name, fileName, shown] of [
       ['', 'März.csv', 'März.csv'],
       ['March', 'my.csv', 'March'],
@@ -20,8 +20,8 @@ describe('a list is started by its form, without scripts', () => {
     }
   })
 
-  test('as pasted rows, in the sandbox where that is ticked', async () => {
-    const { sendForm, jobs, csrf } = await listsHouse()
+  test('can be pasted rows, in the sandbox if selected', async () => {
+    const { sendForm, jobs, csrf } = await createListsDashboard()
     await sendForm([
       ['_csrf', await csrf()],
       ['name', ''],
@@ -32,8 +32,8 @@ describe('a list is started by its form, without scripts', () => {
     expect(await jobs()).toMatchObject([{ name: 'Pasted rows', sandbox: 1, total: 2 }])
   })
 
-  test('once, though its form comes twice', async () => {
-    const { send, get, jobs } = await listsHouse()
+  test('is created once if the form is sent twice', async () => {
+    const { send, get, jobs } = await createListsDashboard()
     const { text } = await get('/lists/new')
     const _once = /name="_once" value="([^"]+)"/.exec(text)?.[1] ?? ''
     const sent = [await send(LIST, { fields: { _once } }), await send(LIST, { fields: { _once } })]
@@ -42,8 +42,8 @@ describe('a list is started by its form, without scripts', () => {
     for (const { headers } of sent) expect(headers.get('Location')).toBe(`/lists/${job?.id}`)
   })
 
-  test('and its name is text, whatever stands in it', async () => {
-    const { send, get } = await listsHouse()
+  test('renders its name as text', async () => {
+    const { send, get } = await createListsDashboard()
     for (const o of [{ fileName: 'evil.csv', fields: { name: EVIL } }, { fileName: EVIL }]) {
       const { text } = await get((await send(LIST, o)).headers.get('Location') ?? '')
       expect(text).toContain(`<h1>${EVIL_SHOWN}</h1>`)
@@ -51,14 +51,14 @@ describe('a list is started by its form, without scripts', () => {
     }
   })
 
-  test('and may be longer than other forms', async () => {
-    const { send, jobs } = await listsHouse()
+  test('may be larger than other forms', async () => {
+    const { send, jobs } = await createListsDashboard()
     expect((await send('someone@a.test\n'.repeat(20_000))).status).toBe(303)
     expect(await jobs()).toMatchObject([{ total: 20_000 }])
   })
 
-  test('or the page with its form says what the API has against it', async () => {
-    const { send, left } = await listsHouse()
+  test('shows the error of the API on the form page', async () => {
+    const { send, left } = await createListsDashboard()
     const sent = await send('who;where\nAnn;Paris\n')
     const text = await sent.text()
     expect([sent.status, left()]).toEqual([400, []])
@@ -67,10 +67,10 @@ describe('a list is started by its form, without scripts', () => {
   })
 })
 
-describe('a list is refused, and nothing of it is kept', () => {
+describe('an upload is rejected and discarded', () => {
   test('without the token of this session', async () => {
-    const { send, look, start, left } = await listsHouse()
-    const other = await listsHouse()
+    const { send, look, start, left } = await createListsDashboard()
+    const other = await createListsDashboard()
     for (const token of ['', 'wrong', `${await other.csrf()}x`]) {
       const headers = { 'X-CSRF-Token': token }
       const asked = [await look(LIST, { headers }), await start(LIST, { headers })]
@@ -82,8 +82,8 @@ describe('a list is refused, and nothing of it is kept', () => {
     }
   })
 
-  test('with the token behind the file, which would have been taken by then', async () => {
-    const { sendForm, csrf, left } = await listsHouse()
+  test('with the token after the file', async () => {
+    const { sendForm, csrf, left } = await createListsDashboard()
     const sent = await sendForm([
       ['file', { file: LIST }],
       ['_csrf', await csrf()],
@@ -92,20 +92,20 @@ describe('a list is refused, and nothing of it is kept', () => {
   })
 
   test('from another site, even with the token', async () => {
-    const { start, left } = await listsHouse()
+    const { start, left } = await createListsDashboard()
     const sent = await start(LIST, { headers: { 'Sec-Fetch-Site': 'cross-site' } })
     expect([sent.status, left()]).toEqual([403, []])
   })
 
-  test('from who is not signed in', async () => {
-    const { look, cookies, left } = await listsHouse()
+  test('without a session', async () => {
+    const { look, cookies, left } = await createListsDashboard()
     cookies.clear()
     const sent = await look(LIST)
     expect([sent.status, sent.headers.get('HX-Redirect'), left()]).toEqual([401, '/sign-in', []])
   })
 
-  test('from a key that may not verify lists, whose page says so', async () => {
-    const { start, as, get, left } = await listsHouse()
+  test('from a key without the scope, and its page says so', async () => {
+    const { start, as, get, left } = await createListsDashboard()
     await as('jobs:read')
     const sent = await start(LIST)
     expect([sent.status, left()]).toEqual([403, []])
@@ -115,8 +115,8 @@ describe('a list is refused, and nothing of it is kept', () => {
     expect((await get('/lists')).text).not.toContain('/lists/new')
   })
 
-  test('that is empty, or has nothing in either place', async () => {
-    const { look, sendForm, csrf, left } = await listsHouse()
+  test('that is empty', async () => {
+    const { look, sendForm, csrf, left } = await createListsDashboard()
     expect((await look('')).text).toContain('The list is empty. Choose a file or paste rows.')
     const sent = await sendForm([
       ['_csrf', await csrf()],
@@ -129,8 +129,8 @@ describe('a list is refused, and nothing of it is kept', () => {
     expect(text).toContain('<textarea')
   })
 
-  test('that is in both places', async () => {
-    const { sendForm, csrf, left } = await listsHouse()
+  test('that has both a file and rows', async () => {
+    const { sendForm, csrf, left } = await createListsDashboard()
     const sent = await sendForm([
       ['_csrf', await csrf()],
       ['file', { file: LIST }],
@@ -140,16 +140,16 @@ describe('a list is refused, and nothing of it is kept', () => {
     expect(await sent.text()).toContain('it contains more than one file')
   })
 
-  test('that is larger than a list may be, before it is read', async () => {
-    const { look, left } = await listsHouse()
+  test('that is too large, before it is read', async () => {
+    const { look, left } = await createListsDashboard()
     const headers = { 'Content-Length': String(200 * 1024 * 1024) }
     const { status, text } = await look(LIST, { headers })
     expect([status, left()]).toEqual([413, []])
     expect(text).toMatch(/larger than 100 MiB.*Split it/)
   })
 
-  test('where the disk does not take it', async () => {
-    const { look, service } = await listsHouse()
+  test('if it cannot be stored on disk', async () => {
+    const { look, service } = await createListsDashboard()
     const folder = join(service.settings.dataDir, 'uploads')
     writeFileSync(folder, 'a file in its place')
     const { status, text } = await look(LIST)
@@ -160,8 +160,8 @@ describe('a list is refused, and nothing of it is kept', () => {
     expect((await look(LIST)).status).toBe(200)
   })
 
-  test('while eight others are being sent', async () => {
-    const { fetch, csrf, look, left } = await listsHouse()
+  test('while eight others are in progress', async () => {
+    const { fetch, csrf, look, left } = await createListsDashboard()
     const headers = {
       ...{ 'Content-Type': 'multipart/form-data; boundary=b', 'X-CSRF-Token': await csrf() },
     }

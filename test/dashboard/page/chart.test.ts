@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { bars, donut } from '../../../src/dashboard/page/chart.ts'
 
-describe('a donut', () => {
-  test('has an arc for each share that there is, which sum up to the ring', async () => {
+describe('a donut chart', () => {
+  test('has an arc for each share, which add up to the ring', async () => {
     const text = String(
       await donut('Results', [
         { label: 'deliverable', value: 1, kind: 'deliverable' },
@@ -15,15 +15,15 @@ describe('a donut', () => {
     expect(text).toContain('aria-label="Results: deliverable 25 %, risky 0 %, unknown 75 %"')
   })
 
-  test('of nothing is an empty ring', async () => {
+  test('is an empty ring without data', async () => {
     const text = String(await donut('Results', [{ label: 'risky', value: 0, kind: 'risky' }]))
     expect(text).not.toContain('stroke-dasharray')
     expect(text).not.toContain('NaN')
   })
 })
 
-describe('bars', () => {
-  test('are as long as their numbers, the longest fills the line', async () => {
+describe('a bar chart', () => {
+  test('has bars in proportion to their counts, scaled to the longest', async () => {
     const text = String(
       await bars('By reason', [
         { label: 'one', segments: [{ value: 4, kind: 'deliverable' }] },
@@ -42,7 +42,7 @@ describe('bars', () => {
     expect(text).toContain('2 <small>33.3 %</small>')
   })
 
-  test('of nothing have no length', async () => {
+  test('has empty bars without data', async () => {
     const text = String(
       await bars('By reason', [{ label: 'a', segments: [{ value: 0, kind: 'risky' }] }]),
     )

@@ -7,7 +7,7 @@ const problem = (code: ApiProblem['code']) => new ApiProblem(409, { error: 'No.'
 const numberOf = async (field: ReturnType<typeof nonceField>) =>
   /value="(form_[a-z0-9]{20})"/.exec(String(await field))?.[1]
 
-test('each form has a number of its own, and one that was refused gets another', async () => {
+test('each form has its own nonce, and a rejected form gets a new one', async () => {
   const random = countedRandom()
   const first = await numberOf(nonceField(random))
   const second = await numberOf(nonceField(random))
@@ -16,7 +16,7 @@ test('each form has a number of its own, and one that was refused gets another',
   expect(new Set([first, second, third, undefined]).size).toBe(4)
 })
 
-test('a form that is still being answered keeps its number, so that it is told that answer', async () => {
+test('a form that is still in progress keeps its nonce', async () => {
   const once = 'form_aaaaaaaaaaaaaaaaaaaa'
   const under = { once, problem: problem('idempotency_in_progress') }
   expect(await numberOf(nonceField(countedRandom(), under))).toBe(once)

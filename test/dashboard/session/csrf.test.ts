@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createTestDashboard } from '../../support/dashboard.ts'
 
-describe('what changes something', () => {
-  test('is refused without the token of this session, or with another’s', async () => {
+describe('a state-changing request', () => {
+  test('is rejected without the token of this session, or with that of another', async () => {
     const services = await createTestDashboard()
     const other = await createTestDashboard()
     for (const token of ['', 'wrong', await other.csrf().then(text => `${text}x`)]) {
@@ -13,7 +13,7 @@ describe('what changes something', () => {
     expect((await services.get('/sessions')).status).toBe(200)
   })
 
-  test('is refused from another site, even with the token', async () => {
+  test('is rejected from another site, even with the token', async () => {
     const services = await createTestDashboard()
     for (const headers of [
       { 'Sec-Fetch-Site': 'cross-site' },
@@ -25,7 +25,7 @@ describe('what changes something', () => {
     expect((await services.get('/sessions')).status).toBe(200)
   })
 
-  test('is refused where an old browser, which names its origin alone, comes from elsewhere', async () => {
+  test('is rejected from another origin in an old browser, which sends only Origin', async () => {
     const services = await createTestDashboard()
     const { baseUrl } = services.service.settings
     const jar = [...services.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -39,13 +39,13 @@ describe('what changes something', () => {
     expect((await send(new URL(baseUrl).origin)).status).toBe(303)
   })
 
-  test('is done with the token in the header, as scripts send it', async () => {
+  test('is accepted with the token in the header', async () => {
     const services = await createTestDashboard()
     const headers = { 'X-CSRF-Token': await services.csrf() }
     expect((await services.fetch('/sign-out', { method: 'POST', headers })).status).toBe(303)
   })
 
-  test('a long form is refused', async () => {
+  test('with a long form is rejected', async () => {
     const services = await createTestDashboard()
     const refused = await services.post('/theme', { theme: 'x'.repeat(70_000) })
     expect([refused.status, refused.text.includes('longer than 64 KB')]).toEqual([413, true])

@@ -25,7 +25,7 @@ const AGENTS: readonly [agent: string, shown: string][] = [
 ]
 
 describe('the list of sessions', () => {
-  test('tells each by its browser', async () => {
+  test('shows the browser of each', async () => {
     const services = await createTestDashboard({ signIn: false })
     for (const [agent, shown] of AGENTS) {
       const body = new URLSearchParams({ key: services.key })
@@ -34,7 +34,7 @@ describe('the list of sessions', () => {
     }
   })
 
-  test('another account’s session is neither shown nor ended', async () => {
+  test('neither shows nor ends a session of another account', async () => {
     const services = await createTestDashboard()
     await services.addAccount('acc_2')
     const other = await services.addKey({ accountId: 'acc_2', name: 'theirs' })
@@ -56,7 +56,7 @@ describe('the list of sessions', () => {
 })
 
 describe('a session', () => {
-  test('ends with its key: revoked, rotated, expired, or no longer one that may sign in', async () => {
+  test('ends when its key is revoked, rotated, expired, or loses the scope', async () => {
     for (const end of ENDS) {
       const services = await createTestDashboard({ signIn: false })
       await services.signIn(
@@ -70,7 +70,7 @@ describe('a session', () => {
     }
   })
 
-  test('opens nothing outside of the addresses of its key, the health of the service and the form of lists neither', async () => {
+  test('is valid only from the IP addresses of its key, on every page', async () => {
     const services = await createTestDashboard({ signIn: false })
     await services.signIn(await services.addKey({ allowedIps: ['192.0.2.0/24'] }))
     for (const path of ['/sessions', '/doctor', '/lists/new', '/verify']) {
@@ -80,7 +80,7 @@ describe('a session', () => {
     expect((await services.get('/sessions')).status).toBe(200)
   })
 
-  test('that nobody uses ends after twelve hours, though a page stands open and asks by itself', async () => {
+  test('expires after twelve hours without activity, which polling does not count as', async () => {
     const services = await createTestDashboard()
     for (let hour = 1; hour < 12; hour++) {
       await services.clock.advance(HOUR)
@@ -91,7 +91,7 @@ describe('a session', () => {
     expect((await services.get('/lists', { 'HX-Request': 'true' })).status).toBe(401)
   })
 
-  test('that is used goes on, for a week at most', async () => {
+  test('is extended by activity, up to a week', async () => {
     const services = await createTestDashboard()
     for (let half = 1; half < 14; half++) {
       await services.clock.advance(12 * HOUR - MINUTE)
@@ -105,7 +105,7 @@ describe('a session', () => {
     expect((await services.get('/lists')).status).toBe(303)
   })
 
-  test('is a new one each time that somebody signs in, whatever cookie they bring', async () => {
+  test('gets a new token at each sign-in, whatever cookie the browser sends', async () => {
     const services = await createTestDashboard({ signIn: false })
     services.cookies.set('__Host-ev_session', 'chosen-by-somebody-else')
     await services.signIn()
@@ -116,10 +116,10 @@ describe('a session', () => {
   })
 })
 
-type House = Awaited<ReturnType<typeof createTestDashboard>>
+type TestDashboard = Awaited<ReturnType<typeof createTestDashboard>>
 
-const ENDS: readonly ((services: House) => Promise<unknown>)[] = [
-  // Whoever changed it, be it by no path of ours.
+const ENDS: readonly ((services: TestDashboard) => Promise<unknown>)[] = [
+  // Changed directly in the database.
   ({ database: { db } }) => db.updateTable('api_key').set({ scopes: '["jobs:read"]' }).execute(),
   services => services.request('/v1/keys/key_s', { method: 'DELETE' }),
   services => services.request('/v1/keys/key_s/rotate', { body: { grace_period_seconds: 3_600 } }),
@@ -128,11 +128,11 @@ const ENDS: readonly ((services: House) => Promise<unknown>)[] = [
     services.request('/v1/keys/key_s', { method: 'PATCH', body: { scopes: ['jobs:read'] } }),
 ]
 
-/** The last use of a session is noted behind the back of its page. */
-const settledWrites = ({ database }: House) => write(database, async () => {})
+/** The last use of a session is stored asynchronously. */
+const settledWrites = ({ database }: TestDashboard) => write(database, async () => {})
 
-describe('who signed in with another key', () => {
-  test('is seen and signed out by keys that may change keys, and by no others', async () => {
+describe('a session of another key', () => {
+  test('is visible to and ended by keys with keys:write only', async () => {
     const services = await createTestDashboard()
     const narrow = await services.addKey({ name: 'narrow', scopes: ['dashboard', 'account:read'] })
     const [owner] = await sessionIds(services)
@@ -150,5 +150,5 @@ describe('who signed in with another key', () => {
   })
 })
 
-const sessionIds = async ({ database }: House) =>
+const sessionIds = async ({ database }: TestDashboard) =>
   (await database.db.selectFrom('session').select('id').execute()).map(({ id }) => id)

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 
-describe('signing in', () => {
-  test('a page asked for by nobody leads to signing in, and from there back to it', async () => {
+describe('sign-in', () => {
+  test('returns to the requested page', async () => {
     const services = await createTestDashboard({ signIn: false })
     const first = await services.get('/sessions?a=b')
     expect([first.status, first.headers.get('Location')]).toEqual([
@@ -16,7 +16,7 @@ describe('signing in', () => {
     expect((await services.get('/sessions')).status).toBe(200)
   })
 
-  test('the cookie is out of reach of scripts, other hosts, other sites and plain HTTP', async () => {
+  test('sets a cookie that scripts, other hosts, other sites and plain HTTP cannot access', async () => {
     const services = await createTestDashboard({ signIn: false })
     const cookie = (await services.signIn()).headers.getSetCookie()[0] ?? ''
     expect(cookie).toMatch(/^__Host-ev_session=[a-z0-9]{20,};/)
@@ -26,7 +26,7 @@ describe('signing in', () => {
     expect(cookie).not.toContain('Domain')
   })
 
-  test('nobody is led to another site after signing in', async () => {
+  test('never redirects to another site', async () => {
     const services = await createTestDashboard({ signIn: false })
     for (const next of [
       '/\t/evil.example',
@@ -44,7 +44,7 @@ describe('signing in', () => {
     }
   })
 
-  test('a key that is none, that lacks the scope or may not be used from here is refused in a sentence', async () => {
+  test('rejects an invalid key, a missing scope and a disallowed address with an explanation', async () => {
     const services = await createTestDashboard({ signIn: false })
     const narrow = await services.addKey({ scopes: ['jobs:read'], name: 'narrow' })
     const distant = await services.addKey({ allowedIps: ['198.51.100.0/24'], name: 'distant' })
@@ -63,7 +63,7 @@ describe('signing in', () => {
     }
   })
 
-  test('a key that has expired or was revoked, and a text whose grace is over, open nothing', async () => {
+  test('rejects an expired or revoked key, and a secret after its grace period', async () => {
     const services = await createTestDashboard({ signIn: false })
     const now = services.clock.now()
     const keys = [
@@ -82,14 +82,14 @@ describe('signing in', () => {
     expect(sessions).toEqual([])
   })
 
-  test('a key with the scope dashboard alone signs in', async () => {
+  test('works with only the scope dashboard', async () => {
     const services = await createTestDashboard({ signIn: false })
     const key = await services.addKey({ scopes: ['dashboard'] })
     expect((await services.signIn(key)).status).toBe(303)
     expect((await services.get('/sessions')).status).toBe(200)
   })
 
-  test('with a text that another has taken the place of, it makes nothing that outlives that text', async () => {
+  test('with a rotated secret cannot create anything that outlives that secret', async () => {
     const services = await createTestDashboard({ signIn: false })
     const old = await services.addKey({ id: 'key_rotated' })
     const body = { grace_period_seconds: 3_600 }
@@ -110,7 +110,7 @@ describe('signing in', () => {
     expect((await asked()).map(({ status }) => status)).toEqual([200, 200])
   })
 
-  test('with a text that another has taken the place of, it lasts as long as that text', async () => {
+  test('with a rotated secret lasts as long as that secret', async () => {
     const services = await createTestDashboard({ signIn: false })
     const old = await services.addKey({ id: 'key_rotated' })
     const body = { grace_period_seconds: 3_600 }
@@ -120,7 +120,7 @@ describe('signing in', () => {
     expect((await services.get('/sessions')).status).toBe(303)
   })
 
-  test('another site can sign nobody in', async () => {
+  test('is not possible from another site', async () => {
     const services = await createTestDashboard({ signIn: false })
     for (const headers of [{ 'Sec-Fetch-Site': 'cross-site' }, { 'Sec-Fetch-Site': 'same-site' }]) {
       const body = new URLSearchParams({ key: services.key })
@@ -138,7 +138,7 @@ describe('signing in', () => {
     expect((await services.get('/sessions', { Cookie: cookie })).status).toBe(303)
   })
 
-  test('a link of another site is followed once more by the page itself, so that the strict cookie comes along', async () => {
+  test('a link from another site is reloaded, so that the browser sends the strict cookie', async () => {
     const services = await createTestDashboard({ signIn: false })
     const bounced = await services.get('/lists', { 'Sec-Fetch-Site': 'cross-site' })
     expect(bounced.status).toBe(200)
@@ -147,7 +147,7 @@ describe('signing in', () => {
 })
 
 describe('the key of the first start', () => {
-  test('is shown once, and signs in', async () => {
+  test('is shown once and signs in', async () => {
     const services = await createTestDashboard({ signIn: false })
     const path = services.firstKeys.offer(services.key)
     const before = await services.get(path)
@@ -160,7 +160,7 @@ describe('the key of the first start', () => {
     expect((await services.get(path)).text).toContain('This link has expired')
   })
 
-  test('is not asked for by another site', async () => {
+  test('is not available to another site', async () => {
     const services = await createTestDashboard({ signIn: false })
     const path = services.firstKeys.offer(services.key)
     const headers = { 'Sec-Fetch-Site': 'cross-site' }
@@ -169,7 +169,7 @@ describe('the key of the first start', () => {
     expect((await services.get(path)).text).toContain('Show the key')
   })
 
-  test('is had by nobody who guesses, nor after an hour', async () => {
+  test('is not available with a wrong token, nor after an hour', async () => {
     const services = await createTestDashboard({ signIn: false })
     const path = services.firstKeys.offer(services.key)
     expect((await services.get('/welcome/another')).text).toContain('This link has expired')

@@ -3,13 +3,13 @@ import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { seedJob } from '../../support/job-rows.ts'
 
-/** A list that is watched by a page. */
+/** Opens the event stream of a list. */
 async function watching() {
   const services = await createTestDashboard()
   await seedJob(services.database, { texts: ['valid@a.example', 'valid@b.example'], done: 1 })
   const answer = await services.fetch('/lists/job_a/events')
   const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
-  /** What comes next, while time passes; null: it is over. */
+  /** Returns the next event while time passes; null at the end. */
   const next = async () => {
     const coming = reader.read().then(
       ({ value }) => (value === undefined ? null : new TextDecoder().decode(value)),
@@ -22,18 +22,18 @@ async function watching() {
   return { services, reader, next }
 }
 
-describe('a list that is watched', () => {
-  test('is watched for as long as the session lasts', async () => {
+describe('an event stream', () => {
+  test('lasts as long as the session', async () => {
     const { services, next, reader } = await watching()
     const before = services.clock.now()
     while (services.clock.now() - before < MINUTE) expect(await next()).not.toBeNull()
     await reader.cancel()
   })
 
-  test('is seen no more once the session was ended elsewhere, or its key was revoked', async () => {
+  test('ends when the session is ended elsewhere or its key is revoked', async () => {
     for (const end of [
-      async (services: House) => void (await services.post('/sign-out')),
-      async (services: House) =>
+      async (services: TestDashboard) => void (await services.post('/sign-out')),
+      async (services: TestDashboard) =>
         void (await services.request('/v1/keys/key_1?force=true', { method: 'DELETE' })),
     ]) {
       const { services, next } = await watching()
@@ -45,4 +45,4 @@ describe('a list that is watched', () => {
   })
 })
 
-type House = Awaited<ReturnType<typeof createTestDashboard>>
+type TestDashboard = Awaited<ReturnType<typeof createTestDashboard>>

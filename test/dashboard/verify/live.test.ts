@@ -24,8 +24,8 @@ const nameOf = ({ html, line }: Change) =>
     ? (line ?? 'over')
     : /id="step-(\w+)"\s+(?:class="is-(\w+)")?/.exec(html)?.slice(1).join(' ')
 
-describe('the steps as they happen', () => {
-  test('begin with all five rows, go on row by row and line by line, and end with what is read out', async () => {
+describe('the live steps', () => {
+  test('start with all five rows, go on row by row and line by line, and end with the announcement', async () => {
     const changes = await stepsOf(await createTestDashboard(), { email: 'ann@a.test' })
     expect(changes.slice(0, 5).map(nameOf)).toEqual([
       ...['syntax now', 'domain ', 'servers ', 'dialogue ', 'verdict '],
@@ -42,7 +42,7 @@ describe('the steps as they happen', () => {
     })
   })
 
-  test('end as the page without scripts does', async () => {
+  test('end as the page without JavaScript does', async () => {
     const services = await createTestDashboard()
     const changes = await stepsOf(services, { email: 'nobody@a.test', again: 'on' })
     const { text } = await services.post('/verify', { email: 'nobody@a.test', again: 'on' })
@@ -50,7 +50,7 @@ describe('the steps as they happen', () => {
     expect(text).toContain(last)
   })
 
-  test('of an API that says no are its sentence', async () => {
+  test('show the error of the API', async () => {
     const services = await createTestDashboard({ plan: 'free' })
     for (let n = 0; n < 11; n++) await services.post('/verify', { email: 'ann@a.test' })
     const changes = await stepsOf(services, { email: 'ann@a.test' })
@@ -58,7 +58,7 @@ describe('the steps as they happen', () => {
     expect(changes.at(-2)?.html).toContain('role="alert"')
   })
 
-  test('hold markup of ours alone, and of lines the text', async () => {
+  test('contain only our markup and the text of lines', async () => {
     const evil = '<img src=x onerror=alert(1)>'
     const services = await createTestDashboard({
       engine: { script: toRecipients(() => `550 5.1.1 ${evil} is unknown`) },
@@ -68,7 +68,7 @@ describe('the steps as they happen', () => {
     expect(changes.some(({ line }) => line?.startsWith(`S: 550 5.1.1 ${evil}`))).toBe(true)
   })
 
-  test('are refused to a form that is not of this session', async () => {
+  test('are rejected for a form of another session', async () => {
     const services = await createTestDashboard()
     const body = new URLSearchParams({ _csrf: 'wrong', email: 'ann@a.test' })
     const answer = await services.fetch('/verify/steps', { method: 'POST', body })

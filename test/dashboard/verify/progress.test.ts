@@ -15,23 +15,23 @@ const call = (host: string, ok: boolean) =>
     text: `${host} ${ok ? 'answers' : 'is silent'}.`,
   }) as const
 
-test('of a server that was called twice the last counts, and the one called last stands last', () => {
+test('the latest step of a server counts, and the latest server is last', () => {
   const { servers } = told(call('mx1', false), call('mx2', false), call('mx1', true))
   expect(servers.map(one => one.text)).toEqual(['mx2 is silent.', 'mx1 answers.'])
 })
 
-test('lines are kept in their order', () => {
+test('lines keep their order', () => {
   const lines = ['C: EHLO probe.test', 'S: 250 mx.test', 'C: QUIT']
   expect(told(...lines.map(text => ({ step: 'line', text }) as const)).lines).toEqual(lines)
 })
 
-test('a step that a newer API tells changes nothing', () => {
+test('an unknown step of a newer API is ignored', () => {
   expect(told({ step: 'weather', text: 'Rain.' } as unknown as VerifyStep)).toEqual(
     started(EMPTY_FORM),
   )
 })
 
-test('it is over with a result or an error, and not before', () => {
+test('it is done with a result or an error', () => {
   const open = told({ step: 'syntax', ok: true, address: null, did_you_mean: null, text: 'Fine.' })
   expect(isDone(open)).toBe(false)
   const error = { success: false, error: 'No.', code: 'server_error', request_id: '' } as const

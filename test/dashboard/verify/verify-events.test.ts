@@ -18,12 +18,12 @@ const STEP = 'event: step\ndata: {"step":"syntax","ok":true,"text":"Fine."}\n\n'
 const events = (text: string) => async () => new Response(text)
 const BROKEN_OFF = { event: 'error', status: 503 }
 
-test('a stream that ends without a result is told as broken off, after what it told', async () => {
+test('a stream that ends without a result yields an interruption after its events', async () => {
   const told = await toldBy(events(`retry: 3000\n\n${STEP}:\n\n`))
   expect(told).toMatchObject([{ event: 'step', data: { text: 'Fine.' } }, BROKEN_OFF])
 })
 
-test('a stream that fails in its midst is told as broken off', async () => {
+test('a stream that fails yields an interruption', async () => {
   const told = await toldBy(async () => {
     const encoder = new TextEncoder()
     const pieces = (async function* () {
@@ -35,31 +35,31 @@ test('a stream that fails in its midst is told as broken off', async () => {
   expect(told.map(({ event }) => event)).toEqual(['step', 'error'])
 })
 
-test('what is no stream at all is told as broken off', async () => {
+test('a response that is not a stream yields an interruption', async () => {
   expect(await toldBy(() => Promise.reject(new Error('no way')))).toMatchObject([BROKEN_OFF])
   expect(await toldBy(async () => new Response('<html>', { status: 502 }))).toMatchObject([
     BROKEN_OFF,
   ])
 })
 
-test('a refusal is told with its status', async () => {
+test('an error response yields its status', async () => {
   const body = { success: false, error: 'Too many.', code: 'rate_limit', request_id: 'req_1' }
   expect(await toldBy(async () => Response.json(body, { status: 429 }))).toEqual([
     { event: 'error', status: 429, data: body },
   ])
 })
 
-test('nothing is told after the result', async () => {
+test('nothing is yielded after the result', async () => {
   const told = await toldBy(events(`event: result\ndata: {"email":"a@b.test"}\n\n${STEP}`))
   expect(told.map(({ event }) => event)).toEqual(['result'])
 })
 
-test('who leaves ends the question of the API at once, and is told nothing more', async () => {
+test('a client that disconnects cancels the API request at once', async () => {
   const gone = new AbortController()
   let isEnded = false
   const source = new ReadableStream({
     start: controller => controller.enqueue(new TextEncoder().encode(STEP)),
-    // Nothing more is said.
+    // No further events.
     pull: () => new Promise<void>(() => {}),
     cancel: () => {
       isEnded = true
@@ -77,7 +77,7 @@ test('who leaves ends the question of the API at once, and is told nothing more'
   expect(isEnded).toBe(true)
 })
 
-test('a body that nobody reads any more says so to who makes it, while it is waited for', async () => {
+test('a body that is cancelled signals its producer while it is waiting', async () => {
   let signal: AbortSignal | null = null
   const body = changesBody(gone => {
     signal = gone

@@ -3,7 +3,7 @@ import { REASONS } from '../../../src/engine/verdict/reason.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { toRecipients } from '../../support/engine.ts'
 
-/** The text of a row, without its markup. */
+/** Returns the text of a row without markup. */
 const rowOf = (page: string, name: string) =>
   (new RegExp(`<li id="step-${name}".*?</li>`, 's').exec(page)?.[0] ?? '')
     .replace(/<[^>]*>/g, ' ')
@@ -16,8 +16,8 @@ const stateOf = (page: string, name: string) =>
 const ROWS = ['syntax', 'domain', 'servers', 'dialogue', 'verdict'] as const
 const EVIL = '<img src=x onerror=alert(1)>'
 
-describe('the page of a verification, without scripts', () => {
-  test('has all five steps from the start, and none has begun', async () => {
+describe('the verify page without JavaScript', () => {
+  test('has all five steps from the start, none of them started', async () => {
     const { text } = await (await createTestDashboard()).get('/verify')
     for (const row of ROWS) {
       expect(rowOf(text, row)).not.toBe('')
@@ -26,7 +26,7 @@ describe('the page of a verification, without scripts', () => {
     expect(text).not.toContain('<pre')
   })
 
-  test('tells each step of an address that is there, what it means and what to do', async () => {
+  test('shows each step of an existing address, the meaning and what to do', async () => {
     const services = await createTestDashboard()
     const { status, text } = await services.post('/verify', { email: ' ann@a.test ' })
     expect(status).toBe(200)
@@ -44,7 +44,7 @@ describe('the page of a verification, without scripts', () => {
     expect(text).toMatch(/id="email" name="email" value="ann@a.test"/)
   })
 
-  test('tells of a mailbox that is not there what the server said', async () => {
+  test('shows the reply of the server for an unknown mailbox', async () => {
     const services = await createTestDashboard()
     const { text } = await services.post('/verify', { email: 'nobody@a.test' })
     expect(stateOf(text, 'verdict')).toBe('bad')
@@ -52,7 +52,7 @@ describe('the page of a verification, without scripts', () => {
     expect(rowOf(text, 'verdict')).toContain('rejected_email')
   })
 
-  test('tells of a text that is no address where it is wrong, and what was meant', async () => {
+  test('shows the syntax error of a malformed address and a suggestion', async () => {
     const services = await createTestDashboard()
     const { status, text } = await services.post('/verify', { email: 'ann@gmail' })
     expect(status).toBe(200)
@@ -63,7 +63,7 @@ describe('the page of a verification, without scripts', () => {
     expect(text).toContain('<input type="hidden" name="email" value="ann@gmail.com"')
   })
 
-  test('an answer from memory says so, and is asked again where that is ticked', async () => {
+  test('shows a cached result, and verifies again on request', async () => {
     const services = await createTestDashboard()
     await services.post('/verify', { email: 'ann@a.test' })
     const known = (await services.post('/verify', { email: 'ann@a.test' })).text
@@ -76,7 +76,7 @@ describe('the page of a verification, without scripts', () => {
     expect(services.mx.sessions).toHaveLength(2)
   })
 
-  test('the sandbox asks nobody, costs nothing and says that it simulates', async () => {
+  test('in the sandbox contacts no server, costs nothing and shows that it simulates', async () => {
     const services = await createTestDashboard()
     const { text } = await services.post('/verify', { email: 'greylisted@a.test', sandbox: 'on' })
     expect(rowOf(text, 'verdict')).toContain('greylisted simulated')
@@ -85,7 +85,7 @@ describe('the page of a verification, without scripts', () => {
     expect(text).toMatch(/id="sandbox" name="sandbox" checked/)
   })
 
-  test('an error that the sandbox simulates is told as one', async () => {
+  test('shows an error simulated by the sandbox', async () => {
     const services = await createTestDashboard()
     const simulated = await services.post('/verify', { email: 'error-auth@a.test', sandbox: 'on' })
     expect(simulated.status).toBe(401)
@@ -94,7 +94,7 @@ describe('the page of a verification, without scripts', () => {
     )
   })
 
-  test('a limit of the API is told as its sentence, with its status, and the address stays', async () => {
+  test('shows a rate limit error with its status, and keeps the address', async () => {
     const services = await createTestDashboard({ plan: 'free' })
     const asked = []
     for (let n = 0; n < 12; n++) asked.push(await services.post('/verify', { email: 'ann@a.test' }))
@@ -104,7 +104,7 @@ describe('the page of a verification, without scripts', () => {
     expect(last?.text).toMatch(/id="email" name="email" value="ann@a.test"/)
   })
 
-  test('an address and a reply with markup in them are text', async () => {
+  test('renders markup in an address and a reply as text', async () => {
     const services = await createTestDashboard({
       engine: { script: toRecipients(() => `550 5.1.1 ${EVIL} is unknown`) },
     })
@@ -117,7 +117,7 @@ describe('the page of a verification, without scripts', () => {
     expect(text).toContain('value="&quot;&gt;&lt;script&gt;')
   })
 
-  test('who was verified of late is listed, to be verified again', async () => {
+  test('lists recent checks, which can be repeated', async () => {
     const services = await createTestDashboard()
     expect((await services.get('/verify')).text).toContain('None yet')
     await services.post('/verify', { email: 'ann@a.test' })
@@ -128,7 +128,7 @@ describe('the page of a verification, without scripts', () => {
     expect(text).toContain('<input type="hidden" name="email" value="ann@a.test"')
   })
 
-  test('a key that may not verify, or not see the history, is told so or spared it', async () => {
+  test('is closed to a key without the scope, and hides the history without its scope', async () => {
     const services = await createTestDashboard()
     await services.signIn(await services.addKey({ scopes: ['dashboard'], name: 'narrow' }))
     const page = (await services.get('/verify')).text
@@ -139,7 +139,7 @@ describe('the page of a verification, without scripts', () => {
     expect([blind.status, blind.text.includes('id="recent"')]).toEqual([200, false])
   })
 
-  test('each reason that the sandbox knows is shown with its meaning', async () => {
+  test('shows the meaning of each reason of the sandbox', async () => {
     const services = await createTestDashboard()
     for (const [email, reason] of [
       ['role@a.test', 'role_account'],

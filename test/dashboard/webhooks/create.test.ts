@@ -13,23 +13,25 @@ const shownSecret = (page: string) => /data-copy>(whsec_\w+)</.exec(page)?.[1] ?
 const numberOf = (page: string) => /name="_once" value="([^"]+)"/.exec(page)?.[1] ?? ''
 
 describe('a new webhook', () => {
-  test('is asked for with every event that there is, and a sentence for each', async () => {
+  test('has a form with every event and its description', async () => {
     const { text } = await (await createTestDashboard()).get('/webhooks/new')
     expect(text.match(/name="events"/g)).toHaveLength(5)
     expect(text).toContain('A list could not be completed.')
     expect(text).toMatch(/value="batch.completed" checked/)
   })
 
-  test('is made as the form says, and its secret is shown once, nowhere but in that answer', async () => {
-    const home = await createTestDashboard({ engine: { zone } })
-    const answer = await home.post('/webhooks', FIELDS)
+  test('is created from the form, and its secret is shown once', async () => {
+    const dashboard = await createTestDashboard({ engine: { zone } })
+    const answer = await dashboard.post('/webhooks', FIELDS)
     expect(answer.status).toBe(200)
     expect(answer.headers.get('Cache-Control')).toBe('no-store')
     const secret = shownSecret(answer.text)
     expect(secret).toMatch(/^whsec_\w{32}$/)
     expect(answer.text).toContain('verifyWebhook(request.body, request.headers, secret)')
 
-    const { data } = (await home.json('/v1/webhooks')) as { data: { webhooks: { id: string }[] } }
+    const { data } = (await dashboard.json('/v1/webhooks')) as {
+      data: { webhooks: { id: string }[] }
+    }
     expect(data.webhooks).toMatchObject([
       {
         ...{ url: FIELDS.url, events: FIELDS.events, description: 'Of billing', active: true },
@@ -38,81 +40,87 @@ describe('a new webhook', () => {
     ])
     const elsewhere = [
       ...(await Promise.all(
-        ['/webhooks', `/webhooks/${data.webhooks[0]?.id}`].map(path => home.get(path)),
+        ['/webhooks', `/webhooks/${data.webhooks[0]?.id}`].map(path => dashboard.get(path)),
       )),
     ].map(({ text }) => text)
-    const kept = [JSON.stringify(home.lines), JSON.stringify([...home.cookies]), ...elsewhere]
+    const kept = [
+      JSON.stringify(dashboard.lines),
+      JSON.stringify([...dashboard.cookies]),
+      ...elsewhere,
+    ]
     for (const text of kept) expect(text).not.toContain(secret)
   })
 
-  test('has the secret by which its receiver checks what is sent', async () => {
-    const home = await endpoint()
-    const { text } = await home.post('/webhooks', { ...FIELDS, url: 'https://app.test/other' })
-    const { data } = (await home.json('/v1/webhooks')) as { data: { webhooks: { id: string }[] } }
-    await home.post(`/webhooks/${data.webhooks[1]?.id}/test`)
-    const [{ body = '', headers = {} } = {}] = home.receiver.sent
-    const now = () => home.clock.now()
+  test('has the secret with which its receiver verifies signatures', async () => {
+    const dashboard = await endpoint()
+    const { text } = await dashboard.post('/webhooks', { ...FIELDS, url: 'https://app.test/other' })
+    const { data } = (await dashboard.json('/v1/webhooks')) as {
+      data: { webhooks: { id: string }[] }
+    }
+    await dashboard.post(`/webhooks/${data.webhooks[1]?.id}/test`)
+    const [{ body = '', headers = {} } = {}] = dashboard.receiver.sent
+    const now = () => dashboard.clock.now()
     const event = await verifyWebhook(body, headers, shownSecret(text), { now })
     expect(event.event).toBe('webhook.test')
   })
 
-  test('may be switched off at first, and have no description', async () => {
-    const home = await createTestDashboard({ engine: { zone } })
-    await home.post('/webhooks', { url: FIELDS.url, events: 'batch.failed' })
-    expect((await home.json('/v1/webhooks')).data).toMatchObject({
+  test('may be disabled at first and have no description', async () => {
+    const dashboard = await createTestDashboard({ engine: { zone } })
+    await dashboard.post('/webhooks', { url: FIELDS.url, events: 'batch.failed' })
+    expect((await dashboard.json('/v1/webhooks')).data).toMatchObject({
       webhooks: [{ active: false, description: null, events: ['batch.failed'] }],
     })
   })
 
   test.each([
     [
-      'goes to a URL that may not be used',
+      'has a URL that is not allowed',
       { url: 'http://app.test/hook' },
       'It must begin with https://.',
     ],
-    ['goes inside', { url: 'https://10.0.0.7/hook' }, 'The address 10.0.0.7 is not public.'],
-    ['is told nothing', { events: [] }, 'it takes batch.completed'],
-    ['is told of what nobody knows', { events: ['x.y'] }, 'x.y'],
-  ])('that %s is refused in a sentence, above what was written', async (_, wrong, sentence) => {
-    const home = await createTestDashboard({ engine: { zone } })
+    ['has a private URL', { url: 'https://10.0.0.7/hook' }, 'The address 10.0.0.7 is not public.'],
+    ['has no events', { events: [] }, 'it takes batch.completed'],
+    ['has an unknown event', { events: ['x.y'] }, 'x.y'],
+  ])('that %s is rejected with an error above the form', async (_, wrong, sentence) => {
+    const dashboard = await createTestDashboard({ engine: { zone } })
     const fields = { ...FIELDS, description: EVIL, ...wrong }
-    const { status, text } = await home.post('/webhooks', fields)
+    const { status, text } = await dashboard.post('/webhooks', fields)
     expect(status).toBe(400)
     expect(/role="alert"><p>(.*?)<\/p>/s.exec(text)?.[1]).toContain(sentence)
     expect(text).toContain(`value="${fields.url}"`)
     expect(text).toContain(`value="${HARMLESS}"`)
     expect(text).not.toContain('<img')
-    expect((await home.json('/v1/webhooks')).data).toMatchObject({ total: 0 })
+    expect((await dashboard.json('/v1/webhooks')).data).toMatchObject({ total: 0 })
   })
 
-  test('is made once by a form that is sent twice: both answers have its secret', async () => {
-    const home = await createTestDashboard({ engine: { zone } })
-    const _once = numberOf((await home.get('/webhooks/new')).text)
-    const first = await home.post('/webhooks', { ...FIELDS, _once })
-    const second = await home.post('/webhooks', { ...FIELDS, _once })
+  test('is created once by a form that is sent twice, with the same secret', async () => {
+    const dashboard = await createTestDashboard({ engine: { zone } })
+    const _once = numberOf((await dashboard.get('/webhooks/new')).text)
+    const first = await dashboard.post('/webhooks', { ...FIELDS, _once })
+    const second = await dashboard.post('/webhooks', { ...FIELDS, _once })
     expect(shownSecret(first.text)).toMatch(/^whsec_/)
     expect(shownSecret(second.text)).toBe(shownSecret(first.text))
-    expect((await home.json('/v1/webhooks')).data).toMatchObject({ total: 1 })
+    expect((await dashboard.json('/v1/webhooks')).data).toMatchObject({ total: 1 })
   })
 
-  test('is made by a form that made another one before only when it is sent again, and says so', async () => {
-    const home = await createTestDashboard({ engine: { zone } })
-    const _once = numberOf((await home.get('/webhooks/new')).text)
-    await home.post('/webhooks', { ...FIELDS, _once })
+  test('is created by a changed form only after it is sent again', async () => {
+    const dashboard = await createTestDashboard({ engine: { zone } })
+    const _once = numberOf((await dashboard.get('/webhooks/new')).text)
+    await dashboard.post('/webhooks', { ...FIELDS, _once })
     const changed = { ...FIELDS, url: 'https://app.test/other' }
-    const refused = await home.post('/webhooks', { ...changed, _once })
+    const refused = await dashboard.post('/webhooks', { ...changed, _once })
     expect(refused.status).toBe(422)
     expect(refused.text).toContain('This form was already sent with different content')
     const next = numberOf(refused.text)
     expect(next).not.toBe(_once)
-    expect((await home.post('/webhooks', { ...changed, _once: next })).status).toBe(200)
-    expect((await home.json('/v1/webhooks')).data).toMatchObject({ total: 2 })
+    expect((await dashboard.post('/webhooks', { ...changed, _once: next })).status).toBe(200)
+    expect((await dashboard.json('/v1/webhooks')).data).toMatchObject({ total: 2 })
   })
 
-  test('is not made by a form of another site', async () => {
-    const home = await createTestDashboard({ engine: { zone } })
-    const wrong = await home.post('/webhooks', { ...FIELDS, _csrf: 'guessed' })
+  test('is not created by a form of another site', async () => {
+    const dashboard = await createTestDashboard({ engine: { zone } })
+    const wrong = await dashboard.post('/webhooks', { ...FIELDS, _csrf: 'guessed' })
     expect(wrong.status).toBe(403)
-    expect((await home.json('/v1/webhooks')).data).toMatchObject({ total: 0 })
+    expect((await dashboard.json('/v1/webhooks')).data).toMatchObject({ total: 0 })
   })
 })

@@ -12,7 +12,7 @@ const lookUp = (names: Readonly<Record<string, ZoneEntry>> = {}, ip = '192.0.2.9
   onBlocklists(zone({ ...TEST_POINTS, ...names }), ip, SIGNAL)
 
 describe('an address', () => {
-  test('that no list has is well', async () => {
+  test('that is not listed passes', async () => {
     expect(await lookUp()).toEqual([
       {
         state: 'ok',
@@ -22,7 +22,7 @@ describe('an address', () => {
     ])
   })
 
-  test('on a list fails with what the list says of it and how to get off it', async () => {
+  test('that is listed fails with the reason and how to request removal', async () => {
     const [listed, clean] = await lookUp({
       [ZEN]: { A: ['127.0.0.4'], TXT: ['https://check.spamhaus.org/query/ip/192.0.2.9\u001b[2J'] },
     })
@@ -34,18 +34,18 @@ describe('an address', () => {
     expect(clean?.says).toBe('192.0.2.9 is not listed by SpamCop, Barracuda, PSBL, Mailspike')
   })
 
-  test.each(['127.0.0.10', '127.0.0.11'])('of the PBL (%s) has a remedy of its own', async code => {
+  test.each(['127.0.0.10', '127.0.0.11'])('on the PBL (%s) has its own remedy', async code => {
     const [listed] = await lookUp({ [ZEN]: { A: [code] } })
     expect(listed).toMatchObject({ state: 'fail', todo: expect.stringMatching(/PTR.*--proxy/) })
     expect(listed?.says).toContain('PBL')
   })
 
-  test('on a list of small weight is a warning', async () => {
+  test('on a minor list is a warning', async () => {
     const [listed] = await lookUp({ '9.2.0.192.psbl.surriel.com': { A: ['127.0.0.2'] } })
     expect(listed).toMatchObject({ state: 'warn', todo: 'Remove it yourself at https://psbl.org.' })
   })
 
-  test('of IPv6 is asked by its nibbles, of the lists that have such', async () => {
+  test('of IPv6 is looked up by nibbles, on the lists that support it', async () => {
     const names = zone(TEST_POINTS)
     const found = await onBlocklists(names, '2001:db8::1', SIGNAL)
     expect(found.map(({ says }) => says)).toEqual(['2001:db8::1 is not listed by Spamhaus'])
@@ -55,22 +55,22 @@ describe('an address', () => {
   })
 })
 
-describe('a list is not taken for clean', () => {
+describe('a list is unavailable', () => {
   test.each<[string, Record<string, ZoneEntry>]>([
-    ['that does not have its test entry', { '2.0.0.127.zen.spamhaus.org': 'no-name' }],
+    ['without its test entry', { '2.0.0.127.zen.spamhaus.org': 'no-name' }],
     [
-      'that tells a public resolver off',
+      'that rejects a public resolver',
       {
         '2.0.0.127.zen.spamhaus.org': { A: ['127.255.255.254'] },
         [ZEN]: { A: ['127.255.255.254'] },
       },
     ],
-    ['that lists the whole world', { '1.0.0.127.zen.spamhaus.org': { A: ['127.0.0.2'] } }],
-    ['whose answer for us did not come', { [ZEN]: 'timeout' }],
-    ['for which a resolver invents an answer', { [ZEN]: { A: ['198.51.100.1'] } }],
+    ['that lists every address', { '1.0.0.127.zen.spamhaus.org': { A: ['127.0.0.2'] } }],
+    ['that does not answer', { [ZEN]: 'timeout' }],
+    ['with an invented answer', { [ZEN]: { A: ['198.51.100.1'] } }],
   ])('%s', async (_, names) => {
-    const [deaf, clean] = await lookUp(names)
-    expect(deaf).toMatchObject({
+    const [unavailable, clean] = await lookUp(names)
+    expect(unavailable).toMatchObject({
       state: 'warn',
       says: 'no usable answer from Spamhaus: listing unknown',
       todo: expect.stringContaining('Run your own resolver'),

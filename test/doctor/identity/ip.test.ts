@@ -7,7 +7,7 @@ import {
   reverseZoneName,
 } from '../../../src/doctor/identity/reverse-name.ts'
 
-describe('an address', () => {
+describe('an IP address', () => {
   test.each(['192.0.2.256', '192.0.2', '192.0.2.1.5', '1:2', '::1%lo', '[::1]', 'a.test', '', ':'])(
     'is not %j',
     text => {
@@ -15,7 +15,7 @@ describe('an address', () => {
     },
   )
 
-  test('of IPv6 is the same however it is written, and one mapped is of IPv4', () => {
+  test('of IPv6 is equal in any notation, and IPv4 if it is mapped', () => {
     expect(isSameIp('2001:DB8:0:0::1', '2001:db8::1')).toBe(true)
     expect(isSameIp('2001:db8::192.0.2.1', '2001:db8::c000:201')).toBe(true)
     expect(isSameIp('::ffff:192.0.2.1', '192.0.2.1')).toBe(true)
@@ -23,14 +23,14 @@ describe('an address', () => {
     expect(isSameIp('2001:db8::1', '2001:db8:1::')).toBe(false)
   })
 
-  test('is the same in its own family alone, and what is none is the same as nothing', () => {
+  test('is equal only within its family, and never if it is malformed', () => {
     expect(isSameIp('192.0.2.1', '192.0.2.1')).toBe(true)
     expect(isSameIp('192.0.2.1', '::c000:201')).toBe(false)
     expect(isSameIp('192.0.2.1', '192.0.2.2')).toBe(false)
     expect(isSameIp('a.test', 'a.test')).toBe(false)
   })
 
-  test('turned around is the name of its PTR record', () => {
+  test('reversed is the name of its PTR record', () => {
     expect(reversed('192.0.2.17')).toBe('17.2.0.192')
     expect(reverseZoneName('192.0.2.17')).toBe('17.2.0.192.in-addr.arpa')
     expect(reverseZoneName('2001:db8::567:89ab')).toBe(

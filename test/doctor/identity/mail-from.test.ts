@@ -11,8 +11,8 @@ describe('the sender', () => {
 
   test.each<[string, Names, 'ok' | 'warn' | 'fail']>([
     ['has an exchanger', { 'a.test': { MX: [[10, 'mx.a.test']] } }, 'ok'],
-    ['takes mail itself', { 'a.test': { A: [IP] } }, 'ok'],
-    ['takes no mail', { 'a.test': { MX: [[0, '']] } }, 'fail'],
+    ['accepts mail itself', { 'a.test': { A: [IP] } }, 'ok'],
+    ['accepts no mail', { 'a.test': { MX: [[0, '']] } }, 'fail'],
     ['has no mail server', { 'a.test': {} }, 'fail'],
     ['does not exist', {}, 'fail'],
     ['cannot be looked up', { 'a.test': 'server' }, 'warn'],
@@ -22,7 +22,7 @@ describe('the sender', () => {
     expect(finding.todo === null).toBe(state === 'ok')
   })
 
-  test('may be the null sender, and is told of a better one', async () => {
+  test('may be the null sender, with a recommendation', async () => {
     expect(await sender('', {})).toMatchObject({
       state: 'ok',
       says: expect.stringContaining('--mail-from'),

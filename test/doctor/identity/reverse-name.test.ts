@@ -7,16 +7,16 @@ const IP = '192.0.2.9'
 const PTR = '9.2.0.192.in-addr.arpa'
 type Names = Readonly<Record<string, ZoneEntry>>
 
-describe('the name of our address', () => {
+describe('the reverse name of an address', () => {
   const GOOD: Names = { [PTR]: { PTR: ['Probe.example.com.'] }, 'probe.example.com': { A: [IP] } }
   const ptr = (names: Names, helo = 'probe.example.com') =>
     reverseName(zone(names), IP, helo, SIGNAL)
 
-  test('that leads back and is our HELO name is well', async () => {
+  test('passes if it resolves back and is the HELO name', async () => {
     expect(await ptr(GOOD)).toMatchObject({ state: 'ok', says: expect.stringContaining('HELO') })
   })
 
-  test('need not be the HELO name where that leads to us too', async () => {
+  test('may differ from the HELO name if that resolves to the address too', async () => {
     const names = { ...GOOD, 'mail.example.com': { A: ['192.0.2.8', IP] } }
     expect(await ptr(names, 'mail.example.com')).toMatchObject({ state: 'ok' })
     const elsewhere = { ...GOOD, 'mail.example.com': { A: ['192.0.2.8'] } }
@@ -27,26 +27,26 @@ describe('the name of our address', () => {
     })
   })
 
-  test('that there is none fails, with a name to ask for', async () => {
+  test('fails if there is none, with a suggested name', async () => {
     expect(await ptr({})).toMatchObject({
       state: 'fail',
       todo: expect.stringContaining('probe.example.com'),
     })
   })
 
-  test('that does not lead back fails', async () => {
+  test('fails if it does not resolve back', async () => {
     expect(await ptr({ ...GOOD, 'probe.example.com': { A: ['192.0.2.10'] } })).toMatchObject({
       state: 'fail',
       says: '192.0.2.9 has the PTR name probe.example.com, which does not resolve back to it',
     })
   })
 
-  test('of several one that leads back is enough', async () => {
+  test('passes if one of several resolves back', async () => {
     const several = { ...GOOD, [PTR]: { PTR: ['gone.example.com', 'probe.example.com'] } }
     expect(await ptr(several)).toMatchObject({ state: 'ok' })
   })
 
-  test('that the DNS cannot tell is not known', async () => {
+  test('is a warning if the DNS lookup fails', async () => {
     expect(await ptr({ [PTR]: 'timeout' })).toMatchObject({ state: 'warn' })
     expect(await ptr({ ...GOOD, 'probe.example.com': 'server' })).toMatchObject({ state: 'warn' })
   })
@@ -59,7 +59,7 @@ describe('the name of our address', () => {
     'dyn.isp.example',
     'pool7.isp.example',
     'x.adsl.isp.example',
-  ])('looks like one of many: %s', async name => {
+  ])('looks generic: %s', async name => {
     expect(await ptr({ [PTR]: { PTR: [name] }, [name]: { A: [IP] } }, name)).toMatchObject({
       state: 'warn',
       says: expect.stringContaining('looks generic'),
@@ -67,7 +67,7 @@ describe('the name of our address', () => {
   })
 
   test.each(['mx9.example.com', 'carpool.example.com', 'a192.0.example.com'])(
-    'looks like one of its own: %s',
+    'does not look generic: %s',
     async name => {
       expect(await ptr({ [PTR]: { PTR: [name] }, [name]: { A: [IP] } }, name)).toMatchObject({
         state: 'ok',
@@ -75,7 +75,7 @@ describe('the name of our address', () => {
     },
   )
 
-  test('of IPv6 is asked by its nibbles', async () => {
+  test('is looked up by nibbles for IPv6', async () => {
     const names = zone({
       '1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa': {
         PTR: ['six.example.com'],

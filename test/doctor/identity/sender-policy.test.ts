@@ -25,13 +25,13 @@ describe('SPF of the sender', () => {
     expect(finding.todo === null).toBe(state === 'ok')
   })
 
-  test('that does not cover us tells the record and what to add to it', async () => {
+  test('that does not cover the address shows the record and what to add', async () => {
     expect((await policy('v=spf1 -all')).todo).toBe(
       'Add ip4:192.0.2.9 to the SPF record of a.test, currently "v=spf1 -all".',
     )
   })
 
-  test('is that of the HELO name for the null sender, which needs none', async () => {
+  test('uses the HELO name for the null sender, which needs no record', async () => {
     expect((await policy(null, '')).state).toBe('ok')
     expect((await policy('v=spf1 -all', '')).state).toBe('fail')
     expect((await policy('v=spf1 a -all', '')).state).toBe('fail')

@@ -21,7 +21,7 @@ async function spf(
 }
 
 describe('SPF', () => {
-  // Record, and what it says of 192.0.2.3.
+  // Record and its result for 192.0.2.3.
   test.each([
     ['v=spf1 -all', 'fail'],
     ['v=spf1 ~all', 'softfail'],
@@ -42,7 +42,7 @@ describe('SPF', () => {
     ['v=spf1 ip4:192.0.2.300 -all', 'permerror'],
     ['v=spf1 ip4:192.0.2.3/33 -all', 'permerror'],
     ['v=spf1 ip4:2001:db8::1 -all', 'permerror'],
-    ['v=spf1 ip4:192.0.2.3 -al', 'permerror'], // A mistake anywhere makes all of it void, §4.6.
+    ['v=spf1 ip4:192.0.2.3 -al', 'permerror'], // An error anywhere invalidates the record, §4.6.
     ['v=spf1 include -all', 'permerror'],
     ['v=spf1 a:192.0.2.3 -all', 'permerror'],
     ['v=spf1 redirect=a.test redirect=a.test', 'permerror'],
@@ -53,14 +53,14 @@ describe('SPF', () => {
     expect((await spf(record)).result).toBe(result)
   })
 
-  test('of an IPv6 address looks at addresses of its kind', async () => {
+  test('of an IPv6 address uses AAAA records', async () => {
     const asked = { ip: '2001:db8::41' }
     expect((await spf('v=spf1 mx//120 -all', {}, asked)).result).toBe('pass')
     expect((await spf('v=spf1 mx -all', {}, asked)).result).toBe('fail')
     expect((await spf('v=spf1 ip6:2001:db8::/64 -all', {}, asked)).result).toBe('pass')
   })
 
-  test('goes on behind an include that does not pass, and ends with one that does', async () => {
+  test('continues after an include that does not pass, and ends with one that does', async () => {
     const names = {
       'yes.test': { TXT: ['v=spf1 ip4:192.0.2.3 -all'] },
       'no.test': { TXT: ['v=spf1 -all'] },
@@ -75,7 +75,7 @@ describe('SPF', () => {
     expect((await spf('v=spf1 ~all redirect=no.test', names)).result).toBe('softfail')
   })
 
-  test('fills in macros as RFC 7208 §7.4 shows', async () => {
+  test('expands macros as RFC 7208 §7.4 shows', async () => {
     const { asked } = await spf(
       'v=spf1 exists:%{ir}.%{v}._spf.%{d1} exists:%{lr-}.lp.%{o}._spf.%{h} -all',
       { 'bad.strong.lp.a.test._spf.probe.test': { A: ['127.0.0.2'] } },
@@ -86,7 +86,7 @@ describe('SPF', () => {
     ])
   })
 
-  test('knows who is named below a domain, and has that name back', async () => {
+  test('validates the ptr mechanism by forward lookup', async () => {
     const names = {
       '3.2.0.192.in-addr.arpa': { PTR: ['evil.test', 'Probe.A.test'] },
       'probe.a.test': { A: ['192.0.2.3'] },
@@ -95,7 +95,7 @@ describe('SPF', () => {
     expect((await spf('v=spf1 ptr:evil.test -all', names)).result).toBe('fail')
   })
 
-  test('takes ten lookups over all records and not eleven', async () => {
+  test('allows ten lookups over all records, not eleven', async () => {
     const chain = (length: number) =>
       Object.fromEntries(
         Array.from({ length }, (_, i) => [
@@ -114,12 +114,12 @@ describe('SPF', () => {
     expect((await spf('v=spf1 include:a.test -all')).result).toBe('permerror')
   })
 
-  test('bears two names that do not exist and not three', async () => {
+  test('allows two void lookups, not three', async () => {
     expect((await spf('v=spf1 a:b.test a:c.test -all')).result).toBe('fail')
     expect((await spf('v=spf1 a:b.test a:c.test a:d.test -all')).result).toBe('permerror')
   })
 
-  test('that the DNS cannot tell is no verdict, and two records are a mistake', async () => {
+  test('reports DNS failures as temporary errors, and two records as an error', async () => {
     expect((await spf('v=spf1 a:slow.test -all', { 'slow.test': 'timeout' })).result).toBe(
       'temperror',
     )

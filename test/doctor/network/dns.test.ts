@@ -9,7 +9,7 @@ const NAMES = ['mx1.test', 'mx2.test']
 const GOOD: Record<string, ZoneEntry> = {
   'mx1.test': { A: ['192.0.2.1'] },
   'gmail.com': { MX: [[10, 'mx.gmail.com']] },
-  'mx2.test': { AAAA: ['2001:db8::2'] }, // no A record is an answer too
+  'mx2.test': { AAAA: ['2001:db8::2'] }, // no A record is a valid answer
 }
 
 function find(clock: FakeClock, resolvers: Resolver[], dnsCheckNames = ['gmail.com']) {
@@ -32,7 +32,7 @@ const DEAD: Record<string, ZoneEntry> = {
 }
 
 describe('a DNS server', () => {
-  test('that answers and is honest about a name that nobody has is well', async () => {
+  test('passes if it answers and reports unknown names', async () => {
     expect(await findIn(GOOD)).toEqual([
       {
         state: 'ok',
@@ -42,7 +42,7 @@ describe('a DNS server', () => {
     ])
   })
 
-  test('that gives such a name an address invents answers', async () => {
+  test('is wrong if it returns an address for an unknown name', async () => {
     const [finding] = await findIn({ ...GOOD, '00000000000000000001.com': { A: ['192.0.2.80'] } })
     expect(finding).toMatchObject({
       state: 'fail',
@@ -52,8 +52,8 @@ describe('a DNS server', () => {
 
   test.each([
     ['no-name', 'does not exist'],
-    ['no-data', 'takes no mail'],
-  ] as const)('that denies a name that must exist (%s) fails', async (fault, denied) => {
+    ['no-data', 'accepts no mail'],
+  ] as const)('fails if it denies a known name (%s)', async (fault, denied) => {
     const [finding] = await findIn({ ...GOOD, 'gmail.com': fault })
     expect(finding).toMatchObject({
       state: 'fail',
@@ -62,7 +62,7 @@ describe('a DNS server', () => {
     })
   })
 
-  test('that is not checked by names is only warned of where it invents answers', async () => {
+  test('is only a warning for invented answers if no check names are set', async () => {
     const lying = zone({ ...GOOD, '00000000000000000001.com': { A: ['192.0.2.80'] } })
     const [finding] = await find(fakeClock(), [lying], [])
     expect(finding).toMatchObject({ state: 'warn' })
@@ -70,7 +70,7 @@ describe('a DNS server', () => {
     expect(await find(fakeClock(), [zone(others)], [])).toMatchObject([{ state: 'ok' }])
   })
 
-  test('that fails now and then is a warning', async () => {
+  test('is a warning if some queries fail', async () => {
     const [finding] = await findIn({ ...GOOD, 'mx1.test': 'server' })
     expect(finding).toMatchObject({
       state: 'warn',
@@ -78,14 +78,14 @@ describe('a DNS server', () => {
     })
   })
 
-  test('that is dead fails where it is the only one, and is a warning beside another', async () => {
+  test('fails if it is the only one and does not respond, else is a warning', async () => {
     expect(await findIn(DEAD)).toMatchObject([
       { state: 'fail', says: '192.0.2.53 does not resolve names: queries time out' },
     ])
     expect((await findIn(DEAD, GOOD)).map(({ state }) => state)).toEqual(['warn', 'ok'])
   })
 
-  test('that is slow is a warning', async () => {
+  test('is a warning if it is slow', async () => {
     const clock = fakeClock()
     const names = zone(GOOD)
     const slow: Resolver = {

@@ -10,12 +10,12 @@ const find = (...outcomes: Outcome[]) =>
   ])
 
 describe('IPv6', () => {
-  test('is not spoken of where nobody has it, or may be dialled over it', () => {
+  test('is omitted if no server has it or may be dialed over it', () => {
     expect(find()).toBeNull()
     expect(find({ kind: 'not-public' })).toBeNull()
   })
 
-  test('is well when somebody speaks over it, and when there is none', () => {
+  test('passes if a server responds over it, and if there is no route', () => {
     expect(find(greeted(), unreached('ETIMEDOUT'))).toMatchObject({ state: 'ok' })
     expect(find(unreached('ENETUNREACH'), unreached('EADDRNOTAVAIL'))).toMatchObject({
       state: 'ok',
@@ -23,7 +23,7 @@ describe('IPv6', () => {
     })
   })
 
-  test('that has a route and leads nowhere is a warning', () => {
+  test('is a warning if there is a route but no response', () => {
     expect(find(unreached('ENETUNREACH'), unreached('ETIMEDOUT'))).toMatchObject({ state: 'warn' })
   })
 })

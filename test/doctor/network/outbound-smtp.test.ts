@@ -11,8 +11,8 @@ const find = (outcomes: readonly Outcome[], proxied = false) =>
   )
 const TIMEOUT = unreached('ETIMEDOUT')
 
-describe('the way to mail servers', () => {
-  test('is open when all greet us', () => {
+describe('outbound SMTP', () => {
+  test('passes if all servers accept', () => {
     expect(find([greeted(), greeted()])).toEqual({
       state: 'ok',
       says: '2 of 2 mail servers accepted port 25: mx1.test, mx2.test',
@@ -20,7 +20,7 @@ describe('the way to mail servers', () => {
     })
   })
 
-  test('is open when few do not, who are named', () => {
+  test('passes if few do not, and names them', () => {
     expect(find([greeted(), TIMEOUT])).toMatchObject({
       state: 'ok',
       says: expect.stringContaining('; not mx2.test (not reached)'),
@@ -42,7 +42,7 @@ describe('the way to mail servers', () => {
     })
   })
 
-  test('is open but we are not wanted: what they say is shown clean', () => {
+  test('is a warning if servers reject the client, and sanitizes their replies', () => {
     const blocked = refused('Client host [192.0.2.9] blocked\u001b[2J using zen')
     expect(find([greeted(), blocked])).toMatchObject({
       state: 'warn',
@@ -51,18 +51,28 @@ describe('the way to mail servers', () => {
     expect(find([blocked, blocked])).toMatchObject({ state: 'fail' })
   })
 
-  // What happened to all, what is said of it, and what to do.
+  // Cause, outcome of all hosts, text and fix.
   test.each<[string, Outcome, RegExp, RegExp]>([
-    ['silence', TIMEOUT, /connections time out/, /Outbound port 25 is blocked.*Ask yours.*--proxy/],
+    [
+      'a timeout',
+      TIMEOUT,
+      /connections time out/,
+      /Outbound port 25 is blocked.*Ask yours.*--proxy/,
+    ],
     ['refusals', unreached('ECONNREFUSED'), /all connections are refused/, /firewall/],
     ['no route', unreached('ENETUNREACH'), /no route/, /Give this machine.* a route/],
-    ['a ban', unreached('EACCES'), /permission denied/, /Allow it there/],
+    ['a permission error', unreached('EACCES'), /permission denied/, /Allow it there/],
     ['a foreign source', unreached('EADDRNOTAVAIL'), /source address/, /--source-address/],
-    ['what nobody knows', unreached('EWHAT', 'boom'), /boom/, /blocked/],
-    ['somebody between', { kind: 'mute', detail: 'closed' }, /no mail server responds/, /firewall/],
-    ['no names', { kind: 'unresolved', fault: 'server' }, /found in the DNS/, /--dns/],
+    ['an unknown error', unreached('EWHAT', 'boom'), /boom/, /blocked/],
+    [
+      'an intercepting proxy',
+      { kind: 'mute', detail: 'closed' },
+      /no mail server responds/,
+      /firewall/,
+    ],
+    ['unresolved names', { kind: 'unresolved', fault: 'server' }, /found in the DNS/, /--dns/],
     ['private addresses', { kind: 'not-public' }, /not public/, /--allow-ranges/],
-  ])('is closed by %s', (_, outcome, says, todo) => {
+  ])('fails with %s', (_, outcome, says, todo) => {
     expect(find([outcome, outcome, outcome])).toEqual({
       state: 'fail',
       says: expect.stringMatching(says),
@@ -70,12 +80,12 @@ describe('the way to mail servers', () => {
     })
   })
 
-  test('is closed by what happened to most', () => {
+  test('is explained by the most frequent error', () => {
     const finding = find([unreached('ECONNREFUSED'), TIMEOUT, TIMEOUT])
     expect(finding.says).toContain('connections time out')
   })
 
-  test('is not told from trouble with the DNS unless an address was dialled too', () => {
+  test('distinguishes DNS problems only if an address was dialed too', () => {
     expect(find([TIMEOUT]).says).not.toContain('by address')
     const both = [visited('192.0.2.25', TIMEOUT), visited('mx.test', TIMEOUT)]
     expect(portFinding(both, 25, false).says).toContain(
@@ -83,7 +93,7 @@ describe('the way to mail servers', () => {
     )
   })
 
-  test('through a proxy is closed by the proxy', () => {
+  test('through a proxy reports the error of the proxy', () => {
     expect(find([unreached('', 'Socks5 Authentication failed')], true)).toMatchObject({
       state: 'fail',
       says: expect.stringContaining('through the proxy (Socks5 Authentication failed)'),

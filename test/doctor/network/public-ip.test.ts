@@ -13,14 +13,14 @@ const told = (...lines: string[]) => lines.map((line, i) => visited(`mx${i}.test
 const find = (visits: readonly HandshakeResult[], ours: Partial<typeof OURS> | object = {}) =>
   ownAddresses(visits, { ...OURS, ...ours })
 
-describe('our address', () => {
-  // How servers tell it in their reply to EHLO.
+describe('the public IP address', () => {
+  // EHLO replies that report the client address.
   test.each([
     'mx.test at your service, [192.0.2.9]\nPIPELINING',
     'mx.test Hello probe.test [192.0.2.9], pleased to meet you',
     'mx.test Hello [192.0.2.9]',
     'mx.test Hello [::ffff:192.0.2.9]',
-  ])('is told: %s', line => {
+  ])('is read from the reply: %s', line => {
     expect(find(told(line))).toMatchObject({
       addresses: ['192.0.2.9'],
       finding: { state: 'ok', says: 'the public IP address is 192.0.2.9 (reported by 1 server)' },
@@ -29,9 +29,9 @@ describe('our address', () => {
 
   test.each([
     'mx.test\nPIPELINING [192.0.2.9]', // not in the first line
-    'mx.test Hello [10.0.0.9]', // not public: a relay of our own
+    'mx.test Hello [10.0.0.9]', // not public: an internal relay
     'mx.test Hello [not an address]',
-  ])('is not told: %s', line => {
+  ])('is not read from the reply: %s', line => {
     expect(find(told(line)).addresses).toEqual([])
   })
 
@@ -39,17 +39,17 @@ describe('our address', () => {
     'Client host [192.0.2.9] blocked using zen.spamhaus.org',
     'Your IP 192.0.2.9 is on our list. See https://a.test/?ip=192.0.2.9&c=bl',
     'no reverse DNS for 192.0.2.9.',
-  ])('is told by who refuses us: %s', text => {
+  ])('is read from a rejection: %s', text => {
     expect(find([visited('mx.test', refused(text))]).addresses).toEqual(['192.0.2.9'])
   })
 
-  test('is not read off our own HELO name', () => {
+  test('is not read from the HELO name in a reply', () => {
     const line = 'mx.test Hello [192.0.2.8] [192.0.2.9]'
     expect(find(told(line), { helo: '[192.0.2.8]' }).addresses).toEqual(['192.0.2.9'])
     expect(find(told('mx.test Hello [192.0.2.8]'), { helo: '[192.0.2.8]' }).addresses).toEqual([])
   })
 
-  test('is what most say; one of each family', () => {
+  test('is the most reported one of each family', () => {
     const found = find(
       told('a [192.0.2.9]', 'b [192.0.2.9]', 'c [203.0.113.1]', 'd [IPv6:2001:db8::9]'),
     )
@@ -60,7 +60,7 @@ describe('our address', () => {
     })
   })
 
-  test('that changes between servers is a warning', () => {
+  test('is a warning if it differs between servers', () => {
     const lines = [
       'a [192.0.2.9]',
       'b [192.0.2.9]',
@@ -74,7 +74,7 @@ describe('our address', () => {
     })
   })
 
-  test('is that of our end where nobody tells, if it is public and no proxy stands between', () => {
+  test('is the public local address if no server reports it and no proxy is used', () => {
     const visits = [visited('mx.test', greeted(), { localAddress: '192.0.2.5' })]
     expect(find(visits).finding.says).toBe('the public IP address is 192.0.2.5 (local address)')
     expect(find(visits, { proxied: true }).addresses).toEqual([])
@@ -82,13 +82,13 @@ describe('our address', () => {
     expect(find(inside).addresses).toEqual([])
   })
 
-  test('is the source address of the settings even when nobody was reached', () => {
+  test('is the configured source address even if no server was reached', () => {
     const visits = [visited('mx.test', unreached('ETIMEDOUT'))]
     expect(find(visits, { sourceAddress: '192.0.2.6' }).addresses).toEqual(['192.0.2.6'])
     expect(find(visits)).toMatchObject({ addresses: [], finding: { state: 'warn' } })
   })
 
-  test('that nobody tells is no matter of port 25 where servers were reached', () => {
+  test('that is unknown is not blamed on port 25 if servers were reached', () => {
     expect(find([visited('mx.test', unreached('ETIMEDOUT'))]).finding.todo).toContain('port 25')
     expect(find(told('mx.test')).finding.todo).not.toContain('port 25')
   })

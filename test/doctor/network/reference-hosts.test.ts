@@ -22,8 +22,8 @@ function begin(dial: Dial, hosts: readonly string[], sourceAddress: string | nul
   return { clock, visits, told }
 }
 
-describe('a round of calls', () => {
-  test('goes to one address of each family, and says EHLO and QUIT and nothing else', async () => {
+describe('the handshakes', () => {
+  test('dial one address of each family, and send only EHLO and QUIT', async () => {
     const mx = scriptedMx({})
     const { told } = begin(mx, ['both.test', '192.0.2.77'])
     expect(await told()).toEqual([
@@ -34,7 +34,7 @@ describe('a round of calls', () => {
     for (const { lines } of mx.sessions) expect(lines).toEqual(['EHLO probe.test', 'QUIT'])
   })
 
-  test('stays in the family of the source address', async () => {
+  test('stay in the family of the source address', async () => {
     expect(
       (await begin(scriptedMx({}), ['both.test'], '192.0.2.9').told()).map(([, ip]) => ip),
     ).toEqual(['192.0.2.1'])
@@ -43,7 +43,7 @@ describe('a round of calls', () => {
     ).toEqual(['2001:db8::1'])
   })
 
-  test('dials no address that is not public, and none where the DNS knows none', async () => {
+  test('dial neither private addresses nor unresolved names', async () => {
     const mx = scriptedMx({})
     const { told } = begin(mx, ['inside.test', 'slow.test', 'gone.test'])
     expect(await told()).toEqual([
@@ -55,14 +55,14 @@ describe('a round of calls', () => {
   })
 
   test.each<[string, MxScript, string]>([
-    ['turns us away at the door', { greeting: '554 5.7.1 blocked' }, 'refused'],
+    ['rejects the connection', { greeting: '554 5.7.1 blocked' }, 'refused'],
     [
-      'turns us away by name',
+      'rejects EHLO',
       { answer: line => (line.startsWith('EHLO') ? '550 no' : undefined) },
       'refused',
     ],
-    ['hangs up', { greeting: () => HANG_UP }, 'mute'],
-    ['speaks something else', { greeting: 'HTTP/1.1 400 Bad Request' }, 'mute'],
+    ['closes the connection', { greeting: () => HANG_UP }, 'mute'],
+    ['does not speak SMTP', { greeting: 'HTTP/1.1 400 Bad Request' }, 'mute'],
     [
       'is down',
       {
@@ -72,19 +72,19 @@ describe('a round of calls', () => {
       },
       'unreached',
     ],
-  ])('tells of a server that %s', async (_, script, kind) => {
+  ])('report a server that %s', async (_, script, kind) => {
     expect(await begin(scriptedMx(script), ['192.0.2.77']).told()).toEqual([
       ['192.0.2.77', '192.0.2.77', kind],
     ])
   })
 
-  test('leaves a server that never greets, in time', async () => {
+  test('time out on a server that never greets', async () => {
     const { clock, told } = begin(scriptedMx({ greeting: null }), ['192.0.2.77'])
     await clock.advance(6_000)
     expect(await told()).toEqual([['192.0.2.77', '192.0.2.77', 'mute']])
   })
 
-  test('gives up a dial that nobody answers, as a timeout', async () => {
+  test('time out on a dial that never completes', async () => {
     const { clock, visits } = begin(silentDial, ['192.0.2.77'])
     await clock.advance(4_000)
     expect((await visits)[0]?.outcome).toMatchObject({ kind: 'unreached', code: 'ETIMEDOUT' })

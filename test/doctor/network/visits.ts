@@ -1,7 +1,7 @@
 import type { HandshakeResult, Outcome } from '../../../src/doctor/network/smtp-handshake.ts'
 import type { Reply } from '../../../src/engine/smtp/reply.ts'
 
-/** A visit of which only this matters. */
+/** A handshake result with defaults. */
 export const visited = (
   host: string,
   outcome: Outcome,
@@ -20,7 +20,7 @@ export const reply = (code: number, text: string, enhanced: string | null = null
   text,
 })
 
-/** A server that says this to EHLO, and in its greeting. */
+/** The outcome of a server with this EHLO reply and greeting. */
 export const greeted = (ehlo = 'mx.test', greeting = 'mx.test ESMTP', at = 0): Outcome => ({
   kind: 'greeted',
   greeting: reply(220, greeting),

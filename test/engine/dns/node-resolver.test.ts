@@ -545,7 +545,7 @@ describe('the servers', () => {
     expect(() => createNodeResolver({ clock: fakeClock(), servers: [text] })).toThrow(
       expect.objectContaining({
         code: 'bad_config',
-        message: expect.stringContaining('write an IP address'),
+        message: expect.stringContaining('is not a valid DNS server'),
       }),
     )
   })

@@ -105,7 +105,7 @@ describe('configured operators', () => {
     [
       'hosts of two',
       { a: { hosts: ['mx.test'] }, b: { hosts: ['mx.test'] } },
-      /gives the hosts mx\.test to "a" and to "b"/,
+      /assigns the hosts mx\.test to "a" and to "b"/,
     ],
   ])('%s are rejected with a remedy', (_, config, message) => {
     expect(() => own(config)).toThrow(message)

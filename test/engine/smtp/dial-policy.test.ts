@@ -172,7 +172,7 @@ describe('allowed ranges', () => {
     expect(() => createIpPolicy([range])).toThrow(
       expect.objectContaining({
         code: 'bad_config',
-        message: expect.stringContaining('write an IP address or a CIDR'),
+        message: expect.stringContaining('is not an IP address or CIDR'),
       }),
     )
   })

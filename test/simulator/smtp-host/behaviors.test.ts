@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-/** A conversation that has come to its MAIL command. */
+/** Opens a session up to MAIL. */
 async function atMail(behavior: string): Promise<Talk> {
   const talk = await Talk.with(world, `${behavior}.test`)
   expect(await talk.reply()).toBe(`220 ${behavior}.test ESMTP`)
@@ -27,14 +27,14 @@ async function atMail(behavior: string): Promise<Talk> {
   return talk
 }
 
-/** A conversation that has come to its recipients. */
+/** Opens a session up to RCPT. */
 async function atRcpt(behavior: string): Promise<Talk> {
   const talk = await atMail(behavior)
   expect(await talk.say('MAIL FROM:<>')).toMatch(/^250 /)
   return talk
 }
 
-describe('what each behavior says of a recipient', () => {
+describe('the reply of each behavior to a recipient', () => {
   test.each([
     ['polite', 'ann@a.test', '250 2.1.5 Ok'],
     ['polite', 'ANN@a.test', '250 2.1.5 Ok'],
@@ -73,8 +73,8 @@ describe('what each behavior says of a recipient', () => {
   })
 })
 
-describe('the odd ones', () => {
-  test('blocks-us greets with 554, says 503 to all else, and takes leave', async () => {
+describe('special behaviors', () => {
+  test('blocks-us greets with 554, replies 503 to all commands but QUIT', async () => {
     const talk = await Talk.with(world, 'blocks-us.test')
     expect(await talk.reply()).toMatch(/^554 5\.7\.1 .*blocked using zen\.blocklist\.example/)
     expect(await talk.say('EHLO probe.test')).toMatch(/^503 /)
@@ -82,14 +82,14 @@ describe('the odd ones', () => {
     expect(await talk.reply()).toBeNull()
   })
 
-  test('sender-refused refuses every sender', async () => {
+  test('sender-refused rejects every sender', async () => {
     const talk = await atMail('sender-refused')
     expect(await talk.say('MAIL FROM:<me@probe.test>')).toMatch(/^550 5\.1\.8 <me@probe\.test>/)
     expect(await talk.say('RCPT TO:<ann@a.test>')).toMatch(/^503 /)
     talk.hangUp()
   })
 
-  test('needs-starttls takes mail over TLS alone, and forgets what was said before it', async () => {
+  test('needs-starttls requires TLS, and discards the state before it', async () => {
     const talk = await Talk.with(world, 'needs-starttls.test')
     await talk.reply()
     expect(await talk.say('EHLO probe.test')).toContain('250 STARTTLS')
@@ -104,7 +104,7 @@ describe('the odd ones', () => {
     talk.hangUp()
   })
 
-  test('one-recipient takes one in each transaction', async () => {
+  test('one-recipient accepts one in each transaction', async () => {
     const talk = await atRcpt('one-recipient')
     expect(await talk.say('RCPT TO:<ann@a.test>')).toMatch(/^250 /)
     expect(await talk.say('RCPT TO:<bob.b@a.test>')).toMatch(/^452 4\.5\.3 /)
@@ -114,7 +114,7 @@ describe('the odd ones', () => {
     talk.hangUp()
   })
 
-  test('throttles says 421 after so many recipients of a connection, and closes it', async () => {
+  test('throttles replies 421 after the maximum of recipients, and closes the connection', async () => {
     const talk = await atRcpt('throttles')
     await talk.say('RCPT TO:<ann@a.test>')
     await talk.say('RSET')
@@ -124,7 +124,7 @@ describe('the odd ones', () => {
     expect(await talk.reply()).toBeNull()
   })
 
-  test('closes hangs up behind an unknown user', async () => {
+  test('closes closes the connection after an unknown user', async () => {
     const talk = await atRcpt('closes')
     expect(await talk.say('RCPT TO:<ann@a.test>')).toMatch(/^250 /)
     expect(await talk.say('RCPT TO:<zoe@a.test>')).toMatch(/^550 /)
@@ -139,7 +139,7 @@ describe('the odd ones', () => {
     expect(error.code).toBe('ECONNREFUSED')
   })
 
-  test('helo-only knows no EHLO', async () => {
+  test('helo-only rejects EHLO', async () => {
     const talk = await Talk.with(world, 'helo-only.test')
     await talk.reply()
     expect(await talk.say('EHLO probe.test')).toMatch(/^500 /)
@@ -148,7 +148,7 @@ describe('the odd ones', () => {
     talk.hangUp()
   })
 
-  test('no-pipelining does not offer it, and ends the session of one who does it all the same', async () => {
+  test('no-pipelining does not offer it, and ends the session of a client that pipelines', async () => {
     const talk = await Talk.with(world, 'no-pipelining.test')
     await talk.reply()
     expect(await talk.say('EHLO probe.test')).not.toContain('PIPELINING')
@@ -157,7 +157,7 @@ describe('the odd ones', () => {
     expect(await talk.reply()).toBeNull()
   })
 
-  test('no-smtputf8 neither offers nor takes it', async () => {
+  test('no-smtputf8 neither offers nor accepts it', async () => {
     const talk = await Talk.with(world, 'no-smtputf8.test')
     await talk.reply()
     expect(await talk.say('EHLO probe.test')).not.toContain('SMTPUTF8')
@@ -165,7 +165,7 @@ describe('the odd ones', () => {
     talk.hangUp()
   })
 
-  test('polite takes an address beyond ASCII only where SMTPUTF8 was asked for', async () => {
+  test('polite accepts an address beyond ASCII only with SMTPUTF8', async () => {
     const talk = await atRcpt('catch-all')
     expect(await talk.say('RCPT TO:<zoë@a.test>')).toMatch(/^553 5\.6\.7 /)
     await talk.say('RSET')
@@ -174,7 +174,7 @@ describe('the odd ones', () => {
     talk.hangUp()
   })
 
-  test('early has said its all before it is asked', async () => {
+  test('early sends all its replies before the first command', async () => {
     const talk = await Talk.with(world, 'early.test')
     expect(await talk.reply()).toMatch(/^220 /)
     expect(await talk.reply()).toMatch(/^250-/)
@@ -183,7 +183,7 @@ describe('the odd ones', () => {
     talk.hangUp()
   })
 
-  test('garbage is no SMTP', async () => {
+  test('garbage is not SMTP', async () => {
     const talk = await Talk.with(world, 'garbage.test')
     const bytes = await talk.heard(20)
     expect(bytes).not.toMatch(/^\d{3}[ -]/)
@@ -191,7 +191,7 @@ describe('the odd ones', () => {
     talk.hangUp()
   })
 
-  test('endless never comes to an end of its EHLO', async () => {
+  test('endless never ends its EHLO reply', async () => {
     const talk = await Talk.with(world, 'endless.test')
     await talk.reply()
     talk.send('EHLO probe.test\r\n')
@@ -199,18 +199,18 @@ describe('the odd ones', () => {
     talk.hangUp()
   })
 
-  test('silent hears and says nothing', async () => {
+  test('silent never replies', async () => {
     const talk = await Talk.with(world, 'silent.test')
     const before = world.counters().hosts['silent.test']?.pregreet
     talk.send('EHLO probe.test\r\n')
-    // It has heard when it has counted; had it spoken, that would have come first.
+    // Once the command is counted, a reply would already have arrived.
     await waitUntil(() => world.counters().hosts['silent.test']?.pregreet !== before)
     expect(await talk.heard(0)).toBe('')
     talk.hangUp()
   })
 })
 
-test('the certificate of a host bears its name and its own signature', () => {
+test('the certificate of a host has its name and is self-signed', () => {
   const certificate = new X509Certificate(selfSigned('mx.a.test').cert)
   expect(certificate.subject).toBe('CN=mx.a.test')
   expect(certificate.verify(certificate.publicKey)).toBe(true)

@@ -20,27 +20,27 @@ const issuer = new X509Certificate(authority.cert)
 const certificate = new X509Certificate(made.cert)
 
 describe('an authority', () => {
-  test('may sign others, and bears its own signature', () => {
+  test('can sign others, and is self-signed', () => {
     expect(issuer.ca).toBe(true)
     expect(issuer.subject).toBe('CN=Authority of Ann')
     expect(issuer.verify(issuer.publicKey)).toBe(true)
   })
 
-  test('holds so many days, and from the day before', () => {
+  test('is valid for some days, from the day before', () => {
     expect(Date.parse(issuer.validTo)).toBe(NOW + 10 * DAY)
     expect(Date.parse(issuer.validFrom)).toBe(NOW - DAY)
   })
 })
 
 describe('a certificate', () => {
-  test('bears the signature of its authority, and may sign nothing', () => {
+  test('is signed by its authority, and can sign nothing', () => {
     expect(certificate.checkIssued(issuer)).toBe(true)
     expect(certificate.verify(issuer.publicKey)).toBe(true)
     expect(certificate.issuer).toBe('CN=Authority of Ann')
     expect(certificate.ca).toBe(false)
   })
 
-  test('is for its names and addresses, and no others', () => {
+  test('is for its names and addresses only', () => {
     expect(certificate.checkHost('hook.example')).toBe('hook.example')
     expect(certificate.checkHost('a.hook.example')).toBe('*.hook.example')
     expect(certificate.checkHost('other.example')).toBeUndefined()
@@ -50,23 +50,23 @@ describe('a certificate', () => {
     expect(certificate.subject).toBe('CN=hook.example')
   })
 
-  test('holds as long as was said', () => {
+  test('is valid for the requested time', () => {
     expect(Date.parse(certificate.validFrom)).toBe(NOW)
     expect(Date.parse(certificate.validTo)).toBe(NOW + 5 * DAY)
   })
 
-  test('comes with its key', () => {
+  test('matches its key', () => {
     expect(certificate.checkPrivateKey(createPrivateKey(made.key))).toBe(true)
     expect(() => createSecureContext({ key: made.key, cert: made.cert })).not.toThrow()
   })
 
-  test('has a number of its own, that is positive', () => {
+  test('has a unique positive serial number', () => {
     const numbered = certify(authority, { ...plan, random: countedRandom() })
     expect(new X509Certificate(numbered.cert).serialNumber).toBe('40123456789ABCDEF0123456789ABCDE')
     expect(certificate.serialNumber).not.toBe(issuer.serialNumber)
   })
 
-  test('that is signed by itself has no other authority', () => {
+  test('that is self-signed has no other authority', () => {
     const own = new X509Certificate(issue(plan).cert)
     expect(own.verify(own.publicKey)).toBe(true)
     expect(own.verify(issuer.publicKey)).toBe(false)

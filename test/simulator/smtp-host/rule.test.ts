@@ -26,8 +26,8 @@ const said = (
   verb = 'RCPT',
 ) => createRuleSet(rules).find(verb, { ...MOMENT, ...moment })?.reply
 
-describe('a book of rules', () => {
-  test('gives the first rule that holds', () => {
+describe('a rule set', () => {
+  test('finds the first matching rule', () => {
     const rules = [
       { on: 'RCPT', to: 'bob', reply: 'bob' },
       { on: 'RCPT', to: 'ann', reply: 'ann' },
@@ -38,7 +38,7 @@ describe('a book of rules', () => {
     expect(said(rules, {}, 'MAIL')).toBeUndefined()
   })
 
-  test('ANY is every command, of SMTP or not, but not the connection', () => {
+  test('ANY matches every command, of SMTP or not, but not the connection', () => {
     const rules = [{ on: 'ANY', reply: 'no' }] as const
     expect(said(rules, {}, 'RSET')).toBe('no')
     expect(said(rules, {}, 'VRFY')).toBe('no')
@@ -59,7 +59,7 @@ describe('a book of rules', () => {
     [{ client: '127.0.0.2' }, { client: '127.0.0.2' }, { client: '127.0.0.20' }],
     [{ client: '127.0.0.*' }, { client: '127.0.0.20' }, { client: '127.0.1.2' }],
     [{ client: ['127.0.0.2', '::1'] }, { client: '::1' }, { client: '127.0.0.1' }],
-  ])('%j holds at %j and not at %j', (condition, holds, fails) => {
+  ])('%j matches %j and not %j', (condition, holds, fails) => {
     const rules = [{ on: 'RCPT', ...condition, reply: 'yes' }] as const
     expect(said(rules, holds)).toBe('yes')
     expect(said(rules, fails)).toBeUndefined()
@@ -105,7 +105,7 @@ test('rules of a scenario come before those of the behavior', async () => {
   await world.close()
 })
 
-test('a rule for one client leaves the others alone, and each is counted', async () => {
+test('a rule for one client does not affect others, and each is counted', async () => {
   const world = await startSimulator({
     domains: {},
     hosts: {
@@ -131,7 +131,7 @@ test('a rule for one client leaves the others alone, and each is counted', async
   await world.close()
 })
 
-test('a greylist takes a recipient once its time is up', async () => {
+test('a greylist accepts a recipient after its delay', async () => {
   const world = await startSimulator({
     domains: {},
     hosts: { 'mx.a.test': { behavior: 'greylist', seconds: 0.05 } },

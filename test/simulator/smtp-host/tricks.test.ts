@@ -8,7 +8,7 @@ const HOST = 'mx.a.test'
 let world: Simulator | undefined
 afterEach(() => world?.close())
 
-/** Comes to a host of its own, past its greeting. */
+/** Connects to a new host and reads its greeting. */
 async function visit(plan: Omit<HostPlan, 'behavior'> & Partial<Pick<HostPlan, 'behavior'>>) {
   world = await startSimulator({
     domains: {},
@@ -24,7 +24,7 @@ async function greeted(plan: Parameters<typeof visit>[0]): Promise<Talk> {
 }
 
 describe('TLS', () => {
-  test('may be offered by any host, without being asked for', async () => {
+  test('can be offered by any host', async () => {
     const talk = await greeted({ starttls: true })
     expect(await talk.say('EHLO probe.test')).toContain('250 STARTTLS')
     expect(await talk.say('MAIL FROM:<>')).toMatch(/^250 /)
@@ -35,7 +35,7 @@ describe('TLS', () => {
     talk.hangUp()
   })
 
-  test('may be demanded and not offered', async () => {
+  test('can be required without being offered', async () => {
     const talk = await greeted({ behavior: 'needs-starttls', starttls: false })
     expect(await talk.say('EHLO probe.test')).not.toContain('STARTTLS')
     expect(await talk.say('STARTTLS')).toMatch(/^502 /)
@@ -43,7 +43,7 @@ describe('TLS', () => {
     talk.hangUp()
   })
 
-  test('may be refused for now', async () => {
+  test('can be rejected temporarily', async () => {
     const talk = await greeted({
       starttls: true,
       rules: [{ on: 'STARTTLS', reply: '454 4.7.0 TLS not available' }],
@@ -54,7 +54,7 @@ describe('TLS', () => {
     talk.hangUp()
   })
 
-  test('may fail in the handshake, with an alert', async () => {
+  test('can fail in the handshake with an alert', async () => {
     const talk = await greeted({
       starttls: true,
       rules: [{ on: 'STARTTLS', reply: '220 go', end: 'tls-alert' }],
@@ -64,7 +64,7 @@ describe('TLS', () => {
     await expect(talk.secure()).rejects.toThrow(/alert handshake failure/)
   })
 
-  test('may turn out to be something else', async () => {
+  test('can be followed by other data', async () => {
     const talk = await greeted({
       starttls: true,
       rules: [{ on: 'STARTTLS', raw: '220 go\r\nthis is no TLS, whatever you say', end: 'hang' }],
@@ -75,7 +75,7 @@ describe('TLS', () => {
     talk.hangUp()
   })
 
-  test('may come behind plain text that somebody put in between', async () => {
+  test('discards plain text injected before it', async () => {
     const talk = await greeted({
       starttls: true,
       rules: [{ on: 'STARTTLS', reply: '220 go\n250 2.1.5 Put in between' }],
@@ -90,7 +90,7 @@ describe('TLS', () => {
     talk.hangUp()
   })
 
-  test('may break once it is there', async () => {
+  test('can break after the handshake', async () => {
     const talk = await greeted({
       starttls: true,
       rules: [{ on: 'RCPT', secure: true, end: 'reset' }],
@@ -105,7 +105,7 @@ describe('TLS', () => {
 })
 
 describe('streams', () => {
-  test('of any bytes: bare LF, NUL and beyond ASCII, and the conversation goes on', async () => {
+  test('can be any bytes: bare LF, NUL and beyond ASCII, and the session continues', async () => {
     const bytes = '250-bare\n250-\u0000\r\n250 \u00fcber\r\n'
     const talk = await greeted({ rules: [{ on: 'EHLO', raw: bytes }] })
     talk.send('EHLO probe.test\r\n')
@@ -115,13 +115,13 @@ describe('streams', () => {
     talk.hangUp()
   })
 
-  test('that end within a reply', async () => {
+  test('can end within a reply', async () => {
     const talk = await visit({ rules: [{ on: 'CONNECT', raw: '220-mx.a', end: 'close' }] })
     expect(await talk.reply()).toBeNull()
     expect(await talk.heard(0)).toBe('220-mx.a')
   })
 
-  test('of a greeting that is raw are no talk before the greeting', async () => {
+  test('can be a raw greeting, which does not count as early talk', async () => {
     const talk = await visit({ rules: [{ on: 'CONNECT', raw: '220 mx.a.test\n' }] })
     await talk.heard(14)
     talk.send('EHLO probe.test\r\n')
@@ -132,7 +132,7 @@ describe('streams', () => {
 })
 
 describe('a host that drops', () => {
-  /** What became of a connection after a while. */
+  /** Returns the state of a connection attempt after a while. */
   const fate = (ip: string | undefined, port: number) =>
     new Promise<string>(resolve => {
       const socket = connect({ host: ip, port, timeout: 300 })
@@ -145,7 +145,7 @@ describe('a host that drops', () => {
       socket.on('timeout', () => settle('nothing'))
     })
 
-  test('neither takes a connection nor refuses it, beside others that answer', async () => {
+  test('neither accepts nor refuses connections, beside others that reply', async () => {
     world = await startSimulator({
       domains: {},
       hosts: {
@@ -161,12 +161,12 @@ describe('a host that drops', () => {
     expect(await Promise.all(fates)).toEqual(['taken', 'nothing', 'nothing', 'nothing'])
   })
 
-  test('leaves its port free when the world has ended', async () => {
+  test('releases its port when the simulator is closed', async () => {
     const scenario = { domains: {}, hosts: { 'mx.drops.test': { behavior: 'drops' } } } as const
     const first = await startSimulator(scenario)
     const { smtpPort } = first
     await expect(startSimulator({ ...scenario, smtpPort })).rejects.toThrow(
-      `Port ${smtpPort} is taken`,
+      `Port ${smtpPort} is in use`,
     )
     await first.close()
     world = await startSimulator({ ...scenario, smtpPort })
@@ -174,13 +174,13 @@ describe('a host that drops', () => {
   })
 })
 
-test('a world of closed doors has a port where connections are refused', async () => {
+test('a scenario without reachable hosts has a port that refuses connections', async () => {
   world = await startSimulator({ domains: {}, hosts: { [HOST]: { behavior: 'dead' } } })
   expect(world.smtpPort).toBeGreaterThan(0)
   await expect(Talk.with(world, HOST)).rejects.toThrow('ECONNREFUSED')
 })
 
-test('a host without an address of its own gets one that no other has', async () => {
+test('a host without an address gets a unique one', async () => {
   world = await startSimulator({
     domains: {},
     hosts: {

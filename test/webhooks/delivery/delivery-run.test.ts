@@ -86,7 +86,7 @@ describe('an event', () => {
     const deliveries = h.start()
     await waitUntil(() => deliveries.status().retried === 2)
     const [first, second] = await h.attempts()
-    expect(first?.error).toMatch(/^It answered 404:/)
+    expect(first?.error).toMatch(/^It answered 404\./)
     expect(second?.error).toMatch(/^It answered 301. Redirects are not followed/)
   })
 })
