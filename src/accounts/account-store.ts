@@ -5,7 +5,7 @@ import type { AccountTable } from './tables.ts'
 
 export type Account = AccountTable
 
-export type NewAccount = {
+type NewAccount = {
   /** `acc_…` */
   readonly id: string
   readonly name: string

@@ -19,7 +19,7 @@ export type AccountServices = {
   readonly random: Random
 }
 
-export type AccountInput = {
+type AccountInput = {
   readonly name: string
   readonly plan: string
   /** Recipient of webhook failure alerts; null if the account has no address of its own. */

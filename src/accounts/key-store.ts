@@ -239,7 +239,7 @@ export async function rotateKey(
   return { ...key, prefix: secret.prefix, hint: secret.hint }
 }
 
-export type Rotation = {
+type Rotation = {
   readonly secret: Omit<Secret, 'text'>
   readonly graceMs: number
   readonly now: number

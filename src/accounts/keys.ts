@@ -27,7 +27,7 @@ export const KEY_RATE_MAX = 100_000
 export const KEY_GRACE_MAX_MS = 7 * DAY
 export const KEY_GRACE_MS = DAY
 
-export type KeyServices = {
+type KeyServices = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
@@ -37,7 +37,7 @@ export type KeyServices = {
  * The rights of the key that makes the request; it can neither create nor change a key that exceeds
  * them. Null for the admin, who is not restricted.
  */
-export type Actor = KeyRights | null
+type Actor = KeyRights | null
 
 export type KeyTarget = {
   readonly keyId: string
@@ -114,7 +114,7 @@ export type RotatedKey = KeyWithSecret & {
   readonly previousExpiresAt: number
 }
 
-export type Rotation = {
+type Rotation = {
   /** At most `KEY_GRACE_MAX_MS`. */
   readonly graceMs: number
   /** The dashboard session of the request; all others of the key end. */

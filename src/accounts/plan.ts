@@ -44,7 +44,7 @@ export const PLANS: readonly Plan[] = [
 ]
 
 /** A plan in the config file. */
-export type CustomPlan = Partial<Omit<Plan, 'name'>>
+type CustomPlan = Partial<Omit<Plan, 'name'>>
 
 /**
  * Returns the plans by name. A plan of the config file overrides the fields of the built-in plan

@@ -10,7 +10,7 @@ import type { SessionTable } from './tables.ts'
 export { endSessionsOfKey } from './session-end.ts'
 
 /** A dashboard session, opened with an API key. */
-export type Session = {
+type Session = {
   /** `ses_…` */
   readonly id: string
   readonly keyId: string
@@ -57,7 +57,7 @@ export async function createSession(
   return session
 }
 
-export type FoundSession = {
+type FoundSession = {
   readonly session: Session
   readonly key: ApiKey
   readonly account: Account

@@ -18,7 +18,7 @@ export const SESSIONS_MAX = 50
  * A token for the browser's cookie and the hash that is stored. The token cannot be derived from
  * the database.
  */
-export type SessionToken = { readonly token: string; readonly hash: string }
+type SessionToken = { readonly token: string; readonly hash: string }
 
 export function newSessionToken(random: Random): SessionToken {
   const token = random.token(TOKEN_LENGTH)

@@ -136,7 +136,7 @@ export type ReplayTable = {
  * Credits that a cluster member has reserved for single verifications. They are released when the
  * member expires.
  */
-export type HoldTable = {
+type HoldTable = {
   member_id: string
   account_id: string
   period_start: number
@@ -144,7 +144,7 @@ export type HoldTable = {
 }
 
 /** A rate limit window: requests of one kind by one client. */
-export type BucketTable = {
+type BucketTable = {
   key: string
   used: number
   per_ms: number

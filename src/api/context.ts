@@ -63,7 +63,7 @@ export type DashboardSession = {
 }
 
 /** Identifies a request that was sent with an Idempotency-Key. */
-export type Replay = { readonly key: string; readonly fingerprint: string }
+type Replay = { readonly key: string; readonly fingerprint: string }
 
 export type Incoming = {
   /** Set by Node. The dashboard sends requests in this process, where it is missing. */
@@ -72,7 +72,7 @@ export type Incoming = {
 }
 
 /** The part of Node's ServerResponse that is used here. */
-export type Outgoing = {
+type Outgoing = {
   readonly headersSent: boolean
   /** Closes the connection, even in the middle of a response. */
   destroy(): unknown

@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi'
 import { ApiError } from './errors/api-error.ts'
 
 /** A position in a list sorted newest first: after the row with these values. */
-export type CursorPosition = { readonly createdAt: number; readonly id: string }
+type CursorPosition = { readonly createdAt: number; readonly id: string }
 
 /** The rows of one page and the cursor of the next. */
-export type Page<Row> = { readonly rows: readonly Row[]; readonly next: string | null }
+type Page<Row> = { readonly rows: readonly Row[]; readonly next: string | null }
 
 export const pageQuery = {
   limit: z.coerce

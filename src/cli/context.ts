@@ -22,7 +22,7 @@ export type CliOutput = Writable & {
 }
 
 export type CliSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
-export type CliFault = 'uncaughtException' | 'unhandledRejection'
+type CliFault = 'uncaughtException' | 'unhandledRejection'
 
 /** Signals and faults of the process: `process` in production, an EventEmitter in tests. */
 export interface CliSignals {
@@ -43,7 +43,7 @@ export interface CliTerminal {
   isOpen(): boolean
 }
 
-export type CliConsole = Pick<Console, 'log' | 'info' | 'debug' | 'warn' | 'error'>
+type CliConsole = Pick<Console, 'log' | 'info' | 'debug' | 'warn' | 'error'>
 
 /** All that the command line takes from the process that it runs in. */
 export interface CliContext {

@@ -17,7 +17,7 @@ export type CallOptions = {
 /** Options of calls that create something. By default each call generates an Idempotency-Key. */
 export type CreateOptions = CallOptions & { readonly idempotencyKey?: string | undefined }
 
-export type Request = {
+type Request = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Path including `/v1`, with encoded segments. */
   readonly path: string
@@ -47,7 +47,7 @@ export type ResponseInfo = {
   readonly replayed: boolean
 }
 
-export type ConnectionOptions = {
+type ConnectionOptions = {
   readonly deps: ClientDeps
   readonly baseUrl: string
   readonly headers: Readonly<Record<string, string>>

@@ -25,10 +25,7 @@ export class EvApiError extends Error {
   }
 }
 
-export type ApiErrorFacts = Pick<
-  EvApiError,
-  'status' | 'code' | 'requestId' | 'retryAfterMs' | 'body'
->
+type ApiErrorFacts = Pick<EvApiError, 'status' | 'code' | 'requestId' | 'retryAfterMs' | 'body'>
 
 /** No complete response arrived: a network error, a timeout, or a broken connection. */
 export class EvConnectionError extends Error {

@@ -69,7 +69,7 @@ const commonFields = (response: Response) => ({
 })
 
 /** Parses Retry-After (RFC 9110 §10.2.3): seconds, or a date. */
-export function retryAfterMs(text: string | null, now: number): number | null {
+function retryAfterMs(text: string | null, now: number): number | null {
   if (text === null) return null
   const seconds = parseInteger(text)
   if (seconds !== null) return seconds * 1_000

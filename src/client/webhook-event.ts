@@ -40,7 +40,7 @@ export type EventData = {
   'webhook.test': { readonly webhook_id: string; readonly message: string }
 }
 
-export type Quota = {
+type Quota = {
   readonly plan: string
   readonly limit: number
   readonly used: number

@@ -16,7 +16,7 @@ const PENDING_MAX = 5_000
 const DELETED_MAX = 10_000
 
 /** Catch-all results of all members, in the table `catch_all`. */
-export interface SharedCatchAll extends CatchAllStore {
+interface SharedCatchAll extends CatchAllStore {
   /** Writes pending results; later ones are dropped. */
   close(): Promise<unknown>
 }

@@ -5,7 +5,7 @@ import { type Database, writeConcurrent } from '../db/database.ts'
  * set by the service that started last; the fingerprint of the shared secret, and when it was first
  * used, epoch ms.
  */
-export type SettingName = 'base-url' | 'base-url-by-itself' | 'secret-mark' | 'secret-begun-at'
+type SettingName = 'base-url' | 'base-url-by-itself' | 'secret-mark' | 'secret-begun-at'
 
 /** Returns a setting; null if it is not set. */
 export async function getSetting({ db }: Database, name: SettingName): Promise<string | null> {

@@ -76,7 +76,7 @@ export async function deregister(
   })
 }
 
-export type ReaperIdentity = {
+type ReaperIdentity = {
   /** ID of the member that expires others. */
   readonly by: string
   /** Start of its current series of heartbeats without a gap, by the database's clock. */

@@ -22,7 +22,7 @@ export type MemberClaims = {
   readonly releaseOrphaned: (database: Database) => Promise<string[]>
 }
 
-export type MembershipDeps = Omit<NewMember, 'id'> & {
+type MembershipDeps = Omit<NewMember, 'id'> & {
   readonly database: Database
   readonly claims: MemberClaims
   readonly random: Random

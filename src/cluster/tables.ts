@@ -8,7 +8,7 @@ declare module '../db/schema.ts' {
 }
 
 /** A process of the cluster. Times are by the database's clock, epoch ms. */
-export type MemberTable = {
+type MemberTable = {
   id: string
   role: MemberRole
   /** Display name: host and process. */
@@ -25,7 +25,7 @@ export type MemberTable = {
 export type MemberRole = 'serve' | 'worker'
 
 /** Rate control state of an operator and egress, shared by all members. */
-export type PaceTable = {
+type PaceTable = {
   operator: string
   egress: string
   /** JSON of a `StoredRate`. */
@@ -34,14 +34,14 @@ export type PaceTable = {
 }
 
 /** Whether a domain is a catch-all. */
-export type CatchAllTable = {
+type CatchAllTable = {
   domain: string
   catch_all: number
   keep_until: number
 }
 
 /** Settings that all processes on the database must agree on. */
-export type SettingTable = {
+type SettingTable = {
   name: string
   value: string
 }

@@ -14,14 +14,14 @@ import { type Clock, SECOND, systemClock } from '../platform/clock.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
 
 /** Options that are not settings. */
-export type DoctorOptions = {
+type DoctorOptions = {
   readonly databaseUrl: string
   /** Mail servers to connect to; null for the default ones. */
   readonly exchangers: readonly string[] | null
 }
 
 /** External dependencies; omitted ones default to the real ones. */
-export type DoctorExternalDeps = {
+type DoctorExternalDeps = {
   readonly clock?: Clock
   readonly random?: Random
   readonly resolver?: Resolver

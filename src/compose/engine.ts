@@ -43,7 +43,7 @@ export type ExternalDeps = {
   readonly log: Log
 }
 
-export type ComposeOptions = {
+type ComposeOptions = {
   readonly sandbox?: boolean
   /** For lists: longer timeouts, as no client waits for a single verification. */
   readonly list?: boolean

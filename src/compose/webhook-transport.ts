@@ -8,7 +8,7 @@ import { EvError, errorMessage } from '../platform/error.ts'
 import { createHttpsTransport } from '../webhooks/transport/https-transport.ts'
 import type { WebhookTransport } from '../webhooks/transport/transport.ts'
 
-export type TransportDeps = {
+type TransportDeps = {
   readonly clock: Clock
   readonly resolver: Resolver
   /** CA certificate from `readWebhookCa`. */

@@ -45,7 +45,7 @@ export function toConfig(raw: RawSettings): Config {
 /** Settings with a nested value: they have no flag and no environment variable. */
 const STRUCTURES = ['egresses', 'operators', 'plans', 'ip-limits'] as const
 
-export type Structure = (typeof STRUCTURES)[number]
+type Structure = (typeof STRUCTURES)[number]
 
 function readStructure<T>(
   key: Structure,
@@ -90,7 +90,7 @@ const isSecretIn = (one: Setting, value: unknown) =>
   one.isSecret || (one.mayHoldPassword && `${value}`.includes('@'))
 
 /** The source of a setting, and its value there. */
-export type SettingSource =
+type SettingSource =
   | {
       readonly by: 'flag' | 'environment' | 'file'
       readonly place: string

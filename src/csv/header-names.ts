@@ -34,7 +34,7 @@ export function nameHint(name: string): NameHint {
  * Splits a name into lowercase words without accents and punctuation; `emailAddress` is two words,
  * `e-mail` is one.
  */
-export function splitWords(name: string): string[] {
+function splitWords(name: string): string[] {
   return name
     .replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')
     .normalize('NFKD')

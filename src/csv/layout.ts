@@ -19,7 +19,7 @@ export type CsvLayout<D extends string = string> = {
   readonly fit: number
 }
 
-export type LayoutOptions = {
+type LayoutOptions = {
   /** Lines already removed from the start of the text. */
   skippedLines: number
   /** Whether the list has a header; undefined to detect it. */

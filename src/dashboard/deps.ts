@@ -67,7 +67,7 @@ export type DashboardDeps = {
   readonly firstKeys: FirstKeys
 }
 
-export type ApiApp = {
+type ApiApp = {
   fetch(request: Request, bindings: ApiBindings): Response | Promise<Response>
 }
 
@@ -85,7 +85,7 @@ export type ApiBindings = {
   readonly session: DashboardSession
 }
 
-export type DashboardSettings = {
+type DashboardSettings = {
   /** Without a trailing slash. */
   readonly baseUrl: string
   readonly version: string
@@ -112,7 +112,7 @@ export type Env = {
 }
 
 /** Node's response object, on which earlier middleware has set headers. */
-export type Outgoing = {
+type Outgoing = {
   removeHeader(name: string): void
   readonly headersSent: boolean
   /** Closes the connection, even in the middle of a response. */

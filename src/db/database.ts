@@ -35,7 +35,7 @@ const QUEUE_TIMEOUT_MS = 10_000
 const JOURNAL_TIMEOUT_MS = 2_000
 
 /** Options for PostgreSQL. */
-export type DatabaseOptions = {
+type DatabaseOptions = {
   readonly timings?: PoolTimings
   /** Maximum number of connections, at least 5. */
   readonly connections?: number

@@ -3,7 +3,7 @@ import type { Clock } from '../platform/clock.ts'
 /**
  * An abort signal with a deadline. `done` releases its timer and listeners; it may be called twice.
  */
-export type Limit = { readonly signal: AbortSignal; readonly done: () => void }
+type Limit = { readonly signal: AbortSignal; readonly done: () => void }
 
 /**
  * Returns a signal that aborts after `limitMs` (null: no time limit) or as soon as one of `signals`

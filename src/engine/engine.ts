@@ -29,7 +29,7 @@ import type { RouteOptions, VerifyOptions } from './verify-options.ts'
 
 export type { ProbeListOptions } from './probing/probe-runner.ts'
 
-export type EngineDeps = PrepareDeps & {
+type EngineDeps = PrepareDeps & {
   /** Null if the resolver is not checked. */
   readonly resolverCheck: ResolverCheck | null
   readonly egressPool: EgressPool

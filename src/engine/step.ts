@@ -29,7 +29,7 @@ export type DomainStep = {
 }
 
 /** A connection to a mail server succeeded or failed. The last step for a host is the valid one. */
-export type ServerStep = {
+type ServerStep = {
   readonly kind: 'server'
   readonly ok: boolean
   /** Null if no mail server was contacted. */
@@ -39,10 +39,10 @@ export type ServerStep = {
 }
 
 /** A line of the SMTP session: `C: …` from ev, `S: …` from the server. */
-export type LineStep = { readonly kind: 'line'; readonly text: string }
+type LineStep = { readonly kind: 'line'; readonly text: string }
 
 /** The result comes from the cache. */
-export type CachedStep = {
+type CachedStep = {
   readonly kind: 'cached'
   /** When the mail server answered, epoch ms. */
   readonly checkedAt: number

@@ -51,7 +51,7 @@ const BLOCKED_SHARE_MAX = 0.5
 const GATHER_MS = 100
 
 /** The part of the engine that a stream uses. */
-export type StreamEngine = {
+type StreamEngine = {
   readonly resolverCheck: ResolverCheck | null
   readonly egressPool: EgressPool
   routeOne(text: string, options: RouteOptions): Promise<PreparedAddress>

@@ -56,7 +56,7 @@ async function countByOperator(
 }
 
 /** Rows that wait for an operator in other jobs, and the number of these jobs. */
-export type OperatorBacklog = { readonly rows: number; readonly jobs: number }
+type OperatorBacklog = { readonly rows: number; readonly jobs: number }
 
 /** Counts the rows of other jobs that wait for an operator. */
 export async function countWaitingAt(

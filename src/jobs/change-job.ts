@@ -8,7 +8,7 @@ import { cancelJob as cancelRow } from './job-state.ts'
 import { findJob, type Job } from './job-store.ts'
 import type { JobWorker } from './worker/start-worker.ts'
 
-export type ChangeServices = {
+type ChangeServices = {
   readonly database: Database
   /** Left out if another process works on jobs; it notices the change within seconds. */
   readonly worker?: Pick<JobWorker, 'drop'>
@@ -27,7 +27,7 @@ export async function getJob(
   return job
 }
 
-export type Cancelled = {
+type Cancelled = {
   readonly job: Job
   /** False if the job had been cancelled before. */
   readonly isChanged: boolean
@@ -44,7 +44,7 @@ export async function cancelJob(services: ChangeServices, job: Job): Promise<Can
   throw new OperationError('job_not_cancellable', { id: job.id, state: current.state })
 }
 
-export type DeleteOptions = {
+type DeleteOptions = {
   /**
    * Overwrites the deleted data and returns its space to the disk. This locks the database, so a
    * process that serves requests leaves it out.

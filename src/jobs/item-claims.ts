@@ -30,7 +30,7 @@ export type ClaimedItem = Pick<
  * The items of one operator that an egress may probe: those pinned to it and those pinned to no
  * egress.
  */
-export type Share = {
+type Share = {
   readonly jobId: string
   readonly operator: string
   readonly egress: string
@@ -38,7 +38,7 @@ export type Share = {
   readonly pinnedOnly?: boolean
 }
 
-export type Claim = Share & {
+type Claim = Share & {
   readonly max: number
   readonly now: number
   /** True to select only items that have a backup operator. */

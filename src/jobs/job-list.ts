@@ -5,7 +5,7 @@ import type { Job } from './job-store.ts'
 import type { JobState } from './tables.ts'
 
 /** The storage and the open lists of an account. */
-export type AccountLoad = {
+type AccountLoad = {
   /** Rows of all its jobs, including the sandbox. */
   readonly storedRows: number
   /** Its lists that are queued or processing. */

@@ -17,7 +17,7 @@ export async function jobsWithoutTask({ reader }: Database): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-export type WaitingPage = {
+type WaitingPage = {
   /** Operators that have unpinned items due by `dueBefore`. */
   readonly operators: readonly string[]
   /** Where the next page starts; null if this is the last one. */

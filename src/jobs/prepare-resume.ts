@@ -26,7 +26,7 @@ export async function creditsToResume(
  * The resumed job, or `creditsLeft` if these are not enough; null if the job has changed meanwhile
  * or is gone.
  */
-export type Resumed = { readonly job: Job } | { readonly creditsLeft: number } | null
+type Resumed = { readonly job: Job } | { readonly creditsLeft: number } | null
 
 /**
  * Reopens a job that was cancelled or failed and reserves credits for its remaining rows; call

@@ -6,7 +6,7 @@ import { findJob, type Job } from './job-store.ts'
 import { creditsToResume, isResumable, resumeJob as reopen } from './prepare-resume.ts'
 import { checkPlanLimits, type JobServices } from './submit-job.ts'
 
-export type ResumeInput = {
+type ResumeInput = {
   /** A job of an account. */
   readonly job: Job
   /** The plan of its account. */

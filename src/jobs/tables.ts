@@ -105,7 +105,7 @@ export type ItemTable = {
 }
 
 /** Cache of definite answers with an expiry time. */
-export type AnswerTable = {
+type AnswerTable = {
   address_key: string
   remembered: string
   keep_until: number

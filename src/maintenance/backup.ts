@@ -16,7 +16,7 @@ import { EvError, errorMessage } from '../platform/error.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import { inspectDatabase } from './inspect.ts'
 
-export type BackupInput = {
+type BackupInput = {
   /** `sqlite:FILE` */
   readonly databaseUrl: string
   /** Absolute path of the copy. */

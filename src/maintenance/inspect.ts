@@ -4,7 +4,7 @@ import { migrationSource } from '../db/migrate.ts'
 import { errorMessage } from '../platform/error.ts'
 
 /** State of a SQLite database file. */
-export type DatabaseInfo =
+type DatabaseInfo =
   | { readonly kind: 'absent' | 'usable' | 'newer'; readonly file: string }
   | { readonly kind: 'unusable'; readonly file: string; readonly why: string }
 

@@ -10,7 +10,7 @@ import type { Random } from '../platform/random.ts'
 import { type Copied, type CopyProgress, copyDatabase } from './copy-data.ts'
 import { inspectDatabase } from './inspect.ts'
 
-export type MigrateInput = {
+type MigrateInput = {
   /** `sqlite:FILE` URL of the service. */
   readonly from: string
   /** URL of an empty PostgreSQL database. */

@@ -17,7 +17,7 @@ import {
 } from './purge-data.ts'
 import { expire, type Retention, retentions } from './retention.ts'
 
-export type PurgeServices = {
+type PurgeServices = {
   readonly databases: readonly Database[]
   readonly clock: Clock
   readonly settings: {
@@ -48,7 +48,7 @@ export type Purged = {
 }
 
 /** Rows of the service other than jobs. */
-export type ServiceRows = {
+type ServiceRows = {
   readonly history: number
   /** Webhook deliveries; an event is deleted with its last delivery. */
   readonly deliveries: number

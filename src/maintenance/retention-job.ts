@@ -8,7 +8,7 @@ import type { Log } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { expire, retentions, SANDBOX_RETENTION_MS } from './retention.ts'
 
-export type RetentionJobDeps = {
+type RetentionJobDeps = {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log

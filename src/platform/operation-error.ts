@@ -1,5 +1,5 @@
 /** Codes with which a use case refuses an operation, and the facts that a message needs. */
-export type RefusalFacts = {
+type RefusalFacts = {
   readonly webhook_not_found: { readonly id: string }
   readonly webhook_disabled: { readonly id: string }
   readonly webhook_limit_reached: { readonly count: number }
@@ -96,7 +96,7 @@ type Reset = { readonly resetAt: number; readonly now: number }
 
 type RightName = 'scopes' | 'allowedIps' | 'allowedDomains' | 'rateLimitPerMinute' | 'expiresAt'
 
-export type OperationCode = keyof RefusalFacts
+type OperationCode = keyof RefusalFacts
 
 /**
  * A use case refused an operation and changed nothing. The message is for logs. The HTTP API maps

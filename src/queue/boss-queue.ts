@@ -10,13 +10,13 @@ import { type Claim, TaskConsumer, type TaskStore } from './task-consumer.ts'
 type BossDatabase = NonNullable<ConstructorOptions['db']>
 
 /** The shared PostgreSQL database, with the interface that pg-boss expects. */
-export type QueueDatabase = Required<Pick<BossDatabase, 'executeSql' | 'listen'>> & {
+type QueueDatabase = Required<Pick<BossDatabase, 'executeSql' | 'listen'>> & {
   /** False while notifications from other processes may be lost. */
   readonly isListening: boolean
   end(): Promise<void>
 }
 
-export type BossQueueDeps = {
+type BossQueueDeps = {
   /** Closed together with the queue. */
   readonly database: QueueDatabase
   readonly clock: Clock

@@ -9,7 +9,7 @@ const CLAIM_MAX = 500
 /** How long a claim is reused for further runs: pg-boss ends a claim after 24 hours. */
 const REPEAT_MS = MINUTE
 
-export type TaskConsumerDeps = {
+type TaskConsumerDeps = {
   readonly store: TaskStore
   readonly clock: Clock
   readonly timings?: QueueTimings

@@ -8,7 +8,7 @@ import type { DnsTrouble, DomainPlan, Scenario } from './scenario.ts'
 import { BEHAVIORS, type Behavior, type HostPlan } from './smtp-host/behaviors.ts'
 import { type Rule, VERBS } from './smtp-host/rule.ts'
 
-export function readText(file: string): string {
+function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (cause) {
@@ -18,7 +18,7 @@ export function readText(file: string): string {
   }
 }
 
-export function parse(file: string, text: string): unknown {
+function parse(file: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {

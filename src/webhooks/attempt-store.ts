@@ -71,7 +71,7 @@ export async function recordAttempts(
 }
 
 /** An attempt with the state of its delivery before it. */
-export type RecordedAttempt = { readonly attempt: NewAttempt; readonly delivery: EndpointStatus }
+type RecordedAttempt = { readonly attempt: NewAttempt; readonly delivery: EndpointStatus }
 
 const isInCycle = ({ attempt: { delivery: started }, delivery }: RecordedAttempt) =>
   delivery.trigger === started.cycle.trigger && delivery.attempt === started.cycle.attempt
@@ -140,7 +140,7 @@ async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): P
  * Attempts kept per delivery, the latest ones. Each manual retry may add six, and the number of
  * retries is not limited.
  */
-export const ATTEMPTS_MAX = 60
+const ATTEMPTS_MAX = 60
 
 async function deleteOldest(
   trx: Transaction<Schema>,

@@ -25,7 +25,7 @@ export type DeliveryTarget = {
   readonly accountId: string | null
 }
 
-export type WebhookDelivery = { readonly webhook: Webhook; readonly logged: LoggedDelivery }
+type WebhookDelivery = { readonly webhook: Webhook; readonly logged: LoggedDelivery }
 
 /**
  * Returns a delivery with its attempts. Throws `delivery_not_found`, and `webhook_not_found` if a

@@ -12,7 +12,7 @@ export const RETENTION_MS = 7 * DAY
 export const SANDBOX_RETENTION_MS = DAY
 
 /** The response to an attempt. */
-export type Outcome = {
+type Outcome = {
   /** Status of the response; null if there was none. */
   readonly status: number | null
   /** The Retry-After of the receiver in ms; null if there is none. */
@@ -25,7 +25,7 @@ export type DeliveryTransition =
   | { readonly state: 'retry_scheduled'; readonly dueAt: number }
   | { readonly state: 'failed'; readonly expiresAt: number }
 
-export type AttemptResult = {
+type AttemptResult = {
   /** Earlier attempts in its cycle. */
   readonly attempt: number
   readonly trigger: 'scheduled' | 'manual' | 'test'
@@ -64,7 +64,7 @@ export const GONE = 410
 /** Statuses of an overloaded receiver. With a Retry-After, all deliveries to it wait. */
 export const RETRY_LATER_STATUSES: ReadonlySet<number> = new Set([429, 503])
 
-export type Failing = {
+type Failing = {
   /** Status of the response; null if there was none. */
   readonly status: number | null
   /** When the current series of failed attempts began; null if the last one succeeded. */

@@ -31,7 +31,7 @@ export type DueDelivery = {
   readonly webhook: Webhook
 }
 
-export type DueWebhook = { readonly id: string; readonly url: string }
+type DueWebhook = { readonly id: string; readonly url: string }
 
 /** Lists the active webhooks with a delivery due by now, epoch ms. */
 export async function listDueWebhooks({ reader }: Database, now: number): Promise<DueWebhook[]> {

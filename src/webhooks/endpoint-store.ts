@@ -138,7 +138,7 @@ const keptFailingSince = ({ url, active }: WebhookPatch) =>
   sql<number | null>`case when url = coalesce(${url ?? null}, url) and active >= ${active ? 1 : 0}
     then failing_since end`
 
-export type NewSecret = {
+type NewSecret = {
   /** Encrypted. */
   readonly secret: string
   readonly secretHint: string

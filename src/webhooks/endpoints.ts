@@ -20,12 +20,12 @@ import {
 import { validateWebhookUrl } from './webhook-url.ts'
 
 /** Dependencies of the check of webhook URLs. */
-export type UrlServices = {
+type UrlServices = {
   readonly resolver: Resolver
   readonly settings: { readonly webhookAllowRanges: readonly string[] }
 }
 
-export type SecretServices = {
+type SecretServices = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
@@ -54,10 +54,7 @@ export async function getWebhook(
   return (await findWebhook(database, accountId, id)) ?? webhookNotFound(id)
 }
 
-export type WebhookInput = Pick<
-  NewWebhook,
-  'accountId' | 'url' | 'events' | 'active' | 'description'
->
+type WebhookInput = Pick<NewWebhook, 'accountId' | 'url' | 'events' | 'active' | 'description'>
 
 export type WebhookWithSecret = {
   readonly webhook: Webhook
@@ -98,7 +95,7 @@ export function createUncheckedWebhook(
   return writeWith(database, insert, beforeCommit)
 }
 
-export type WebhookChange = Omit<WebhookPatch, 'now'>
+type WebhookChange = Omit<WebhookPatch, 'now'>
 
 /**
  * Updates the fields in `change`. A changed URL is checked. An unchanged one is not, because a

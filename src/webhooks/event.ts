@@ -22,7 +22,7 @@ export const SENT_KINDS = [...EVENT_KINDS, TEST_KIND] as const
 
 export type SentKind = (typeof SENT_KINDS)[number]
 
-export type NewEvent = {
+type NewEvent = {
   /** `evt_…` */
   readonly id: string
   readonly kind: SentKind

@@ -7,7 +7,7 @@ import type { Webhook } from './endpoint-store.ts'
 import { getWebhook, type WebhookTarget } from './endpoints.ts'
 import { eventBody, newDeliveryId, newEventId, TEST_KIND } from './event.ts'
 
-export type TestEventServices = AttemptDeps & {
+type TestEventServices = AttemptDeps & {
   readonly database: Database
   readonly random: Random
   readonly testLimit: TestEventLimit
@@ -65,9 +65,9 @@ async function send(
  * Maximum concurrent tests of an account. Each may hold a connection for half a minute, and manual
  * testing needs no more.
  */
-export const TESTS_AT_ONCE_MAX = 4
+const TESTS_AT_ONCE_MAX = 4
 
-export type TestEventLimit = {
+type TestEventLimit = {
   /**
    * Acquires a slot of an account; the returned function releases it. Throws
    * `webhook_test_limit_reached`.

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-export type Signing = {
+type Signing = {
   /** `evt_…`, the same for every attempt. */
   readonly eventId: string
   /** Time of sending, epoch ms. */

@@ -27,7 +27,7 @@ export function parseDestination(text: string, mayDial: UrlPolicy['mayDial']): U
 }
 
 /** Addresses that may be dialed, or an error code and message. */
-export type CheckedAddresses =
+type CheckedAddresses =
   | { readonly addresses: readonly string[] }
   | { readonly code: 'dns_error' | 'address_not_public'; readonly fault: string }
 

@@ -124,7 +124,9 @@ test('a message names the options as the interface does', () => {
   const words = { column: 'column', columnForms: 'the field column', noHeader: 'header=false' }
   const attempt = () =>
     detectDialect(bytes('name,email\nA,a@one.test\n'), { column: 'mial', words })
-  expect(attempt).toThrow(/^column "mial" is not a column .* with the field column.* header=false if/)
+  expect(attempt).toThrow(
+    /^column "mial" is not a column .* with the field column.* header=false if/,
+  )
 })
 
 describe('the header', () => {

@@ -31,7 +31,7 @@ describe('an error', () => {
 
   test('inside ev shows only a request ID, which is in the log', async () => {
     const health = {
-      trouble: () => {
+      alert: () => {
         throw new Error('a secret of the inside')
       },
     }

@@ -8,7 +8,7 @@ import type { VerificationSource } from '../tables.ts'
 import type { Verification } from './history.ts'
 
 /** The position of a row in the history: its sort key. */
-export type HistoryPosition = { readonly createdAt: number; readonly id: string }
+type HistoryPosition = { readonly createdAt: number; readonly id: string }
 
 export type HistoryQuery = {
   readonly accountId: string
@@ -30,7 +30,7 @@ export type HistoryQuery = {
   readonly scannedMax?: number
 }
 
-export type HistoryPage = {
+type HistoryPage = {
   readonly rows: readonly Verification[]
   /** The position to continue after; null on the last page. */
   readonly next: HistoryPosition | null

@@ -38,7 +38,7 @@ export type LedgerBatch = {
   readonly entries: readonly VerificationEntry[]
 }
 
-export type TransportDeps = {
+type TransportDeps = {
   readonly random: Random
   readonly plans: ReadonlyMap<string, Plan>
 }

@@ -2,7 +2,7 @@ import { OperationError } from '../../platform/operation-error.ts'
 import { type Plan, periodEnd } from '../plan.ts'
 
 /** Percentages of a plan's credits at which an event is sent; at the last all are used. */
-export const THRESHOLDS = [80, 95, 100] as const
+const THRESHOLDS = [80, 95, 100] as const
 
 /**
  * Returns the thresholds that `used` has reached and that are above `warned`, the last one that an

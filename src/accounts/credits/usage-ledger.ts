@@ -81,7 +81,7 @@ export interface UsageLedger {
   stop(): Promise<void>
 }
 
-export type UsageLedgerDeps = {
+type UsageLedgerDeps = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -2,7 +2,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import { type ApiCode, ApiError, STATUS } from './api-error.ts'
 
 /** A validation issue reported by a schema. */
-export type Issue = {
+type Issue = {
   readonly code?: string | undefined
   readonly message: string
   readonly path: readonly PropertyKey[]

@@ -17,7 +17,7 @@ export type JobRow = {
   readonly result: Result | null
 }
 
-export type RowsOptions = {
+type RowsOptions = {
   /** All rows if omitted. */
   readonly classes?: readonly Class[] | undefined
 }

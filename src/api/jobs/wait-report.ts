@@ -9,7 +9,7 @@ import type { WaitReason } from '../schemas/job.ts'
 import { type EstimateDeps, probingMs, typicalMs } from '../verify/estimate.ts'
 
 /** Rows of a job that wait at one operator. */
-export type Wait = {
+type Wait = {
   readonly operator: string
   readonly rows: number
   readonly reason: WaitReason

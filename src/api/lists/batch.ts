@@ -13,7 +13,7 @@ import {
   toChunks,
 } from './queue.ts'
 
-export type BatchBody = ListOptionFields & {
+type BatchBody = ListOptionFields & {
   readonly emails?: unknown
   readonly items?: unknown
   readonly name?: unknown

@@ -83,7 +83,7 @@ export const emptyList = (what: string) =>
   new ApiError('empty_list', `${what} Give at least one address.`)
 
 /** Reports the length of the list, the limit, and the endpoint that takes longer lists. */
-export function tooMany(length: number, max: number): ApiError {
+function tooMany(length: number, max: number): ApiError {
   const [count, limit] = [length, max].map(formatNumber)
   const where = LARGER_ENDPOINTS.find(([, most]) => length <= most)?.[0]
   return new ApiError(

@@ -11,7 +11,7 @@ import type { Service } from '../service.ts'
 import { estimatedTime } from '../verify/estimate.ts'
 
 /** Fields of a list that its route supplies. */
-export type Listed = Pick<
+type Listed = Pick<
   JobInput,
   'type' | 'name' | 'deduplicate' | 'source' | 'options' | 'rowCount' | 'rows'
 >

@@ -22,7 +22,7 @@ export interface Metrics {
 }
 
 /** Metrics that `ev serve` has in addition to `ev worker`. */
-export type ServiceCounts = Pick<Service, 'deliveries'> & {
+type ServiceCounts = Pick<Service, 'deliveries'> & {
   /** Verification requests in flight. */
   readonly verifying: () => number
 }

@@ -38,7 +38,7 @@ export const ResultPage = z
   .openapi('ResultPage')
 
 /** A page in the browser shows fewer; programs that need all rows use the download. */
-export const ROWS_MAX = 500
+const ROWS_MAX = 500
 
 export const resultsQuery = {
   limit: z.coerce

@@ -71,13 +71,7 @@ const status_detail = z.string().optional().openapi({
     'Why most rows wait, such as a DNS server that fails its check or an operator that throttles. Only present while they wait.',
 })
 /** Reasons why rows wait at an operator. */
-export const WAIT_REASONS = [
-  'refused',
-  'throttled',
-  'unknown_users',
-  'asked_again_later',
-  'pace',
-] as const
+const WAIT_REASONS = ['refused', 'throttled', 'unknown_users', 'asked_again_later', 'pace'] as const
 
 export type WaitReason = (typeof WAIT_REASONS)[number]
 

@@ -26,7 +26,7 @@ export type ListenerDeps = RefusalDeps & {
  */
 export type MayBePlain = (ip: string, forwardedProto: string | null) => boolean
 
-export type Listener = (request: IncomingMessage, response: ServerResponse) => void
+type Listener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Passes requests to the app. Invalid ones are answered here. */
 export function requestListener(deps: ListenerDeps): Listener {

@@ -6,7 +6,7 @@ import { creditState, outOfCredits } from '../middleware/rate-limit.ts'
 import type { Service } from '../service.ts'
 
 /** Reserved credits, or a cached answer that needs none. */
-export type ReservedOrCached<Cached> =
+type ReservedOrCached<Cached> =
   | { readonly reservation: Reservation; readonly cached: null }
   | { readonly reservation: null; readonly cached: Cached }
 

@@ -6,7 +6,7 @@ import { type Clock, SECOND } from '../../platform/clock.ts'
 import { formatEstimate } from '../../platform/format.ts'
 
 /** Number of addresses to probe at an operator. */
-export type Demand = { readonly operator: string; readonly addresses: number }
+type Demand = { readonly operator: string; readonly addresses: number }
 
 /** Simulated results are not probed, but they are stored. */
 const SIMULATED_PER_SECOND = 5_000

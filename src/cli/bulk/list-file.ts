@@ -21,7 +21,7 @@ export type ListFile = {
   bytes(): AsyncIterable<Uint8Array>
 }
 
-export type ListFileOptions = {
+type ListFileOptions = {
   readonly column?: string
   readonly encoding?: string
   readonly header?: boolean

@@ -13,7 +13,7 @@ import { startLoop } from '../../platform/loop.ts'
 import { type CliContext, externalDepsFrom } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 
-export type WorkOptions = {
+type WorkOptions = {
   readonly log: Log
   readonly lists: ListLoader
   readonly wait?: boolean

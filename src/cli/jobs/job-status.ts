@@ -37,7 +37,7 @@ export function jobStatus(job: Job, { dataDir, isServed }: JobContext): JobStatu
   return hasLock ? job.state : 'stopped'
 }
 
-export type JobContext = {
+type JobContext = {
   readonly dataDir: string
   /** Whether a service is running on the database of the job. */
   readonly isServed: boolean

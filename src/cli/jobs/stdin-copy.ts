@@ -26,7 +26,7 @@ export async function deleteStdinCopy(
   await rm(join(dataDir, 'stdin', copy), { force: true })
 }
 
-export type Leftovers = {
+type Leftovers = {
   /** Files that no job needs. */
   readonly files: readonly string[]
   /** Number of files that are too recent to delete: a process may be creating a job from them. */

@@ -3,7 +3,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { ReceivedRequest, Signatures } from './server.ts'
 
 /** A received request with the result of its signature check. */
-export type ReceivedEvent = {
+type ReceivedEvent = {
   readonly arrival: ReceivedRequest
   readonly signatures: Signatures
   /** Time of receipt, epoch ms. */

@@ -12,7 +12,7 @@ import { EvError, errorMessage } from '../../platform/error.ts'
 
 export type ReceivedRequest = { readonly headers: IncomingHttpHeaders; readonly body: Buffer }
 
-export type ServerOptions = {
+type ServerOptions = {
   readonly host: string
   /** Port to listen on; 0 for a free port. */
   readonly port: number
@@ -22,7 +22,7 @@ export type ServerOptions = {
   readonly onArrival: (arrival: ReceivedRequest) => Promise<void>
 }
 
-export interface Receiver {
+interface Receiver {
   readonly port: number
   /** Stops listening and closes all connections. */
   close(): Promise<void>

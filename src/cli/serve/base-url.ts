@@ -4,7 +4,7 @@ import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 
-export type BaseUrlOptions = {
+type BaseUrlOptions = {
   /** Value of the setting; null if it is not set. */
   readonly configured: string | null
   /** Derived from the listen address. */

@@ -15,7 +15,7 @@ import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import type { ServeLog } from './log.ts'
 
-export type WatchServerDeps = {
+type WatchServerDeps = {
   readonly context: CliContext
   readonly config: Config
   readonly log: ServeLog

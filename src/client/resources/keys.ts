@@ -28,7 +28,7 @@ export type Keys = {
   delete(keyId: string, options?: DeleteKeyOptions): Promise<void>
 }
 
-export type DeleteKeyOptions = CallOptions & {
+type DeleteKeyOptions = CallOptions & {
   /** Also deletes the last key of the account, which otherwise fails with `last_key`. */
   readonly force?: boolean | undefined
 }

@@ -22,7 +22,7 @@ import {
   toMapKey,
 } from './shared-rate-handle.ts'
 
-export type SharedRatesDeps = {
+type SharedRatesDeps = {
   readonly database: Database
   readonly log: Log
   /** Current member ID of this process. Permits belong to it and are void once it has expired. */

@@ -20,7 +20,7 @@ export type RateRead = {
   readonly records: readonly RateRecord[]
 }
 
-export type RateQuery = {
+type RateQuery = {
   /** States to return if their version has changed. */
   readonly known: readonly RateVersion[]
   /** Also returns the states with a block that changed since this time, epoch ms; null: none. */

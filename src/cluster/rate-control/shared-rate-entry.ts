@@ -23,7 +23,7 @@ import {
 import { Waiters } from './waiters.ts'
 
 /** A request for a permit to open a connection. */
-export type PermitRequest = {
+type PermitRequest = {
   /** A client waits for the answer. */
   readonly single: boolean
   readonly decide: (isGranted: boolean) => void

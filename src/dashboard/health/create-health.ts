@@ -30,7 +30,7 @@ import type {
   ProcessStatus,
 } from './source.ts'
 
-export type HealthDeps = OperatorsDeps & {
+type HealthDeps = OperatorsDeps & {
   readonly clock: Clock
   readonly log: Log
   readonly database: Database

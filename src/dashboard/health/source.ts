@@ -69,7 +69,7 @@ export type PeerBlock = {
   readonly answer: RecipientOutcome
 }
 
-export type QueueStatus = {
+type QueueStatus = {
   /** Active jobs, as the metric `ev_jobs`. */
   readonly jobs: number
   /** Queue tasks, as `ev_queue_entries`: one per allowed connection and per list being imported. */
@@ -77,7 +77,7 @@ export type QueueStatus = {
   readonly running: number
 }
 
-export type WorkerStatus = {
+type WorkerStatus = {
   /** Maximum number of concurrent connections of lists to mail servers. */
   readonly concurrency: number
   /** Webhook requests in flight. */

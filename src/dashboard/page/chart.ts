@@ -3,7 +3,7 @@ import type { Class } from '../../engine/verdict/verdict.ts'
 import { formatNumber, formatPercent } from '../../platform/format.ts'
 import type { Html } from './html.ts'
 
-export type Slice = { readonly label: string; readonly value: number; readonly kind: Class }
+type Slice = { readonly label: string; readonly value: number; readonly kind: Class }
 
 /** Renders a donut chart with a legend as SVG, so it works without JavaScript. */
 export function donut(title: string, slices: readonly Slice[]): Html {
@@ -31,14 +31,14 @@ export function donut(title: string, slices: readonly Slice[]): Html {
     </figure>`
 }
 
-export type Bar = {
+type Bar = {
   readonly label: Html | string
   /** Stacked parts, from left to right. */
   readonly segments: readonly { readonly value: number; readonly kind: Class }[]
 }
 
 /** Scale of a bar chart; passed in where only some of its bars are shown. */
-export type Measure = { readonly total: number; readonly max: number }
+type Measure = { readonly total: number; readonly max: number }
 
 export const measureOf = (rows: readonly Bar[]): Measure => {
   const sums = rows.map(({ segments }) => sumOf(segments))

@@ -7,7 +7,7 @@ import type { Env } from '../deps.ts'
 import { csrfField } from '../session/csrf.ts'
 import { type Html, NOTHING } from './html.ts'
 
-export type Field = {
+type Field = {
   readonly label: string
   readonly name: string
   readonly value?: string
@@ -42,7 +42,7 @@ export function field(o: Field): Html {
     </p>`
 }
 
-export type Choice = {
+type Choice = {
   readonly value: string
   readonly label: string
   readonly checked?: boolean

@@ -9,7 +9,7 @@ import { CSRF_FIELD } from '../session/csrf.ts'
 import { type Html, NOTHING } from './html.ts'
 import { notice } from './notice.ts'
 
-export type Page = {
+type Page = {
   readonly title: string
   readonly body: Html | readonly Html[]
   /** Buttons beside the title. */

@@ -30,7 +30,7 @@ export function checkToken(c: Context<Env>, submitted: string | undefined): void
 export const tokenOfHeader = (c: Context<Env>): string | undefined => c.req.header(CSRF_HEADER)
 
 /** In bytes: forms have a few fields. Uploads have their own route and limit. */
-export const FORM_BYTES_MAX = 64 * 1024
+const FORM_BYTES_MAX = 64 * 1024
 
 /** Limits the body of forms, which are read into memory. */
 export const shortForms = () =>

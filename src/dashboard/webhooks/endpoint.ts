@@ -71,7 +71,7 @@ export function endpointRoutes(deps: DashboardDeps): Hono<Env> {
 }
 
 /** A rejected change: the submitted values and the error. */
-export type Rejection = { readonly draft: Draft; readonly problem: ApiProblem }
+type Rejection = { readonly draft: Draft; readonly problem: ApiProblem }
 
 export async function endpointPage(
   c: Context<Env>,

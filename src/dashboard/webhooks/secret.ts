@@ -29,7 +29,7 @@ export const secretPage = (c: Context<Env>, o: Shown) =>
   })
 
 /** Explains how a receiver verifies signatures. */
-export const howToVerify = (): Html => html`
+const howToVerify = (): Html => html`
   <h2>Verify the signature</h2>
   <p>With the ev client. Pass it the raw body, before parsing:</p>
   <pre>${WITH_CLIENT}</pre>

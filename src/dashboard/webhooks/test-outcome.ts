@@ -5,10 +5,7 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 
 /** The response of a receiver to a request. */
-export type ReceiverResponse = Pick<
-  WebhookTest['data'],
-  'status_code' | 'error' | 'response_excerpt'
-> & {
+type ReceiverResponse = Pick<WebhookTest['data'], 'status_code' | 'error' | 'response_excerpt'> & {
   readonly duration_ms: number | null
 }
 

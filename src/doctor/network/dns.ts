@@ -12,7 +12,7 @@ import { type Finding, fail, ok, warn } from '../finding.ts'
 /** A DNS server with a resolver that queries only this server. */
 export type DnsServer = { readonly name: string; readonly resolver: Resolver }
 
-export type DnsCheckDeps = {
+type DnsCheckDeps = {
   readonly dnsServers: readonly DnsServer[]
   /** Domains that must have MX records; empty: a lying server is only a warning. */
   readonly dnsCheckNames: readonly string[]

@@ -3,7 +3,7 @@ import { isIpv6, isSameIp, parseIp } from '../identity/reverse-name.ts'
 import type { HandshakeResult } from './smtp-handshake.ts'
 
 /** The public IP addresses as mail servers see them, at most one per family. */
-export type OwnAddresses = { readonly addresses: readonly string[]; readonly finding: Finding }
+type OwnAddresses = { readonly addresses: readonly string[]; readonly finding: Finding }
 
 type LocalIdentity = {
   readonly helo: string

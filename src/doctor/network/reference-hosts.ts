@@ -24,7 +24,7 @@ const SMTP_PORT = 25
 export const referenceMxHosts = (smtpPort: number): readonly string[] =>
   smtpPort === SMTP_PORT ? DEFAULT_HOSTS : REFERENCE_MX_HOSTS
 
-export type ProbeAllDeps = HandshakeDeps & {
+type ProbeAllDeps = HandshakeDeps & {
   readonly resolver: Resolver
   readonly isPublic: (ip: string) => boolean
   /** Limits the check to addresses of its family. */

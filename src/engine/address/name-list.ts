@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 /** Built-in lists (tools/bake-lists.mjs): one name per line, ASCII, sorted by bytes. */
-export type ListName = 'disposable' | 'free' | 'role'
+type ListName = 'disposable' | 'free' | 'role'
 
 const NEWLINE = 0x0a
 const bytesOf = new Map<ListName, Buffer>()

@@ -12,7 +12,7 @@ import {
 import { correctedTld, correctedTldPair, hasRegisteredTld, isPair } from './typo-tld.ts'
 
 /** The domain that was most likely intended. */
-export type Suggestion = {
+type Suggestion = {
   readonly domain: string
   /** True for a listed typo, false for a guess. */
   readonly sure: boolean

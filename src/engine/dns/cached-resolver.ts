@@ -81,7 +81,7 @@ export function cachedResolver(
   }
 }
 
-export type CachedResolver = Resolver & {
+type CachedResolver = Resolver & {
   /** Clears the cache; the answers of queries in flight are not cached. */
   clear(): void
 }

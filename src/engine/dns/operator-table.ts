@@ -96,16 +96,13 @@ function pairsOf(name: string): Set<string> {
 }
 
 /** Operators by name, and by the host suffixes of their exchangers. */
-export type MxOperatorTable = {
+type MxOperatorTable = {
   readonly byName: ReadonlyMap<string, MxOperator>
   readonly bySuffix: ReadonlyMap<string, MxOperator>
 }
 
 /** Returns the operator with the longest suffix that matches `host`, in lower case. */
-export function operatorBySuffix(
-  { bySuffix }: MxOperatorTable,
-  host: string,
-): MxOperator | undefined {
+function operatorBySuffix({ bySuffix }: MxOperatorTable, host: string): MxOperator | undefined {
   for (let suffix = host; suffix !== ''; suffix = afterDot(suffix)) {
     const known = bySuffix.get(suffix)
     if (known) return known
@@ -116,7 +113,7 @@ export function operatorBySuffix(
 const afterDot = (name: string) => (name.includes('.') ? name.slice(name.indexOf('.') + 1) : '')
 
 /** The table of built-in operators. */
-export const TABLE: MxOperatorTable = readTable()
+const TABLE: MxOperatorTable = readTable()
 
 function readTable(): MxOperatorTable {
   const byName = new Map<string, MxOperator>()

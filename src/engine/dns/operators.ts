@@ -15,7 +15,7 @@ export type MxOperator = {
 }
 
 /** Name, title, meaning of a 2xx, and host suffixes separated by spaces. */
-export type OperatorRow = readonly [string, string, MxOperator['truth'], string]
+type OperatorRow = readonly [string, string, MxOperator['truth'], string]
 
 /** Operators of many domains. Sources of the suffixes: providers' setup pages and MX records. */
 export const OPERATOR_ROWS: readonly OperatorRow[] = [

@@ -26,7 +26,7 @@ export type CheckFailure = {
   readonly detail: string
 }
 
-export type ResolverCheckOptions = {
+type ResolverCheckOptions = {
   /** The resolver to check. */
   readonly resolver: Resolver
   /** Names that must have MX records. */
@@ -165,7 +165,7 @@ const describeFailure = ({ detail }: CheckFailure) =>
 export type CheckResult = CheckFailure | 'passed' | 'unanswered'
 
 /** Queries the names and a random one in parallel. */
-export async function sendCheckQueries(
+async function sendCheckQueries(
   resolver: Resolver,
   options: {
     readonly names: readonly string[]

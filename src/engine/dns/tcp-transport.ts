@@ -4,7 +4,7 @@ import type { Random } from '../../platform/random.ts'
 import { createQuery, type DnsQuestion, parseServer, readReply, readResponseId } from './message.ts'
 import type { DnsReply } from './query.ts'
 
-export type TcpQuery = { readonly reply: Promise<DnsReply>; cancel(): void }
+type TcpQuery = { readonly reply: Promise<DnsReply>; cancel(): void }
 
 /**
  * Sends one DNS query over a new TCP connection, and closes it (RFC 7766). The first message must

@@ -12,7 +12,7 @@ import {
 } from './message.ts'
 import type { RecordType } from './resolver.ts'
 
-export type UdpQuery = { readonly reply: Promise<DnsMessageReply>; cancel(): void }
+type UdpQuery = { readonly reply: Promise<DnsMessageReply>; cancel(): void }
 
 /**
  * Sends DNS queries over UDP (RFC 1035 §4.2.1). A packet is a reply only if it comes from the

@@ -27,7 +27,7 @@ export type CatchAllTest = {
 /** Sends one RCPT. `isLast`: no command follows. Resolves `quit-sent` if QUIT was sent before. */
 type Probe = (to: string, isLast: boolean) => Promise<Reply | ConnectionFailure | 'quit-sent'>
 
-export type RandomRcptCommands = {
+type RandomRcptCommands = {
   /** Sends RCPT in the current batch, before its replies have arrived. */
   readonly inBatch: (to: string) => Promise<Reply | ConnectionFailure>
   /** Sends RCPT in the current transaction. */

@@ -3,7 +3,7 @@ import type { AcquireResult, RateController } from '../rate-control/controller.t
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import type { ProbeDeps } from './egress.ts'
 
-export type ConnectionPermitsOptions = {
+type ConnectionPermitsOptions = {
   readonly deps: Pick<ProbeDeps, 'connectionSlots' | 'destinationLimits'>
   readonly rateController: RateController
   readonly operator: string

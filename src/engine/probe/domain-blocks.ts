@@ -11,7 +11,7 @@ type Known = {
   readonly until: number | null
 }
 
-export type DomainBlocksOptions = {
+type DomainBlocksOptions = {
   readonly clock: Clock
   readonly egress: string
   readonly row: RateLimits

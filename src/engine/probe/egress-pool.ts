@@ -5,10 +5,10 @@ import type { RateKey } from '../rate-control/shared-state.ts'
 import type { EgressProber } from './egress-prober.ts'
 
 /** Returns the names of the egresses that may probe an operator; null means all. */
-export type AllowedEgresses = (operator: string) => readonly string[] | null
+type AllowedEgresses = (operator: string) => readonly string[] | null
 
 /** Egresses of other processes. */
-export type OtherEgresses = {
+type OtherEgresses = {
   /** Their names, with or without those of this process; the same array until something changes. */
   readonly names: () => readonly string[]
   /** Whether an operator blocks one of them, as last known. */

@@ -7,7 +7,7 @@ import type { Dial } from '../smtp/dial.ts'
 import type { ConnectionSemaphore } from './connection-semaphore.ts'
 
 /** A named source identity: the address or proxy to dial from, the HELO name and the sender. */
-export type Egress = {
+type Egress = {
   readonly name: string
   /** The fully qualified name of this host for EHLO; its PTR record should match. */
   readonly helo: string
@@ -21,7 +21,7 @@ export type Egress = {
 }
 
 /** Time limits for each part of a session, in ms. */
-export type Timeouts = {
+type Timeouts = {
   readonly connectMs: number
   readonly greetingMs: number
   readonly replyMs: number

@@ -54,7 +54,7 @@ const SESSIONS_MAX = 2
 /** Two addresses of each of two operators share the connect time of a single verification. */
 const CONNECT_TIME_SHARES = 4
 
-export type OpenOptions = {
+type OpenOptions = {
   readonly signal: AbortSignal
   /** Receives the result of each host and address that is tried. */
   readonly onCall: ((call: ServerCall) => void) | null

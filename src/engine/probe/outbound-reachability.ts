@@ -29,7 +29,7 @@ const PROBING_MS = 2 * SECOND
 export type DialGroup = { readonly set: string }
 
 /** The result of a dial; `given-up` means that we aborted it, so it is no evidence. */
-export type DialResult = 'opened' | 'failed' | 'given-up'
+type DialResult = 'opened' | 'failed' | 'given-up'
 
 /**
  * Tracks whether one egress can reach mail servers at all. Many hosters drop outbound traffic to

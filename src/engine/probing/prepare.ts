@@ -189,5 +189,5 @@ const isDisposableHost = (
   route: RouteWithHost,
 ) => hostsOf(route).some(host => classifier.disposableHost(host, domain.ascii))
 
-export const hasHost = (route: Route): route is RouteWithHost =>
+const hasHost = (route: Route): route is RouteWithHost =>
   route.kind === 'mx' || route.kind === 'implicit'

@@ -18,7 +18,7 @@ import { type OperatorHosts, selectHosts, shouldTryNextHosts } from './mx-hosts.
 import type { ProbeTask } from './prepare.ts'
 import { alternativeEgress } from './retry-policy.ts'
 
-export type ProbeRunnerDeps = {
+type ProbeRunnerDeps = {
   readonly egressPool: EgressPool
   readonly cache: BatchedCache
   readonly clock: Clock

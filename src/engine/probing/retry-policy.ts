@@ -37,7 +37,7 @@ export type Outcome = {
 }
 
 /** What the list and the egress pool allow. */
-export type RetryRules = {
+type RetryRules = {
   /** False if items that should be retried later keep their current result. */
   readonly wait: boolean
   /** If set, overrides the delay that the server requests. */
@@ -53,7 +53,7 @@ export type RetryRules = {
 }
 
 /** The next attempt for an item of a list, with its updated history. */
-export type Retry = Omit<AttemptHistory, 'waitedMs'> & {
+type Retry = Omit<AttemptHistory, 'waitedMs'> & {
   readonly delayMs: number
   /** The earlier acceptance if only the catch-all test of the domain is repeated; else null. */
   readonly accepted: Acceptance | null
@@ -173,7 +173,7 @@ function uncertaintyDelay(
 }
 
 /** How often an item was probed and how long it has waited. */
-export type AttemptCount = {
+type AttemptCount = {
   /** How often a server was probed for it so far, this attempt included. */
   readonly count: number
   /** Time since the first attempt, in ms. */

@@ -19,7 +19,7 @@ export type LimitRequest = {
 /** `retryInMs`: other requests come first; retry after this time. */
 export type LimitStart = AcquireResult | { readonly retryInMs: number }
 
-export type LimitOptions = {
+type LimitOptions = {
   readonly clock: Clock
   readonly row: RateLimits
   /** Opens the state that all processes share; null if there is only one process. */

@@ -23,7 +23,7 @@ export type AddressStart =
   | { readonly permit: AddressPermit }
   | Exclude<LimitStart, { readonly permit: ConnectionPermit }>
 
-export type DestinationLimitsOptions = {
+type DestinationLimitsOptions = {
   readonly clock: Clock
   /** The limits of an operator that is not in the table. */
   readonly row: RateLimits

@@ -24,7 +24,7 @@ export type RateState = {
   readonly refusingDomains: readonly BlockingDomain[]
 }
 
-export type BlockingDomain = { readonly domain: string; readonly at: number }
+type BlockingDomain = { readonly domain: string; readonly at: number }
 
 /** A block by the operator. It outlasts `until` as a record, until a session succeeds. */
 export type BlockedState = {

@@ -101,7 +101,7 @@ export function classifyReply(
   return toOutcome(rule, stage, reply, text)
 }
 
-export type ReplyContext = { readonly recipient?: string }
+type ReplyContext = { readonly recipient?: string }
 
 /** All rules in order of precedence; the first match decides. */
 export const REPLY_RULES: readonly ReplyRule[] = [

@@ -11,7 +11,7 @@ export type VerdictTemplate = {
   readonly details: Details
 }
 
-export type Details = {
+type Details = {
   readonly syntaxValid: boolean
   readonly domainExists: boolean
   readonly mxRecord: boolean

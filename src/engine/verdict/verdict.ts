@@ -35,13 +35,13 @@ export type Evidence = {
 }
 
 /** Durations in ms; null if the step did not happen. */
-export type Timings = { readonly dnsMs: number | null; readonly connectMs: number | null }
+type Timings = { readonly dnsMs: number | null; readonly connectMs: number | null }
 
 /**
  * `literal`: an address literal has no domain. `unwanted`: disabled by the caller. `sandbox`:
  * simulated.
  */
-export type Skipped = 'literal' | 'unwanted' | 'sandbox'
+type Skipped = 'literal' | 'unwanted' | 'sandbox'
 
 export type Verdict = {
   readonly valid: boolean

@@ -13,7 +13,7 @@ const DOMAINS_MAX = 50_000
  * A parsed row with its position in the list, from 1; `duplicateOf` is the position of the row that
  * it duplicates, or null.
  */
-export type CountedRow = ParsedRow & {
+type CountedRow = ParsedRow & {
   readonly position: number
   readonly duplicateOf: number | null
 }

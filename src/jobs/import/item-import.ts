@@ -69,7 +69,7 @@ export async function queueJob(database: Database, jobId: string): Promise<Job> 
   return writeConcurrent(database, trx => queueJobIn(trx, jobId, { now: database.clock.now() }))
 }
 
-export type QueueOptions = {
+type QueueOptions = {
   /** Epoch ms. */
   readonly now: number
   /**
@@ -128,7 +128,7 @@ async function countItems(trx: Transaction<Schema>, jobId: string) {
   return { total: Number(count.total), duplicates: Number(count.same) }
 }
 
-export type FinishedItem = NewItem & { readonly result: Result }
+type FinishedItem = NewItem & { readonly result: Result }
 
 /** Inserts a job together with all its results, for a short list that was answered directly. */
 export async function insertFinishedJob(

@@ -7,7 +7,7 @@ import type { ClaimedRow, Claims } from './claims.ts'
 import { type ProbeWork, probeClaimed } from './probe-claimed.ts'
 import type { Slot } from './probe-tasks.ts'
 
-export type RecheckWork = Pick<ProbeWork, 'database' | 'recorder' | 'claims' | 'slots'>
+type RecheckWork = Pick<ProbeWork, 'database' | 'recorder' | 'claims' | 'slots'>
 
 /**
  * A rate limiter that requires a longer wait than this frees its connection slot for another

@@ -21,7 +21,7 @@ const SHARE_MIN = 20
 /** Items routed per turn of the event loop: 3 ms. */
 const ROUTED_MAX = 25
 
-export type RouteWork = {
+type RouteWork = {
   readonly database: Database
   readonly recorder: ResultWriter
   /** Starts no new item and abandons items in flight. */

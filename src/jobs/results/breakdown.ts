@@ -20,9 +20,9 @@ export type Breakdown = {
   readonly operatorsLeft: number
 }
 
-export type ClassCounts = Readonly<Record<Class, number>>
+type ClassCounts = Readonly<Record<Class, number>>
 
-export type OperatorCount = {
+type OperatorCount = {
   /** Null if no mail server was looked up. */
   readonly operator: string | null
   readonly count: number

@@ -32,7 +32,7 @@ export type ItemUpdate = {
   readonly holder?: string | null
 }
 
-export type Outcome = {
+type Outcome = {
   readonly position: number
   /** Number of rows of the list that share the result, its own included. */
   readonly copies: number

@@ -17,7 +17,7 @@ export type ResultRow = {
   readonly result: string | null
 }
 
-export type PageOptions = {
+type PageOptions = {
   readonly jobId: string
   /** Position of the last row of the previous page. */
   readonly after: number
@@ -56,7 +56,7 @@ export type FindOptions = PageOptions & {
   readonly scannedMax?: number
 }
 
-export type Found = {
+type Found = {
   /** Matching rows, without their cells. */
   readonly rows: readonly ResultRow[]
   /** Position after which the next search starts; null if there are no more rows. */

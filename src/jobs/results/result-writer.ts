@@ -32,7 +32,7 @@ const BATCH_MAX = 200
  */
 const BATCH_MAX_WITH_REQUESTS = 25
 
-export type ResultWriterDeps = WriteDeps & {
+type ResultWriterDeps = WriteDeps & {
   readonly log: Log
   /** False to not retry a failed commit; work on its jobs ends then. */
   readonly retryStorageErrors: boolean

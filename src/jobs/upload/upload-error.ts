@@ -1,5 +1,6 @@
 import { formatMebibytes } from '../../platform/format.ts'
-export type UploadFaultKind = 'no-form' | 'malformed' | 'too-large' | 'not-stored' | 'cut-off'
+
+type UploadFaultKind = 'no-form' | 'malformed' | 'too-large' | 'not-stored' | 'cut-off'
 
 /** A file could not be received or stored; `message` is a part of a sentence about it. */
 export class UploadFault extends Error {

@@ -25,7 +25,7 @@ export type ActiveJob = {
   routeFaults: number
 }
 
-export type ActiveJobsDeps = {
+type ActiveJobsDeps = {
   readonly clock: Clock
   readonly engineFor: (job: Job) => Engine
   readonly wait: (job: Job) => boolean

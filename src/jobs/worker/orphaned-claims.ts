@@ -5,7 +5,7 @@ import { type ItemKey, listClaimedItems, releaseItems } from '../item-claims.ts'
 import type { WorkerMembership } from './worker-deps.ts'
 import type { WorkerTimings } from './worker-timings.ts'
 
-export type OrphanedClaimsDeps = {
+type OrphanedClaimsDeps = {
   readonly database: Database
   readonly log: Log
   readonly cluster: WorkerMembership

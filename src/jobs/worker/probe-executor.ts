@@ -6,7 +6,7 @@ import { probeItems, recheckSlot } from '../probing/probe-items.ts'
 import type { Slot } from '../probing/probe-tasks.ts'
 import type { WorkerMembership } from './worker-deps.ts'
 
-export type ProbeExecutorDeps = Omit<ProbeWork, 'lost' | 'holder'> & {
+type ProbeExecutorDeps = Omit<ProbeWork, 'lost' | 'holder'> & {
   readonly concurrency: number
   readonly cluster: WorkerMembership | null
   /** Lets requests go before probes; null if the process serves none. */

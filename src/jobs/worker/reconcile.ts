@@ -17,7 +17,7 @@ import {
 } from '../missing-tasks.ts'
 import { probeKind, type Slot, slotKey } from '../probing/probe-tasks.ts'
 
-export type ReconcileDeps = {
+type ReconcileDeps = {
   readonly database: Database
   readonly queue: Queue
   readonly egressPool: EgressPool

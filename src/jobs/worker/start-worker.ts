@@ -5,7 +5,7 @@ import { JobWorker as RunningWorker } from './job-worker.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** A worker that also caches answers, which it writes together with their results. */
-export type JobWorkerWithCache = JobWorker & { readonly cache: ResultCache }
+type JobWorkerWithCache = JobWorker & { readonly cache: ResultCache }
 
 /** Starts a worker for the jobs passed to it: those of one list, or all of a service. */
 export function startWorker(deps: WorkerDeps): JobWorkerWithCache {

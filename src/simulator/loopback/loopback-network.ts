@@ -6,7 +6,7 @@ import type { HostDeps, MailHost } from '../smtp-host/host.ts'
 import { type BlackHole, openBlackHole } from './black-hole.ts'
 
 /** All simulated mail servers, listening on one port. */
-export type LoopbackNetwork = { readonly port: number; close(): Promise<void> }
+type LoopbackNetwork = { readonly port: number; close(): Promise<void> }
 
 type Plan = {
   readonly hosts: readonly MailHost[]

@@ -95,7 +95,7 @@ export const BEHAVIORS = {
   endless: () => ({ rules: [{ on: 'EHLO', endless: '250-and one more' }] }),
 } satisfies Record<string, (plan: HostPlan) => Behavior>
 
-export type BehaviorName = keyof typeof BEHAVIORS
+type BehaviorName = keyof typeof BEHAVIORS
 
 /** EHLO keywords of a typical mail server. */
 export const EXTENSIONS = [

@@ -13,7 +13,7 @@ export type Caller = {
 export type DestroyableSession = { destroy(): void }
 
 /** A point in a session at which the server replies; `ANY` matches all commands but not CONNECT. */
-export type Verb = (typeof VERBS)[number]
+type Verb = (typeof VERBS)[number]
 
 export const VERBS = [
   'CONNECT',

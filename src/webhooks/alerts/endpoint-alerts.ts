@@ -16,7 +16,7 @@ import {
 } from './alert-store.ts'
 import { createLogTransport, type Mail, type Notify } from './mail-transport.ts'
 
-export type EndpointAlertsDeps = {
+type EndpointAlertsDeps = {
   readonly database: Database
   readonly notify: Notify
   readonly clock: Clock
@@ -28,7 +28,7 @@ export type EndpointAlertsDeps = {
   readonly timings?: AlertTimings
 }
 
-export type EndpointAlerts = {
+type EndpointAlerts = {
   /**
    * Aborts the mail in flight and closes the transport. Unsent alerts go out after the next start.
    */

@@ -20,7 +20,7 @@ export type AttemptWriter = {
   stop(): Promise<void>
 }
 
-export type AttemptWriterDeps = {
+type AttemptWriterDeps = {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log

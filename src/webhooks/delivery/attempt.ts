@@ -23,7 +23,7 @@ export type Attempt = AttemptDetails & {
   readonly next: DeliveryTransition
 }
 
-export type Sent = Pick<DueDelivery, 'eventId' | 'body' | 'trigger' | 'attempt' | 'webhook'>
+type Sent = Pick<DueDelivery, 'eventId' | 'body' | 'trigger' | 'attempt' | 'webhook'>
 
 /** Sends a delivery once. A request that cannot be signed is a failed attempt. */
 export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attempt> {

@@ -10,7 +10,7 @@ import type { AttemptLog, AttemptWriter } from './attempt-writer.ts'
 import type { DeliveryTimings } from './delivery-timings.ts'
 import type { EndpointBackoff } from './endpoint-backoff.ts'
 
-export type DeliveryRunDeps = AttemptDeps & {
+type DeliveryRunDeps = AttemptDeps & {
   readonly database: Database
   readonly log: Log
   readonly writer: AttemptWriter
@@ -32,7 +32,7 @@ export type DeliveryRunDeps = AttemptDeps & {
 }
 
 /** Counters since the start. */
-export type DeliveryCounts = {
+type DeliveryCounts = {
   inFlight: number
   delivered: number
   retried: number

@@ -28,7 +28,7 @@ export type EndpointBackoff = {
  * Upper limit for Retry-After of an overloaded receiver: it delays all deliveries to it, and only
  * this process knows it.
  */
-export const BACKOFF_MAX_MS = HOUR
+const BACKOFF_MAX_MS = HOUR
 
 export function createEndpointBackoff(clock: Clock): EndpointBackoff {
   const backoffs = new TtlMap<Backoff>({ sizeMax: SIZE_MAX, clock })

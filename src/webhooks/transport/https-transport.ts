@@ -96,7 +96,7 @@ type Connection = Readable & { readonly bytesRead: number }
 
 const TOO_MUCH_DATA = 'The receiver sent too much data.'
 
-export type HttpsTransportOptions = {
+type HttpsTransportOptions = {
   readonly clock: Clock
   readonly resolver: Resolver
   /** Whether an IP address may be dialed. */

@@ -4,7 +4,7 @@ import { type Clock, SECOND } from '../../platform/clock.ts'
 import { checkedAddresses, hostName, ipLiteral, type UrlPolicy } from '../webhook-url.ts'
 import { TransportFault, toFault } from './transport-error.ts'
 
-export type DialOptions = UrlPolicy & { readonly clock: Clock; readonly ca?: string }
+type DialOptions = UrlPolicy & { readonly clock: Clock; readonly ca?: string }
 
 /** Dials the host of a URL. Rejects with a TransportFault that says why it failed. */
 export type Dial = (to: URL, signal: AbortSignal) => Promise<Socket>

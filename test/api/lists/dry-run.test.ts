@@ -178,7 +178,12 @@ describe('a dry run is refused as the list would be', () => {
   test.each<[string, string, Record<string, string>, RegExp]>([
     ['that is empty', '', {}, /The list is empty/],
     ['of a header alone', 'name,email\n', {}, /The list has no rows/],
-    ['whose column is not there', 'a,b\n1,2\n', { column: 'mial' }, /column "mial" is not a column/],
+    [
+      'whose column is not there',
+      'a,b\n1,2\n',
+      { column: 'mial' },
+      /column "mial" is not a column/,
+    ],
     ['with dry_run=maybe', 'a@a.test\n', { dry_run: 'maybe' }, /^"dry_run" is "maybe"; it must be/],
     ['with a name too long', 'a@a.test\n', { name: 'x'.repeat(300) }, /"name" must be a string/],
     ['with a row too long', `a@a.test\n"${'x'.repeat(1_100_000)}"\n`, {}, /on line 2 is longer/],

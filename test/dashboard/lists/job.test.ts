@@ -8,7 +8,7 @@ import { MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { countedRandom } from '../../support/random.ts'
-import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
+import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 type TestDashboard = Awaited<ReturnType<typeof createListsDashboard>>
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { cancelJob, startJob } from '../../../src/jobs/job-state.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
-import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
+import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 /** Returns the rows of the table as text. */
 const rowsOf = (text: string) =>

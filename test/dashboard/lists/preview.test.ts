@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
+import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\nBob,bob@a.test\nAnn,ann@A.TEST\n,nonsense\n'
 

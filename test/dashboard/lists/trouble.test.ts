@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { seedJob } from '../../support/job-rows.ts'
-import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
+import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 test('markup in an address is rendered as text among the rows', async () => {
   const { database, get } = await createListsDashboard()

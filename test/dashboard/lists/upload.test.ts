@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { EVIL, EVIL_SHOWN, createListsDashboard } from './room.ts'
+import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\n'
 

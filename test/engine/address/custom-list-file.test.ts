@@ -77,7 +77,9 @@ describe('an invalid list is rejected', () => {
     const file = join(folder, 'most.txt')
     writeFileSync(file, most)
     expect([...keysInFile('blocked', file, 20)]).toHaveLength(20)
-    expect(() => [...keysInFile('blocked', file, 19)]).toThrow(/longer than the maximum of 19 entries/)
+    expect(() => [...keysInFile('blocked', file, 19)]).toThrow(
+      /longer than the maximum of 19 entries/,
+    )
   })
 
   test('with more bytes than the maximum', () => {
