@@ -1,7 +1,7 @@
 // Several processes of ev on one PostgreSQL: node bench/cluster.ts [--speed] [--cost] [--siege] [--rows N] [--kills N]
 import { parseArgs } from 'node:util'
 import { costOf } from './cluster/cost.ts'
-import { siegeOf } from './cluster/siege.ts'
+import { siegeOf } from './cluster/kills.ts'
 import { speedOf } from './cluster/speed.ts'
 import { machine } from './engine/figures.ts'
 

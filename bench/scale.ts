@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { DAY, MINUTE, SECOND } from '../src/platform/clock.ts'
 import { machine, percentile } from './engine/figures.ts'
-import { type Course, play } from './scale/house.ts'
+import { type Course, play } from './scale/fixture.ts'
 
 /** A year of all lists there are. */
 const YEAR_ADDRESSES = 1e9

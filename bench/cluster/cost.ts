@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { worldOf } from '../../test/support/list-world.ts'
-import { closeStand, cpuMsOf, finished, handIn, openStand } from './stand.ts'
+import { closeStand, cpuMsOf, finished, handIn, openStand } from './harness.ts'
 
 /** Processor time per 1,000 addresses: a service on SQLite, and server, worker and PostgreSQL; no distance. */
 export async function costOf(say: (line: string) => void, rows = 20_000): Promise<string[]> {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { worldOf } from '../../test/support/list-world.ts'
-import { closeStand, finished, handIn, openStand } from './stand.ts'
+import { closeStand, finished, handIn, openStand } from './harness.ts'
 
 const ROUND_TRIP_MS = 50
 const WORKERS = [1, 2, 4]

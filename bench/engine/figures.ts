@@ -1,5 +1,5 @@
 import { cpus } from 'node:os'
-import type { Way } from './errand.ts'
+import type { Way } from './scenario-run.ts'
 import type { Measured } from './measure.ts'
 
 /** Addresses a second. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { promises as dns } from 'node:dns'
 import { connect, type Socket } from 'node:net'
 import pLimit from 'p-limit'
-import type { Errand, Told } from './errand.ts'
+import type { Errand, Told } from './scenario-run.ts'
 
 /**
  * What verifiers usually do: each address has two DNS questions and a connection of its own, and every

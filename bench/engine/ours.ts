@@ -1,4 +1,4 @@
-import type { Errand, Told } from './errand.ts'
+import type { Errand, Told } from './scenario-run.ts'
 
 /** What users get: the built package, so that Node has no types to strip. */
 const built = new URL('../../dist/index.js', import.meta.url).href

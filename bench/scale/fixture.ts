@@ -8,7 +8,7 @@ import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import type { Reschedule } from '../../src/queue/queue.ts'
 import { HeapClock } from './heap-clock.ts'
 import { Draw, type ListPlan, type Load, listsOf, operatorName } from './load.ts'
-import { Shelf, type Taken } from './shelf.ts'
+import { Shelf, type Taken } from './fake-store.ts'
 
 export type Plan = Load & {
   /** Each asks by an address of its own. */

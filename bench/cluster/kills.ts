@@ -1,6 +1,6 @@
 import { runChaos } from '../../test/support/chaos.ts'
 import { worldOf } from '../../test/support/list-world.ts'
-import { closeStand, openStand } from './stand.ts'
+import { closeStand, openStand } from './harness.ts'
 
 const EVERY_MS = 5_000
 const ROWS = 100_000
