@@ -174,13 +174,13 @@ describe('ev lists update changes nothing', () => {
   }
 
   test.each([
-    [74, '/gone.txt', 'the server says 404'],
+    [74, '/gone.txt', 'the server responded with 404'],
     [65, '/page.html', 'is not a list of this kind: it has "<!doctype html>" on line 1.'],
     [65, '/empty.txt', 'is empty'],
     [74, '/loop', 'it redirects more than 5 times'],
     [74, '/inside', 'The address 10.0.0.7 is not public'],
     [74, '/file', 'it redirects to file:, not to HTTP'],
-    [74, '/endless', 'it is longer than 32 MiB'],
+    [74, '/endless', 'it is larger than 32 MiB'],
   ])('and exits with %i if a source is %s', async (code, path, sentence) => {
     const ran = await refused([`${origin}/domains.txt`, `${origin}${path}`])
     expect(ran.stderr).toContain(sentence)

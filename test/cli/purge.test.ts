@@ -228,14 +228,14 @@ describe.concurrent('ev purge of service data', { timeout: 60_000 }, () => {
     expect(await purged(home, '--keep-history', '9')).toMatchObject({ ...old, history: 2 })
     expect(await purged(home)).toMatchObject({ history: 0, deliveries: 0, replays: 0 })
     const { stdout } = await purge(home, '--all')
-    expect(stdout).toContain('  2 verifications of the history\n')
+    expect(stdout).toContain('  2 verifications in the history\n')
     expect(await purged(home, '--all')).toMatchObject({ history: 0, deliveries: 0, replays: 0 })
   })
 
   test('erases an address from the history, which keeps its verdict', async () => {
     const home = await homeOfService(0, 1)
     const { stdout } = await purge(home, '--address', 'Ann@good.test')
-    expect(stdout).toContain('  the address of 2 verifications of the history\n')
+    expect(stdout).toContain('  the address in 2 verifications of the history\n')
     expect(holds(home, 'ann@good')).toBe(false)
     await inDatabase(home, async ({ db }) => {
       const rows = await db.selectFrom('verification').select(['email', 'reason']).execute()

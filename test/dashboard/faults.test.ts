@@ -26,7 +26,7 @@ describe('an error', () => {
     const refused = await services.get('/lists/job_none')
     expect(refused.status).toBe(403)
     expect(refused.text).toContain('lacks the scope jobs:read')
-    expect(refused.text).toContain('Sign in with a key that has it')
+    expect(refused.text).toContain('Sign in with a key that has the scope')
   })
 
   test('inside ev shows only a request ID, which is in the log', async () => {

@@ -118,7 +118,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     const { stdout } = await ev(home, 'webhooks', 'deliveries', 'dlv_bad')
     expect(stdout).toContain('Request: POST https://app.example/hook\n')
     expect(stdout).toContain('\n  body of evt_bad\n')
-    expect(stdout).toMatch(/^Last answer: 500\n {2}server: +x\n/m)
+    expect(stdout).toMatch(/^Last response: 500\n {2}server: +x\n/m)
     expect(stdout).toContain('no\uFFFD[31m\uFFFD way')
     expect(stdout).toMatch(/^ +1 +scheduled .* 500 +84 ms +It answered 500\.$/m)
     expect(stdout).toMatch(/\n\nTo send it again, run "ev webhooks retry dlv_bad"\.\n$/)

@@ -46,7 +46,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const secret = /whsec_\w{32}/.exec(stdout)?.[0] ?? ''
     const [{ id }] = await read(home, 'webhooks')
     expect(await opened(home, id)).toBe(secret)
-    expect(stdout).toContain('X-EV-Signature is the HMAC-SHA256')
+    expect(stdout).toContain('compute the HMAC-SHA256 of the raw body')
     expect(stdout).toContain(`To send a test event, run "ev webhooks test ${id}".`)
     for (const args of [['webhooks'], ['webhooks', 'show', id]]) {
       const shown = (await ev(home, ...args)).stdout

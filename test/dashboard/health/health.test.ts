@@ -178,7 +178,7 @@ describe('the operators', () => {
     expect(text).not.toContain('Egress')
     const egresses = ['a', 'b'].map(name => ({ name, closedSince: null, port: 25 }))
     expect(await words({ operators: () => operatorsOf([one], { egresses, left: 12 }) })).toMatch(
-      /Egress.*12 more operators asked lately/,
+      /Egress.*12 more operators probed recently/,
     )
   })
 
@@ -272,7 +272,8 @@ describe('the reply of a mail server', () => {
       const one = operatorStatus({ refusal: refusalWith(reply) })
       const services = await adminDashboard({ operators: () => operatorsOf([one]) })
       return (
-        /It names <a [^>]*href="([^"]*)"/.exec((await services.get('/doctor')).text)?.[1] ?? null
+        /See <a [^>]*-link"[^>]*href="([^"]*)"/.exec((await services.get('/doctor')).text)?.[1] ??
+        null
       )
     }
     expect(await linked('see HTTPS://Lists.example/a?b=c&d=e, or mail us')).toBe(

@@ -98,7 +98,9 @@ describe('every page', () => {
   test('truncates a long URL', async () => {
     const dashboard = await endpoint({ url: `https://app.test/${'x'.repeat(1_000)}` })
     await fail(dashboard)
-    expect(told((await dashboard.get('/keys')).text)[0]).toMatch(/app\.test\/x{63}… has failed/)
+    expect(told((await dashboard.get('/keys')).text)[0]).toMatch(
+      /app\.test\/x{63}… has been failing/,
+    )
   })
 
   test('calls the API once without an alert, and not at all without the scope', async () => {

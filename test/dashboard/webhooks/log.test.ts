@@ -25,7 +25,7 @@ describe('the log of a webhook', () => {
     expect(text).toContain(`href="${dashboard.path}/deliveries/${id}"`)
     expect(text).toContain('retry scheduled')
     expect(text).toMatch(/next attempt <time datetime="2026-06-01T12:01:00.000Z"/)
-    expect(text).toContain('It answered 500: only an answer from 200 to 299')
+    expect(text).toContain('It answered 500. Only a status from 200 to 299')
   })
 
   test('is polled every five seconds while a delivery is pending', async () => {
@@ -112,7 +112,7 @@ describe('a delivery', () => {
     expect(text).toContain(`&quot;job_id&quot;: &quot;${HARMLESS}&quot;`)
     expect(text).toContain(`x-made-by: ${HARMLESS}`)
     expect(text).toContain(`&lt;p&gt;${HARMLESS}`)
-    expect(text).toContain('Answered 500 after 84 ms.')
+    expect(text).toContain('Responded 500 after 84 ms.')
     expect(text).not.toMatch(/<img|whsec_|v1,/)
   })
 
@@ -121,9 +121,9 @@ describe('a delivery', () => {
     const page = `${dashboard.path}/deliveries/${id}`
     const shown = async (path: string) =>
       /<h3>(.*?)<\/h3>/s.exec((await dashboard.get(path)).text)?.[1]
-    expect(await shown(page)).toBe('Attempt 2: No answer came after 84 ms.')
-    expect(await shown(`${page}?attempt=1`)).toBe('Attempt 1: Answered 500 after 84 ms.')
-    expect(await shown(`${page}?attempt=99`)).toBe('Attempt 2: No answer came after 84 ms.')
+    expect(await shown(page)).toBe('Attempt 2: No response after 84 ms.')
+    expect(await shown(`${page}?attempt=1`)).toBe('Attempt 1: Responded 500 after 84 ms.')
+    expect(await shown(`${page}?attempt=99`)).toBe('Attempt 2: No response after 84 ms.')
     expect(rowsOf((await dashboard.get(page)).text)).toBe(2)
   })
 

@@ -2,6 +2,7 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BLOCKLISTS } from '../../../src/doctor/identity/blocklists.ts'
+import { systemClock } from '../../../src/platform/clock.ts'
 import type { DomainPlan } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
@@ -39,6 +40,9 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
+/** Measures no latency: a busy machine must not look like a slow resolver. */
+const UNHURRIED = { ...systemClock, monotonicNow: () => 0 }
+
 const HEALTHY = [
   ...['--source-address', GOOD, '--helo', 'probe.example.com'],
   ...['--mail-from', 'probe@example.com', '--ask', 'mx.one.test,mx.two.test,127.20.0.1'],
@@ -50,7 +54,7 @@ function doctor(args: readonly string[], home = emptyFolder()): Promise<Ran> {
   // Of a flag that is given twice the last counts.
   const towards = ['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--special-domains']
   const settings = [...towards, '--allow-ranges', '127.0.0.0/8', '--data-dir', join(home, 'data')]
-  return runEv(['doctor', ...settings, ...args], { home })
+  return runEv(['doctor', ...settings, ...args], { home, context: { clock: UNHURRIED } })
 }
 
 type Report = { ok: boolean; checks: Record<'check' | 'state' | 'says' | 'todo', string>[] }
@@ -107,7 +111,7 @@ describe.concurrent('ev doctor where all is well', () => {
 })
 
 describe.concurrent('ev doctor where it is not', () => {
-  test('tells each thing that must be mended and how, and ends with 1', async () => {
+  test('reports each failure with its fix, and exits with 1', async () => {
     const ran = await doctor([
       ...['--source-address', BAD, '--helo', 'gone.example.com', '--smtp-port', '1'],
       ...['--mail-from', 'probe@example.com', '--ask', 'mx.one.test,mx.dead.test', '--json'],
@@ -127,7 +131,7 @@ describe.concurrent('ev doctor where it is not', () => {
     )
   })
 
-  test('a sender to whom nobody can answer must be mended', async () => {
+  test('a sender that accepts no replies is a failure', async () => {
     const ran = await doctor([...HEALTHY, '--mail-from', 'probe@nobody.example.com', '--json'])
     expect(ran.code).toBe(1)
     expect(statesOf(ran)).toMatchObject({ 'mail-from': 'fail', 'port-25': 'ok', ptr: 'ok' })
@@ -157,8 +161,8 @@ describe.concurrent('ev doctor where it is not', () => {
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify({ egresses }))
     const { code, stdout } = await doctor(['--ask', 'mx.one.test'], home)
     expect(code).toBe(1)
-    expect(stdout).toMatch(new RegExp(`✔ ptr +well: ${GOOD} is called`))
-    expect(stdout).toMatch(new RegExp(`✘ ptr +ill: ${BAD} has no name`))
+    expect(stdout).toMatch(new RegExp(`✔ ptr +well: ${GOOD} has the PTR name`))
+    expect(stdout).toMatch(new RegExp(`✘ ptr +ill: ${BAD} has no PTR record`))
     expect(stdout.match(/^. disk/gm)).toHaveLength(1)
   })
 
