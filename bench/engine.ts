@@ -1,10 +1,10 @@
 // How quick the engine is, beside the naive way in the same run: node bench/engine.ts [--quick]
 import { parseArgs } from 'node:util'
 import { faultsOf, faultsOfRatio } from './engine/check.ts'
-import type { Way } from './engine/scenario-run.ts'
 import { head, machine, row } from './engine/figures.ts'
 import { type Measured, Track } from './engine/measure.ts'
 import { SHAPES, type Shape, type ShapeName } from './engine/scenario.ts'
+import type { Way } from './engine/scenario-run.ts'
 
 const WAYS: readonly Way[] = ['ours', 'naive', 'naive-bare']
 

@@ -1,6 +1,6 @@
 import { cpus } from 'node:os'
-import type { Way } from './scenario-run.ts'
 import type { Measured } from './measure.ts'
+import type { Way } from './scenario-run.ts'
 
 /** Addresses a second. */
 export const speed = ({ addresses, seconds }: Measured) => addresses / seconds

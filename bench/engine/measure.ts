@@ -8,8 +8,8 @@ import {
   type SimulatorProcess,
   startScenarioProcess,
 } from '../../src/simulator/simulator-process.ts'
-import type { Errand, Run, Way } from './scenario-run.ts'
 import { addressesOf, type Shape, worldOf } from './scenario.ts'
+import type { Errand, Run, Way } from './scenario-run.ts'
 
 /** One run of one way over one shape of list, with what the world saw of it. */
 export type Measured = Run & {

@@ -1,8 +1,8 @@
 // One measured process: reads an errand from standard input, says in one line of JSON what it cost.
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import type { Errand, Run, Told } from './scenario-run.ts'
 import { exists } from './scenario.ts'
+import type { Errand, Run, Told } from './scenario-run.ts'
 
 const errand: Errand = JSON.parse(await text(process.stdin))
 const told = new Map<string, (boolean | null)[]>()

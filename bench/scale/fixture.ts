@@ -6,9 +6,9 @@ import { ProbeScheduler, type Slot } from '../../src/jobs/probing/probe-schedule
 import { directTasks, parseOperator, probeKind } from '../../src/jobs/probing/probe-tasks.ts'
 import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import type { Reschedule } from '../../src/queue/queue.ts'
+import { Shelf, type Taken } from './fake-store.ts'
 import { HeapClock } from './heap-clock.ts'
 import { Draw, type ListPlan, type Load, listsOf, operatorName } from './load.ts'
-import { Shelf, type Taken } from './fake-store.ts'
 
 export type Plan = Load & {
   /** Each asks by an address of its own. */
