@@ -244,7 +244,7 @@ describe.runIf(onPostgres)('a PostgreSQL database', () => {
       await ask(url, 'create role guest login')
       await refused(
         url.replace('//ev@', '//guest@'),
-        /permission denied for schema public\. .*Let the owner of the database run: grant create on/,
+        /permission denied for schema public\. .*As the owner of the database, run: grant create on/,
       )
     })
 
