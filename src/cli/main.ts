@@ -1,56 +1,10 @@
 import type { EventEmitter } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
-import { CommanderError } from 'commander'
 import { systemClock } from '../platform/clock.ts'
 import { systemRandom } from '../platform/random.ts'
-import type { CliContext, CliOutput, CliSignals, CliTerminal } from './context.ts'
-import { EXIT_CODES, reportError, watchOutput } from './exit.ts'
-import { program } from './program.ts'
-
-/**
- * Runs one command line and gives the code to exit with. Leaves no listener on what is in the
- * context.
- */
-export async function run(argv: readonly string[], context: CliContext): Promise<number> {
-  const isDebug = argv.includes('--debug')
-  const endWatch = watchOutput(context, isDebug)
-  try {
-    return await runCommand(argv, context, isDebug)
-  } finally {
-    await settled(context.stdout, context.stderr)
-    endWatch()
-  }
-}
-
-async function runCommand(
-  argv: readonly string[],
-  context: CliContext,
-  isDebug: boolean,
-): Promise<number> {
-  let code = 0
-  const ev = program(context, ended => {
-    code = ended
-  })
-  try {
-    await ev.parseAsync(argv, { from: 'user' })
-    return code
-  } catch (error) {
-    if (!(error instanceof CommanderError)) return reportError(context, error, isDebug)
-    // Commander has printed its message; help and version end with 0.
-    return error.exitCode === 0 ? 0 : EXIT_CODES.usage
-  }
-}
-
-/** Until all that was written has left or has failed, so that `watchOutput` hears of a failure. */
-async function settled(...outputs: readonly CliOutput[]): Promise<void> {
-  for (const output of outputs) {
-    if (output.writableLength === 0) continue
-    await new Promise<void>(resolve => void output.write('', () => resolve()))
-  }
-  // A stream tells its error one turn after the write that failed.
-  await new Promise<void>(resolve => void setImmediate(resolve))
-}
+import type { CliContext, CliSignals, CliTerminal } from './context.ts'
+import { run } from './run.ts'
 
 /** The context of a command line that has the process for itself. */
 function processContext(): CliContext {

@@ -60,7 +60,7 @@ describe('a run in this process', () => {
 
   test('gives faults of the command line as a sentence and a code', async () => {
     const { context } = memoryContext({ home: emptyFolder() })
-    const { run } = await import('../../src/cli/main.ts')
+    const { run } = await import('../../src/cli/run.ts')
     expect(await run(['bulk'], context)).toBe(64)
     expect(context.stderr.text).toContain('--output')
     expect(context.stdout.text).toBe('')

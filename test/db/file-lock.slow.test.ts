@@ -8,8 +8,8 @@ import { tempFolder } from '../support/database.ts'
 const LOCK = join(import.meta.dirname, '../../src/db/file-lock.ts')
 /** Takes a lock, says whether it has it, and sits on it until it is killed or told to let go. */
 const HOLDER = `
-  const { lockJob } = await import(process.argv[1])
-  const lock = lockJob(process.argv[2], 'job_a')
+  const { acquireLock } = await import(process.argv[1])
+  const lock = acquireLock(process.argv[2], 'job_a')
   console.log(lock === null ? 'refused' : 'held')
   process.stdin.once('data', () => { lock?.release(); console.log('released') })`
 
