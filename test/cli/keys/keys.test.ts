@@ -225,6 +225,10 @@ describe.concurrent('ev backup', { timeout: 60_000 }, () => {
           await new Promise(resolve => setImmediate(resolve))
         }
       }
+      await db
+        .insertInto('answer')
+        .values(['a@x.test', 'b@x.test'].map(address_key => ({ address_key, ...answer })))
+        .execute()
       const writing = write()
       const backup = await read(home, 'backup', 'copy/../copy.sqlite')
       running.done = true
