@@ -31,7 +31,7 @@ describe('a simulator process', () => {
     talk.hangUp()
     await child.close()
     await child.close()
-    await expect(child.counters()).rejects.toThrow(/has ended/)
+    await expect(child.counters()).rejects.toThrow(/has exited/)
   })
 
   test('reports why it could not start', async () => {

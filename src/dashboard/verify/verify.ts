@@ -113,7 +113,7 @@ async function latest(c: Context<Env>): Promise<readonly Item[] | ApiProblem> {
 const line = (c: Context<Env>, { email, reason, created_at: at }: Item) => html`
   <tr>
     <td class="long">${email}</td><td>${badge(toClass(VERDICT_BY_REASON[reason]))}</td><td>${reasonCell(reason)}</td><td>${time(at)}</td>
-    <td>${verifyForm(c, { email, sandbox: false, again: false }, html`Verify again<span class="unseen">: ${email}</span>`)}</td>
+    <td>${verifyForm(c, { email, sandbox: false, again: false }, html`Verify <span class="unseen">${email}</span> again`)}</td>
   </tr>`
 
 /** An update of the page. */

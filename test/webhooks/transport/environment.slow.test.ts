@@ -45,7 +45,7 @@ describe('the environment of the process', () => {
     const stranger = await openReceiver({ certificate: 'self-signed' })
     expect((await sentBy(weak, stranger)).fault).toMatch(/self-signed/)
     const old = await openReceiver({ tls: 'TLSv1.1' })
-    expect((await sentBy(weak, old)).fault).toMatch(/TLS 1\.2 is needed/)
+    expect((await sentBy(weak, old)).fault).toMatch(/TLS 1\.2 or later is required/)
   })
 
   test('can add a CA beside the configured one', async () => {
