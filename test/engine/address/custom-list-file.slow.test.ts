@@ -13,7 +13,9 @@ test('a list of 500,000 entries is accepted, and one more is rejected', () => {
     writeFileSync(file, most)
     expect([...keysInFile('blocked', file)]).toHaveLength(500_000)
     writeFileSync(file, `${most}\nmore.example`)
-    expect(() => [...keysInFile('blocked', file)]).toThrow(/longer than the maximum of 500000 entries/)
+    expect(() => [...keysInFile('blocked', file)]).toThrow(
+      /longer than the maximum of 500000 entries/,
+    )
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -294,7 +294,10 @@ describe('where events go', () => {
     ways.set('/moved', () => ({ status: 307, headers: { location: elsewhere.url } }))
     await client().verify.later('user10@polite.test')
     const [delivery] = await logged(hook.id, log => log[0]?.status === 'retry_scheduled')
-    expect(delivery).toMatchObject({ status_code: 307, error: expect.stringContaining('Redirects are not followed') })
+    expect(delivery).toMatchObject({
+      status_code: 307,
+      error: expect.stringContaining('Redirects are not followed'),
+    })
     expect(elsewhere.connections.came).toBe(0)
     await elsewhere.close()
   })
