@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { EvClient } from '../../src/client/client.ts'
 import { emptyFolder } from '../support/ev-process.ts'
+import { withFreePort } from '../support/free-port.ts'
 import { type Receiver, type ReceiverOptions, startReceiver } from '../support/http-receiver.ts'
 import { nameServer } from '../support/name-server.ts'
 import { startService } from '../support/service-process.ts'
@@ -19,8 +20,10 @@ async function receive(options: ReceiverOptions): Promise<Receiver> {
 }
 
 test('a webhook whose name means another address after it was checked is not sent there', async () => {
-  const allowed = await receive({ ip: ALLOWED })
-  const forbidden = await receive({ ip: FORBIDDEN, port: allowed.port })
+  const [allowed, forbidden] = await withFreePort(async port => [
+    await receive({ ip: ALLOWED, port }),
+    await receive({ ip: FORBIDDEN, port }),
+  ])
   /** What a name means when it is asked for the nth time, from 0. */
   let addressOf = (_nth: number) => PUBLIC
   const asked = new Map<string, number>()

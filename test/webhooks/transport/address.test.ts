@@ -1,8 +1,10 @@
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
 import { validateWebhookUrl } from '../../../src/webhooks/webhook-url.ts'
+import { withFreePort } from '../../support/free-port.ts'
 import { openPost, openReceiver } from '../../support/https-post.ts'
 import { zone } from '../../support/zone.ts'
 
@@ -11,17 +13,19 @@ const HAS_IPV6 = Object.values(networkInterfaces()).some(list =>
 )
 
 /** Listens on one port of the addresses that must not be dialed, and counts connections. */
-async function tripwires(): Promise<{ port: number; readonly visitors: number }> {
-  const receiver = await openReceiver({ ip: '127.0.0.2', name: 'inside.example' })
-  const { port } = receiver
+const tripwires = () => withFreePort(openTripwires)
+
+async function openTripwires(port: number): Promise<{ port: number; readonly visitors: number }> {
+  const receiver = await openReceiver({ ip: '127.0.0.2', port, name: 'inside.example' })
   let visitors = 0
   for (const ip of ['127.0.0.1', '127.0.0.3', ...(HAS_IPV6 ? ['::1'] : [])]) {
     const server: Server = createServer(socket => {
       visitors += 1
       socket.destroy()
     })
-    await new Promise<void>(listening => void server.listen(port, ip, listening))
     onTestFinished(() => void server.close())
+    server.listen(port, ip)
+    await once(server, 'listening')
   }
   return {
     port,
@@ -124,7 +128,10 @@ describe('no connection is made', () => {
 
 describe('the checked address is the one that is dialed', () => {
   test('the name is resolved once per connection', async () => {
-    const receiver = await openReceiver()
+    const [receiver, wires] = await withFreePort(async port => [
+      await openReceiver({ port }),
+      await openReceiver({ ip: '127.0.0.2', port }),
+    ])
     const resolver = zone({ 'hook.example': { A: ['127.0.0.1'] } })
     const asked = resolver.resolve
     // A second query would return another address.
@@ -133,7 +140,6 @@ describe('the checked address is the one that is dialed', () => {
       if (type === 'AAAA') resolver.set('hook.example', { A: ['127.0.0.2'] })
       return answer
     }
-    const wires = await openReceiver({ ip: '127.0.0.2', port: receiver.port })
     expect(await openPost({ resolver }).to(receiver.url)).toMatchObject({ answer: { status: 200 } })
     expect(resolver.asked).toEqual(['A hook.example', 'AAAA hook.example'])
     expect(wires.connections.came).toBe(0)
