@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts'
-import { type Clock, MINUTE, SECOND, sleep } from '../platform/clock.ts'
+import { type Clock, MINUTE, SECOND, withTimeout } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
@@ -186,18 +186,12 @@ class LocalMember {
    * Rejects a call that takes too long, so that it is retried in parallel: its connection may be
    * dead.
    */
-  async #withTimeout(call: Promise<void>): Promise<void> {
+  #withTimeout(call: Promise<void>): Promise<void> {
     const { timeoutMs } = this.#timings
-    const settled = new AbortController()
-    const signal = AbortSignal.any([settled.signal, this.#stopping.signal])
-    const timeout = sleep(this.#clock, timeoutMs, signal).then(() => {
-      throw new Error(`no response within ${timeoutMs} ms`)
+    return withTimeout(this.#clock, call, {
+      ...{ timeoutMs, signal: this.#stopping.signal },
+      message: `no response within ${timeoutMs} ms`,
     })
-    try {
-      await Promise.race([call, timeout])
-    } finally {
-      settled.abort()
-    }
   }
 
   async #stop(loops: readonly Loop[]): Promise<void> {

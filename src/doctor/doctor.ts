@@ -1,8 +1,9 @@
 import { withoutPassword } from '../config/password.ts'
 import { isPostgresUrl } from '../db/database.ts'
-import { inspectServer, type ServerInspection } from '../db/postgres/inspect.ts'
+import { inspectServer } from '../db/postgres/inspect.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import type { Dial } from '../engine/smtp/dial.ts'
+import { orOnAbort } from '../platform/abort.ts'
 import { type Clock, SECOND } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -142,10 +143,7 @@ function serverFindings(
 ): Promise<readonly Finding[]> {
   const url = withoutPassword(databaseUrl)
   const noResponse = { kind: 'unreachable', why: 'it does not respond' } as const
-  const timeout = new Promise<ServerInspection>(resolve => {
-    signal.addEventListener('abort', () => resolve(noResponse), { once: true })
-  })
-  return Promise.race([inspectServer(databaseUrl, clock), timeout]).then(inspection =>
+  return orOnAbort(inspectServer(databaseUrl, clock), signal, noResponse).then(inspection =>
     databaseServerFindings(inspection, url, databaseConnections),
   )
 }

@@ -56,12 +56,3 @@ function addSharedListener(signal: AbortSignal): Set<() => void> {
   signal.addEventListener('abort', notifyAll, { once: true })
   return callbacks
 }
-
-/** Rejects when the signal aborts. `run` itself goes on, because other callers may share it. */
-export function abortable<T>(run: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-    run.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
-}

@@ -34,6 +34,21 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   })
 }
 
+/** Resolves like `run`. Rejects with `message` after `timeoutMs`, or as soon as `signal` aborts. */
+export function withTimeout<T>(
+  clock: Clock,
+  run: Promise<T>,
+  o: { readonly timeoutMs: number; readonly message: string; readonly signal?: AbortSignal },
+): Promise<T> {
+  const settled = new AbortController()
+  const ended =
+    o.signal === undefined ? settled.signal : AbortSignal.any([settled.signal, o.signal])
+  const timeout = sleep(clock, o.timeoutMs, ended).then(() => {
+    throw new Error(o.message)
+  })
+  return Promise.race([run, timeout]).finally(() => settled.abort())
+}
+
 /**
  * Yields to the event loop once. Work that never waits for I/O would otherwise block signals and
  * timers.

@@ -32,18 +32,3 @@ export function errorMessage(thrown: unknown): string {
   if (typeof code === 'string') return code
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
-
-/** Resolves like `run`, or with `fallback` if the signal aborts first; `run` is not cancelled. */
-export function orOnAbort<T, F>(
-  run: Promise<T>,
-  signal: AbortSignal | undefined,
-  fallback: F,
-): Promise<T | F> {
-  if (signal === undefined) return run
-  if (signal.aborted) return Promise.resolve(fallback)
-  return new Promise((resolve, reject) => {
-    const giveUp = () => resolve(fallback)
-    signal.addEventListener('abort', giveUp, { once: true })
-    run.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
-  })
-}

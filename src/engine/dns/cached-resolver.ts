@@ -1,5 +1,5 @@
+import { orOnAbort } from '../../platform/abort.ts'
 import { type Clock, MINUTE, SECOND } from '../../platform/clock.ts'
-import { orOnAbort } from '../../platform/error.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import {
   type DnsAnswer,

@@ -1,4 +1,4 @@
-import { orOnAbort } from '../../platform/error.ts'
+import { orOnAbort } from '../../platform/abort.ts'
 import { isSpecialUse } from '../../platform/special-use.ts'
 import {
   type DnsAnswer,

@@ -1,5 +1,5 @@
+import { orOnAbort } from '../../platform/abort.ts'
 import { type Clock, DAY, HOUR, SECOND } from '../../platform/clock.ts'
-import { orOnAbort } from '../../platform/error.ts'
 import type { Random } from '../../platform/random.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import { type CatchAllStore, SharedCatchAllLoader } from './shared-catch-all.ts'

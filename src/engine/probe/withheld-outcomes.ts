@@ -1,4 +1,4 @@
-import { orOnAbort } from '../../platform/error.ts'
+import { orOnAbort } from '../../platform/abort.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { ConnectionInfo } from './probe-outcome.ts'
 

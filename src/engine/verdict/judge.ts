@@ -1,0 +1,90 @@
+import { isFault } from '../address/address.ts'
+import type { RecipientOutcome } from '../smtp/classify-reply.ts'
+import { LOOKALIKE_DOMAIN, type Reason, VERDICT_BY_REASON, type VerdictTemplate } from './reason.ts'
+import type { Evidence, Verdict } from './verdict.ts'
+
+/** The template is that of the reason, unless the rule has its own. */
+type Rule = readonly [
+  holds: (evidence: Evidence) => boolean,
+  reason: Reason,
+  template?: VerdictTemplate,
+]
+
+/** The verdict rules; the first match wins. */
+const RULES: readonly Rule[] = [
+  [e => e.failure !== null, 'unexpected_error'],
+  [e => isFault(e.address), 'invalid_email'],
+  [e => e.flags?.blocked === true, 'blocklisted'],
+
+  [e => e.route?.kind === 'no-domain', 'invalid_domain'],
+  [e => e.route?.kind === 'no-mail', 'no_mx_record'],
+  [e => e.route?.kind === 'null-mx', 'does_not_accept_mail'],
+  [e => e.route?.kind === 'unknown', 'dns_error'],
+  [e => noResponse(e, 'no-address'), 'no_mx_record'],
+  [e => noResponse(e, 'dns'), 'dns_error'],
+
+  [e => e.flags?.spamTrap === true, 'spam_trap'],
+  [e => e.flags?.disposable === true || e.disposableHost, 'disposable_email'],
+  [e => e.typo !== null && e.operator?.truth === 'parked', 'possible_typo', LOOKALIKE_DOMAIN],
+
+  [e => rejected(e, 'no-mail'), 'does_not_accept_mail'],
+  [e => rejected(e, 'full'), 'mailbox_full'],
+  [e => rejected(e, 'disabled'), 'mailbox_disabled'],
+  [e => e.answer?.kind === 'rejected', 'rejected_email'],
+  [e => e.answer?.kind === 'blocked', 'probe_blocked'],
+  [e => e.answer?.kind === 'deferred' && e.answer.why === 'greylist', 'greylisted'],
+  [e => e.answer?.kind === 'deferred', 'unavailable_smtp'],
+  [e => noResponse(e, 'smtputf8'), 'smtp_skipped'],
+  [e => noResponse(e, 'connect', 'not-public'), 'no_connect'],
+  [e => noResponse(e, 'timeout'), 'timeout'],
+  [e => noResponse(e, 'closed'), 'unavailable_smtp'],
+  [e => e.answer?.kind === 'no-response', 'invalid_smtp'],
+  [e => e.answer === null, 'smtp_skipped'],
+
+  [e => e.answer?.kind === 'accepted' && e.answer.why !== 'recipient', 'low_deliverability'],
+  [e => e.catchAll === true && e.typo !== null, 'possible_typo', LOOKALIKE_DOMAIN],
+  [e => e.catchAll === true, 'catch_all'],
+  [e => e.flags?.role === true, 'role_account'],
+  // A likely typo only adds a suggestion; the answer of the server decides.
+  [e => e.suggestion !== null && e.typo !== 'likely', 'possible_typo'],
+  [e => e.flags?.quality === 'low', 'low_quality'],
+  // Without a catch-all result, the server may accept every name.
+  [e => e.answer?.kind === 'accepted' && e.catchAll === null, 'low_deliverability'],
+  [e => e.answer?.kind === 'accepted', 'accepted_email'],
+]
+
+const DEFAULT_RULE: Rule = [() => true, 'unexpected_error']
+
+/** Derives the verdict from the evidence. A pure function. */
+export function judge(evidence: Evidence): Verdict {
+  const [, reason, ruleTemplate] = RULES.find(([holds]) => holds(evidence)) ?? DEFAULT_RULE
+  const { details, ...template }: VerdictTemplate = ruleTemplate ?? VERDICT_BY_REASON[reason]
+  const found = evidence.answer?.kind === 'accepted'
+  return {
+    ...template,
+    reason,
+    details:
+      reason === 'unexpected_error'
+        ? detailsFound(evidence)
+        : { ...details, smtpValid: details.smtpValid ?? found },
+  }
+}
+
+/** After an internal error, returns the details that the evidence proves, without conclusions. */
+function detailsFound({ address, route, answer }: Evidence): Verdict['details'] {
+  const hasHost = route?.kind === 'mx' || route?.kind === 'implicit'
+  return {
+    syntaxValid: !isFault(address),
+    domainExists: hasHost || route?.kind === 'no-mail' || route?.kind === 'null-mx',
+    mxRecord: hasHost,
+    smtpValid: answer?.kind === 'accepted',
+  }
+}
+
+type Explanation<K extends RecipientOutcome['kind']> = Extract<RecipientOutcome, { kind: K }>['why']
+
+const noResponse = ({ answer }: Evidence, ...whys: Explanation<'no-response'>[]) =>
+  answer?.kind === 'no-response' && whys.includes(answer.why)
+
+const rejected = ({ answer }: Evidence, why: Explanation<'rejected'>) =>
+  answer?.kind === 'rejected' && answer.why === why
