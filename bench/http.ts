@@ -1,4 +1,4 @@
-// What the service costs, beside a bare handler in the same run: node bench/http.ts [--speed] [--load] [--lists [--seconds 60]] [--download] [--flood] [--root DIR]
+// Compares the service with a bare handler in the same run: node bench/http.ts [--speed] [--load] [--lists [--seconds 60]] [--download] [--flood] [--root DIR]
 import { parseArgs } from 'node:util'
 import type { Scenario } from '../src/simulator/scenario.ts'
 import { machine } from './engine/figures.ts'
@@ -12,7 +12,7 @@ import { compareSpeed } from './http/speed.ts'
 const DOMAINS = 500
 const ROUND_TRIP_MS = 50
 
-/** Polite hosts of many domains, a round trip away. */
+/** Many domains on hosts without limits, with this round trip time. */
 const scenarioAt = (roundTripMs: number) =>
   ({
     roundTripMs,
@@ -31,16 +31,16 @@ const { values } = parseArgs({
   options: {
     ...{ speed: { type: 'boolean' }, load: { type: 'boolean' }, lists: { type: 'boolean' } },
     ...{ download: { type: 'boolean' }, flood: { type: 'boolean' } },
-    // How long the steady part of --lists goes on.
+    // Duration of the steady part of --lists.
     seconds: { type: 'string', default: '60' },
-    // Another built copy of ev, to be compared with this one.
+    // The root directory of another built copy of ev to measure.
     root: { type: 'string' },
   },
 })
 
 const start = (roundTripMs: number) => startService(scenarioAt(roundTripMs), values.root)
 
-/** A part that has one service for itself. */
+/** Runs a part against a service of its own. */
 const served = (part: (served: Served) => Promise<string[]>) => async () => {
   const one = await start(ROUND_TRIP_MS)
   try {

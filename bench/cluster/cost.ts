@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { worldOf } from '../../test/support/list-world.ts'
+import { worldOf } from '../../test/support/list-simulator.ts'
 import { closeStand, cpuMsOf, finished, handIn, openStand } from './harness.ts'
 
 /** Processor time per 1,000 addresses: a service on SQLite, and server, worker and PostgreSQL; no distance. */

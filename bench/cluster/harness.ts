@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
-import { addressesOf, type List } from '../../test/support/list-world.ts'
+import { addressesOf, type List } from '../../test/support/list-simulator.ts'
 import { type PostgresServer, startPostgres } from '../../test/support/postgres-server.ts'
 import {
   ProcessCluster,

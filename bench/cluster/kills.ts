@@ -1,5 +1,5 @@
 import { runChaos } from '../../test/support/chaos.ts'
-import { worldOf } from '../../test/support/list-world.ts'
+import { worldOf } from '../../test/support/list-simulator.ts'
 import { closeStand, openStand } from './harness.ts'
 
 const EVERY_MS = 5_000

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { worldOf } from '../../test/support/list-world.ts'
+import { worldOf } from '../../test/support/list-simulator.ts'
 import { closeStand, finished, handIn, openStand } from './harness.ts'
 
 const ROUND_TRIP_MS = 50

@@ -1,22 +1,22 @@
-// Clients that open their connections at the same moment, each for one verification. Prints what they saw, as JSON.
+// Clients that connect at the same time and send one verification each. Prints their measurements as JSON.
 import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 
-/** What one client saw. */
+/** Measurements of one client. */
 export type Asked = {
-  /** Null: there was no whole answer. */
+  /** Null if no complete response arrived. */
   readonly status: number | null
-  /** Whether a 429 or 503 said when to ask again. */
+  /** Whether a 429 or 503 had a Retry-After header. */
   readonly hasRetryAfter: boolean
-  /** From the start of the connection until it stood; the system tries again after 1, 3 and 7 s. */
+  /** Time to connect; the kernel repeats a lost SYN after 1, 3 and 7 s. */
   readonly connectMs: number
-  /** From the request to the end of the answer. */
+  /** Time from the request to the end of the response. */
   readonly answerMs: number
-  /** ECONNREFUSED, ECONNRESET and others, before or after the answer. */
+  /** ECONNREFUSED, ECONNRESET and others, before or after the response. */
   readonly fault: string | null
 }
 
-/** Longer than any verification takes; only ends what hangs. */
+/** Longer than any verification takes, so it ends only hanging requests. */
 const TIMEOUT_MS = 60_000
 
 const { values } = parseArgs({
@@ -38,7 +38,7 @@ function requestOf(client: number): string {
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 
-/** Asks once, and resolves when the connection is closed. */
+/** Sends one request and resolves when the connection is closed. */
 function ask(client: number): Promise<Asked> {
   return new Promise(resolve => {
     const startedAt = performance.now()

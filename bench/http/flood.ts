@@ -5,15 +5,15 @@ import { percentile } from '../engine/figures.ts'
 import type { Asked } from './flood-clients.ts'
 import type { Served } from './servers.ts'
 
-/** Clients that open a connection at the same moment. */
+/** Number of clients that connect at the same time. */
 const CLIENTS = 3_000
 const ROUNDS = 3
-/** Fewer than are refused: the code is compiled before anything is measured. */
+/** Warm-up clients, too few to be refused, so that the code is compiled before the measurement. */
 const WARMING = 500
-/** How soon whoever cannot be served must be told so. */
+/** Maximum p99 of refusals. */
 const REFUSAL_P99_MAX_MS = 200
 
-/** Three crowds, one after the other, of which each client asks for one verification; gives what does not hold. */
+/** Runs three rounds of clients that send one verification each. Returns the failed checks. */
 export async function compareFlood(served: Served, domains: number, say: (line: string) => void) {
   say(
     `| round of ${CLIENTS} | answers by status | connected p99 | refused p50 | p99 | 200 p50 | p99 | resets and refused connections |`,

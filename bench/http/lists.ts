@@ -3,18 +3,18 @@ import { median, percentile } from '../engine/figures.ts'
 import { get, post, singles } from './load.ts'
 import type { Served } from './servers.ts'
 
-/** The largest list that may be sent in one request. */
+/** Maximum number of addresses in one request. */
 const ROWS = 50_000
 const SINGLES = 500
 const SINGLES_PER_SECOND = 25
-/** The list is under way, and past its import, before singles are measured beside it. */
+/** Wait after the import of the list, before single verifications are measured. */
 const AHEAD_MS = 2_000
-/** How much slower the slow ones may get while a list is worked on. */
+/** Maximum ratio of the p95 while a list is processed to the p95 without it. */
 const P95_RATIO_MAX = 1.5
 
-/** As many large lists as the service takes at a time. */
+/** Number of large lists submitted at the same time. */
 const LISTS = 8
-/** How long the lists are worked on while the memory is watched. */
+/** Time for which the memory is sampled while the lists are processed. */
 const LISTS_SECONDS = 30
 const LISTS_MAX_MIB = 400
 
@@ -22,13 +22,13 @@ const STEADY_SINGLES_PER_SECOND = 200
 const STEADY_ROWS = 5_000
 const STEADY_EVERY_MS = 20_000
 const STEADY_MAX_MIB = 300
-/** Memory is read so often. */
+/** Interval between two memory samples. */
 const POLL_MS = 100
 
 type Start = () => Promise<Served>
 type Say = (line: string) => void
 
-/** Singles and memory beside large lists, at the speed of loopback; gives what does not hold. */
+/** Measures single verifications and memory beside large lists on loopback. Returns the failed checks. */
 export async function compareLists(start: Start, domains: number, seconds: number, say: Say) {
   const deps = [compareSingles, compareMemory, compareSteady]
   const faults: string[] = []
@@ -124,7 +124,7 @@ function submit(served: Served, rows: number, domains: number, name: string) {
   return post(served, '/v1/verify/batch', { emails })
 }
 
-/** The longest stop of the event loop since this was last asked for. */
+/** Returns the longest delay of the event loop since the last call. */
 async function loopDelayMs({ url }: Served): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text()
   return Number(/^nodejs_eventloop_lag_max_seconds ([\d.e+-]+)$/m.exec(text)?.[1]) * 1_000

@@ -2,17 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { median, percentile } from '../engine/figures.ts'
 import type { Served } from './servers.ts'
 
-/** The largest list that may be sent in one request. */
+/** Maximum number of addresses in one request. */
 const BATCH = 50_000
 const ACCEPTED_MAX_MS = 2_000
 const SINGLES = 200
-/** Singles a second while they are measured. */
+/** Single verifications per second. */
 const SINGLES_PER_SECOND = 20
-/** How much slower the slow ones may get while a list is worked on. */
+/** Maximum ratio of the p95 while a list is processed to the p95 without it. */
 const P95_RATIO_MAX = 1.5
 const MEMORY_MAX_MIB = 300
 
-/** A batch beside single verifications; gives what does not hold. */
+/** Measures single verifications beside a batch. Returns the failed checks. */
 export async function compareLoad(served: Served, domains: number, say: (line: string) => void) {
   const faults: string[] = []
   const rate = { count: SINGLES, perSecond: SINGLES_PER_SECOND, domains }
@@ -48,14 +48,14 @@ type Rate = {
   readonly name: string
 }
 
-/** Latencies in ms of single verifications at a steady rate, each of another address. */
+/** Returns the latencies, in ms, of single verifications of different addresses at a steady rate. */
 export async function singles(served: Served, { count, perSecond, domains, name }: Rate) {
   const startedAt = performance.now()
   const taken: Promise<number>[] = []
   for (let i = 0; i < count; i++) {
     await sleep(Math.max(0, startedAt + (i * 1_000) / perSecond - performance.now()))
     const took = single(served, `user.${name}${i}@d${i % domains}.example`)
-    // A failure is told at the end.
+    // A failure is thrown at the end.
     took.catch(() => {})
     taken.push(took)
   }

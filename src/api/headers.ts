@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { Env } from './context.ts'
-import type { MonitoringDeps } from './monitoring/monitored.ts'
+import type { MonitoringDeps } from './monitoring/monitoring-deps.ts'
 
 /**
  * Sets a response header before the handler runs; a header of the response itself overrides it. On

@@ -5,7 +5,7 @@ import { commonHeaders, setHeader } from './headers.ts'
 import { clientIp } from './middleware/client-ip.ts'
 import { limitHeaders, openLimit, showLimit } from './middleware/rate-limit-buckets.ts'
 import type { Metrics } from './monitoring/metrics.ts'
-import type { MonitoringDeps } from './monitoring/monitored.ts'
+import type { MonitoringDeps } from './monitoring/monitoring-deps.ts'
 import type { Service } from './service.ts'
 
 /**

@@ -4,7 +4,7 @@ import type { Scenario } from '../../src/simulator/scenario.ts'
 import { handIn, type Ledger, ledgerOf, untilFinished } from '../support/chaos.ts'
 import { cutProxy } from '../support/cut-proxy.ts'
 import { tempPostgres } from '../support/database.ts'
-import { type List, worldOf } from '../support/list-world.ts'
+import { type List, worldOf } from '../support/list-simulator.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 import { ProcessCluster, type ProcessClusterOptions } from '../support/process-cluster.ts'
 

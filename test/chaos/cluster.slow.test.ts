@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runChaos } from '../support/chaos.ts'
 import { tempPostgres } from '../support/database.ts'
-import { worldOf } from '../support/list-world.ts'
+import { worldOf } from '../support/list-simulator.ts'
 import { ProcessCluster } from '../support/process-cluster.ts'
 
 /** More show more, and take longer. */

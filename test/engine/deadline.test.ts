@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { abortable, withDeadline } from '../../src/engine/deadline.ts'
+import { withDeadline } from '../../src/engine/deadline.ts'
+import { abortable } from '../../src/platform/abort.ts'
 import { fakeClock } from '../support/clock.ts'
 import { drainEventLoop } from '../support/wait.ts'
 

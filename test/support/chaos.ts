@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { addressesOf, type List, reasonOf } from './list-world.ts'
+import { addressesOf, type List, reasonOf } from './list-simulator.ts'
 import type { ProcessCluster, Role, Unit } from './process-cluster.ts'
 import { xorshift } from './random.ts'
 

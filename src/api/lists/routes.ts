@@ -31,11 +31,11 @@ import {
   verifyMiddleware,
 } from '../verify/verify-middleware.ts'
 import { readName, verifyBatch } from './batch.ts'
-import { limitConcurrency } from './crowd.ts'
 import { dryRun } from './dry-run.ts'
 import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
 import { findDialect, readFlag, readFormOptions, readRows } from './file-rows.ts'
 import { answerInstant } from './instant.ts'
+import { limitConcurrency } from './list-concurrency.ts'
 import {
   jobLinks,
   type ListOptionFields,

@@ -6,7 +6,7 @@ import { ApiError } from '../errors/api-error.ts'
 import { newRouter } from '../router.ts'
 import { ErrorBody, json } from '../schemas/answers.ts'
 import { inTime } from './in-time.ts'
-import type { MonitoringDeps } from './monitored.ts'
+import type { MonitoringDeps } from './monitoring-deps.ts'
 
 /** Routes for monitoring: liveness, readiness and health. They need no key. */
 export function healthRoutes(service: MonitoringDeps) {

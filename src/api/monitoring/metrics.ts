@@ -8,7 +8,7 @@ import { countOpenDeliveries } from '../../webhooks/delivery-store.ts'
 import type { LimitKind } from '../middleware/rate-limit-buckets.ts'
 import type { Service } from '../service.ts'
 import { inTime } from './in-time.ts'
-import type { MonitoringDeps } from './monitored.ts'
+import type { MonitoringDeps } from './monitoring-deps.ts'
 
 /** Prometheus metrics of a process. */
 export interface Metrics {

@@ -8,7 +8,7 @@ import { requestContext } from '../request-context.ts'
 import { newRouter } from '../router.ts'
 import { healthRoutes } from './health.ts'
 import type { Metrics } from './metrics.ts'
-import type { MonitoringDeps } from './monitored.ts'
+import type { MonitoringDeps } from './monitoring-deps.ts'
 
 /** Serves health and metrics on a separate port. */
 export function monitoringApp(deps: MonitoringDeps, metrics: Metrics): Hono<Env> {

@@ -7,8 +7,8 @@ import type {
   DeferredReason,
   RejectedReason,
 } from '../../../src/engine/smtp/reply-rules/generic.ts'
+import { judge } from '../../../src/engine/verdict/judge.ts'
 import type { Reason } from '../../../src/engine/verdict/reason.ts'
-import { judge } from '../../../src/engine/verdict/result.ts'
 import { type Evidence, toClass } from '../../../src/engine/verdict/verdict.ts'
 import { fc, runs } from '../../support/property.ts'
 

@@ -44,7 +44,7 @@ const listOf = (name: string) =>
     (_, n) => `${isGone(n) ? 'gone' : 'user'}-${name}${n}@${DOMAINS[n % DOMAINS.length]}`,
   )
 
-test('a list is cancelled, resumed and finished while it is followed', async () => {
+test('a list is cancelled, resumed and completed while its events are streamed', async () => {
   const { jobs, batch } = client()
   const { job_id } = await batch({ emails: listOf('a') })
   const before: JobProgress[] = []
@@ -73,7 +73,7 @@ test('a list is cancelled, resumed and finished while it is followed', async () 
   expect(rows).toEqual(listOf('a').map((_, n) => n + 1))
 })
 
-test('a service that stops ends what it tells at once, and the next one tells on', async () => {
+test('a stopping service ends its event streams, and the next one continues them', async () => {
   const { jobs, batch } = client()
   const { job_id } = await batch({ emails: listOf('b') })
   let ended: Promise<unknown> | null = null

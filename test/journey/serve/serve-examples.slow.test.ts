@@ -41,7 +41,7 @@ describe.skipIf(!hasCurl)('the README', () => {
   const block = blocksOf('README.md', 'bash').find(text => text.includes('EV_URL')) ?? ''
   const lines = block.split('\n').filter(line => /^(export (?!EV_URL)|curl|printf)/.test(line))
 
-  test('has an example of each path of the document', () => {
+  test('has an example of each path of the OpenAPI document', () => {
     const shown = new Set(
       lines.flatMap(line => {
         const asked = askedBy(line)
@@ -54,7 +54,7 @@ describe.skipIf(!hasCurl)('the README', () => {
     expect(places.filter(place => !shown.has(place))).toEqual(UNSHOWN)
   })
 
-  test('has examples that are answered as the document says', () => {
+  test('has examples whose responses match the OpenAPI document', () => {
     const answers = run(lines)
     expect(answers).toHaveLength(lines.length)
     for (const { line, status, type, body } of answers) {
@@ -76,7 +76,7 @@ describe.skipIf(!hasCurl)('the README', () => {
 const UNSHOWN = ['PUT /v1/webhooks/{id}']
 
 describe.skipIf(!hasCurl)('docs/api.md', () => {
-  test('shows what its line of curl is answered with', () => {
+  test('shows the response of its curl command', () => {
     const [line = ''] = blocksOf('docs/api.md', '').filter(text => text.startsWith('curl'))
     const [shown = '{}'] = blocksOf('docs/api.md', 'json')
     const [answer] = run([line.replaceAll('\\\n', ' ')])

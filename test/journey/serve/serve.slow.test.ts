@@ -14,7 +14,7 @@ describe('a long list', () => {
   const gone = emails.filter((_, n) => reasonOf(n) === 'rejected_email').length
   let job: Job
 
-  test('is worked on while its progress can be seen', async () => {
+  test('is processed while its progress is visible', async () => {
     const queued = await client().batch({ emails, name: 'Ten thousand' })
     expect(queued).toMatchObject({ status: 'queued', total_emails: ROWS, duplicates: 0 })
     const seen: number[] = []
@@ -29,7 +29,7 @@ describe('a long list', () => {
     })
   })
 
-  test('can be downloaded as CSV, NDJSON and JSON, whole or in part', async () => {
+  test('can be downloaded as CSV, NDJSON and JSON, complete or partial', async () => {
     const all = client().jobs
     const verdicts = emails.map((email, n) => ({ email, reason: reasonOf(n) }))
     const csv = rowsOf(await new Response(await all.download(job.job_id)).text())
@@ -62,7 +62,7 @@ describe('a long list', () => {
   })
 })
 
-test('the history tells of each address once, page after page', async () => {
+test('the history lists each address once, over all pages', async () => {
   const rows = await gathered(client().history({ source: 'batch', limit: 200 }))
   expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length)
   // Those of the deleted list went with it.
@@ -70,7 +70,7 @@ test('the history tells of each address once, page after page', async () => {
 })
 
 describe('keys', () => {
-  test('that are rotated work both, until the grace period is over', async () => {
+  test('that are rotated both work until the grace period ends', async () => {
     const made = await client().keys.create({ name: 'CI', scopes: ['verify:single'] })
     const rotated = await client().keys.rotate(made.id, { grace_period_seconds: 2 })
     for (const apiKey of [made.key, rotated.key]) {
@@ -89,7 +89,7 @@ describe('keys', () => {
 })
 
 describe('the sandbox', () => {
-  test('answers within 50 ms where the machine has time', async () => {
+  test('answers within 50 ms on an idle machine', async () => {
     const tookMs: number[] = []
     for (let n = 0; n < 30; n++) {
       const startedAt = performance.now()
@@ -101,7 +101,7 @@ describe('the sandbox', () => {
   })
 })
 
-test('SIGTERM with lists under way ends it quietly, and the next start goes on', async () => {
+test('SIGTERM while lists are processed stops the service cleanly, and the next start resumes them', async () => {
   const emails = Array.from({ length: 5_000 }, (_, n) => `user-t${n}@d${n % DOMAINS}.test`)
   const { job_id } = await client().batch(emails)
   const { processed_emails: done } = await partOf(job_id)

@@ -19,14 +19,14 @@ describe('one address', () => {
     expect(await client().verify.single(email)).toMatchObject({ email, reason, risk_level })
   })
 
-  test('is told with its flags and its evidence, and known from then on', async () => {
+  test('returns its flags and evidence, and is cached from then on', async () => {
     const include = ['flags', 'evidence'] as const
     const result = await client().verify.single('user1@polite.test', { include })
     expect(result).toMatchObject({ cached: true, class: 'deliverable', mx_host: 'mx.polite.test' })
     expect(JSON.stringify(result.evidence)).toContain('250')
   })
 
-  test('that nobody waits for becomes a job', async () => {
+  test('requested as async becomes a job', async () => {
     const { verification_id } = await client().verify.later('user2@polite.test')
     expect(await client().waitForJob(verification_id)).toMatchObject({
       ...{ type: 'single', status: 'completed' },
@@ -49,7 +49,7 @@ test('a short list is answered at once', async () => {
   })
 })
 
-test('a file keeps its columns, and has the column of its addresses chosen', async () => {
+test('a file keeps its columns, and its address column can be selected', async () => {
   const list = 'name;old;mail\nZoë;a@b.test;user5@polite.test\n"A; B";c@d.test;gone5@polite.test\n'
   const queued = await client().file(list, { column: 'mail', name: 'A file', filename: 'a.csv' })
   expect(queued).toMatchObject({ column: 'mail', column_number: 3, header: true, rows: 2 })
@@ -62,7 +62,7 @@ test('a file keeps its columns, and has the column of its addresses chosen', asy
   ])
 })
 
-test('the history of an address is found by its text in any case', async () => {
+test('the history of an address is found regardless of upper and lower case', async () => {
   const rows = await gathered(client().history({ email: 'USER5@polite.test' }))
   expect(rows).toMatchObject([{ source: 'file', reason: 'accepted_email' }])
 })
@@ -92,7 +92,7 @@ describe('the sandbox', () => {
     expect(error).toMatchObject({ status, body })
   })
 
-  test('has lists and a history of its own, and asks nobody', async () => {
+  test('has separate lists and history, and contacts no mail server', async () => {
     const before = world.counters().total.connections
     const sandbox = client({ sandbox: true })
     const { job_id } = await sandbox.batch(['valid@polite.test', 'invalid@polite.test'])
@@ -178,7 +178,7 @@ describe('every error', () => {
         return single(headers)
       },
     ],
-  ])('%s is told with %d', async (code, status, provoke) => {
+  ])('%s is returned with %d', async (code, status, provoke) => {
     expect(await codeOf(provoke())).toEqual([status, code])
   })
 
@@ -210,7 +210,7 @@ describe('every error', () => {
     return post('/v1/verify/single', { email: 'user2@polite.test' }, headers)
   }
 
-  test('quota_exceeded is told with 429: the free plan has its credits a day', async () => {
+  test('quota_exceeded is returned with 429: the free plan has daily credits', async () => {
     const free = await freeKey()
     const verify = (n: number) =>
       post('/v1/verify/single', { email: `user-free${n}@polite.test` }, as(free))
@@ -230,7 +230,7 @@ describe('every error', () => {
   })
 })
 
-test('webhooks are registered, listed, changed and removed', async () => {
+test('webhooks are created, listed, changed and deleted', async () => {
   const url = 'https://127.0.0.1:8443/hook'
   const { secret, ...made } = await client().webhooks.create({ url, events: ['batch.completed'] })
   expect(secret).toMatch(/^whsec_/)

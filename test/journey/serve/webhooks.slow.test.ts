@@ -131,7 +131,7 @@ async function logged(webhookId: string, isSo: (log: Delivery[]) => boolean): Pr
 }
 
 describe('what happens', () => {
-  test('is told to who subscribed to it, and stands in the log', async () => {
+  test('is sent to its subscribers and recorded in the delivery log', async () => {
     const hook = await subscribe('/jobs', ['batch.completed'])
     const { job_id } = await client().batch(['user1@polite.test', 'gone1@polite.test'])
     const [request] = await arrived('/jobs', 1)
@@ -157,7 +157,7 @@ describe('what happens', () => {
     expect(JSON.stringify(whole)).not.toContain(request?.headers['x-ev-signature'])
   })
 
-  test('in the sandbox is told as such', async () => {
+  test('in the sandbox is marked as sandbox', async () => {
     const hook = await subscribe('/simulated', ['batch.completed', 'verification.completed'])
     const { job_id } = await sandbox().batch(['valid@polite.test', 'risky@polite.test'])
     const [request] = await arrived('/simulated', 1)
@@ -166,7 +166,7 @@ describe('what happens', () => {
     })
   })
 
-  test('to a single address that nobody waits for is told with its result', async () => {
+  test('to an asynchronous verification is sent with its result', async () => {
     const hook = await subscribe('/single', ['verification.completed'])
     const { verification_id } = await client().verify.later('user2@polite.test')
     const [request] = await arrived('/single', 1)
@@ -177,7 +177,7 @@ describe('what happens', () => {
     })
   })
 
-  test('is told while the endpoint is on, and not while it is off', async () => {
+  test('is sent while the endpoint is enabled, and not while it is disabled', async () => {
     const hook = await subscribe('/off', ['verification.completed'])
     await client().webhooks.update(hook.id, { active: false })
     await subscribe('/on', ['verification.completed'])
@@ -190,7 +190,7 @@ describe('what happens', () => {
   })
 })
 
-test('an endpoint can be tried out, of whatever use it is', async () => {
+test('an endpoint can be tested, whatever its state', async () => {
   const hook = await subscribe('/tried', ['batch.failed'])
   expect(await client().webhooks.test(hook.id)).toMatchObject({
     ...{ event: 'webhook.test', status: 'delivered', status_code: 204, error: null },
@@ -212,7 +212,7 @@ test('an endpoint can be tried out, of whatever use it is', async () => {
   expect(log.map(({ trigger }) => trigger)).toEqual(['test', 'test'])
 })
 
-test('while a secret is replaced either of them checks what is sent, and none is lost', async () => {
+test('during a rotation both secrets verify the events, and no event is lost', async () => {
   const hook = await subscribe('/rotated', ['verification.completed'])
   const { secret } = await client().webhooks.rotateSecret(hook.id, { grace_period_seconds: 3_600 })
   await client().verify.later('user5@polite.test')
@@ -227,7 +227,7 @@ test('while a secret is replaced either of them checks what is sent, and none is
   expect(() => standardOf(secret, after)).toThrow('No matching signature')
 })
 
-test('what failed is tried again later, or at once when that is asked for, with the same bytes', async () => {
+test('a failed delivery is retried later, or at once on request, with the same bytes', async () => {
   const hook = await subscribe('/flaky', ['verification.completed'])
   ways.set('/flaky', (_, nth) => (nth === 1 ? { status: 500, body: 'not now' } : 204))
   await client().verify.later('user7@polite.test')
@@ -251,7 +251,7 @@ test('what failed is tried again later, or at once when that is asked for, with 
   ])
 })
 
-test('an endpoint that is deleted gets nothing more: neither what waits behind others nor a retry that is due', async () => {
+test('a deleted endpoint receives nothing more: neither queued deliveries nor due retries', async () => {
   const { promise: held, resolve: release } = Promise.withResolvers<void>()
   const [waiting, retrying, control] = await Promise.all(
     ['/waiting', '/retrying', '/control'].map(path => subscribe(path, ['verification.completed'])),
@@ -312,7 +312,7 @@ describe('where events go', () => {
     expect(await refusal(client(), url)).toMatchObject({ status: 400, code: 'invalid_webhook_url' })
   })
 
-  test('this machine is refused where the service has no leave to send to it', async () => {
+  test('this machine is rejected unless its addresses are allowed', async () => {
     const guarded = emptyFolder()
     const other = await startService(guarded, towards(world))
     const asking = new EvClient({ apiKey: other.key, baseUrl: other.url })
@@ -333,7 +333,7 @@ describe('where events go', () => {
   }
 })
 
-test('credits that come to an end are told of at 80 %, at 95 % and when there are none, once each', async () => {
+test('credits emit events at 80 %, at 95 % and when they are used up, once each', async () => {
   const own = client(await keyOf('Few'))
   const hook = await subscribe('/quota', ['quota.warning', 'quota.exceeded'], own)
   for (let n = 0; n < FEW_CREDITS; n++) await own.verify.single(`user11n${n}@polite.test`)

@@ -4,7 +4,7 @@ import { MINUTE } from '../../src/platform/clock.ts'
 import type { FakeClock } from '../support/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { runs } from '../support/property.ts'
-import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from './fickle-world.ts'
+import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from './random-operators.ts'
 
 /** The same seeds in each run: a partial run uses the first ones. */
 const SEEDS = Array.from({ length: runs(15) }, (_, n) => n + 1)

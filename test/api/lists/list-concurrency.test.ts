@@ -2,7 +2,11 @@ import { Hono } from 'hono'
 import { expect, test } from 'vitest'
 import type { Env } from '../../../src/api/context.ts'
 import type { ApiError } from '../../../src/api/errors/api-error.ts'
-import { LARGE_BYTES, LARGE_MAX, limitConcurrency } from '../../../src/api/lists/crowd.ts'
+import {
+  LARGE_BYTES,
+  LARGE_MAX,
+  limitConcurrency,
+} from '../../../src/api/lists/list-concurrency.ts'
 import { readJson } from '../../../src/api/middleware/body.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 

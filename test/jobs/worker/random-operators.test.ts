@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { toClass } from '../../../src/engine/verdict/verdict.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
-import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from '../../engine/fickle-world.ts'
+import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from '../../engine/random-operators.ts'
 import type { FakeClock } from '../../support/clock.ts'
 import { createTestJob } from '../../support/job.ts'
 import { runs } from '../../support/property.ts'
