@@ -1,33 +1,33 @@
-// How quickly addresses are read, beside validator's isEmail in the same run: node bench/address.ts
+// Compares the speed of address parsing with validator's isEmail: node bench/address.ts
 import { createRequire } from 'node:module'
 import { isFault, parseAddress } from '../src/engine/address/address.ts'
 import { createClassifier } from '../src/engine/address/classifier.ts'
-import { type Judged, odd, usualList } from './address/list.ts'
+import { type LabeledAddress, typicalList, unusual } from './address/list.ts'
 import { machine } from './engine/figures.ts'
-import { inTurns, rows, type Way } from './turns.ts'
+import { measureVariants, rows, type Variant } from './variants.ts'
 
 type Validator = { isEmail(text: string, options: Record<string, boolean>): boolean }
 const { isEmail } = createRequire(import.meta.url)('validator') as Validator
 
-/** All that it can take of RFC 5321 and RFC 6531, so that it is judged by what it knows. */
+/** Options that make isEmail accept more of RFC 5321 and RFC 6531. */
 const OPTIONS = { allow_utf8_local_part: true, allow_ip_domain: true }
 const LENGTH = 20_000
 
 const flags = createClassifier()
-/** Read, then told whether it is free, disposable, a role and so on: what a verification does before it asks anybody. */
-function readAll(text: string): boolean {
+/** Parses and classifies an address, as a verification does before any network access. */
+function parseAndClassify(text: string): boolean {
   const address = parseAddress(text)
   if (isFault(address)) return false
   return flags.of(address).canonical !== ''
 }
 
-const WAYS: readonly (readonly [name: string, isGood: (text: string) => boolean])[] = [
-  ['ev, parsed and its flags', readAll],
+const VARIANTS: readonly (readonly [name: string, isGood: (text: string) => boolean])[] = [
+  ['ev, parsed and classified', parseAndClassify],
   ['ev, parsed', text => !isFault(parseAddress(text))],
   ['validator’s isEmail', isEmailText],
 ]
 
-/** It throws at half a surrogate pair. */
+/** isEmail throws on a lone surrogate. */
 function isEmailText(text: string): boolean {
   try {
     return isEmail(text, OPTIONS)
@@ -37,31 +37,37 @@ function isEmailText(text: string): boolean {
 }
 
 console.log(`Machine: ${machine()}; medians, processor time.`)
-compare(`A list of ${LENGTH.toLocaleString('en')} as people have it`, usualList(LENGTH))
-compare(`The ${odd.length} odd ones of the fixtures`, odd)
+compare(`A list of ${LENGTH.toLocaleString('en')} typical addresses`, typicalList(LENGTH))
+compare(`The ${unusual.length} unusual addresses of the fixtures`, unusual)
 
-function compare(title: string, list: readonly Judged[]): void {
+function compare(title: string, list: readonly LabeledAddress[]): void {
   console.log(`\n### ${title}\n`)
-  console.log('| way | addresses/s | to isEmail |')
+  console.log('| variant | addresses/s | relative to isEmail |')
   console.log('|---|---|---|')
-  for (const row of rows(inTurns(WAYS.map(([name, isGood]) => wayOf(name, list, isGood))))) {
+  for (const row of rows(
+    measureVariants(VARIANTS.map(([name, isGood]) => createVariant(name, list, isGood))),
+  )) {
     console.log(row)
   }
-  const shares = WAYS.slice(1).map(([name, isGood]) => {
-    const right = list.filter(({ text, good }) => isGood(text) === good).length
-    return `${name} ${((right / list.length) * 100).toFixed(1)} %`
+  const accuracies = VARIANTS.slice(1).map(([name, isGood]) => {
+    const correct = list.filter(({ text, good }) => isGood(text) === good).length
+    return `${name} ${((correct / list.length) * 100).toFixed(1)} %`
   })
-  console.log(`\nRight: ${shares.join(', ')}.`)
+  console.log(`\nCorrect: ${accuracies.join(', ')}.`)
 }
 
-function wayOf(name: string, list: readonly Judged[], isGood: (text: string) => boolean): Way {
+function createVariant(
+  name: string,
+  list: readonly LabeledAddress[],
+  isGood: (text: string) => boolean,
+): Variant {
   let good = 0
   return {
     name,
     work() {
       for (const { text } of list) if (isGood(text)) good += 1
-      // Somebody must look at what was found, or it need not be found.
-      if (good === 0) throw new Error(`${name} took no address at all`)
+      // Uses the result, so that the compiler cannot eliminate the work.
+      if (good === 0) throw new Error(`${name} accepted no address`)
       return list.length
     },
   }

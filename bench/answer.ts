@@ -1,55 +1,64 @@
-// How quickly replies are understood, beside a plain list of regular expressions in the same run: node bench/answer.ts
+// Compares the speed of reply classification with a plain list of regular expressions:
+// node bench/answer.ts
 
 import { classifyReply } from '../src/engine/smtp/classify-reply.ts'
-import { plainMeaning } from './answer/plain-list.ts'
-import { type Judged, neverTheSame, replies, toManyPeople } from './answer/replies.ts'
+import { classifyByList } from './answer/plain-list.ts'
+import { forManyRecipients, type LabeledReply, neverRepeated, replies } from './answer/replies.ts'
 import { machine } from './engine/figures.ts'
-import { inTurns, rows, type Way } from './turns.ts'
+import { measureVariants, rows, type Variant } from './variants.ts'
 
 const LENGTH = 20_000
 
-const ours = ({ stage, reply, recipient }: Judged): string =>
+const classifyWithEv = ({ stage, reply, recipient }: LabeledReply): string =>
   classifyReply(stage, reply, { recipient }).kind
-const plain = ({ reply }: Judged): string => plainMeaning(reply.code, reply.enhanced, reply.text)
+const classifyPlainly = ({ reply }: LabeledReply): string =>
+  classifyByList(reply.code, reply.enhanced, reply.text)
 
-const WAYS: readonly (readonly [name: string, kindOf: (given: Judged) => string])[] = [
-  ['ev', ours],
-  ['a plain list of 41 expressions', plain],
-]
+const VARIANTS: readonly (readonly [name: string, classify: (labeled: LabeledReply) => string])[] =
+  [
+    ['ev', classifyWithEv],
+    ['a plain list of 41 expressions', classifyPlainly],
+  ]
 
 console.log(`Machine: ${machine()}; medians, processor time.`)
-compare('Replies to many people', toManyPeople(LENGTH))
-compare('Replies of which no two are the same', neverTheSame(LENGTH))
+compare('Replies to many recipients', forManyRecipients(LENGTH))
+compare('Replies that are all different', neverRepeated(LENGTH))
 
-console.log(`\n### What the ${replies.length} replies of the fixtures mean\n`)
-console.log('| way | right | of the replies about us, taken for a missing mailbox |')
+console.log(`\n### Classification of the ${replies.length} replies of the fixtures\n`)
+console.log('| variant | correct | blocks and deferrals classified as rejections |')
 console.log('|---|---|---|')
-for (const [name, kindOf] of WAYS) {
-  const right = replies.filter(given => kindOf(given) === given.kind).length
+for (const [name, classify] of VARIANTS) {
+  const correct = replies.filter(labeled => classify(labeled) === labeled.kind).length
   const about = replies.filter(({ kind }) => kind === 'blocked' || kind === 'deferred')
-  const lost = about.filter(given => kindOf(given) === 'rejected').length
-  console.log(`| ${name} | ${share(right, replies.length)} | ${share(lost, about.length)} |`)
+  const lost = about.filter(labeled => classify(labeled) === 'rejected').length
+  console.log(`| ${name} | ${share(correct, replies.length)} | ${share(lost, about.length)} |`)
 }
 
-function compare(title: string, list: readonly Judged[]): void {
+function compare(title: string, list: readonly LabeledReply[]): void {
   console.log(`\n### ${title}\n`)
-  console.log('| way | replies/s | to the plain list |')
+  console.log('| variant | replies/s | relative to the plain list |')
   console.log('|---|---|---|')
-  for (const row of rows(inTurns(WAYS.map(([name, kindOf]) => wayOf(name, list, kindOf))))) {
+  for (const row of rows(
+    measureVariants(VARIANTS.map(([name, classify]) => createVariant(name, list, classify))),
+  )) {
     console.log(row)
   }
-  const right = list.filter(given => ours(given) === given.kind).length
-  console.log(`\nRight: ev ${share(right, list.length)}.`)
+  const correct = list.filter(labeled => classifyWithEv(labeled) === labeled.kind).length
+  console.log(`\nCorrect: ev ${share(correct, list.length)}.`)
 }
 
-function wayOf(name: string, list: readonly Judged[], kindOf: (given: Judged) => string): Way {
+function createVariant(
+  name: string,
+  list: readonly LabeledReply[],
+  classify: (labeled: LabeledReply) => string,
+): Variant {
   let rejected = 0
   return {
     name,
     work() {
-      for (const given of list) if (kindOf(given) === 'rejected') rejected += 1
-      // Somebody must look at what was found, or it need not be found.
-      if (rejected === 0) throw new Error(`${name} found nobody rejected`)
+      for (const labeled of list) if (classify(labeled) === 'rejected') rejected += 1
+      // Uses the result, so that the compiler cannot eliminate the work.
+      if (rejected === 0) throw new Error(`${name} classified no reply as rejected`)
       return list.length
     },
   }

@@ -1,5 +1,5 @@
-// A long list through `ev bulk --sandbox`: what reading, storing, resuming and writing cost, without any network.
-// `node bench/bulk.ts [rows] [options of ev bulk for its output, such as --split --only deliverable,risky --format ndjson]`
+// Measures `ev bulk --sandbox` with a long list: parsing, storing and writing, without a network.
+// node bench/bulk.ts [rows] [output options of ev bulk, such as --split --format ndjson]
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -14,8 +14,8 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-const given = process.argv.slice(2)
-const rows = /^\d+$/.test(given[0] ?? '') ? Number(given.shift()) : 1_000_000
+const outputOptions = process.argv.slice(2)
+const rows = /^\d+$/.test(outputOptions[0] ?? '') ? Number(outputOptions.shift()) : 1_000_000
 const ev = join(import.meta.dirname, '../bin/ev.js')
 const dir = mkdtempSync(join(tmpdir(), 'ev-bulk-'))
 const list = join(dir, 'list.csv')
@@ -35,7 +35,7 @@ const child = spawn(
     '--json',
     '--data-dir',
     join(dir, 'data'),
-    ...given,
+    ...outputOptions,
   ],
   { stdio: ['ignore', 'pipe', 'inherit'] },
 )
@@ -52,17 +52,17 @@ const written = await Promise.all(files.map(file => countRows(file.path)))
 console.log(`| rows | options | seconds | rows/s | peak RSS | input | output |`)
 console.log(`|---|---|---|---|---|---|---|`)
 console.log(
-  `| ${rows} | ${given.join(' ')} | ${seconds.toFixed(1)} | ${Math.round(rows / seconds)} | ` +
+  `| ${rows} | ${outputOptions.join(' ')} | ${seconds.toFixed(1)} | ${Math.round(rows / seconds)} | ` +
     `${Math.round(peak.bytes / 2 ** 20)} MB | ${megabytes(list)} MB | ` +
     `${files.map(file => `${megabytes(file.path)} MB`).join(' + ')} |`,
 )
 console.log(`\nNode ${process.versions.node}, ${availableParallelism()} cores`)
 rmSync(dir, { recursive: true, force: true })
-const told = files.map(file => file.rows)
-const expected = given.includes('--only') ? summary?.written : rows
-if (summary?.total !== rows || `${written}` !== `${told}` || sum(written) !== expected) {
+const reported = files.map(file => file.rows)
+const expected = outputOptions.includes('--only') ? summary?.written : rows
+if (summary?.total !== rows || `${written}` !== `${reported}` || sum(written) !== expected) {
   console.error(
-    `${rows} rows went in, ${summary?.total} were counted; ${told} told, ${written} came out`,
+    `${rows} rows were read, ${summary?.total} counted, ${reported} reported, ${written} written`,
   )
   process.exitCode = 1
 }
@@ -74,7 +74,7 @@ async function writeList() {
   for (let n = 0; n < rows; n += 1_000) {
     const lines: string[] = []
     for (let i = n; i < Math.min(n + 1_000, rows); i++) {
-      // One in a hundred stands twice, one in fifty is no address.
+      // One in a hundred addresses is a duplicate, one in fifty is malformed.
       const name = `${prefixes[i % prefixes.length]}${i % 100 === 99 ? i - 8 : i}`
       const address =
         i % 50 === 7
@@ -88,7 +88,7 @@ async function writeList() {
   await once(stream, 'close')
 }
 
-/** The kernel's own high-water mark, read until the process is gone. */
+/** Polls the peak memory from the kernel until the process has exited. */
 function watchMemory({ pid }: ChildProcess) {
   const peak = { bytes: 0 }
   const timer = setInterval(() => {
@@ -102,12 +102,13 @@ function watchMemory({ pid }: ChildProcess) {
   return peak
 }
 
-/** Records, not lines: the notes hold no line breaks. */
+/** Counts lines, which are records, as the notes contain no line breaks. */
 async function countRows(file: string): Promise<number> {
   let lines = 0
   for await (const _ of createInterface({ input: createReadStream(file) })) lines++
-  // A header; nothing; an array's brackets.
-  const others = { csv: 1, ndjson: 0, json: 2 }[given[given.indexOf('--format') + 1] ?? ''] ?? 1
+  // A header, nothing, or the brackets of the array.
+  const others =
+    { csv: 1, ndjson: 0, json: 2 }[outputOptions[outputOptions.indexOf('--format') + 1] ?? ''] ?? 1
   return lines - others
 }
 

@@ -1,5 +1,6 @@
-// Kills `ev bulk` with -9 again and again and resumes it: the output must be that of a quiet run, and
-// mail servers must not be asked twice but for what was in flight. `node bench/crash.ts [rows] [kills] [seed]`
+// Kills `ev bulk` with SIGKILL repeatedly and resumes it. The output must equal that of an
+// undisturbed run, and only recipients in flight may be probed twice.
+// node bench/crash.ts [rows] [kills] [seed]
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +18,7 @@ const domains = Math.max(10, Math.round(rows / 100))
 
 /** xorshift32: the same seed kills at the same times. */
 let state = seed || 1
-const entropy = () => {
+const random = () => {
   state ^= state << 13
   state ^= state >>> 17
   state ^= state << 5
@@ -25,28 +26,28 @@ const entropy = () => {
 }
 
 writeFileSync(list, csv())
-const world = await startScenarioProcess(scenario())
-const quiet = await run('quiet', 0)
-await world.reset()
+const simulator = await startScenarioProcess(scenario())
+const undisturbed = await run('undisturbed', 0)
+await simulator.reset()
 const killed = await run('killed', kills)
-const counters = await world.counters()
-await world.close()
+const counters = await simulator.counters()
+await simulator.close()
 
 const again = [...counters.total.recipients.values()].filter(times => times > 1)
-const askedTwice = again.reduce((sum, times) => sum + times - 1, 0)
+const probedTwice = again.reduce((sum, times) => sum + times - 1, 0)
 const inFlightMax = killed.kills * (200 * 20 + 50)
 const verbs = Object.keys(counters.total.commands).filter(verb => !ALLOWED().has(verb))
 const sessionsPeak = Math.max(...Object.values(counters.hosts).map(host => host.sessionsPeak))
-const same = quiet.output === killed.output
+const same = undisturbed.output === killed.output
 console.log(
   JSON.stringify(
     {
       rows,
       kills: killed.kills,
-      quietSeconds: quiet.seconds,
+      undisturbedSeconds: undisturbed.seconds,
       killedSeconds: killed.seconds,
       outputIdentical: same,
-      recipientsAskedAgain: askedTwice,
+      recipientsProbedTwice: probedTwice,
       inFlightMax,
       sessionsPeakPerHost: sessionsPeak,
       connections: counters.total.connections,
@@ -57,13 +58,13 @@ console.log(
   ),
 )
 rmSync(dir, { recursive: true, force: true })
-if (!same || askedTwice > inFlightMax || verbs.length > 0 || sessionsPeak > 1) process.exitCode = 1
+if (!same || probedTwice > inFlightMax || verbs.length > 0 || sessionsPeak > 1) process.exitCode = 1
 
 function ALLOWED() {
   return new Set(['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'QUIT', 'NOOP'])
 }
 
-/** Polite hosts, some that take everything, some whose servers are shared. */
+/** Polite hosts, one in twenty a catch-all. */
 function scenario(): Scenario {
   const plan: Scenario['domains'] = {}
   const hosts: Scenario['hosts'] = {}
@@ -90,10 +91,10 @@ async function run(name: string, times: number) {
   const startedAt = performance.now()
   let killsDone = 0
   for (;;) {
-    const child = start(home, output, world)
+    const child = start(home, output, simulator)
     const ended = once(child, 'exit') as Promise<[number | null, string | null]>
     if (killsDone < times) {
-      const timer = setTimeout(() => child.kill('SIGKILL'), 900 + entropy() * 1_800)
+      const timer = setTimeout(() => child.kill('SIGKILL'), 900 + random() * 1_800)
       const [code, signal] = await ended
       clearTimeout(timer)
       if (signal === 'SIGKILL') killsDone++
@@ -123,7 +124,7 @@ function start(
   })
 }
 
-/** The time of each check is of course another in each run. */
+/** Removes the times of the checks, which differ between runs. */
 function withoutTimes(text: string): string {
   const table = parse(text) as string[][]
   const times = table[0]?.indexOf('ev_checked_at') ?? -1

@@ -1,5 +1,6 @@
-// How long pages take to be seen, and how large they are; with --minutes also what a browser needs while it watches a
-// list: node bench/dashboard.ts [--minutes N]. Wants a build.
+// Measures the size and first paint of the dashboard pages, and with --minutes the browser load
+// while it shows a running list. Needs a build.
+// node bench/dashboard.ts [--minutes N]
 import { setTimeout } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startChromium } from '../test/dashboard/browser/chromium.ts'
@@ -10,9 +11,9 @@ import { get, post } from './http/load.ts'
 import { type Served, startService } from './http/servers.ts'
 
 const DOMAINS = 20
-/** Rows of the list that pages show. */
+/** Rows of the list on the pages. */
 const ROWS = 10_000
-/** Rows of the list that is watched: more than are done in the time. */
+/** Rows of the running list: more than can be processed during the measurement. */
 const LONG_ROWS = 50_000
 
 async function main(): Promise<void> {
@@ -22,19 +23,19 @@ async function main(): Promise<void> {
   try {
     console.log(`Machine: ${machine()}.\n`)
     const page = await openPage(browser, served)
-    const job = await finished(served, ROWS)
-    // Else there is no chart of the days.
+    const job = await completeJob(served, ROWS)
+    // Makes the usage page show its chart.
     await post(served, '/v1/verify/single', { email: 'user@d0.example' })
     const faults = await measurePages(page, job, console.log)
     const minutes = Number(values.minutes)
     if (minutes > 0) {
       const { job_id } = await submit(served, LONG_ROWS, false)
-      const watching = await openPage(browser, served)
-      faults.push(...(await watchMemory(watching, `${job_id}`, minutes, console.log)))
+      const runningPage = await openPage(browser, served)
+      faults.push(...(await watchMemory(runningPage, `${job_id}`, minutes, console.log)))
       await post(served, `/v1/jobs/${job_id}/cancel`, {})
     }
     console.log(
-      faults.length === 0 ? '\nAll checks hold.' : `\nDoes not hold:\n- ${faults.join('\n- ')}`,
+      faults.length === 0 ? '\nAll checks passed.' : `\nFailed checks:\n- ${faults.join('\n- ')}`,
     )
     if (faults.length > 0) process.exitCode = 1
   } finally {
@@ -43,7 +44,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Servers that take their time, so that a list lasts. */
+/** Slow servers, so that the list keeps running. */
 function scenario() {
   const names = Array.from({ length: DOMAINS }, (_, i) => i)
   return {
@@ -56,8 +57,8 @@ function scenario() {
   }
 }
 
-/** A list of the sandbox, whose results are of all kinds and there at once. */
-async function finished(served: Served, rows: number): Promise<string> {
+/** Completes a simulated list with results of every class. */
+async function completeJob(served: Served, rows: number): Promise<string> {
   const { job_id } = await submit(served, rows, true)
   while ((await get(served, `/v1/jobs/${job_id}`)).status !== 'completed') await setTimeout(200)
   return `${job_id}`

@@ -1,19 +1,19 @@
-// How quick the engine is, beside the naive way in the same run: node bench/engine.ts [--quick]
+// Compares the speed of the engine with a naive verifier: node bench/engine.ts [--quick]
 import { parseArgs } from 'node:util'
 import { faultsOf, faultsOfRatio } from './engine/check.ts'
 import { head, machine, row } from './engine/figures.ts'
-import { type Measured, Track } from './engine/measure.ts'
+import { type Measured, TestBed } from './engine/measure.ts'
+import type { Variant } from './engine/run-options.ts'
 import { SHAPES, type Shape, type ShapeName } from './engine/scenario.ts'
-import type { Way } from './engine/scenario-run.ts'
 
-const WAYS: readonly Way[] = ['ours', 'naive', 'naive-bare']
+const VARIANTS: readonly Variant[] = ['ours', 'naive', 'naive-bare']
 
-/** What is measured: these shapes at these distances. */
+/** Each shape is measured at each round-trip time. */
 type Plan = {
   readonly shapes: readonly ShapeName[]
   readonly roundTripsMs: readonly number[]
   readonly repeats: number
-  /** The most addresses that the naive way is given. */
+  /** Maximum number of addresses for the naive variants. */
   readonly naiveMax: number
 }
 
@@ -23,7 +23,7 @@ const FULL: Plan = {
   repeats: 3,
   naiveMax: Number.POSITIVE_INFINITY,
 }
-/** Within a minute: what the figures of the README rest on. */
+/** Less than a minute; the figures in the README come from this plan. */
 const QUICK: Plan = {
   shapes: ['thousand', 'hundred'],
   roundTripsMs: [50],
@@ -33,44 +33,46 @@ const QUICK: Plan = {
 
 async function main(): Promise<void> {
   const plan = planOf(process.argv.slice(2))
-  say(
+  print(
     `Machine: ${machine()}; ${plan.repeats === 1 ? 'one run' : `medians of ${plan.repeats} runs`}.`,
   )
   const faults: string[] = []
   for (const name of plan.shapes) {
     const shape = SHAPES[name]
-    say(`\n### ${shape.name}\n`)
-    say(
-      `At most ${shape.sessionsPerHost} connections to a host and ${shape.concurrency} in all, both ways; ev asks ${shape.recipientsPerSession} recipients in one.\n`,
+    print(`\n### ${shape.name}\n`)
+    print(
+      `At most ${shape.sessionsPerHost} connections to a host and ${shape.concurrency} in total, for all variants; ev probes ${shape.recipientsPerSession} recipients in each.\n`,
     )
-    say(head())
+    print(head())
     for (const roundTripMs of plan.roundTripsMs) {
       faults.push(...(await compare(name, roundTripMs, plan)))
     }
   }
-  say(faults.length === 0 ? '\nAll checks hold.' : `\nDoes not hold:\n- ${faults.join('\n- ')}`)
+  print(faults.length === 0 ? '\nAll checks passed.' : `\nFailed checks:\n- ${faults.join('\n- ')}`)
   if (faults.length > 0) process.exitCode = 1
 }
 
-/** All ways in turn, again and again; prints their rows and gives what is wrong. */
+/** Runs the variants alternately and prints their rows. Returns the failed checks. */
 async function compare(name: ShapeName, roundTripMs: number, plan: Plan): Promise<string[]> {
   const shape: Shape = SHAPES[name]
-  const runs: Record<Way, Measured[]> = { ours: [], naive: [], 'naive-bare': [] }
-  const track = await Track.open(shape, roundTripMs)
+  const runs: Record<Variant, Measured[]> = { ours: [], naive: [], 'naive-bare': [] }
+  const testBed = await TestBed.open(shape, roundTripMs)
   try {
-    // The world's code is compiled while it runs: the first run would pay for the others.
-    await track.measure('ours', shape.addresses)
-    for (let turn = 0; turn < plan.repeats; turn += 1) {
-      for (const way of WAYS) {
+    // Warm-up, so that the first run does not pay for compiling the simulator.
+    await testBed.measure('ours', shape.addresses)
+    for (let repeat = 0; repeat < plan.repeats; repeat += 1) {
+      for (const variant of VARIANTS) {
         const naiveAll = roundTripMs === 0 ? shape.addresses : shape.naiveAddresses
         const naiveCount = Math.min(naiveAll, plan.naiveMax)
-        runs[way].push(await track.measure(way, way === 'ours' ? shape.addresses : naiveCount))
+        runs[variant].push(
+          await testBed.measure(variant, variant === 'ours' ? shape.addresses : naiveCount),
+        )
       }
     }
   } finally {
-    await track.close()
+    await testBed.close()
   }
-  for (const way of WAYS) say(row(roundTripMs, runs[way], runs.ours))
+  for (const variant of VARIANTS) print(row(roundTripMs, runs[variant], runs.ours))
   return [
     ...Object.values(runs).flatMap(all => all.flatMap(run => faultsOf(run, shape))),
     ...faultsOfRatio(name, roundTripMs, runs.ours, runs.naive),
@@ -90,7 +92,9 @@ function planOf(args: string[]): Plan {
   const plan = values.quick === true ? QUICK : FULL
   const unknown = values.shape?.find(name => !Object.hasOwn(SHAPES, name))
   if (unknown !== undefined) {
-    throw new Error(`"${unknown}" is no shape: ${Object.keys(SHAPES).join(', ')}.`)
+    throw new Error(
+      `"${unknown}" is not a shape. The shapes are ${Object.keys(SHAPES).join(', ')}.`,
+    )
   }
   return {
     ...plan,
@@ -100,6 +104,6 @@ function planOf(args: string[]): Plan {
   }
 }
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
+const print = (line: string) => process.stdout.write(`${line}\n`)
 
 await main()

@@ -1,4 +1,6 @@
-// Compares the service with a bare handler in the same run: node bench/http.ts [--speed] [--load] [--lists [--seconds 60]] [--download] [--flood] [--root DIR]
+// Compares the service with a bare handler in the same run:
+// node bench/http.ts [--speed] [--load] [--lists [--seconds 60]] [--download] [--flood] [--root
+// DIR]
 import { parseArgs } from 'node:util'
 import type { Scenario } from '../src/simulator/scenario.ts'
 import { machine } from './engine/figures.ts'
@@ -25,7 +27,7 @@ function each<T>(make: (at: number) => T): T[] {
   return Array.from({ length: DOMAINS }, (_, at) => make(at))
 }
 
-const say = (line: string) => console.log(line)
+const print = (line: string) => console.log(line)
 
 const { values } = parseArgs({
   options: {
@@ -40,7 +42,7 @@ const { values } = parseArgs({
 
 const start = (roundTripMs: number) => startService(scenarioAt(roundTripMs), values.root)
 
-/** Runs a part against a service of its own. */
+/** Runs a part against a separate service. */
 const served = (part: (served: Served) => Promise<string[]>) => async () => {
   const one = await start(ROUND_TRIP_MS)
   try {
@@ -51,23 +53,23 @@ const served = (part: (served: Served) => Promise<string[]>) => async () => {
 }
 
 const PARTS = {
-  speed: served(one => compareSpeed(one, say)),
-  load: served(one => compareLoad(one, DOMAINS, say)),
-  lists: () => compareLists(() => start(0), DOMAINS, Number(values.seconds), say),
-  download: served(one => compareDownload(one, say)),
-  flood: served(one => compareFlood(one, DOMAINS, say)),
+  speed: served(one => compareSpeed(one, print)),
+  load: served(one => compareLoad(one, DOMAINS, print)),
+  lists: () => compareLists(() => start(0), DOMAINS, Number(values.seconds), print),
+  download: served(one => compareDownload(one, print)),
+  flood: served(one => compareFlood(one, DOMAINS, print)),
 }
 
 async function main(): Promise<void> {
   const names = Object.keys(PARTS) as (keyof typeof PARTS)[]
   const wanted = names.filter(name => values[name])
-  say(`Machine: ${machine()}.\n`)
+  print(`Machine: ${machine()}.\n`)
   const faults: string[] = []
   for (const name of wanted.length > 0 ? wanted : names) {
     faults.push(...(await PARTS[name]()))
-    say('')
+    print('')
   }
-  say(faults.length === 0 ? 'All checks hold.' : `Does not hold:\n- ${faults.join('\n- ')}`)
+  print(faults.length === 0 ? 'All checks passed.' : `Failed checks:\n- ${faults.join('\n- ')}`)
   if (faults.length > 0) process.exitCode = 1
 }
 

@@ -1,10 +1,11 @@
-// A year of lists against the scheduler: node bench/scale.ts [--addresses N] [--workers 1,10,100,1000] [--way year|at-once]
+// Simulates a year of lists against the scheduler:
+// node bench/scale.ts [--addresses N] [--workers 1,10,100,1000] [--arrivals year|at-once]
 import { parseArgs } from 'node:util'
 import { DAY, MINUTE, SECOND } from '../src/platform/clock.ts'
 import { machine, percentile } from './engine/figures.ts'
-import { type Course, play } from './scale/fixture.ts'
+import { type LoadResult, simulateLoad } from './scale/fixture.ts'
 
-/** A year of all lists there are. */
+/** Addresses submitted in a year. */
 const YEAR_ADDRESSES = 1e9
 const YEAR_MS = 365 * DAY
 
@@ -12,41 +13,42 @@ const { values } = parseArgs({
   options: {
     addresses: { type: 'string', default: '3e6' },
     workers: { type: 'string', default: '1,10,100,1000' },
-    way: { type: 'string', default: 'year,at-once' },
+    arrivals: { type: 'string', default: 'year,at-once' },
     seed: { type: 'string', default: '20261122' },
   },
 })
 const HEADINGS = [
-  ...['workers', 'all is done after', 'addresses/s', 'lists below 1,000 rows: median / p95'],
-  ...['below 100,000: median', 'longer: median', 'idle connections', 'entries at once'],
-  ...['turns per address', 'addresses per connection', 'memory of this program', 'it took'],
+  ...['workers', 'completed after', 'addresses/s', 'lists below 1,000 rows: median / p95'],
+  ...['below 100,000: median', 'longer: median', 'idle connections', 'queue tasks'],
+  ...['task runs per address', 'addresses per connection', 'memory', 'duration of the simulation'],
 ]
 const addresses = Number(values.addresses)
 const workers = values.workers.split(',').map(Number)
 const share = addresses / YEAR_ADDRESSES
 
-say(
+print(
   `Machine: ${machine()}. ${count(addresses)} addresses: ${percent(share)} of a year of 1,000,000,000.`,
 )
-const WAYS = {
-  year: [`handed in over ${days(YEAR_MS * share)} days, as they come in a year`, YEAR_MS * share],
-  'at-once': ['all handed in at once', 0],
+const ARRIVALS = {
+  year: [`submitted over ${days(YEAR_MS * share)} days, at the rate of a year`, YEAR_MS * share],
+  'at-once': ['all submitted at once', 0],
 } as const
-for (const way of values.way.split(',')) {
-  if (!(way in WAYS)) throw new Error(`--way is ${Object.keys(WAYS).join(' or ')}, not ${way}.`)
-  const [title, overMs] = WAYS[way as keyof typeof WAYS]
-  say(`\n### ${title}\n`)
-  say(row(HEADINGS))
-  say(row(HEADINGS.map(() => '---')))
+for (const arrival of values.arrivals.split(',')) {
+  if (!(arrival in ARRIVALS))
+    throw new Error(`--arrivals takes ${Object.keys(ARRIVALS).join(' or ')}, not ${arrival}.`)
+  const [title, overMs] = ARRIVALS[arrival as keyof typeof ARRIVALS]
+  print(`\n### ${title}\n`)
+  print(row(HEADINGS))
+  print(row(HEADINGS.map(() => '---')))
   for (const number of workers) {
     const startedAt = performance.now()
     const plan = { addresses, overMs, workers: number, seed: Number(values.seed) }
-    const course = await play(plan, getProgress(number))
-    say(rowOf(number, course, (performance.now() - startedAt) / SECOND))
+    const result = await simulateLoad(plan, getProgress(number))
+    print(rowOf(number, result, (performance.now() - startedAt) / SECOND))
   }
 }
 
-function rowOf(number: number, { lists, ...course }: Course, seconds: number): string {
+function rowOf(number: number, { lists, ...result }: LoadResult, seconds: number): string {
   const waited = (rowsMin: number, rowsMax: number, part: number) =>
     span(
       percentile(
@@ -57,22 +59,22 @@ function rowOf(number: number, { lists, ...course }: Course, seconds: number): s
       ),
     )
   return row([
-    ...[`${number}`, `${days(course.tookMs)} days`, count(addresses / (course.tookMs / SECOND))],
+    ...[`${number}`, `${days(result.tookMs)} days`, count(addresses / (result.tookMs / SECOND))],
     ...[`${waited(0, 1_000, 0.5)} / ${waited(0, 1_000, 0.95)}`, waited(1_000, 100_000, 0.5)],
-    ...[waited(100_000, 1e9, 0.5), percent(course.idleShare), count(course.entriesMax)],
-    ...[(course.turns / addresses).toFixed(3), (addresses / course.sessions).toFixed(1)],
+    ...[waited(100_000, 1e9, 0.5), percent(result.idleShare), count(result.tasksMax)],
+    ...[(result.runs / addresses).toFixed(3), (addresses / result.sessions).toFixed(1)],
     `${count(process.memoryUsage.rss() / 2 ** 20)} MiB`,
     `${seconds.toFixed(0)} s`,
   ])
 }
 
-/** What takes hours says each minute how far it is, where the table does not go. */
+/** Returns a callback that prints the progress to stderr each minute, as runs can take hours. */
 function getProgress(workers: number): (answered: number) => void {
-  let toldAt = performance.now()
+  let loggedAt = performance.now()
   return answered => {
-    if (performance.now() - toldAt < MINUTE) return
-    toldAt = performance.now()
-    process.stderr.write(`${workers} workers: ${percent(answered / addresses)} is answered\n`)
+    if (performance.now() - loggedAt < MINUTE) return
+    loggedAt = performance.now()
+    process.stderr.write(`${workers} workers: ${percent(answered / addresses)} completed\n`)
   }
 }
 
@@ -80,7 +82,7 @@ function row(cells: readonly string[]): string {
   return `| ${cells.join(' | ')} |`
 }
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 

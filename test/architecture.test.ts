@@ -30,7 +30,7 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
   ],
   [
     'timers',
-    // A socket has a method of this name.
+    // Sockets have a method with this name.
     /(?<![.\w])set(Timeout|Interval)\(/,
     /^(platform\/clock\.ts|client\/deps\.ts|cli\/|simulator\/)/,
   ],
@@ -76,7 +76,7 @@ function importsOf(name: string, text: string): string[] {
     .filter(path => path.endsWith('.ts'))
 }
 
-/** Files that others use from outside the package, or that run by themselves. */
+/** Files used from outside the package, and programs. */
 const ENTRY_POINTS = new Set(['index.ts', 'client/client.ts', 'client/types.ts'])
 const EXPORT =
   /^export (?:abstract )?(?:async )?(?:const|let|function\*?|class|type|interface|enum) (\w+)/gm
@@ -271,7 +271,7 @@ describe('access to', () => {
   })
 })
 
-/** Words that this project used for its own concepts before it took those of the field. */
+/** Words of an earlier private vocabulary. */
 const FORBIDDEN = new RegExp(
   [
     ...['anew', 'whoever', 'whomever', 'seldom', 'of late', 'under way', 'in vain', 'ever more'],
@@ -285,7 +285,7 @@ const FORBIDDEN = new RegExp(
   'i',
 )
 
-test('words of no standard are not used', () => {
+test('nonstandard words are not used', () => {
   const found = files.flatMap(({ name, text }) =>
     text.split('\n').flatMap((line, index) => {
       // ParkingCrew is the name of a provider.

@@ -8,15 +8,15 @@ import { scriptedMx } from './support/mx.ts'
 import { zone } from './support/zone.ts'
 
 describe('createEngine', () => {
-  const doors = () => ({ clock: fakeClock(), resolver: zone(), dial: scriptedMx({}) })
+  const fakeDeps = () => ({ clock: fakeClock(), resolver: zone(), dial: scriptedMx({}) })
 
-  test('needs nothing', async () => {
+  test('works without options', async () => {
     await createEngine().close()
   })
 
-  test('takes every setting by its name', async () => {
+  test('accepts every setting by name', async () => {
     const engine = createEngine({
-      ...doors(),
+      ...fakeDeps(),
       dns: ['192.0.2.53', '192.0.2.54:5353'],
       smtpPort: 2525,
       helo: 'probe.example.com',
@@ -51,38 +51,46 @@ describe('createEngine', () => {
   })
 
   test.each<[string, Parameters<typeof createEngine>[0], RegExp]>([
-    ['a port beyond all ports', { smtpPort: 70_000 }, /--smtp-port .*65535/],
+    ['a port above 65535', { smtpPort: 70_000 }, /--smtp-port .*65535/],
     ['a name with a line break', { helo: 'a\r\nQUIT' }, /--helo/],
     ['a sender with a bracket', { mailFrom: 'a>b@example.com' }, /--mail-from/],
-    ['a time that is none', { deadlineMs: 0 }, /--deadline/],
-    ['a range that is none', { allowRanges: ['10.0.0.0/33'] }, /10\.0\.0\.0\/33/],
+    ['a zero timeout', { deadlineMs: 0 }, /--deadline/],
+    ['an invalid range', { allowRanges: ['10.0.0.0/33'] }, /10\.0\.0\.0\/33/],
     ['a DNS server by name', { dns: ['dns.example.com'] }, /dns\.example\.com/],
-    ['a proxy of another kind', { proxy: 'http://proxy.example.com' }, /socks5/],
-    ['a file that is not there', { disposableFile: '/nowhere/list' }, /\/nowhere\/list/],
+    ['an unsupported proxy scheme', { proxy: 'http://proxy.example.com' }, /socks5/],
+    ['a missing file', { disposableFile: '/nowhere/list' }, /\/nowhere\/list/],
     ['a misspelled option', JSON.parse('{"smtp_port": 25}'), /smtp_port/],
-    ['egresses that are no list', JSON.parse('{"egresses": "a"}'), /"egresses" takes a list/],
+    ['egresses that are not a list', JSON.parse('{"egresses": "a"}'), /"egresses" takes a list/],
     ['an egress without a name', JSON.parse('{"egresses": [{}]}'), /"egresses" .* "name"/],
-    ['an egress from nowhere', { egresses: [{ name: 'a', sourceAddress: 'x' }] }, /not "x"/],
     [
-      'an egress that is not there',
+      'an egress with an invalid source address',
+      { egresses: [{ name: 'a', sourceAddress: 'x' }] },
+      /not "x"/,
+    ],
+    [
+      'an unknown egress',
       { egresses: [{ name: 'a' }, { name: 'b' }], egress: 'c' },
       /takes an egress/,
     ],
     [
-      'an operator that none may ask',
+      'an operator with only unknown egresses',
       { egresses: [{ name: 'a' }], operators: { google: { egresses: ['b'] } } },
       /"operators" takes for "google" .*not \["b"\]/,
     ],
-    ['an operator without a pace', { operators: { google: { sessionsPerSecond: 0 } } }, /not 0/],
-  ])('refuses %s, and says so', (_, options, message) => {
-    expect(() => createEngine({ ...doors(), resolver: zone(), ...options })).toThrow(message)
+    [
+      'an operator with a rate of zero',
+      { operators: { google: { sessionsPerSecond: 0 } } },
+      /not 0/,
+    ],
+  ])('rejects %s with an explanation', (_, options, message) => {
+    expect(() => createEngine({ ...fakeDeps(), resolver: zone(), ...options })).toThrow(message)
     expect(() => createEngine(options)).toThrow(EvError)
   })
 
-  test('takes several egresses, and what is said of one operator', async () => {
+  test('accepts several egresses, and settings for one operator', async () => {
     const dialled: string[] = []
     const engine = createEngine({
-      ...doors(),
+      ...fakeDeps(),
       egresses: [
         { name: 'a', helo: 'a.example.com', sourceAddress: null, proxy: null },
         { name: 'b', mailFrom: 'probe@example.com', sourceAddress: '192.0.2.7' },
@@ -108,12 +116,12 @@ describe('createEngine', () => {
     await engine.close()
   })
 
-  test('picks one of several egresses by its name', () => {
+  test('uses only the egress that is selected by name', () => {
     const egresses = [{ name: 'a' }, { name: 'b' }]
-    expect(createEngine({ ...doors(), egresses, egress: 'b' }).egresses).toEqual(['b'])
+    expect(createEngine({ ...fakeDeps(), egresses, egress: 'b' }).egresses).toEqual(['b'])
   })
 
-  test('reads lists of one’s own: one name a line, comments aside', async () => {
+  test('reads custom lists with one name per line, and ignores comments', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'ev-lists-'))
     const disposableFile = join(folder, 'disposable.txt')
     const allowFile = join(folder, 'allow.txt')
@@ -124,7 +132,7 @@ describe('createEngine', () => {
       ...{ 'throwaway.test': records, 'both.test': records, 'mailinator.com': records },
     })
     const engine = createEngine({
-      ...doors(),
+      ...fakeDeps(),
       resolver,
       disposableFile,
       allowFile,
@@ -140,13 +148,13 @@ describe('createEngine', () => {
     rmSync(folder, { recursive: true })
   })
 
-  test('with lists, a file and the option add up', async () => {
+  test('merges the entries of a list file and of the option', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'ev-lists-'))
     const disposableFile = join(folder, 'disposable.txt')
     writeFileSync(disposableFile, 'one.test\n')
     const records = { MX: [[10, 'mx.one.test']] as const }
     const engine = createEngine({
-      ...doors(),
+      ...fakeDeps(),
       resolver: zone({ 'one.test': records, 'two.test': records }),
       disposableFile,
       lists: { disposable: ['two.test'] },

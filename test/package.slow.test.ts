@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '..')
 
-// The package as its users get it: compiled into a folder of its own, beside the modules that it needs.
+// The compiled package, in a separate folder with its dependencies.
 describe('the package', () => {
   let dist = ''
 
@@ -21,20 +21,20 @@ describe('the package', () => {
   })
   afterAll(() => rmSync(dist, { recursive: true, force: true }))
 
-  test('is imported without a side effect: no file, no handle, no word, and the process ends', () => {
+  test('is imported without side effects: no files, handles or output, and the process exits', () => {
     const { status, stdout, stderr } = run(['--input-type=module', '-e', WATCHED_IMPORT], dist)
     expect(stderr).toBe('')
     expect(JSON.parse(stdout)).toEqual({ handles: [], opened: [], globals: [], listeners: [] })
     expect(status).toBe(0)
   })
 
-  test('exports what its types promise', () => {
+  test('exports what its types declare', () => {
     const script = `import * as ev from '${dist}/index.js'; console.log(Object.keys(ev).join())`
     const { stdout } = run(['--input-type=module', '-e', script])
     expect(stdout.trim()).toBe('EvError,classOf,createEngine,presentResult')
   })
 
-  test('an engine that was closed lets the process end', () => {
+  test('lets the process exit after an engine is closed', () => {
     const script = `
       import { createEngine } from '${dist}/index.js'
       const engine = createEngine({ dns: ['127.0.0.1:9'], deadlineMs: 300 })
@@ -45,7 +45,7 @@ describe('the package', () => {
     expect({ status, stdout }).toEqual({ status: 0, stdout: 'dns_error\n' })
   })
 
-  test('names files that the build makes', () => {
+  test('names only files that the build creates', () => {
     const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const targets = [manifest.exports['.'].types, manifest.exports['.'].default]
     for (const target of targets) {
@@ -84,7 +84,10 @@ describe('the package', () => {
   })
 })
 
-/** Imports the package with watchful eyes on files, globals, listeners and handles; modules themselves may be read. */
+/**
+ * Imports the package and reports access to files, globals, listeners and handles; reading modules
+ * is allowed.
+ */
 const WATCHED_IMPORT = `
   import fs from 'node:fs'
   import { syncBuiltinESMExports } from 'node:module'
@@ -98,15 +101,15 @@ const WATCHED_IMPORT = `
   }
   syncBuiltinESMExports()
   const before = new Set(Object.getOwnPropertyNames(globalThis))
-  const heard = () => process.eventNames().map(name => String(name) + process.listenerCount(name))
-  const listening = heard()
+  const countListeners = () => process.eventNames().map(name => String(name) + process.listenerCount(name))
+  const listening = countListeners()
   await import(process.argv[1] + '/index.js')
-  const standing = ['PipeWrap', 'TTYWrap']
+  const allowedHandles = ['PipeWrap', 'TTYWrap']
   console.log(JSON.stringify({
-    handles: process.getActiveResourcesInfo().filter(name => !standing.includes(name)),
+    handles: process.getActiveResourcesInfo().filter(name => !allowedHandles.includes(name)),
     opened,
     globals: Object.getOwnPropertyNames(globalThis).filter(name => !before.has(name)),
-    listeners: heard().filter(name => !listening.includes(name)),
+    listeners: countListeners().filter(name => !listening.includes(name)),
   }))`
 
 function run(given: readonly string[], ...more: string[]) {

@@ -2,20 +2,20 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-// docs/spec.md says where each thing that was asked is tested: what it names must be there.
+// docs/spec.md names the tests of each requirement, which must exist.
 
 const ROOT = join(import.meta.dirname, '..')
 
-type Row = { readonly section: string; readonly asked: string; readonly tested: string }
+type Row = { readonly section: string; readonly requirement: string; readonly tested: string }
 
 const rows = readFileSync(join(ROOT, 'docs/spec.md'), 'utf8')
   .split('\n')
   .flatMap((line): Row[] => {
-    const [, section = '', asked = '', tested = ''] = cells(line)
-    return /^\d/.test(section) ? [{ section, asked, tested }] : []
+    const [, section = '', requirement = '', tested = ''] = cells(line)
+    return /^\d/.test(section) ? [{ section, requirement, tested }] : []
   })
 
-/** The sections that have sentences, fields or limits of their own. */
+/** The sections with requirements, fields or limits. */
 const SECTIONS = [
   ...['1.1', '1.2', '1.3', '1.4', '1.5', '1.6', '1.7'],
   ...['2.1', '2.2', '2.3', '2.4', '2.5', '2.6', '2.7', '2.8', '3.1', '3.2'],
@@ -29,12 +29,12 @@ test('each section of the specification has its rows', () => {
   expect([...new Set(rows.map(({ section }) => section))].toSorted()).toEqual(SECTIONS.toSorted())
 })
 
-describe('a row names tests that there are', () => {
-  test.each(rows.map(row => [row.section, row.asked, row.tested] as const))(
+describe('a row names existing tests', () => {
+  test.each(rows.map(row => [row.section, row.requirement, row.tested] as const))(
     '§%s %s',
     (_, __, tested) => {
-      const deps = tested.split('<br>')
-      const named = deps.flatMap(part => [...part.matchAll(/^`([^`]+\.test\.ts)` (.+)$/g)])
+      const parts = tested.split('<br>')
+      const named = parts.flatMap(part => [...part.matchAll(/^`([^`]+\.test\.ts)` (.+)$/g)])
       expect(named.length, 'tests named').toBeGreaterThan(0)
       for (const [, file = '', title = ''] of named) {
         const path = join(ROOT, 'test', file)
@@ -45,7 +45,7 @@ describe('a row names tests that there are', () => {
   )
 })
 
-/** Titles stand in quotes. */
+/** Whether the source has the title as a string. */
 const hasTitle = (source: string, title: string) =>
   [`'${title}'`, `"${title}"`, `\`${title}\``].some(quoted => source.includes(quoted))
 

@@ -1,12 +1,12 @@
-/** What a refusal can mean to a tool of the usual kind. */
+/** The classes that typical verifiers distinguish. */
 export type Kind = 'accepted' | 'rejected' | 'blocked' | 'deferred'
 
 /**
- * The usual way: one list of expressions over the text of the reply, first match wins, and the digits where nothing
- * matched. The words are those that well-known verifiers and bounce parsers look for; the order is theirs, too: first
- * what is about the sender, then what is for a while, then the mailbox.
+ * Classifies a reply as typical verifiers do: the first matching expression wins, and the code
+ * decides if none matches. Expressions and order are those of well-known verifiers and bounce
+ * parsers: first those about the sender, then temporary errors, then the mailbox.
  */
-export function plainMeaning(code: number, enhanced: string | null, text: string): Kind {
+export function classifyByList(code: number, enhanced: string | null, text: string): Kind {
   if (code < 400) return 'accepted'
   const whole = `${code} ${enhanced ?? ''} ${text}`
   for (const [expression, kind] of LIST) if (expression.test(whole)) return kind

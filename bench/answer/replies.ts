@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { Stage } from '../../src/engine/smtp/classify-reply.ts'
 import type { Reply } from '../../src/engine/smtp/reply.ts'
 
-/** A reply as a server gives it to somebody, and what it means. */
-export type Judged = {
+/** A reply with its correct class. */
+export type LabeledReply = {
   readonly stage: Stage
   readonly reply: Reply
   readonly recipient: string
@@ -14,11 +14,11 @@ export type Judged = {
 const FOLDER = join(import.meta.dirname, '../../fixtures/reply')
 
 /** All replies of the fixtures. */
-export const replies: readonly Judged[] = readdirSync(FOLDER).flatMap(file =>
-  readFileSync(join(FOLDER, file), 'utf8').trimEnd().split('\n').slice(1).map(judged),
+export const replies: readonly LabeledReply[] = readdirSync(FOLDER).flatMap(file =>
+  readFileSync(join(FOLDER, file), 'utf8').trimEnd().split('\n').slice(1).map(parseLine),
 )
 
-function judged(line: string): Judged {
+function parseLine(line: string): LabeledReply {
   const [stage, code = '', enhanced, text = '', kind = ''] = line.split('\t')
   return {
     stage: stage as Stage,
@@ -32,20 +32,23 @@ function judged(line: string): Judged {
   }
 }
 
-/** The same, each to another recipient, whose address stands where the text has one: what a list hears. */
-export const toManyPeople = (length: number): Judged[] =>
-  Array.from({ length }, (_, at) => {
-    const given = replies[at % replies.length] as Judged
-    const recipient = `user${at}@company-${at % 97}.example`
-    const text = given.reply.text.replaceAll(ADDRESS, `<${recipient}>`)
-    return { ...given, recipient, reply: { ...given.reply, text } }
+/** The replies with a different recipient each, also in the text, as in a list. */
+export const forManyRecipients = (length: number): LabeledReply[] =>
+  Array.from({ length }, (_, n) => {
+    const labeled = replies[n % replies.length] as LabeledReply
+    const recipient = `user${n}@company-${n % 97}.example`
+    const text = labeled.reply.text.replaceAll(ADDRESS, `<${recipient}>`)
+    return { ...labeled, recipient, reply: { ...labeled.reply, text } }
   })
 
-/** And with a number behind it that no other has, as Google's and Microsoft's replies do: nothing can be remembered. */
-export const neverTheSame = (length: number): Judged[] =>
-  toManyPeople(length).map((given, at) => {
-    const text = `${given.reply.text} [${(at + 1_000_000).toString(36)}.eu${at % 7}]`
-    return { ...given, reply: { ...given.reply, text } }
+/**
+ * The same with a different number after each, as in replies of Google and Microsoft, so that no
+ * text can be cached.
+ */
+export const neverRepeated = (length: number): LabeledReply[] =>
+  forManyRecipients(length).map((labeled, n) => {
+    const text = `${labeled.reply.text} [${(n + 1_000_000).toString(36)}.eu${n % 7}]`
+    return { ...labeled, reply: { ...labeled.reply, text } }
   })
 
 const ADDRESS = /<[^<>\s]+@[^<>\s]+>/g

@@ -1,23 +1,26 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { worldOf } from '../../test/support/list-simulator.ts'
-import { closeStand, cpuMsOf, finished, handIn, openStand } from './harness.ts'
+import { closeHarness, cpuMsOf, openHarness, submitList, waitUntilCompleted } from './harness.ts'
 
-/** Processor time per 1,000 addresses: a service on SQLite, and server, worker and PostgreSQL; no distance. */
-export async function costOf(say: (line: string) => void, rows = 20_000): Promise<string[]> {
-  say(`\n### CPU ms per 1,000 addresses, list of ${rows.toLocaleString('en')}\n`)
-  say('| database | ev | PostgreSQL | together | of SQLite |\n| --- | --- | --- | --- | --- |')
+/**
+ * Compares the CPU time per 1,000 addresses of a service on SQLite with that of server, worker and
+ * PostgreSQL. The simulator has no latency.
+ */
+export async function measureCost(print: (line: string) => void, rows = 20_000): Promise<string[]> {
+  print(`\n### CPU ms per 1,000 addresses, list of ${rows.toLocaleString('en')}\n`)
+  print('| database | ev | PostgreSQL | together | of SQLite |\n| --- | --- | --- | --- | --- |')
   const sqlite = await measure(rows, false)
-  say(`| SQLite | ${sqlite.ev.toFixed(0)} | | ${sqlite.ev.toFixed(0)} | |`)
+  print(`| SQLite | ${sqlite.ev.toFixed(0)} | | ${sqlite.ev.toFixed(0)} | |`)
   const { ev, postgres } = await measure(rows, true)
   const ratio = ((ev + postgres) / sqlite.ev).toFixed(2)
   const all = [ev, postgres, ev + postgres].map(ms => ms.toFixed(0))
-  say(`| PostgreSQL | ${all.join(' | ')} | ${ratio}× |`)
+  print(`| PostgreSQL | ${all.join(' | ')} | ${ratio}× |`)
   return []
 }
 
 async function measure(rows: number, onPostgres: boolean) {
   const list = { rows, domains: 300 }
-  const stand = await openStand(onPostgres, {
+  const harness = await openHarness(onPostgres, {
     scenario: worldOf(list, 0),
     serverArgs: ['--limits', 'off', '--plan', 'enterprise'],
     args: [
@@ -26,16 +29,16 @@ async function measure(rows: number, onPostgres: boolean) {
     ],
   })
   try {
-    const { egressPool, postgres } = stand
-    const server = await egressPool.start('serve', 'server', onPostgres ? ['--work', 'off'] : [])
-    const units = onPostgres ? [server, await egressPool.start('worker', 'worker')] : [server]
+    const { cluster, postgres } = harness
+    const server = await cluster.start('serve', 'server', onPostgres ? ['--work', 'off'] : [])
+    const units = onPostgres ? [server, await cluster.start('worker', 'worker')] : [server]
     const cpuMs = () => ({
       ev: units.reduce((sum, { child }) => sum + cpuMsOf(child.pid ?? 0), 0),
       postgres: postgres === null ? 0 : cpuMsOf(postgres.pid),
     })
     await wait(2_000)
     const before = cpuMs()
-    await finished(egressPool, server, await handIn(egressPool, server, list))
+    await waitUntilCompleted(cluster, server, await submitList(cluster, server, list))
     const after = cpuMs()
     const thousands = rows / 1_000
     return {
@@ -43,6 +46,6 @@ async function measure(rows: number, onPostgres: boolean) {
       postgres: (after.postgres - before.postgres) / thousands,
     }
   } finally {
-    await closeStand(stand)
+    await closeHarness(harness)
   }
 }

@@ -8,45 +8,45 @@ import {
   type Unit,
 } from '../../test/support/process-cluster.ts'
 
-/** Processes of ev on a PostgreSQL with its disk as it is in life, or on files of their own. */
-export type Stand = {
+/** Processes of ev on PostgreSQL with production disk settings, or on SQLite. */
+export type Harness = {
   readonly postgres: PostgresServer | null
-  readonly egressPool: ProcessCluster
+  readonly cluster: ProcessCluster
 }
 
-export async function openStand(
+export async function openHarness(
   onPostgres: boolean,
   options: ProcessClusterOptions,
-): Promise<Stand> {
-  if (!onPostgres) return { postgres: null, egressPool: await ProcessCluster.open('', options) }
+): Promise<Harness> {
+  if (!onPostgres) return { postgres: null, cluster: await ProcessCluster.open('', options) }
   const settings = { fsync: 'on', full_page_writes: 'on', shared_buffers: '256MB' }
   const postgres = await startPostgres({ settings })
-  return { postgres, egressPool: await ProcessCluster.open(await postgres.create('ev'), options) }
+  return { postgres, cluster: await ProcessCluster.open(await postgres.create('ev'), options) }
 }
 
-export async function closeStand({ postgres, egressPool }: Stand): Promise<string[]> {
-  const faults = await egressPool.close()
+export async function closeHarness({ postgres, cluster }: Harness): Promise<string[]> {
+  const faults = await cluster.close()
   await postgres?.stop()
   return faults
 }
 
-/** Hands a list in; gives its job. */
-export async function handIn(
-  egressPool: ProcessCluster,
+/** Submits a list and returns the ID of its job. */
+export async function submitList(
+  cluster: ProcessCluster,
   server: Unit,
   list: List,
 ): Promise<string> {
   const file = new Blob([['email', ...addressesOf(list)].join('\n')])
-  const { job_id } = await egressPool.client(server).file(file, { filename: 'list.csv' })
+  const { job_id } = await cluster.client(server).file(file, { filename: 'list.csv' })
   return job_id
 }
 
-/** User and system time of a process and of all that it started, in ms, as far as they are still there. */
+/** Returns the user and system time, in ms, of a process and its running children. */
 export function cpuMsOf(pid: number): number {
   const children = childrenOf(pid).reduce((sum, child) => sum + cpuMsOf(child), 0)
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-    // Own time, and that of children which have ended.
+    // Its own time, and that of children that have exited.
     return (
       children + [11, 12, 13, 14].reduce((sum, at) => sum + Number(fields[at]), 0) * MS_PER_TICK
     )
@@ -69,15 +69,14 @@ function childrenOf(pid: number): number[] {
     })
 }
 
-/** Linux counts in hundredths of a second on all machines that Node runs on. */
+/** The clock tick of Linux is 10 ms on all platforms of Node. */
 const MS_PER_TICK = 10
 
-/** Resolves when a job is over. */
-export async function finished(
-  egressPool: ProcessCluster,
+export async function waitUntilCompleted(
+  cluster: ProcessCluster,
   server: Unit,
   job: string,
 ): Promise<void> {
-  const client = egressPool.client(server)
+  const client = cluster.client(server)
   while ((await client.jobs.get(job)).status !== 'completed') await wait(100)
 }

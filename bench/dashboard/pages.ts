@@ -4,12 +4,12 @@ import type { Served } from '../http/servers.ts'
 
 const FIRST_PAINT_MAX_MS = 100
 const PAGE_BYTES_MAX = 150_000
-/** How often each page is opened; the first time its files are not yet there. */
-const TURNS = 7
+/** Number of loads of each page; the first one has an empty cache. */
+const LOADS = 7
 
 const LATE_MS = 500
 
-/** A page of somebody who signed in. */
+/** Opens a signed-in page. */
 export async function openPage(browser: Browser, served: Served): Promise<Page> {
   const context = await browser.newContext({ baseURL: served.url })
   const page = await context.newPage()
@@ -20,32 +20,32 @@ export async function openPage(browser: Browser, served: Served): Promise<Page> 
   return page
 }
 
-type Opened = {
-  /** Bytes of the page and of all that it needs, as they are when unpacked; and as they came. */
+type PageLoad = {
+  /** Bytes of the page and its files, decoded. */
   readonly size: number
   readonly sent: number
-  /** Until its first byte was there, and until something was seen. */
+  /** Time to the first byte. */
   readonly answeredMs: number
   readonly paintedMs: number
 }
 
-/** A table of all pages; gives what does not hold. */
-export async function measurePages(page: Page, job: string, say: (line: string) => void) {
+/** Prints a table of all pages. Returns the failed checks. */
+export async function measurePages(page: Page, job: string, print: (line: string) => void) {
   const faults: string[] = []
-  say('| page | size, all files | as sent the first time | answered | first paint |')
-  say('|---|---|---|---|---|')
+  print('| page | size, all files | as sent the first time | answered | first paint |')
+  print('|---|---|---|---|---|')
   for (const path of paths(job)) {
-    // Who is signed in is led on from there.
+    // A signed-in user is redirected from the sign-in page.
     if (path === '/sign-in') await page.context().clearCookies()
     const first = await open(page, path, true)
-    const again: Opened[] = []
-    for (let turn = 1; turn < TURNS; turn++) again.push(await open(page, path, false))
+    const again: PageLoad[] = []
+    for (let load = 1; load < LOADS; load++) again.push(await open(page, path, false))
     const [answered, painted] = [
       median(again.map(one => one.answeredMs)),
       median(again.map(one => one.paintedMs)),
     ]
     const name = path.replace(job, '…')
-    say(
+    print(
       `| ${name} | ${kilobytes(first.size)} | ${kilobytes(first.sent)} | ${answered.toFixed(0)} ms | ${painted.toFixed(0)} ms |`,
     )
     if (painted > FIRST_PAINT_MAX_MS)
@@ -62,22 +62,22 @@ const paths = (job: string) => [
 
 const kilobytes = (bytes: number) => `${(bytes / 1_000).toFixed(1)} KB`
 
-async function open(page: Page, path: string, isFirst: boolean): Promise<Opened> {
+async function open(page: Page, path: string, isFirst: boolean): Promise<PageLoad> {
   const session = await page.context().newCDPSession(page)
   if (isFirst) await session.send('Network.clearBrowserCache')
   await page.goto(path, { waitUntil: 'load' })
-  // Some files are asked for only then, such as those of the chart.
+  // Some files, such as those of the chart, are requested after the load.
   if (isFirst) await page.waitForTimeout(LATE_MS)
-  // The paint comes with a frame, which may be after the load.
-  const opened = await page.evaluate<Opened>(TIMES)
+  // The paint may follow the load.
+  const opened = await page.evaluate<PageLoad>(TIMES)
   await session.detach()
   return opened
 }
 
 const TIMES = `new Promise(resolve => {
-  const look = () => {
+  const poll = () => {
     const paint = performance.getEntriesByName('first-contentful-paint')[0]
-    if (paint === undefined) return requestAnimationFrame(look)
+    if (paint === undefined) return requestAnimationFrame(poll)
     const [page] = performance.getEntriesByType('navigation')
     const files = performance.getEntriesByType('resource')
     const sum = name => files.reduce((all, file) => all + file[name], page[name])
@@ -88,5 +88,5 @@ const TIMES = `new Promise(resolve => {
       paintedMs: paint.startTime,
     })
   }
-  look()
+  poll()
 })`

@@ -1,24 +1,26 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 
-/** What may be more at the end than after the first minute: what is seen changes, but nothing piles up. */
+/**
+ * Maximum growth from the first minute to the last: the content changes, but must not accumulate.
+ */
 const GROWTH_MAX = 1.1
 const MINUTE_MS = 60_000
 
 type Need = { readonly heapMb: number; readonly nodes: number; readonly listeners: number }
 
-/** What the browser needs while it watches a list that runs; gives what does not hold. */
+/** Measures the browser while it shows a running list. Returns the failed checks. */
 export async function watchMemory(
   page: Page,
   job: string,
   minutes: number,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<string[]> {
   const session = await page.context().newCDPSession(page)
   await session.send('Performance.enable')
   await page.goto(`/lists/${job}`)
-  say('\n| minute | script memory | nodes | listeners | progress |')
-  say('|---|---|---|---|---|')
+  print('\n| minute | script memory | nodes | listeners | progress |')
+  print('|---|---|---|---|---|')
   const needs: Need[] = []
   for (let minute = 0; minute <= minutes; minute++) {
     if (minute > 0) await setTimeout(MINUTE_MS)
@@ -31,7 +33,7 @@ export async function watchMemory(
     }
     needs.push(need)
     const progress = await page.evaluate<string>(`document.querySelector('progress')?.value ?? ''`)
-    say(
+    print(
       `| ${minute} | ${need.heapMb.toFixed(2)} MB | ${need.nodes} | ${need.listeners} | ${progress} |`,
     )
   }

@@ -8,60 +8,66 @@ import {
   type SimulatorProcess,
   startScenarioProcess,
 } from '../../src/simulator/simulator-process.ts'
-import { addressesOf, type Shape, worldOf } from './scenario.ts'
-import type { Errand, Run, Way } from './scenario-run.ts'
+import type { Run, RunOptions, Variant } from './run-options.ts'
+import { addressesOf, type Shape, scenarioFor } from './scenario.ts'
 
-/** One run of one way over one shape of list, with what the world saw of it. */
+/** One run of a variant over a shape of list, with the counters of the simulator. */
 export type Measured = Run & {
-  readonly way: Way
+  readonly variant: Variant
   readonly addresses: number
-  readonly seen: SimulatorCounters
-  /** What the world itself cost meanwhile: near 1,000 a second it is the world that is measured. */
-  readonly worldCpuMs: number
+  readonly counters: SimulatorCounters
+  /** CPU time of the simulator. Near 1,000 ms per second, the simulator is the bottleneck. */
+  readonly simulatorCpuMs: number
 }
 
-/** A shape of list in its own world, where runs are measured one after another. */
-export class Track {
+/** A simulator with the scenario of a shape, for runs one after another. */
+export class TestBed {
   readonly #shape: Shape
-  readonly #world: SimulatorProcess
+  readonly #simulator: SimulatorProcess
 
-  private constructor(shape: Shape, world: SimulatorProcess) {
+  private constructor(shape: Shape, simulator: SimulatorProcess) {
     this.#shape = shape
-    this.#world = world
+    this.#simulator = simulator
   }
 
-  static async open(shape: Shape, roundTripMs: number): Promise<Track> {
-    return new Track(shape, await startScenarioProcess(worldOf(shape, roundTripMs)))
+  static async open(shape: Shape, roundTripMs: number): Promise<TestBed> {
+    return new TestBed(shape, await startScenarioProcess(scenarioFor(shape, roundTripMs)))
   }
 
-  /** Measures the way in a process of its own, over `count` addresses of the list. */
-  async measure(way: Way, count: number): Promise<Measured> {
+  /** Measures a variant in a separate process over the first `count` addresses. */
+  async measure(variant: Variant, count: number): Promise<Measured> {
     const { sessionsPerHost, recipientsPerSession, concurrency } = this.#shape
-    const { dnsAddress, smtpPort, pid } = this.#world
+    const { dnsAddress, smtpPort, pid } = this.#simulator
     const pressure = { sessionsPerHost, recipientsPerSession, concurrency }
     const addresses = addressesOf(this.#shape).slice(0, count)
-    await this.#world.reset()
-    const worldBefore = cpuMsOf(pid)
-    const run = await runAlone({ way, addresses, dnsAddress, smtpPort, ...pressure })
-    const worldCpuMs = cpuMsOf(pid) - worldBefore
-    return { ...run, way, addresses: count, worldCpuMs, seen: await this.#world.counters() }
+    await this.#simulator.reset()
+    const simulatorBefore = cpuMsOf(pid)
+    const run = await runInProcess({ variant, addresses, dnsAddress, smtpPort, ...pressure })
+    const simulatorCpuMs = cpuMsOf(pid) - simulatorBefore
+    return {
+      ...run,
+      variant,
+      addresses: count,
+      simulatorCpuMs,
+      counters: await this.#simulator.counters(),
+    }
   }
 
   close(): Promise<void> {
-    return this.#world.close()
+    return this.#simulator.close()
   }
 }
 
-async function runAlone(errand: Errand): Promise<Run> {
+async function runInProcess(options: RunOptions): Promise<Run> {
   const program = join(import.meta.dirname, 'run.ts')
   const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] })
-  child.stdin.end(JSON.stringify(errand))
-  const [said, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  child.stdin.end(JSON.stringify(options))
+  const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
   if (code !== 0) throw new Error(`The measured process ended with ${code}.`)
-  return JSON.parse(said)
+  return JSON.parse(stdout)
 }
 
-/** User and system time of another process; 0 where the system does not tell. */
+/** Returns the user and system time of a process, in ms; 0 where the system does not report it. */
 function cpuMsOf(pid: number): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
@@ -71,5 +77,5 @@ function cpuMsOf(pid: number): number {
   }
 }
 
-/** Linux counts in hundredths of a second on all machines that Node runs on. */
+/** The clock tick of Linux is 10 ms on all platforms of Node. */
 const MS_PER_TICK = 10

@@ -1,29 +1,29 @@
-import type { Errand, Told } from './scenario-run.ts'
+import type { OnResult, RunOptions } from './run-options.ts'
 
-/** What users get: the built package, so that Node has no types to strip. */
+/** The built package, so that Node strips no types during the run. */
 const built = new URL('../../dist/index.js', import.meta.url).href
 const { createEngine }: typeof import('../../src/index.ts') = await import(built)
 
-/** Far above what is reached: the pace is to be set by sessions and round trips, for both ways. */
+/** Above what is reached, so that sessions and round trips limit the rate in all variants. */
 const SESSIONS_PER_SECOND = 1_000
 
-/** The engine of the package with a stream of addresses; it remembers no results. */
-export async function askEngine(errand: Errand, tell: Told): Promise<void> {
+/** Verifies a stream of addresses with the engine of the package, without a result cache. */
+export async function verifyWithEngine(options: RunOptions, onResult: OnResult): Promise<void> {
   const engine = createEngine({
-    dns: [errand.dnsAddress],
-    smtpPort: errand.smtpPort,
+    dns: [options.dnsAddress],
+    smtpPort: options.smtpPort,
     allowRanges: ['127.0.0.0/8'],
     specialDomains: true,
     helo: 'probe.example.com',
-    sessionsPerOperator: errand.sessionsPerHost,
-    recipientsPerSession: errand.recipientsPerSession,
+    sessionsPerOperator: options.sessionsPerHost,
+    recipientsPerSession: options.recipientsPerSession,
     sessionsPerSecond: SESSIONS_PER_SECOND,
-    concurrency: errand.concurrency,
+    concurrency: options.concurrency,
     cache: false,
   })
-  for await (const { email, verdict } of engine.verifyMany(errand.addresses)) {
+  for await (const { email, verdict } of engine.verifyMany(options.addresses)) {
     const sure = verdict.reason === 'accepted_email' || verdict.reason === 'rejected_email'
-    tell(email, sure ? verdict.deliverable : null)
+    onResult(email, sure ? verdict.deliverable : null)
   }
   await engine.close()
 }

@@ -1,27 +1,30 @@
-// One measured process: reads an errand from standard input, says in one line of JSON what it cost.
+// The measured process. Reads its options from stdin and prints the measurements as JSON.
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
+import type { OnResult, Run, RunOptions } from './run-options.ts'
 import { exists } from './scenario.ts'
-import type { Errand, Run, Told } from './scenario-run.ts'
 
-const errand: Errand = JSON.parse(await text(process.stdin))
-const told = new Map<string, (boolean | null)[]>()
-let lastToldAt = 0
-const ask = await way(errand)
-const busyBeforeMs = busyMs()
+const options: RunOptions = JSON.parse(await text(process.stdin))
+const resultsByAddress = new Map<string, (boolean | null)[]>()
+let lastResultAt = 0
+const verify = await loadVariant(options)
+const cpuBeforeMs = getCpuMs()
 const startedAt = performance.now()
-// When the last connection is closed: farewells cost too, though nobody waits for them.
+// Reports when the last connection is closed, so that the CPU time includes QUIT.
 process.once('beforeExit', () => process.stdout.write(`${JSON.stringify(report())}\n`))
-await ask((address, deliverable) => {
-  told.set(address, [...(told.get(address) ?? []), deliverable])
-  lastToldAt = performance.now()
+await verify((address, deliverable) => {
+  resultsByAddress.set(address, [...(resultsByAddress.get(address) ?? []), deliverable])
+  lastResultAt = performance.now()
 })
 
 function report(): Run {
-  const results = errand.addresses.map(address => ({ address, all: told.get(address) ?? [] }))
+  const results = options.addresses.map(address => ({
+    address,
+    all: resultsByAddress.get(address) ?? [],
+  }))
   return {
-    seconds: (lastToldAt - startedAt) / 1_000,
-    cpuMs: busyMs() - busyBeforeMs,
+    seconds: (lastResultAt - startedAt) / 1_000,
+    cpuMs: getCpuMs() - cpuBeforeMs,
     peakRssMiB: peakRssMiB(),
     missing: results.filter(({ all }) => all.length === 0).length,
     repeated: results.filter(({ all }) => all.length > 1).length,
@@ -29,29 +32,32 @@ function report(): Run {
   }
 }
 
-/** Loaded before the clock starts, and only the one that is measured. */
-async function way(errand: Errand): Promise<(tell: Told) => Promise<void>> {
-  if (errand.way === 'ours') {
-    const { askEngine } = await import('./ours.ts')
-    return tell => askEngine(errand, tell)
+/** Loads only the measured variant, before the clock starts. */
+async function loadVariant(options: RunOptions): Promise<(onResult: OnResult) => Promise<void>> {
+  if (options.variant === 'ours') {
+    const { verifyWithEngine } = await import('./ours.ts')
+    return onResult => verifyWithEngine(options, onResult)
   }
-  const { askNaively } = await import('./naive.ts')
-  return tell => askNaively(errand, errand.way === 'naive', tell)
+  const { verifyNaively } = await import('./naive.ts')
+  return onResult => verifyNaively(options, options.variant === 'naive', onResult)
 }
 
-/** User and system time of this process so far. */
-function busyMs(): number {
+/** Returns the user and system time of this process, in ms. */
+function getCpuMs(): number {
   const { userCPUTime, systemCPUTime } = process.resourceUsage()
   return (userCPUTime + systemCPUTime) / 1_000
 }
 
-/** Linux hands the peak of `getrusage` down from parent to child; the kernel's own figure is of this process alone. */
+/**
+ * Returns the peak memory from the kernel, as a child process inherits the peak of `getrusage` from
+ * its parent on Linux.
+ */
 function peakRssMiB(): number {
   try {
     const [, kib] = /^VmHWM:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
     if (kib !== undefined) return Number(kib) / 1_024
   } catch {
-    // No Linux.
+    // Not on Linux.
   }
   return process.resourceUsage().maxRSS / 1_024
 }

@@ -1,22 +1,25 @@
 import type { Scenario } from '../../src/simulator/scenario.ts'
 
-/** One shape of list, and how hard both ways may press on it. */
+/** A shape of list, with the limits of all variants. */
 export type Shape = {
   readonly name: string
   readonly addresses: number
   readonly domains: number
   readonly hosts: number
-  /** Connections at once to one host: the same for both ways. */
+  /** Concurrent connections to one host. */
   readonly sessionsPerHost: number
-  /** Recipients in one connection: ours alone, as the naive way has one. */
+  /** Recipients per connection of ev; the naive variants have one. */
   readonly recipientsPerSession: number
-  /** Connections at once in all: the same for both ways. */
+  /** Concurrent connections in total. */
   readonly concurrency: number
-  /** How many of the addresses the naive way is given where there is a distance: then its rate does not depend on it. */
+  /**
+   * Number of addresses for the naive variants with latency, where their rate does not depend on
+   * it.
+   */
   readonly naiveAddresses: number
 }
 
-/** What the pace table gives an operator that nobody knows. */
+/** The default limits of an unknown operator. */
 const USUAL = { sessionsPerHost: 2, recipientsPerSession: 20, concurrency: 200 } as const
 
 export const SHAPES = {
@@ -34,13 +37,14 @@ export const SHAPES = {
     addresses: 10_000,
     domains: 100,
     hosts: 100,
-    // As many as Postfix puts into one transaction (default_destination_recipient_limit), and the random one.
+    // Postfix accepts fifty per transaction (default_destination_recipient_limit), plus the random
+    // one.
     recipientsPerSession: 51,
     naiveAddresses: 10_000,
   },
   usual: {
     ...USUAL,
-    name: '10,000 addresses on 100 domains, as the pace table has it',
+    name: '10,000 addresses on 100 domains, with the default limits',
     addresses: 10_000,
     domains: 100,
     hosts: 100,
@@ -53,18 +57,18 @@ export const SHAPES = {
     domains: 100,
     hosts: 1,
     sessionsPerHost: 10,
-    // In full it would take the naive way eight minutes at 50 ms.
+    // All of them would take the naive variant eight minutes n 50 ms.
     naiveAddresses: 500,
   },
 } as const satisfies Record<string, Shape>
 
 export type ShapeName = keyof typeof SHAPES
 
-/** Polite hosts; domains take turns where there are fewer hosts than domains. */
-export function worldOf(shape: Shape, roundTripMs: number): Scenario {
-  const hosts = range(shape.hosts).map(at => [hostName(at), { behavior: 'polite' }] as const)
+/** Polite hosts. If there are fewer hosts than domains, the domains share them evenly. */
+export function scenarioFor(shape: Shape, roundTripMs: number): Scenario {
+  const hosts = range(shape.hosts).map(n => [hostName(n), { behavior: 'polite' }] as const)
   const domains = range(shape.domains).map(
-    at => [domainName(at), { mx: [[10, hostName(at % shape.hosts)]] }] as const,
+    n => [domainName(n), { mx: [[10, hostName(n % shape.hosts)]] }] as const,
   )
   return {
     roundTripMs,
@@ -74,18 +78,21 @@ export function worldOf(shape: Shape, roundTripMs: number): Scenario {
   } as Scenario
 }
 
-/** Domain after domain in turn, so that the naive way finds every host free; nine of ten exist. */
+/**
+ * Addresses in a round-robin over the domains, which keeps all hosts of the naive variants busy;
+ * nine of ten exist.
+ */
 export function addressesOf(shape: Shape): string[] {
-  return range(shape.addresses).map(at => {
-    const round = Math.floor(at / shape.domains)
-    const name = (at + round) % 10 === 0 ? 'nobody' : 'user'
-    return `${name}${at}@${domainName(at % shape.domains)}`
+  return range(shape.addresses).map(n => {
+    const round = Math.floor(n / shape.domains)
+    const name = (n + round) % 10 === 0 ? 'unknown' : 'user'
+    return `${name}${n}@${domainName(n % shape.domains)}`
   })
 }
 
-/** What is true of an address of this bench. */
+/** Whether an address of this benchmark exists. */
 export const exists = (address: string) => address.startsWith('user')
 
-const domainName = (at: number) => `list${at}.example`
-const hostName = (at: number) => `mx.operator${at}.test`
-const range = (length: number) => Array.from({ length }, (_, at) => at)
+const domainName = (n: number) => `list${n}.example`
+const hostName = (n: number) => `mx.operator${n}.test`
+const range = (length: number) => Array.from({ length }, (_, n) => n)

@@ -1,4 +1,4 @@
-// The least that a service with keys does: one request, one read of a database. Prints its port.
+// A minimal handler: parses a body, hashes a text and reads one row. Prints its port.
 import { createHash } from 'node:crypto'
 import { serve } from '@hono/node-server'
 import SqliteDatabase from 'better-sqlite3'

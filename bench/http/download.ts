@@ -2,11 +2,11 @@ import { get } from './load.ts'
 import type { Served } from './servers.ts'
 
 const ROWS = 1_000_000
-/** How much the memory of the service may grow while it writes them. */
+/** Maximum growth of the memory of the service during the download. */
 const GROWTH_MAX_MIB = 40
 
-/** A job of a million rows, simulated, and its download; gives what does not hold. */
-export async function compareDownload(served: Served, say: (line: string) => void) {
+/** Measures the download of a simulated job of a million rows. Returns the failed checks. */
+export async function compareDownload(served: Served, print: (line: string) => void) {
   const id = await upload(served)
   while ((await get(served, `/v1/jobs/${id}?wait=50`)).status !== 'completed');
   const before = served.memory().now
@@ -14,20 +14,20 @@ export async function compareDownload(served: Served, say: (line: string) => voi
   const response = await fetch(`${served.url}/v1/jobs/${id}/download`, {
     headers: { authorization: `Bearer ${served.key}` },
   })
-  let [rows, most] = [-1, before]
+  let [rows, peak] = [-1, before]
   for await (const chunk of response.body ?? []) {
     for (const byte of chunk) if (byte === 10) rows++
-    most = Math.max(most, served.memory().now)
+    peak = Math.max(peak, served.memory().now)
   }
   const seconds = (performance.now() - started) / 1_000
-  say(
+  print(
     `A download of ${rows.toLocaleString('en')} rows took ${seconds.toFixed(1)} s; the memory of the service went ` +
-      `from ${before.toFixed(0)} to at most ${most.toFixed(0)} MiB, ${served.memory().peak.toFixed(0)} MiB in the whole run.`,
+      `from ${before.toFixed(0)} to at most ${peak.toFixed(0)} MiB, ${served.memory().peak.toFixed(0)} MiB in the whole run.`,
   )
   const faults: string[] = []
   if (rows !== ROWS) faults.push(`the download had ${rows} rows`)
-  if (most - before > GROWTH_MAX_MIB)
-    faults.push(`memory grew by ${(most - before).toFixed(0)} MiB`)
+  if (peak - before > GROWTH_MAX_MIB)
+    faults.push(`memory grew by ${(peak - before).toFixed(0)} MiB`)
   return faults
 }
 

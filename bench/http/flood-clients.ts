@@ -1,9 +1,10 @@
-// Clients that connect at the same time and send one verification each. Prints their measurements as JSON.
+// Clients that connect at the same time and send one verification each. Prints their measurements
+// as JSON.
 import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 
 /** Measurements of one client. */
-export type Asked = {
+export type ClientResult = {
   /** Null if no complete response arrived. */
   readonly status: number | null
   /** Whether a 429 or 503 had a Retry-After header. */
@@ -39,7 +40,7 @@ function requestOf(client: number): string {
 }
 
 /** Sends one request and resolves when the connection is closed. */
-function ask(client: number): Promise<Asked> {
+function ask(client: number): Promise<ClientResult> {
   return new Promise(resolve => {
     const startedAt = performance.now()
     let [connectedAt, answeredAt] = [startedAt, Number.NaN]
@@ -54,7 +55,7 @@ function ask(client: number): Promise<Asked> {
     })
     socket.on('data', (chunk: Buffer) => {
       received += chunk.toString('latin1')
-      if (Number.isNaN(answeredAt) && isWhole(received)) answeredAt = performance.now()
+      if (Number.isNaN(answeredAt) && isComplete(received)) answeredAt = performance.now()
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
       fault = error.code ?? error.message
@@ -71,11 +72,11 @@ function ask(client: number): Promise<Asked> {
   })
 }
 
-function isWhole(received: string): boolean {
+function isComplete(received: string): boolean {
   const head = received.indexOf('\r\n\r\n')
   const length = /\r\ncontent-length: (\d+)/i.exec(received)?.[1]
   return head !== -1 && length !== undefined && received.length >= head + 4 + Number(length)
 }
 
-const asked = await Promise.all(Array.from({ length: Number(values.clients) }, (_, n) => ask(n)))
-process.stdout.write(JSON.stringify(asked))
+const results = await Promise.all(Array.from({ length: Number(values.clients) }, (_, n) => ask(n)))
+process.stdout.write(JSON.stringify(results))

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { percentile } from '../engine/figures.ts'
-import type { Asked } from './flood-clients.ts'
+import type { ClientResult } from './flood-clients.ts'
 import type { Served } from './servers.ts'
 
 /** Number of clients that connect at the same time. */
@@ -14,20 +14,20 @@ const WARMING = 500
 const REFUSAL_P99_MAX_MS = 200
 
 /** Runs three rounds of clients that send one verification each. Returns the failed checks. */
-export async function compareFlood(served: Served, domains: number, say: (line: string) => void) {
-  say(
-    `| round of ${CLIENTS} | answers by status | connected p99 | refused p50 | p99 | 200 p50 | p99 | resets and refused connections |`,
+export async function compareFlood(served: Served, domains: number, print: (line: string) => void) {
+  print(
+    `| round of ${CLIENTS} | responses by status | connected p99 | refused p50 | p99 | 200 p50 | p99 | resets and refused connections |`,
   )
-  say('|---|---|---|---|---|---|---|---|')
-  const all: Asked[] = []
-  await crowd(served, domains, 'warm', WARMING)
+  print('|---|---|---|---|---|---|---|---|')
+  const all: ClientResult[] = []
+  await runClients(served, domains, 'warm', WARMING)
   for (let round = 1; round <= ROUNDS; round++) {
-    const asked = await crowd(served, domains, `r${round}`, CLIENTS)
-    say(row(`${round}`, asked))
-    all.push(...asked)
+    const results = await runClients(served, domains, `r${round}`, CLIENTS)
+    print(row(`${round}`, results))
+    all.push(...results)
   }
-  say(row('all', all))
-  say(`Most memory of the service so far: ${served.memory().peak.toFixed(0)} MiB.`)
+  print(row('all', all))
+  print(`Peak memory of the service so far: ${served.memory().peak.toFixed(0)} MiB.`)
   const refused = all.filter(isRefused)
   const p99 = percentile(refused.map(ms), 0.99)
   const faults: string[] = []
@@ -36,16 +36,17 @@ export async function compareFlood(served: Served, domains: number, say: (line: 
   if (p99 > REFUSAL_P99_MAX_MS) faults.push(`p99 of refusals is ${p99.toFixed(0)} ms`)
   if (refused.some(one => !one.hasRetryAfter)) faults.push('a refusal has no Retry-After')
   const others = all.filter(({ status }) => ![200, 429, 503].includes(status ?? 0)).length
-  if (others > 0) faults.push(`${others} clients had no answer, or another than 200, 429 and 503`)
+  if (others > 0)
+    faults.push(`${others} clients had no response, or another status than 200, 429 and 503`)
   return faults
 }
 
-async function crowd(
+async function runClients(
   { url, key }: Served,
   domains: number,
   name: string,
   clients: number,
-): Promise<Asked[]> {
+): Promise<ClientResult[]> {
   const options = { url, key, domains, name, clients }
   const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, `${value}`])
   const child = spawn(process.execPath, [join(import.meta.dirname, 'flood-clients.ts'), ...args], {
@@ -54,19 +55,19 @@ async function crowd(
   return JSON.parse(await text(child.stdout))
 }
 
-const isRefused = ({ status }: Asked) => status === 429 || status === 503
-const ms = ({ answerMs }: Asked) => answerMs
+const isRefused = ({ status }: ClientResult) => status === 429 || status === 503
+const ms = ({ answerMs }: ClientResult) => answerMs
 
-function row(name: string, asked: readonly Asked[]): string {
-  const statuses = countsOf(asked.map(({ status }) => `${status ?? 'none'}`))
-  const faults = countsOf(asked.flatMap(({ fault }) => fault ?? []))
+function row(name: string, results: readonly ClientResult[]): string {
+  const statuses = countsOf(results.map(({ status }) => `${status ?? 'none'}`))
+  const faults = countsOf(results.flatMap(({ fault }) => fault ?? []))
   const at = (values: readonly number[], share: number) =>
     values.length === 0 ? '' : `${percentile(values, share).toFixed(0)} ms`
-  const ofKind = (is: (one: Asked) => boolean) => {
-    const values = asked.filter(is).map(ms)
+  const ofKind = (is: (one: ClientResult) => boolean) => {
+    const values = results.filter(is).map(ms)
     return [at(values, 0.5), at(values, 0.99)]
   }
-  const connected = asked.filter(({ status }) => status !== null)
+  const connected = results.filter(({ status }) => status !== null)
   const connectMs = connected.map(one => one.connectMs)
   const cells = [
     ...[name, statuses, at(connectMs, 0.99), ...ofKind(isRefused)],

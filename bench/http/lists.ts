@@ -28,14 +28,17 @@ const POLL_MS = 100
 type Start = () => Promise<Served>
 type Say = (line: string) => void
 
-/** Measures single verifications and memory beside large lists on loopback. Returns the failed checks. */
-export async function compareLists(start: Start, domains: number, seconds: number, say: Say) {
-  const deps = [compareSingles, compareMemory, compareSteady]
+/**
+ * Measures single verifications and memory while large lists are processed. Returns the failed
+ * checks.
+ */
+export async function compareLists(start: Start, domains: number, seconds: number, print: Say) {
+  const parts = [compareSingles, compareMemory, compareSteady]
   const faults: string[] = []
-  for (const part of deps) {
+  for (const part of parts) {
     const served = await start()
     try {
-      faults.push(...(await part(served, domains, say, seconds)))
+      faults.push(...(await part(served, domains, print, seconds)))
     } finally {
       await served.close()
     }
@@ -43,13 +46,13 @@ export async function compareLists(start: Start, domains: number, seconds: numbe
   return faults
 }
 
-async function compareSingles(served: Served, domains: number, say: Say): Promise<string[]> {
+async function compareSingles(served: Served, domains: number, print: Say): Promise<string[]> {
   const rate = { count: SINGLES, perSecond: SINGLES_PER_SECOND, domains }
   await singles(served, { ...rate, name: 'warm' })
   await loopDelayMs(served)
   const idle = await singles(served, { ...rate, name: 'idle' })
   const idleDelayMs = await loopDelayMs(served)
-  const { job_id } = await submit(served, ROWS, domains, 'beside')
+  const { job_id } = await submit(served, ROWS, domains, 'parallel')
   const importDelayMs = await loopDelayMs(served)
   await sleep(AHEAD_MS)
   const busy = await singles(served, { ...rate, name: 'busy' })
@@ -57,18 +60,18 @@ async function compareSingles(served: Served, domains: number, say: Say): Promis
   const { status, progress } = await get(served, `/v1/jobs/${job_id}`)
   await post(served, `/v1/jobs/${job_id}/cancel`, {}).catch(() => {})
   const ratio = percentile(busy, 0.95) / percentile(idle, 0.95)
-  say(
-    `${SINGLES_PER_SECOND} singles a second: ${told(idle)} alone, ${told(busy)} beside a list of ` +
-      `${ROWS.toLocaleString('en')}, which was ${status} at ${progress} % then (p95 **${ratio.toFixed(2)}×**).`,
+  print(
+    `${SINGLES_PER_SECOND} singles per second: ${latencyText(idle)} alone, ${latencyText(busy)} during a list of ` +
+      `${ROWS.toLocaleString('en')}, which was then ${status} at ${progress} % (p95 **${ratio.toFixed(2)}×**).`,
   )
-  say(
-    `Longest stop of the event loop: ${idleDelayMs.toFixed(0)} ms alone, ${importDelayMs.toFixed(0)} ms while the list ` +
-      `was taken, ${busyDelayMs.toFixed(0)} ms while it was worked on.`,
+  print(
+    `Longest pause of the event loop: ${idleDelayMs.toFixed(0)} ms alone, ${importDelayMs.toFixed(0)} ms while the list ` +
+      `was accepted, ${busyDelayMs.toFixed(0)} ms while it was processed.`,
   )
   return ratio > P95_RATIO_MAX ? [`p95 of singles grew ${ratio.toFixed(2)}×`] : []
 }
 
-async function compareMemory(served: Served, domains: number, say: Say): Promise<string[]> {
+async function compareMemory(served: Served, domains: number, print: Say): Promise<string[]> {
   await loopDelayMs(served)
   const before = served.memory().now
   const started = performance.now()
@@ -79,10 +82,10 @@ async function compareMemory(served: Served, domains: number, say: Say): Promise
   const delayMs = await loopDelayMs(served)
   await sleep(LISTS_SECONDS * 1_000)
   const { now, peak } = served.memory()
-  say(
-    `${LISTS} lists of ${ROWS.toLocaleString('en')} at once were taken in ${(takenMs / 1_000).toFixed(1)} s, with stops ` +
+  print(
+    `${LISTS} lists of ${ROWS.toLocaleString('en')} at once were accepted in ${(takenMs / 1_000).toFixed(1)} s, with pauses ` +
       `of at most ${delayMs.toFixed(0)} ms; memory went from ${before.toFixed(0)} to ${taken.toFixed(0)} MiB, ` +
-      `${peak.toFixed(0)} MiB at most and ${now.toFixed(0)} MiB after ${LISTS_SECONDS} s of work.`,
+      `${peak.toFixed(0)} MiB at most and ${now.toFixed(0)} MiB after ${LISTS_SECONDS} s of processing.`,
   )
   return peak > LISTS_MAX_MIB ? [`${LISTS} lists took ${peak.toFixed(0)} MiB`] : []
 }
@@ -90,12 +93,12 @@ async function compareMemory(served: Served, domains: number, say: Say): Promise
 async function compareSteady(
   served: Served,
   domains: number,
-  say: Say,
+  print: Say,
   seconds: number,
 ): Promise<string[]> {
   await loopDelayMs(served)
-  const seen: number[] = []
-  const looking = setInterval(() => seen.push(served.memory().now), POLL_MS)
+  const samples: number[] = []
+  const sampling = setInterval(() => samples.push(served.memory().now), POLL_MS)
   const count = STEADY_SINGLES_PER_SECOND * seconds
   const answered = singles(served, {
     ...{ count, perSecond: STEADY_SINGLES_PER_SECOND, domains, name: 'steady' },
@@ -105,18 +108,18 @@ async function compareSteady(
     await sleep(Math.min(STEADY_EVERY_MS, seconds * 1_000 - at * STEADY_EVERY_MS))
   }
   const took = await answered
-  clearInterval(looking)
-  const last = median(seen.slice(-STEADY_EVERY_MS / POLL_MS))
+  clearInterval(sampling)
+  const last = median(samples.slice(-STEADY_EVERY_MS / POLL_MS))
   const { peak } = served.memory()
-  say(
-    `${STEADY_SINGLES_PER_SECOND} singles a second and ${STEADY_ROWS.toLocaleString('en')} rows every ` +
-      `${STEADY_EVERY_MS / 1_000} s for ${seconds} s: ${told(took)}; memory ${last.toFixed(0)} MiB in the last ` +
-      `${STEADY_EVERY_MS / 1_000} s, ${peak.toFixed(0)} MiB at most; longest stop ${(await loopDelayMs(served)).toFixed(0)} ms.`,
+  print(
+    `${STEADY_SINGLES_PER_SECOND} singles per second and ${STEADY_ROWS.toLocaleString('en')} rows every ` +
+      `${STEADY_EVERY_MS / 1_000} s for ${seconds} s: ${latencyText(took)}; memory ${last.toFixed(0)} MiB in the last ` +
+      `${STEADY_EVERY_MS / 1_000} s, ${peak.toFixed(0)} MiB at most; longest pause ${(await loopDelayMs(served)).toFixed(0)} ms.`,
   )
-  return last > STEADY_MAX_MIB ? [`steady work takes ${last.toFixed(0)} MiB`] : []
+  return last > STEADY_MAX_MIB ? [`the steady load takes ${last.toFixed(0)} MiB`] : []
 }
 
-const told = (tookMs: readonly number[]) =>
+const latencyText = (tookMs: readonly number[]) =>
   `median ${median(tookMs).toFixed(0)}, p95 ${percentile(tookMs, 0.95).toFixed(0)}, p99 ${percentile(tookMs, 0.99).toFixed(0)} ms`
 
 function submit(served: Served, rows: number, domains: number, name: string) {

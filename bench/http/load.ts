@@ -12,8 +12,8 @@ const SINGLES_PER_SECOND = 20
 const P95_RATIO_MAX = 1.5
 const MEMORY_MAX_MIB = 300
 
-/** Measures single verifications beside a batch. Returns the failed checks. */
-export async function compareLoad(served: Served, domains: number, say: (line: string) => void) {
+/** Measures single verifications while a batch is processed. Returns the failed checks. */
+export async function compareLoad(served: Served, domains: number, print: (line: string) => void) {
   const faults: string[] = []
   const rate = { count: SINGLES, perSecond: SINGLES_PER_SECOND, domains }
   const idle = await singles(served, { ...rate, name: 'a' })
@@ -26,12 +26,12 @@ export async function compareLoad(served: Served, domains: number, say: (line: s
   const p95 = { idle: percentile(idle, 0.95), busy: percentile(busy, 0.95) }
   const ratio = p95.busy / p95.idle
   const { peak } = served.memory()
-  say(`A batch of ${BATCH.toLocaleString('en')} was accepted in ${acceptedMs.toFixed(0)} ms.`)
-  say(
-    `Singles, each asked anew: median ${median(idle).toFixed(0)} ms and p95 ${p95.idle.toFixed(0)} ms idle; ` +
-      `${median(busy).toFixed(0)} and ${p95.busy.toFixed(0)} ms during the batch (**${ratio.toFixed(2)}×**), which was ${status} at ${progress} % then.`,
+  print(`A batch of ${BATCH.toLocaleString('en')} was accepted in ${acceptedMs.toFixed(0)} ms.`)
+  print(
+    `Singles, all uncached: median ${median(idle).toFixed(0)} ms and p95 ${p95.idle.toFixed(0)} ms idle; ` +
+      `${median(busy).toFixed(0)} and ${p95.busy.toFixed(0)} ms during the batch (**${ratio.toFixed(2)}×**), which was then ${status} at ${progress} %.`,
   )
-  say(`Most memory of the service so far: ${peak.toFixed(0)} MiB.`)
+  print(`Peak memory of the service so far: ${peak.toFixed(0)} MiB.`)
   if (acceptedMs > ACCEPTED_MAX_MS)
     faults.push(`the batch was accepted in ${acceptedMs.toFixed(0)} ms`)
   if (status !== 'processing') faults.push(`the batch was ${status} while singles were measured`)
@@ -48,7 +48,7 @@ type Rate = {
   readonly name: string
 }
 
-/** Returns the latencies, in ms, of single verifications of different addresses at a steady rate. */
+/** Returns the latencies, in ms, of single verifications of distinct addresses at a steady rate. */
 export async function singles(served: Served, { count, perSecond, domains, name }: Rate) {
   const startedAt = performance.now()
   const taken: Promise<number>[] = []

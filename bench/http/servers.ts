@@ -9,23 +9,26 @@ import type { Readable } from 'node:stream'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { startScenarioProcess } from '../../src/simulator/simulator-process.ts'
 
-/** A service in a process of its own, beside the mail world that it asks. */
+/** A service process that probes a simulator. */
 export type Served = {
   readonly url: string
   readonly key: string
-  /** Resident memory, MiB: now, and the most so far. */
+  /** Current and peak resident memory, in MiB. */
   memory(): { readonly now: number; readonly peak: number }
   close(): Promise<void>
 }
 
-/** Limits far above what the bench asks: it is their counting that is measured, not their refusal. */
+/** Limits that are never reached, so that counting is measured and not refusals. */
 const CONFIG = {
   plans: { bench: { requests: 1_000_000, per: 'second' } },
   'ip-limits': { 'single-per-minute': 1_000_000, 'bulk-per-hour': 1_000_000 },
   plan: 'bench',
 }
 
-/** Starts `ev serve` as people do, in a world of this kind; `root` is the folder of a built copy. */
+/**
+ * Starts `ev serve` with a simulator of this scenario. `root` is the directory of a built copy of
+ * ev.
+ */
 export async function startService(
   scenario: Scenario,
   root = join(import.meta.dirname, '../..'),
@@ -35,14 +38,20 @@ export async function startService(
     writeFileSync(join(folder, name), JSON.stringify(content))
     return join(folder, name)
   }
-  const world = await startScenarioProcess(scenario)
+  const simulator = await startScenarioProcess(scenario)
   const port = await freePort()
   const child = spawn(
     process.execPath,
     [
       ...[join(root, 'bin/ev.js'), 'serve', '--listen', `127.0.0.1:${port}`],
       ...['--data-dir', join(folder, 'data'), '--config', file('config.json', CONFIG)],
-      ...['--dns', world.dnsAddress, '--smtp-port', `${world.smtpPort}`, '--special-domains'],
+      ...[
+        '--dns',
+        simulator.dnsAddress,
+        '--smtp-port',
+        `${simulator.smtpPort}`,
+        '--special-domains',
+      ],
       ...['--allow-ranges', '127.0.0.0/8', '--helo', 'probe.example.com', '--log', 'warn'],
       ...['--sessions-per-second', '1000'],
     ],
@@ -55,13 +64,13 @@ export async function startService(
     async close() {
       child.kill('SIGTERM')
       await once(child, 'exit')
-      await world.close()
+      await simulator.close()
       rmSync(folder, { recursive: true, force: true })
     },
   }
 }
 
-/** The handler that ours is held to. */
+/** Starts the handler that the service is compared with. */
 export async function startBare(): Promise<Pick<Served, 'url' | 'close'>> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'bare.ts')], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -76,14 +85,14 @@ export async function startBare(): Promise<Pick<Served, 'url' | 'close'>> {
   }
 }
 
-/** It stands on stdout, once the service listens; nothing else does. */
+/** Reads the key from stdout, which has it once the service listens. */
 async function firstKey(child: ChildProcess): Promise<string> {
-  let complaint = ''
+  let errors = ''
   child.stderr?.setEncoding('utf8').on('data', text => {
-    complaint += text
+    errors += text
   })
   const ended = once(child, 'exit').then(([code]) => {
-    throw new Error(`ev serve ended with ${code}: ${complaint}`)
+    throw new Error(`ev serve ended with ${code}: ${errors}`)
   })
   ended.catch(() => {})
   const line = once(createInterface({ input: child.stdout as Readable }), 'line')

@@ -2,8 +2,8 @@ import autocannon from 'autocannon'
 import { median } from '../engine/figures.ts'
 import { type Served, startBare } from './servers.ts'
 
-/** What is asked, and of whom. */
-type Way = {
+/** A request to measure. */
+type Variant = {
   readonly name: string
   readonly url: string
   readonly body: string
@@ -16,56 +16,61 @@ const CONNECTIONS = 128
 const SECONDS = 4
 const ROUNDS = 3
 const WARM_SECONDS = 2
-/** The least that ours may reach of the bare handler's requests a second. */
+/** Minimum ratio of requests per second to those of the bare handler. */
 const RATIO_MIN = 0.5
 
-/** Requests a second and p99 of the quick paths, in turns with the bare handler; gives what does not hold. */
-export async function compareSpeed(served: Served, say: (line: string) => void) {
+/**
+ * Measures requests per second and p99 of fast paths, alternating with the bare handler. Returns
+ * the failed checks.
+ */
+export async function compareSpeed(served: Served, print: (line: string) => void) {
   const bare = await startBare()
   const json = { 'content-type': 'application/json' }
-  const ours = { ...json, authorization: `Bearer ${served.key}` }
+  const withKey = { ...json, authorization: `Bearer ${served.key}` }
   const single = `${served.url}/v1/verify/single`
-  const ways: readonly Way[] = [
+  const variants: readonly Variant[] = [
     { name: 'bare handler', url: bare.url, body: '{"key":"key 7"}', headers: json },
     {
       name: 'sandbox single',
       url: single,
       body: '{"email":"valid@example.com"}',
-      headers: { ...ours, 'x-ev-sandbox': 'true' },
+      headers: { ...withKey, 'x-ev-sandbox': 'true' },
     },
     {
       name: 'cached single',
       url: single,
       body: '{"email":"user1@d0.example"}',
-      headers: ours,
+      headers: withKey,
     },
     {
-      // Refused as soon as it is known who asks and how often.
+      // Rejected after the checks of the key and its limits.
       name: 'key and limits alone',
       url: single,
       body: '{"email":"no address"}',
-      headers: ours,
+      headers: withKey,
     },
   ]
   try {
-    const runs = new Map<Way, Figures[]>(ways.map(way => [way, []]))
-    for (const way of ways) await run(way, WARM_SECONDS)
+    const runs = new Map<Variant, Figures[]>(variants.map(variant => [variant, []]))
+    for (const variant of variants) await run(variant, WARM_SECONDS)
     for (let round = 0; round < ROUNDS; round++) {
-      for (const way of ways) runs.get(way)?.push(await run(way, SECONDS))
+      for (const variant of variants) runs.get(variant)?.push(await run(variant, SECONDS))
     }
-    const of = (way: Way, figure: keyof Figures) =>
-      median((runs.get(way) ?? []).map(one => one[figure]))
-    const [first] = ways as [Way]
-    say('| path | requests/s | p99 ms | of the bare handler |')
-    say('|---|---|---|---|')
+    const of = (variant: Variant, figure: keyof Figures) =>
+      median((runs.get(variant) ?? []).map(figures => figures[figure]))
+    const [first] = variants as [Variant]
+    print('| path | requests/s | p99 ms | of the bare handler |')
+    print('|---|---|---|---|')
     const faults: string[] = []
-    for (const way of ways) {
-      const ratio = of(way, 'perSecond') / of(first, 'perSecond')
-      const speed = of(way, 'perSecond').toLocaleString('en', { maximumFractionDigits: 0 })
-      say(`| ${way.name} | ${speed} | ${of(way, 'p99Ms').toFixed(0)} | **${ratio.toFixed(2)}** |`)
+    for (const variant of variants) {
+      const ratio = of(variant, 'perSecond') / of(first, 'perSecond')
+      const speed = of(variant, 'perSecond').toLocaleString('en', { maximumFractionDigits: 0 })
+      print(
+        `| ${variant.name} | ${speed} | ${of(variant, 'p99Ms').toFixed(0)} | **${ratio.toFixed(2)}** |`,
+      )
       if (ratio < RATIO_MIN)
         faults.push(
-          `${way.name} reaches ${ratio.toFixed(2)} of the bare handler, below ${RATIO_MIN}`,
+          `${variant.name} reaches ${ratio.toFixed(2)} of the bare handler, below ${RATIO_MIN}`,
         )
     }
     return faults
@@ -74,7 +79,7 @@ export async function compareSpeed(served: Served, say: (line: string) => void) 
   }
 }
 
-async function run({ url, body, headers }: Way, duration: number): Promise<Figures> {
+async function run({ url, body, headers }: Variant, duration: number): Promise<Figures> {
   const result = await autocannon({
     ...{ url, body, headers, duration, method: 'POST', connections: CONNECTIONS },
   })

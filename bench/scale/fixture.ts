@@ -6,39 +6,43 @@ import { ProbeScheduler, type Slot } from '../../src/jobs/probing/probe-schedule
 import { directTasks, parseOperator, probeKind } from '../../src/jobs/probing/probe-tasks.ts'
 import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import type { Reschedule } from '../../src/queue/queue.ts'
-import { Shelf, type Taken } from './fake-store.ts'
+import { type ClaimedPart, FakeStore } from './fake-store.ts'
 import { HeapClock } from './heap-clock.ts'
-import { Draw, type ListPlan, type Load, listsOf, operatorName } from './load.ts'
+import { type ListPlan, type Load, LoadGenerator, listsOf, operatorName } from './load.ts'
 
 export type Plan = Load & {
-  /** Each asks by an address of its own. */
+  /** Each has an egress of its own. */
   readonly workers: number
   readonly seed: number
 }
 
-/** What became of all lists. */
-export type Course = {
-  /** From the first list to the last result, ms. */
+export type LoadResult = {
+  /** Time from the first list to the last result. */
   readonly tookMs: number
   readonly lists: readonly Finished[]
   readonly sessions: number
-  /** Of all places for connections that the workers have, the share that stood empty, over the whole time. */
+  /** Share of the connections of all workers that were idle, over the whole time. */
   readonly idleShare: number
-  /** Entries of the queue at the same time, at most. */
-  readonly entriesMax: number
-  /** Times that an entry was taken. */
-  readonly turns: number
+  /** Peak number of queue tasks. */
+  readonly tasksMax: number
+  /** Number of task runs. */
+  readonly runs: number
 }
 
 export type Finished = { readonly rows: number; readonly waitedMs: number }
 
-/** Connections of one worker at the same time, as `--concurrency` has it. */
+/** Concurrent connections of a worker, as set by `--concurrency`. */
 const CONCURRENCY = 200
-/** A pace that wants a longer wait than this gives its place to another operator, as in the worker. */
+/**
+ * If the rate limit requires a longer wait, another operator is probed meanwhile, as in the worker.
+ */
 const TIMEOUT_MS = 1_000
-/** Round trips before the first recipient (connect, greeting, EHLO, TLS) and after the last, and for each recipient. */
+/**
+ * Duration of a session without recipients (connect, greeting, EHLO, TLS, QUIT), and of each
+ * recipient.
+ */
 const [SESSION_MS, RECIPIENT_MS] = [700, 40]
-/** Sessions that an operator cuts short, asking us to slow down. */
+/** Share of sessions that are throttled. */
 const THROTTLED_SHARE = 0.002
 const NO_OVERRIDES = {
   sessionsPerOperator: null,
@@ -46,149 +50,164 @@ const NO_OVERRIDES = {
   sessionsPerSecond: null,
 }
 
-/** Plays a load against the queue, slots, paces and egresses of the worker; only the clock and the mail servers are made up. */
-export async function play(plan: Plan, onTurns: (answered: number) => void): Promise<Course> {
+/**
+ * Runs a load against the queue, probe scheduler, rate control and egress pool of the worker; only
+ * the clock, the database and the mail servers are simulated.
+ */
+export async function simulateLoad(
+  plan: Plan,
+  onProgress: (answered: number) => void,
+): Promise<LoadResult> {
   const clock = new HeapClock()
-  const draw = new Draw(plan.seed)
-  const services = new House(clock, draw, plan.workers, onTurns)
-  const lists = listsOf(plan, draw)
-  let handedIn = 0
+  const generator = new LoadGenerator(plan.seed)
+  const simulated = new SimulatedWorkers(clock, generator, plan.workers, onProgress)
+  const lists = listsOf(plan, generator)
+  let submitted = 0
   const next = () => {
-    const list = lists[handedIn]
+    const list = lists[submitted]
     if (list === undefined) return
     clock.after(list.atMs - clock.now(), () => {
-      handedIn++
-      services.handIn(list)
+      submitted++
+      simulated.submit(list)
       next()
     })
   }
   next()
-  await clock.run(() => services.finished.length === lists.length)
-  return services.course()
+  await clock.run(() => simulated.finished.length === lists.length)
+  return simulated.loadResult()
 }
 
-class House {
+class SimulatedWorkers {
   readonly finished: Finished[] = []
   readonly #clock: HeapClock
-  readonly #draw: Draw
+  readonly #generator: LoadGenerator
   readonly #workers: number
-  readonly #onTurns: (answered: number) => void
-  readonly #shelf = new Shelf()
+  readonly #onProgress: (answered: number) => void
+  readonly #store = new FakeStore()
   readonly #queue: ReturnType<typeof createMemoryQueue>
-  /** Each process has its own, by its egress. */
-  readonly #slots: ReadonlyMap<string, ProbeScheduler>
+  /** One per process, by its egress. */
+  readonly #schedulers: ReadonlyMap<string, ProbeScheduler>
   readonly #egressPool: EgressPool
   readonly #engine: never
-  readonly #paces: ReadonlyMap<string, Map<string, RateController>>
-  /** The number of each operator that was drawn. */
+  readonly #controllers: ReadonlyMap<string, Map<string, RateController>>
+  /** Numbers by operator name. */
   readonly #numbers = new Map<string, number>()
-  /** Where each of them is asked first, by its number: with a thousand egresses it takes a while to say, and here one asks for all. */
-  readonly #firsts: Slot[] = []
+  /** Initial slots by operator number, cached because ranking a thousand egresses is slow. */
+  readonly #initialSlots: Slot[] = []
   readonly #open = new Map<number, { plan: ListPlan; left: number }>()
-  #handedIn = 0
+  #submitted = 0
   #answered = 0
   #sessions = 0
-  #turns = 0
+  #runs = 0
   #busyMs = 0
-  #entriesMax = 0
+  #tasksMax = 0
 
-  /** `onTurns` hears now and then how many addresses are answered. */
-  constructor(clock: HeapClock, draw: Draw, workers: number, onTurns: (answered: number) => void) {
+  /** `onProgress` is called from time to time with the number of answered addresses. */
+  constructor(
+    clock: HeapClock,
+    generator: LoadGenerator,
+    workers: number,
+    onProgress: (answered: number) => void,
+  ) {
     this.#clock = clock
-    this.#draw = draw
+    this.#generator = generator
     this.#workers = workers
-    this.#onTurns = onTurns
+    this.#onProgress = onProgress
     this.#queue = createMemoryQueue(clock, SILENT)
     const names = Array.from({ length: workers }, (_, n) => `worker${n}`)
-    const entries = directTasks(this.#queue)
-    this.#slots = new Map(names.map(name => [name, new ProbeScheduler(entries, clock, true)]))
-    this.#paces = new Map(names.map(name => [name, new Map<string, RateController>()]))
+    const tasks = directTasks(this.#queue)
+    this.#schedulers = new Map(names.map(name => [name, new ProbeScheduler(tasks, clock, true)]))
+    this.#controllers = new Map(names.map(name => [name, new Map<string, RateController>()]))
     this.#egressPool = new EgressPool(names.map(name => this.#prober(name)))
     this.#engine = {
-      fleet: this.#egressPool,
-      pace: (operator: string, egress: string) => this.#pace(egress, operator),
+      egressPool: this.#egressPool,
+      rateController: (operator: string, egress: string) => this.#controllerFor(egress, operator),
     } as never
     for (const egress of names) {
-      const work = (key: string) => this.#turn({ operator: parseOperator(key), egress })
+      const work = (key: string) => this.#runTask({ operator: parseOperator(key), egress })
       this.#queue.work(probeKind(egress), work, { concurrency: CONCURRENCY })
     }
   }
 
-  handIn(plan: ListPlan): void {
-    const list = this.#handedIn++
+  submit(plan: ListPlan): void {
+    const list = this.#submitted++
     this.#open.set(list, { plan, left: plan.rows })
     const operators = new Set<number>()
     for (let row = 0; row < plan.rows; row++) {
-      const operator = this.#draw.operator()
-      this.#shelf.put(operator, list)
+      const operator = this.#generator.operator()
+      this.#store.put(operator, list)
       operators.add(operator)
     }
     for (const operator of operators) {
-      const slot = this.#firstOf(operator)
-      void this.#slotsOf(slot).put(slot)
+      const slot = this.#initialSlot(operator)
+      void this.#schedulerOf(slot).put(slot)
     }
   }
 
-  #firstOf(number: number): Slot {
-    const known = this.#firsts[number]
+  #initialSlot(number: number): Slot {
+    const known = this.#initialSlots[number]
     if (known !== undefined) return known
     const operator = operatorName(number)
     const slot = { operator, egress: this.#egressPool.primaryFor(operator) }
     this.#numbers.set(operator, number)
-    this.#firsts[number] = slot
+    this.#initialSlots[number] = slot
     return slot
   }
 
-  course(): Course {
+  loadResult(): LoadResult {
     const tookMs = this.#clock.now()
     return {
-      ...{ tookMs, lists: this.finished, sessions: this.#sessions, turns: this.#turns },
+      ...{ tookMs, lists: this.finished, sessions: this.#sessions, runs: this.#runs },
       idleShare: 1 - this.#busyMs / (tookMs * this.#workers * CONCURRENCY),
-      entriesMax: this.#entriesMax,
+      tasksMax: this.#tasksMax,
     }
   }
 
-  /** What the worker does with a slot: claims a connection's worth, asks, and says when it is due again. */
-  async #turn(slot: Slot): Promise<Reschedule> {
+  /**
+   * Runs a task as the worker does: claims a connection's worth of addresses, probes them, and
+   * returns when the task is due again.
+   */
+  async #runTask(slot: Slot): Promise<Reschedule> {
     const { operator, egress } = slot
-    this.#turns++
-    if (this.#turns % 1_024 === 0) this.#count()
+    this.#runs++
+    if (this.#runs % 1_024 === 0) this.#count()
     const number = this.#numbers.get(operator) as number
-    if (!this.#shelf.has(number)) return this.#whenDue(slot)
-    const pace = this.#pace(egress, operator)
-    if (pace.readyInMs > TIMEOUT_MS) return { dueAt: this.#clock.now() + pace.readyInMs }
-    const start = pace.tryStart()
+    if (!this.#store.has(number)) return this.#whenDue(slot)
+    const controller = this.#controllerFor(egress, operator)
+    if (controller.readyInMs > TIMEOUT_MS)
+      return { dueAt: this.#clock.now() + controller.readyInMs }
+    const start = controller.tryStart()
     if (!('permit' in start)) {
       const waitMs = 'waitMs' in start ? start.waitMs : TIMEOUT_MS
       return { dueAt: this.#clock.now() + waitMs }
     }
-    const max = pace.row.recipientsPerSession
-    const claimed = this.#shelf.take(number, max)
+    const max = controller.row.recipientsPerSession
+    const claimed = this.#store.claim(number, max)
     const count = claimed.reduce((sum, part) => sum + part.count, 0)
-    if (count === max) await this.#slotsOf(slot).putAll(this.#engine, slot)
-    await this.#ask(pace, count)
+    if (count === max) await this.#schedulerOf(slot).putAll(this.#engine, slot)
+    await this.#probe(controller, count)
     start.permit.release()
     for (const part of claimed) this.#record(part)
-    return this.#shelf.has(number) ? { dueAt: this.#clock.now() } : this.#whenDue(slot)
+    return this.#store.has(number) ? { dueAt: this.#clock.now() } : this.#whenDue(slot)
   }
 
-  /** Nothing waits for its time here. */
+  /** Ends a task without addresses; there are no delayed retries here. */
   #whenDue(slot: Slot): Reschedule {
-    this.#slotsOf(slot).onEmptyClaim(slot.operator)
+    this.#schedulerOf(slot).onEmptyClaim(slot.operator)
     return 'done'
   }
 
-  async #ask(pace: RateController, count: number): Promise<void> {
+  async #probe(controller: RateController, count: number): Promise<void> {
     this.#sessions++
-    // Servers are no two alike: half as long, or half as long again.
-    const tookMs = (SESSION_MS + count * RECIPIENT_MS) * (0.5 + this.#draw.entropy())
+    // Varies the duration by up to half, as between servers.
+    const tookMs = (SESSION_MS + count * RECIPIENT_MS) * (0.5 + this.#generator.random())
     await new Promise<void>(resolve => this.#clock.after(tookMs, resolve))
     this.#busyMs += tookMs
-    if (this.#draw.entropy() < THROTTLED_SHARE) pace.throttled(null)
-    else pace.succeeded()
+    if (this.#generator.random() < THROTTLED_SHARE) controller.throttled(null)
+    else controller.succeeded()
   }
 
-  #record({ list, count }: Taken): void {
+  #record({ list, count }: ClaimedPart): void {
     const open = this.#open.get(list)
     if (open === undefined) return
     this.#answered += count
@@ -198,37 +217,38 @@ class House {
     this.finished.push({ rows: open.plan.rows, waitedMs: this.#clock.now() - open.plan.atMs })
   }
 
-  #slotsOf({ egress }: Slot): ProbeScheduler {
-    return this.#slots.get(egress) as ProbeScheduler
+  #schedulerOf({ egress }: Slot): ProbeScheduler {
+    return this.#schedulers.get(egress) as ProbeScheduler
   }
 
   #count(): void {
     const { waiting, running } = this.#queue.status()
-    this.#entriesMax = Math.max(this.#entriesMax, waiting + running)
-    this.#onTurns(this.#answered)
+    this.#tasksMax = Math.max(this.#tasksMax, waiting + running)
+    this.#onProgress(this.#answered)
   }
 
-  #pace(egress: string, operator: string): RateController {
-    const paces = this.#paces.get(egress) as Map<string, RateController>
-    const known = paces.get(operator)
+  #controllerFor(egress: string, operator: string): RateController {
+    const ofEgress = this.#controllers.get(egress) as Map<string, RateController>
+    const known = ofEgress.get(operator)
     if (known !== undefined) return known
-    const pace = new RateController(limitsFor(operator, NO_OVERRIDES), this.#clock)
-    // Those who run their own mail are so many that they are forgotten, as in the worker.
-    if (!operator.startsWith('own') || paces.size < PACES_MAX) paces.set(operator, pace)
-    return pace
+    const controller = new RateController(limitsFor(operator, NO_OVERRIDES), this.#clock)
+    // Controllers of small operators are not cached beyond a limit, as in the worker.
+    if (!operator.startsWith('own') || ofEgress.size < CONTROLLERS_MAX)
+      ofEgress.set(operator, controller)
+    return controller
   }
 
-  /** All that the fleet wants to know of one. */
+  /** The part of a prober that the egress pool uses. */
   #prober(egressName: string): EgressProber {
     return {
       egressName,
-      doubtMs: null,
+      uncertainForMs: null,
       mayAsk: () => true,
       row: (operator: string) => limitsFor(operator, NO_OVERRIDES),
-      pace: (operator: string) => this.#pace(egressName, operator),
+      rateController: (operator: string) => this.#controllerFor(egressName, operator),
     } as unknown as EgressProber
   }
 }
 
-const PACES_MAX = 20_000
+const CONTROLLERS_MAX = 20_000
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} }

@@ -1,11 +1,14 @@
 import type { Clock } from '../../src/platform/clock.ts'
 
-/** Timers fall due in steps of this: fewer turns of the event loop, and nothing here is exact to a few ms. */
+/**
+ * Timers are rounded up to multiples of this, which saves event loop turns; nothing here needs more
+ * precision.
+ */
 const STEP_MS = 20
 
 type Timer = { readonly at: number; callback: (() => void) | null }
 
-/** A clock for millions of timers that goes as quick as what they set off. */
+/** A virtual clock for millions of timers, which advances as fast as their callbacks run. */
 export class HeapClock implements Clock {
   #now = 0
   readonly #heap: Timer[] = []
@@ -27,7 +30,7 @@ export class HeapClock implements Clock {
     }
   }
 
-  /** Lets time pass until no timer is left, or `isOver` says so. */
+  /** Advances until no timer is left or `isDone` returns true. */
   run(isDone: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const step = () => {
@@ -39,7 +42,7 @@ export class HeapClock implements Clock {
         } catch (error) {
           return reject(error)
         }
-        // All that was set off comes to its next timer before time goes on.
+        // Callbacks set their next timers before the clock advances.
         setImmediate(step)
       }
       setImmediate(step)

@@ -1,9 +1,9 @@
 import { xorshift } from '../../test/support/random.ts'
 
-/** Lists as people hand them in, and whose mail their addresses are. */
+/** A load of lists. */
 export type Load = {
   readonly addresses: number
-  /** Over this time they come in; 0: all at once. */
+  /** Period over which the lists are submitted; 0 submits all at once. */
   readonly overMs: number
 }
 
@@ -12,29 +12,32 @@ export type ListPlan = {
   readonly rows: number
 }
 
-/** Those that the pace table knows come first; the others are hosters with the pace of everybody. */
+/** Operators in the rate limit table; the others have the default limits. */
 const NAMED = [
   ...['google', 'microsoft-365', 'outlook', 'yahoo', 'icloud', 'gmx', 'godaddy', 'tencent'],
   ...['orange', 'netease', 'barracuda', 'yahoo-japan', 'titan', 'mxroute', 'kpn', 'netvigator'],
 ]
 const OPERATORS = 40
 const DOMAINS = 1_000_000
-/** Of the domains that are not an operator's own, those whose mail one of the operators runs. */
+/** Share of the other domains that are hosted by one of the operators. */
 const HOSTED_SHARE = 0.65
 
-/** Of an operator's number; those above the forty are domains that run their own mail. */
+/** Returns the name of an operator; numbers from forty on are domains with their own servers. */
 export const operatorName = (number: number): string =>
   number < OPERATORS ? (NAMED[number] ?? `hoster${number}`) : `own${number}`
 
-/** Draws whose mail an address is: domains by Zipf's law, the first of them the operators' own. */
-export class Draw {
-  readonly entropy: () => number
-  /** The operator of each domain, by the domain's rank from 1. */
+/**
+ * Generates random operators and list lengths. Domains follow Zipf's law; the first ones belong to
+ * the operators.
+ */
+export class LoadGenerator {
+  readonly random: () => number
+  /** Operator numbers by the rank of the domain, from 1. */
   readonly #operators: Int32Array
 
   constructor(seed: number) {
-    this.entropy = xorshift(seed)
-    // The chance that one of the operators, or one before it, hosts a domain.
+    this.random = xorshift(seed)
+    // Cumulative weights of the operators that host other domains.
     let sum = 0
     const hosted = Array.from({ length: OPERATORS }, (_, n) => {
       sum += 1 / (n + 1)
@@ -42,22 +45,22 @@ export class Draw {
     })
     this.#operators = Int32Array.from({ length: DOMAINS + 1 }, (_, rank) => {
       if (rank <= OPERATORS) return Math.max(0, rank - 1)
-      const lot = hash(rank)
-      return lot < HOSTED_SHARE
-        ? hosted.findIndex(upTo => upTo >= (lot / HOSTED_SHARE) * sum)
+      const uniform = hash(rank)
+      return uniform < HOSTED_SHARE
+        ? hosted.findIndex(upTo => upTo >= (uniform / HOSTED_SHARE) * sum)
         : rank
     })
   }
 
-  /** The number of an operator, or that of the domain itself, where it runs its own mail. */
+  /** Returns the number of a random operator, or of a domain with its own servers. */
   operator(): number {
-    // Zipf with exponent 1 by its inverse: the chance of a rank falls with the rank.
-    return this.#operators[Math.floor(Math.exp(this.entropy() * LOG_DOMAINS))] as number
+    // The inverse of Zipf's distribution with exponent 1.
+    return this.#operators[Math.floor(Math.exp(this.random() * LOG_DOMAINS))] as number
   }
 
-  /** Many small lists, some long, few very long: a hundred rows to five million, by Pareto's law. */
+  /** Returns a random list length, Pareto distributed: many short lists, few very long ones. */
   rows(): number {
-    return Math.min(ROWS_MAX, Math.floor(ROWS_MIN / (1 - this.entropy()) ** (1 / TAIL)))
+    return Math.min(ROWS_MAX, Math.floor(ROWS_MIN / (1 - this.random()) ** (1 / TAIL)))
   }
 }
 
@@ -65,20 +68,20 @@ const LOG_DOMAINS = Math.log(DOMAINS + 1)
 
 const [ROWS_MIN, ROWS_MAX, TAIL] = [100, 5_000_000, 0.7]
 
-/** A number from 0 to 1 that hangs on the domain alone. */
+/** Returns a number from 0 to 1 that depends only on the rank. */
 function hash(rank: number): number {
   let mixed = Math.imul(rank ^ (rank >>> 16), 0x45d9f3b)
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x45d9f3b)
   return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32
 }
 
-/** The lists of a load, in the order in which they come in. */
-export function listsOf({ addresses, overMs }: Load, draw: Draw): ListPlan[] {
+/** Returns the lists of a load, in the order of submission. */
+export function listsOf({ addresses, overMs }: Load, generator: LoadGenerator): ListPlan[] {
   const lists: ListPlan[] = []
-  for (let left = addresses; left > 0; ) {
-    const rows = Math.min(left, draw.rows())
-    lists.push({ atMs: draw.entropy() * overMs, rows })
-    left -= rows
+  for (let remaining = addresses; remaining > 0; ) {
+    const rows = Math.min(remaining, generator.rows())
+    lists.push({ atMs: generator.random() * overMs, rows })
+    remaining -= rows
   }
   return lists.sort((a, b) => a.atMs - b.atMs)
 }

@@ -1,22 +1,23 @@
-// What ours is held to: the same requests over as many connections, and nothing stored, signed or looked up.
+// The baseline: the same requests over as many connections, without storage, signatures and
+// lookups.
 import { Pool } from 'undici'
 import { systemRandom } from '../../src/platform/random.ts'
 import { eventBody } from '../../src/webhooks/event.ts'
 import { DATA, KIND } from './event.ts'
-import { CONNECTIONS_MAX, type Cost, type Errand, mannerOf } from './plan.ts'
-import { answer, busyMs, peakRssMiB } from './process.ts'
+import { CONNECTIONS_MAX, type Cost, kindOfEndpoint, type SenderOptions } from './plan.ts'
+import { answer, getCpuMs, peakRssMiB } from './process.ts'
 
-const { plan, places }: Errand = JSON.parse(process.argv[2] ?? '')
-let busyBefore = 0
+const { plan, targets }: SenderOptions = JSON.parse(process.argv[2] ?? '')
+let cpuBefore = 0
 
 answer({
-  begin() {
+  start() {
     const bodies = Array.from({ length: plan.events }, bodyOf)
-    busyBefore = busyMs()
-    const healthy = places.urls.filter((_, n) => mannerOf(n) === 'healthy')
+    cpuBefore = getCpuMs()
+    const healthy = targets.urls.filter((_, n) => kindOfEndpoint(n) === 'healthy')
     for (const url of healthy) sendAll(new URL(url), bodies)
   },
-  cost: (): Cost => ({ cpuMs: busyMs() - busyBefore, peakRssMiB: peakRssMiB() }),
+  cost: (): Cost => ({ cpuMs: getCpuMs() - cpuBefore, peakRssMiB: peakRssMiB() }),
 })
 
 function bodyOf(): string {
@@ -25,7 +26,7 @@ function bodyOf(): string {
 }
 
 function sendAll({ origin, pathname }: URL, bodies: readonly string[]): void {
-  const pool = new Pool(origin, { connections: CONNECTIONS_MAX, connect: { ca: places.ca } })
+  const pool = new Pool(origin, { connections: CONNECTIONS_MAX, connect: { ca: targets.ca } })
   let next = 0
   const send = async () => {
     for (let body = bodies[next++]; body !== undefined; body = bodies[next++]) {
@@ -36,7 +37,7 @@ function sendAll({ origin, pathname }: URL, bodies: readonly string[]): void {
   for (let n = 0; n < CONNECTIONS_MAX; n++) void send()
 }
 
-/** As many, and as long, as ours. */
+/** As many headers of the same length as those of ev. */
 const HEADERS = {
   'content-type': 'application/json',
   'user-agent': 'ev/1.0.0',

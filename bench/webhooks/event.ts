@@ -1,6 +1,5 @@
 import { batchCompleted } from '../../src/webhooks/event.ts'
 
-/** The event that is sent: that of a job. */
 export const KIND = 'batch.completed'
 
 export const DATA = batchCompleted(

@@ -1,4 +1,4 @@
-// Deliveries as the service makes them, without its HTTP: events go into a database, and requests come out.
+// Deliveries as in the service, without its HTTP API: events go into a database, requests come out.
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { openDatabase, write } from '../../src/db/database.ts'
@@ -14,18 +14,18 @@ import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
 import { createHttpsTransport } from '../../src/webhooks/transport/https-transport.ts'
 import { DATA, KIND } from './event.ts'
-import type { Cost, Errand } from './plan.ts'
-import { answer, busyMs, peakRssMiB } from './process.ts'
+import type { Cost, SenderOptions } from './plan.ts'
+import { answer, getCpuMs, peakRssMiB } from './process.ts'
 
 const ACCOUNT = 'acc_bench'
-/** Events that are written in one transaction where all come at once, as a long list's results are. */
+/** Events per transaction when all are written at once, as with the results of a long list. */
 const GROUP = 50
 
-const { plan, places, folder }: Errand = JSON.parse(process.argv[2] ?? '')
+const { plan, targets, folder }: SenderOptions = JSON.parse(process.argv[2] ?? '')
 const secretBox = createSecretBox('bench', random)
 const database = await openDatabase(`sqlite:${join(folder, 'ev.sqlite')}`, clock)
 await write(database, async trx => {
-  for (const url of places.urls) {
+  for (const url of targets.urls) {
     const { text, hint } = newSigningSecret(random)
     await createWebhook(trx, {
       ...{ id: newWebhookId(random), accountId: ACCOUNT, url, events: [KIND], active: true },
@@ -38,22 +38,22 @@ await write(database, async trx => {
     })
   }
 })
-let busyBefore = 0
+let cpuBefore = 0
 
 answer({
-  async begin() {
+  async start() {
     if (plan.perSecond === null) await emitAll()
-    busyBefore = busyMs()
+    cpuBefore = getCpuMs()
     deliver()
     if (plan.perSecond !== null) void emitSteadily(plan.perSecond)
   },
-  cost: (): Cost => ({ cpuMs: busyMs() - busyBefore, peakRssMiB: peakRssMiB() }),
+  cost: (): Cost => ({ cpuMs: getCpuMs() - cpuBefore, peakRssMiB: peakRssMiB() }),
 })
 
 function deliver(): void {
   const post = createHttpsTransport({
-    ...{ clock, ca: places.ca, mayDial: createIpPolicy(['127.0.0.0/8']) },
-    // Its endpoints have addresses, not names.
+    ...{ clock, ca: targets.ca, mayDial: createIpPolicy(['127.0.0.0/8']) },
+    // The URLs of the endpoints have IP addresses.
     resolver: { resolve: async () => ({ fault: 'no-name' }) },
   })
   const queue = createMemoryQueue(clock, log)
@@ -61,12 +61,12 @@ function deliver(): void {
 }
 
 async function emitAll(): Promise<void> {
-  for (let told = 0; told < plan.events; told += GROUP) {
-    await emitSome(Math.min(GROUP, plan.events - told))
+  for (let written = 0; written < plan.events; written += GROUP) {
+    await emitSome(Math.min(GROUP, plan.events - written))
   }
 }
 
-/** Each at its own time, however long the one before took. */
+/** Emits each event at its time, however long the previous one took. */
 async function emitSteadily(perSecond: number): Promise<void> {
   const startedAt = clock.monotonicNow()
   for (let n = 0; n < plan.events; n++) {

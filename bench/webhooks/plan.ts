@@ -1,40 +1,45 @@
-/** What is measured. */
 export type Plan = {
   readonly endpoints: number
   readonly events: number
-  /** Events a second; null: all of them are there before anything is sent. */
+  /** Events per second; null writes all of them before the first request. */
   readonly perSecond: number | null
 }
 
-/** The first endpoint takes requests and never answers, the second answers late; the others are healthy. */
-export type Manner = 'dead' | 'slow' | 'healthy'
+/** The first endpoint never responds, the second responds late, the others are healthy. */
+export type EndpointKind = 'dead' | 'slow' | 'healthy'
 
-export const mannerOf = (endpoint: number): Manner =>
+export const kindOfEndpoint = (endpoint: number): EndpointKind =>
   (['dead', 'slow'] as const)[endpoint] ?? 'healthy'
 
 export const UNHEALTHY = 2
 export const SLOW_MS = 1_000
-/** Requests that an endpoint may have under way. */
+/** Maximum concurrent requests to an endpoint. */
 export const CONNECTIONS_MAX = 4
 
-/** Where the endpoints are, and who certified them. */
-export type Places = { readonly urls: readonly string[]; readonly ca: string }
+/** URLs of the endpoints and their CA certificate. */
+export type Targets = { readonly urls: readonly string[]; readonly ca: string }
 
-/** What came in at the healthy ones, and the most connections at once that one of each kind had. */
+/**
+ * Measurements at the healthy endpoints, and the peak number of connections by kind of endpoint.
+ */
 export type Received = {
-  /** Different events at each, added up. */
+  /** Distinct events, summed over the endpoints. */
   readonly events: number
-  /** Requests beyond them. */
+  /** Further requests for the same events. */
   readonly repeated: number
-  /** From the time in the event to the end of its request. */
+  /** From the timestamp of the event to the end of its request. */
   readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number }
-  /** From the first request to the last. */
+  /** From the first request to the last one. */
   readonly seconds: number
-  readonly connectionsMost: Readonly<Record<Manner, number>>
+  readonly connectionsPeak: Readonly<Record<EndpointKind, number>>
 }
 
-/** What a sender is told. */
-export type Errand = { readonly plan: Plan; readonly places: Places; readonly folder: string }
+/** Options of a sender process. */
+export type SenderOptions = {
+  readonly plan: Plan
+  readonly targets: Targets
+  readonly folder: string
+}
 
-/** What a sender cost since it began to send. */
+/** Cost of a sender since its start. */
 export type Cost = { readonly cpuMs: number; readonly peakRssMiB: number }

@@ -3,25 +3,25 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A program of this folder in a process of its own, that is asked one thing after another. */
-export type Helper = {
-  ask<T = void>(question: string): Promise<T>
+/** A program of this folder in a separate process, which answers one request at a time. */
+export type ChildProgram = {
+  ask<T = void>(request: string): Promise<T>
   end(): Promise<void>
 }
 
-export function start(program: string, ...args: string[]): Helper {
+export function start(program: string, ...args: string[]): ChildProgram {
   const child = fork(join(import.meta.dirname, program), args)
   const ended = once(child, 'exit')
   return {
-    async ask<T>(question: string) {
-      child.send(question)
-      const tooEarly = ended.then(([code]) => {
-        throw new Error(`${program} ended with ${code} when asked for ${question}.`)
+    async ask<T>(request: string) {
+      child.send(request)
+      const exited = ended.then(([code]) => {
+        throw new Error(`${program} ended with ${code} when asked for ${request}.`)
       })
-      const [{ told }] = await Promise.race([once(child, 'message'), tooEarly])
-      return told as T
+      const [{ result }] = await Promise.race([once(child, 'message'), exited])
+      return result as T
     },
-    // What it still waits for is the dead endpoint.
+    // It may be waiting for the unresponsive endpoint.
     async end() {
       child.kill('SIGKILL')
       await ended
@@ -29,22 +29,25 @@ export function start(program: string, ...args: string[]): Helper {
   }
 }
 
-/** In such a process: answers questions by their names. */
+/** Answers the requests of the parent process by name. */
 export function answer(answers: Readonly<Record<string, () => unknown>>): void {
-  // Whoever asks is gone.
+  // The parent process has exited.
   process.on('disconnect', () => process.exit())
-  process.on('message', async (question: string) => {
-    process.send?.({ told: await answers[question]?.() })
+  process.on('message', async (request: string) => {
+    process.send?.({ result: await answers[request]?.() })
   })
 }
 
-/** User and system time of this process so far. */
-export function busyMs(): number {
+/** Returns the user and system time of this process, in ms. */
+export function getCpuMs(): number {
   const { userCPUTime, systemCPUTime } = process.resourceUsage()
   return (userCPUTime + systemCPUTime) / 1_000
 }
 
-/** The most that this process took, by the kernel's own figure: that of `getrusage` begins with the parent's. */
+/**
+ * Returns the peak memory from the kernel, as a child process inherits the peak of `getrusage` from
+ * its parent.
+ */
 export function peakRssMiB(): number {
   const [, kib] = /^VmHWM:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
   return Number(kib) / 1_024

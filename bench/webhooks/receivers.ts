@@ -1,4 +1,4 @@
-// The endpoints, in a process of their own: an HTTPS server for each, that counts what comes in and keeps nothing.
+// The endpoints: an HTTPS server for each, which counts requests and stores nothing.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -6,24 +6,24 @@ import { DAY } from '../../src/platform/clock.ts'
 import { systemRandom as random } from '../../src/platform/random.ts'
 import { certify, makeAuthority } from '../../test/support/certificate.ts'
 import { percentile } from '../engine/figures.ts'
-import { type Manner, mannerOf, type Received, SLOW_MS } from './plan.ts'
+import { type EndpointKind, kindOfEndpoint, type Received, SLOW_MS } from './plan.ts'
 import { answer } from './process.ts'
 
 type Endpoint = {
-  readonly manner: Manner
+  readonly kind: EndpointKind
   readonly events: Set<string>
   requests: number
   connections: number
-  connectionsMost: number
+  connectionsPeak: number
 }
 
 const SETTLED_MS = 50
 
 const endpoints = Array.from({ length: Number(process.argv[2]) }, (_, n): Endpoint => {
-  const none = { requests: 0, connections: 0, connectionsMost: 0 }
-  return { manner: mannerOf(n), events: new Set(), ...none }
+  const none = { requests: 0, connections: 0, connectionsPeak: 0 }
+  return { kind: kindOfEndpoint(n), events: new Set(), ...none }
 })
-const healthy = endpoints.filter(({ manner }) => manner === 'healthy')
+const healthy = endpoints.filter(({ kind }) => kind === 'healthy')
 let latenciesMs: number[] = []
 let [firstAt, lastAt] = [0, 0]
 
@@ -34,10 +34,10 @@ const identity = certify(authority, {
 })
 const urls = await Promise.all(endpoints.map(listen))
 answer({
-  places: () => ({ urls, ca: authority.cert }),
+  targets: () => ({ urls, ca: authority.cert }),
   arrived,
   figures,
-  forget,
+  reset,
 })
 
 async function listen(endpoint: Endpoint): Promise<string> {
@@ -53,59 +53,59 @@ function serverOf(endpoint: Endpoint): Server {
       body += text
     })
     request.on('end', () => {
-      note(endpoint, body)
-      if (endpoint.manner === 'dead') return
+      recordRequest(endpoint, body)
+      if (endpoint.kind === 'dead') return
       const end = () => response.writeHead(204).end()
-      if (endpoint.manner === 'slow') setTimeout(end, SLOW_MS)
+      if (endpoint.kind === 'slow') setTimeout(end, SLOW_MS)
       else end()
     })
   })
   server.on('connection', socket => {
     endpoint.connections++
     socket.on('close', () => endpoint.connections--)
-    // One that takes the place of another may be seen before that is gone.
+    // A new connection may be accepted before the one that it replaces is closed.
     setTimeout(() => {
-      endpoint.connectionsMost = Math.max(endpoint.connectionsMost, endpoint.connections)
+      endpoint.connectionsPeak = Math.max(endpoint.connectionsPeak, endpoint.connections)
     }, SETTLED_MS)
   })
   return server
 }
 
-function note(endpoint: Endpoint, body: string): void {
+function recordRequest(endpoint: Endpoint, body: string): void {
   const { event_id, timestamp } = JSON.parse(body) as { event_id: string; timestamp: string }
   endpoint.requests++
   endpoint.events.add(event_id)
-  if (endpoint.manner !== 'healthy') return
+  if (endpoint.kind !== 'healthy') return
   lastAt = Date.now()
   if (firstAt === 0) firstAt = lastAt
   latenciesMs.push(lastAt - Date.parse(timestamp))
 }
 
-/** Different events at each healthy endpoint, added up. */
+/** Returns the number of distinct events, summed over the healthy endpoints. */
 function arrived(): number {
   return healthy.reduce((sum, { events }) => sum + events.size, 0)
 }
 
 function figures(): Received {
-  const most = (manner: Manner) =>
-    Math.max(...endpoints.filter(one => one.manner === manner).map(one => one.connectionsMost))
+  const most = (kind: EndpointKind) =>
+    Math.max(...endpoints.filter(one => one.kind === kind).map(one => one.connectionsPeak))
   const latency = (share: number) => percentile(latenciesMs, share)
   return {
     events: arrived(),
     repeated: healthy.reduce((sum, { requests, events }) => sum + requests - events.size, 0),
     latencyMs: { p50: latency(0.5), p95: latency(0.95), p99: latency(0.99) },
     seconds: (lastAt - firstAt) / 1_000,
-    connectionsMost: { dead: most('dead'), slow: most('slow'), healthy: most('healthy') },
+    connectionsPeak: { dead: most('dead'), slow: most('slow'), healthy: most('healthy') },
   }
 }
 
-/** The next run begins; connections of the last one are closed by then. */
-function forget(): void {
+/** Resets the counters for the next run; connections of the last one are closed by then. */
+function reset(): void {
   latenciesMs = []
   firstAt = lastAt = 0
   for (const endpoint of endpoints) {
     endpoint.events.clear()
     endpoint.requests = 0
-    endpoint.connectionsMost = endpoint.connections
+    endpoint.connectionsPeak = endpoint.connections
   }
 }

@@ -14,7 +14,7 @@ describe('a key exceeds a limit', () => {
     ['never if they are equal', {}, {}, []],
     ['in no restriction that it adds', { allowedIps: ['192.0.2.1'], expiresAt: 1 }, {}, []],
     ['in scopes', {}, { scopes: ['jobs:read'] }, ['scopes']],
-    ['in addresses, without a list of its own', {}, { allowedIps: ['192.0.2.1'] }, ['allowedIps']],
+    ['in addresses, if it has no list', {}, { allowedIps: ['192.0.2.1'] }, ['allowedIps']],
     ['in domains', {}, { allowedDomains: ['a.example'] }, ['allowedDomains']],
     [
       'in its rate limit',

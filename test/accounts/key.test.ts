@@ -40,11 +40,11 @@ describe('a text is not a key', () => {
 
   test.each([
     ['empty', ''],
-    ['cut off', text.slice(0, -1)],
+    ['truncated', text.slice(0, -1)],
     ['longer', `${text}a`],
     ['with a line break', `${text}\n`],
     ['with a space', ` ${text}`],
-    ['of another kind', text.replace('live', 'test')],
+    ['of another type', text.replace('live', 'test')],
     ['in another case', text.toUpperCase()],
     ['beyond ASCII', `${text.slice(0, -1)}é`],
   ])('if it is %s', (_, wrong) => {

@@ -127,13 +127,14 @@ describe('a session', () => {
     await signIn('short', { secretExpiresAt: clock.now() + 1 })
     await clock.advance(SESSION_IDLE_MS - 1)
     await signIn('young')
-    const gone = (max: number) => write(database, trx => deleteSessionsUntil(trx, clock.now(), max))
-    expect(await gone(9)).toBe(1)
+    const deleteExpired = (max: number) =>
+      write(database, trx => deleteSessionsUntil(trx, clock.now(), max))
+    expect(await deleteExpired(9)).toBe(1)
     await clock.advance(1)
-    expect([await gone(9), await gone(9)]).toEqual([1, 0])
+    expect([await deleteExpired(9), await deleteExpired(9)]).toEqual([1, 0])
     await clock.advance(SESSION_MAX_MS)
     await signIn('other')
-    expect([await gone(1), await gone(1)]).toEqual([1, 0])
+    expect([await deleteExpired(1), await deleteExpired(1)]).toEqual([1, 0])
   })
 })
 

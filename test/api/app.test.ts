@@ -7,13 +7,13 @@ const LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset
 describe('every response', () => {
   test.each([
     ['a path without a key', '/livez', {}, 200],
-    ['no such path', '/v1/nothing', {}, 404],
-    ['no such method', '/livez', { method: 'DELETE' }, 405],
+    ['an unknown path', '/v1/nothing', {}, 404],
+    ['an unsupported method', '/livez', { method: 'DELETE' }, 405],
     ['a preflight', '/v1/room', { method: 'OPTIONS', key: null }, 204],
     ['no key', '/v1/room', { key: null, body: {} }, 401],
     ['a bad body', '/v1/room', { body: '{' }, 400],
-    ['a fault of ours', '/v1/broken', { body: {} }, 500],
-    ['a good one', '/v1/room', { body: {} }, 200],
+    ['an internal error', '/v1/broken', { body: {} }, 500],
+    ['a valid request', '/v1/room', { body: {} }, 200],
     ['HEAD', '/livez', { method: 'HEAD' }, 200],
     ['the document', '/openapi.json', {}, 200],
     ['the page', '/docs', {}, 200],

@@ -9,15 +9,15 @@ import { silentLog } from '../../src/platform/log.ts'
 import { fakeClock } from '../support/clock.ts'
 import { openHttpServer, type TestHttpServerOptions } from '../support/http-server.ts'
 
-type Events = (gone: AbortSignal) => AsyncIterable<StreamEvent>
+type Events = (disconnected: AbortSignal) => AsyncIterable<StreamEvent>
 
 const GET = 'GET /live HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
 
 /** Idle timeout of the server, a timer of Node, which may take twice as long. */
 const STALL_MS = 100
 
-/** A clock with a heartbeat every 5 ms, often enough for a server that times out after `STALL_MS`. */
-const quickClock: Clock = {
+/** A clock with a heartbeat every 5 ms, shorter than the timeout `STALL_MS` of the server. */
+const heartbeatClock: Clock = {
   ...systemClock,
   after: (delayMs, callback) => systemClock.after(delayMs === HEARTBEAT_MS ? 5 : delayMs, callback),
 }
@@ -30,9 +30,9 @@ const withPause: Events = async function* () {
 }
 
 /** Yields an event, waits until the client disconnects, and yields another. */
-const untilGone: Events = async function* (gone) {
+const untilDisconnected: Events = async function* (disconnected) {
   yield { event: 'first', data: { n: 1 } }
-  await once(gone, 'abort')
+  await once(disconnected, 'abort')
   yield { event: 'last', data: { n: 2 } }
 }
 
@@ -74,9 +74,9 @@ describe('a stream of events', () => {
   test('notices at once that its client has disconnected, without an event', async () => {
     const clock = fakeClock()
     let isEnded = false
-    const response = await asked(clock, async function* (gone) {
+    const response = await asked(clock, async function* (disconnected) {
       yield { event: 'step', data: {} }
-      await once(gone, 'abort')
+      await once(disconnected, 'abort')
       isEnded = true
     })
     const reader = response.body?.getReader()
@@ -93,15 +93,15 @@ describe('a stream of events', () => {
 
   test('that is never read is dropped after a minute', async () => {
     const clock = fakeClock()
-    let heard: AbortSignal | null = null
-    await asked(clock, gone => {
-      heard = gone
-      return untilGone(gone)
+    let receivedSignal: AbortSignal | null = null
+    await asked(clock, disconnected => {
+      receivedSignal = disconnected
+      return untilDisconnected(disconnected)
     })
     await clock.advance(READER_TIMEOUT_MS - 1)
-    expect(heard).toMatchObject({ aborted: false })
+    expect(receivedSignal).toMatchObject({ aborted: false })
     await clock.advance(1)
-    expect(heard).toMatchObject({ aborted: true })
+    expect(receivedSignal).toMatchObject({ aborted: true })
     expect(clock.pending).toBe(0)
   })
 
@@ -114,12 +114,12 @@ describe('a stream of events', () => {
 
 describe('a stream that is idle for longer than the timeout of the server', () => {
   test('is kept open by its comments', async () => {
-    const live = await openStream(quickClock, withPause)
+    const live = await openStream(heartbeatClock, withPause)
     const received = await live.send(GET)
     expect(received).toContain('event: last')
     expect(received).toContain(':\n\n')
     expect(received.endsWith('\r\n0\r\n\r\n')).toBe(true)
-    const mute = await openStream(systemClock, untilGone)
+    const mute = await openStream(systemClock, untilDisconnected)
     const cut = await mute.send(GET)
     expect(cut).toContain('event: first')
     expect(cut).not.toContain('event: last')
@@ -128,9 +128,9 @@ describe('a stream that is idle for longer than the timeout of the server', () =
 
 test('ends when its client disconnects', async () => {
   const ended = Promise.withResolvers<void>()
-  const { open } = await openStream(systemClock, async function* (gone) {
+  const { open } = await openStream(systemClock, async function* (disconnected) {
     yield { event: 'first', data: {} }
-    await once(gone, 'abort')
+    await once(disconnected, 'abort')
     ended.resolve()
   })
   const socket = await open()

@@ -3,7 +3,7 @@ import { IP_LIMITS } from '../../src/accounts/plan.ts'
 import { MINUTE } from '../../src/platform/clock.ts'
 import { createTestService } from '../support/service.ts'
 
-type Told = {
+type ListedLimit = {
   readonly name: string
   readonly text: string
   readonly limit: number
@@ -14,19 +14,19 @@ type Told = {
 
 async function limited(o: Parameters<typeof createTestService>[0] = {}) {
   const h = await createTestService(o)
-  const told = async (request: Parameters<typeof h.json>[1] = {}) =>
-    ((await h.json('/v1/limits', request)) as { data: { limits: Told[] } }).data.limits
+  const listedLimits = async (request: Parameters<typeof h.json>[1] = {}) =>
+    ((await h.json('/v1/limits', request)) as { data: { limits: ListedLimit[] } }).data.limits
   const left = async (request: Parameters<typeof h.json>[1] = {}) =>
-    Object.fromEntries((await told(request)).map(one => [one.name, one.remaining]))
+    Object.fromEntries((await listedLimits(request)).map(one => [one.name, one.remaining]))
   const verify = (email: string, request: Parameters<typeof h.json>[1] = {}) =>
     h.json('/v1/verify/single', { body: { email, check_smtp: false }, ...request })
-  return { ...h, told, left, verify }
+  return { ...h, listedLimits, left, verify }
 }
 
 test('all limits of the key and its IP address are listed, with their windows', async () => {
-  const { told } = await limited({ plan: 'free' })
+  const { listedLimits } = await limited({ plan: 'free' })
   const [inMinute, inHour] = ['2026-06-01T12:01:00.000Z', '2026-06-01T13:00:00.000Z']
-  expect(await told()).toEqual([
+  expect(await listedLimits()).toEqual([
     {
       ...{ name: 'ip:single', text: 'Single verifications from your IP address', limit: 100 },
       ...{ remaining: 100, window_seconds: 60, resets_at: inMinute },
@@ -47,12 +47,12 @@ test('all limits of the key and its IP address are listed, with their windows', 
 })
 
 test('used limits are shown until they reset', async () => {
-  const { left, verify, json, clock, told } = await limited({ plan: 'starter' })
+  const { left, verify, json, clock, listedLimits } = await limited({ plan: 'starter' })
   await verify('ann@good.test')
   await clock.advance(MINUTE / 2)
   await json('/v1/verify/bulk', { body: { emails: ['ann@good.test'] } })
   expect(await left()).toEqual({ 'ip:single': 99, 'ip:bulk': 9, 'key:plan': 8 })
-  expect((await told())[0]).toMatchObject({ resets_at: '2026-06-01T12:01:00.000Z' })
+  expect((await listedLimits())[0]).toMatchObject({ resets_at: '2026-06-01T12:01:00.000Z' })
   await clock.advance(MINUTE / 2)
   expect(await left()).toEqual({ 'ip:single': 100, 'ip:bulk': 9, 'key:plan': 9 })
 })
@@ -82,5 +82,5 @@ test('only credits are listed if rate limits are off', async () => {
   const free = await limited({ plan: 'free', settings })
   expect(await free.left()).toEqual({ credits: 100 })
   const other = await limited({ settings })
-  expect(await other.told()).toEqual([])
+  expect(await other.listedLimits()).toEqual([])
 })

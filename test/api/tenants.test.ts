@@ -15,12 +15,12 @@ const OWNED: readonly [path: RegExp, id: string][] = [
 
 describe('data of another account', () => {
   test('returns 404 for every path and method', async () => {
-    const { request, addAccount, addKey, app, service, post, deliveryId } = await owning()
+    const { request, addAccount, addKey, app, service, post, deliveryId } = await createOwner()
     await addAccount('acc_2')
-    const stranger = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
+    const otherKey = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
     const asked = operationsOf(openapiDocument(service, app), deliveryId)
     for (const [method, path] of asked) {
-      const response = await request(path, { method, key: stranger, ...bodyFor(method, path) })
+      const response = await request(path, { method, key: otherKey, ...bodyFor(method, path) })
       expect(post.sent).toEqual([])
       const answer = [method, path, response.status, (await response.json()) as object]
       expect(answer).toEqual([method, path, 404, expect.objectContaining({ code: 'not_found' })])
@@ -38,7 +38,7 @@ describe('data of another account', () => {
   })
 
   test('includes its deliveries', async () => {
-    const { request, addAccount, addKey, deliveryId, database } = await owning()
+    const { request, addAccount, addKey, deliveryId, database } = await createOwner()
     await addAccount('acc_2')
     const key = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
     await write(database, trx => createWebhook(trx, { ...WEBHOOK, id: 'wh_b', accountId: 'acc_2' }))
@@ -50,7 +50,7 @@ describe('data of another account', () => {
   })
 
   test('is not in any list or count', async () => {
-    const { json, addAccount, addKey } = await owning()
+    const { json, addAccount, addKey } = await createOwner()
     await addAccount('acc_2')
     const key = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
     const empty = { items: [], next_cursor: null, has_more: false }
@@ -68,7 +68,7 @@ describe('data of another account', () => {
   })
 
   test('cannot be reached by its cursor', async () => {
-    const { json, addAccount, addKey, database } = await owning()
+    const { json, addAccount, addKey, database } = await createOwner()
     await seedJob(database, { id: 'job_b', texts: ['valid@a.example'] })
     const { data } = (await json('/v1/jobs?limit=1')) as { data: { next_cursor: string } }
     await addAccount('acc_2')
@@ -79,7 +79,7 @@ describe('data of another account', () => {
 })
 
 /** A service whose first account has one of everything. */
-async function owning() {
+async function createOwner() {
   const given = await createTestService()
   return { ...given, deliveryId: await addOneOfEverything(given) }
 }

@@ -42,7 +42,7 @@ describe('a streamed response', () => {
     const socket = await open()
     socket.pause()
     socket.write(GET)
-    await stands(() => made)
+    await untilUnchanged(() => made)
     // The amount that the kernel and the socket can buffer.
     expect(made).toBeLessThan(200)
     const closed = once(socket, 'close')
@@ -86,12 +86,12 @@ async function* pieces(failing = Number.POSITIVE_INFINITY): AsyncGenerator<strin
 }
 
 function serve(app: Hono, made: AsyncGenerator<string>, clock: FakeClock | null = null): void {
-  const doors = { clock: clock ?? systemClock, log: silentLog }
-  app.get('/long', c => c.body(textStream(c as never as Context, doors, made)))
+  const deps = { clock: clock ?? systemClock, log: silentLog }
+  app.get('/long', c => c.body(textStream(c as never as Context, deps, made)))
 }
 
 /** Waits until a number is unchanged for some turns of the event loop. */
-async function stands(number: () => number): Promise<void> {
+async function untilUnchanged(number: () => number): Promise<void> {
   for (let last = -1, same = 0; same < 5; same = number() === last ? same + 1 : 0) {
     last = number()
     await drainEventLoop()

@@ -2,21 +2,21 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { runEv } from '../support/ev-process.ts'
-import { chaosService } from './service.ts'
+import { startChaosService } from './service.ts'
 
-/** Copies and compactions, one after the other. */
+/** Each round makes a backup and runs VACUUM. */
 const ROUNDS = 5
 
-test('backups and VACUUM beside a busy service take nothing from it, and each copy has what was acknowledged before', async () => {
-  const chaos = await chaosService()
+test('backups and VACUUM during load lose no data, and each backup contains what was acknowledged before', async () => {
+  const chaos = await startChaosService()
   const workload = chaos.startWorkload()
   await workload.everyKind()
   for (let round = 0; round < ROUNDS; round++) {
     const { singles, batches } = workload.acknowledged
     const before = { singles: [...singles.keys()], batches: [...batches.keys()] }
     const file = join(chaos.home, `copy${round}.sqlite`)
-    const ran = await runEv(['backup', file, '--data-dir', chaos.dataDir], { home: chaos.home })
-    expect(ran.code, ran.stderr).toBe(0)
+    const result = await runEv(['backup', file, '--data-dir', chaos.dataDir], { home: chaos.home })
+    expect(result.code, result.stderr).toBe(0)
     const copy = new Sqlite(file, { readonly: true })
     const has = (of: string, value: string) =>
       copy.prepare(`select count(*) from ${of} = ?`).pluck().get(value) === 1
@@ -34,7 +34,7 @@ test('backups and VACUUM beside a busy service take nothing from it, and each co
     await workload.next()
   }
   await workload.stop()
-  // Whoever waits for a lock is answered late, not refused.
+  // A request that waits for a lock is delayed, not rejected.
   expect([...workload.refusals.keys()].filter(status => status !== 409)).toEqual([])
   await chaos.expectLedger(workload)
 })

@@ -8,78 +8,82 @@ import { type List, worldOf } from '../support/list-simulator.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 import { ProcessCluster, type ProcessClusterOptions } from '../support/process-cluster.ts'
 
-// Each of these is one trouble that the chaos test does not have.
+// Each test injects one failure that `cluster.slow.test.ts` does not have.
 
 const LIST = { rows: 800, domains: 20 }
-/** So slow that there is time for trouble: a list takes some eight seconds. */
-const SLOWLY = [
+/** Slow enough to inject failures: a list takes some eight seconds. */
+const SLOW_ARGS = [
   ...['--concurrency', '20', '--sessions-per-operator', '2', '--recipients-per-session', '5'],
   ...['--sessions-per-second', '1', '--greylist-delay', '3'],
 ]
-const AT_ONCE = [...SLOWLY.slice(0, -4), '--sessions-per-second', '100', '--greylist-delay', '3']
+const FAST_ARGS = [
+  ...SLOW_ARGS.slice(0, -4),
+  '--sessions-per-second',
+  '100',
+  '--greylist-delay',
+  '3',
+]
 
-const open: ProcessCluster[] = []
+const openClusters: ProcessCluster[] = []
 let server: PostgresServer | null = null
 afterEach(async () => {
-  const faults = await Promise.all(open.splice(0).map(egressPool => egressPool.close()))
+  const errors = await Promise.all(openClusters.splice(0).map(cluster => cluster.close()))
   await server?.stop()
   server = null
-  expect(faults.flat()).toEqual([])
+  expect(errors.flat()).toEqual([])
 })
 
-async function openFleet(url: string, options: ProcessClusterOptions): Promise<ProcessCluster> {
-  const egressPool = await ProcessCluster.open(url, {
-    serverArgs: ['--limits', 'off', '--plan', 'enterprise', ...HOOKS],
+async function openCluster(url: string, options: ProcessClusterOptions): Promise<ProcessCluster> {
+  const cluster = await ProcessCluster.open(url, {
+    serverArgs: ['--limits', 'off', '--plan', 'enterprise', ...WEBHOOK_ARGS],
     ...options,
   })
-  open.push(egressPool)
-  return egressPool
+  openClusters.push(cluster)
+  return cluster
 }
 
-const HOOKS = ['--webhook-allow-ranges', '127.0.0.0/8']
+const WEBHOOK_ARGS = ['--webhook-allow-ranges', '127.0.0.0/8']
 
-/** What holds whatever happened: each row its result, each list its event. */
-const whole = ({ rows }: List): Partial<Ledger> => ({
+/** Returns the expected ledger: a result for each row and an event for each list. */
+const completeLedger = ({ rows }: List): Partial<Ledger> => ({
   jobs: [{ state: 'completed', done: rows, total: rows }],
   ...{ wrongRows: 0, history: rows, events: 1, deliveries: 1, creditsHeld: 0 },
 })
 
-test('a worker that stood still for longer than it may writes nothing of what it had, and works on', async () => {
-  const egressPool = await openFleet(await tempPostgres(), {
+test('a worker that stalls until it expires drops its results and continues as a new member', async () => {
+  const cluster = await openCluster(await tempPostgres(), {
     scenario: worldOf(LIST, 20),
-    args: SLOWLY,
+    args: SLOW_ARGS,
   })
-  const front = await egressPool.start('serve', 'server')
-  const stalled = await egressPool.start('worker', 'worker')
-  const [before] = await egressPool.ask<{ id: string }>(
-    "select id from member where role = 'worker'",
-  )
-  const job = await handIn(egressPool, front, LIST)
+  const api = await cluster.start('serve', 'server')
+  const stalled = await cluster.start('worker', 'worker')
+  const [before] = await cluster.ask<{ id: string }>("select id from member where role = 'worker'")
+  const job = await handIn(cluster, api, LIST)
   await wait(2_000)
   stalled.child.kill('SIGSTOP')
-  await expect.poll(() => egressPool.ask("select id from member where role = 'worker'")).toEqual([])
+  await expect.poll(() => cluster.ask("select id from member where role = 'worker'")).toEqual([])
   stalled.child.kill('SIGCONT')
-  await untilFinished(egressPool, [job])
-  expect(await ledgerOf(egressPool, { list: LIST })).toMatchObject(whole(LIST))
+  await untilFinished(cluster, [job])
+  expect(await ledgerOf(cluster, { list: LIST })).toMatchObject(completeLedger(LIST))
   await expect
-    .poll(() => egressPool.ask<{ id: string }>("select id from member where role = 'worker'"))
+    .poll(() => cluster.ask<{ id: string }>("select id from member where role = 'worker'"))
     .toEqual([{ id: expect.not.stringMatching(`^${before?.id}$`) }])
 })
 
-test('PostgreSQL that is cut off and comes back is waited for by all, and told of by the API', async () => {
+test('all processes wait for PostgreSQL while it restarts, and the API returns 503', async () => {
   server = await startPostgres()
-  const egressPool = await openFleet(await server.create('ev'), {
-    ...{ scenario: worldOf(LIST, 20), args: SLOWLY },
+  const cluster = await openCluster(await server.create('ev'), {
+    ...{ scenario: worldOf(LIST, 20), args: SLOW_ARGS },
   })
-  const front = await egressPool.start('serve', 'server')
-  await egressPool.start('worker', 'worker')
-  const job = await handIn(egressPool, front, LIST)
-  const answers = new Set<number>()
-  const asking = (async () => {
+  const api = await cluster.start('serve', 'server')
+  await cluster.start('worker', 'worker')
+  const job = await handIn(cluster, api, LIST)
+  const statuses = new Set<number>()
+  const polling = (async () => {
     for (let n = 0; n < 60; n++) {
-      const headers = { Authorization: `Bearer ${egressPool.key}` }
-      const { status } = await fetch(`${front.url()}/v1/jobs/${job}`, { headers })
-      answers.add(status)
+      const headers = { Authorization: `Bearer ${cluster.key}` }
+      const { status } = await fetch(`${api.url()}/v1/jobs/${job}`, { headers })
+      statuses.add(status)
       await wait(100)
     }
   })()
@@ -87,56 +91,56 @@ test('PostgreSQL that is cut off and comes back is waited for by all, and told o
     await wait(1_500)
     await server.restart('immediate')
   }
-  await asking
-  await untilFinished(egressPool, [job])
-  expect(await ledgerOf(egressPool, { list: LIST })).toMatchObject(whole(LIST))
-  expect([...answers].filter(status => status !== 200 && status !== 503)).toEqual([])
+  await polling
+  await untilFinished(cluster, [job])
+  expect(await ledgerOf(cluster, { list: LIST })).toMatchObject(completeLedger(LIST))
+  expect([...statuses].filter(status => status !== 200 && status !== 503)).toEqual([])
 })
 
-test('a connection that is cut right after its COMMIT has nothing counted twice', async () => {
+test('a connection that is cut right after COMMIT counts nothing twice', async () => {
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   try {
-    const egressPool = await openFleet(url, { scenario: worldOf(LIST, 20), args: SLOWLY })
-    const front = await egressPool.start('serve', 'server', ['--work', 'off'])
-    await egressPool.start('worker', 'worker', [], proxy.url)
-    const job = await handIn(egressPool, front, LIST)
+    const cluster = await openCluster(url, { scenario: worldOf(LIST, 20), args: SLOW_ARGS })
+    const api = await cluster.start('serve', 'server', ['--work', 'off'])
+    await cluster.start('worker', 'worker', [], proxy.url)
+    const job = await handIn(cluster, api, LIST)
     for (let cuts = 0; cuts < 5; cuts++) {
       await proxy.cutAfterCommit(/update .?item/i)
       await wait(100)
     }
-    await untilFinished(egressPool, [job])
-    expect(await ledgerOf(egressPool, { list: LIST })).toMatchObject(whole(LIST))
+    await untilFinished(cluster, [job])
+    expect(await ledgerOf(cluster, { list: LIST })).toMatchObject(completeLedger(LIST))
   } finally {
-    await Promise.all(open.splice(0).map(egressPool => egressPool.close()))
+    await Promise.all(openClusters.splice(0).map(cluster => cluster.close()))
     await proxy.close()
   }
 })
 
-test('a worker that is told to stop gives back what it has, and another goes on at once', async () => {
-  const egressPool = await openFleet(await tempPostgres(), {
+test('a worker that receives SIGTERM releases its claims, and another continues at once', async () => {
+  const cluster = await openCluster(await tempPostgres(), {
     scenario: worldOf(LIST, 20),
-    args: SLOWLY,
+    args: SLOW_ARGS,
   })
-  const front = await egressPool.start('serve', 'server', ['--work', 'off'])
-  const first = await egressPool.start('worker', 'first')
-  const job = await handIn(egressPool, front, LIST)
+  const api = await cluster.start('serve', 'server', ['--work', 'off'])
+  const first = await cluster.start('worker', 'first')
+  const job = await handIn(cluster, api, LIST)
   await wait(2_000)
-  await egressPool.start('worker', 'second')
+  await cluster.start('worker', 'second')
   const startedAt = performance.now()
   expect(await first.end('SIGTERM')).toBe(0)
   expect(performance.now() - startedAt).toBeLessThan(15_000)
   const probing = `select count(*) as count from item
     where state = 'probing' and holder not in (select id from member)`
-  expect(await egressPool.ask(probing)).toEqual([{ count: '0' }])
-  await untilFinished(egressPool, [job])
-  const ledger = await ledgerOf(egressPool, { list: LIST })
-  expect(ledger).toMatchObject(whole(LIST))
+  expect(await cluster.ask(probing)).toEqual([{ count: '0' }])
+  await untilFinished(cluster, [job])
+  const ledger = await ledgerOf(cluster, { list: LIST })
+  expect(ledger).toMatchObject(completeLedger(LIST))
   expect(ledger.sessionsPeak).toBeLessThanOrEqual(2)
 })
 
-/** One mail server that refuses one of our addresses, and one that has to be asked again by whoever asked. */
-const TWO_WAYS: Scenario = {
+/** One mail server blocks a source address; the other greylists, so the same egress must retry. */
+const TWO_EGRESSES: Scenario = {
   roundTripMs: 5,
   mailboxes: ['user*'],
   domains: {
@@ -152,19 +156,22 @@ const TWO_WAYS: Scenario = {
   },
 }
 
-test('what an operator refuses to one egress the other asks; what is greylisted stays with its own', async () => {
+test('an operator that blocks one egress is probed by the other; a greylisted address stays with its egress', async () => {
   const list = { rows: 120, domains: 2 }
-  const egressPool = await openFleet(await tempPostgres(), { scenario: TWO_WAYS, args: AT_ONCE })
-  const front = await egressPool.start('serve', 'server', ['--work', 'off'])
-  await egressPool.start('worker', 'north', ['--egress', 'north', '--source-address', '127.0.0.2'])
-  await egressPool.start('worker', 'south', ['--egress', 'south', '--source-address', '127.0.0.3'])
-  // By now each has heard of the other: they look every three seconds.
+  const cluster = await openCluster(await tempPostgres(), {
+    scenario: TWO_EGRESSES,
+    args: FAST_ARGS,
+  })
+  const api = await cluster.start('serve', 'server', ['--work', 'off'])
+  await cluster.start('worker', 'north', ['--egress', 'north', '--source-address', '127.0.0.2'])
+  await cluster.start('worker', 'south', ['--egress', 'south', '--source-address', '127.0.0.3'])
+  // Members refresh every three seconds, so each knows the other by now.
   await wait(4_000)
-  const job = await handIn(egressPool, front, list)
-  await untilFinished(egressPool, [job])
-  expect(await ledgerOf(egressPool, { list })).toMatchObject(whole(list))
-  const { hosts } = await egressPool.world.counters()
-  // Each is asked twice: had another egress come back it would have been told to wait once more.
-  const asked = [...(hosts['mx.d1.test']?.recipients.values() ?? [])]
-  expect(asked.filter(times => times > 2)).toEqual([])
+  const job = await handIn(cluster, api, list)
+  await untilFinished(cluster, [job])
+  expect(await ledgerOf(cluster, { list })).toMatchObject(completeLedger(list))
+  const { hosts } = await cluster.world.counters()
+  // Each address is probed twice: a retry from another egress would be greylisted again.
+  const probed = [...(hosts['mx.d1.test']?.recipients.values() ?? [])]
+  expect(probed.filter(times => times > 2)).toEqual([])
 })

@@ -4,16 +4,16 @@ import { tempPostgres } from '../support/database.ts'
 import { worldOf } from '../support/list-simulator.ts'
 import { ProcessCluster } from '../support/process-cluster.ts'
 
-/** More show more, and take longer. */
+/** More kills find more faults, and take longer. */
 const KILLS = Number(process.env.EV_KILLS ?? 4)
 const SEED = Number(process.env.EV_SEED ?? 20_261_122)
 const LIST = { rows: 3_000, domains: 40 }
 const LISTS = 2
-/** Rows that a process may have under way, and those that were answered and not committed yet. */
-const UNDER_WAY_MAX = 20 * 10 + 200
+/** Rows that a process may have in flight, plus results that are not committed yet. */
+const IN_FLIGHT_MAX = 20 * 10 + 200
 
-test('servers and workers on one PostgreSQL that are killed with -9 one after the other lose nothing and do nothing twice', async () => {
-  const egressPool = await ProcessCluster.open(await tempPostgres(), {
+test('servers and workers on one PostgreSQL lose nothing and do nothing twice when each is killed with -9', async () => {
+  const cluster = await ProcessCluster.open(await tempPostgres(), {
     scenario: worldOf(LIST, 30),
     config: CONFIG,
     serverArgs: ['--plan', 'team', '--webhook-allow-ranges', '127.0.0.0/8'],
@@ -29,19 +29,19 @@ test('servers and workers on one PostgreSQL that are killed with -9 one after th
       seconds: _,
       askedAgain,
       ...ledger
-    } = await runChaos(egressPool, {
+    } = await runChaos(cluster, {
       ...{ list: LIST, lists: LISTS, servers: 2, workers: 2 },
       ...{ kills: KILLS, everyMs: 4_000, seed: SEED },
     })
-    const whole = { state: 'completed', done: LIST.rows, total: LIST.rows }
+    const completed = { state: 'completed', done: LIST.rows, total: LIST.rows }
     expect(ledger).toEqual({
-      jobs: Array.from({ length: LISTS }, () => whole),
+      jobs: Array.from({ length: LISTS }, () => completed),
       ...{ wrongRows: 0, history: rows, events: LISTS, deliveries: LISTS },
       ...{ creditsUsed: expect.any(Number), creditsHeld: 0, sessionsPeak: 2 },
     })
-    expect(askedAgain).toBeLessThanOrEqual(KILLS * UNDER_WAY_MAX + LIST.rows * (LISTS - 1))
+    expect(askedAgain).toBeLessThanOrEqual(KILLS * IN_FLIGHT_MAX + LIST.rows * (LISTS - 1))
   } finally {
-    expect(await egressPool.close()).toEqual([])
+    expect(await cluster.close()).toEqual([])
   }
 })
 

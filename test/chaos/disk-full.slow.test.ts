@@ -4,19 +4,19 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { onFileFinished } from '../support/cleanup.ts'
 import { emptyFolder } from '../support/ev-process.ts'
-import { chaosService } from './service.ts'
+import { startChaosService } from './service.ts'
 
-/** Room for the database before and after the trouble. */
+/** Room for the database before and after the disk is full. */
 const DISK_MIB = 64
 
-const disk = smallDisk()
+const disk = mountSmallDisk()
 
 test.skipIf(disk === null)(
-  'on a full disk lists are refused with 507, reading works, nothing is lost, and all goes on when there is room (needs root)',
+  'a full disk rejects lists with 507, reads work, no data is lost, and work resumes when space is freed (needs root)',
   async () => {
-    const chaos = await chaosService({
+    const chaos = await startChaosService({
       dataDir: join(disk as string, 'data'),
-      // Less than what the small disk has.
+      // Below the size of the small disk.
       args: ['--min-free-disk', '1'],
     })
     const { service, key } = chaos
@@ -24,17 +24,17 @@ test.skipIf(disk === null)(
     await workload.everyKind()
 
     const ballast = fill(disk as string)
-    const statusOf = async (path: string) => {
+    const getStatus = async (path: string) => {
       const headers = { Authorization: `Bearer ${key}` }
       const response = await fetch(`${service.url}${path}`, { headers })
       await response.text()
       return response.status
     }
-    // Single verifications go on while the file has free pages, and are refused with 503 after that.
+    // Single verifications continue while the file has free pages, and get 503 after that.
     await expect.poll(() => workload.refusals.get(507) ?? 0).toBeGreaterThan(REFUSALS_MIN)
-    // What is only read is answered meanwhile.
-    expect(await statusOf('/livez')).toBe(200)
-    expect(await statusOf('/v1/jobs')).toBe(200)
+    // Reads are answered meanwhile.
+    expect(await getStatus('/livez')).toBe(200)
+    expect(await getStatus('/v1/jobs')).toBe(200)
     const refused = await fetch(`${service.url}/v1/verify/batch`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
@@ -51,7 +51,7 @@ test.skipIf(disk === null)(
 
 const REFUSALS_MIN = 20
 
-/** Takes all that is left on a disk; gives the file that does. */
+/** Fills a disk and returns the file that does so. */
 function fill(folder: string): string {
   const file = join(folder, 'ballast')
   for (let bytes = 1024 * 1024; bytes >= 1; bytes = Math.floor(bytes / 2)) {
@@ -66,8 +66,8 @@ function fill(folder: string): string {
   return file
 }
 
-/** A folder on a disk of its own; null: none can be mounted here. */
-function smallDisk(): string | null {
+/** Mounts a small disk and returns a folder on it, or null if mounting is not possible. */
+function mountSmallDisk(): string | null {
   const folder = join(emptyFolder(), 'disk')
   mkdirSync(folder)
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'tmpfs', folder])

@@ -7,16 +7,16 @@ type Call = {
   /** Path of a file, or `socket:[n]`. */
   readonly target: string
   readonly bytes: Buffer
-  /** Where in the file; of `ftruncate` its new length. */
+  /** Offset in the file; for `ftruncate`, the new length. */
   readonly offset: number
-  /** Line at which it began, and at which it was over. */
+  /** Lines of the log at which the call starts and ends. */
   readonly from: number
   readonly to: number
 }
 
 /**
- * The calls of a log of `STRACE`, without those that failed. A file is changed when its call is over; bytes leave to a
- * socket when theirs begins.
+ * Returns the successful calls in a log of `STRACE`. A file changes when its call ends; bytes are
+ * sent to a socket when the call starts.
  */
 export function readTrace(file: string): Call[] {
   const started = new Map<string, { readonly text: string; readonly from: number }>()
@@ -33,13 +33,13 @@ export function readTrace(file: string): Call[] {
     const call = parseCall((before?.text ?? '') + (resumed ?? rest))
     if (call !== null) calls.push({ ...call, from: before?.from ?? to, to })
   }
-  const happenedAt = ({ target, from, to }: Call) => (isSocket(target) ? from : to)
-  return calls.toSorted((a, b) => happenedAt(a) - happenedAt(b))
+  const timeOf = ({ target, from, to }: Call) => (isSocket(target) ? from : to)
+  return calls.toSorted((a, b) => timeOf(a) - timeOf(b))
 }
 
 export const isSocket = (target: string) => target.startsWith('socket:')
 
-/** How to run a program so that its log can be read here; `-D` leaves it the direct child. */
+/** Options of strace for a log that `readTrace` parses; `-D` keeps the program a direct child. */
 export const STRACE = [
   ...['-D', '-f', '--seccomp-bpf', '-y', '-xx', '-s', '10000000'],
   ...['-e', 'trace=pwrite64,ftruncate,fsync,fdatasync,write,writev', '-e', 'signal=kill'],
@@ -49,22 +49,22 @@ function parseCall(text: string): Omit<Call, 'from' | 'to'> | null {
   const [, name = '', target = '', rest = '', result = ''] =
     /^(\w+)\(\d+<([^>]*)>(.*)\)\s+= (-?\d+)/.exec(text) ?? []
   if (name === '' || result.startsWith('-')) return null
-  const deps = [...rest.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = '']) =>
+  const chunks = [...rest.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = '']) =>
     Buffer.from(hex.replaceAll('\\x', ''), 'hex'),
   )
-  // `-xx` writes paths so, too.
+  // `-xx` also escapes paths.
   const path = target.replace(/\\x([0-9a-f]{2})/g, (_, hex) =>
     String.fromCharCode(parseInt(hex, 16)),
   )
   return {
     name,
     target: path,
-    bytes: Buffer.concat(deps),
+    bytes: Buffer.concat(chunks),
     offset: Number(/(\d+)$/.exec(rest)?.[1]),
   }
 }
 
-/** What a disk has of the files of a folder for certain, and what was written to it since. */
+/** The durable contents of the files of a folder, and the writes that are not synced yet. */
 export class Disk {
   readonly #durable = new Map<string, Buffer>()
   #pending: Call[] = []
@@ -73,13 +73,13 @@ export class Disk {
     const { name, target, from } = call
     if (name === 'pwrite64' || name === 'ftruncate') this.#pending.push(call)
     if (name !== 'fsync' && name !== 'fdatasync') return
-    // What is written while it runs may be missed by it.
+    // An fsync may miss writes that run at the same time.
     const isDurable = (one: Call) => one.target === target && one.to < from
     for (const one of this.#pending.filter(isDurable)) change(this.#durable, one)
     this.#pending = this.#pending.filter(one => !isDurable(one))
   }
 
-  /** Writes the files as a power cut may leave them now: with those pending writes that `survives` says. */
+  /** Writes the files as a power cut may leave them: with the pending writes `survives` selects. */
   writeTo(folder: string, survives: () => boolean): void {
     const files = new Map([...this.#durable].map(([path, bytes]) => [path, Buffer.from(bytes)]))
     for (const call of this.#pending) if (survives()) change(files, call)

@@ -3,33 +3,33 @@ import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { VERIFYING_MAX } from '../../src/api/middleware/admission.ts'
 import { runEv } from '../support/ev-process.ts'
-import { chaosService } from './service.ts'
+import { startChaosService } from './service.ts'
 
-/** EV_OVERLOAD_SECONDS=60 is for releases. */
+/** Use EV_OVERLOAD_SECONDS=60 before a release. */
 const SECONDS = Number(process.env.EV_OVERLOAD_SECONDS ?? 5)
-/** So many requests for each that was served before. */
+/** Requests for each one that was served before. */
 const OVERLOAD = 10
-/** Half as many more as the service lets in: each asks again as soon as it is answered. */
+/** 1.5 times what the service admits; each client sends its next request after a response. */
 const CLIENTS = 1.5 * VERIFYING_MAX
-/** Clients that measure what it serves. */
-const QUIET_CLIENTS = 50
-/** Plans by account; the last one may ask 20 times a minute. */
+/** Clients that measure the capacity. */
+const BASELINE_CLIENTS = 50
+/** Plans by account; the last one allows 20 requests per minute. */
 const PLANS = ['team', 'team', 'team', 'flooded']
-/** The service took 400 MiB; each request that is not given up takes more for as long as the flood lasts. */
+/** The service used 400 MiB; requests that are never given up would use more and more. */
 const MEMORY_MAX_MIB = 800
 
-/** Only ends what hangs. */
+/** Applies only to a test that hangs. */
 const TIMEOUT_MS = 300_000 + SECONDS * 10_000
 
-test('ten times as many requests as it served before: refused with 429 and 503, nothing is lost or reset', {
+test('rejects ten times its capacity with 429 and 503, loses no data and resets no connection', {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const chaos = await chaosService({ args: ['--sessions-per-second', '1000'] })
+  const chaos = await startChaosService({ args: ['--sessions-per-second', '1000'] })
   const { service, home, dataDir } = chaos
   const cli = async (...args: string[]) => {
-    const ran = await runEv([...args, '--data-dir', dataDir, '--json'], { home })
-    expect(ran.code, ran.stderr).toBe(0)
-    return JSON.parse(ran.stdout)
+    const result = await runEv([...args, '--data-dir', dataDir, '--json'], { home })
+    expect(result.code, result.stderr).toBe(0)
+    return JSON.parse(result.stdout)
   }
   const keys: string[] = []
   for (const [n, plan] of PLANS.entries()) {
@@ -41,9 +41,9 @@ test('ten times as many requests as it served before: refused with 429 and 503, 
   await workload.stop()
 
   const statuses = new Map<number, number>()
-  const faults: string[] = []
+  const errors: string[] = []
   const count = (status: number) => statuses.get(status) ?? 0
-  const ask = async (client: number, n: number) => {
+  const send = async (client: number, n: number) => {
     const email = `user.unkeyed.flood.${client}.${n}@d${client % 20}.test`
     const response = await fetch(`${service.url}/v1/verify/single`, {
       method: 'POST',
@@ -58,19 +58,19 @@ test('ten times as many requests as it served before: refused with 429 and 503, 
     statuses.set(status, count(status) + 1)
     if (status === 200) workload.acknowledged.singlesWithoutKey.set(email, reason)
     else if (![429, 503].includes(status) || !(Number(headers.get('Retry-After')) >= 1))
-      faults.push(`${status}`)
+      errors.push(`${status}`)
     return status
   }
-  // No answer: the connection was reset or refused.
-  const note = (error: Error & { cause?: { code?: string } }) =>
-    void faults.push(error.cause?.code ?? error.message)
+  // There was no response: the connection was reset or refused.
+  const recordError = (error: Error & { cause?: { code?: string } }) =>
+    void errors.push(error.cause?.code ?? error.message)
   const clients = (number: number, work: (client: number) => Promise<void>) =>
     Promise.all(Array.from({ length: number }, (_, client) => work(client)))
 
-  let asked = 0
-  const quietUntil = performance.now() + SECONDS * 1_000
-  await clients(QUIET_CLIENTS, async client => {
-    while (performance.now() < quietUntil) await ask(client, asked++).catch(note)
+  let sent = 0
+  const baselineUntil = performance.now() + SECONDS * 1_000
+  await clients(BASELINE_CLIENTS, async client => {
+    while (performance.now() < baselineUntil) await send(client, sent++).catch(recordError)
   })
   const served = count(200)
   expect([...statuses.keys()].toSorted()).toEqual([200, 429])
@@ -85,12 +85,12 @@ test('ten times as many requests as it served before: refused with 429 and 503, 
   }
   const startedAt = performance.now()
   const flood = clients(CLIENTS, async client => {
-    while (left-- > 0) await ask(client, asked++).catch(note)
+    while (left-- > 0) await send(client, sent++).catch(recordError)
   })
   await Promise.all([watch(), flood])
   const seconds = (performance.now() - startedAt) / 1_000
   const endedAt = performance.now()
-  expect(await ask(0, asked)).toBe(200)
+  expect(await send(0, sent)).toBe(200)
   const answeredMs = performance.now() - endedAt
   const memory = peakMiB(service.child.pid)
 
@@ -98,7 +98,7 @@ test('ten times as many requests as it served before: refused with 429 and 503, 
     `${served} served in ${SECONDS} s, then ${OVERLOAD} times as many requests in ${seconds.toFixed(1)} s: ${[...statuses].map(one => one.join(': ')).join(', ')}; ` +
       `then answered after ${answeredMs.toFixed(0)} ms; at most ${memory.toFixed(0)} MiB`,
   )
-  expect(faults).toEqual([])
+  expect(errors).toEqual([])
   expect(new Set(livez)).toEqual(new Set([200]))
   expect([...statuses.keys()].toSorted()).toEqual([200, 429, 503])
   expect(memory).toBeLessThan(MEMORY_MAX_MIB)

@@ -1,23 +1,23 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { xorshift } from '../support/random.ts'
-import { chaosService } from './service.ts'
+import { startChaosService } from './service.ts'
 
-/** Most faults of this kind show within ten kills; EV_KILLS=100 is for releases. */
+/** Most faults of this kind show within ten kills; use EV_KILLS=100 before a release. */
 const KILLS = Number(process.env.EV_KILLS ?? 10)
 const SEED = Number(process.env.EV_SEED ?? 20_261_123)
-/** From its first answer to its end. */
+/** Longest time from the first acknowledgement to the kill. */
 const WORK_MS_MAX = 500
-/** From the start of the process to its end: it may not listen yet. */
+/** Longest time from the start of the process to the kill; it may not listen yet. */
 const LIFE_MS_MAX = 1_500
 
-/** Only ends what hangs. */
+/** Applies only to a test that hangs. */
 const TIMEOUT_MS = 300_000 + KILLS * 5_000
 
-test('a service that is killed with -9 again and again loses nothing that it took, and does nothing twice', {
+test('a service that is killed repeatedly with -9 loses nothing that it acknowledged and does nothing twice', {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const chaos = await chaosService()
+  const chaos = await startChaosService()
   const workload = chaos.startWorkload()
   const random = xorshift(SEED)
   for (let kills = 0; kills < KILLS; kills++) {
@@ -27,8 +27,8 @@ test('a service that is killed with -9 again and again loses nothing that it too
       await workload.next()
       await setTimeout(random() * WORK_MS_MAX)
     }
-    const ran = await chaos.service.end('SIGKILL')
-    expect(ran, ran.stderr).toMatchObject({ signal: 'SIGKILL' })
+    const result = await chaos.service.end('SIGKILL')
+    expect(result, result.stderr).toMatchObject({ signal: 'SIGKILL' })
     chaos.start()
   }
   await workload.everyKind()

@@ -2,14 +2,15 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect } from 'vitest'
 import type { Received } from '../support/http-receiver.ts'
-import { type Acknowledged, reasonInWorld } from './workload.ts'
+import { type Acknowledged, expectedReason } from './workload.ts'
 
-/** Whether jobs or deliveries are still to be done, read from the file. */
+/** Returns whether the file has unfinished jobs or deliveries, or reserved credits. */
 export function hasOpenWork(dataDir: string): boolean {
   const database = openLedger(dataDir)
   const open = database
     .prepare(
-      // What could not be stored on a full disk stays `loading`, seen by nobody, until the service removes it later.
+      // A list that could not be stored on a full disk stays `loading`, invisible to clients, until
+      // the service deletes it.
       `select exists (select 1 from job where finished_at is null and state <> 'loading')
       or exists (select 1 from delivery where state <> 'delivered')
       or exists (select 1 from credit where held <> 0)`,
@@ -21,8 +22,8 @@ export function hasOpenWork(dataDir: string): boolean {
 }
 
 /**
- * Holds history, credits, rows and events in the file of a service against what its clients were told, whatever the
- * service itself says of it. The service has ended, and all its work is done.
+ * Asserts that history, credits, rows and events in the file of a service match the responses that
+ * its clients received. The service has stopped, and all its work is done.
  */
 export function expectLedger(
   dataDir: string,
@@ -44,13 +45,13 @@ export function expectLedger(
     [],
   )
   expect(reasonsOf(later)).toEqual(
-    sorted([...asyncSingles.values()].map(email => [email, reasonInWorld(email)])),
+    sorted([...asyncSingles.values()].map(email => [email, expectedReason(email)])),
   )
   expect(reasonsOf(from('bulk'))).toEqual(
     sorted([...instantLists.values()].flatMap(list => [...list])),
   )
   expect(reasonsOf(from('batch'))).toEqual(
-    sorted([...batches.values()].flat().map(email => [email, reasonInWorld(email)])),
+    sorted([...batches.values()].flat().map(email => [email, expectedReason(email)])),
   )
 
   const items = Map.groupBy(
@@ -67,7 +68,7 @@ export function expectLedger(
     expect(rowsIn(id)).toEqual([...reasons].map(row => ['done', ...row]))
   }
   for (const [id, emails] of batches) {
-    expect(rowsIn(id)).toEqual(emails.map(email => ['done', email, reasonInWorld(email)]))
+    expect(rowsIn(id)).toEqual(emails.map(email => ['done', email, expectedReason(email)]))
   }
 
   const [credits] = all(`select sum(used) as used, sum(held) as held from credit`)
@@ -79,11 +80,11 @@ export function expectLedger(
   expect(usage).toEqual({ verifications: history.length, credits: charged })
 
   const events = all<{ id: string; kind: string; body: string }>('select * from event')
-  const told = events.map(({ kind, body }) => {
+  const emitted = events.map(({ kind, body }) => {
     const { data } = JSON.parse(body)
     return `${kind} ${kind === 'batch.completed' ? data.job_id : data.verification_id}`
   })
-  expect(told.toSorted()).toEqual(
+  expect(emitted.toSorted()).toEqual(
     [
       ...[...batches.keys()].map(id => `batch.completed ${id}`),
       ...[...asyncSingles.keys()].map(id => `verification.completed ${id}`),

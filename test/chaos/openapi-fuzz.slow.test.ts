@@ -3,21 +3,21 @@ import { contractOf } from '../api/contract/contract.ts'
 import type { Document } from '../api/contract/document.ts'
 import { xorshift } from '../support/random.ts'
 import { type FuzzRequest, RequestFuzzer } from './openapi-requests.ts'
-import { chaosService } from './service.ts'
+import { startChaosService } from './service.ts'
 
-/** EV_FUZZ_REQUESTS=20000 is for releases. */
+/** Use EV_FUZZ_REQUESTS=20000 before a release. */
 const REQUESTS = Number(process.env.EV_FUZZ_REQUESTS ?? 2_000)
 const SEED = Number(process.env.EV_SEED ?? 20_261_123)
-/** Requests at once. */
+/** Number of concurrent requests. */
 const CLIENTS = 8
 
-/** Only ends what hangs. */
+/** Applies only to a test that hangs. */
 const TIMEOUT_MS = 300_000 + REQUESTS * 50
 
-test('no request brings a 5xx, or an answer whose status, type or fields are not in the OpenAPI document', {
+test('no request gets a 5xx, or a response whose status, type or fields are not in the OpenAPI document', {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const { service, key, receiver } = await chaosService({ args: ['--limits', 'off'] })
+  const { service, key, receiver } = await startChaosService({ args: ['--limits', 'off'] })
   const headers = { Authorization: `Bearer ${key}` }
   const get = async (path: string) => (await fetch(`${service.url}${path}`, { headers })).json()
   const document = (await get('/openapi.json')) as Document
@@ -33,7 +33,7 @@ test('no request brings a 5xx, or an answer whose status, type or fields are not
       'verify:single',
     ],
   })
-  const holdAgainst = contractOf(document)
+  const checkContract = contractOf(document)
   const statuses = new Map<number, number>()
 
   async function send(request: FuzzRequest): Promise<void> {
@@ -42,7 +42,7 @@ test('no request brings a 5xx, or an answer whose status, type or fields are not
     const response = await fetch(`${service.url}${path}`, { method, headers: all, body })
     statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
     const isEvents = response.headers.get('Content-Type')?.startsWith('text/event-stream')
-    await holdAgainst(method, new URL(response.url).pathname, response)
+    await checkContract(method, new URL(response.url).pathname, response)
     for (const name of ALWAYS) expect(response.headers.has(name), name).toBe(true)
     if (isEvents) return response.body?.cancel()
     const text = await response.text()
@@ -59,8 +59,8 @@ test('no request brings a 5xx, or an answer whose status, type or fields are not
     }
   }
   await Promise.all(Array.from({ length: CLIENTS }, client))
-  console.log(`answers by status: ${JSON.stringify(Object.fromEntries(statuses))}`)
-  // Much of it means something to the service.
+  console.log(`responses by status: ${JSON.stringify(Object.fromEntries(statuses))}`)
+  // Many of the requests are meaningful to the service.
   for (const status of [200, 201, 204, 400, 401, 404])
     expect(statuses.get(status)).toBeGreaterThan(0)
   expect((await service.end('SIGTERM')).code).toBe(0)
@@ -68,7 +68,7 @@ test('no request brings a 5xx, or an answer whose status, type or fields are not
 
 const ALWAYS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id']
 
-/** What the sandbox answers for addresses that ask for it (section 7 of the specification). */
+/** Errors that the sandbox simulates for certain addresses (section 7 of the specification). */
 const SIMULATED = /^\{"error":"(server_error|timeout)"/
 
 const ADDRESSES = [

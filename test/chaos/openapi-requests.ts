@@ -6,25 +6,25 @@ import {
   type Schema,
 } from '../api/contract/document.ts'
 
-/** One request of the fuzz, as `fetch` takes it. */
+/** One request of the fuzz test, in the form that `fetch` takes. */
 export type FuzzRequest = {
   readonly method: string
-  /** Path and query. */
+  /** The path with its query string. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | FormData | null
 }
 
-/** Requests from the operations of a document: some as the schemas and examples say, most not quite. */
+/** Generates requests from the operations of a document: some valid, most slightly invalid. */
 export class RequestFuzzer {
   readonly #places: readonly Place[]
   readonly #schemas: Document['components']['schemas']
   readonly #random: () => number
   readonly #texts: readonly string[]
-  /** IDs that answers told of, without those of the key that asks. */
+  /** IDs found in responses, without that of the key of the client. */
   readonly #ids = new Set<string>()
 
-  /** `texts` are values that mean something to the service, such as addresses and URLs. */
+  /** `texts` are values that are meaningful to the service, such as addresses and URLs. */
   constructor(document: Document, o: { random: () => number; texts: readonly string[] }) {
     this.#places = placesOf(document)
     this.#schemas = document.components.schemas
@@ -32,7 +32,7 @@ export class RequestFuzzer {
     this.#texts = o.texts
   }
 
-  /** Notes the IDs in an answer, for later paths. */
+  /** Stores the IDs in a response for later paths. */
   learn(text: string, except: string): void {
     for (const [id] of text.matchAll(/\b(?:job|key|wh|dlv)_\w+/g)) {
       if (id !== except && this.#ids.size < IDS_MAX) this.#ids.add(id)
@@ -45,15 +45,15 @@ export class RequestFuzzer {
     const headers: Record<string, string> = {}
     const query = new URLSearchParams()
     for (const { name, in: where, schema = {} } of parameters as readonly Parameter[]) {
-      if (this.#entropy(0.6)) continue
+      if (this.#withProbability(0.6)) continue
       const value = name === 'wait' ? this.#pick(WAITS) : plain(this.#sample(schema))
       if (where === 'query') query.append(name, value)
       if (where === 'header') headers[name] = value.replace(/[^ -~]/g, '?')
     }
-    if (this.#entropy(0.1)) headers.Accept = this.#pick(ACCEPTS)
-    if (this.#entropy(0.05)) headers.Authorization = this.#pick(AUTHORIZATIONS)
+    if (this.#withProbability(0.1)) headers.Accept = this.#pick(ACCEPTS)
+    if (this.#withProbability(0.05)) headers.Authorization = this.#pick(AUTHORIZATIONS)
     const body = requestBody === undefined ? null : this.#body(requestBody.content, headers)
-    const method = this.#entropy(0.03) ? this.#pick(METHODS) : place.method
+    const method = this.#withProbability(0.03) ? this.#pick(METHODS) : place.method
     const path = place.path.replace(/\{(\w+)\}/g, (_, name) => this.#id(place.path, name))
     const search = query.size === 0 ? '' : `?${query}`
     const isBodyless = method === 'GET' || method === 'HEAD'
@@ -64,14 +64,14 @@ export class RequestFuzzer {
     const prefix =
       name === 'delivery_id' ? 'dlv_' : (PREFIXES.find(([of]) => path.includes(of))?.[1] ?? '')
     const known = [...this.#ids].filter(id => id.startsWith(prefix))
-    if (known.length > 0 && this.#entropy(0.8)) return this.#pick(known)
+    if (known.length > 0 && this.#withProbability(0.8)) return this.#pick(known)
     return encodeURIComponent(this.#pick(JUNK_TEXTS).toWellFormed()) || '-'
   }
 
   #body(content: Content, headers: Record<string, string>): string | FormData {
     const [type, media] = this.#pick(Object.entries(content))
     const [, example] = this.#pick(examplesOf(media))
-    const value = this.#entropy(0.3) ? this.#sample(media.schema) : this.#mutated(example)
+    const value = this.#withProbability(0.3) ? this.#sample(media.schema) : this.#mutated(example)
     if (type === 'multipart/form-data') {
       const form = new FormData()
       for (const [name, one] of Object.entries(Object(value))) {
@@ -79,31 +79,31 @@ export class RequestFuzzer {
       }
       return form
     }
-    headers['Content-Type'] = this.#entropy(0.03) ? 'text/plain' : type
+    headers['Content-Type'] = this.#withProbability(0.03) ? 'text/plain' : type
     const text = JSON.stringify(value) ?? ''
-    return this.#entropy(0.03) ? text.slice(0, this.#below(text.length + 1)) : text
+    return this.#withProbability(0.03) ? text.slice(0, this.#below(text.length + 1)) : text
   }
 
-  /** The value, with something in it replaced, left out or added; now and then as it is. */
+  /** Returns the value with a part replaced, removed or added; sometimes unchanged. */
   #mutated(value: unknown): unknown {
-    if (this.#entropy(0.2)) return value
-    if (this.#entropy(0.3)) return this.#junk()
+    if (this.#withProbability(0.2)) return value
+    if (this.#withProbability(0.3)) return this.#junk()
     if (Array.isArray(value)) {
       const at = this.#below(value.length)
-      return this.#entropy(0.3)
+      return this.#withProbability(0.3)
         ? [...value, this.#junk()]
         : value.with(at, this.#mutated(value[at]))
     }
     if (typeof value !== 'object' || value === null) return this.#junk()
     const names = Object.keys(value)
-    const name = this.#entropy(0.1) ? this.#pick(JUNK_TEXTS) : this.#pick(names)
+    const name = this.#withProbability(0.1) ? this.#pick(JUNK_TEXTS) : this.#pick(names)
     const { [name]: one, ...rest } = value as Record<string, unknown>
-    return this.#entropy(0.2) ? rest : { ...rest, [name]: this.#mutated(one) }
+    return this.#withProbability(0.2) ? rest : { ...rest, [name]: this.#mutated(one) }
   }
 
-  /** A value of a schema, as far as it says which; sometimes not. */
+  /** Returns a value that matches a schema, or sometimes one that does not. */
   #sample(schema: Schema, depth = 0): unknown {
-    if (this.#entropy(0.1) || depth > DEPTH_MAX) return this.#junk()
+    if (this.#withProbability(0.1) || depth > DEPTH_MAX) return this.#junk()
     const { $ref, enum: values, const: only, type, items, properties } = schema as SchemaParts
     if ($ref !== undefined) {
       return this.#sample(this.#schemas[$ref.split('/').at(-1) ?? ''] ?? {}, depth + 1)
@@ -114,14 +114,14 @@ export class RequestFuzzer {
     if (values !== undefined) return this.#pick(values)
     switch (Array.isArray(type) ? this.#pick(type) : type) {
       case 'boolean':
-        return this.#entropy(0.5)
+        return this.#withProbability(0.5)
       case 'integer':
       case 'number':
         return this.#pick(NUMBERS)
       case 'array':
         return Array.from({ length: this.#below(4) }, () => this.#sample(items ?? {}, depth + 1))
       case 'object': {
-        const chosen = Object.entries(properties ?? {}).filter(() => this.#entropy(0.7))
+        const chosen = Object.entries(properties ?? {}).filter(() => this.#withProbability(0.7))
         return Object.fromEntries(chosen.map(([name, one]) => [name, this.#sample(one, depth + 1)]))
       }
       case 'null':
@@ -135,7 +135,7 @@ export class RequestFuzzer {
     return this.#pick<unknown>([...JUNK_VALUES, ...JUNK_TEXTS, ...this.#texts])
   }
 
-  #entropy = (share: number) => this.#random() < share
+  #withProbability = (share: number) => this.#random() < share
   #below = (limit: number) => Math.floor(this.#random() * limit)
   #pick<T>(from: readonly T[]): T {
     return from[this.#below(from.length)] as T
@@ -158,7 +158,7 @@ const plain = (value: unknown) =>
 
 const IDS_MAX = 2_000
 const DEPTH_MAX = 5
-/** Seconds: a request that waits longer holds up the fuzz. */
+/** Seconds. A request that waits longer would delay the test. */
 const WAITS = ['0', '1', '-1', 'x', '1e9', '']
 const ACCEPTS = ['application/problem+json', 'text/event-stream', '*/*', 'image/png', '', ';;q=']
 const AUTHORIZATIONS = ['', 'Bearer', 'Bearer x', 'Basic dTpw', 'Bearer ev_live_']

@@ -1,28 +1,28 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { runEv } from '../support/ev-process.ts'
-import { chaosService } from './service.ts'
+import { startChaosService } from './service.ts'
 
-/** EV_OVERLOAD_SECONDS=60 is for releases. */
+/** Use EV_OVERLOAD_SECONDS=60 before a release. */
 const SECONDS = Number(process.env.EV_OVERLOAD_SECONDS ?? 5)
-/** Requests that the account which floods may send; see `flooded` in the config of the workload. */
+/** Limit of the flooding account; see `flooded` in the config of the workload. */
 const ALLOWED_PER_MINUTE = 20
-/** Requests that it has in flight. */
+/** Requests that it keeps in flight. */
 const CONNECTIONS = 50
 const OVERLOAD = 10
 
-/** Only ends what hangs. */
+/** Applies only to a test that hangs. */
 const TIMEOUT_MS = 300_000 + SECONDS * 1_000
 
-test('an account that asks ten times as much as it may is refused with 429, and others are served as before', {
+test('an account that sends ten times its limit gets 429, and other accounts are served as before', {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const chaos = await chaosService()
+  const chaos = await startChaosService()
   const { service, home, dataDir } = chaos
   const cli = async (...args: string[]) => {
-    const ran = await runEv([...args, '--data-dir', dataDir, '--json'], { home })
-    expect(ran.code, ran.stderr).toBe(0)
-    return JSON.parse(ran.stdout)
+    const result = await runEv([...args, '--data-dir', dataDir, '--json'], { home })
+    expect(result.code, result.stderr).toBe(0)
+    return JSON.parse(result.stdout)
   }
   const account = await cli('accounts', 'create', '--name', 'flood', '--plan', 'flooded')
   const { key } = await cli('keys', 'create', '--name', 'flood', '--account', account.id)
@@ -30,7 +30,7 @@ test('an account that asks ten times as much as it may is refused with 429, and 
   await workload.everyKind()
 
   const statuses = new Map<number, number>()
-  const faults: string[] = []
+  const errors: string[] = []
   const [startedAt, count] = [performance.now(), (status: number) => statuses.get(status) ?? 0]
   const isDone = () =>
     performance.now() > startedAt + SECONDS * 1_000 && count(429) >= OVERLOAD * count(200)
@@ -47,7 +47,7 @@ test('an account that asks ten times as much as it may is refused with 429, and 
       statuses.set(status, count(status) + 1)
       if (status === 200) workload.acknowledged.singlesWithoutKey.set(email, reason)
       else if (status !== 429 || !(Number(headers.get('Retry-After')) >= 1))
-        faults.push(`${status}`)
+        errors.push(`${status}`)
     }
   }
   const livez: number[] = []
@@ -63,10 +63,10 @@ test('an account that asks ten times as much as it may is refused with 429, and 
   await workload.stop()
 
   console.log(`served: ${count(200)}, refused: ${count(429)}, in ${minutes * 60} s`)
-  expect(faults).toEqual([])
+  expect(errors).toEqual([])
   expect(new Set(livez)).toEqual(new Set([200]))
   expect(count(200)).toBeGreaterThan(0)
-  // One window may end at the beginning, and another begin at the end.
+  // One window may end at the start of the test, and another may start at its end.
   expect(count(200)).toBeLessThanOrEqual((Math.ceil(minutes) + 1) * ALLOWED_PER_MINUTE)
   expect([...workload.refusals.keys()].filter(status => status !== 409)).toEqual([])
   await chaos.expectLedger(workload)

@@ -8,13 +8,14 @@ import { emptyFolder } from '../support/ev-process.ts'
 import { xorshift } from '../support/random.ts'
 import { waitUntil } from '../support/wait.ts'
 import { Disk, isSocket, readTrace, STRACE } from './disk-trace.ts'
-import { chaosService } from './service.ts'
-import { reasonInWorld } from './workload.ts'
+import { startChaosService } from './service.ts'
+import { expectedReason } from './workload.ts'
 
-// A kill leaves what was written in the memory of the system; a power cut does not. Here `strace` writes down each
-// write and each fsync of the service, and each answer. The disk of the moment of an answer is made from that: with what
-// was synced, and with none or any of what was not. That proves the order of writes, fsyncs and answers. It does not
-// prove that a drive keeps what it was told to sync, nor that the names of new files are durable.
+// After a kill, written data is still in the page cache; after a power cut it is not. `strace` logs
+// each write, each fsync and each response of the service. From that log the test reconstructs the
+// disk at the moment of a response: with all synced data, and with none or a part of the rest. This
+// proves the order of writes, fsyncs and responses. It does not prove that a drive persists synced
+// data, nor that the names of new files are durable.
 
 const hasStrace = spawnSync('strace', ['-D', '-f', '--seccomp-bpf', 'true']).status === 0
 const SINGLES = 20
@@ -22,28 +23,31 @@ const ROWS = 50
 const SEED = Number(process.env.EV_SEED ?? 20_261_123)
 
 test.skipIf(!hasStrace)(
-  'what was acknowledged survives a power cut at the moment of its answer (needs strace)',
+  'acknowledged data survives a power cut at the moment of the response (needs strace)',
   async () => {
     const log = join(emptyFolder(), 'strace.log')
-    const chaos = await chaosService({ process: { node: straceInto(log) } })
+    const chaos = await startChaosService({ process: { node: createStraceWrapper(log) } })
     const client = new EvClient({ apiKey: chaos.key, baseUrl: chaos.service.url })
-    const promises: Promised[] = []
+    const acknowledgements: Acknowledged[] = []
     for (let n = 0; n < SINGLES; n++) {
       const email = `user${n}@d${n}.test`
-      expect((await client.verify(email)).reason).toBe(reasonInWorld(email))
-      promises.push({ answer: `"email":"${email}"`, holds: hasSingle(email) })
+      expect((await client.verify(email)).reason).toBe(expectedReason(email))
+      acknowledgements.push({ answer: `"email":"${email}"`, holds: hasSingle(email) })
     }
     const { key, id } = await client.keys.create({ name: 'old', scopes: ['verify:single'] })
-    promises.push({ answer: key, holds: hasRow(`api_key where id = '${id}'`) })
+    acknowledgements.push({ answer: key, holds: hasRow(`api_key where id = '${id}'`) })
     await client.keys.delete(id)
-    promises.push({
+    acknowledgements.push({
       answer: 'HTTP/1.1 204',
       holds: hasRow(`api_key where id = '${id}' and revoked_at is not null`),
     })
     const emails = Array.from({ length: ROWS }, (_, n) => `user.batch.${n}@d${n % 20}.test`)
     const { job_id } = await client.batch(emails)
-    promises.push({ answer: job_id, holds: hasRow(`item where job_id = '${job_id}'`, ROWS) })
-    // The write that carried the last answer may not be over yet when the answer is here.
+    acknowledgements.push({
+      answer: job_id,
+      holds: hasRow(`item where job_id = '${job_id}'`, ROWS),
+    })
+    // The write of the last response may still be running when the response arrives.
     await client.credits()
     await chaos.service.end('SIGKILL')
     await waitUntil(() => readFileSync(log, 'latin1').trimEnd().endsWith('killed by SIGKILL +++'))
@@ -51,16 +55,16 @@ test.skipIf(!hasStrace)(
     const random = xorshift(SEED)
     const disk = new Disk()
     const calls = readTrace(log)
-    const waiting = [...promises]
+    const waiting = [...acknowledgements]
     for (const call of calls) {
-      // There is a rollback journal only until the database is put into WAL mode, before the service listens.
+      // The rollback journal exists only before the service listens, until WAL mode is on.
       if (/ev\.sqlite(-wal)?$/.test(call.target)) disk.apply(call)
       if (!isSocket(call.target)) continue
       const text = call.bytes.toString()
       if (waiting[0] === undefined || !text.includes(waiting[0].answer)) continue
       if (!/^HTTP\/1\.1 20/.test(text)) continue
-      const { answer, holds } = waiting.shift() as Promised
-      // Nothing that was not synced, and three times any part of it.
+      const { answer, holds } = waiting.shift() as Acknowledged
+      // First without any unsynced write, then three times with a random part of them.
       for (const share of [0, 0.5, 0.5, 0.9]) {
         expect(
           afterPowerCut(disk, () => random() < share, holds),
@@ -72,22 +76,22 @@ test.skipIf(!hasStrace)(
   },
 )
 
-/** What an answer promises. */
-type Promised = {
-  /** Text of the answer. */
+/** Data that a response acknowledges. */
+type Acknowledged = {
+  /** A text in the response. */
   readonly answer: string
-  /** Whether the database has it. */
+  /** Returns whether the database has the data. */
   readonly holds: (database: Sqlite.Database) => boolean
 }
 
 const hasRow =
-  (of: string, count = 1): Promised['holds'] =>
+  (of: string, count = 1): Acknowledged['holds'] =>
   database =>
     database.prepare(`select count(*) from ${of}`).pluck().get() === count
 
 const hasSingle = (email: string) => hasRow(`verification where email = '${email}'`)
 
-function afterPowerCut(disk: Disk, survives: () => boolean, holds: Promised['holds']) {
+function afterPowerCut(disk: Disk, survives: () => boolean, holds: Acknowledged['holds']) {
   const folder = mkdtempSync(join(emptyFolder(), 'disk-'))
   disk.writeTo(folder, survives)
   const database = new Sqlite(join(folder, 'ev.sqlite'))
@@ -99,8 +103,8 @@ function afterPowerCut(disk: Disk, survives: () => boolean, holds: Promised['hol
   }
 }
 
-/** A program that runs Node under strace. */
-function straceInto(log: string): string {
+/** Creates a program that runs Node under strace, and returns its path. */
+function createStraceWrapper(log: string): string {
   const file = join(emptyFolder(), 'node')
   const options = STRACE.join(' ')
   writeFileSync(file, `#!/bin/sh\nexec strace ${options} -o ${log} ${process.execPath} "$@"\n`)

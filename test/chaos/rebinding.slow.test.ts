@@ -7,9 +7,9 @@ import { nameServer } from '../support/name-server.ts'
 import { startService } from '../support/service-process.ts'
 
 const PUBLIC = '8.8.8.8'
-/** Where webhooks may go. */
+/** An address that webhooks may use. */
 const ALLOWED = '127.0.0.1'
-/** Where they may not. */
+/** An address that webhooks may not use. */
 const FORBIDDEN = '127.0.0.2'
 const NAMES = Array.from({ length: 5 }, (_, n) => `hook${n}.example`)
 
@@ -19,18 +19,18 @@ async function receive(options: ReceiverOptions): Promise<Receiver> {
   return receiver
 }
 
-test('a webhook whose name means another address after it was checked is not sent there', async () => {
+test('a webhook is not sent to an address that its host name resolves to only after the check', async () => {
   const [allowed, forbidden] = await withFreePort(async port => [
     await receive({ ip: ALLOWED, port }),
     await receive({ ip: FORBIDDEN, port }),
   ])
-  /** What a name means when it is asked for the nth time, from 0. */
+  /** Returns the address that a name resolves to at the nth query, from 0. */
   let addressOf = (_nth: number) => PUBLIC
-  const asked = new Map<string, number>()
+  const queries = new Map<string, number>()
   const dns = await nameServer(({ name, type }) => {
     if (!NAMES.includes(name) || type !== 'A') return {}
-    const nth = asked.get(name) ?? 0
-    asked.set(name, nth + 1)
+    const nth = queries.get(name) ?? 0
+    queries.set(name, nth + 1)
     return { answers: [{ type, name, ttl: 0, data: addressOf(nth) }] }
   })
   onTestFinished(() => dns.close())
@@ -48,20 +48,20 @@ test('a webhook whose name means another address after it was checked is not sen
       return (await webhooks().create({ url, events: ['batch.completed'] })).id
     }),
   )
-  expect([...asked.keys()].toSorted()).toEqual(NAMES)
-  /** Sends an event to each, by a process that knows no answer of the DNS yet. */
+  expect([...queries.keys()].toSorted()).toEqual(NAMES)
+  /** Sends an event to each webhook from a new process, which has no cached DNS answers. */
   async function testAll(): Promise<(string | null)[]> {
     expect((await service.end('SIGTERM')).code).toBe(0)
     service = await startService(home, args)
-    asked.clear()
+    queries.clear()
     return Promise.all(ids.map(async id => (await webhooks().test(id)).error))
   }
 
   addressOf = () => FORBIDDEN
-  const faults = await testAll()
-  expect(faults.filter(fault => !fault?.includes('not public'))).toEqual([])
+  const errors = await testAll()
+  expect(errors.filter(error => !error?.includes('not public'))).toEqual([])
 
-  // A second question between the check and the dial would get the other address.
+  // A second query between the check and the connection would get the other address.
   addressOf = nth => (nth === 0 ? ALLOWED : FORBIDDEN)
   await testAll()
   expect(allowed.connections.came).toBe(NAMES.length)

@@ -10,47 +10,47 @@ import { emptyFolder, towards } from '../support/ev-process.ts'
 import { type Receiver, startReceiver } from '../support/http-receiver.ts'
 import { beginService } from '../support/service-process.ts'
 import { expectLedger, hasOpenWork } from './ledger.ts'
-import { startWorkload, WORKLOAD_CONFIG, WORKLOAD_WORLD, type Workload } from './workload.ts'
+import { startWorkload, WORKLOAD_CONFIG, WORKLOAD_SCENARIO, type Workload } from './workload.ts'
 
 type Service = ReturnType<typeof beginService>
 
 export type ChaosOptions = {
-  /** Where its data are; a folder in `home` when left out. */
+  /** The data directory; a folder in `home` by default. */
   readonly dataDir?: string
   readonly args?: readonly string[]
-  /** How its process is started; see `startEv`. */
+  /** Options of the process; see `startEv`. */
   readonly process?: Parameters<typeof beginService>[2]
 }
 
-/** A service in a process of its own that is in trouble, its mail servers, and a receiver of its events. */
+/** A service in a separate process, its simulated mail servers, and a receiver of its events. */
 export type ChaosService = {
   readonly home: string
   readonly dataDir: string
   readonly key: string
-  readonly world: SimulatorProcess
+  readonly simulator: SimulatorProcess
   readonly receiver: Receiver
-  /** The process of the moment. */
+  /** The current process of the service. */
   readonly service: Service
-  /** Starts the next process, once this one has ended. */
+  /** Starts the next process after the current one has ended. */
   start(): Service
   startWorkload(): Workload
-  /** Waits until all work is done, ends the service, and holds its file against what clients were told. */
+  /** Waits until all work is done, stops the service, and checks its file against the responses. */
   expectLedger(workload: Workload): Promise<void>
 }
 
-/** Starts one that listens, with an endpoint for events; it ends with its test. */
-export async function chaosService(options: ChaosOptions = {}): Promise<ChaosService> {
+/** Starts a service with a webhook endpoint; it stops with the test. */
+export async function startChaosService(options: ChaosOptions = {}): Promise<ChaosService> {
   const home = emptyFolder()
   const dataDir = options.dataDir ?? join(home, 'data')
-  const world = await startScenarioProcess(WORKLOAD_WORLD)
+  const simulator = await startScenarioProcess(WORKLOAD_SCENARIO)
   const receiver = await startReceiver({ name: '127.0.0.1', answer: 204 })
   onTestFinished(async () => {
-    await Promise.all([world.close(), receiver.close()])
+    await Promise.all([simulator.close(), receiver.close()])
   })
   writeFileSync(join(home, 'ev.config.json'), JSON.stringify(WORKLOAD_CONFIG))
   writeFileSync(join(home, 'ca.pem'), receiver.ca)
   const args = [
-    ...[...towards(world), '--data-dir', dataDir, '--plan', 'team', '--concurrency', '40'],
+    ...[...towards(simulator), '--data-dir', dataDir, '--plan', 'team', '--concurrency', '40'],
     ...['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem'],
     ...(options.args ?? []),
   ]
@@ -67,7 +67,7 @@ export async function chaosService(options: ChaosOptions = {}): Promise<ChaosSer
   const events = ['batch.completed', 'verification.completed'] as const
   await client.webhooks.create({ url: receiver.url, events: [...events] })
   return {
-    ...{ home, dataDir, key, world, receiver },
+    ...{ home, dataDir, key, simulator, receiver },
     get service() {
       return service
     },

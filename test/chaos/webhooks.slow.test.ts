@@ -9,18 +9,19 @@ import { type Received, type Receiver, startReceiver } from '../support/http-rec
 import { xorshift } from '../support/random.ts'
 import { beginService, wholeAnswer } from '../support/service-process.ts'
 
-// What is simulated has events as what is not, and is over at once: its end is easily hit.
+// The tests use the sandbox, which emits the same events and finishes at once, so that kills often
+// hit the end of a job.
 
-/** Twenty show more than four, and take a minute. */
+/** Twenty kills find more faults than four, and take a minute. */
 const KILLS = Number(process.env.EV_KILLS ?? 4)
 const SEED = Number(process.env.EV_SEED ?? 20_261_121)
-/** Requests that an endpoint may have under way. */
+/** Requests that an endpoint may have in flight. */
 const CONNECTIONS_MAX = 4
 const ROWS = 20
 const EVENTS_MIN = 200
-/** Between what is handed in. */
-const PACE_MS = 25
-/** From the start of a process to its end. */
+/** Pause between two submissions. */
+const PAUSE_MS = 25
+/** Longest time from the start of a process to the kill. */
 const LIFE_MS_MAX = 2_000
 
 let receiver: Receiver
@@ -29,72 +30,76 @@ beforeAll(async () => {
 })
 afterAll(() => receiver.close())
 
-/** While there is one, requests are taken and not answered. */
-let hold: PromiseWithResolvers<void> | null = null
+/** While it is set, requests are accepted and not answered. */
+let gate: PromiseWithResolvers<void> | null = null
 const answered = new Set<Received>()
 beforeEach(() => {
   receiver.received.length = 0
   answered.clear()
   receiver.answer(async request => {
-    if (hold === null) answered.add(request)
-    // Whoever asked is killed by the time that it is let go.
-    await hold?.promise
+    if (gate === null) answered.add(request)
+    // The sender is killed before the gate opens.
+    await gate?.promise
     return 204
   })
 })
 
-test('each job has one event, which arrives with the same bytes each time, whenever the service is killed', async () => {
-  const siege = await begin({ '/jobs': 'batch.completed' })
+test('each job emits one event, delivered with the same bytes each time, whenever the service is killed', async () => {
+  const run = await startRun({ '/jobs': 'batch.completed' })
   const jobs: string[] = []
-  const submitter = onAndOn(siege, 0, async n => {
+  const submitter = repeatUntilDone(run, 0, async n => {
     const emails = Array.from({ length: ROWS }, (_, row) => `valid${row}@d${n}.example`)
-    const { job_id = '' } = await submit(siege, '/v1/verify/batch', `batch ${n}`, { emails })
+    const { job_id = '' } = await submit(run, '/v1/verify/batch', `batch ${n}`, { emails })
     jobs.push(job_id)
   })
-  await killAgainAndAgain(siege)
+  await killRepeatedly(run)
   await submitter
-  const { events, deliveries } = await atPeace(siege)
+  const { events, deliveries } = await stopWhenIdle(run)
 
   expect(jobs.length).toBeGreaterThan(KILLS)
   expect(events.map(({ body }) => JSON.parse(body).data.job_id).toSorted()).toEqual(jobs.toSorted())
   expect(deliveries).toHaveLength(jobs.length)
-  await expectArrivals(siege, deliveries)
+  await expectArrivals(run, deliveries)
 })
 
-test('no event is lost to any of several endpoints, whenever the service is killed', async () => {
+test('no endpoint misses an event, whenever the service is killed', async () => {
   const paths = ['/a', '/b', '/c', '/d', '/e']
-  const siege = await begin(Object.fromEntries(paths.map(path => [path, 'verification.completed'])))
+  const run = await startRun(
+    Object.fromEntries(paths.map(path => [path, 'verification.completed'])),
+  )
   const ids: string[] = []
-  const submitter = onAndOn(siege, EVENTS_MIN, async n => {
+  const submitter = repeatUntilDone(run, EVENTS_MIN, async n => {
     const body = { email: `valid${n}@d${n % 7}.example`, async: true }
-    const { verification_id = '' } = await submit(siege, '/v1/verify/single', `single ${n}`, body)
+    const { verification_id = '' } = await submit(run, '/v1/verify/single', `single ${n}`, body)
     ids.push(verification_id)
   })
-  await killAgainAndAgain(siege)
+  await killRepeatedly(run)
   await submitter
-  const { events, deliveries } = await atPeace(siege)
+  const { events, deliveries } = await stopWhenIdle(run)
 
   expect(ids.length).toBeGreaterThanOrEqual(EVENTS_MIN)
   expect(events.map(({ body }) => JSON.parse(body).data.verification_id).toSorted()).toEqual(
     ids.toSorted(),
   )
   expect(deliveries).toHaveLength(ids.length * paths.length)
-  await expectArrivals(siege, deliveries)
+  await expectArrivals(run, deliveries)
 })
 
-/** A service that is killed again and again while it is handed work, and its webhooks. */
-type Siege = {
+/** A service that is killed repeatedly while it gets work, and its webhooks. */
+type KilledService = {
   readonly home: string
   service: ReturnType<typeof beginService>
   readonly key: string
   readonly endpoints: readonly { readonly path: string; readonly secret: string }[]
-  /** How often it took work. */
-  taken: number
+  /** Number of accepted submissions. */
+  accepted: number
   isDone: boolean
 }
 
-/** Endpoints by their paths, each subscribed to one kind of event. */
-async function begin(hooks: Record<string, NewWebhook['events'][number]>): Promise<Siege> {
+/** Starts a service with endpoints by path, each subscribed to one kind of event. */
+async function startRun(
+  hooks: Record<string, NewWebhook['events'][number]>,
+): Promise<KilledService> {
   const home = emptyFolder()
   writeFileSync(join(home, 'ev.config.json'), JSON.stringify(CONFIG))
   writeFileSync(join(home, 'ca.pem'), receiver.ca)
@@ -107,7 +112,7 @@ async function begin(hooks: Record<string, NewWebhook['events'][number]>): Promi
     const { secret } = await client.webhooks.create({ url, events: [kind] })
     endpoints.push({ path, secret })
   }
-  return { home, service, key: service.key, endpoints, taken: 0, isDone: false }
+  return { home, service, key: service.key, endpoints, accepted: 0, isDone: false }
 }
 
 const ARGS = [
@@ -119,85 +124,89 @@ const CONFIG = {
   plans: { team: { requests: 1_000, per: 'second' } },
 }
 
-/** Until the killing is over, and so many times at least. */
-async function onAndOn(siege: Siege, min: number, work: (n: number) => Promise<void>) {
-  for (let n = 0; n < min || !siege.isDone; n++) {
+/** Repeats until the kills are over, and at least `min` times. */
+async function repeatUntilDone(
+  run: KilledService,
+  min: number,
+  work: (n: number) => Promise<void>,
+) {
+  for (let n = 0; n < min || !run.isDone; n++) {
     await work(n)
-    await setTimeout(PACE_MS)
+    await setTimeout(PAUSE_MS)
   }
 }
 
-type Taken = { readonly job_id?: string; readonly verification_id?: string }
+type Accepted = { readonly job_id?: string; readonly verification_id?: string }
 
-/** Hands in what is to be simulated, under one key, until a whole answer comes. */
-async function submit(siege: Siege, path: string, idempotencyKey: string, what: object) {
-  const body = JSON.stringify(what)
+/** Submits sandbox work under one idempotency key until a complete response arrives. */
+async function submit(run: KilledService, path: string, idempotencyKey: string, input: object) {
+  const body = JSON.stringify(input)
   const headers = {
-    ...{ Authorization: `Bearer ${siege.key}`, 'Content-Type': 'application/json' },
+    ...{ Authorization: `Bearer ${run.key}`, 'Content-Type': 'application/json' },
     ...{ 'X-EV-Sandbox': 'true', 'Idempotency-Key': idempotencyKey },
   }
   for (;;) {
-    const answer = await wholeAnswer(`${siege.service.url}${path}`, {
+    const response = await wholeAnswer(`${run.service.url}${path}`, {
       ...{ method: 'POST', headers, body },
     })
-    if (answer?.status === 200) {
-      siege.taken++
-      return JSON.parse(answer.text) as Taken
+    if (response?.status === 200) {
+      run.accepted++
+      return JSON.parse(response.text) as Accepted
     }
-    // Its first request may still be under way, or the service starts.
-    if (answer !== null) expect([409, 503], answer.text).toContain(answer.status)
-    await setTimeout(PACE_MS)
+    // The first request may still be in flight, or the service is starting.
+    if (response !== null) expect([409, 503], response.text).toContain(response.status)
+    await setTimeout(PAUSE_MS)
   }
 }
 
-async function killAgainAndAgain(siege: Siege): Promise<void> {
-  const entropy = xorshift(SEED)
+async function killRepeatedly(run: KilledService): Promise<void> {
+  const random = xorshift(SEED)
   for (let kills = 0; kills < KILLS; kills++) {
-    await MOMENTS[kills % MOMENTS.length]?.(siege, entropy)
-    const ran = await siege.service.end('SIGKILL')
-    expect(ran, ran.stderr).toMatchObject({ signal: 'SIGKILL' })
-    hold?.resolve()
-    hold = null
-    siege.service = beginService(siege.home, ARGS)
-    siege.service.isUp.catch(() => {})
+    await KILL_TIMES[kills % KILL_TIMES.length]?.(run, random)
+    const result = await run.service.end('SIGKILL')
+    expect(result, result.stderr).toMatchObject({ signal: 'SIGKILL' })
+    gate?.resolve()
+    gate = null
+    run.service = beginService(run.home, ARGS)
+    run.service.isUp.catch(() => {})
   }
-  await siege.service.isUp
-  siege.isDone = true
+  await run.service.isUp
+  run.isDone = true
 }
 
-/** When it is killed; each resolves when the moment is there. */
-const MOMENTS: readonly ((siege: Siege, entropy: () => number) => Promise<unknown>)[] = [
-  // While requests are under way.
-  async ({ service }, entropy) => {
+/** Times of the kill; each function resolves at its time. */
+const KILL_TIMES: readonly ((run: KilledService, random: () => number) => Promise<unknown>)[] = [
+  // While requests are in flight.
+  async ({ service }, random) => {
     await service.isUp
-    hold = Promise.withResolvers()
-    await more(() => receiver.received.length)
-    await setTimeout(entropy() * 100)
+    gate = Promise.withResolvers()
+    await untilIncreased(() => receiver.received.length)
+    await setTimeout(random() * 100)
   },
-  // Around a job's end: what is simulated is over a few milliseconds after it was taken.
-  async (siege, entropy) => {
-    await siege.service.isUp
-    await more(() => siege.taken)
-    await setTimeout(entropy() * 60)
+  // Around the end of a job, a few milliseconds after its submission.
+  async (run, random) => {
+    await run.service.isUp
+    await untilIncreased(() => run.accepted)
+    await setTimeout(random() * 60)
   },
-  // Around the answer to a request, and the writing down of it.
-  async ({ service }, entropy) => {
+  // Around the response of an endpoint and the storage of its result.
+  async ({ service }, random) => {
     await service.isUp
-    await more(() => receiver.received.length)
-    await setTimeout(entropy() * 15)
+    await untilIncreased(() => receiver.received.length)
+    await setTimeout(random() * 15)
   },
-  // At any time, before it listens too.
-  (_, entropy) => setTimeout(entropy() * LIFE_MS_MAX),
+  // At any time, even before the service listens.
+  (_, random) => setTimeout(random() * LIFE_MS_MAX),
 ]
 
-/** Resolves when there is more of something. */
-async function more(count: () => number): Promise<void> {
+/** Resolves when the count has increased. */
+async function untilIncreased(count: () => number): Promise<void> {
   const before = count()
   await expect.poll(count, { interval: 2 }).toBeGreaterThan(before)
 }
 
-/** Waits until everything is done, ends the service, and gives what is in its database. */
-async function atPeace({ home, service }: Siege) {
+/** Waits until all work is done, stops the service, and returns its events and deliveries. */
+async function stopWhenIdle({ home, service }: KilledService) {
   const database = new Sqlite(join(home, 'data', 'ev.sqlite'), { readonly: true })
   const open = database
     .prepare(
@@ -222,8 +231,11 @@ async function atPeace({ home, service }: Siege) {
 type Event = { readonly id: string; readonly body: string }
 type Delivery = Event & { readonly url: string }
 
-/** Each was taken at least once, with the bytes that are in the database and signatures that hold; more often only what a kill cut off. */
-async function expectArrivals({ endpoints }: Siege, deliveries: readonly Delivery[]) {
+/**
+ * Asserts that each delivery was answered at least once, with the stored bytes and valid
+ * signatures, and that only requests that a kill cut off were repeated.
+ */
+async function expectArrivals({ endpoints }: KilledService, deliveries: readonly Delivery[]) {
   const keyOf = (path: string, id: unknown) => `${path} ${id}`
   const arrived = Map.groupBy(receiver.received, ({ path, headers }) =>
     keyOf(path, headers['webhook-id']),

@@ -2,11 +2,11 @@ import { setTimeout } from 'node:timers/promises'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { wholeAnswer } from '../support/service-process.ts'
 
-/** What clients were told with 200. A promise of the service is anything in here. */
+/** Results that clients received with 200. The service must not lose any of them. */
 export type Acknowledged = {
-  /** Reason by address. Each was asked for under an Idempotency-Key until it was answered. */
+  /** Reason by address. Each was requested under an Idempotency-Key until it was answered. */
   readonly singles: Map<string, string>
-  /** The same, asked for once without a key: more may be in the history than clients know of. */
+  /** The same, requested once without a key: the history may have more of them. */
   readonly singlesWithoutKey: Map<string, string>
   /** Address by verification ID. */
   readonly asyncSingles: Map<string, string>
@@ -18,13 +18,13 @@ export type Acknowledged = {
 
 export type Workload = {
   readonly acknowledged: Acknowledged
-  /** Statuses other than 200, and how often each came. */
+  /** Number of responses by status, without 200. */
   readonly refusals: ReadonlyMap<number, number>
   /** Resolves with the next acknowledgement. */
   next(): Promise<void>
   /** Resolves when there is one more acknowledgement of each kind. */
   everyKind(): Promise<void>
-  /** Resolves when all that was asked for under a key is acknowledged. */
+  /** Resolves when all requests under a key are acknowledged. */
   stop(): Promise<void>
 }
 
@@ -32,12 +32,12 @@ export type Target = { readonly url: string }
 
 const BATCH_ROWS = 100
 const INSTANT_ROWS = 5
-/** Between two requests of one client, and before a request is repeated. */
+/** Pause between two requests of a client, and before a retry. */
 const PAUSE_MS = 20
 
 /**
- * Clients that ask for all that the service promises something about, until they are stopped. `target` gives the
- * service of the moment: it may be killed and started again.
+ * Starts clients that send every kind of request until they are stopped. `target` returns the
+ * current service, which may be killed and restarted.
  */
 export function startWorkload(target: () => Target, key: string): Workload {
   const acknowledged: Acknowledged = {
@@ -49,30 +49,30 @@ export function startWorkload(target: () => Target, key: string): Workload {
   let isStopped = false
   let next = Promise.withResolvers<void>()
 
-  async function ask(path: string, body: object, idempotencyKey: string | null) {
+  async function send(path: string, body: object, idempotencyKey: string | null) {
     const headers = {
       ...{ Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
       ...(idempotencyKey === null ? {} : { 'Idempotency-Key': idempotencyKey }),
     }
     const text = JSON.stringify(body)
     const init = { method: 'POST', headers, body: text }
-    const answer = await wholeAnswer(`${target().url}${path}`, init)
-    if (answer === null) return null
-    if (answer.status === 200) {
-      // Once the client has noted it.
+    const response = await wholeAnswer(`${target().url}${path}`, init)
+    if (response === null) return null
+    if (response.status === 200) {
+      // This resolves after the client has recorded the response.
       setImmediate(next.resolve)
       next = Promise.withResolvers()
-      return JSON.parse(answer.text) as Answer
+      return JSON.parse(response.text) as ResponseBody
     }
-    refusals.set(answer.status, (refusals.get(answer.status) ?? 0) + 1)
+    refusals.set(response.status, (refusals.get(response.status) ?? 0) + 1)
     // A request under the same key may still be in flight, or storage cannot be written.
-    if (![409, 503, 507].includes(answer.status)) throw new Error(answer.text)
+    if (![409, 503, 507].includes(response.status)) throw new Error(response.text)
     return null
   }
-  async function askUntilAnswered(path: string, body: object, idempotencyKey: string) {
+  async function sendUntilAnswered(path: string, body: object, idempotencyKey: string) {
     for (;;) {
-      const answer = await ask(path, body, idempotencyKey)
-      if (answer !== null) return answer
+      const response = await send(path, body, idempotencyKey)
+      if (response !== null) return response
       await setTimeout(PAUSE_MS)
     }
   }
@@ -85,51 +85,51 @@ export function startWorkload(target: () => Target, key: string): Workload {
   const single = (client: number) =>
     repeat(async n => {
       const email = addressOf(`single${client}`, n)
-      const { reason } = await askUntilAnswered('/v1/verify/single', { email }, email)
+      const { reason } = await sendUntilAnswered('/v1/verify/single', { email }, email)
       acknowledged.singles.set(email, reason)
     })
   const singleWithoutKey = (client: number, domain?: string) =>
     repeat(async n => {
       const email = addressOf(`unkeyed${client}`, n, domain)
-      const answer = await ask('/v1/verify/single', { email }, null)
-      if (answer !== null) acknowledged.singlesWithoutKey.set(email, answer.reason)
+      const response = await send('/v1/verify/single', { email }, null)
+      if (response !== null) acknowledged.singlesWithoutKey.set(email, response.reason)
     })
   const asyncSingle = () =>
     repeat(async n => {
       const email = addressOf('async', n)
       const body = { email, async: true }
-      const answer = await askUntilAnswered('/v1/verify/single', body, email)
-      acknowledged.asyncSingles.set(answer.verification_id, email)
+      const response = await sendUntilAnswered('/v1/verify/single', body, email)
+      acknowledged.asyncSingles.set(response.verification_id, email)
     })
   const instantList = () =>
     repeat(async n => {
       const emails = rowsOf(`instant${n}`, INSTANT_ROWS)
-      const answer = await askUntilAnswered('/v1/verify/bulk', { emails }, `instant ${n}`)
-      const reasons = answer.results.map(({ email, reason }) => [email, reason] as const)
-      acknowledged.instantLists.set(answer.job_id, new Map(reasons))
+      const response = await sendUntilAnswered('/v1/verify/bulk', { emails }, `instant ${n}`)
+      const reasons = response.results.map(({ email, reason }) => [email, reason] as const)
+      acknowledged.instantLists.set(response.job_id, new Map(reasons))
     })
   const batch = (client: number) =>
     repeat(async n => {
       const emails = rowsOf(`batch${client}n${n}`, BATCH_ROWS)
       const idempotencyKey = `batch ${client} ${n}`
-      const { job_id } = await askUntilAnswered('/v1/verify/batch', { emails }, idempotencyKey)
+      const { job_id } = await sendUntilAnswered('/v1/verify/batch', { emails }, idempotencyKey)
       acknowledged.batches.set(job_id, emails)
       while (!isStopped && !(await isCompleted(job_id))) await setTimeout(PAUSE_MS)
     })
   async function isCompleted(jobId: string): Promise<boolean> {
     const headers = { Authorization: `Bearer ${key}` }
-    const answer = await wholeAnswer(`${target().url}/v1/jobs/${jobId}`, { headers })
-    if (answer?.status === 404) throw new Error(`${jobId} was acknowledged and is gone`)
-    return answer?.status === 200 && JSON.parse(answer.text).status === 'completed'
+    const response = await wholeAnswer(`${target().url}/v1/jobs/${jobId}`, { headers })
+    if (response?.status === 404) throw new Error(`${jobId} was acknowledged and is gone`)
+    return response?.status === 200 && JSON.parse(response.text).status === 'completed'
   }
   const clients = Promise.all([
     ...[0, 1, 2].map(single),
     ...[0, 1].map(client => singleWithoutKey(client)),
-    // It takes three seconds, is unknown and costs nothing: what was reserved for it goes back.
+    // It takes three seconds, is unknown and costs nothing: its reservation is released.
     singleWithoutKey(2, 'later.test'),
     ...[asyncSingle(), instantList(), batch(0), batch(1)],
   ])
-  /** Rejects with what a client met that must not be. */
+  /** Rejects if a client gets an unexpected response. */
   const failed = new Promise<never>((_, reject) => clients.catch(reject))
   failed.catch(() => {})
   return {
@@ -146,7 +146,7 @@ export function startWorkload(target: () => Target, key: string): Workload {
   }
 }
 
-type Answer = {
+type ResponseBody = {
   readonly reason: string
   readonly job_id: string
   readonly verification_id: string
@@ -163,8 +163,8 @@ const addressOf = (name: string, n: number, domain = `d${n % DOMAINS}.test`) =>
 const rowsOf = (name: string, rows: number) =>
   Array.from({ length: rows }, (_, n) => addressOf(name, n))
 
-/** What the mail servers of `WORKLOAD_WORLD` say of an address of a list. */
-export function reasonInWorld(email: string): string {
+/** Returns the expected reason of an address of a list in `WORKLOAD_SCENARIO`. */
+export function expectedReason(email: string): string {
   const domain = Number(/@d(\d+)\.test$/.exec(email)?.[1])
   if (isCatchAll(domain)) return 'catch_all'
   return email.startsWith('gone') ? 'rejected_email' : 'accepted_email'
@@ -172,8 +172,8 @@ export function reasonInWorld(email: string): string {
 
 const NAMES = Array.from({ length: DOMAINS }, (_, n) => `d${n}.test`)
 
-/** Polite hosts, some that accept every recipient, and one that answers late and for now. */
-export const WORKLOAD_WORLD: Scenario = {
+/** Polite hosts, some catch-all hosts, and one that defers each recipient after a delay. */
+export const WORKLOAD_SCENARIO: Scenario = {
   roundTripMs: 10,
   mailboxes: ['user*'],
   domains: Object.fromEntries(
@@ -190,7 +190,7 @@ export const WORKLOAD_WORLD: Scenario = {
   },
 }
 
-/** The config file of a service that holds no client of the workload to a rate. */
+/** The config file of a service that does not limit the clients of the workload. */
 export const WORKLOAD_CONFIG = {
   'ip-limits': { 'single-per-minute': 1_000_000, 'bulk-per-hour': 1_000_000 },
   plans: {

@@ -10,8 +10,16 @@ const read = async (home: string, ...args: string[]) =>
 describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
   test('creates one with an address, and one without', async () => {
     const home = emptyFolder()
-    const shop = ['create', '--name', 'Shop', '--plan', 'free', '--email', ' Owner@Shop.Example ']
-    expect(await read(home, ...shop)).toEqual({
+    const createArgs = [
+      'create',
+      '--name',
+      'Shop',
+      '--plan',
+      'free',
+      '--email',
+      ' Owner@Shop.Example ',
+    ]
+    expect(await read(home, ...createArgs)).toEqual({
       ...{ id: expect.stringMatching(/^acc_\w{16}$/), name: 'Shop', plan: 'free' },
       ...{ email: 'Owner@shop.example', admin: false },
       ...{ created_at: expect.stringMatching(/Z$/) },

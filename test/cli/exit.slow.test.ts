@@ -7,9 +7,9 @@ import { EV, type EvOptions, emptyFolder, type Ran, runEv, towards } from '../su
 
 // Every exit code of `ev verify` and `ev bulk`. Those of other commands are tested with them.
 
-let world: Simulator
+let simulator: Simulator
 beforeAll(async () => {
-  world = await startSimulator({
+  simulator = await startSimulator({
     domains: Object.fromEntries(
       ['good', 'open', 'dead', 'silent', 'mute'].map(name => [
         `${name}.test`,
@@ -25,7 +25,7 @@ beforeAll(async () => {
     },
   })
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 const hasFull = existsSync('/dev/full')
 
@@ -34,7 +34,7 @@ async function run(args: readonly string[], options: Partial<EvOptions> = {}): P
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
   writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
-  return runEv([...args, ...towards(world)], {
+  return runEv([...args, ...towards(simulator)], {
     home,
     ...options,
     environment: { EV_DATA_DIR: 'data', ...options.environment },

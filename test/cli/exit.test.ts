@@ -8,9 +8,9 @@ import { type CliOptions, emptyFolder, type Ran, runEv, startEv, towards } from 
 
 // Every exit code of `ev verify` and `ev bulk`. Those of other commands are tested with them.
 
-let world: Simulator
+let simulator: Simulator
 beforeAll(async () => {
-  world = await startSimulator({
+  simulator = await startSimulator({
     domains: Object.fromEntries(
       ['good', 'open', 'dead', 'silent', 'mute'].map(name => [
         `${name}.test`,
@@ -26,7 +26,7 @@ beforeAll(async () => {
     },
   })
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 const BROKEN_CLOCK: Clock = {
   ...systemClock,
@@ -41,7 +41,7 @@ async function run(args: readonly string[], options: Partial<CliOptions> = {}): 
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
   writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
-  return runEv([...args, ...towards(world)], {
+  return runEv([...args, ...towards(simulator)], {
     home,
     ...options,
     environment: { EV_DATA_DIR: 'data', ...options.environment },
@@ -52,10 +52,10 @@ async function run(args: readonly string[], options: Partial<CliOptions> = {}): 
 async function stopped(name: string, args: readonly string[]): Promise<number | null> {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), `user1@${name}\n`)
-  const running = startEv([...args, ...towards(world), '--greeting-timeout', '2000'], {
+  const running = startEv([...args, ...towards(simulator), '--greeting-timeout', '2000'], {
     ...{ home, environment: { EV_DATA_DIR: 'data' } },
   })
-  while ((world.counters().hosts[`mx.${name}`]?.connections ?? 0) === 0) {
+  while ((simulator.counters().hosts[`mx.${name}`]?.connections ?? 0) === 0) {
     await new Promise(resolve => setImmediate(resolve))
   }
   running.signal('SIGINT')

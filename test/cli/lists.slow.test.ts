@@ -29,11 +29,11 @@ const SCENARIO: Scenario = {
   },
 }
 
-let world: Simulator
+let simulator: Simulator
 beforeAll(async () => {
-  world = await startSimulator(SCENARIO)
+  simulator = await startSimulator(SCENARIO)
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 function homeWith(files: Record<string, string>): string {
   const home = emptyFolder()
@@ -43,30 +43,30 @@ function homeWith(files: Record<string, string>): string {
 
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
 
-const timesAsked = (domain: string) =>
-  world.counters().hosts[`mx.${domain}`]?.recipients.get(`user1@${domain}`) ?? 0
+const probeCount = (domain: string) =>
+  simulator.counters().hosts[`mx.${domain}`]?.recipients.get(`user1@${domain}`) ?? 0
 
-async function askedOnce(domain: string): Promise<void> {
-  while (timesAsked(domain) < 1) await setTimeout(5)
+async function probedOnce(domain: string): Promise<void> {
+  while (probeCount(domain) < 1) await setTimeout(5)
 }
 
 describe.concurrent('ev bulk', () => {
   const hasScript = existsSync('/usr/bin/script')
   test.runIf(hasScript)('stops when its terminal closes, and can be resumed', async () => {
     const home = homeWith({ 'list.csv': 'email\nuser1@hung.test\n' })
-    const args = [...BULK, ...towards(world), '--greylist-delay', '2']
+    const args = [...BULK, ...towards(simulator), '--greylist-delay', '2']
     const command = ['exec', process.execPath, EV, ...args].join(' ')
     const terminal = spawn('script', ['-qec', command, '/dev/null'], {
       cwd: home,
       env: { PATH: process.env.PATH, HOME: home },
       stdio: ['pipe', 'pipe', 'ignore'],
     })
-    await askedOnce('hung.test')
+    await probedOnce('hung.test')
     terminal.kill('SIGKILL')
     await once(terminal, 'exit')
     // The random recipient differs between runs, and the server defers it too.
-    const goOn = [...BULK, ...towards(world), '--greylist-delay', '2']
-    const again = await untilFree(() => runEv(goOn, { home }))
+    const resumeArgs = [...BULK, ...towards(simulator), '--greylist-delay', '2']
+    const again = await untilFree(() => runEv(resumeArgs, { home }))
     expect(again.stderr).toContain('Resuming this list')
     expect(again.code).toBe(0)
   })

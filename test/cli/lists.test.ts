@@ -28,17 +28,17 @@ const SCENARIO: Scenario = {
   },
 }
 
-let world: Simulator
+let simulator: Simulator
 beforeAll(async () => {
-  world = await startSimulator(SCENARIO)
+  simulator = await startSimulator(SCENARIO)
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 /** Verifies one address in a folder with these files. */
 async function verify(address: string, args: readonly string[], files: Record<string, string>) {
   const home = homeWith(files)
   const all = ['verify', address, '--json', '--include', 'flags,evidence', ...args]
-  const ran = await runEv([...all, ...towards(world)], { home })
+  const ran = await runEv([...all, ...towards(simulator)], { home })
   return { ...ran, result: ran.stdout === '' ? null : JSON.parse(ran.stdout) }
 }
 
@@ -63,7 +63,7 @@ describe.concurrent('ev verify with a custom list', () => {
     })
     expect(result, stderr).toMatchObject({ reason, risk_level: 'high', evidence: { answer: null } })
     expect(code).toBe(1)
-    expect(world.counters().hosts['mx.listed.test']?.connections).toBe(0)
+    expect(simulator.counters().hosts['mx.listed.test']?.connections).toBe(0)
   })
 
   test('--role-file adds to the built-in names', async () => {
@@ -114,8 +114,8 @@ describe.concurrent('operators in the config file', () => {
     const acme = { hosts: ['good.test'], title: 'Acme Mail', truth: 'accepts-all' }
     const { result, stderr } = await verify('user2@good.test', [], config({ acme }))
     expect(result, stderr).toMatchObject({ reason: 'catch_all', evidence: { operator: 'acme' } })
-    const people = ['verify', 'user2@good.test', ...towards(world)]
-    const { stdout } = await runEv(people, { home: homeWith(config({ acme })) })
+    const verifyArgs = ['verify', 'user2@good.test', ...towards(simulator)]
+    const { stdout } = await runEv(verifyArgs, { home: homeWith(config({ acme })) })
     expect(stdout).toMatch(/mail server .*, run by Acme Mail\n/)
   })
 
@@ -135,17 +135,17 @@ async function startedList(domain: string, files: Record<string, string> = {}) {
     ...files,
   })
   // Longer than the steps of a test, which take milliseconds.
-  const args = [...BULK, ...towards(world), '--greylist-delay', '3']
+  const args = [...BULK, ...towards(simulator), '--greylist-delay', '3']
   const running = startEv([...args, '--disposable-file', 'own.txt'], { home })
-  await askedOnce(domain)
+  await probedOnce(domain)
   return { home, ...running }
 }
 
-const timesAsked = (domain: string) =>
-  world.counters().hosts[`mx.${domain}`]?.recipients.get(`user1@${domain}`) ?? 0
+const probeCount = (domain: string) =>
+  simulator.counters().hosts[`mx.${domain}`]?.recipients.get(`user1@${domain}`) ?? 0
 
-async function askedOnce(domain: string): Promise<void> {
-  while (timesAsked(domain) < 1) await setTimeout(5)
+async function probedOnce(domain: string): Promise<void> {
+  while (probeCount(domain) < 1) await setTimeout(5)
 }
 
 async function reasonsOf({ ended, home }: { ended: Promise<Ran>; home: string }) {
@@ -157,7 +157,7 @@ async function reasonsOf({ ended, home }: { ended: Promise<Ran>; home: string })
 describe.concurrent('ev bulk', () => {
   test('checks custom lists before it reads the input', async () => {
     const home = homeWith({ 'list.csv': 'email\nuser1@run.test\n', 'own.txt': 'foo bar' })
-    const args = [...BULK, ...towards(world), '--allow-file', 'own.txt']
+    const args = [...BULK, ...towards(simulator), '--allow-file', 'own.txt']
     const { code, stderr } = await runEv(args, { home })
     expect({ code, stderr }).toEqual({
       code: 78,
@@ -172,7 +172,7 @@ describe.concurrent('ev bulk', () => {
     list.signal('SIGHUP')
     await list.printed('ev: info: configuration lists reloaded', 'stderr')
     expect(await reasonsOf(list)).toEqual(['disposable_email'])
-    expect(timesAsked('later.test')).toBe(1)
+    expect(probeCount('later.test')).toBe(1)
   })
 
   test('keeps its lists on SIGHUP if one is invalid, prints the line, and continues', async () => {

@@ -17,15 +17,15 @@ import { rowsIn } from '../support/csv.ts'
 
 const LIST = 'email\nann@good.test\nben@good.test\ngone@good.test\n'
 
-let world: Simulator
+let simulator: Simulator
 beforeAll(async () => {
-  world = await startSimulator({
+  simulator = await startSimulator({
     mailboxes: ['ann', 'ben', 'joann'],
     domains: { 'good.test': { mx: [[10, 'mx.good.test']] } },
     hosts: { 'mx.good.test': { behavior: 'polite' } },
   })
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 /** Creates a folder with a finished list: the database has its items and cached answers. */
 async function homeAfter(list = LIST): Promise<string> {
@@ -38,7 +38,7 @@ async function homeAfter(list = LIST): Promise<string> {
 async function bulk(home: string, list: string, output = 'out.csv') {
   writeFileSync(join(home, 'list.csv'), list)
   const args = ['bulk', 'list.csv', '-o', output, '--quiet', '--data-dir', 'data']
-  return runEv([...args, ...towards(world)], { home })
+  return runEv([...args, ...towards(simulator)], { home })
 }
 
 const purge = (home: string, ...args: string[]) =>
@@ -68,7 +68,7 @@ const DAY_MS = 86_400_000
 test('does not print a size that rounds to the same value', () => {
   const purged = { dryRun: false, jobs: [], answers: 0, files: [], young: 0, traces: null }
   const service = { history: 0, deliveries: 0, replays: 0 }
-  const said = (before: number, after: number) =>
+  const summaryOf = (before: number, after: number) =>
     purgeText({
       ...purged,
       service,
@@ -77,8 +77,8 @@ test('does not print a size that rounds to the same value', () => {
       isGone: true,
       isShared: false,
     })
-  expect(said(1_520_000, 1_510_000)).toBe('Nothing to delete.\n')
-  expect(said(1_520_000, 1_400_000)).toContain('shrank from 1.5 MB to 1.4 MB.')
+  expect(summaryOf(1_520_000, 1_510_000)).toBe('Nothing to delete.\n')
+  expect(summaryOf(1_520_000, 1_400_000)).toContain('shrank from 1.5 MB to 1.4 MB.')
 })
 
 describe.concurrent('ev purge', { timeout: 60_000 }, () => {

@@ -5,14 +5,14 @@ import { emptyFolder, memoryContext, runEv, startEv } from '../support/cli.ts'
 
 const CLI = join(import.meta.dirname, '../../src/cli')
 /** The files that connect the command line to its process. */
-const OF_PROCESS = ['main.ts', 'process-context.ts']
+const PROCESS_FILES = ['main.ts', 'process-context.ts']
 const TAKEN =
   /(?<!`)\bprocess\.(?:stdin|stdout|stderr|env|on|off|once|exit|exitCode|argv|cwd|kill)\b|\bsystem(?:Clock|Random)\b/
 
 describe('the sources of the command line', () => {
   test('use the process only through the context', () => {
     const files = readdirSync(CLI, { recursive: true, encoding: 'utf8' })
-      .filter(name => name.endsWith('.ts') && !OF_PROCESS.includes(name))
+      .filter(name => name.endsWith('.ts') && !PROCESS_FILES.includes(name))
       .filter(name => TAKEN.test(readFileSync(join(CLI, name), 'utf8')))
     expect(files).toEqual([])
   })

@@ -11,12 +11,12 @@ const SMALL = {
 
 function homeWith(scenario: unknown): string {
   const home = emptyFolder()
-  writeFileSync(join(home, 'world.json'), JSON.stringify(scenario))
+  writeFileSync(join(home, 'scenario.json'), JSON.stringify(scenario))
   return home
 }
 
 /** The first line of `ev simulate --json`. */
-async function whereabouts(running: ReturnType<typeof startEv>) {
+async function readEndpoints(running: ReturnType<typeof startEv>) {
   await running.printed('\n')
   return JSON.parse(running.stdout.slice(0, running.stdout.indexOf('\n')))
 }
@@ -24,18 +24,18 @@ async function whereabouts(running: ReturnType<typeof startEv>) {
 describe.concurrent('ev simulate', () => {
   test('prints how to use it, and its counters at the end', async () => {
     const home = homeWith(SMALL)
-    const world = startEv(['simulate', 'world.json'], { home, stdinOpen: true })
-    await world.printed('ann@a.test\n')
-    const said = world.stdout
-    expect(said).toMatch(/a\.test +mx\.a\.test \(polite, 127\.20\.0\.1\)/)
-    const [, command = ''] = /^ {2}ev (verify .*)$/m.exec(said) ?? []
+    const simulator = startEv(['simulate', 'scenario.json'], { home, stdinOpen: true })
+    await simulator.printed('ann@a.test\n')
+    const printed = simulator.stdout
+    expect(printed).toMatch(/a\.test +mx\.a\.test \(polite, 127\.20\.0\.1\)/)
+    const [, command = ''] = /^ {2}ev (verify .*)$/m.exec(printed) ?? []
     const ran = await runEv(command.split(' '), { home })
     expect(ran).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('ann@a.test is deliverable'),
     })
-    world.signal('SIGINT')
-    const { code, stdout, stderr } = await world.ended
+    simulator.signal('SIGINT')
+    const { code, stdout, stderr } = await simulator.ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/mx\.a\.test +1 +1 +2 +0 +0\n/)
     expect(stdout).toMatch(/DNS queries: [1-9]/)
@@ -43,25 +43,25 @@ describe.concurrent('ev simulate', () => {
 
   test('uses JSON with --json, and ends with its parent', async () => {
     const home = homeWith(SMALL)
-    const world = startEv(['simulate', 'world.json', '--json'], { home, stdinOpen: true })
-    const place = await whereabouts(world)
-    expect(place).toMatchObject({
+    const simulator = startEv(['simulate', 'scenario.json', '--json'], { home, stdinOpen: true })
+    const endpoints = await readEndpoints(simulator)
+    expect(endpoints).toMatchObject({
       dnsAddress: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
       smtpPort: expect.any(Number),
       pid: process.pid,
       addresses: { 'mx.a.test': ['127.20.0.1'] },
       options: {
-        dns: [place.dnsAddress],
-        smtpPort: place.smtpPort,
+        dns: [endpoints.dnsAddress],
+        smtpPort: endpoints.smtpPort,
         allowRanges: ['127.0.0.0/8'],
         specialDomains: true,
       },
       try: 'ann@a.test',
     })
-    await runEv(['verify', ...place.arguments, 'zoe@a.test'], { home })
-    world.stdin.write('counters\nreset\nnonsense\n')
-    world.stdin.end()
-    const { code, stdout } = await world.ended
+    await runEv(['verify', ...endpoints.arguments, 'zoe@a.test'], { home })
+    simulator.stdin.write('counters\nreset\nnonsense\n')
+    simulator.stdin.end()
+    const { code, stdout } = await simulator.ended
     expect(code).toBe(0)
     const [, counters, reset, nonsense, last] = stdout
       .trimEnd()
@@ -78,50 +78,53 @@ describe.concurrent('ev simulate', () => {
   test('uses the given ports', async () => {
     const home = homeWith({ ...SMALL, dnsPort: 1, smtpPort: 1 })
     const free = startEv(['simulate', '--json'], { home, stdinOpen: true })
-    const { dnsAddress, smtpPort } = await whereabouts(free)
+    const { dnsAddress, smtpPort } = await readEndpoints(free)
     free.stdin.end()
     await free.ended
     const dnsPort = dnsAddress.split(':')[1]
     const ports = ['--dns-port', dnsPort, '--smtp-port', `${smtpPort}`]
-    const world = startEv(['simulate', 'world.json', '--json', ...ports], { home, stdinOpen: true })
-    expect(await whereabouts(world)).toMatchObject({ dnsAddress, smtpPort })
-    const second = await runEv(['simulate', 'world.json', ...ports], { home })
+    const simulator = startEv(['simulate', 'scenario.json', '--json', ...ports], {
+      home,
+      stdinOpen: true,
+    })
+    expect(await readEndpoints(simulator)).toMatchObject({ dnsAddress, smtpPort })
+    const second = await runEv(['simulate', 'scenario.json', ...ports], { home })
     expect(second).toMatchObject({ code: 74, stdout: '' })
     expect(second.stderr).toMatch(
       /^ev: Port \d+ is in use \(.*EADDRINUSE.*\)\. Choose another port, or omit it/,
     )
-    world.stdin.end()
-    await world.ended
+    simulator.stdin.end()
+    await simulator.ended
   })
 
   test('prints an example that runs', async () => {
     const home = emptyFolder()
     const { code, stdout } = await runEv(['simulate', '--example'], { home })
     expect(code).toBe(0)
-    writeFileSync(join(home, 'world.json'), stdout)
-    const world = startEv(['simulate', 'world.json', '--json'], { home, stdinOpen: true })
-    expect(await whereabouts(world)).toMatchObject({ try: 'ann@polite.test' })
-    world.stdin.end()
-    expect((await world.ended).code).toBe(0)
+    writeFileSync(join(home, 'scenario.json'), stdout)
+    const simulator = startEv(['simulate', 'scenario.json', '--json'], { home, stdinOpen: true })
+    expect(await readEndpoints(simulator)).toMatchObject({ try: 'ann@polite.test' })
+    simulator.stdin.end()
+    expect((await simulator.ended).code).toBe(0)
   })
 
   test.each([
-    ['a file that is not there', ['nowhere.json'], 66, /Cannot read the scenario .*nowhere\.json/],
+    ['a missing file', ['nowhere.json'], 66, /Cannot read the scenario .*nowhere\.json/],
     [
       'a mistake in the scenario',
-      ['world.json'],
+      ['scenario.json'],
       65,
       /^ev: scenario\.hosts\["mx\.a\.test"\]\.behavior is "grumpy"; it takes one of polite, /,
     ],
     [
       'a bad port',
-      ['world.json', '--smtp-port', '70000'],
+      ['scenario.json', '--smtp-port', '70000'],
       64,
       /^ev: --smtp-port is "70000"; it takes a whole number from 0 to 65535/,
     ],
     [
       'an unknown flag',
-      ['world.json', '--smpt-port', '1'],
+      ['scenario.json', '--smpt-port', '1'],
       64,
       /unknown option '--smpt-port'[\s\S]*--smtp-port/,
     ],

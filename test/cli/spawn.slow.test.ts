@@ -47,9 +47,9 @@ test.each([
 })
 
 test('ev doctor', async () => {
-  const world = await startSimulator({ domains: {}, hosts: {} })
-  onTestFinished(() => world.close())
-  const args = ['doctor', '--json', '--ask', '127.0.0.1', ...towards(world), ...DATA]
+  const simulator = await startSimulator({ domains: {}, hosts: {} })
+  onTestFinished(() => simulator.close())
+  const args = ['doctor', '--json', '--ask', '127.0.0.1', ...towards(simulator), ...DATA]
   const ran = await runEv(args, { home: emptyFolder() })
   const { ok, checks } = JSON.parse(ran.stdout)
   expect(ran.code, ran.stderr).toBe(ok ? 0 : 1)

@@ -59,7 +59,7 @@ describe.concurrent('the launcher', () => {
   test.skipIf(old === undefined)(
     'on an old Node without a bundled one exits with 70 and names the version',
     () => {
-      const { launcher, dist } = lonelyLauncher()
+      const { launcher, dist } = launcherWithoutDist()
       mkdirSync(dist, { recursive: true })
       writeFileSync(join(dist, 'main.js'), '')
       const { status, stderr } = spawnSync(old as string, [launcher], { encoding: 'utf8' })
@@ -81,7 +81,7 @@ describe.concurrent('the launcher', () => {
   })
 
   test('without dist/ exits with 70 and prints how to build it', () => {
-    const { launcher } = lonelyLauncher()
+    const { launcher } = launcherWithoutDist()
     const { status, stderr } = spawnSync(process.execPath, [launcher], { encoding: 'utf8' })
     expect({ status, stderr }).toEqual({
       status: 70,
@@ -90,7 +90,7 @@ describe.concurrent('the launcher', () => {
   })
 })
 
-function lonelyLauncher() {
+function launcherWithoutDist() {
   const root = emptyFolder()
   mkdirSync(join(root, 'bin'))
   writeFileSync(join(root, 'package.json'), '{"type":"module"}')

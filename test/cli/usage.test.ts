@@ -26,7 +26,7 @@ describe.concurrent('invalid usage', () => {
     ['no address', ['verify'], /missing required argument 'address'[\s\S]*ev help/],
     ['no output', ['bulk', 'list.csv'], /required option '-o, --output <file>'/],
     ['a flag without its value', ['verify', 'a@b.example', '--helo'], /--helo <NAME>.*missing/],
-    ['two forms of output', ['verify', 'a@b.example', '--json', '--ndjson'], /--ndjson.*--json/],
+    ['two output formats', ['verify', 'a@b.example', '--json', '--ndjson'], /--ndjson.*--json/],
     [
       'a bad flag value',
       ['verify', 'a@b.example', '--smtp-port', 'x'],
@@ -53,7 +53,7 @@ describe.concurrent('invalid settings', () => {
   test.each([
     ['a variable', {}, { EV_SMTP_PORT: 'x' }, /^ev: EV_SMTP_PORT is "x"; it takes a whole number/],
     [
-      'a config file that names no setting',
+      'a config file with an unknown setting',
       { port: 25 },
       {},
       /^ev: "port" in ev\.config\.json is not a setting of ev\. /,
@@ -65,20 +65,20 @@ describe.concurrent('invalid settings', () => {
       /^ev: "helo" in ev\.config\.json is "a b"; it takes a host name/,
     ],
     [
-      'a config file that is no JSON',
+      'a config file that is not JSON',
       'helo: x',
       {},
       /^ev: The config file ev\.config\.json cannot be read: .* It must be a JSON object\.$/m,
     ],
     ['a config file that is a list', [], {}, /is not an object\. It must be a JSON object\.$/m],
     [
-      'a config file that is not there',
+      'a missing config file',
       {},
       { EV_CONFIG: 'mine.json' },
       /^ev: EV_CONFIG names mine\.json, which does not exist\./,
     ],
     [
-      'a list of domains that is not there',
+      'a missing list of domains',
       {},
       { EV_ALLOW_FILE: 'a.txt' },
       /^ev: The list .*a\.txt cannot be read/,

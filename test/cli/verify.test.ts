@@ -21,14 +21,14 @@ const SCENARIO: Scenario = {
   },
 }
 
-let world: Simulator
+let simulator: Simulator
 beforeAll(async () => {
-  world = await startSimulator(SCENARIO)
+  simulator = await startSimulator(SCENARIO)
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 const verify = (args: readonly string[], options: Partial<CliOptions> = {}) =>
-  runEv(['verify', ...args, ...towards(world)], { home: emptyFolder(), ...options })
+  runEv(['verify', ...args, ...towards(simulator)], { home: emptyFolder(), ...options })
 
 // Each test waits for its own process, so the tests run concurrently.
 describe.concurrent('the exit code of ev verify', () => {
@@ -37,18 +37,18 @@ describe.concurrent('the exit code of ev verify', () => {
     ['1 when one is rejected', ['ann@good.test', 'gone@good.test'], 1],
     ['1 when one is risky', ['ann@open.test'], 1],
     ['1 when one is invalid', ['ann@good.test', 'no address'], 1],
-    ['2 when one is unknown and none is bad', ['ann@good.test', 'ann@dead.test'], 2],
-    ['1 when one is unknown and another is bad', ['ann@dead.test', 'gone@good.test'], 1],
-    ['0 when stdin held no address', ['-'], 0],
+    ['2 when one is unknown and the others are deliverable', ['ann@good.test', 'ann@dead.test'], 2],
+    ['1 when one is unknown and another undeliverable', ['ann@dead.test', 'gone@good.test'], 1],
+    ['0 when stdin has no address', ['-'], 0],
   ])('is %s', async (_, addresses, code) => {
     const ran = await verify(addresses)
     expect(ran.code, ran.stderr).toBe(code)
   })
 
   test('is 130 when it is interrupted', async () => {
-    const args = ['verify', 'ann@silent.test', ...towards(world)]
+    const args = ['verify', 'ann@silent.test', ...towards(simulator)]
     const running = startEv(args, { home: emptyFolder() })
-    await connected(world, 'mx.silent.test')
+    await connected(simulator, 'mx.silent.test')
     running.signal('SIGINT')
     expect(await running.ended).toMatchObject({ code: 130, signal: null, stdout: '' })
   })
@@ -79,7 +79,7 @@ describe.concurrent('ev verify as text', () => {
     expect(dialogue).toMatch(/220 mx\.good\.test/)
     expect(dialogue).toMatch(/EHLO probe\.example\.com/)
     expect(dialogue).toMatch(/RCPT TO:<ann@good\.test>/)
-    expect(Object.keys(world.counters().total.commands)).not.toContain('DATA')
+    expect(Object.keys(simulator.counters().total.commands)).not.toContain('DATA')
   })
 
   test('removes text pasted around an address, with a note on stderr', async () => {
@@ -95,7 +95,7 @@ describe.concurrent('ev verify as text', () => {
   })
 
   test('warns on stderr if the host name is not fully qualified', async () => {
-    const args = ['verify', 'ann@good.test', ...towards(world), '--helo', 'desk']
+    const args = ['verify', 'ann@good.test', ...towards(simulator), '--helo', 'desk']
     const { stdout, stderr } = await runEv(args, { home: emptyFolder() })
     expect(stderr).toMatch(/^Note: .*--helo probe\.example\.com/)
     expect(stdout).not.toContain('Note')
@@ -171,7 +171,7 @@ describe.concurrent('ev verify as JSON', () => {
   })
 
   test('prints a result as soon as it is available, before stdin ends', async () => {
-    const args = ['verify', '-', '--ndjson', ...towards(world)]
+    const args = ['verify', '-', '--ndjson', ...towards(simulator)]
     const running = startEv(args, {
       home: emptyFolder(),
       stdin: 'ann@good.test\n',
@@ -194,7 +194,7 @@ describe.concurrent('ev verify without mail servers', () => {
   test('--no-smtp queries only the DNS', async () => {
     const { stdout } = await verify(['ann@quiet.test', '--no-smtp', '--json', '--include=evidence'])
     expect(JSON.parse(stdout)).toMatchObject({ evidence: { skipped: 'unwanted', answer: null } })
-    const { hosts, dns } = world.counters()
+    const { hosts, dns } = simulator.counters()
     expect(hosts['mx.quiet.test']?.connections).toBe(0)
     expect(dns.questions.get('quiet.test MX')).toBe(1)
   })

@@ -6,7 +6,7 @@ import { createScriptedClient, failureOf } from '../support/scripted-client.ts'
 import { createTestService } from '../support/service.ts'
 
 /** URL of the webhooks in these tests. */
-const NEARBY = { webhookAllowRanges: ['192.0.2.0/24'] }
+const LOCAL_ADDRESS = { webhookAllowRanges: ['192.0.2.0/24'] }
 /** The same file by another URL. */
 const LEFT_OUT = ['GET /v1/verify/bulk/download/{id}']
 
@@ -47,8 +47,8 @@ test('each path of the API has a method, and each method a path', async () => {
 })
 
 test('the options of each method are known to the API', async () => {
-  const rooms = await createTestService({ settings: NEARBY })
-  const { client } = createInProcessClient(rooms, { sandbox: true })
+  const resources = await createTestService({ settings: LOCAL_ADDRESS })
+  const { client } = createInProcessClient(resources, { sandbox: true })
   const how = { email: 'valid@example.com', check_smtp: false, force_refresh: true }
   const include = ['flags', 'evidence'] as const
   await client.verify(how, { include })
@@ -80,7 +80,7 @@ describe('a request whose response was lost is applied once', () => {
   const NOTHING = { jobs: 0, keys: 0, webhooks: 0 }
 
   test.each<[string, (client: EvClient) => Promise<unknown>, Partial<typeof NOTHING>]>([
-    ['an address for later', ({ verify }) => verify.later('user@example.com'), {}],
+    ['an asynchronous address', ({ verify }) => verify.later('user@example.com'), {}],
     ['a short list', ({ bulk }) => bulk(['valid@example.com']), { jobs: 1 }],
     ['a long list', ({ bulk }) => bulk(EMAILS), { jobs: 1 }],
     ['a batch', ({ batch }) => batch({ emails: EMAILS, name: 'March' }), { jobs: 1 }],
@@ -89,12 +89,12 @@ describe('a request whose response was lost is applied once', () => {
     ['a new secret of a key', ({ keys }) => keys.rotate('key_1', { grace_period_seconds: 60 }), {}],
     ['a webhook', ({ webhooks }) => webhooks.create(webhook), { webhooks: 1 }],
   ])('%s', async (_, call, made) => {
-    const rooms = await createTestService({ settings: NEARBY })
-    const { client, seen } = createInProcessClient(rooms, { lose: 2, sandbox: true })
+    const resources = await createTestService({ settings: LOCAL_ADDRESS })
+    const { client, seen } = createInProcessClient(resources, { lose: 2, sandbox: true })
     await call(client)
     // The first two responses were lost before the client saw them.
     expect(seen.map(({ attempt, replayed }) => [attempt, replayed])).toEqual([[2, true]])
-    const { client: other } = createInProcessClient(rooms, { sandbox: true })
+    const { client: other } = createInProcessClient(resources, { sandbox: true })
     expect({
       jobs: (await other.jobs.list().page()).items.length,
       // The calling key existed before.
@@ -108,28 +108,28 @@ describe('a webhook operation whose response was lost', () => {
   const url = 'https://192.0.2.7/hook'
 
   test('is applied once', async () => {
-    const rooms = await createTestService({ settings: NEARBY })
-    const { id } = await createInProcessClient(rooms).client.webhooks.create({
+    const resources = await createTestService({ settings: LOCAL_ADDRESS })
+    const { id } = await createInProcessClient(resources).client.webhooks.create({
       url,
       events: ['batch.completed'],
     })
-    const { client, seen } = createInProcessClient(rooms, { lose: 2 })
+    const { client, seen } = createInProcessClient(resources, { lose: 2 })
     expect(await client.webhooks.test(id)).toMatchObject({ status: 'delivered' })
     expect(seen.map(({ attempt, replayed }) => [attempt, replayed])).toEqual([[2, true]])
-    expect(rooms.post.sent).toHaveLength(1)
+    expect(resources.post.sent).toHaveLength(1)
   })
 
   test('signs with the returned secret', async () => {
-    const rooms = await createTestService({ settings: NEARBY })
-    const { id } = await createInProcessClient(rooms).client.webhooks.create({
+    const resources = await createTestService({ settings: LOCAL_ADDRESS })
+    const { id } = await createInProcessClient(resources).client.webhooks.create({
       url,
       events: ['batch.completed'],
     })
-    const { client } = createInProcessClient(rooms, { lose: 2 })
+    const { client } = createInProcessClient(resources, { lose: 2 })
     const { secret } = await client.webhooks.rotateSecret(id, { grace_period_seconds: 0 })
-    await createInProcessClient(rooms).client.webhooks.test(id)
-    const [{ body = '', headers = {} } = {}] = rooms.post.sent
-    const { now } = rooms.clock
+    await createInProcessClient(resources).client.webhooks.test(id)
+    const [{ body = '', headers = {} } = {}] = resources.post.sent
+    const { now } = resources.clock
     expect(await verifyWebhook(body, headers, secret, { now })).toMatchObject({
       event: 'webhook.test',
       data: { webhook_id: id },
@@ -178,14 +178,14 @@ describe('with the service', () => {
   })
 
   test('a refused call has the reason', async () => {
-    const rooms = await createTestService()
-    const { client } = createInProcessClient(rooms)
+    const resources = await createTestService()
+    const { client } = createInProcessClient(resources)
     const error = await failureOf(client.verify.single('a b@example.com'))
     expect(error).toMatchObject({ status: 400, code: 'invalid_email' })
     expect(error).toMatchObject({ requestId: expect.stringMatching(/^req_/) })
     expect(await failureOf(client.jobs.get('job_none'))).toMatchObject({ code: 'not_found' })
-    const stranger = createInProcessClient(rooms, { apiKey: 'ev_live_none' }).client
-    expect(await failureOf(stranger.credits())).toMatchObject({
+    const withUnknownKey = createInProcessClient(resources, { apiKey: 'ev_live_none' }).client
+    expect(await failureOf(withUnknownKey.credits())).toMatchObject({
       status: 401,
       code: 'authentication_error',
     })
@@ -242,10 +242,10 @@ describe('with the service', () => {
   })
 
   test('keys are created, updated, rotated and deleted', async () => {
-    const rooms = await createTestService()
-    const { client } = createInProcessClient(rooms)
+    const resources = await createTestService()
+    const { client } = createInProcessClient(resources)
     const made = await client.keys.create({ name: 'CI', scopes: ['account:read'] })
-    const ofCi = createInProcessClient(rooms, { apiKey: made.key }).client
+    const ofCi = createInProcessClient(resources, { apiKey: made.key }).client
     expect(await ofCi.credits()).toMatchObject({ api_key_name: 'CI' })
     expect(await failureOf(ofCi.keys.list())).toMatchObject({ code: 'insufficient_scope' })
     expect(await client.keys.update(made.id, { name: 'CI 2' })).toMatchObject({ name: 'CI 2' })
@@ -260,7 +260,7 @@ describe('with the service', () => {
   })
 
   test('webhooks are created, updated and deleted', async () => {
-    const { client } = createInProcessClient(await createTestService({ settings: NEARBY }))
+    const { client } = createInProcessClient(await createTestService({ settings: LOCAL_ADDRESS }))
     const made = await client.webhooks.create({
       url: 'https://192.0.2.7/hook',
       events: ['batch.completed'],
@@ -276,11 +276,11 @@ describe('with the service', () => {
   })
 
   test('webhooks are tested, and deliveries are listed and retried', async () => {
-    const rooms = await createTestService({ settings: NEARBY })
-    const { webhooks } = createInProcessClient(rooms).client
+    const resources = await createTestService({ settings: LOCAL_ADDRESS })
+    const { webhooks } = createInProcessClient(resources).client
     const url = 'https://192.0.2.7/hook'
     const { id, secret } = await webhooks.create({ url, events: ['batch.completed'] })
-    rooms.post.answer(500)
+    resources.post.answer(500)
     const tried = await webhooks.test(id)
     expect(tried).toMatchObject({ event: 'webhook.test', status: 'failed', status_code: 500 })
     await webhooks.test(id)

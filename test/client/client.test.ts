@@ -11,7 +11,7 @@ describe('a client', () => {
     'https://ev.example/v1',
     'https://ev.example/v1/',
   ])('accepts the base URL %s', async baseUrl => {
-    const { urls, fetch } = noted()
+    const { urls, fetch } = recordingFetch()
     await new EvClient({ ...GOOD, baseUrl, fetch }).credits()
     expect(urls).toEqual(['https://ev.example/v1/credits'])
   })
@@ -22,20 +22,20 @@ describe('a client', () => {
     ['http://[::1]:8080', 'http://[::1]:8080/v1/credits'],
     ['https://www.example.com/ev/', 'https://www.example.com/ev/v1/credits'],
   ])('accepts %s', async (baseUrl, url) => {
-    const { urls, fetch } = noted()
+    const { urls, fetch } = recordingFetch()
     await new EvClient({ ...GOOD, baseUrl, fetch }).credits()
     expect(urls).toEqual([url])
   })
 
   test.each<[string, Partial<ClientOptions>, RegExp]>([
     ['no key', { apiKey: '' }, /apiKey/],
-    ['a key that was never set', JSON.parse('{"apiKey": null}'), /apiKey/],
-    ['a key with its line break', { apiKey: 'ev_live_a\n' }, /apiKey/],
-    ['no service', { baseUrl: '' }, /baseUrl/],
-    ['a service without https://', { baseUrl: 'ev.example' }, /"https:.*not "ev\.example"/],
-    ['a service of another kind', { baseUrl: 'ftp://ev.example' }, /baseUrl/],
-    ['a service with a query', { baseUrl: 'https://ev.example?a' }, /baseUrl/],
-    ['a password in the address', { baseUrl: 'https://a:b@ev.example' }, /apiKey/],
+    ['an undefined key', JSON.parse('{"apiKey": null}'), /apiKey/],
+    ['a key with a line break', { apiKey: 'ev_live_a\n' }, /apiKey/],
+    ['no base URL', { baseUrl: '' }, /baseUrl/],
+    ['a base URL without https://', { baseUrl: 'ev.example' }, /"https:.*not "ev\.example"/],
+    ['a base URL with another scheme', { baseUrl: 'ftp://ev.example' }, /baseUrl/],
+    ['a base URL with a query', { baseUrl: 'https://ev.example?a' }, /baseUrl/],
+    ['a base URL with a password', { baseUrl: 'https://a:b@ev.example' }, /apiKey/],
     ['an unencrypted key', { baseUrl: 'http://ev.example' }, /allowHttp/],
     ['a remote machine', { baseUrl: 'http://127.0.0.1.example' }, /allowHttp/],
     [
@@ -44,7 +44,7 @@ describe('a client', () => {
       /timeoutMs must be a whole number of at least 1, not 0/,
     ],
     ['negative retries', { retries: -1 }, /retries/],
-    ['half a retry', { retries: 0.5 }, /retries/],
+    ['a fractional number of retries', { retries: 0.5 }, /retries/],
   ])('is refused with %s', (_, options, message) => {
     expect(() => new EvClient({ ...GOOD, ...options })).toThrow(message)
   })
@@ -107,7 +107,7 @@ describe('a list', () => {
   })
 })
 
-function noted() {
+function recordingFetch() {
   const urls: string[] = []
   const fetch = async (url: string) => {
     urls.push(url)

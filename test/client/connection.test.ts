@@ -47,7 +47,7 @@ describe('a request', () => {
 describe('an error response', () => {
   test.each<[string, Reply, Partial<EvApiError>]>([
     [
-      'the service’s own',
+      'an error of the service',
       {
         status: 400,
         json: {
@@ -60,27 +60,27 @@ describe('an error response', () => {
       { status: 400, message: 'Invalid email', code: 'invalid_email', requestId: 'req_1' },
     ],
     [
-      'one of the service, without additional fields',
+      'one without additional fields',
       { status: 401, json: { success: false, error: 'No key' } },
       { status: 401, message: 'No key', code: null, requestId: null },
     ],
     [
-      'the sandbox’s',
+      'an error of the sandbox',
       { status: 401, json: { error: 'authentication_error', message: 'Simulated' } },
       { status: 401, message: 'Simulated', code: 'authentication_error' },
     ],
     [
-      'the sandbox’s without words',
+      'an error of the sandbox without a message',
       { status: 429, json: { error: 'rate_limit', retry_after: 90 } },
       { status: 429, message: 'rate_limit', code: 'rate_limit', retryAfterMs: 90_000 },
     ],
     [
-      'a page of a proxy',
+      'an HTML page of a proxy',
       { status: 403, body: '<h1>No</h1>', headers: { 'x-request-id': 'req_2' } },
       { status: 403, code: null, requestId: 'req_2', body: '<h1>No</h1>' },
     ],
     ['nothing', { status: 403, body: '' }, { status: 403, code: null, body: '' }],
-    ['JSON that is no object', { status: 403, json: [1] }, { code: null, body: [1] }],
+    ['JSON that is not an object', { status: 403, json: [1] }, { code: null, body: [1] }],
     [
       'fields of other types',
       { status: 403, json: { error: { a: 1 }, code: null } },
@@ -141,10 +141,10 @@ describe('no response', () => {
   })
 
   test('with a complete body is retried', async () => {
-    const torn = new ReadableStream({
+    const broken = new ReadableStream({
       pull: controller => controller.error(new TypeError('terminated')),
     })
-    const { client, asked } = createScriptedClient([{ body: torn }, FINE])
+    const { client, asked } = createScriptedClient([{ body: broken }, FINE])
     expect(await client.credits()).toBeUndefined()
     expect(asked).toHaveLength(2)
   })
@@ -160,23 +160,23 @@ describe('a caller that aborts', () => {
 
   test('during a request cancels it, and gets its own reason', async () => {
     const { client, asked } = createScriptedClient(['silence'])
-    const leaving = new AbortController()
-    const failure = failureOf(client.credits({ signal: leaving.signal }))
+    const aborting = new AbortController()
+    const failure = failureOf(client.credits({ signal: aborting.signal }))
     await asking(asked, 1)
-    leaving.abort('I left')
+    aborting.abort('I left')
     expect(await failure).toBe('I left')
     expect(asked.map(({ signal }) => signal.aborted)).toEqual([true])
   })
 
   test('between two attempts prevents the second one', async () => {
-    const leaving = new AbortController()
+    const aborting = new AbortController()
     const { client, asked } = createScriptedClient([{ status: 503 }], {
       sleep: async ms => {
-        if (ms < ATTEMPT_MS) leaving.abort('I left')
+        if (ms < ATTEMPT_MS) aborting.abort('I left')
         else await new Promise(() => {})
       },
     })
-    expect(await failureOf(client.credits({ signal: leaving.signal }))).toBe('I left')
+    expect(await failureOf(client.credits({ signal: aborting.signal }))).toBe('I left')
     expect(asked).toHaveLength(1)
   })
 

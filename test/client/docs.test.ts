@@ -14,7 +14,7 @@ test('the examples of docs/client.md run and print the documented output', async
   const around = {
     ev: { ...evClient, EvClient: clientThatAsks(fetch) },
     process: { env: { EV_KEY: key } },
-    console: { log: (...said: unknown[]) => printed.push(said.map(String).join(' ')) },
+    console: { log: (...args: unknown[]) => printed.push(args.map(String).join(' ')) },
     show: () => {},
   }
   const program = snippets.join('\n').replaceAll(IMPORT, 'const {$1} = ev')

@@ -12,11 +12,11 @@ const DATE_IN_7_S = 'Mon, 01 Jun 2026 12:00:07 GMT'
 describe('a call that fails with a transient error', () => {
   test.each<[string, Reply]>([
     ['too many requests', LIMIT],
-    ['a request that came too slowly', { status: 408 }],
+    ['a request timeout', { status: 408 }],
     ['an internal error', { status: 500 }],
     ['a proxy without a service', { status: 502, body: '<h1>Bad Gateway</h1>' }],
-    ['a service that is busy', BUSY],
-    ['a proxy that waited too long', { status: 504, body: '' }],
+    ['a busy service', BUSY],
+    ['a gateway timeout', { status: 504, body: '' }],
     ['no connection', BROKEN],
   ])('is retried after %s', async (_, failure) => {
     const { client, asked } = createScriptedClient([failure, FINE])
@@ -135,10 +135,15 @@ describe('a repeated request', () => {
   })
 
   test('succeeds if an earlier attempt deleted it', async () => {
-    const gone = { status: 404, json: { success: false, error: 'No such job', code: 'not_found' } }
-    expect(await createScriptedClient([BROKEN, gone]).client.jobs.delete('job_1')).toBeUndefined()
-    expect(await failureOf(createScriptedClient([gone]).client.jobs.delete('job_1'))).toMatchObject(
-      { status: 404 },
-    )
+    const notFound = {
+      status: 404,
+      json: { success: false, error: 'No such job', code: 'not_found' },
+    }
+    expect(
+      await createScriptedClient([BROKEN, notFound]).client.jobs.delete('job_1'),
+    ).toBeUndefined()
+    expect(
+      await failureOf(createScriptedClient([notFound]).client.jobs.delete('job_1')),
+    ).toMatchObject({ status: 404 })
   })
 })

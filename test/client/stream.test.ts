@@ -132,14 +132,14 @@ describe('a download', () => {
   })
 
   test('ends when the signal of its caller aborts', async () => {
-    const leaving = new AbortController()
+    const aborting = new AbortController()
     const body = scripted([() => encode('a\n'), () => new Promise<never>(() => {})])
     const { client, asked } = createScriptedClient([{ body }])
-    const rows = client.jobs.csv('job_1', { signal: leaving.signal })[Symbol.asyncIterator]()
+    const rows = client.jobs.csv('job_1', { signal: aborting.signal })[Symbol.asyncIterator]()
     await rows.next()
     const next = rows.next()
     await drainEventLoop()
-    leaving.abort('I left')
+    aborting.abort('I left')
     expect(asked[0]?.signal.aborted).toBe(true)
     expect(await failureOf(next)).toBe('I left')
   })

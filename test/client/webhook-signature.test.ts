@@ -77,19 +77,19 @@ describe('a webhook is rejected', () => {
     ['with a signature of another body', { 'x-ev-signature': own(`${BODY} `) }, /X-EV-Signature/],
     ['with one of another secret', { 'x-ev-signature': own(BODY, OTHER) }, /X-EV-Signature/],
     [
-      'with one made with the key of the other headers',
+      'with one signed with the key of the other headers',
       { 'x-ev-signature': swapped() },
       /X-EV-Signature/,
     ],
     ['with one in capitals', { 'x-ev-signature': own().toUpperCase() }, /X-EV-Signature/],
-    ['with half of one', { 'x-ev-signature': own().slice(0, 32) }, /X-EV-Signature/],
+    ['with a truncated one', { 'x-ev-signature': own().slice(0, 32) }, /X-EV-Signature/],
     ['with an empty one', { 'x-ev-signature': '' }, /X-EV-Signature/],
     ['with two', { 'x-ev-signature': [own(), own()] }, /X-EV-Signature/],
     ['with a standard one of another secret', standard({ secret: OTHER }), /webhook-signature/],
     ['with a standard one of another body', standard({ body: '{}' }), /webhook-signature/],
-    ['with the id of another', { ...standard(), 'webhook-id': 'evt_2' }, /webhook-signature/],
+    ['with the ID of another event', { ...standard(), 'webhook-id': 'evt_2' }, /webhook-signature/],
     [
-      'with a signature without its kind',
+      'with a signature without its version',
       { ...standard(), 'webhook-signature': 'abc' },
       /webhook-s/,
     ],
@@ -102,7 +102,7 @@ describe('a webhook is rejected', () => {
     ['with an old timestamp', standard({ at: NOW_S - 301 }), /webhook-timestamp/],
     ['with a future timestamp', standard({ at: NOW_S + 301 }), /webhook-timestamp/],
     [
-      'with one of two invalid',
+      'if one of two is invalid',
       { ...standard({ secret: OTHER }), 'x-ev-signature': own() },
       /webhook-signature/,
     ],
@@ -169,9 +169,9 @@ describe('a signature of the package standardwebhooks', () => {
 test.each([
   ['an empty secret', '', BODY, /needs the secret .* but got none\. Check that it is set/],
   ['no secrets', [], BODY, /but got none/],
-  ['a secret that was never set', undefined as unknown as string, BODY, /but got none/],
+  ['an undefined secret', undefined as unknown as string, BODY, /but got none/],
   ['one empty secret of two', [SECRET, ''], BODY, /but got none/],
-  ['a body that was parsed', SECRET, JSON.parse(BODY), /needs the raw body/],
+  ['a parsed body', SECRET, JSON.parse(BODY), /needs the raw body/],
 ])('invalid arguments are a TypeError: %s', async (_, secret, body, expected) => {
   const headers = { 'x-ev-signature': own() }
   const failure = await failureOf(verifyWebhook(body, headers, secret))

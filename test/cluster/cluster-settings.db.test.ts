@@ -19,9 +19,9 @@ test('the first value is the one in effect', async () => {
 test('concurrent callers all get the same value', async () => {
   const database = await tempDatabase()
   const values = Array.from({ length: 8 }, (_, n) => `https://${n}.example`)
-  const held = await Promise.all(values.map(value => setIfAbsent(database, 'base-url', value)))
-  expect(new Set(held).size).toBe(1)
-  expect(held[0]).toBe(await getSetting(database, 'base-url'))
+  const stored = await Promise.all(values.map(value => setIfAbsent(database, 'base-url', value)))
+  expect(new Set(stored).size).toBe(1)
+  expect(stored[0]).toBe(await getSetting(database, 'base-url'))
 })
 
 test('a value can be replaced', async () => {

@@ -19,7 +19,7 @@ const join = (database: Database, id: string, egresses: string[] = []) =>
   register(database, { id, role: 'worker', name: `host ${id}`, version: '1.2', egresses })
 
 /** Sets the age of its last heartbeat. */
-async function silence(database: Database, id: string, ms: number): Promise<void> {
+async function setHeartbeatAge(database: Database, id: string, ms: number): Promise<void> {
   const seen_at = (await serverNow(database)) - ms
   await database.db.updateTable('member').set({ seen_at }).where('id', '=', id).execute()
 }
@@ -38,7 +38,7 @@ const expire = async (
   return expireMembers(database, { ...own, expiryMs: 10_000, freshMs: 5_000 }, releaseClaims)
 }
 
-const idsOf = async (database: Database) => (await listMembers(database)).map(({ id }) => id)
+const listIds = async (database: Database) => (await listMembers(database)).map(({ id }) => id)
 
 /** Claims all items of a job. */
 async function claimAll(database: Database, jobId: string, holder: string): Promise<number> {
@@ -47,7 +47,7 @@ async function claimAll(database: Database, jobId: string, holder: string): Prom
   return (await claimItems(database, share)).length
 }
 
-const itemsOf = async (database: Database) =>
+const listItems = async (database: Database) =>
   (
     await database.db.selectFrom('item').selectAll().orderBy('job_id').orderBy('position').execute()
   ).map(({ job_id, position, state, holder }) => `${job_id} ${position} ${state} ${holder}`)
@@ -56,7 +56,7 @@ describe('a member', () => {
   test('is listed with all its fields and the age of its last heartbeat', async () => {
     const database = await tempDatabase()
     await join(database, 'mem_a', ['oslo', 'paris'])
-    await silence(database, 'mem_a', 4_000)
+    await setHeartbeatAge(database, 'mem_a', 4_000)
     const [member] = await listMembers(database)
     expect(member).toMatchObject({
       ...{ id: 'mem_a', role: 'worker', name: 'host mem_a', version: '1.2' },
@@ -69,7 +69,7 @@ describe('a member', () => {
   test('resets that age with a heartbeat; a process that is no member gets null', async () => {
     const database = await tempDatabase()
     const at = await join(database, 'mem_a')
-    await silence(database, 'mem_a', 9_000)
+    await setHeartbeatAge(database, 'mem_a', 9_000)
     expect(await heartbeat(database, 'mem_a')).toBeGreaterThanOrEqual(at)
     expect((await listMembers(database))[0]?.quietMs).toBeLessThan(5_000)
     expect(await heartbeat(database, 'mem_b')).toBeNull()
@@ -78,26 +78,26 @@ describe('a member', () => {
   test('is expired once by another one if its heartbeats stop', async () => {
     const database = await tempDatabase()
     for (const id of ['mem_a', 'mem_b', 'mem_c', 'mem_d']) await join(database, id)
-    await silence(database, 'mem_b', 10_500)
-    await silence(database, 'mem_c', 9_000)
+    await setHeartbeatAge(database, 'mem_b', 10_500)
+    await setHeartbeatAge(database, 'mem_c', 9_000)
     const expired = await Promise.all([
       expire(database),
       expire(database, 'mem_d'),
       expire(database),
     ])
     expect(expired.flat()).toEqual(['mem_b'])
-    expect((await idsOf(database)).toSorted()).toEqual(['mem_a', 'mem_c', 'mem_d'])
+    expect((await listIds(database)).toSorted()).toEqual(['mem_a', 'mem_c', 'mem_d'])
     expect(await heartbeat(database, 'mem_b')).toBeNull()
   })
 
   test('does not expire itself, nor others while its own heartbeats have gaps', async () => {
     const database = await tempDatabase()
     for (const id of ['mem_a', 'mem_b']) await join(database, id)
-    await silence(database, 'mem_b', 60_000)
+    await setHeartbeatAge(database, 'mem_b', 60_000)
     // Its heartbeats have been regular only since then.
     expect(await expire(database, 'mem_a', { touchMs: 9_000 })).toEqual([])
     // The database was down or received no heartbeats.
-    await silence(database, 'mem_a', 6_000)
+    await setHeartbeatAge(database, 'mem_a', 6_000)
     expect(await expire(database)).toEqual([])
     expect(await expire(database, 'mem_gone')).toEqual([])
     await heartbeat(database, 'mem_a')
@@ -109,7 +109,7 @@ describe('a member', () => {
   test('whose heartbeat lies in the future after the clock was set back counts from now on', async () => {
     const database = await tempDatabase()
     await join(database, 'mem_a')
-    await silence(database, 'mem_a', -3_600_000)
+    await setHeartbeatAge(database, 'mem_a', -3_600_000)
     await fixFutureHeartbeats(database)
     const quietMs = (await listMembers(database))[0]?.quietMs ?? -1
     expect(quietMs).toBeGreaterThanOrEqual(0)
@@ -118,10 +118,10 @@ describe('a member', () => {
 })
 
 describe('the claims of a member', () => {
-  const OF = { accountId: 'acc_a', period: 86_400_000 }
+  const ACCOUNT = { accountId: 'acc_a', period: 86_400_000 }
 
-  /** Two members; each has the items of a job and, in a cluster, credits. */
-  async function busy() {
+  /** Creates two members; each has the items of a job and, in a cluster, credits. */
+  async function claimedItems() {
     const database = await tempDatabase()
     for (const id of ['mem_a', 'mem_b']) await join(database, id)
     for (const [jobId, holder] of [
@@ -139,41 +139,44 @@ describe('the claims of a member', () => {
         ['mem_b', 3],
         ['mem_b', 4],
       ] as const) {
-        const held = { ...OF, amount, limit: 100, member }
+        const held = { ...ACCOUNT, amount, limit: 100, member }
         expect(await reserveCredits(database.db, held)).toBe(true)
       }
     }
-    return { database, held: async () => (await readCredit(database, 'acc_a', OF.period)).held }
+    return {
+      database,
+      held: async () => (await readCredit(database, 'acc_a', ACCOUNT.period)).held,
+    }
   }
 
-  const LEFT = [
+  const AFTER_RELEASE = [
     ...['job_1 1 routed null', 'job_1 2 routed null'],
     ...['job_2 1 probing mem_a', 'job_2 2 probing mem_a'],
     ...['job_3 1 routed null', 'job_3 2 routed null'],
   ]
 
   test('are released when it expires', async () => {
-    const { database, held } = await busy()
-    await silence(database, 'mem_b', 11_000)
+    const { database, held } = await claimedItems()
+    await setHeartbeatAge(database, 'mem_b', 11_000)
     expect(await held()).toBe(onPostgres ? 9 : 0)
     expect(await expire(database)).toEqual(['mem_b'])
-    expect(await itemsOf(database)).toEqual(LEFT)
+    expect(await listItems(database)).toEqual(AFTER_RELEASE)
     expect(await held()).toBe(onPostgres ? 2 : 0)
   })
 
   test('are released when it deregisters; deregistering again takes nothing from others', async () => {
-    const { database, held } = await busy()
+    const { database, held } = await claimedItems()
     for (let n = 0; n < 2; n++) await deregister(database, 'mem_b', releaseClaims)
-    expect(await itemsOf(database)).toEqual(LEFT)
+    expect(await listItems(database)).toEqual(AFTER_RELEASE)
     expect(await held()).toBe(onPostgres ? 2 : 0)
-    expect(await idsOf(database)).toEqual(['mem_a'])
+    expect(await listIds(database)).toEqual(['mem_a'])
   })
 
   test('are released if they were written after the expiry', async () => {
-    const { database, held } = await busy()
+    const { database, held } = await claimedItems()
     await database.db.deleteFrom('member').where('id', '=', 'mem_b').execute()
     expect(await releaseOrphanedClaims(database)).toEqual(['mem_b'])
-    expect(await itemsOf(database)).toEqual(LEFT)
+    expect(await listItems(database)).toEqual(AFTER_RELEASE)
     expect(await held()).toBe(onPostgres ? 2 : 0)
     expect(await releaseOrphanedClaims(database)).toEqual([])
   })
@@ -182,10 +185,10 @@ describe('the claims of a member', () => {
     const database = await tempDatabase()
     await join(database, 'mem_a')
     for (const member of ['mem_a', 'mem_b']) {
-      await reserveCredits(database.db, { ...OF, amount: 2, limit: 100, member })
+      await reserveCredits(database.db, { ...ACCOUNT, amount: 2, limit: 100, member })
     }
     expect(await releaseOrphanedClaims(database)).toEqual(['mem_b'])
-    expect((await readCredit(database, 'acc_a', OF.period)).held).toBe(2)
+    expect((await readCredit(database, 'acc_a', ACCOUNT.period)).held).toBe(2)
   })
 
   test('cannot be made once it has expired', async () => {
@@ -214,7 +217,7 @@ test.runIf(onPostgres)(
     }
     for (const id of ['mem_a', 'mem_b', 'mem_c']) await join(a, id)
     await Promise.all(jobs.map((jobId, n) => claimAll(databases[n % 2] ?? a, jobId, 'mem_c')))
-    await silence(a, 'mem_c', 11_000)
+    await setHeartbeatAge(a, 'mem_c', 11_000)
     const expired = await Promise.all([
       ...[expire(a), expire(b, 'mem_b'), expire(a), expire(b, 'mem_b')],
       ...jobs.map(jobId => claimAll(b, jobId, 'mem_c').then(() => [])),

@@ -16,46 +16,46 @@ import { addJob, fileAll, tempDatabase, tempFolder } from '../support/database.t
 import { countedRandom } from '../support/random.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-const { beatMs: BEAT_MS, expiryMs: DEAD_MS, silentMs: SILENT_MS } = DEFAULT_CLUSTER_TIMINGS
+const { beatMs: BEAT_MS, expiryMs: EXPIRY_MS, silentMs: SILENT_MS } = DEFAULT_CLUSTER_TIMINGS
 
 type Process = {
   readonly membership: Membership
   readonly database: Database
   /** False while it is cut off from the database. */
-  reaches: boolean
+  isConnected: boolean
   readonly lost: string[]
   /** When it was notified that its heartbeats fail, ms since it was cut off. */
   readonly silent: number[]
-  readonly said: string[]
+  readonly messages: string[]
 }
 
-/** Any number of processes on one database, with one clock. */
+/** Starts processes on one database, with one clock. */
 async function cluster() {
   const clock = fakeClock()
   const file = join(tempFolder(), 'ev.sqlite')
   const database = await tempDatabase({ clock, file })
   const random = countedRandom()
-  const begin = async (name: string, egresses = [name]): Promise<Process> => {
+  const startProcess = async (name: string, egresses = [name]): Promise<Process> => {
     const own = await tempDatabase({ clock, file })
-    const said: string[] = []
-    const say: Log['warn'] = message => void said.push(message)
-    const log = { debug() {}, info() {}, warn: say, error: say }
-    const process = { reaches: true, lost: [] as string[], silent: [] as number[], said }
-    const cut = unreachable(own, () => !process.reaches)
+    const messages: string[] = []
+    const record: Log['warn'] = message => void messages.push(message)
+    const log = { debug() {}, info() {}, warn: record, error: record }
+    const process = { isConnected: true, lost: [] as string[], silent: [] as number[], messages }
+    const cut = unreachable(own, () => !process.isConnected)
     const deps = { random, log, role: 'worker' as const, name, version: '1', egresses }
     const membership = await startMembership({ ...deps, claims: memberClaims, database: cut })
     membership.onLost(() => process.lost.push(membership.id))
     membership.onSilent(() => process.silent.push(clock.monotonicNow()))
     onTestFinished(async () => {
-      process.reaches = true
+      process.isConnected = true
       await membership.stop()
     })
     return Object.assign(process, { membership, database: cut })
   }
-  return { clock, database, begin, members: () => namesOf(database) }
+  return { clock, database, startProcess, members: () => listNames(database) }
 }
 
-const namesOf = async (database: Database) =>
+const listNames = async (database: Database) =>
   (await listMembers(database)).map(({ name }) => name).sort()
 
 /** The database as seen by a process that may be cut off from it. */
@@ -80,41 +80,41 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
 
 describe('a member', () => {
   test('is listed while it sends heartbeats, and gone once it deregisters', async () => {
-    const { clock, begin, members } = await cluster()
-    const a = await begin('a')
-    const b = await begin('b')
+    const { clock, startProcess, members } = await cluster()
+    const a = await startProcess('a')
+    const b = await startProcess('b')
     await pass(clock, 60_000)
     expect(await members()).toEqual(['a', 'b'])
     await b.membership.stop()
     await b.membership.stop()
     expect(await members()).toEqual(['a'])
     await pass(clock, 60_000)
-    expect([a.lost, b.lost, a.said, b.said]).toEqual([[], [], [], []])
+    expect([a.lost, b.lost, a.messages, b.messages]).toEqual([[], [], [], []])
   })
 
   test('that is killed expires within fifteen seconds, and others get its claims', async () => {
-    const { clock, begin, members, database } = await cluster()
-    const a = await begin('a')
+    const { clock, startProcess, members, database } = await cluster()
+    const a = await startProcess('a')
     await addJob(database, ['1@x.test', '2@x.test'], 'job_a')
     await fileAll(database, 'job_a')
     const share = { jobId: 'job_a', operator: 'op', egress: 'a', max: 1, now: clock.now() }
     // It registers, claims, and sends no more heartbeats.
-    await register(database, { ...DEAF, id: 'mem_deaf' })
-    expect(await claimItems(database, { ...share, holder: 'mem_deaf' })).toHaveLength(1)
-    await pass(clock, DEAD_MS)
-    expect(await members()).toEqual(['a', 'deaf'])
+    await register(database, { ...KILLED, id: 'mem_killed' })
+    expect(await claimItems(database, { ...share, holder: 'mem_killed' })).toHaveLength(1)
+    await pass(clock, EXPIRY_MS)
+    expect(await members()).toEqual(['a', 'killed'])
     await pass(clock, 5_000)
     expect(await members()).toEqual(['a'])
-    expect(a.said).toEqual(['member expired'])
+    expect(a.messages).toEqual(['member expired'])
     const rest = await claimItems(database, { ...share, max: 9, holder: a.membership.id })
     expect(rest.map(({ position }) => position)).toEqual([1, 2])
   })
 
   test('lists the egresses of all members, and always its own', async () => {
-    const { clock, begin } = await cluster()
-    const a = await begin('a', ['paris', 'oslo'])
+    const { clock, startProcess } = await cluster()
+    const a = await startProcess('a', ['paris', 'oslo'])
     expect(a.membership.egresses()).toEqual(['oslo', 'paris'])
-    const b = await begin('b', ['rome', 'oslo'])
+    const b = await startProcess('b', ['rome', 'oslo'])
     await pass(clock, BEAT_MS)
     expect(a.membership.egresses()).toEqual(['oslo', 'paris', 'rome'])
     expect(b.membership.egresses()).toEqual(['oslo', 'paris', 'rome'])
@@ -124,26 +124,26 @@ describe('a member', () => {
   })
 })
 
-const DEAF = { role: 'worker', name: 'deaf', version: '1', egresses: [] } as const
+const KILLED = { role: 'worker', name: 'killed', version: '1', egresses: [] } as const
 
 describe('a member that is cut off from the database', () => {
   test('expires, is notified once when it is back, and continues under a new ID', async () => {
-    const { clock, begin, members } = await cluster()
-    const a = await begin('a')
-    const b = await begin('b')
+    const { clock, startProcess, members } = await cluster()
+    const a = await startProcess('a')
+    const b = await startProcess('b')
     const { id } = b.membership
-    b.reaches = false
+    b.isConnected = false
     await pass(clock, 15_000)
     expect(await members()).toEqual(['a'])
     expect(b.lost).toEqual([])
-    b.reaches = true
+    b.isConnected = true
     await pass(clock, BEAT_MS)
     expect(b.lost).toEqual([id])
     expect(b.membership.id).not.toBe(id)
     expect(await members()).toEqual(['a', 'b'])
     await pass(clock, 60_000)
     expect([a.lost, b.lost]).toEqual([[], [id]])
-    expect(b.said).toEqual([
+    expect(b.messages).toEqual([
       'membership check failed',
       'membership heartbeat failed',
       'membership expired; aborting in-flight work',
@@ -151,14 +151,14 @@ describe('a member that is cut off from the database', () => {
   })
 
   test('is notified each time before others can expire it, and not while its heartbeats succeed', async () => {
-    const { clock, begin, members } = await cluster()
-    await begin('a')
-    const b = await begin('b')
+    const { clock, startProcess, members } = await cluster()
+    await startProcess('a')
+    const b = await startProcess('b')
     await pass(clock, 60_000)
     expect(b.silent).toEqual([])
     for (const before of [0, 1]) {
       const cutAt = clock.monotonicNow()
-      b.reaches = false
+      b.isConnected = false
       while (b.silent.length === before) await pass(clock, 500)
       expect(await members()).toEqual(['a', 'b'])
       const silentMs = clock.monotonicNow() - cutAt
@@ -166,7 +166,7 @@ describe('a member that is cut off from the database', () => {
       expect(silentMs).toBeLessThanOrEqual(SILENT_MS + 500)
       await pass(clock, 5_000)
       expect(await members()).toEqual(['a'])
-      b.reaches = true
+      b.isConnected = true
       await pass(clock, 5_000)
       expect(await members()).toEqual(['a', 'b'])
     }
@@ -175,23 +175,23 @@ describe('a member that is cut off from the database', () => {
   })
 
   test('does not call listeners that unsubscribed', async () => {
-    const { clock, begin } = await cluster()
-    await begin('a')
-    const b = await begin('b')
+    const { clock, startProcess } = await cluster()
+    await startProcess('a')
+    const b = await startProcess('b')
     let calls = 0
     for (const listen of [b.membership.onLost, b.membership.onSilent]) listen(() => calls++)()
-    b.reaches = false
+    b.isConnected = false
     await pass(clock, 15_000)
-    b.reaches = true
+    b.isConnected = true
     await pass(clock, BEAT_MS)
     expect([calls, b.lost.length]).toEqual([0, 1])
   })
 
   test('that stops then leaves its expiry to the others', async () => {
-    const { clock, begin, members } = await cluster()
-    await begin('a')
-    const b = await begin('b')
-    b.reaches = false
+    const { clock, startProcess, members } = await cluster()
+    await startProcess('a')
+    const b = await startProcess('b')
+    b.isConnected = false
     await b.membership.stop()
     expect(await members()).toEqual(['a', 'b'])
     await pass(clock, 15_000)
@@ -204,14 +204,14 @@ describe('an outage of the database', () => {
   test.each([1_000, 3_000, 5_000, 7_000, 9_500, 20_000, 600_000])(
     'of %i ms expires no member, whichever is back first',
     async ms => {
-      const { clock, begin, members } = await cluster()
-      const all = [await begin('a'), await begin('b'), await begin('c')]
+      const { clock, startProcess, members } = await cluster()
+      const all = [await startProcess('a'), await startProcess('b'), await startProcess('c')]
       await pass(clock, 4_500)
-      for (const one of all) one.reaches = false
+      for (const one of all) one.isConnected = false
       await pass(clock, ms)
       // The last one is back as late as a member with regular retries may be.
       for (const one of all) {
-        one.reaches = true
+        one.isConnected = true
         await pass(clock, 1_000)
       }
       await pass(clock, 60_000)
@@ -220,29 +220,29 @@ describe('an outage of the database', () => {
     },
   )
 
-  test('does not protect a member that died in it: it expires once the others are back', async () => {
-    const { clock, begin, members } = await cluster()
-    const [a, b] = [await begin('a'), await begin('b')]
-    for (const one of [a, b]) one.reaches = false
+  test('does not protect a member that stopped during it, which expires once the others are back', async () => {
+    const { clock, startProcess, members } = await cluster()
+    const [a, b] = [await startProcess('a'), await startProcess('b')]
+    for (const one of [a, b]) one.isConnected = false
     await pass(clock, 30_000)
-    a.reaches = true
-    await pass(clock, DEAD_MS)
+    a.isConnected = true
+    await pass(clock, EXPIRY_MS)
     expect(await members()).toEqual(['a', 'b'])
     await pass(clock, 5_000)
     expect(await members()).toEqual(['a'])
   })
 })
 
-test('a clock change forward or back expires no member and keeps no dead one', async () => {
-  const { clock, begin, members, database } = await cluster()
-  const all = [await begin('a'), await begin('b')]
+test('a clock change forward or back expires no live member and prevents no expiry', async () => {
+  const { clock, startProcess, members, database } = await cluster()
+  const all = [await startProcess('a'), await startProcess('b')]
   for (const ms of [3_600_000, -7_200_000, 11_000, -11_000]) {
     clock.jump(ms)
     await pass(clock, 30_000)
   }
   expect(await members()).toEqual(['a', 'b'])
   expect(all.map(({ lost }) => lost)).toEqual([[], []])
-  await register(database, { ...DEAF, id: 'mem_deaf' })
+  await register(database, { ...KILLED, id: 'mem_killed' })
   clock.jump(-3_600_000)
   await pass(clock, 20_000)
   expect(await members()).toEqual(['a', 'b'])

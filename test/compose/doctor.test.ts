@@ -24,13 +24,13 @@ test('reference hosts are used only for port 25; other ports use hosts from DNS'
 test('the doctor uses injected dependencies, for all DNS servers too', async () => {
   const resolver = zone({})
   const dial = scriptedMx({})
-  const world = composeDoctor(configOf('2525'), PARTS, { resolver, dial })
-  await world.resolver.resolve('a.test', 'A')
-  await world.dnsServers[0]?.resolver.resolve('b.test', 'A')
+  const doctorDeps = composeDoctor(configOf('2525'), PARTS, { resolver, dial })
+  await doctorDeps.resolver.resolve('a.test', 'A')
+  await doctorDeps.dnsServers[0]?.resolver.resolve('b.test', 'A')
   expect(resolver.asked).toEqual(['A a.test', 'A b.test'])
-  expect(world.dnsServers).toHaveLength(1)
-  expect(world.egresses.map(egress => egress.dial)).toEqual([dial])
-  world.close()
+  expect(doctorDeps.dnsServers).toHaveLength(1)
+  expect(doctorDeps.egresses.map(egress => egress.dial)).toEqual([dial])
+  doctorDeps.close()
 })
 
 test('a dial factory is called with the egress', () => {

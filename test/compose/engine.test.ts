@@ -18,7 +18,7 @@ import { zone } from '../support/zone.ts'
 function member(egresses: readonly string[] = ['default']) {
   const clock = fakeClock()
   const mx = scriptedMx(knows('ann'))
-  const paces = fakePaceShare(clock)
+  const rateStates = fakePaceShare(clock)
   const domains = new Map<string, KnownCatchAll>()
   const catchAll = {
     get: async () => domains,
@@ -32,32 +32,32 @@ function member(egresses: readonly string[] = ['default']) {
       ...{ clock, random: countedRandom(), log: silentLog, dial: mx },
       resolver: zone(mail('a.test', '192.0.2.1')),
     },
-    { cluster: { rateStates: paces, catchAll, egresses: () => egresses } },
+    { cluster: { rateStates, catchAll, egresses: () => egresses } },
   )
   const recipients = () => recipientsOf(mx.lines())
-  return { engine, clock, paces, domains, recipients }
+  return { engine, clock, rateStates, domains, recipients }
 }
 
 test('while shared rate limits are unavailable a single verification is unknown, and no server is probed', async () => {
-  const { engine, paces, recipients } = member()
-  paces.fault = new Error('the database is away')
+  const { engine, rateStates, recipients } = member()
+  rateStates.fault = new Error('the database is away')
   for (const local of ['ann', 'nobody']) {
     const result = await engine.verify(`${local}@a.test`)
     expect(result.verdict).toMatchObject({ risk: 'unknown', reason: 'unexpected_error' })
     expect(toClass(result.verdict)).toBe('unknown')
   }
   expect(recipients()).toEqual([])
-  paces.fault = null
+  rateStates.fault = null
   expect((await engine.verify('ann@a.test')).verdict.reason).toBe('accepted_email')
 })
 
 test('a list waits until they are available, and loses nothing', async () => {
-  const { engine, clock, paces, recipients } = member()
+  const { engine, clock, rateStates, recipients } = member()
   const prepared = await engine.route(['ann@a.test', 'nobody@a.test'])
   const tasks = prepared.flatMap(one => ('task' in one ? [one.task] : []))
   const [first] = tasks
   if (first === undefined) throw new Error('nobody is to be asked')
-  paces.fault = new Error('the database is away')
+  rateStates.fault = new Error('the database is away')
   const reported: string[] = []
   const run = engine.probe(first.operator, tasks, {
     signal: new AbortController().signal,
@@ -65,7 +65,7 @@ test('a list waits until they are available, and loses nothing', async () => {
   })
   await clock.advance(MINUTE)
   expect([reported, recipients()]).toEqual([[], []])
-  paces.fault = null
+  rateStates.fault = null
   await clock.advance(SECOND)
   await drainEventLoop()
   await run

@@ -385,7 +385,7 @@ describe('the settings', () => {
   })
 
   test.each(SETTINGS.map(one => [one.flag, one] as const))(
-    '%s has its default where nobody sets it',
+    '%s has its default if it is not set',
     (_, { key }) => {
       expect(toConfig(raw({}))[key]).toEqual(ROWS[key].fallback)
     },
@@ -405,7 +405,7 @@ describe('the settings', () => {
   })
 
   test.each(goods.filter(one => one.isSecret))(
-    '$flag is refused, as process lists show flags, and not repeated',
+    '$flag is rejected, as process lists show flags, and not repeated',
     ({ key, text, environment }) => {
       const fault = faultOf(raw({ flags: { [key]: text } }))
       expect(fault).toMatchObject({ code: 'usage' })
@@ -415,7 +415,7 @@ describe('the settings', () => {
   )
 
   test.each(bads.filter(isOpen))(
-    '$flag refuses $text and says what it takes',
+    '$flag rejects $text and describes the valid values',
     ({ key, flag, text, takes }) => {
       const fault = faultOf(raw({ flags: { [key]: text } }))
       expect(fault).toMatchObject({ code: 'usage' })
@@ -427,14 +427,14 @@ describe('the settings', () => {
   test.each(
     // An empty variable counts as not set.
     bads.filter(({ text }) => text !== ''),
-  )('$environment refuses $text and names itself', one => {
+  )('$environment rejects $text and names the variable', one => {
     const fault = faultOf(raw({ environment: { ...HOME, [one.environment]: one.text } }))
     expect(fault).toMatchObject({ code: 'bad_config' })
     expect(fault.message).toMatch(new RegExp(`^${one.environment} is .*; it takes `, 's'))
     expect(fault.message).toMatch(one.takes)
   })
 
-  test.each(bads)('$flag refuses $text of the file and names key and file', one => {
+  test.each(bads)('$flag rejects $text in the file and names key and file', one => {
     const fault = faultOf(raw({ file: file({ [fileKey(one.flag)]: one.text }) }))
     expect(fault).toMatchObject({ code: 'bad_config' })
     expect(fault.message).toContain(`"${fileKey(one.flag)}" in ev.config.json is `)
@@ -451,7 +451,7 @@ describe('flags, environment and file', () => {
   }
 
   test.each([
-    ['the flag wins over all', all, 1],
+    ['a flag wins over everything else', all, 1],
     ['the environment wins over the file', { ...all, flags: {} }, 2],
     ['the file wins over the default', { file: all.file }, 3],
     [
@@ -459,7 +459,7 @@ describe('flags, environment and file', () => {
       { environment: { ...HOME, EV_SMTP_PORT: '' }, file: all.file },
       3,
     ],
-    ['a flag that was not given does not win', { ...all, flags: { smtpPort: undefined } }, 2],
+    ['an omitted flag does not win', { ...all, flags: { smtpPort: undefined } }, 2],
   ] as [string, Partial<RawSettings>, number][])('%s', (_, given, port) => {
     expect(toConfig(raw(given)).smtpPort).toBe(port)
   })
@@ -480,7 +480,7 @@ describe('flags, environment and file', () => {
   test.each([
     ['null', null],
     ['an object', { name: 'probe.example.com' }],
-    ['a list that holds an object', [{}]],
+    ['a list that contains an object', [{}]],
   ])('%s in the file is refused', (_, value) => {
     const fault = faultOf(raw({ file: file({ helo: value, 'disposable-file': value }) }))
     expect(fault.message).toMatch(
@@ -513,7 +513,7 @@ describe('flags, environment and file', () => {
     'postgres://ann:s3cret',
     'postgres:ann:s3cret@db.example/ev',
     'postgres://db.example?password=s3cret',
-  ])('nor is that of a database, anywhere in %s', url => {
+  ])('the password of a database is not repeated, anywhere in %s', url => {
     const given = [
       raw({ flags: { database: url } }),
       raw({ environment: { ...HOME, EV_DATABASE: url } }),
@@ -752,8 +752,8 @@ describe('plans and limits of the config file', () => {
     expect(given({ plans: { free: { 'credits-per-day': null } } }).plans).toEqual({
       free: { creditsPerDay: null },
     })
-    const rooms = { 'concurrent-jobs': 4, 'stored-rows': null }
-    expect(given({ plans: { free: rooms } }).plans).toEqual({
+    const planLimits = { 'concurrent-jobs': 4, 'stored-rows': null }
+    expect(given({ plans: { free: planLimits } }).plans).toEqual({
       free: { concurrentJobs: 4, storedRows: null },
     })
   })

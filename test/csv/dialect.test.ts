@@ -48,7 +48,7 @@ describe('the address column', () => {
       1,
     ],
     [
-      'logins that look like addresses',
+      'login names that look like addresses',
       'Username,Email\nx@l.test,ann@one.test\ny@l.test,bob@two.test\n',
       1,
     ],
@@ -103,7 +103,7 @@ describe('the address column', () => {
     ['a list of blank lines', ' \n\t\n\n', {}, /The list is empty/],
     ['a list with only a byte order mark', '\uFEFF\n', {}, /The list is empty/],
     ['a list without addresses', 'name,city\nAnn,Paris\n', {}, /1 name, 2 city.*--column NAME/],
-    ['decoys alone', 'email_opt_in,id\nyes,1\nno,2\n', {}, /No address column found/],
+    ['only decoys', 'email_opt_in,id\nyes,1\nno,2\n', {}, /No address column found/],
     [
       'an unknown name',
       'name,email\nA,a@one.test\n',
@@ -139,7 +139,7 @@ describe('the header', () => {
       'E-Mail (you@firma.test),Id\nann@one.test,1\n',
       ['E-Mail (you@firma.test)', 'Id'],
     ],
-    ['a name alone, without rows', 'name,email\n', ['name', 'email']],
+    ['a name without rows', 'name,email\n', ['name', 'email']],
   ])('%s is one', async (_, text, header) => {
     expect((await read(text)).dialect.header).toEqual(header)
   })
@@ -256,24 +256,24 @@ test('any bytes are read to the end or rejected as bad input', async () => {
 })
 
 describe('a list without a requested address column', () => {
-  const look = (text: string, column?: string) =>
+  const detect = (text: string, column?: string) =>
     detectColumns(bytes(text), { complete: true, ...(column === undefined ? {} : { column }) })
 
   test('is detected like any other if the column is found', () => {
     const text = 'name,email\nA,ann@one.test\n'
     const dialect = detectDialect(bytes(text), { complete: true })
-    expect(look(text)).toEqual({ dialect, isFound: true })
+    expect(detect(text)).toEqual({ dialect, isFound: true })
   })
 
   test('is detected without an address column if it is not found', () => {
-    const { dialect, isFound } = look('name;city\nA;Paris\nB;Rome\n')
+    const { dialect, isFound } = detect('name;city\nA;Paris\nB;Rome\n')
     expect(isFound).toBe(false)
     expect(dialect).toMatchObject({ delimiter: ';', header: ['name', 'city'], width: 2 })
   })
 
   test('has the requested column, or an error that names the columns', () => {
     const text = 'name,city\nA,Paris\n'
-    expect(look(text, 'city')).toMatchObject({ isFound: true, dialect: { column: 1 } })
-    expect(() => look(text, 'mail')).toThrow(/"mail" is not a column .* 1 name, 2 city/)
+    expect(detect(text, 'city')).toMatchObject({ isFound: true, dialect: { column: 1 } })
+    expect(() => detect(text, 'mail')).toThrow(/"mail" is not a column .* 1 name, 2 city/)
   })
 })

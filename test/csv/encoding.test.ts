@@ -39,13 +39,13 @@ const FILES = (
     ['gb18030', '王小明'],
     ['big5', '林美玲'],
     ['euc-kr', '김민수'],
-  ] as [file: string, word: string, told?: string][]
-).map(([file, word, told = file]) => [file, word, told] as const)
+  ] as [file: string, word: string, reported?: string][]
+).map(([file, word, reported = file]) => [file, word, reported] as const)
 
 describe('the encoding of a list', () => {
-  test.each(FILES)('%s is detected from its bytes', (encoding, word, told) => {
+  test.each(FILES)('%s is detected from its bytes', (encoding, word, reported) => {
     const bytes = fixture(encoding)
-    expect(findEncoding(bytes, true).encoding).toBe(told)
+    expect(findEncoding(bytes, true).encoding).toBe(reported)
     expect(decode(bytes, encoding)).toContain(word)
   })
 

@@ -22,7 +22,7 @@ describe('the rows of a list', () => {
     ])
   })
 
-  test('stay ragged', async () => {
+  test('keep their different widths', async () => {
     const [rows] = await batches('email,name\na@one.test\nb@one.test,B,more,,\n')
     expect(rows?.map(row => row.cells)).toEqual([
       ['a@one.test'],

@@ -29,7 +29,7 @@ describe('a quoted cell', () => {
     ['may be followed by blanks', '"a" ,"b"\t\n', [['a', 'b']]],
     ['keeps its own blanks', '" a "', [[' a ']]],
     ['holds 1,000 line breaks', `"a${LINES}",b`, [[`a${LINES}`, 'b']]],
-    ['keeps bare quotes as long as it closes on its line', '"a "b" c",d', [['a "b" c', 'd']]],
+    ['keeps bare quotes if it is closed on its line', '"a "b" c",d', [['a "b" c', 'd']]],
   ])('%s', (_, text, rows) => {
     expect(cells(text)).toEqual(rows)
   })
@@ -57,7 +57,7 @@ describe('an unmatched quote', () => {
       ],
     ],
     [
-      'before a nickname does not reach the next row',
+      'before a nickname does not extend to the next row',
       '"A" B,c\n"D" E,f\n',
       [
         ['"A" B', 'c'],
@@ -101,7 +101,7 @@ describe('an unmatched quote', () => {
     ['after a quoted cell', '"c,d","A" B,e', ['c,d', '"A" B', 'e']],
     ['twice', '"A" B,"C" D', ['"A" B', '"C" D']],
     ['with doubled quotes in its cell', '"A"" B,c', ['"A"" B', 'c']],
-    ['before one that closes on the next line', '"A" B,"c\nd"', ['"A" B', 'c\nd']],
+    ['before one that is closed on the next line', '"A" B,"c\nd"', ['"A" B', 'c\nd']],
   ])('is data: %s', (_, text, row) => {
     expect(cells(`${text}\nx,y`)).toEqual([row, ['x', 'y']])
   })

@@ -26,8 +26,8 @@ async function apiOf(services: Awaited<ReturnType<typeof createTestDashboard>>):
 
 describe('an API call of a page', () => {
   test('is aborted when the client disconnects', () => {
-    const gone = new AbortController()
-    const raw = new Request('https://ev.test/usage', { signal: gone.signal })
+    const disconnecting = new AbortController()
+    const raw = new Request('https://ev.test/usage', { signal: disconnecting.signal })
     const asked: Request[] = []
     const app = {
       fetch(one: Request) {
@@ -41,7 +41,7 @@ describe('an API call of a page', () => {
     const api = apiFor(c as never, { app, settings }, session)
     void api.ask('/v1/credits')
     expect(asked[0]?.signal.aborted).toBe(false)
-    gone.abort()
+    disconnecting.abort()
     expect(asked[0]?.signal.aborted).toBe(true)
   })
 

@@ -51,8 +51,8 @@ describe('the history', () => {
 
   test('renders markup in addresses and search terms as text', async () => {
     const dashboard = await verified([{ email: '"<img src=x onerror=alert(1)>"@a.test' }])
-    const sought = encodeURIComponent('<img src=x')
-    const { text } = await dashboard.get(`/usage?search=${sought}`)
+    const searched = encodeURIComponent('<img src=x')
+    const { text } = await dashboard.get(`/usage?search=${searched}`)
     expect(emails(text)).toEqual(['&quot;&lt;img src=x onerror=alert(1)&gt;&quot;@a.test'])
     expect(text).toContain('value="&lt;img src=x"')
     expect(text).not.toContain('<img')

@@ -6,7 +6,7 @@ type TestDashboard = Awaited<ReturnType<typeof createTestDashboard>>
 type Route = { readonly method: string; readonly path: string }
 
 /** Public pages; all others require a session. */
-const OPEN = ['/', '/sign-in', '/welcome/:token', '/assets/:version/:name']
+const PUBLIC_PATHS = ['/', '/sign-in', '/welcome/:token', '/assets/:version/:name']
 
 /** All routes of the dashboard. */
 function routesOf({ pages }: TestDashboard): readonly Route[] {
@@ -15,17 +15,17 @@ function routesOf({ pages }: TestDashboard): readonly Route[] {
   return [...known.values()]
 }
 
-const closedOf = (services: TestDashboard) =>
-  routesOf(services).filter(({ path }) => !OPEN.includes(path))
+const protectedRoutes = (services: TestDashboard) =>
+  routesOf(services).filter(({ path }) => !PUBLIC_PATHS.includes(path))
 
 /** Fills a path with IDs of the first account. */
-const filled = (path: string, ids: Readonly<Record<string, string>>) =>
+const fillPath = (path: string, ids: Readonly<Record<string, string>>) =>
   path
     .replace(':delivery', ids.delivery ?? '')
     .replace(/^\/([^/]+)\/:id/, (_, kind: string) => `/${kind}/${ids[kind]}`)
 
 /** A dashboard whose first account has one of everything, with the IDs by path prefix. */
-async function owning() {
+async function createOwner() {
   const services = await createTestDashboard()
   const delivery = await addOneOfEverything(services)
   const session = await services.database.db
@@ -52,7 +52,7 @@ describe('every path', () => {
   test('is known to this test, and few are public', async () => {
     const routes = routesOf(await createTestDashboard())
     expect(routes.length).toBeGreaterThan(45)
-    const open = routes.filter(({ path }) => OPEN.includes(path))
+    const open = routes.filter(({ path }) => PUBLIC_PATHS.includes(path))
     expect(open.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
       'GET /',
       'GET /assets/:version/:name',
@@ -65,11 +65,11 @@ describe('every path', () => {
   })
 
   test('redirects to the sign-in page without a session, however it is written', async () => {
-    const { services, ids } = await owning()
+    const { services, ids } = await createOwner()
     const before = await stateOf(services)
     services.cookies.clear()
-    for (const { method, path } of closedOf(services)) {
-      const plain = filled(path, ids)
+    for (const { method, path } of protectedRoutes(services)) {
+      const plain = fillPath(path, ids)
       const written = [plain, `${plain}/`, encoded(plain), `${plain}?_csrf=x`]
       for (const one of written) {
         for (const cookie of ['', '__Host-ev_session=', '__Host-ev_session=x', 'ev_session=x']) {
@@ -93,20 +93,20 @@ const encoded = (path: string) =>
 
 describe('every form', () => {
   test('is rejected without the token of this session, from another site, and with another content type', async () => {
-    const { services, ids } = await owning()
-    const mine = await services.csrf()
+    const { services, ids } = await createOwner()
+    const ownToken = await services.csrf()
     const kept = new Map(services.cookies)
     await services.signIn()
-    const anothers = await services.csrf()
-    expect(anothers).not.toBe(mine)
+    const foreignToken = await services.csrf()
+    expect(foreignToken).not.toBe(ownToken)
     services.cookies.clear()
     for (const [name, value] of kept) services.cookies.set(name, value)
     const before = await stateOf(services)
-    const forms = closedOf(services).filter(({ method }) => method !== 'GET')
+    const forms = protectedRoutes(services).filter(({ method }) => method !== 'GET')
     expect(forms.length).toBeGreaterThan(20)
     for (const { method, path } of forms) {
-      for (const [name, init] of forgeries(mine, anothers)) {
-        const answer = await services.fetch(filled(path, ids) + (init.query ?? ''), {
+      for (const [name, init] of forgeries(ownToken, foreignToken)) {
+        const answer = await services.fetch(fillPath(path, ids) + (init.query ?? ''), {
           method,
           ...init,
         })
@@ -123,8 +123,8 @@ describe('every form', () => {
 
 type Forgery = RequestInit & { readonly query?: string }
 
-function forgeries(mine: string, anothers: string): [name: string, init: Forgery][] {
-  const ours = () => new URLSearchParams({ _csrf: mine, grace: '0', active: 'false' })
+function forgeries(ownToken: string, foreignToken: string): [name: string, init: Forgery][] {
+  const validFields = () => new URLSearchParams({ _csrf: ownToken, grace: '0', active: 'false' })
   const multipart = (token: string | null) => {
     const deps = token === null ? [] : [['_csrf', token]]
     const text = [...deps, ['rows', 'ann@a.test']].map(
@@ -137,39 +137,42 @@ function forgeries(mine: string, anothers: string): [name: string, init: Forgery
     }
   }
   const withSite = (site: string) => ({
-    ...multipart(mine),
+    ...multipart(ownToken),
     headers: {
       'Content-Type': 'application/x-www-form-urlencoded',
       'Sec-Fetch-Site': site,
-      'X-CSRF-Token': mine,
+      'X-CSRF-Token': ownToken,
     },
-    body: ours(),
+    body: validFields(),
   })
   return [
     ['nothing', {}],
     ['no token', { body: new URLSearchParams({ grace: '0' }) }],
-    ['an empty one', { body: new URLSearchParams({ _csrf: '' }) }],
-    ['that of another session of the same key', { body: new URLSearchParams({ _csrf: anothers }) }],
-    ['that one in the header', { headers: { 'X-CSRF-Token': anothers } }],
-    ['a beginning', { headers: { 'X-CSRF-Token': mine.slice(0, -1) } }],
-    ['one in the query', { query: `?_csrf=${mine}` }],
-    ['a multipart form of another session', multipart(anothers)],
-    ['a multipart form without one', multipart(null)],
-    ['text', { body: `_csrf=${mine}`, headers: { 'Content-Type': 'text/plain' } }],
+    ['an empty token', { body: new URLSearchParams({ _csrf: '' }) }],
+    [
+      'that of another session of the same key',
+      { body: new URLSearchParams({ _csrf: foreignToken }) },
+    ],
+    ['the same in the header', { headers: { 'X-CSRF-Token': foreignToken } }],
+    ['a prefix of it', { headers: { 'X-CSRF-Token': ownToken.slice(0, -1) } }],
+    ['a token in the query', { query: `?_csrf=${ownToken}` }],
+    ['a multipart form of another session', multipart(foreignToken)],
+    ['a multipart form without a token', multipart(null)],
+    ['text', { body: `_csrf=${ownToken}`, headers: { 'Content-Type': 'text/plain' } }],
     ['another site', withSite('cross-site')],
     ['another host of this site', withSite('same-site')],
-    ['an address that somebody typed', withSite('none')],
+    ['an address typed by the user', withSite('none')],
   ]
 }
 
 describe('data of another account', () => {
   test('is not accessible on any path', async () => {
-    const { services, ids } = await owning()
-    const named = closedOf(services).filter(({ path }) => path.includes('/:'))
+    const { services, ids } = await createOwner()
+    const named = protectedRoutes(services).filter(({ path }) => path.includes('/:'))
     expect(named.length).toBeGreaterThan(20)
-    const looks = named.filter(({ method }) => method === 'GET')
-    for (const { path } of looks) {
-      expect([path, (await services.get(filled(path, ids))).status]).toEqual([path, 200])
+    const reads = named.filter(({ method }) => method === 'GET')
+    for (const { path } of reads) {
+      expect([path, (await services.get(fillPath(path, ids))).status]).toEqual([path, 200])
     }
     await services.addAccount('acc_2')
     const stranger = await services.addKey({ accountId: 'acc_2', id: 'key_stranger' })
@@ -177,15 +180,15 @@ describe('data of another account', () => {
     await services.signIn(stranger)
     const before = await stateOf(services)
     for (const { method, path } of named) {
-      const own = filled(path, ids)
+      const own = fillPath(path, ids)
       for (const one of [own, `${own}?column=1&tested=${ids.delivery}`]) {
-        for (const headers of PARTS) {
+        for (const headers of FRAGMENT_HEADERS) {
           const { status, text } =
             method === 'GET'
               ? await services.get(one, headers)
               : await services.post(one, FIELDS, headers)
-          const isTold = /valid@a|app\.test|ann@a/.test(text)
-          expect([method, one, status, isTold]).toEqual([
+          const isLeaked = /valid@a|app\.test|ann@a/.test(text)
+          expect([method, one, status, isLeaked]).toEqual([
             method,
             one,
             statusFor(path, headers),
@@ -199,7 +202,7 @@ describe('data of another account', () => {
 })
 
 /** Fragments that htmx requests. */
-const PARTS: readonly Record<string, string>[] = [
+const FRAGMENT_HEADERS: readonly Record<string, string>[] = [
   {},
   { 'HX-Request': 'true', 'HX-Target': 'rows' },
   { 'HX-Request': 'true', 'HX-Target': 'log' },

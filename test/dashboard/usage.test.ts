@@ -34,7 +34,7 @@ async function used(
 }
 
 /** Returns the text of a page. */
-const wordsOf = (page: string) =>
+const textOf = (page: string) =>
   page
     .replaceAll(/<[^>]+>/g, ' ')
     .replaceAll(/\s+/g, ' ')
@@ -65,7 +65,7 @@ describe('usage', () => {
       { kind: 'unknown', count: 9, daysAgo: 7 },
     ])
     const { text } = await dashboard.get('/usage')
-    const words = wordsOf(text)
+    const words = textOf(text)
     expect(words).toContain('Verifications 2,007')
     expect(words).toContain('deliverable 1,500 74.7 %')
     expect(words).toContain('Credits used 2,000')
@@ -109,7 +109,7 @@ describe('usage', () => {
       await settleCredits(trx, { ...account, released: 5, used: 5 })
     })
     const { text } = await dashboard.get('/usage')
-    const words = wordsOf(text)
+    const words = textOf(text)
     expect(words).toContain('Used 5 Reserved for lists 85 Left 10')
     expect(words).toContain('90 % used: limit almost reached')
     expect(words).toContain('Resets 2026-06-02 00:00:00 UTC.')
@@ -118,13 +118,13 @@ describe('usage', () => {
 
   test('shows that a plan is unlimited', async () => {
     const { text } = await (await createTestDashboard()).get('/usage')
-    expect(wordsOf(text)).toContain('Left Unlimited The plan “enterprise” has unlimited credits.')
+    expect(textOf(text)).toContain('Left Unlimited The plan “enterprise” has unlimited credits.')
   })
 
   test('shows all limits and their use', async () => {
     const dashboard = await createTestDashboard({ plan: 'free' })
     const { text } = await dashboard.get('/usage')
-    const words = wordsOf(text)
+    const words = textOf(text)
     expect(words).toMatch(/Single verifications [^%]*0 % used 100 of 100 per 1 min left\./)
     expect(words).toMatch(/\d+ of 600 per 1 min left\. Resets 2026-06-01 12:01:00 UTC\./)
   })

@@ -7,18 +7,18 @@ test.skipIf(onPostgres)(
   'concurrent scans alternate, one chunk per turn of the event loop',
   async () => {
     const database = await tempDatabase()
-    const looked: string[] = []
-    const look = async (name: string) => {
-      for (let n = 0; n < 2; n++) await runChunk(database, async () => void looked.push(name))
+    const scanned: string[] = []
+    const runScan = async (name: string) => {
+      for (let n = 0; n < 2; n++) await runChunk(database, async () => void scanned.push(name))
     }
-    const all = Promise.all([look('a'), look('b'), look('c')])
+    const all = Promise.all([runScan('a'), runScan('b'), runScan('c')])
     for (let turn = 0; turn < 12; turn++) {
-      const before = looked.length
+      const before = scanned.length
       await setImmediate()
-      expect(looked.length - before).toBeLessThanOrEqual(1)
+      expect(scanned.length - before).toBeLessThanOrEqual(1)
     }
     await all
-    expect(looked).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
+    expect(scanned).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
   },
 )
 

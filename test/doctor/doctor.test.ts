@@ -13,7 +13,7 @@ const NAMES = {
   'probe.example.com': { A: ['192.0.2.9'] },
   '9.2.0.192.in-addr.arpa': { PTR: ['probe.example.com'] },
 }
-const PATIENT: Omit<Target, 'dial'> = {
+const EGRESS: Omit<Target, 'dial'> = {
   name: 'default',
   helo: 'probe.example.com',
   mailFrom: '',
@@ -39,7 +39,7 @@ const silentResolver: Resolver = {
 function services(egresses: readonly Target[], resolver: Resolver = zone(NAMES)) {
   const clock = fakeClock(START)
   const dataDir = join(tmpdir(), 'ev-doctor-test-that-is-not-there')
-  const world: DoctorDeps = {
+  const deps: DoctorDeps = {
     clock,
     random: countedRandom(),
     resolver,
@@ -55,12 +55,12 @@ function services(egresses: readonly Target[], resolver: Resolver = zone(NAMES))
     databaseUrl: `sqlite:${join(dataDir, 'ev.sqlite')}`,
     databaseConnections: 17,
   }
-  return { clock, world }
+  return { clock, deps }
 }
 
-async function gathered(world: DoctorDeps): Promise<Check[]> {
+async function collect(deps: DoctorDeps): Promise<Check[]> {
   const checks: Check[] = []
-  for await (const check of runChecks(world)) checks.push(check)
+  for await (const check of runChecks(deps)) checks.push(check)
   return checks
 }
 
@@ -81,8 +81,8 @@ const ORDER = [
 
 describe('the doctor', () => {
   test('runs all checks in a fixed order', async () => {
-    const { world, clock } = services([{ ...PATIENT, dial: speaks('192.0.2.9') }])
-    const checks = await gathered(world)
+    const { deps, clock } = services([{ ...EGRESS, dial: speaks('192.0.2.9') }])
+    const checks = await collect(deps)
     expect(checks.map(({ check }) => check)).toEqual(ORDER)
     expect(checks.every(({ egress }) => egress === null)).toBe(true)
     // The zone has no blocklists.
@@ -93,11 +93,11 @@ describe('the doctor', () => {
   })
 
   test('checks each egress by name, and the machine once', async () => {
-    const { world } = services([
-      { ...PATIENT, name: 'one', dial: speaks('192.0.2.9') },
-      { ...PATIENT, name: 'two', dial: speaks('192.0.2.10') },
+    const { deps } = services([
+      { ...EGRESS, name: 'one', dial: speaks('192.0.2.9') },
+      { ...EGRESS, name: 'two', dial: speaks('192.0.2.10') },
     ])
-    const checks = await gathered(world)
+    const checks = await collect(deps)
     const states = (name: string) =>
       checks.filter(({ check }) => check === name).map(({ egress, state }) => [egress, state])
     expect(states('ptr')).toEqual([
@@ -109,8 +109,8 @@ describe('the doctor', () => {
   })
 
   test('ends within 20 seconds even if nothing responds', async () => {
-    const { world, clock } = services([{ ...PATIENT, dial: silentDial }], silentResolver)
-    const gathering = gathered({ ...world, exchangers: ['mx.test', '192.0.2.1'] })
+    const { deps, clock } = services([{ ...EGRESS, dial: silentDial }], silentResolver)
+    const gathering = collect({ ...deps, exchangers: ['mx.test', '192.0.2.1'] })
     await clock.advance(20_000)
     // The remaining checks need the disk and no time of this clock.
     const checks = await gathering
@@ -123,11 +123,8 @@ describe('the doctor', () => {
   })
 
   test('has a fix for each problem, and none otherwise', async () => {
-    const { world, clock } = services(
-      [{ ...PATIENT, helo: 'vm', dial: silentDial }],
-      silentResolver,
-    )
-    const gathering = gathered(world)
+    const { deps, clock } = services([{ ...EGRESS, helo: 'vm', dial: silentDial }], silentResolver)
+    const gathering = collect(deps)
     await clock.advance(60_000)
     const checks = await gathering
     expect(new Set(checks.map(({ state }) => state))).toEqual(new Set(['ok', 'warn', 'fail']))
@@ -135,8 +132,8 @@ describe('the doctor', () => {
   })
 
   test('closes everything when it is aborted', async () => {
-    const { world, clock } = services([{ ...PATIENT, dial: silentDial }])
-    const run = runChecks(world)
+    const { deps, clock } = services([{ ...EGRESS, dial: silentDial }])
+    const run = runChecks(deps)
     expect((await run.next()).value).toMatchObject({ check: 'dns', state: 'ok' })
     expect(clock.pending).toBeGreaterThan(0)
     await run.return(undefined)
@@ -145,16 +142,16 @@ describe('the doctor', () => {
   })
 
   test('removes control characters from untrusted text', async () => {
-    const rude = scriptedMx({ greeting: '554 no\u001b[2J \u0007you' })
+    const hostileMx = scriptedMx({ greeting: '554 no\u001b[2J \u0007you' })
     const names = { ...NAMES, '9.2.0.192.in-addr.arpa': { PTR: ['\u001b[2J.test'] } }
-    const { world } = services(
+    const { deps } = services(
       [
-        { ...PATIENT, dial: rude },
-        { ...PATIENT, dial: speaks('192.0.2.9') },
+        { ...EGRESS, dial: hostileMx },
+        { ...EGRESS, dial: speaks('192.0.2.9') },
       ],
       zone(names),
     )
-    const text = JSON.stringify(await gathered(world))
+    const text = JSON.stringify(await collect(deps))
     expect(text).toContain('554 no\uFFFD[2J')
     expect(text).toContain('192.0.2.9 has the PTR name \uFFFD[2j.test')
     expect(text).not.toMatch(/\\u001b|\\u0007/)

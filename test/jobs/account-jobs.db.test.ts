@@ -20,7 +20,7 @@ import { onPostgres, tempDatabase } from '../support/database.ts'
 
 type Owner = NonNullable<NewJob['owner']>
 
-const owned = (id: string, owner: Partial<Owner> = {}): NewJob => ({
+const newJob = (id: string, owner: Partial<Owner> = {}): NewJob => ({
   ...{ id, sourceKey: id, source: '{}' },
   owner: {
     ...{ accountId: 'acc_a', keyId: 'key_a', type: 'batch', name: null, sandbox: false },
@@ -28,9 +28,9 @@ const owned = (id: string, owner: Partial<Owner> = {}): NewJob => ({
   },
 })
 
-/** A queued job of an account; a text is its own dedupe key. */
-async function queued(database: Database, id: string, owner: Partial<Owner> = {}, rows = 1) {
-  await createJob(database, owned(id, owner))
+/** Adds a queued job of an account; a text is its own dedupe key. */
+async function addQueuedJob(database: Database, id: string, owner: Partial<Owner> = {}, rows = 1) {
+  await createJob(database, newJob(id, owner))
   const items = Array.from({ length: rows }, (_, n) => ({
     ...{ position: n + 1, text: `t${n}`, dedupeKey: `t${n}` },
   }))
@@ -42,8 +42,8 @@ async function queued(database: Database, id: string, owner: Partial<Owner> = {}
 describe('jobs of an account', () => {
   test('belong to one account and are not loading', async () => {
     const database = await tempDatabase()
-    await queued(database, 'job_a')
-    await createJob(database, owned('job_loading'))
+    await addQueuedJob(database, 'job_a')
+    await createJob(database, newJob('job_loading'))
     expect(await accountJob(database, 'acc_a', 'job_a')).toMatchObject({ id: 'job_a' })
     expect(await accountJob(database, 'acc_b', 'job_a')).toBeNull()
     expect(await accountJob(database, 'acc_a', 'job_loading')).toBeNull()
@@ -52,10 +52,10 @@ describe('jobs of an account', () => {
 
   test('are listed newest first in pages, even with equal times', async () => {
     const database = await tempDatabase()
-    for (const id of ['job_1', 'job_2', 'job_3']) await queued(database, id)
-    await createJob(database, owned('job_loading'))
-    await queued(database, 'ver_1', { type: 'single' })
-    await queued(database, 'job_other', { accountId: 'acc_b' })
+    for (const id of ['job_1', 'job_2', 'job_3']) await addQueuedJob(database, id)
+    await createJob(database, newJob('job_loading'))
+    await addQueuedJob(database, 'ver_1', { type: 'single' })
+    await addQueuedJob(database, 'job_other', { accountId: 'acc_b' })
     const page = async (after: Parameters<typeof accountJobs>[1]['after']) =>
       (await accountJobs(database, { accountId: 'acc_a', after, max: 2 })).map(({ id }) => id)
     expect(await page(null)).toEqual(['job_3', 'job_2'])
@@ -64,8 +64,8 @@ describe('jobs of an account', () => {
 
   test('are filtered by state and by sandbox', async () => {
     const database = await tempDatabase()
-    await queued(database, 'job_1')
-    await queued(database, 'job_2', { sandbox: true })
+    await addQueuedJob(database, 'job_1')
+    await addQueuedJob(database, 'job_2', { sandbox: true })
     await startJob(database, 'job_2')
     const ids = async (filter: object) =>
       (await accountJobs(database, { accountId: 'acc_a', after: null, max: 9, ...filter })).map(
@@ -82,10 +82,10 @@ describe('jobs of an account', () => {
     await createJob(database, { id: 'list', sourceKey: 's', source: '{}' })
     await addItems(database, 'list', [{ position: 1, text: 'a', dedupeKey: 'a' }])
     await write(database, trx => queueJobIn(trx, 'list', { now: 0 }))
-    await queued(database, 'ver_1', { type: 'single' })
-    await queued(database, 'job_1', { accountId: 'acc_b' })
+    await addQueuedJob(database, 'ver_1', { type: 'single' })
+    await addQueuedJob(database, 'job_1', { accountId: 'acc_b' })
     await startJob(database, 'job_1')
-    await queued(database, 'job_over')
+    await addQueuedJob(database, 'job_over')
     await cancelJob(database, 'job_over')
     expect((await openJobs(database)).map(({ id }) => id)).toEqual(['job_1', 'ver_1'])
   })
@@ -94,10 +94,10 @@ describe('jobs of an account', () => {
     'that were never queued are deleted at the next start; lists of the command line stay',
     async () => {
       const database = await tempDatabase()
-      await createJob(database, owned('job_loading'))
+      await createJob(database, newJob('job_loading'))
       await addItems(database, 'job_loading', [{ position: 1, text: 'a', dedupeKey: 'a' }])
       await createJob(database, { id: 'list', sourceKey: 's', source: '{}' })
-      await queued(database, 'job_1')
+      await addQueuedJob(database, 'job_1')
       await deleteLoadingJobs(database)
       expect(await findJob(database, 'job_loading')).toBeNull()
       const items = await database.db.selectFrom('item').select('job_id').execute()
@@ -109,10 +109,10 @@ describe('jobs of an account', () => {
   test('that were never queued are deleted after an hour if another process may be loading them', async () => {
     const clock = fakeClock()
     const database = await tempDatabase({ clock })
-    await createJob(database, owned('job_left'))
+    await createJob(database, newJob('job_left'))
     await addItems(database, 'job_left', [{ position: 1, text: 'a', dedupeKey: 'a' }])
     await clock.advance(HOUR)
-    await createJob(database, owned('job_loading'))
+    await createJob(database, newJob('job_loading'))
     await clock.advance(1)
     const deleted = await (onPostgres
       ? deleteLoadingJobs(database)
@@ -125,7 +125,7 @@ describe('jobs of an account', () => {
 
 test('a job that verifies duplicates separately has no duplicates', async () => {
   const database = await tempDatabase()
-  await createJob(database, owned('j'))
+  await createJob(database, newJob('j'))
   const twice = [1, 2].map(position => ({ position, text: 'a', dedupeKey: 'a' }))
   await addItems(database, 'j', twice)
   const options = { now: 0, counted: { total: 2, duplicates: 0 }, malformed: 1 }
@@ -146,7 +146,7 @@ test('a list that was answered directly is stored as a completed job with its re
   const items = results.map((result, n) => ({
     ...{ position: n + 1, text: result.email, dedupeKey: result.email, cells: `"${n}"`, result },
   }))
-  const job = await write(database, trx => insertFinishedJob(trx, owned('j'), items, 5_000))
+  const job = await write(database, trx => insertFinishedJob(trx, newJob('j'), items, 5_000))
   expect(await findJob(database, 'j')).toEqual(job)
   expect(job).toMatchObject({
     ...{ state: 'completed', total: 4, done: 4, malformed: 1, failed: 1, finished_at: 5_000 },
@@ -166,9 +166,9 @@ describe('reserved credits of a job', () => {
   const PERIOD = 0
   const CREDITS = { accountId: 'acc_a', period: PERIOD }
 
-  async function holding() {
+  async function jobWithReservation() {
     const database = await tempDatabase()
-    await createJob(database, owned('j'))
+    await createJob(database, newJob('j'))
     await addItems(database, 'j', [{ position: 1, text: 'a', dedupeKey: 'a' }])
     await write(database, async trx => {
       await reserveCredits(trx, { ...CREDITS, amount: 7, limit: 10 })
@@ -182,7 +182,7 @@ describe('reserved credits of a job', () => {
     ['failed', database => write(database, trx => failJob(trx, 'j', 'server_error', 0))],
     ['deleted', database => deleteJob(database, 'j')],
   ])('are released when it is %s', async (_, end) => {
-    const database = await holding()
+    const database = await jobWithReservation()
     expect(await readCredit(database, 'acc_a', PERIOD)).toMatchObject({ held: 7, used: 0 })
     await end(database)
     expect(await readCredit(database, 'acc_a', PERIOD)).toMatchObject({ held: 0, used: 0 })
@@ -192,8 +192,8 @@ describe('reserved credits of a job', () => {
 
 test('deletes all of the thousands of rows of a job', async () => {
   const database = await tempDatabase()
-  await queued(database, 'j', {}, 10_000)
-  await queued(database, 'k', {}, 3)
+  await addQueuedJob(database, 'j', {}, 10_000)
+  await addQueuedJob(database, 'k', {}, 3)
   await deleteJob(database, 'j')
   const left = await database.db.selectFrom('item').select('job_id').execute()
   expect(left.map(({ job_id }) => job_id)).toEqual(['k', 'k', 'k'])

@@ -10,7 +10,7 @@ import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 
-async function memory(): Promise<{ database: Database; clock: FakeClock }> {
+async function createFixture(): Promise<{ database: Database; clock: FakeClock }> {
   const clock = fakeClock()
   return { database: await tempDatabase({ clock }), clock }
 }
@@ -23,17 +23,17 @@ const ANSWERS = {
   refused: { kind: 'blocked', why: 'blocklist' },
 } as const
 
-/** The reply of a server, as far as it matters for caching. */
-const remembered = (kind: keyof typeof ANSWERS, at: number, host = 'mx.a.test'): CachedAnswer =>
+/** Returns an answer with the fields that matter for caching. */
+const answerOf = (kind: keyof typeof ANSWERS, at: number, host = 'mx.a.test'): CachedAnswer =>
   ({ probed: { answer: ANSWERS[kind], catchAll: false, host }, at }) as unknown as CachedAnswer
 
-const keep = (database: Database, entries: Record<string, CachedAnswer>) =>
+const put = (database: Database, entries: Record<string, CachedAnswer>) =>
   write(database, trx => putCachedAnswers(trx, new Map(Object.entries(entries))))
 
 test('returns an answer as it was cached, and nothing for an unknown address', async () => {
-  const { database, clock } = await memory()
-  const answer = remembered('accepted', clock.now())
-  await keep(database, { 'a@x.test': answer })
+  const { database, clock } = await createFixture()
+  const answer = answerOf('accepted', clock.now())
+  await put(database, { 'a@x.test': answer })
   const found = await getCachedAnswers(database, ['a@x.test', 'b@x.test'])
   expect([...found]).toEqual([['a@x.test', answer]])
   expect(await getCachedAnswers(database, [])).toEqual(new Map())
@@ -43,8 +43,8 @@ test.each([
   ['accepted', 7 * DAY],
   ['rejected', 6 * HOUR],
 ] as const)('an answer of kind %s is cached until it expires', async (kind, keepMs) => {
-  const { database, clock } = await memory()
-  await keep(database, { 'a@x.test': remembered(kind, clock.now()) })
+  const { database, clock } = await createFixture()
+  await put(database, { 'a@x.test': answerOf(kind, clock.now()) })
   await clock.advance(keepMs - 1)
   expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(1)
   await clock.advance(1)
@@ -54,13 +54,13 @@ test.each([
 test.each(['deferred', 'silent', 'refused'] as const)(
   'a %s outcome says nothing about the address: it is not cached, and the cached answer stays',
   async kind => {
-    const { database, clock } = await memory()
-    const known = remembered('accepted', clock.now())
-    await keep(database, { 'a@x.test': known })
+    const { database, clock } = await createFixture()
+    const known = answerOf('accepted', clock.now())
+    await put(database, { 'a@x.test': known })
     const after = clock.now() + 1
-    await keep(database, {
-      'a@x.test': remembered(kind, after),
-      'b@x.test': remembered(kind, after),
+    await put(database, {
+      'a@x.test': answerOf(kind, after),
+      'b@x.test': answerOf(kind, after),
     })
     expect([...(await getCachedAnswers(database, ['a@x.test', 'b@x.test']))]).toEqual([
       ['a@x.test', known],
@@ -69,28 +69,28 @@ test.each(['deferred', 'silent', 'refused'] as const)(
 )
 
 test('a later definite answer replaces an earlier one, with its own expiry', async () => {
-  const { database, clock } = await memory()
-  await keep(database, { 'a@x.test': remembered('accepted', clock.now()) })
-  const later = remembered('rejected', clock.now() + HOUR)
-  await keep(database, { 'a@x.test': later })
+  const { database, clock } = await createFixture()
+  await put(database, { 'a@x.test': answerOf('accepted', clock.now()) })
+  const later = answerOf('rejected', clock.now() + HOUR)
+  await put(database, { 'a@x.test': later })
   expect((await getCachedAnswers(database, ['a@x.test'])).get('a@x.test')).toEqual(later)
   await clock.advance(7 * HOUR)
   expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(0)
 })
 
 test('caches and returns thousands of answers at once', async () => {
-  const { database, clock } = await memory()
+  const { database, clock } = await createFixture()
   const keys = Array.from({ length: 2_100 }, (_, n) => `user${n}@x.test`)
-  const one = remembered('accepted', clock.now())
-  await keep(database, Object.fromEntries(keys.map(key => [key, one])))
+  const one = answerOf('accepted', clock.now())
+  await put(database, Object.fromEntries(keys.map(key => [key, one])))
   expect((await getCachedAnswers(database, keys)).size).toBe(keys.length)
 })
 
 test('deletes only expired answers', async () => {
-  const { database, clock } = await memory()
-  await keep(database, {
-    'a@x.test': remembered('rejected', clock.now()),
-    'b@x.test': remembered('accepted', clock.now()),
+  const { database, clock } = await createFixture()
+  await put(database, {
+    'a@x.test': answerOf('rejected', clock.now()),
+    'b@x.test': answerOf('accepted', clock.now()),
   })
   await clock.advance(DAY)
   await write(database, trx => deleteCachedAnswers(trx, clock.now()))

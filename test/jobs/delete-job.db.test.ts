@@ -13,7 +13,7 @@ const ROWS = 9_000
 
 describe('deleting a long list', () => {
   test('hides it from its account while its rows are deleted, without blocking others', async () => {
-    const database = await loaded()
+    const database = await createDatabaseWithJob()
     const deleting = deleteJob(database, 'j')
     const seen: number[] = []
     let isDone = false
@@ -37,7 +37,7 @@ describe('deleting a long list', () => {
   })
 
   test('continues after a crash', async () => {
-    const database = await loaded()
+    const database = await createDatabaseWithJob()
     const crash = new Error('power cut')
     let writes = 0
     const failing: Database = {
@@ -61,14 +61,14 @@ describe('deleting a long list', () => {
 
 describe('a job that several processes delete', () => {
   test('at the same time is deleted when each of them returns', async () => {
-    const [one, other] = await twoOf(await loadedAt())
+    const [one, other] = await openTwo(await createSharedDatabase())
     await Promise.all([deleteJob(one, 'j'), deleteJob(other, 'j')])
     expect(await findJob(one, 'j')).toBeNull()
     expect(await rowsLeft(one)).toBe(0)
   })
 
   test('because it is old is returned by only one of them', async () => {
-    const [one, other] = await twoOf(await loadedAt())
+    const [one, other] = await openTwo(await createSharedDatabase())
     await cancelJob(one, 'j')
     const folder = tempFolder()
     const before = one.clock.now() + 1
@@ -80,36 +80,36 @@ describe('a job that several processes delete', () => {
   })
 
   test('stays if it is no longer selected', async () => {
-    const database = await loaded()
+    const database = await createDatabaseWithJob()
     expect(await deleteJob(database, 'j', ({ state }) => state === 'loading')).toBe(false)
     expect(await deleteJob(database, 'no such job')).toBe(false)
     expect(await rowsLeft(database)).toBe(ROWS)
   })
 })
 
-/** A database with a list, and a second connection to it like that of another process. */
-const loadedAt = async () => {
+/** Creates a database with a list that several processes can open, and returns its URL. */
+const createSharedDatabase = async () => {
   const url = onPostgres ? await tempPostgres() : `sqlite:${join(tempFolder(), 'ev.sqlite')}`
-  const database = await opened(url)
-  await load(database)
+  const database = await open(url)
+  await addLongJob(database)
   return url
 }
 
-const twoOf = async (url: string) => [await opened(url), await opened(url)] as const
+const openTwo = async (url: string) => [await open(url), await open(url)] as const
 
-async function opened(url: string): Promise<Database> {
+async function open(url: string): Promise<Database> {
   const database = await openDatabase(url, systemClock)
   onTestFinished(() => database.close())
   return database
 }
 
-async function loaded(): Promise<Database> {
+async function createDatabaseWithJob(): Promise<Database> {
   const database = await tempDatabase()
-  await load(database)
+  await addLongJob(database)
   return database
 }
 
-async function load(database: Database): Promise<void> {
+async function addLongJob(database: Database): Promise<void> {
   const owner = { accountId: 'acc_a', keyId: 'key_a', type: 'batch' as const, name: null }
   await createJob(database, {
     ...{ id: 'j', sourceKey: 'j', source: '{}' },

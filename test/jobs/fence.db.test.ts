@@ -13,13 +13,13 @@ import { addJob, type Bench, fileAll, onPostgres, queuedJob } from '../support/d
 import { twoServers } from '../support/two-servers.ts'
 
 const postpone = ({ database, job, clock }: Bench, item: Partial<Postponed>) => {
-  const as = { position: 1, dueAt: clock.now(), tries: 1, egress: null, refusedBy: [] }
-  return write(database, trx => postponeItems(trx, job.id, [{ ...as, ...item }]))
+  const defaults = { position: 1, dueAt: clock.now(), tries: 1, egress: null, refusedBy: [] }
+  return write(database, trx => postponeItems(trx, job.id, [{ ...defaults, ...item }]))
 }
 
 describe('an item that a member of the cluster claimed', () => {
-  /** A job of two items, claimed by `mem_a`; `mem_b` is a member too. */
-  async function claimed() {
+  /** Creates a job of two items, claimed by `mem_a`; `mem_b` is a member too. */
+  async function createClaimedJob() {
     const bench = await queuedJob(['1@x.test', '2@x.test'])
     await fileAll(bench.database, bench.job.id)
     for (const id of ['mem_a', 'mem_b']) {
@@ -40,7 +40,7 @@ describe('an item that a member of the cluster claimed', () => {
       recordResults(trx, job.id, [{ position, result, class: 'risky', fence }]),
     )
 
-  const by = (holder: string) => ({ state: 'probing', holder }) as const
+  const heldBy = (holder: string) => ({ state: 'probing', holder }) as const
 
   const rowsOf = async ({ database }: Bench) =>
     (await database.db.selectFrom('item').selectAll().orderBy('position').execute()).map(
@@ -48,10 +48,10 @@ describe('an item that a member of the cluster claimed', () => {
     )
 
   test('accepts its result from that member and has no holder afterwards', async () => {
-    const bench = await claimed()
-    expect(await recordAs(bench, 1, by('mem_b'), '"of b"')).toEqual([false])
-    expect(await recordAs(bench, 1, by('mem_a'), '"of a"')).toEqual([true])
-    expect(await recordAs(bench, 1, by('mem_a'), '"again"')).toEqual([false])
+    const bench = await createClaimedJob()
+    expect(await recordAs(bench, 1, heldBy('mem_b'), '"of b"')).toEqual([false])
+    expect(await recordAs(bench, 1, heldBy('mem_a'), '"of a"')).toEqual([true])
+    expect(await recordAs(bench, 1, heldBy('mem_a'), '"again"')).toEqual([false])
     expect(await rowsOf(bench)).toEqual([
       ['done', null, '"of a"'],
       ['probing', 'mem_a', null],
@@ -59,47 +59,47 @@ describe('an item that a member of the cluster claimed', () => {
   })
 
   test('rejects the result of an expired member, before and after another claims it', async () => {
-    const bench = await claimed()
+    const bench = await createClaimedJob()
     await deregister(bench.database, 'mem_a', releaseClaims)
-    expect(await recordAs(bench, 1, by('mem_a'), '"late"')).toEqual([false])
+    expect(await recordAs(bench, 1, heldBy('mem_a'), '"late"')).toEqual([false])
     expect(await claimAs(bench, 'mem_b')).toEqual([1, 2])
-    expect(await recordAs(bench, 1, by('mem_a'), '"late"')).toEqual([false])
-    expect(await recordAs(bench, 1, by('mem_b'), '"of b"')).toEqual([true])
-    expect(await recordAs(bench, 1, by('mem_a'), '"late"')).toEqual([false])
+    expect(await recordAs(bench, 1, heldBy('mem_a'), '"late"')).toEqual([false])
+    expect(await recordAs(bench, 1, heldBy('mem_b'), '"of b"')).toEqual([true])
+    expect(await recordAs(bench, 1, heldBy('mem_a'), '"late"')).toEqual([false])
     expect((await rowsOf(bench))[0]).toEqual(['done', null, '"of b"'])
   })
 
   test('is not postponed by an expired member', async () => {
-    const bench = await claimed()
+    const bench = await createClaimedJob()
     await deregister(bench.database, 'mem_a', releaseClaims)
     await claimAs(bench, 'mem_b')
-    await postpone(bench, { position: 1, tries: 7, fence: by('mem_a') })
+    await postpone(bench, { position: 1, tries: 7, fence: heldBy('mem_a') })
     expect((await rowsOf(bench))[0]).toEqual(['probing', 'mem_b', null])
-    await postpone(bench, { position: 1, tries: 7, egress: 'e', fence: by('mem_b') })
+    await postpone(bench, { position: 1, tries: 7, egress: 'e', fence: heldBy('mem_b') })
     expect((await rowsOf(bench))[0]).toEqual(['routed', null, null])
     const put = bench.database.db.selectFrom('item').selectAll().where('position', '=', 1)
     expect(await put.execute()).toMatchObject([{ tries: 7, egress: 'e' }])
   })
 
   test('rejects the result of a process that was only routing it', async () => {
-    const bench = await claimed()
+    const bench = await createClaimedJob()
     expect(await recordAs(bench, 1, { state: 'queued' })).toEqual([false])
-    await postpone(bench, { position: 1, fence: by('mem_a') })
+    await postpone(bench, { position: 1, fence: heldBy('mem_a') })
     expect(await recordAs(bench, 1, { state: 'queued' })).toEqual([false])
     const other = await queuedJob(['a'], 'job_b')
     expect(await recordAs(other, 1, { state: 'queued' })).toEqual([true])
   })
 
   test('accepts the first of several results that is in time, and reports which', async () => {
-    const bench = await claimed()
+    const bench = await createClaimedJob()
     const results = [
-      { position: 1, result: '"late"', fence: by('mem_b') },
-      { position: 2, result: '"first"', fence: by('mem_a') },
-      { position: 1, result: '"in time"', fence: by('mem_a') },
-      { position: 2, result: '"second"', fence: by('mem_a') },
+      { position: 1, result: '"late"', fence: heldBy('mem_b') },
+      { position: 2, result: '"first"', fence: heldBy('mem_a') },
+      { position: 1, result: '"in time"', fence: heldBy('mem_a') },
+      { position: 2, result: '"second"', fence: heldBy('mem_a') },
     ].map(row => ({ ...row, class: 'risky' }))
-    const taken = await write(bench.database, trx => recordResults(trx, bench.job.id, results))
-    expect(taken).toEqual([false, true, true, false])
+    const accepted = await write(bench.database, trx => recordResults(trx, bench.job.id, results))
+    expect(accepted).toEqual([false, true, true, false])
     expect(await rowsOf(bench)).toEqual([
       ['done', null, '"in time"'],
       ['done', null, '"first"'],
@@ -107,9 +107,9 @@ describe('an item that a member of the cluster claimed', () => {
   })
 
   test('preserves any characters in its result, route and egress', async () => {
-    const bench = await claimed()
+    const bench = await createClaimedJob()
     const odd = JSON.stringify({ text: 'a\u0000b \ud800 “ü” \u{10fffe}' })
-    expect(await recordAs(bench, 1, by('mem_a'), odd)).toEqual([true])
+    expect(await recordAs(bench, 1, heldBy('mem_a'), odd)).toEqual([true])
     expect((await rowsOf(bench))[0]?.[2]).toBe(odd)
   })
 })

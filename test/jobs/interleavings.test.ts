@@ -48,8 +48,8 @@ const steps = fc.array(
 test('the ledger is correct for any order of submit, cancel, delete, finish and crash', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async run => {
-      const service = await started()
-      for (const step of run) await service.take(step)
+      const service = await startService()
+      for (const step of run) await service.apply(step)
       await service.end()
       await service.check()
     }),
@@ -59,26 +59,26 @@ test('the ledger is correct for any order of submit, cancel, delete, finish and 
 
 type Step = NonNullable<Parameters<Parameters<typeof steps.map>[0]>[0][number]>
 
-/** A service without its HTTP paths that can crash and start again. */
-async function started() {
+/** Starts a service without HTTP that can crash and restart. */
+async function startService() {
   const script = toRecipients(to => {
     if (to.startsWith('grey')) return '451 4.7.1 Come back later'
     return /^(ann|bob)@/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
   })
-  const around = await createJobDeps({ script })
-  const { clock, file, doors } = around
+  const jobDeps = await createJobDeps({ script })
+  const { clock, file, doors } = jobDeps
   const { random } = doors
-  const config = around.configWith()
-  // Enough for one or two lists, so that some are refused.
+  const config = jobDeps.configWith()
+  // Enough for one or two lists, so that some are rejected.
   const plan: Plan = { ...(PLANS[0] as Plan), name: 'few', creditsPerDay: 9 }
   const plans = new Map([[plan.name, plan]])
   for (const id of ACCOUNTS) {
-    await write(around.database, trx =>
+    await write(jobDeps.database, trx =>
       createAccount(trx, { id, name: id, plan: plan.name, now: 0 }),
     )
-    await subscribe(around.database, id)
+    await subscribe(jobDeps.database, id)
   }
-  await around.database.close()
+  await jobDeps.database.close()
 
   const jobs: string[] = []
   const deleted = new Set<string>()
@@ -133,7 +133,7 @@ async function started() {
     services.worker.take(loaded.jobId)
   }
 
-  async function withdraw(kind: 'cancel' | 'delete', jobId: string | undefined) {
+  async function cancelOrDelete(kind: 'cancel' | 'delete', jobId: string | undefined) {
     if (jobId === undefined || deleted.has(jobId)) return
     if (await cancelJob(services.database, jobId)) services.worker.drop(jobId)
     if (kind === 'cancel') return
@@ -166,20 +166,22 @@ async function started() {
     }
   }
 
-  /** Its database becomes unavailable at any point: nothing that it does later is stored. */
+  /** Makes the database unavailable, so nothing that the service does later is stored. */
   async function crash() {
     const { database, worker, ledger, engine } = services
     await database.close()
-    await around.database.close()
+    await jobDeps.database.close()
     const ends = [worker.stop(), ledger.stop(), engine.close()].map(end => end.catch(() => {}))
     services = await start()
     void Promise.all(ends)
   }
 
-  const acts = {
+  const actions = {
     submit: (step: Step & { kind: 'submit' }) => submit({ ...step, accountId: step.account }),
-    cancel: (step: Step & { kind: 'cancel' | 'delete' }) => withdraw('cancel', jobs[step.which]),
-    delete: (step: Step & { kind: 'cancel' | 'delete' }) => withdraw('delete', jobs[step.which]),
+    cancel: (step: Step & { kind: 'cancel' | 'delete' }) =>
+      cancelOrDelete('cancel', jobs[step.which]),
+    delete: (step: Step & { kind: 'cancel' | 'delete' }) =>
+      cancelOrDelete('delete', jobs[step.which]),
     load: (step: Step & { kind: 'load' }) => load(step.account, ['ann@a.test', 'gone@a.test']),
     single: (step: Step & { kind: 'single' }) => single(step.account, step.answered),
     pass: (step: Step & { kind: 'pass' }) => pass(step.ms),
@@ -187,10 +189,10 @@ async function started() {
   }
 
   return {
-    take: (step: Step) => acts[step.kind](step as never) as Promise<unknown>,
+    apply: (step: Step) => actions[step.kind](step as never) as Promise<unknown>,
     async end() {
       for (let days = 0; (await openJobs(services.database)).length > 0; days++) {
-        if (days > 20) throw new Error('a job does not end')
+        if (days > 20) throw new Error('a job does not finish')
         await pass(8_000_000)
       }
       await pass(2_000)

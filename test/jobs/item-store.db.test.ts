@@ -27,19 +27,19 @@ const dueAtOf = ({ database, job }: Bench, egress = 'a') =>
   nextDueAt(database, { jobId: job.id, operator: 'op', egress })
 
 const postpone = ({ database, job, clock }: Bench, ...items: (Partial<Postponed> & At)[]) => {
-  const as = { dueAt: clock.now(), tries: 1, egress: null, refusedBy: [] }
-  const postponed = items.map(item => ({ ...as, ...item }))
+  const defaults = { dueAt: clock.now(), tries: 1, egress: null, refusedBy: [] }
+  const postponed = items.map(item => ({ ...defaults, ...item }))
   return write(database, trx => postponeItems(trx, job.id, postponed))
 }
 type At = Pick<Postponed, 'position'>
 
-async function routed(texts: readonly string[]): Promise<Bench> {
+async function routedJob(texts: readonly string[]): Promise<Bench> {
   const bench = await queuedJob(texts)
   await fileAll(bench.database, bench.job.id)
   return bench
 }
 
-const statesOf = async ({ database }: Bench) =>
+const listStates = async ({ database }: Bench) =>
   (await database.db.selectFrom('item').select('state').orderBy('position').execute()).map(
     ({ state }) => state,
   )
@@ -55,29 +55,29 @@ describe('queued items', () => {
   })
 
   test('wait for their operator once routed, due at once', async () => {
-    const bench = await routed(['a@x.test', 'b@y.test', 'c@x.test'])
+    const bench = await routedJob(['a@x.test', 'b@y.test', 'c@x.test'])
     const { database, job, clock } = bench
     expect(await jobsWaitingFor(database, 'op')).toEqual([job.id])
     expect(await dueAtOf(bench)).toBe(clock.now())
-    expect(await statesOf(bench)).toEqual(['routed', 'routed', 'routed'])
+    expect(await listStates(bench)).toEqual(['routed', 'routed', 'routed'])
     expect(await queuedItems(database, { jobId: job.id, after: 0, max: 9 })).toEqual([])
   })
 })
 
 describe('a claim', () => {
   test('claims complete domains first, so that few transactions serve them', async () => {
-    const bench = await routed(['1@b.test', '2@a.test', '3@b.test', '4@a.test', '5@c.test'])
+    const bench = await routedJob(['1@b.test', '2@a.test', '3@b.test', '4@a.test', '5@c.test'])
     expect((await claim(bench, 3)).map(({ text }) => text)).toEqual([
       ...['1@b.test', '2@a.test', '4@a.test'],
     ])
     expect((await claim(bench, 3)).map(({ text }) => text)).toEqual(['3@b.test', '5@c.test'])
     expect(await claim(bench, 3)).toEqual([])
-    expect(await statesOf(bench)).toEqual(Array(5).fill('probing'))
+    expect(await listStates(bench)).toEqual(Array(5).fill('probing'))
   })
 
-  test('never claims an item twice, however many claims run at once', async () => {
+  test('never claims an item twice, even with many concurrent claims', async () => {
     const texts = Array.from({ length: 200 }, (_, n) => `u${n}@d${n % 9}.test`)
-    const bench = await routed(texts)
+    const bench = await routedJob(texts)
     const claims = await Promise.all(Array.from({ length: 30 }, () => claim(bench, 9)))
     const positions = claims.flat().map(({ position }) => position)
     expect(positions).toHaveLength(200)
@@ -86,7 +86,7 @@ describe('a claim', () => {
   })
 
   test('claims no item of another operator or job', async () => {
-    const bench = await routed(['a@x.test'])
+    const bench = await routedJob(['a@x.test'])
     await addJob(bench.database, ['b@x.test'], 'job_b')
     await fileAll(bench.database, 'job_b')
     expect(await claim(bench, 9, 'other')).toEqual([])
@@ -95,7 +95,7 @@ describe('a claim', () => {
   })
 
   test('finds the jobs that wait for an operator, and pages through waiting operators', async () => {
-    const bench = await routed(['a@x.test', 'b@x.test'])
+    const bench = await routedJob(['a@x.test', 'b@x.test'])
     const { database } = bench
     for (const id of ['job_c', 'job_b']) {
       await addJob(database, ['a@x.test', 'a@y.test'], id)
@@ -120,7 +120,7 @@ describe('a claim', () => {
   })
 
   test('claims only due items; postponed items are claimed when due', async () => {
-    const bench = await routed(['a@x.test', 'b@x.test'])
+    const bench = await routedJob(['a@x.test', 'b@x.test'])
     const { clock } = bench
     await claim(bench)
     const dueAt = clock.now() + 60_000
@@ -135,7 +135,7 @@ describe('a claim', () => {
   })
 
   test('is repeated when the job is started after a crash', async () => {
-    const bench = await routed(['a@x.test', 'b@x.test'])
+    const bench = await routedJob(['a@x.test', 'b@x.test'])
     expect(await claim(bench)).toHaveLength(2)
     await startJob(bench.database, bench.job.id)
     expect(await claim(bench)).toHaveLength(2)
@@ -144,7 +144,7 @@ describe('a claim', () => {
 
 describe('an item pinned to an egress', () => {
   test('is claimed only by that egress; other items by any', async () => {
-    const bench = await routed(['a@x.test', 'b@x.test', 'c@x.test'])
+    const bench = await routedJob(['a@x.test', 'b@x.test', 'c@x.test'])
     await claim(bench)
     await postpone(bench, { position: 1, egress: 'a' }, { position: 2, egress: 'b' })
     await postpone(bench, { position: 3 })
@@ -156,7 +156,7 @@ describe('an item pinned to an egress', () => {
   })
 
   test('can be claimed separately from unpinned items, due or not', async () => {
-    const bench = await routed(['a@x.test', 'b@x.test'])
+    const bench = await routedJob(['a@x.test', 'b@x.test'])
     const { database, job, clock } = bench
     const own = { jobId: job.id, operator: 'op', egress: 'a', pinnedOnly: true }
     expect(await nextDueAt(database, own)).toBeNull()
@@ -167,7 +167,7 @@ describe('an item pinned to an egress', () => {
   })
 
   test('stores its egress and those that were blocked before', async () => {
-    const bench = await routed(['a@x.test', 'b@x.test'])
+    const bench = await routedJob(['a@x.test', 'b@x.test'])
     expect(await claim(bench)).toMatchObject(Array(2).fill({ egress: null, refused_by: null }))
     await postpone(bench, { position: 1, egress: 'c', refusedBy: ['a', 'b'] })
     expect(await claimFor(bench, 'c')).toMatchObject([{ egress: 'c', refused_by: 'a b' }])
@@ -180,7 +180,7 @@ describe('an item pinned to an egress', () => {
   })
 
   test('is listed by operator and can be unpinned, due at once with its tries reset', async () => {
-    const bench = await routed(['a@x.test', 'b@x.test', 'c@x.test'])
+    const bench = await routedJob(['a@x.test', 'b@x.test', 'c@x.test'])
     const { database, job, clock } = bench
     await claim(bench)
     const dueAt = clock.now() + 60_000
@@ -213,20 +213,20 @@ describe('a result', () => {
     }))
 
   test('is accepted exactly once', async () => {
-    const bench = await routed(['a@x.test'])
+    const bench = await routedJob(['a@x.test'])
     await record(bench, 1, '"first"')
     await record(bench, 1, '"second"')
     expect(await pages(bench, 9)).toEqual([{ position: 1, result: '"first"' }])
-    expect(await statesOf(bench)).toEqual(['done'])
+    expect(await listStates(bench)).toEqual(['done'])
   })
 
   test('is not undone by a late postponement or a start of the job', async () => {
-    const bench = await routed(['a@x.test'])
+    const bench = await routedJob(['a@x.test'])
     await claim(bench)
     await record(bench, 1, '"first"')
     await postpone(bench, { position: 1 })
     await startJob(bench.database, bench.job.id)
-    expect(await statesOf(bench)).toEqual(['done'])
+    expect(await listStates(bench)).toEqual(['done'])
     expect(await claim(bench)).toEqual([])
   })
 

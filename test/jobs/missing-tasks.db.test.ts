@@ -13,13 +13,13 @@ import {
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 
-const BEGINNING = { operator: '', jobId: '' }
+const FIRST_PAGE = { operator: '', jobId: '' }
 
-/** A queued job of an account, or of the command line. */
+/** Adds a queued job of an account, or of the command line. */
 async function addJob(database: Database, id: string, texts: readonly string[], isOurs = true) {
   const owner = { accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false }
-  const whose = isOurs ? { owner: { ...owner, type: 'batch' as const } } : {}
-  await createJob(database, { id, sourceKey: id, source: '{}', ...whose })
+  const jobOwner = isOurs ? { owner: { ...owner, type: 'batch' as const } } : {}
+  await createJob(database, { id, sourceKey: id, source: '{}', ...jobOwner })
   const items = texts.map((text, n) => ({ position: n + 1, text, dedupeKey: text }))
   await addItems(database, id, items)
   await queueJob(database, id)
@@ -88,7 +88,7 @@ describe('operators that need a probe task', () => {
     await setItem(database, 'job_1', 3, { egress: 'x' })
     await setItem(database, 'job_1', 4, { state: 'probing' })
     await setItem(database, 'job_1', 5, { due_at: dueBefore + 1 })
-    const page = { after: BEGINNING, max: 100, dueBefore }
+    const page = { after: FIRST_PAGE, max: 100, dueBefore }
     expect(await operatorsWithoutTask(database, page)).toEqual({
       operators: ['a', 'e', 'g'],
       next: null,
@@ -103,7 +103,7 @@ describe('operators that need a probe task', () => {
     await addJob(database, 'job_2', ['ann@op3'])
     for (const id of ['job_1', 'job_2']) await routeAll(database, id)
     const found: string[][] = []
-    for (let after: typeof BEGINNING | null = BEGINNING; after !== null; ) {
+    for (let after: typeof FIRST_PAGE | null = FIRST_PAGE; after !== null; ) {
       const page = { after, max: 3, dueBefore: clock.now() }
       const { operators, next } = await operatorsWithoutTask(database, page)
       found.push([...operators])

@@ -37,7 +37,7 @@ async function createServices() {
 
 type Services = Awaited<ReturnType<typeof createServices>>
 
-async function cancelled({ database }: Services, id = 'job_a') {
+async function createCancelledJob({ database }: Services, id = 'job_a') {
   const { job } = await cancelJob(
     { database },
     await seedJob(database, { id, texts: MIXED, done: 2 }),
@@ -50,7 +50,7 @@ const credit = ({ database, clock }: Services) =>
 
 test('resumes a job with credits for its remaining rows and notifies the worker', async () => {
   const services = await createServices()
-  const job = await cancelled(services)
+  const job = await createCancelledJob(services)
   expect(await resumeJob(services, { job, plan: FREE })).toMatchObject({
     ...{ state: 'processing', done: 2, held: 4 },
   })
@@ -65,7 +65,7 @@ test('resumes a job with credits for its remaining rows and notifies the worker'
 
 test('counts a resumed job toward the concurrent lists of the plan', async () => {
   const services = await createServices()
-  const job = await cancelled(services)
+  const job = await createCancelledJob(services)
   const open = await seedJob(services.database, { id: 'job_b', texts: MIXED, done: 1 })
   await expect(resumeJob(services, { job, plan: ONE_LIST })).rejects.toThrow(
     expect.objectContaining({
@@ -82,7 +82,7 @@ test('counts a resumed job toward the concurrent lists of the plan', async () =>
 
 test('resumes a job once for two concurrent requests', async () => {
   const services = await createServices()
-  const job = await cancelled(services)
+  const job = await createCancelledJob(services)
   const both = await Promise.allSettled([
     resumeJob(services, { job, plan: FREE }),
     resumeJob(services, { job, plan: FREE }),
@@ -94,7 +94,7 @@ test('resumes a job once for two concurrent requests', async () => {
 test('emits an event and leaves the job unchanged if the credits are used up', async () => {
   const services = await createServices()
   const { database } = services
-  const job = await cancelled(services)
+  const job = await createCancelledJob(services)
   await addWebhook(database, { accountId: 'acc_1', events: ['quota.exceeded'] })
   const period = periodStart(services.clock.now())
   const all = { accountId: 'acc_1', period, amount: 100, limit: null }
@@ -109,7 +109,7 @@ test('emits an event and leaves the job unchanged if the credits are used up', a
 
 test('leaves the job unchanged if the transaction fails', async () => {
   const services = await createServices()
-  const job = await cancelled(services)
+  const job = await createCancelledJob(services)
   const failing = async () => {
     throw new Error('no room for the answer')
   }

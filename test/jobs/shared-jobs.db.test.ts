@@ -16,7 +16,7 @@ const owner = {
   ...{ accountId: 'acc_1', keyId: 'key_1', type: 'batch' as const, name: null, sandbox: false },
 }
 
-async function addOurs(database: Database, id: string): Promise<void> {
+async function addAccountJob(database: Database, id: string): Promise<void> {
   await createJob(database, { id, sourceKey: id, source: '{}', owner })
   await addItems(database, id, [{ position: 1, text: 'ann@a', dedupeKey: 'ann@a' }])
   await queueJob(database, id)
@@ -24,7 +24,7 @@ async function addOurs(database: Database, id: string): Promise<void> {
 
 test('a job of an account is started once, and claims of other members stay', async () => {
   const database = await tempDatabase()
-  await addOurs(database, 'job_1')
+  await addAccountJob(database, 'job_1')
   expect(await startSharedJob(database, 'job_1')).toMatchObject({ state: 'processing' })
   await database.db.updateTable('item').set({ state: 'probing' }).execute()
   const { started_at } = (await startSharedJob(database, 'job_1')) ?? {}
@@ -36,7 +36,7 @@ test('a job of an account is started once, and claims of other members stay', as
 
 test('a job that has ended, is of the command line or does not exist is not started', async () => {
   const database = await tempDatabase()
-  await addOurs(database, 'job_1')
+  await addAccountJob(database, 'job_1')
   await cancelJob(database, 'job_1')
   await addJob(database, ['ann@a'], 'job_alone')
   for (const id of ['job_1', 'job_alone', 'job_absent']) {
@@ -51,7 +51,7 @@ test('a job that has ended, is of the command line or does not exist is not star
 
 test('many jobs are read at once: only the open ones, or all that exist', async () => {
   const database = await tempDatabase()
-  for (const id of ['job_1', 'job_2', 'job_3']) await addOurs(database, id)
+  for (const id of ['job_1', 'job_2', 'job_3']) await addAccountJob(database, id)
   await cancelJob(database, 'job_2')
   await addJob(database, ['ann@a'], 'job_alone')
   const ids = ['job_1', 'job_2', 'job_alone', 'job_absent']
@@ -67,8 +67,8 @@ test('releases only the items that a member still holds', async () => {
   const texts = ['ann@a', 'bob@a', 'cat@a']
   await addJob(database, texts, 'job_1')
   await fileAll(database, 'job_1')
-  const me = { role: 'worker' as const, name: 'host:1', version: '0', egresses: ['default'] }
-  for (const id of ['mem_1', 'mem_2']) await register(database, { ...me, id })
+  const member = { role: 'worker' as const, name: 'host:1', version: '0', egresses: ['default'] }
+  for (const id of ['mem_1', 'mem_2']) await register(database, { ...member, id })
   const share = { jobId: 'job_1', operator: 'op', egress: 'default', now: database.clock.now() }
   await claimItems(database, { ...share, max: 2, holder: 'mem_1' })
   await claimItems(database, { ...share, max: 1, holder: 'mem_2' })

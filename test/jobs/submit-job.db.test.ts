@@ -40,10 +40,10 @@ const jobs = ({ database }: Services) => database.db.selectFrom('job').select('i
 const events = async ({ database }: Services) =>
   (await database.db.selectFrom('event').select('kind').execute()).map(({ kind }) => kind)
 
-async function setAside({ database, clock }: Services, amount: number) {
+async function reserve({ database, clock }: Services, amount: number) {
   const period = periodStart(clock.now())
-  const held = { accountId: 'acc_1', period, amount, limit: null }
-  await write(database, trx => reserveCredits(trx, held))
+  const reservation = { accountId: 'acc_1', period, amount, limit: null }
+  await write(database, trx => reserveCredits(trx, reservation))
 }
 
 test('queues a list with its credits reserved and notifies the worker', async () => {
@@ -70,7 +70,7 @@ test.each<[string, JobInput, object]>([
     (({ rowCount: _, ...list }) => list)(listOf(9, { storedRows: 10 })),
     { storedRows: 2, rows: 8, isMore: true },
   ],
-])('a list refused with %s leaves nothing behind', async (code, list, facts) => {
+])('a list rejected with %s leaves nothing behind', async (code, list, facts) => {
   const services = await createServices()
   const { database, worker } = services
   const texts = ['a@x.example', 'b@x.example']
@@ -87,7 +87,7 @@ test.each<[string, JobInput, object]>([
 
 test('emits an event and stores nothing if the credits are used up', async () => {
   const services = await createServices()
-  await setAside(services, 100)
+  await reserve(services, 100)
   await expect(submitJob(services, listOf(1))).rejects.toMatchObject({
     ...{ code: 'credits_used_up', facts: { limit: 100 } },
   })
@@ -95,9 +95,9 @@ test('emits an event and stores nothing if the credits are used up', async () =>
   expect(await jobs(services)).toEqual([])
 })
 
-test('refuses a list if its credits are used up while it is stored, and leaves nothing behind', async () => {
+test('rejects a list if its credits are used up while it is stored, and leaves nothing behind', async () => {
   const services = await createServices()
-  const afterLoad = () => setAside(services, 100)
+  const afterLoad = () => reserve(services, 100)
   await expect(submitJob(services, { ...listOf(3), afterLoad })).rejects.toMatchObject({
     ...{ code: 'credits_exceeded', facts: { needed: 3, left: 0 } },
   })
@@ -107,7 +107,7 @@ test('refuses a list if its credits are used up while it is stored, and leaves n
 
 test('the sandbox costs no credits, even if they are used up', async () => {
   const services = await createServices()
-  await setAside(services, 100)
+  await reserve(services, 100)
   const job = await submitJob(services, { ...listOf(3), sandbox: true })
   expect(job).toMatchObject({ state: 'queued', held: 0, sandbox: 1 })
 })

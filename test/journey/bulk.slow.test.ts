@@ -15,11 +15,11 @@ const ROOT = join(import.meta.dirname, '../..')
 describe.concurrent('the output', () => {
   const LIST = 'email\nvalid1@x.example\nvalid2@x.example\ninvalid1@x.example\ntimeout1@x.example\n'
 
-  test('a reader that leaves is no crash, and what was found out is kept', async () => {
+  test('exits without a crash if the reader of stdout closes it, and keeps the results', async () => {
     const home = emptyFolder()
     const many = Array.from({ length: 3_000 }, (_, n) => `valid${n}@x.example`)
     writeFileSync(join(home, 'list.csv'), many.join('\n'))
-    const ran = spawnSync(
+    const result = spawnSync(
       'bash',
       [
         '-c',
@@ -28,21 +28,21 @@ describe.concurrent('the output', () => {
       ],
       { cwd: home, env: { PATH: process.env.PATH, HOME: home }, encoding: 'utf8' },
     )
-    expect(ran.stdout).toMatch(/^email,ev_email,.*\n74\n$/)
-    expect(ran.stderr).toBe('')
+    expect(result.stdout).toMatch(/^email,ev_email,.*\n74\n$/)
+    expect(result.stderr).toBe('')
     const args = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--data-dir', 'data']
     expect((await runEv(args, { home })).stderr).toContain('3000 of 3000 rows are done')
   })
 
   test.runIf(existsSync('/dev/full'))(
-    'a full disk ends with 73, and the same command goes on',
+    'exits with 73 on a full disk, and the same command resumes',
     async () => {
       const home = emptyFolder()
       writeFileSync(join(home, 'list.csv'), LIST)
       const args = ['bulk', 'list.csv', '--sandbox', '--data-dir', 'data', '-o']
-      const ran = await runEv([...args, '-'], { home, stdout: openSync('/dev/full', 'w') })
-      expect(ran.code).toBe(73)
-      expect(ran.stderr).toMatch(/^ev: The output cannot be written: ENOSPC/m)
+      const result = await runEv([...args, '-'], { home, stdout: openSync('/dev/full', 'w') })
+      expect(result.code).toBe(73)
+      expect(result.stderr).toMatch(/^ev: The output cannot be written: ENOSPC/m)
       expect(await runEv([...args, 'out.csv'], { home })).toMatchObject({
         code: 0,
         stderr: expect.stringContaining('4 of 4 rows are done'),
@@ -51,21 +51,21 @@ describe.concurrent('the output', () => {
   )
 })
 
-describe('a list in a world', () => {
-  let world: Simulator
+describe('a list with simulated mail servers', () => {
+  let simulator: Simulator
   beforeAll(async () => {
-    world = await startSimulator(FAR)
+    simulator = await startSimulator(SCENARIO)
   })
-  afterAll(() => world.close())
+  afterAll(() => simulator.close())
 
-  test('that another ev works on is not worked on twice, and the first goes on', async () => {
+  test('is not processed by a second ev while another one processes it', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'list.csv'), listOf('busy.test', 200))
     writeFileSync(join(home, 'other.csv'), listOf('other.test', 2))
     writeFileSync(join(home, 'another.csv'), listOf('other.test', 3))
-    const args = ['--data-dir', 'data', ...towards(world)]
+    const args = ['--data-dir', 'data', ...towards(simulator)]
     const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', ...args], { home })
-    await askedAbout(world, 'mx.busy.test', 20)
+    await untilProbed(simulator, 'mx.busy.test', 20)
     await stopBetweenWrites(first.child, join(home, 'data/ev.sqlite'))
     const [second, third, fourth] = await Promise.all([
       runEv(['bulk', 'list.csv', '-o', 'out2.csv', ...args], { home }),
@@ -83,19 +83,21 @@ describe('a list in a world', () => {
     const { code, stderr } = await first.ended
     expect(code, stderr).toBe(0)
     expect(rowsIn(join(home, 'out.csv'))).toHaveLength(200)
-    expect([...askedAt(world, 'mx.busy.test').values()].filter(times => times > 1)).toEqual([])
+    expect(
+      [...getProbeCounts(simulator, 'mx.busy.test').values()].filter(times => times > 1),
+    ).toEqual([])
   })
 })
 
 describe('the demo list', () => {
-  test('has the summary and the verdicts that its rows were written for', async () => {
-    const world = await startSimulator(readScenario(join(ROOT, 'fixtures/simulator/demo.json')))
+  test('has the expected summary and verdicts', async () => {
+    const simulator = await startSimulator(readScenario(join(ROOT, 'fixtures/simulator/demo.json')))
     try {
       const list = readFileSync(join(ROOT, 'fixtures/list/demo.csv'))
       const home = emptyFolder()
       writeFileSync(join(home, 'list.csv'), list)
       const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', '--json', '--raw']
-      const { code, stdout, stderr } = await runEv([...args, ...towards(world)], { home })
+      const { code, stdout, stderr } = await runEv([...args, ...towards(simulator)], { home })
       expect(code, stderr).toBe(0)
       expect(JSON.parse(stdout)).toMatchObject({
         ...{ total: 378, duplicates: 9 },
@@ -105,11 +107,11 @@ describe('the demo list', () => {
       const originals = rowsOf(list.toString('utf8'))
       expect(rows).toHaveLength(originals.length)
       for (const [n, original] of originals.entries()) expect(rows[n]).toMatchObject(original)
-      for (const [domain, reason] of FATES) {
+      for (const [domain, reason] of EXPECTED_REASONS) {
         const reasons = rows.filter(row => row.ev_provider === domain).map(row => row.ev_reason)
         expect([domain, ...new Set(reasons)]).toEqual([domain, reason])
       }
-      const { pregreet, outOfOrder, badLines, commands } = world.counters().total
+      const { pregreet, outOfOrder, badLines, commands } = simulator.counters().total
       expect({ pregreet, outOfOrder, badLines }).toEqual({
         pregreet: 0,
         outOfOrder: 0,
@@ -117,13 +119,13 @@ describe('the demo list', () => {
       })
       expect(Object.keys(commands).filter(verb => !ALLOWED.includes(verb))).toEqual([])
     } finally {
-      await world.close()
+      await simulator.close()
     }
   })
 })
 
-/** What becomes of each address of a domain where all fare alike. */
-const FATES = [
+/** The reason of all addresses of a domain, for domains with one reason. */
+const EXPECTED_REASONS = [
   ['everything.test', 'catch_all'],
   ['fortress.test', 'probe_blocked'],
   ['deadend.test', 'no_connect'],
@@ -143,11 +145,11 @@ const FATES = [
   ['antique.test', 'accepted_email'],
 ] as const
 
-/** All that a verifier may say. */
+/** The commands that a verifier may send. */
 const ALLOWED = ['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'QUIT', 'NOOP']
 
-/** Polite hosts at some distance. */
-const FAR: Scenario = {
+/** Polite hosts with a round-trip time. */
+const SCENARIO: Scenario = {
   roundTripMs: 20,
   domains: {
     'busy.test': { mx: [[10, 'mx.busy.test']] },
@@ -164,25 +166,25 @@ function listOf(domain: string, rows: number): string {
   return `id,email,note\n${lines.join('\n')}\n`
 }
 
-/** How often each address was asked at a host; the unguessable ones of the catch-all question aside. */
-function askedAt(world: Simulator, host: string): Map<string, number> {
-  const { recipients = new Map<string, number>() } = world.counters().hosts[host] ?? {}
+/** Returns how often each address was probed at a host, without random addresses. */
+function getProbeCounts(simulator: Simulator, host: string): Map<string, number> {
+  const { recipients = new Map<string, number>() } = simulator.counters().hosts[host] ?? {}
   return new Map([...recipients].filter(([address]) => /^(user|gone)\d/i.test(address)))
 }
 
-async function askedAbout(world: Simulator, host: string, addresses: number): Promise<void> {
-  while (askedAt(world, host).size < addresses) await setTimeout(5)
+async function untilProbed(simulator: Simulator, host: string, addresses: number): Promise<void> {
+  while (getProbeCounts(simulator, host).size < addresses) await setTimeout(5)
 }
 
-/** Stops a process where it does not hold the lock of its database, which others would wait for as long as it is stopped. */
+/** Stops a process while it does not hold the lock of its database, as others would wait for it. */
 async function stopBetweenWrites(child: ChildProcess, file: string): Promise<void> {
   const sqlite = new SqliteDatabase(file, { timeout: 0 })
   try {
     for (;;) {
       child.kill('SIGSTOP')
-      // It stops when it next meets the kernel.
+      // The signal takes effect when the process next enters the kernel.
       await setImmediate()
-      if (mayBeWritten(sqlite)) return
+      if (isWritable(sqlite)) return
       child.kill('SIGCONT')
       await setImmediate()
     }
@@ -191,7 +193,7 @@ async function stopBetweenWrites(child: ChildProcess, file: string): Promise<voi
   }
 }
 
-function mayBeWritten(sqlite: SqliteDatabase.Database): boolean {
+function isWritable(sqlite: SqliteDatabase.Database): boolean {
   try {
     sqlite.exec('begin immediate; rollback')
     return true

@@ -16,7 +16,7 @@ import {
 } from '../support/cli.ts'
 import { rowsIn, rowsOf, withoutTimes } from '../support/csv.ts'
 
-/** Works on a list in a folder of its own; `list` and `out` are files there. */
+/** Runs `ev bulk` on a list in an empty folder; `out` is the path of the output. */
 async function bulk(
   list: string | Uint8Array,
   args: readonly string[] = [],
@@ -25,15 +25,15 @@ async function bulk(
   const home = options.home ?? emptyFolder()
   writeFileSync(join(home, 'list.csv'), list)
   const all = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...args]
-  const ran = await runEv(all, { home, ...options })
-  return { ...withRelativePaths(ran, home), home, out: join(home, 'out.csv') }
+  const result = await runEv(all, { home, ...options })
+  return { ...withRelativePaths(result, home), home, out: join(home, 'out.csv') }
 }
 
 const sandbox = (list: string | Uint8Array, args: readonly string[] = []) =>
   bulk(list, ['--sandbox', ...args], { offline: true })
 
 describe.concurrent('a list', () => {
-  test('keeps its columns, their order and its rows; ours come after them', async () => {
+  test('keeps its columns, their order and its rows; the columns of ev come after them', async () => {
     const list = 'id,Email,note\n2,valid1@x.example,"a, ""b"""\n1,invalid@x.example,\n3,,empty\n'
     const { code, out } = await sandbox(list)
     expect(code).toBe(0)
@@ -46,7 +46,7 @@ describe.concurrent('a list', () => {
     ])
   })
 
-  test('that is a table of semicolons, with a mark and CRLF, stays one', async () => {
+  test('with semicolons, a byte order mark and CRLF keeps them', async () => {
     const list = '\uFEFFName;E-Mail\r\nZoë;valid1@x.example\r\n"a;b";valid2@x.example\r\n'
     const { out } = await sandbox(list)
     const text = readFileSync(out, 'utf8')
@@ -54,19 +54,19 @@ describe.concurrent('a list', () => {
     expect(rowsIn(out, ';').map(row => row.Name)).toEqual(['Zoë', 'a;b'])
   })
 
-  test('in UTF-16 is read, and written in UTF-8', async () => {
+  test('in UTF-16 is written as UTF-8', async () => {
     const { out } = await sandbox(
       Buffer.from('\uFEFFname,email\nZoë,valid1@x.example\n', 'utf16le'),
     )
     expect(rowsIn(out)).toMatchObject([{ name: 'Zoë', ev_class: 'deliverable' }])
   })
 
-  test('without a header is taken from its first row on', async () => {
+  test('without a header is processed from its first row', async () => {
     const { out } = await sandbox('valid1@x.example\nvalid2@x.example\n')
     expect(rowsIn(out).map(row => row.email)).toEqual(['valid1@x.example', 'valid2@x.example'])
   })
 
-  test('has its column chosen by name or by number', async () => {
+  test('has its address column selected by name or by number', async () => {
     const list = 'old,new\ninvalid@x.example,valid@x.example\n'
     for (const column of ['new', '2']) {
       const { out } = await sandbox(list, ['--column', column])
@@ -74,7 +74,7 @@ describe.concurrent('a list', () => {
     }
   })
 
-  test('of only a header gives only a header', async () => {
+  test('with only a header results in only a header', async () => {
     const { code, out, stderr } = await sandbox('id,email\n')
     expect({ code, lines: readFileSync(out, 'utf8').split('\n').length }).toEqual({
       code: 0,
@@ -83,24 +83,24 @@ describe.concurrent('a list', () => {
     expect(stderr).toContain('0 rows')
   })
 
-  test('has what was pasted around an address taken away, and the cell kept', async () => {
+  test('has the address extracted from a cell, and the cell kept', async () => {
     const { out } = await sandbox('email\nAnn Lee <valid@x.example>\n')
     expect(rowsIn(out)).toMatchObject([
       { email: 'Ann Lee <valid@x.example>', ev_email: 'valid@x.example' },
     ])
   })
 
-  test('says as which encoding it is read, and takes another', async () => {
+  test('has its detected encoding printed, and can be read with another one', async () => {
     const list = Buffer.from('name,email\nGy\xf5r,valid@x.example\n', 'latin1')
     const found = await sandbox(list)
     expect(found.stderr).toContain('1 row, addresses in column email, read as windows-1252.')
     expect(rowsIn(found.out)).toMatchObject([{ name: 'Gyõr' }])
-    const given = await sandbox(list, ['--encoding', 'windows-1250'])
-    expect(given.stderr).toContain('read as windows-1250.')
-    expect(rowsIn(given.out)).toMatchObject([{ name: 'Győr' }])
+    const overridden = await sandbox(list, ['--encoding', 'windows-1250'])
+    expect(overridden.stderr).toContain('read as windows-1250.')
+    expect(rowsIn(overridden.out)).toMatchObject([{ name: 'Győr' }])
   })
 
-  test('guards what a spreadsheet would run, unless --raw is given', async () => {
+  test('has spreadsheet formulas escaped unless --raw is set', async () => {
     const list = 'email\n=cmd|x\nvalid@x.example\n'
     const guarded = rowsIn((await sandbox(list)).out)
     expect(guarded).toMatchObject([{ email: "'=cmd|x", ev_email: "'=cmd|x" }, {}])
@@ -112,7 +112,7 @@ describe.concurrent('a list', () => {
 describe.concurrent('the output', () => {
   const LIST = 'email\nvalid1@x.example\nvalid2@x.example\ninvalid1@x.example\ntimeout1@x.example\n'
 
-  test('prints nothing on stdout but what was asked for', async () => {
+  test('prints the summary on stderr and nothing on stdout', async () => {
     const { stdout, stderr } = await sandbox(LIST)
     expect(stdout).toBe('')
     expect(stderr).toMatch(/4 rows, addresses in column email\./)
@@ -122,7 +122,7 @@ describe.concurrent('the output', () => {
     expect(stderr).toContain('written to out.csv.')
   })
 
-  test('--quiet says nothing at all', async () => {
+  test('--quiet prints nothing', async () => {
     expect(await sandbox(LIST, ['--quiet'])).toMatchObject({ code: 0, stdout: '', stderr: '' })
   })
 
@@ -148,7 +148,7 @@ describe.concurrent('the output', () => {
     })
   })
 
-  test('- takes the list from stdin and writes to stdout, and keeps no copy', async () => {
+  test('- reads the list from stdin, writes to stdout and keeps no copy', async () => {
     const home = emptyFolder()
     const args = ['bulk', '-', '-o', '-', '--sandbox', '--data-dir', 'data', '--json']
     const { code, stdout } = await runEv(args, { home, stdin: LIST, offline: true })
@@ -159,7 +159,7 @@ describe.concurrent('the output', () => {
     expect(readdirSync(join(home, 'data/stdin'))).toEqual([])
   })
 
-  test('goes through a link to the file behind it, and straight into what is no file', async () => {
+  test('follows a symbolic link, and writes directly to a device', async () => {
     const home = emptyFolder()
     symlinkSync('behind.csv', join(home, 'out.csv'))
     writeFileSync(join(home, 'behind.csv'), '')
@@ -170,10 +170,10 @@ describe.concurrent('the output', () => {
   })
 })
 
-describe.concurrent('a list that cannot be worked on', () => {
+describe.concurrent('a list that cannot be processed', () => {
   test.each([
     [
-      'is not there',
+      'does not exist',
       ['bulk', 'none.csv', '-o', 'out.csv'],
       66,
       /^ev: The list none\.csv cannot be read/,
@@ -192,7 +192,7 @@ describe.concurrent('a list that cannot be worked on', () => {
       /^ev: No address column found\. .*--column/,
     ],
     [
-      'has no such column',
+      'lacks the selected column',
       ['bulk', 'list.csv', '-o', 'out.csv', '--column', 'mail'],
       65,
       /^ev: .*mail/,
@@ -204,31 +204,31 @@ describe.concurrent('a list that cannot be worked on', () => {
       /^ev: The output .* is the list itself\. Name another/,
     ],
     [
-      'cannot be written beside',
+      'has an output in a missing folder',
       ['bulk', 'list.csv', '-o', 'no/out.csv'],
       73,
       /^ev: no\/out\.csv cannot be written: ENOENT.*-o/,
     ],
     [
-      'should replace a folder',
+      'has a folder as its output',
       ['bulk', 'list.csv', '-o', 'data'],
       73,
       /^ev: data cannot be written: it is a folder\. .*-o/,
     ],
     [
-      'has no room for data',
+      'has an unusable data directory',
       ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'list.csv/x'],
       74,
       /^ev: .*list\.csv\/x.* --data-dir/,
     ],
     [
-      'has no room for stdin',
+      'comes from stdin with an unusable data directory',
       ['bulk', '-', '-o', 'out.csv', '--data-dir', 'list.csv/x'],
       74,
       /^ev: The list from stdin .* --data-dir/,
     ],
     [
-      'has no room for locks',
+      'has no directory for its locks',
       [
         'bulk',
         'list.csv',
@@ -243,41 +243,41 @@ describe.concurrent('a list that cannot be worked on', () => {
       /^ev: The data directory .* --data-dir/,
     ],
     [
-      'meets a database of another kind',
+      'has a database file that is no database',
       ['bulk', 'list.csv', '-o', 'out.csv', '--database', 'sqlite:list.csv'],
       74,
       /^ev: The database list\.csv cannot be used: file is not a database\. Choose another/,
     ],
   ] as [string, string[], number, RegExp][])(
-    'because it %s ends with its code and a sentence, before any work',
+    'because it %s fails before any work, with an exit code and a message',
     async (_, args, code, sentence) => {
       const home = emptyFolder()
       const text = 'email\nvalid@x.example\n'
       writeFileSync(join(home, 'list.csv'), text)
       writeFileSync(join(home, 'empty.csv'), '')
       writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
-      const given = [
+      const all = [
         ...args,
         '--sandbox',
         ...(args.includes('--data-dir') ? [] : ['--data-dir', 'data']),
       ]
-      const ran = withRelativePaths(await runEv(given, { home, offline: true }), home)
-      expect(ran.code, ran.stderr).toBe(code)
-      expect(ran.stderr).toMatch(sentence)
-      expect(ran.stderr).not.toMatch(/^ +at /m)
-      expect(ran.stdout).toBe('')
+      const result = withRelativePaths(await runEv(all, { home, offline: true }), home)
+      expect(result.code, result.stderr).toBe(code)
+      expect(result.stderr).toMatch(sentence)
+      expect(result.stderr).not.toMatch(/^ +at /m)
+      expect(result.stdout).toBe('')
       expect(readdirSync(home).filter(name => /out\.csv|partial/.test(name))).toEqual([])
       expect(readFileSync(join(home, 'list.csv'), 'utf8')).toBe(text)
     },
   )
 })
 
-describe.concurrent('a database that is damaged', () => {
-  test('in its midst ends with 74 and a remedy, whenever that shows', async () => {
+describe.concurrent('a damaged database', () => {
+  test('exits with 74 and a remedy, whenever the damage is found', async () => {
     const home = emptyFolder()
     const file = join(home, 'data/ev.sqlite')
     const rows = Array.from({ length: 2_000 }, (_, n) => `valid${n}@x.example`)
-    // One that could not be written is left unfinished.
+    // A list whose output cannot be written stays unfinished.
     const unfinished = await bulk(rows.join('\n'), ['--sandbox', '-o', '/dev/full'], { home })
     expect(unfinished.code, unfinished.stderr).toBe(73)
     const bytes = readFileSync(file)
@@ -290,15 +290,15 @@ describe.concurrent('a database that is damaged', () => {
   })
 })
 
-// Several runs one after the other: a busy machine takes its time over them.
-describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
-  let world: Simulator
+// Each test has several sequential runs, which are slow on a busy machine.
+describe.concurrent('a list with simulated mail servers', { timeout: 60_000 }, () => {
+  let simulator: Simulator
   beforeAll(async () => {
-    world = await startSimulator(FAR)
+    simulator = await startSimulator(SCENARIO)
   })
-  afterAll(() => world.close())
+  afterAll(() => simulator.close())
 
-  test('with duplicates asks each address once and answers every row', async () => {
+  test('with duplicates probes each address once and has a result in every row', async () => {
     const list = [
       'email',
       'user1@twins.test',
@@ -306,23 +306,22 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
       'user1@Twins.Test',
       'user1@twins.test',
     ]
-    const { out, stderr } = await bulk(list.join('\n'), towards(world))
+    const { out, stderr } = await bulk(list.join('\n'), towards(simulator))
     const rows = rowsIn(out)
     expect(rows.map(row => row.email)).toEqual(list.slice(1))
     expect(rows.map(row => row.ev_class)).toEqual(Array(4).fill('deliverable'))
-    // A local part belongs to its host, which alone may say that case does not matter (RFC 5321
-    // §2.4).
+    // Only the host of a mailbox may ignore the case of its local part (RFC 5321 §2.4).
     expect(stderr).toContain('2 duplicates are verified once')
-    expect([...askedAt(world, 'mx.twins.test').values()]).toEqual([1, 1])
+    expect([...getProbeCounts(simulator, 'mx.twins.test').values()]).toEqual([1, 1])
   })
 
-  test('that is stopped goes on where it stood, to the output of a quiet run', async () => {
+  test('that is stopped resumes, with the output of an uninterrupted run', async () => {
     const list = listOf('stop.test', 300)
     const home = emptyFolder()
     writeFileSync(join(home, 'list.csv'), list)
-    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world)]
+    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(simulator)]
     const first = startEv(args, { home })
-    await askedAbout(world, 'mx.stop.test', 60)
+    await untilProbed(simulator, 'mx.stop.test', 60)
     first.signal('SIGINT')
     const stopped = await first.ended
     expect(stopped).toMatchObject({ code: 130, stdout: '' })
@@ -334,33 +333,37 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
     expect(second.code, second.stderr).toBe(0)
     const [, done] = /Resuming this list: (\d+) of 300 rows are done/.exec(second.stderr) ?? []
     expect(Number(done)).toBeGreaterThan(0)
-    // What the servers had answered before the stop was not asked again.
-    expect([...askedAt(world, 'mx.stop.test').values()].filter(times => times > 1)).toEqual([])
+    // Addresses that were answered before the stop are not probed again.
+    expect(
+      [...getProbeCounts(simulator, 'mx.stop.test').values()].filter(times => times > 1),
+    ).toEqual([])
     const resumed = withoutTimes(readFileSync(join(home, 'out.csv'), 'utf8'))
-    const quiet = await bulk(list, towards(world))
-    expect(resumed).toBe(withoutTimes(readFileSync(quiet.out, 'utf8')))
+    const reference = await bulk(list, towards(simulator))
+    expect(resumed).toBe(withoutTimes(readFileSync(reference.out, 'utf8')))
   })
 
-  test('--fresh forgets what an earlier run of the list found out', async () => {
+  test('--fresh discards the results of an earlier run', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'list.csv'), listOf('fresh.test', 120))
-    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world)]
+    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(simulator)]
     const first = startEv(args, { home })
-    await askedAbout(world, 'mx.fresh.test', 30)
+    await untilProbed(simulator, 'mx.fresh.test', 30)
     first.signal('SIGINT')
     expect((await first.ended).code).toBe(130)
     const fresh = await runEv([...args, '--fresh', '--cache', 'off'], { home })
     expect(fresh.stderr).not.toContain('Resuming')
     expect(fresh.code).toBe(0)
     expect(rowsIn(join(home, 'out.csv'))).toHaveLength(120)
-    const again = [...askedAt(world, 'mx.fresh.test').values()].filter(times => times > 1)
-    expect(again.length).toBeGreaterThan(0)
+    const repeated = [...getProbeCounts(simulator, 'mx.fresh.test').values()].filter(
+      times => times > 1,
+    )
+    expect(repeated.length).toBeGreaterThan(0)
   })
 })
 
-/** Polite hosts at some distance, one for each test. */
+/** Polite hosts with a round-trip time, one for each test. */
 const NAMES = ['twins', 'stop', 'fresh']
-const FAR: Scenario = {
+const SCENARIO: Scenario = {
   roundTripMs: 20,
   domains: Object.fromEntries(
     NAMES.map(name => [`${name}.test`, { mx: [[10, `mx.${name}.test`]] as const }]),
@@ -378,14 +381,12 @@ function listOf(domain: string, rows: number): string {
   return `id,email,note\n${lines.join('\n')}\n`
 }
 
-/**
- * How often each address was asked at a host; the unguessable ones of the catch-all question aside.
- */
-function askedAt(world: Simulator, host: string): Map<string, number> {
-  const { recipients = new Map<string, number>() } = world.counters().hosts[host] ?? {}
+/** Returns how often each address was probed at a host, without random addresses. */
+function getProbeCounts(simulator: Simulator, host: string): Map<string, number> {
+  const { recipients = new Map<string, number>() } = simulator.counters().hosts[host] ?? {}
   return new Map([...recipients].filter(([address]) => /^(user|gone)\d/i.test(address)))
 }
 
-async function askedAbout(world: Simulator, host: string, addresses: number): Promise<void> {
-  while (askedAt(world, host).size < addresses) await setTimeout(5)
+async function untilProbed(simulator: Simulator, host: string, addresses: number): Promise<void> {
+  while (getProbeCounts(simulator, host).size < addresses) await setTimeout(5)
 }

@@ -7,7 +7,7 @@ import { type Scenario, type Simulator, startSimulator } from '../../src/simulat
 import type { Rule } from '../../src/simulator/smtp-host/rule.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 
-// Two source addresses of ours, over real sockets: servers tell them apart as they do out there.
+// Two source addresses over real sockets, which servers can tell apart.
 
 const [OFFICE, CLOUD] = ['127.0.0.2', '127.0.0.3']
 const EGRESSES = [
@@ -21,8 +21,8 @@ afterEach(async () => {
   for (const one of closing.splice(0).toReversed()) await one.close()
 })
 
-/** Each domain has an exchanger, and so an operator, of its own. */
-async function worldOf(
+/** Starts a simulator in which each domain has its own MX, and so its own operator. */
+async function startHosts(
   hosts: Readonly<Record<string, Scenario['hosts'][string]>>,
 ): Promise<Simulator> {
   const scenario: Scenario = { domains: {}, hosts: {}, mailboxes: ['user*'] }
@@ -30,12 +30,12 @@ async function worldOf(
     scenario.domains[name] = { mx: [[10, `mx.${name}`]] }
     scenario.hosts[`mx.${name}`] = plan
   }
-  const world = await startSimulator(scenario)
-  closing.push(world)
-  return world
+  const simulator = await startSimulator(scenario)
+  closing.push(simulator)
+  return simulator
 }
 
-const refuses = (client: string): Rule => ({
+const blockClient = (client: string): Rule => ({
   ...{ on: 'CONNECT', client, reply: BLOCKED, end: 'close' },
 })
 
@@ -44,55 +44,55 @@ const users = (count: number, domain: string) =>
 
 type Row = { input: { email: string }; result: { class: string; evidence: { egress: string } } }
 
-describe('a list of some hundred addresses, two egresses, one of them refused by an operator', () => {
-  const PACE = { sessions: 2, recipients: 10, perSecond: 10 }
+describe('a list with two egresses, one of which an operator blocks', () => {
+  const LIMITS = { sessions: 2, recipients: 10, perSecond: 10 }
 
-  test('is finished through the other, and the pace is kept by both', async () => {
-    const world = await worldOf({
-      'left.test': { behavior: 'polite', rules: [refuses(OFFICE)] },
+  test('is finished through the other egress, and both respect the rate limits', async () => {
+    const simulator = await startHosts({
+      'left.test': { behavior: 'polite', rules: [blockClient(OFFICE)] },
       'right.test': { behavior: 'slow', ms: 5 },
     })
     const home = emptyFolder()
     const texts = [...users(240, 'left.test'), ...users(240, 'right.test')]
     writeFileSync(join(home, 'list.csv'), `email\n${texts.join('\n')}\n`)
-    writeFileSync(join(home, 'ev.config.json'), JSON.stringify(configTowards(world)))
+    writeFileSync(join(home, 'ev.config.json'), JSON.stringify(configTowards(simulator)))
     const startedAt = systemClock.monotonicNow()
     const args = ['list.csv', '-o', 'out.ndjson', '--format', 'ndjson', '--data-dir', 'data']
-    const ran = await runEv(['bulk', ...args, '--config', 'ev.config.json'], { home })
+    const run = await runEv(['bulk', ...args, '--config', 'ev.config.json'], { home })
     const tookMs = systemClock.monotonicNow() - startedAt
-    expect(ran.code, ran.stderr).toBe(0)
+    expect(run.code, run.stderr).toBe(0)
 
     const lines = readFileSync(join(home, 'out.ndjson'), 'utf8').trimEnd().split('\n')
     const rows = lines.map(line => JSON.parse(line) as Row)
     expect(rows.map(({ input }) => input.email)).toEqual(texts)
     expect(new Set(rows.map(({ result }) => result.class))).toEqual(new Set(['deliverable']))
-    const askers = (domain: string) =>
+    const listEgresses = (domain: string) =>
       rows
         .filter(({ input }) => input.email.endsWith(domain))
         .map(({ result }) => result.evidence.egress)
-    expect(new Set(askers('left.test'))).toEqual(new Set(['cloud']))
-    expect(new Set(askers('right.test'))).toEqual(new Set(['office', 'cloud']))
+    expect(new Set(listEgresses('left.test'))).toEqual(new Set(['cloud']))
+    expect(new Set(listEgresses('right.test'))).toEqual(new Set(['office', 'cloud']))
 
-    const { hosts } = world.counters()
+    const { hosts } = simulator.counters()
     const [left, right] = [hosts['mx.left.test'], hosts['mx.right.test']] as [
       HostCounters,
       HostCounters,
     ]
-    // It was left alone as soon as it was refused.
+    // The operator is not dialed again from the blocked egress.
     expect(left.clients[OFFICE]?.connections).toBeGreaterThan(0)
-    expect(left.clients[OFFICE]?.connections).toBeLessThanOrEqual(PACE.sessions)
+    expect(left.clients[OFFICE]?.connections).toBeLessThanOrEqual(LIMITS.sessions)
     for (const { clients } of [left, right]) {
       for (const client of [OFFICE, CLOUD]) {
-        const { connections, sessionsPeak } = clients[client] ?? UNKNOWN_CALLER
-        expect(sessionsPeak).toBeLessThanOrEqual(PACE.sessions)
-        const allowed = PACE.sessions + (tookMs / 1_000) * PACE.perSecond
+        const { connections, sessionsPeak } = clients[client] ?? NO_CONNECTIONS
+        expect(sessionsPeak).toBeLessThanOrEqual(LIMITS.sessions)
+        const allowed = LIMITS.sessions + (tookMs / 1_000) * LIMITS.perSecond
         expect(connections).toBeLessThanOrEqual(Math.ceil(allowed))
       }
     }
-    // Ten in a connection, and the one that nobody has.
-    expect(left.recipientsPerConnectionMax).toBeLessThanOrEqual(PACE.recipients + 1)
+    // Ten recipients per connection, and the random one of the catch-all probe.
+    expect(left.recipientsPerConnectionMax).toBeLessThanOrEqual(LIMITS.recipients + 1)
     expect(left.recipients.size).toBe(241)
-    // 24 connections, two of them at once, ten a second.
+    // 24 connections, two at once, ten per second.
     expect(tookMs).toBeGreaterThan(2_000)
   })
 
@@ -101,16 +101,16 @@ describe('a list of some hundred addresses, two egresses, one of them refused by
     'smtp-port': smtpPort,
     'allow-ranges': ['127.0.0.0/8'],
     'special-domains': true,
-    'recipients-per-session': PACE.recipients,
-    'sessions-per-second': PACE.perSecond,
+    'recipients-per-session': LIMITS.recipients,
+    'sessions-per-second': LIMITS.perSecond,
     egresses: EGRESSES.map(({ name, sourceAddress, helo }) => ({
       ...{ name, helo, 'source-address': sourceAddress },
     })),
     operators: {
-      'left.test': { 'sessions-per-operator': PACE.sessions },
-      'right.test': { 'sessions-per-operator': PACE.sessions },
+      'left.test': { 'sessions-per-operator': LIMITS.sessions },
+      'right.test': { 'sessions-per-operator': LIMITS.sessions },
     },
   })
 })
 
-const UNKNOWN_CALLER = { connections: 0, sessionsPeak: 0 }
+const NO_CONNECTIONS = { connections: 0, sessionsPeak: 0 }

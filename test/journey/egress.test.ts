@@ -4,7 +4,7 @@ import type { HostCounters } from '../../src/simulator/counters.ts'
 import { type Scenario, type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import type { Rule } from '../../src/simulator/smtp-host/rule.ts'
 
-// Two source addresses of ours, over real sockets: servers tell them apart as they do out there.
+// Two source addresses over real sockets, which servers can tell apart.
 
 const [OFFICE, CLOUD] = ['127.0.0.2', '127.0.0.3']
 const EGRESSES = [
@@ -18,8 +18,8 @@ afterEach(async () => {
   for (const one of closing.splice(0).toReversed()) await one.close()
 })
 
-/** Each domain has an exchanger, and so an operator, of its own. */
-async function worldOf(
+/** Starts a simulator in which each domain has its own MX, and so its own operator. */
+async function startHosts(
   hosts: Readonly<Record<string, Scenario['hosts'][string]>>,
 ): Promise<Simulator> {
   const scenario: Scenario = { domains: {}, hosts: {}, mailboxes: ['user*'] }
@@ -27,12 +27,12 @@ async function worldOf(
     scenario.domains[name] = { mx: [[10, `mx.${name}`]] }
     scenario.hosts[`mx.${name}`] = plan
   }
-  const world = await startSimulator(scenario)
-  closing.push(world)
-  return world
+  const simulator = await startSimulator(scenario)
+  closing.push(simulator)
+  return simulator
 }
 
-const refuses = (client: string): Rule => ({
+const blockClient = (client: string): Rule => ({
   ...{ on: 'CONNECT', client, reply: BLOCKED, end: 'close' },
 })
 
@@ -49,36 +49,40 @@ describe('an engine with two source addresses', () => {
     return engine
   }
 
-  test('asks about one address from the second where the first is refused', async () => {
+  test('probes a single address from the second one if the first is blocked', async () => {
     const names = ['one.test', 'two.test', 'three.test', 'four.test', 'five.test', 'six.test']
-    const rules = [refuses(OFFICE)]
-    const world = await worldOf(
+    const rules = [blockClient(OFFICE)]
+    const simulator = await startHosts(
       Object.fromEntries(names.map(name => [name, { behavior: 'polite', rules } as const])),
     )
-    const engine = engineFor(world)
+    const engine = engineFor(simulator)
     const results = await Promise.all(names.map(name => engine.verify(`user1@${name}`)))
     expect(results.map(({ verdict }) => verdict.reason)).toEqual(names.map(() => 'accepted_email'))
-    const refused = names.filter(name => engine.egressPool.ranked(name)[0] === 'office')
-    expect(refused.length).toBeGreaterThan(0)
+    const blocked = names.filter(name => engine.egressPool.ranked(name)[0] === 'office')
+    expect(blocked.length).toBeGreaterThan(0)
     for (const name of names) {
-      const { clients } = world.counters().hosts[`mx.${name}`] as HostCounters
+      const { clients } = simulator.counters().hosts[`mx.${name}`] as HostCounters
       expect([name, clients[CLOUD]?.connections]).toEqual([name, 1])
       expect([name, clients[OFFICE]?.connections ?? 0]).toEqual([
-        ...[name, refused.includes(name) ? 1 : 0],
+        ...[name, blocked.includes(name) ? 1 : 0],
       ])
     }
   })
 
-  test('asks again from the address that was greylisted', async () => {
-    const world = await worldOf({ 'grey.test': { behavior: 'greylist', seconds: 0.3 } })
+  test('retries from the source address that was greylisted', async () => {
+    const simulator = await startHosts({ 'grey.test': { behavior: 'greylist', seconds: 0.3 } })
     const operators = { 'grey.test': { sessionsPerOperator: 2 } }
-    const engine = engineFor(world, { greylistDelayMs: 400, recipientsPerSession: 10, operators })
+    const engine = engineFor(simulator, {
+      greylistDelayMs: 400,
+      recipientsPerSession: 10,
+      operators,
+    })
     const texts = users(60, 'grey.test')
     const reasons: string[] = []
     for await (const { verdict } of engine.verifyMany(texts)) reasons.push(verdict.reason)
     expect(reasons).toEqual(texts.map(() => 'accepted_email'))
-    const { recipients, clients } = world.counters().hosts['mx.grey.test'] as HostCounters
-    // From another address each would have been greylisted once more.
+    const { recipients, clients } = simulator.counters().hosts['mx.grey.test'] as HostCounters
+    // A retry from another source address would be greylisted again.
     expect(texts.map(text => recipients.get(text))).toEqual(texts.map(() => 2))
     expect(Object.keys(clients).toSorted()).toEqual([OFFICE, CLOUD])
   })

@@ -17,20 +17,20 @@ afterEach(async () => {
   for (const one of closing.splice(0).toReversed()) await one.close()
 })
 
-/** Adds a domain with an exchanger of its own. */
+/** Adds a domain with its own MX. */
 function domain(name: string, host: Scenario['hosts'][string] = { behavior: 'polite' }) {
   scenario.domains[name] = { mx: [[10, `mx.${name}`]] }
   scenario.hosts[`mx.${name}`] = host
 }
 
-async function services(
+async function startEngine(
   options: EngineOptions = {},
-): Promise<{ world: Simulator; engine: Engine }> {
-  const world = await startSimulator(scenario)
-  closing.push(world)
+): Promise<{ simulator: Simulator; engine: Engine }> {
+  const simulator = await startSimulator(scenario)
+  closing.push(simulator)
   const engine = createEngine({
-    dns: [world.dnsAddress],
-    smtpPort: world.smtpPort,
+    dns: [simulator.dnsAddress],
+    smtpPort: simulator.smtpPort,
     allowRanges: ['127.0.0.0/8'],
     specialDomains: true,
     helo: 'probe.test',
@@ -38,40 +38,40 @@ async function services(
     ...options,
   })
   closing.push(engine)
-  return { world, engine }
+  return { simulator, engine }
 }
 
-async function gathered(results: AsyncIterable<Result>): Promise<Result[]> {
+async function collect(results: AsyncIterable<Result>): Promise<Result[]> {
   const all: Result[] = []
   for await (const result of results) all.push(result)
   return all
 }
 
-/** Servers hear of a connection's end some turns of the event loop later. */
-async function deserted(world: Simulator) {
-  for (let turn = 0; turn < 1_000 && world.counters().total.sessionsNow > 0; turn++) {
+/** Waits until no session is open: servers see the end of a connection with a delay. */
+async function untilIdle(simulator: Simulator) {
+  for (let turn = 0; turn < 1_000 && simulator.counters().total.sessionsNow > 0; turn++) {
     await setImmediate()
   }
-  return world.counters()
+  return simulator.counters()
 }
 
 const reasons = (results: readonly Result[]) =>
   new Map(results.map(({ email, verdict }) => [email, verdict.reason]))
 
 describe('one address', () => {
-  test('leaves with a QUIT, and nothing is open after close', async () => {
+  test('ends its session with QUIT, and no connection is open after close', async () => {
     domain('a.test')
-    const { engine, world } = await services()
+    const { engine, simulator } = await startEngine()
     await engine.verify('ann@a.test')
     await engine.close()
-    const { total } = await deserted(world)
+    const { total } = await untilIdle(simulator)
     expect(total).toMatchObject({ connections: 1, sessionsNow: 0, pregreet: 0, outOfOrder: 0 })
     expect(total.commands).toMatchObject({ EHLO: 1, MAIL: 1, RCPT: 2, QUIT: 1 })
   })
 
-  test('ends within its deadline though every byte trickles', async () => {
+  test('ends within its deadline although the server sends byte by byte', async () => {
     domain('drip.test', { behavior: 'drip', ms: 50 })
-    const { engine } = await services({ deadlineMs: 400 })
+    const { engine } = await startEngine({ deadlineMs: 400 })
     const startedAt = systemClock.monotonicNow()
     expect((await engine.verify('ann@drip.test')).verdict.reason).toBe('timeout')
     expect(systemClock.monotonicNow() - startedAt).toBeLessThan(700)
@@ -79,7 +79,7 @@ describe('one address', () => {
 })
 
 describe('a list', () => {
-  const TEMPERS = {
+  const BEHAVIORS = {
     'polite.test': 'polite',
     'everything.test': 'catch-all',
     'nobody.test': 'rejects-all',
@@ -97,14 +97,14 @@ describe('a list', () => {
     'endless.test': 'endless',
   } as const
 
-  test('of servers of all tempers: each input has one result, and each result is right', async () => {
-    for (const [name, behavior] of Object.entries(TEMPERS)) domain(name, { behavior })
+  test('at servers of all behaviors has one correct result per input', async () => {
+    for (const [name, behavior] of Object.entries(BEHAVIORS)) domain(name, { behavior })
     scenario.domains['broken.test'] = { fault: 'servfail' }
     scenario.domains['nomail.test'] = { mx: 'null' }
-    const { engine, world } = await services()
-    const names = [...Object.keys(TEMPERS), 'broken.test', 'nomail.test', 'nowhere.test']
+    const { engine, simulator } = await startEngine()
+    const names = [...Object.keys(BEHAVIORS), 'broken.test', 'nomail.test', 'nowhere.test']
     const texts = names.flatMap(name => [`user1@${name}`, `user2@${name}`, `zoe@${name}`])
-    const results = await gathered(engine.verifyMany([...texts, 'nonsense'], { wait: false }))
+    const results = await collect(engine.verifyMany([...texts, 'nonsense'], { wait: false }))
     expect(results.map(({ email }) => email).toSorted()).toEqual([...texts, 'nonsense'].toSorted())
     const found = reasons(results)
     for (const name of ['polite.test', 'one.test', 'old.test', 'plain.test', 'sealed.test']) {
@@ -112,91 +112,94 @@ describe('a list', () => {
         ...[name, 'accepted_email', 'rejected_email'],
       ])
     }
-    // The server closes before it can be asked about a random name.
+    // The server closes before a random address can be probed.
     expect(found.get('user2@closes.test')).toBe('low_deliverability')
     expect(found.get('zoe@closes.test')).toBe('rejected_email')
     expect(found.get('user1@everything.test')).toBe('catch_all')
     expect(found.get('user1@nobody.test')).toBe('rejected_email')
     expect(found.get('user1@nomail.test')).toBe('does_not_accept_mail')
     expect(found.get('user1@nowhere.test')).toBe('invalid_domain')
-    const troubled = ['blocks', 'hangs', 'resets', 'dead', 'busy', 'garbage', 'endless', 'broken']
-    for (const name of troubled) {
+    const unreliable = ['blocks', 'hangs', 'resets', 'dead', 'busy', 'garbage', 'endless', 'broken']
+    for (const name of unreliable) {
       for (const user of ['user1', 'user2', 'zoe']) {
         const result = results.find(({ email }) => email === `${user}@${name}.test`)
         expect(result?.verdict, result?.email).toMatchObject({ valid: false, risk: 'unknown' })
       }
     }
     await engine.close()
-    const { total } = await deserted(world)
+    const { total } = await untilIdle(simulator)
     expect(total).toMatchObject({ sessionsNow: 0, pregreet: 0, outOfOrder: 0, badLines: 0 })
   })
 
-  test('speaks nothing that a verifier must not', async () => {
+  test('sends only commands that a verifier may send', async () => {
     domain('a.test')
     domain('sealed.test', { behavior: 'needs-starttls' })
-    const { engine, world } = await services()
-    await gathered(engine.verifyMany(['ann@a.test', 'zoe@a.test', 'ann@sealed.test']))
+    const { engine, simulator } = await startEngine()
+    await collect(engine.verifyMany(['ann@a.test', 'zoe@a.test', 'ann@sealed.test']))
     await engine.close()
     const allowed = ['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'NOOP', 'QUIT']
-    const spoken = Object.entries(world.counters().total.commands)
-    expect(spoken.filter(([verb, times]) => times > 0 && !allowed.includes(verb))).toEqual([])
+    const sent = Object.entries(simulator.counters().total.commands)
+    expect(sent.filter(([verb, times]) => times > 0 && !allowed.includes(verb))).toEqual([])
   })
 
-  test('asks the DNS once for each domain and nobody twice for a mailbox', async () => {
+  test('queries the DNS once per domain and probes each mailbox once', async () => {
     domain('a.test')
     domain('b.test')
-    const { engine, world } = await services()
+    const { engine, simulator } = await startEngine()
     const texts = Array.from({ length: 200 }, (_, i) => `user${i}@${i % 2 ? 'a' : 'b'}.test`)
-    const results = await gathered(engine.verifyMany(texts))
+    const results = await collect(engine.verifyMany(texts))
     expect(new Set(reasons(results).values())).toEqual(new Set(['accepted_email']))
-    const { dns, total } = world.counters()
+    const { dns, total } = simulator.counters()
     expect([...dns.questions.values()].every(times => times === 1)).toBe(true)
     expect(askedTwice(total)).toEqual([])
-    // 200 mailboxes, and for each domain one that nobody has.
+    // 200 mailboxes, and a random one for each domain.
     expect(total.commands.RCPT).toBe(202)
   })
 
-  test('never has more connections to an operator than its pace allows', async () => {
+  test('never has more connections to an operator than its limits allow', async () => {
     domain('a.test', { behavior: 'slow', ms: 5 })
-    const { engine, world } = await services({ sessionsPerOperator: 3, recipientsPerSession: 10 })
+    const { engine, simulator } = await startEngine({
+      sessionsPerOperator: 3,
+      recipientsPerSession: 10,
+    })
     const texts = Array.from({ length: 200 }, (_, i) => `user${i}@a.test`)
-    expect(await gathered(engine.verifyMany(texts))).toHaveLength(200)
-    const { total } = world.counters()
+    expect(await collect(engine.verifyMany(texts))).toHaveLength(200)
+    const { total } = simulator.counters()
     expect(total.sessionsPeak).toBeLessThanOrEqual(3)
     expect(total.recipientsPerConnectionMax).toBeLessThanOrEqual(11)
   })
 
-  test('waits for a greylist and asks again, from the same sender', async () => {
+  test('waits for greylisting to end and retries with the same sender', async () => {
     domain('grey.test', { behavior: 'greylist', seconds: 0.3 })
-    const { engine, world } = await services({ greylistDelayMs: 400 })
-    const results = await gathered(engine.verifyMany(['ann@grey.test', 'zoe@grey.test']))
+    const { engine, simulator } = await startEngine({ greylistDelayMs: 400 })
+    const results = await collect(engine.verifyMany(['ann@grey.test', 'zoe@grey.test']))
     expect(reasons(results)).toEqual(
       new Map([
         ['ann@grey.test', 'accepted_email'],
         ['zoe@grey.test', 'rejected_email'],
       ]),
     )
-    expect(world.counters().total.recipients.get('ann@grey.test')).toBe(2)
+    expect(simulator.counters().total.recipients.get('ann@grey.test')).toBe(2)
   })
 
-  test('that nobody wants any more leaves no connection open', async () => {
+  test('that is abandoned leaves no connection open', async () => {
     for (let i = 0; i < 10; i++) domain(`slow${i}.test`, { behavior: 'slow', ms: 10_000 })
-    const { engine, world } = await services()
+    const { engine, simulator } = await startEngine()
     const texts = Array.from({ length: 10 }, (_, i) => `ann@slow${i}.test`)
     for await (const { email } of engine.verifyMany(['nonsense', ...texts])) {
       expect(email).toBe('nonsense')
       break
     }
     await engine.close()
-    expect((await deserted(world)).total.sessionsNow).toBe(0)
+    expect((await untilIdle(simulator)).total.sessionsNow).toBe(0)
   })
 
-  test('is understood by a server that others wrote', async () => {
+  test('works with a third-party SMTP server', async () => {
     domain('library.test', { behavior: 'polite', engine: 'smtp-server' })
     domain('sealed.test', { behavior: 'needs-starttls', engine: 'smtp-server' })
-    const { engine } = await services()
+    const { engine } = await startEngine()
     const texts = ['library.test', 'sealed.test'].flatMap(name => [`ann@${name}`, `zoe@${name}`])
-    expect(reasons(await gathered(engine.verifyMany(texts)))).toEqual(
+    expect(reasons(await collect(engine.verifyMany(texts)))).toEqual(
       new Map([
         ['ann@library.test', 'accepted_email'],
         ['zoe@library.test', 'rejected_email'],

@@ -4,15 +4,15 @@ import { REASONS, type Reason } from '../../src/engine/verdict/reason.ts'
 import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
-// Every reason, produced over real DNS and SMTP on loopback, with the whole opinion that belongs to it.
+// Produces every reason over real DNS and SMTP on loopback, with its complete verdict.
 
 type Row = {
   readonly reason: Reason
-  /** valid, deliverable. */
+  /** Expected `valid` and `deliverable`. */
   readonly is: `${Mark} ${Mark}`
   readonly risk: 'low' | 'medium' | 'high' | 'unknown'
   readonly confidence: number
-  /** Syntax, domain, exchanger, mailbox. */
+  /** Expected syntax, domain, MX and mailbox checks. */
   readonly details: `${Mark} ${Mark} ${Mark} ${Mark}`
   readonly address: string
   readonly options?: EngineOptions
@@ -20,8 +20,8 @@ type Row = {
 }
 type Mark = 'T' | 'F'
 
-/** A DNS whose code is broken, as no DNS is. */
-const oddResolver: Resolver = {
+/** A resolver that throws a programming error. */
+const brokenResolver: Resolver = {
   resolve: () => {
     throw new TypeError('records is not iterable')
   },
@@ -61,12 +61,12 @@ const ROWS: readonly Row[] = [
   row('probe_blocked', 'F F', 'unknown', 10, 'T T T F', 'ann@fortress.test'),
   row('smtp_skipped', 'F F', 'unknown', 30, 'T T T F', 'ann@polite.test', { checkSmtp: false }),
   row('unexpected_error', 'F F', 'unknown', 0, 'T F F F', 'ann@polite.test', {
-    options: { resolver: oddResolver },
+    options: { resolver: brokenResolver },
   }),
 ]
 
-/** Other ways to the same reason: what servers, DNS and addresses do is richer than 25 rows. */
-const MORE: readonly Row[] = [
+/** Other servers, DNS answers and addresses that lead to the same reasons. */
+const MORE_ROWS: readonly Row[] = [
   row('accepted_email', 'T T', 'low', 95, 'T T T T', 'ann@own-exchanger.test'),
   row('accepted_email', 'T T', 'low', 95, 'T T T T', 'ann@second-chance.test'),
   row('accepted_email', 'T T', 'low', 95, 'T T T T', 'ann@sealed.test'),
@@ -98,10 +98,10 @@ const MORE: readonly Row[] = [
 ]
 
 const mx = (host: string) => ({ mx: [[10, host]] as const })
-let world: Simulator
+let simulator: Simulator
 
 beforeAll(async () => {
-  world = await startSimulator({
+  simulator = await startSimulator({
     mailboxes: ['ann', 'info', 'asdfasdf', 'trap', 'zoë'],
     domains: {
       'polite.test': mx('mx.polite.test'),
@@ -161,28 +161,28 @@ beforeAll(async () => {
     },
   })
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
-describe('the line-up: each reason over the wire, with its whole opinion', () => {
+describe('each reason over real sockets has its complete verdict', () => {
   test.each(ROWS)('$reason: $address', async row => {
-    expect(opinionOf(await verify(row))).toEqual(expected(row))
+    expect(summarize(await verify(row))).toEqual(expected(row))
   })
 
-  test('has every reason once', () => {
+  test('every reason has one row', () => {
     expect(ROWS.map(({ reason }) => reason).toSorted()).toEqual(REASONS.toSorted())
   })
 })
 
-describe('other ways to a reason', () => {
-  test.each(MORE)('$reason: $address', async row => {
-    expect(opinionOf(await verify(row))).toEqual(expected(row))
+describe('other causes of a reason', () => {
+  test.each(MORE_ROWS)('$reason: $address', async row => {
+    expect(summarize(await verify(row))).toEqual(expected(row))
   })
 })
 
 async function verify({ address, options = {}, checkSmtp = true }: Row): Promise<Result> {
   const engine = createEngine({
-    dns: [world.dnsAddress],
-    smtpPort: world.smtpPort,
+    dns: [simulator.dnsAddress],
+    smtpPort: simulator.smtpPort,
     allowRanges: ['127.0.0.0/8'],
     specialDomains: true,
     helo: 'probe.test',
@@ -195,7 +195,7 @@ async function verify({ address, options = {}, checkSmtp = true }: Row): Promise
   }
 }
 
-function opinionOf({ verdict }: Result) {
+function summarize({ verdict }: Result) {
   const { reason, valid, deliverable, risk, confidence, details } = verdict
   const { syntaxValid, domainExists, mxRecord, smtpValid } = details
   return {
@@ -224,7 +224,7 @@ function row(
   confidence: number,
   details: Row['details'],
   address: string,
-  how: Pick<Row, 'options' | 'checkSmtp'> = {},
+  overrides: Pick<Row, 'options' | 'checkSmtp'> = {},
 ): Row {
-  return { reason, is, risk, confidence, details, address, ...how }
+  return { reason, is, risk, confidence, details, address, ...overrides }
 }

@@ -11,13 +11,13 @@ afterEach(async () => {
   for (const one of closing.splice(0)) await one.close()
 })
 
-/** Domains with an exchanger each, all of which are one server. */
-async function serverOf(
+/** Starts domains with one MX name each, all of which resolve to one server. */
+async function startServer(
   names: readonly string[],
   hostOf: (name: string) => string,
   rules: Scenario['hosts'][string]['rules'] = [],
 ): Promise<Simulator> {
-  const world = await startSimulator({
+  const simulator = await startSimulator({
     roundTripMs: 20,
     domains: Object.fromEntries(
       names.flatMap(name => [
@@ -27,8 +27,8 @@ async function serverOf(
     ),
     hosts: { 'server.test': { behavior: 'polite', ip: IP, rules } },
   })
-  closing.push(world)
-  return world
+  closing.push(simulator)
+  return simulator
 }
 
 function engineFor({ dnsAddress, smtpPort }: Simulator, options: EngineOptions = {}): Engine {
@@ -49,36 +49,37 @@ async function reasonsOf(results: AsyncIterable<{ email: string; verdict: { reas
 const namesOf = (word: string, count: number) =>
   Array.from({ length: count }, (_, n) => `${word}${n}.test`)
 
-test('many names of one server get the connections of one operator, in a list and one by one', async () => {
+test('many MX names of one server share the limits of one operator, in lists and single verifications', async () => {
   const names = namesOf('vanity', 60)
-  const world = await serverOf(names, name => `mx.${name}`)
-  const engine = engineFor(world, { deadlineMs: 60_000 })
+  const simulator = await startServer(names, name => `mx.${name}`)
+  const engine = engineFor(simulator, { deadlineMs: 60_000 })
   const [list, singles] = [names.slice(0, 40), names.slice(40)]
-  const asked = singles.map(name => engine.verify(`user1@${name}`))
+  const verifications = singles.map(name => engine.verify(`user1@${name}`))
   const reasons = await reasonsOf(engine.verifyMany(list.map(name => `user1@${name}`)))
-  for (const { email, verdict } of await Promise.all(asked)) reasons.set(email, verdict.reason)
+  for (const { email, verdict } of await Promise.all(verifications))
+    reasons.set(email, verdict.reason)
   expect(reasons.size).toBe(60)
   expect(new Set(reasons.values())).toEqual(new Set(['accepted_email']))
-  const { sessionsPeak, connectionsPerSecondPeak } = world.counters().total
+  const { sessionsPeak, connectionsPerSecondPeak } = simulator.counters().total
   expect(sessionsPeak).toBeLessThanOrEqual(2)
   expect(connectionsPerSecondPeak).toBeLessThanOrEqual(50 + 2)
 })
 
-test('a tenant that refuses us takes nothing from the others of its operator', async () => {
+test('a tenant that blocks probes does not affect the other tenants of its operator', async () => {
   const names = namesOf('tenant', 20)
-  const [refusing = '', ...others] = names
-  const world = await serverOf(
+  const [blocking = '', ...others] = names
+  const simulator = await startServer(
     names,
     name => `${name.replace('.', '-')}.mail.protection.outlook.com`,
-    [{ on: 'RCPT', to: `*@${refusing}`, reply: POLICY }],
+    [{ on: 'RCPT', to: `*@${blocking}`, reply: POLICY }],
   )
-  const engine = engineFor(world, { sessionsPerOperator: 1 })
-  const refused = Array.from({ length: 6 }, (_, n) => `user${n}@${refusing}`)
-  const addresses = [...refused, ...others.map(name => `user1@${name}`)]
+  const engine = engineFor(simulator, { sessionsPerOperator: 1 })
+  const blocked = Array.from({ length: 6 }, (_, n) => `user${n}@${blocking}`)
+  const addresses = [...blocked, ...others.map(name => `user1@${name}`)]
   const reasons = await reasonsOf(engine.verifyMany(addresses, { wait: false }))
-  expect(refused.map(email => reasons.get(email))).toEqual(refused.map(() => 'probe_blocked'))
+  expect(blocked.map(email => reasons.get(email))).toEqual(blocked.map(() => 'probe_blocked'))
   expect(others.map(name => reasons.get(`user1@${name}`))).toEqual(
     others.map(() => 'accepted_email'),
   )
-  expect(world.counters().total.commands.RCPT).toBeLessThanOrEqual(3 + 2 * 19)
+  expect(simulator.counters().total.commands.RCPT).toBeLessThanOrEqual(3 + 2 * 19)
 })

@@ -19,7 +19,7 @@ const filesIn = (home: string) =>
 const idsIn = (home: string, file: string) => rowsIn(join(home, file)).map(row => Number(row.id))
 
 describe('--split', () => {
-  test('that is killed while it writes leaves no part of any file, and goes on', async () => {
+  test('leaves no partial file if killed while it writes, and can be resumed', async () => {
     const home = emptyFolder()
     const names = ['valid', 'invalid', 'risky', 'timeout']
     const rows = Array.from({ length: 8_000 }, (_, n) => `${n},${names[n % 4]}${n}@x.example`)
@@ -28,11 +28,11 @@ describe('--split', () => {
     const args = ['-o', 'out.csv', '--split', '--sandbox', '--data-dir', 'data', '--quiet']
     const running = startEv(['bulk', 'list.csv', ...args], { home })
     const last = join(home, 'out.unknown.csv.partial')
-    let over = false
+    let isDone = false
     void running.ended.then(() => {
-      over = true
+      isDone = true
     })
-    while (!over && !statSync(last, { throwIfNoEntry: false })?.size) await setTimeout(1)
+    while (!isDone && !statSync(last, { throwIfNoEntry: false })?.size) await setTimeout(1)
     running.child.kill('SIGKILL')
     expect(await running.ended).toMatchObject({ signal: 'SIGKILL' })
     expect(filesIn(home).filter(name => !name.endsWith('.partial'))).toEqual(['out.risky.csv'])
@@ -44,15 +44,15 @@ describe('--split', () => {
     }
   })
 
-  test('keeps other runs from each of its files while it writes', async () => {
+  test('locks each of its files against other runs while it writes', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'list.csv'), LIST)
     writeFileSync(join(home, 'other.csv'), 'email\nvalid9@x.example\n')
-    // Who writes to a pipe waits for its reader.
+    // A writer of a pipe waits for its reader.
     spawnSync('mkfifo', [join(home, 'out.risky.csv')])
     const settings = ['--sandbox', '--data-dir', 'data']
     const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', '--split', ...settings], { home })
-    // It has the locks of its files by then.
+    // By then it has the locks of its files.
     await first.printed('6 rows, addresses in column email', 'stderr')
     const args = ['bulk', 'other.csv', '-o', 'out.unknown.csv', ...settings]
     const second = await runEv(args, { home })
@@ -66,7 +66,7 @@ describe('--split', () => {
     expect(await runEv(args, { home })).toMatchObject({ code: 0 })
   })
 
-  /** The files of `-o out.csv`, and where the rows for them stand among each four of the list above. */
+  /** The files of `-o out.csv`, and the index of their rows in each group of four rows. */
   const SPLIT = {
     'out.deliverable.csv': 0,
     'out.risky.csv': 2,

@@ -13,15 +13,15 @@ const LIST = [
   ...['4,timeout4@x.example', '5,valid5@x.example', '6,valid1@x.example'],
 ].join('\n')
 
-/** Works on LIST in the sandbox, in a folder of its own. */
+/** Runs `ev bulk` on a list in the sandbox, in an empty folder. */
 async function bulk(
   args: readonly string[],
   { home = emptyFolder(), list = LIST }: { home?: string; list?: string } = {},
 ): Promise<Ran & { home: string; files: string[] }> {
   writeFileSync(join(home, 'list.csv'), list)
   const all = ['bulk', 'list.csv', '--sandbox', '--data-dir', 'data', ...args]
-  const ran = await runEv(all, { home, offline: true })
-  return { ...withRelativePaths(ran, home), home, files: filesIn(home) }
+  const result = await runEv(all, { home, offline: true })
+  return { ...withRelativePaths(result, home), home, files: filesIn(home) }
 }
 
 const filesIn = (home: string) =>
@@ -29,9 +29,9 @@ const filesIn = (home: string) =>
 
 const idsIn = (home: string, file: string) => rowsIn(join(home, file)).map(row => Number(row.id))
 
-// Several runs one after the other: a busy machine takes its time over them.
+// Each test has several sequential runs, which are slow on a busy machine.
 describe.concurrent('--split', { timeout: 60_000 }, () => {
-  test('writes a file for each class, each with its header, and says which', async () => {
+  test('writes a file with a header for each class, and lists the files', async () => {
     const { code, home, files, stdout, stderr } = await bulk(
       ['-o', 'out.csv', '--split', '--json'],
       { list: LIST.replace('3,risky3', '3,valid3') },
@@ -60,14 +60,14 @@ describe.concurrent('--split', { timeout: 60_000 }, () => {
     })
   })
 
-  test('with --only writes just those', async () => {
+  test('with --only writes only the files of those classes', async () => {
     const { home, files } = await bulk(['-o', 'out', '--split', '--only', 'unknown,deliverable'])
     expect(files).toEqual(['out.deliverable', 'out.unknown'])
     expect(files.map(file => idsIn(home, file))).toEqual([[1, 5, 6], [4]])
   })
 
   test.runIf(existsSync('/dev/full'))(
-    'writes all of its files or none, and leaves what was there before',
+    'writes all of its files or none, and leaves existing files unchanged',
     async () => {
       const home = emptyFolder()
       writeFileSync(join(home, 'out.deliverable.csv'), 'earlier')
@@ -82,7 +82,7 @@ describe.concurrent('--split', { timeout: 60_000 }, () => {
 })
 
 describe.concurrent('--only', () => {
-  test('writes the rows of its classes, counts all, and says how many were written', async () => {
+  test('writes the rows of its classes, counts all rows, and prints how many were written', async () => {
     const { home, stdout, stderr } = await bulk([
       ...['-o', 'out.csv', '--only', 'deliverable,unknown', '--json'],
     ])
@@ -97,7 +97,7 @@ describe.concurrent('--only', () => {
 })
 
 describe.concurrent('--format', () => {
-  test('ndjson is an object a row, from stdin to stdout', async () => {
+  test('ndjson writes one object per row, from stdin to stdout', async () => {
     const args = ['bulk', '-', '-o', '-', '--format', 'ndjson', '--sandbox', '--data-dir', 'data']
     const { code, stdout } = await runEv(args, { home: emptyFolder(), stdin: LIST, offline: true })
     expect(code).toBe(0)
@@ -124,7 +124,7 @@ describe.concurrent('--format', () => {
   })
 
   test.runIf(existsSync('/dev/full'))(
-    'of a list from stdin is finished by its id too, and no copy is kept then',
+    'a list from stdin can be resumed by its ID, which deletes its copy',
     async () => {
       const home = emptyFolder()
       symlinkSync('/dev/full', join(home, 'out'))
@@ -159,7 +159,7 @@ describe.concurrent('--format', () => {
     },
   )
 
-  test('json is an array of them, also in parts', async () => {
+  test('json writes an array, also with --split', async () => {
     const { home, files } = await bulk(['-o', 'out.json', '--format', 'json', '--split'])
     const rows = files.map(file => JSON.parse(readFileSync(join(home, file), 'utf8')))
     expect(rows.map(array => array.map(({ row }: { row: number }) => row))).toEqual([
@@ -168,32 +168,37 @@ describe.concurrent('--format', () => {
   })
 })
 
-describe.concurrent('an output that cannot be', () => {
+describe.concurrent('an invalid output', () => {
   test.each([
-    ['in parts goes to stdout', ['-o', '-', '--split'], 64, /--split .* stdout\. .*-o/],
+    ['--split to stdout', ['-o', '-', '--split'], 64, /--split .* stdout\. .*-o/],
     [
-      'is of no class',
+      'an unknown class',
       ['-o', 'out', '--only', 'good'],
       64,
       /--only has "good"; it takes a comma-separated list of deliverable, risky, und/,
     ],
-    ['is of no format', ['-o', 'out', '--format', 'xml'], 64, /Allowed choices are csv, ndjson/],
-    ['in parts goes beside a folder', ['-o', 'data', '--split'], 73, /data cannot .* a folder/],
-    ['in parts goes to a device', ['-o', '/dev/null', '--split'], 64, /not a regular file.*-o/],
-    ['in parts goes nowhere', ['-o', 'no/out', '--split'], 73, /no\/out\.deliverable cannot .*-o/],
-    ['goes to a folder by its name', ['-o', 'no/', '--split'], 73, /it is a folder/],
-  ])('because it %s ends before any work', async (_, args, code, sentence) => {
-    const ran = await bulk(args)
-    expect(ran.stderr).toMatch(sentence)
-    expect(ran).toMatchObject({ code, stdout: '', files: [] })
+    ['an unknown format', ['-o', 'out', '--format', 'xml'], 64, /Allowed choices are csv, ndjson/],
+    ['--split with the name of a folder', ['-o', 'data', '--split'], 73, /data cannot .* a folder/],
+    ['--split to a device', ['-o', '/dev/null', '--split'], 64, /not a regular file.*-o/],
+    [
+      '--split to a missing folder',
+      ['-o', 'no/out', '--split'],
+      73,
+      /no\/out\.deliverable cannot .*-o/,
+    ],
+    ['a path that ends with a slash', ['-o', 'no/', '--split'], 73, /it is a folder/],
+  ])('%s is rejected before any work', async (_, args, code, sentence) => {
+    const result = await bulk(args)
+    expect(result.stderr).toMatch(sentence)
+    expect(result).toMatchObject({ code, stdout: '', files: [] })
     expect(existsSync('/dev/null.deliverable')).toBe(false)
   })
 
   test.each([
-    ['a part of it', 'out.risky.csv', ['--split']],
-    ['a part of it that is not whole', 'out.risky.csv.partial', ['--split']],
-    ['its name until it is whole', 'out.csv.partial', []],
-  ])('because the list is %s leaves the list as it is', async (_, name, args) => {
+    ['a split file', 'out.risky.csv', ['--split']],
+    ['a partial split file', 'out.risky.csv.partial', ['--split']],
+    ['the partial output', 'out.csv.partial', []],
+  ])('that would overwrite the list with %s leaves the list unchanged', async (_, name, args) => {
     const home = emptyFolder()
     writeFileSync(join(home, name), LIST)
     const all = ['bulk', name, '-o', 'out.csv', '--sandbox', '--data-dir', 'data', ...args]
@@ -202,7 +207,7 @@ describe.concurrent('an output that cannot be', () => {
     expect(readFileSync(join(home, name), 'utf8')).toBe(LIST)
   })
 
-  test('because two parts are one file is refused', async () => {
+  test('is rejected if two split files are the same file', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'one'), 'earlier')
     symlinkSync('one', join(home, 'out.risky.csv'))

@@ -20,10 +20,10 @@ import {
 import { createTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 
-// DNS servers that lie, as those of captive portals, filters, VPNs and sandboxes do.
+// DNS servers with false answers, like those of captive portals, filters, VPNs and sandboxes.
 
 const DOMAINS = Array.from({ length: 20 }, (_, n) => `d${n}.com`)
-/** 60 addresses that take mail, 20 that their server does not know, and 20 at domains that do not exist. */
+/** 60 existing addresses, 20 unknown ones, and 20 at domains that do not exist. */
 const ROWS = Array.from({ length: 100 }, (_, n) => {
   const domain = n % 5 === 4 ? `gone${n}.com` : DOMAINS[n % 20]
   return `${n % 5 === 3 ? 'nobody' : 'ann'}${n}@${domain}`
@@ -32,9 +32,9 @@ const DEAD = Array.from({ length: 250 }, (_, n) => `ann@dead${n}.com`)
 const reasonOf = (_: string, n: number) =>
   n % 5 === 4 ? 'invalid_domain' : n % 5 === 3 ? 'rejected_email' : 'accepted_email'
 
-let world: Simulator
+let simulator: Simulator
 beforeAll(async () => {
-  world = await startSimulator({
+  simulator = await startSimulator({
     mailboxes: ['ann*'],
     domains: {
       ...Object.fromEntries(DOMAINS.map(name => [name, { mx: [[10, 'mx.one.com']] }])),
@@ -43,10 +43,10 @@ beforeAll(async () => {
     hosts: { 'mx.one.com': { behavior: 'polite' } },
   })
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
-async function liar(lie: Lie | null) {
-  const server = await lyingNameServer(world.dnsAddress, lie)
+async function startLyingServer(lie: Lie | null) {
+  const server = await lyingNameServer(simulator.dnsAddress, lie)
   onTestFinished(() => server.close())
   return server
 }
@@ -54,7 +54,7 @@ async function liar(lie: Lie | null) {
 function engineOn(dnsAddress: string, options: EngineOptions = {}) {
   const { log, lines } = recordingLog()
   const engine = createEngine({
-    ...{ dns: [dnsAddress], smtpPort: world.smtpPort, allowRanges: ['127.0.0.0/8'] },
+    ...{ dns: [dnsAddress], smtpPort: simulator.smtpPort, allowRanges: ['127.0.0.0/8'] },
     ...{ helo: 'probe.example.com', sessionsPerSecond: 1_000, log },
     ...options,
   })
@@ -70,8 +70,8 @@ describe('one address', () => {
     ['NXDOMAIN for everything', NXDOMAIN_FOR_ALL],
     ['NXDOMAIN for gmail.com alone', NXDOMAIN_FOR_GMAIL],
     ['NODATA for everything', NODATA_FOR_ALL],
-  ])('behind a DNS server with %s is unknown, and the evidence says why', async (_, lie) => {
-    const { address } = await liar(lie)
+  ])('behind a DNS server with %s is unknown, with the cause in the evidence', async (_, lie) => {
+    const { address } = await startLyingServer(lie)
     const { engine } = engineOn(address)
     const { verdict, evidence } = await engine.verify('ann1@gmail.com')
     expect(verdict).toMatchObject({ reason: 'dns_error', risk: 'unknown', confidence: 0 })
@@ -80,14 +80,14 @@ describe('one address', () => {
       fault: 'server',
       detail: expect.stringContaining('the DNS server says that gmail.com'),
     })
-    // Without the check this server is believed.
+    // Without the check the answers of this server are accepted.
     const unchecked = engineOn(address, { dnsCheckNames: 'off' }).engine
-    const believed = await unchecked.verify('ann1@gmail.com')
-    expect(classOf(believed.verdict)).toBe('undeliverable')
+    const uncheckedResult = await unchecked.verify('ann1@gmail.com')
+    expect(classOf(uncheckedResult.verdict)).toBe('undeliverable')
   })
 
-  test('behind one that invents addresses is unknown', async () => {
-    const { engine } = engineOn((await liar(WILDCARD)).address)
+  test('behind a DNS server that invents addresses is unknown', async () => {
+    const { engine } = engineOn((await startLyingServer(WILDCARD)).address)
     await engine.resolverCheck?.result()
     const { verdict, evidence } = await engine.verify('ann1@gmail.com')
     expect(verdict.reason).toBe('dns_error')
@@ -96,24 +96,24 @@ describe('one address', () => {
     })
   })
 
-  test('of another domain is verified where gmail.com alone is denied', async () => {
-    const { engine } = engineOn((await liar(NXDOMAIN_FOR_GMAIL)).address)
+  test('of another domain is verified if only gmail.com is denied', async () => {
+    const { engine } = engineOn((await startLyingServer(NXDOMAIN_FOR_GMAIL)).address)
     expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
     expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('dns_error')
   })
 
-  test('is verified as ever behind one that tells the truth, for four questions more', async () => {
-    const server = await liar(null)
+  test('is verified behind a correct DNS server, at the cost of four queries', async () => {
+    const server = await startLyingServer(null)
     const { engine } = engineOn(server.address)
     expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
     expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('invalid_domain')
     // MX and A of the first, MX of the second; AAAA too where this machine has IPv6.
-    const asked = server.packets.filter(packet => packet !== 'AAAA mx.one.com')
-    expect(asked).toHaveLength(4 + 3)
+    const queries = server.packets.filter(packet => packet !== 'AAAA mx.one.com')
+    expect(queries).toHaveLength(4 + 3)
   })
 
-  test('names of a network of your own may stand in for those of the check', async () => {
-    const server = await liar(({ name }) =>
+  test('can be checked with names of a private network', async () => {
+    const server = await startLyingServer(({ name }) =>
       /^(d1|mx\.one)\.com$/.test(name) ? null : { flags: 3 },
     )
     const { engine } = engineOn(server.address, { dnsCheckNames: ['d1.com'] })
@@ -121,13 +121,13 @@ describe('one address', () => {
     expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('invalid_domain')
   })
 
-  test('does not hold up a check, however many wait for silent name servers', async () => {
+  test('does not delay the check, even if many wait for silent name servers', async () => {
     const isDead = (name: string) => name.startsWith('dead')
-    const server = await liar(({ name }) => (isDead(name) ? 'silence' : null))
+    const server = await startLyingServer(({ name }) => (isDead(name) ? 'silence' : null))
     const { engine } = engineOn(server.address, { clock: fakeClock() })
     expect(await engine.resolverCheck?.result()).toBeNull()
     const run = Promise.all(DEAD.map(address => engine.verify(address)))
-    // As many as may be under way at once.
+    // The limit of concurrent queries is reached.
     await server.arrived(4 + 200)
     engine.resolverCheck?.expire()
     expect(await engine.resolverCheck?.result()).toBeNull()
@@ -135,17 +135,17 @@ describe('one address', () => {
     expect((await run).map(({ verdict }) => verdict.reason)).toEqual(DEAD.map(() => 'dns_error'))
   })
 
-  test('is told by ev verify what is wrong', async () => {
-    const { address } = await liar(NXDOMAIN_FOR_ALL)
-    const settings = towards({ dnsAddress: address, smtpPort: world.smtpPort })
-    const ran = await runEv(['verify', ...settings, 'ann1@gmail.com'], { home: emptyFolder() })
-    expect(ran.stdout).toContain('ann1@gmail.com is unknown')
-    expect(ran.stdout).toContain(GMAIL_DENIED)
-    expect(ran.stderr).toContain(`DNS check failed: ${GMAIL_DENIED}`)
+  test('has the cause printed by ev verify', async () => {
+    const { address } = await startLyingServer(NXDOMAIN_FOR_ALL)
+    const settings = towards({ dnsAddress: address, smtpPort: simulator.smtpPort })
+    const result = await runEv(['verify', ...settings, 'ann1@gmail.com'], { home: emptyFolder() })
+    expect(result.stdout).toContain('ann1@gmail.com is unknown')
+    expect(result.stdout).toContain(GMAIL_DENIED)
+    expect(result.stderr).toContain(`DNS check failed: ${GMAIL_DENIED}`)
   })
 })
 
-/** Lets half minutes pass, each with the check that falls due in it. */
+/** Advances the clock by half minutes, each with the check that is due. */
 async function passHalfMinutes(clock: FakeClock, engine: { resolverCheck: Check }, count: number) {
   for (let n = 0; n < count; n++) {
     await clock.advance(30 * SECOND)
@@ -155,16 +155,16 @@ async function passHalfMinutes(clock: FakeClock, engine: { resolverCheck: Check 
 type Check = ReturnType<typeof createEngine>['resolverCheck']
 
 describe('a stream of addresses', () => {
-  async function gather(results: AsyncIterable<Result>, into: Result[]) {
+  async function collect(results: AsyncIterable<Result>, into: Result[]) {
     for await (const result of results) into.push(result)
   }
 
-  test('waits until the DNS server tells the truth', async () => {
-    const server = await liar(NXDOMAIN_FOR_ALL)
+  test('waits until the DNS server answers correctly', async () => {
+    const server = await startLyingServer(NXDOMAIN_FOR_ALL)
     const clock = fakeClock()
     const { engine, lines } = engineOn(server.address, { clock })
     const results: Result[] = []
-    const run = gather(engine.verifyMany(ROWS), results)
+    const run = collect(engine.verifyMany(ROWS), results)
     await waitUntil(() => engine.resolverCheck?.failure != null)
     await passHalfMinutes(clock, engine, 4)
     expect(results).toEqual([])
@@ -179,12 +179,12 @@ describe('a stream of addresses', () => {
     expect(lines.map(({ level }) => level)).toEqual(['warn', 'info'])
   })
 
-  test('ends as dns_error after ten minutes', async () => {
-    const server = await liar(NXDOMAIN_FOR_ALL)
+  test('ends with dns_error after ten minutes', async () => {
+    const server = await startLyingServer(NXDOMAIN_FOR_ALL)
     const clock = fakeClock()
     const { engine } = engineOn(server.address, { clock })
     const results: Result[] = []
-    const run = gather(engine.verifyMany(ROWS), results)
+    const run = collect(engine.verifyMany(ROWS), results)
     await waitUntil(() => engine.resolverCheck?.failure != null)
     await passHalfMinutes(clock, engine, 19)
     expect(results).toEqual([])
@@ -192,14 +192,14 @@ describe('a stream of addresses', () => {
     await run
     expect(results).toHaveLength(100)
     expect(new Set(results.map(({ verdict }) => verdict.reason))).toEqual(new Set(['dns_error']))
-    // A check in each half minute asks four questions: the list asks none meanwhile.
+    // Each check sends four queries; the list sends none meanwhile.
     expect(server.packets.filter(packet => packet === 'MX gmail.com')).toHaveLength(21)
   })
 
-  test('does not wait where it was told not to', async () => {
-    const { engine } = engineOn((await liar(NXDOMAIN_FOR_ALL)).address)
+  test('does not wait if `wait` is false', async () => {
+    const { engine } = engineOn((await startLyingServer(NXDOMAIN_FOR_ALL)).address)
     const results: Result[] = []
-    await gather(engine.verifyMany(ROWS, { wait: false }), results)
+    await collect(engine.verifyMany(ROWS, { wait: false }), results)
     expect(new Set(results.map(({ verdict }) => verdict.reason))).toEqual(new Set(['dns_error']))
   })
 })
@@ -209,10 +209,10 @@ type Row = { readonly ev_reason: string }
 describe('ev bulk', () => {
   async function list(lie: Lie | null, ...flags: string[]) {
     const home = emptyFolder()
-    const server = await liar(lie)
+    const server = await startLyingServer(lie)
     const clock = fakeClock()
     writeFileSync(join(home, 'list.csv'), `email\n${ROWS.join('\n')}\n`)
-    const settings = towards({ dnsAddress: server.address, smtpPort: world.smtpPort })
+    const settings = towards({ dnsAddress: server.address, smtpPort: simulator.smtpPort })
     const data = ['--data-dir', join(home, 'data')]
     const args = ['bulk', ...settings, ...data, ...flags, 'list.csv', '-o', 'out.csv']
     const start = () => startEv(args, { home, context: { clock } })
@@ -222,11 +222,11 @@ describe('ev bulk', () => {
   }
   const finish = async (clock: FakeClock, running: ReturnType<typeof startEv>) => {
     let isDone = false
-    const over = running.ended.finally(() => {
+    const ended = running.ended.finally(() => {
       isDone = true
     })
     await letTimePass(clock, () => isDone, { stepMs: 20, maxMs: 5 * MINUTE, skips: false })
-    return over
+    return ended
   }
 
   test('without the check the list is undeliverable', async () => {
@@ -235,7 +235,7 @@ describe('ev bulk', () => {
     expect(reasons()).toEqual(ROWS.map(() => 'invalid_domain'))
   })
 
-  test('a list pauses and says why, and ends with right verdicts after the DNS server is well', async () => {
+  test('a list pauses with the cause, and has correct verdicts after the DNS server recovers', async () => {
     const { server, clock, start, reasons } = await list(NXDOMAIN_FOR_ALL)
     const running = start()
     await running.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
@@ -247,7 +247,7 @@ describe('ev bulk', () => {
     expect(stderr).toContain('The DNS server passes the check again')
   })
 
-  test('a list that is stopped while it waits has lost nothing', async () => {
+  test('a list that is stopped while it waits loses nothing', async () => {
     const { server, clock, start, reasons } = await list(NXDOMAIN_FOR_ALL)
     const first = start()
     await first.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
@@ -260,16 +260,16 @@ describe('ev bulk', () => {
   })
 })
 
-describe('what watches a machine or a service', () => {
-  test('ev doctor fails where the DNS server lies, and is well again with it', async () => {
-    const server = await liar(NXDOMAIN_FOR_GMAIL)
-    const settings = towards({ dnsAddress: server.address, smtpPort: world.smtpPort })
+describe('the monitoring of a machine or a service', () => {
+  test('ev doctor fails with a lying DNS server and passes after it recovers', async () => {
+    const server = await startLyingServer(NXDOMAIN_FOR_GMAIL)
+    const settings = towards({ dnsAddress: server.address, smtpPort: simulator.smtpPort })
     const doctor = async () => {
       const home = emptyFolder()
       const args = ['doctor', ...settings, '--ask', 'mx.one.com', '--json']
-      const ran = await runEv([...args, '--data-dir', join(home, 'data')], { home })
-      const { checks } = JSON.parse(ran.stdout) as { checks: Record<string, string>[] }
-      return { code: ran.code, dns: checks.find(({ check }) => check === 'dns') }
+      const result = await runEv([...args, '--data-dir', join(home, 'data')], { home })
+      const { checks } = JSON.parse(result.stdout) as { checks: Record<string, string>[] }
+      return { code: result.code, dns: checks.find(({ check }) => check === 'dns') }
     }
     expect(await doctor()).toMatchObject({
       code: 1,
@@ -283,8 +283,8 @@ describe('what watches a machine or a service', () => {
     expect(await doctor()).toMatchObject({ dns: { state: 'ok' } })
   })
 
-  test('/readyz, /health, the metrics and jobs tell of it, and of its end', async () => {
-    const server = await liar(NXDOMAIN_FOR_ALL)
+  test('/readyz, /health, metrics and jobs report the failed check and its recovery', async () => {
+    const server = await startLyingServer(NXDOMAIN_FOR_ALL)
     const clock = fakeClock()
     const { engine } = engineOn(server.address, { clock })
     const service = await createTestService({ deps: { engine } })
@@ -302,13 +302,13 @@ describe('what watches a machine or a service', () => {
     const metrics = async () =>
       (await service.request('/metrics', { key: null, ip: '127.0.0.1' })).text()
     expect(await metrics()).toContain('ev_dns_check_failed 1')
-    for (let looks = 0; looks < 100; looks++) await ready()
+    for (let n = 0; n < 100; n++) await ready()
     expect(server.packets).toHaveLength(4)
     await seedJob(service.database, { texts: ROWS, done: 1 })
     expect(await service.json('/v1/jobs/job_a')).toMatchObject({ status_detail: GMAIL_DENIED })
     server.lie = null
     await clock.advance(30 * SECOND)
-    // This look makes the check that is due; the next one tells what came of it.
+    // This request starts the check that is due; the next one reports its result.
     await ready()
     await waitUntil(() => engine.resolverCheck?.isRunning === false)
     expect((await ready())[0]).toBe(200)

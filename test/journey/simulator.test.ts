@@ -5,14 +5,14 @@ import { readScenario } from '../../src/simulator/check.ts'
 import { EXAMPLE_FILE, type Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
-let world: Simulator
+let simulator: Simulator
 let engine: Engine
 
-async function meet(scenario: Scenario): Promise<void> {
-  world = await startSimulator(scenario)
+async function startEngine(scenario: Scenario): Promise<void> {
+  simulator = await startSimulator(scenario)
   engine = createEngine({
-    dns: [world.dnsAddress],
-    smtpPort: world.smtpPort,
+    dns: [simulator.dnsAddress],
+    smtpPort: simulator.smtpPort,
     allowRanges: ['127.0.0.0/8'],
     specialDomains: true,
     helo: 'probe.example.com',
@@ -22,15 +22,15 @@ async function meet(scenario: Scenario): Promise<void> {
   })
 }
 
-async function leave(): Promise<void> {
+async function stop(): Promise<void> {
   await engine.close()
-  await world.close()
+  await simulator.close()
 }
 
-// What docs/simulator.md says of the example, and what people see who try it.
-describe('the example world gives', () => {
-  beforeAll(() => meet(readScenario(EXAMPLE_FILE)))
-  afterAll(leave)
+// The results that docs/simulator.md states for the example.
+describe('the example scenario', () => {
+  beforeAll(() => startEngine(readScenario(EXAMPLE_FILE)))
+  afterAll(stop)
 
   test.concurrent.each([
     ['ann@polite.test', 'accepted_email'],
@@ -54,12 +54,12 @@ describe('the example world gives', () => {
     ['ann@web-only.test', 'no_mx_record'],
     ['ann@broken-dns.test', 'dns_error'],
     ['ann@nowhere.test', 'invalid_domain'],
-  ])('%s: %s', async (address, reason) => {
+  ])('verifies %s as %s', async (address, reason) => {
     expect((await engine.verify(address)).verdict.reason).toBe(reason)
   })
 })
 
-describe('TLS that goes wrong tells nothing of a mailbox:', () => {
+describe('a mailbox is unknown after a TLS failure', () => {
   const LOCKED = { behavior: 'needs-starttls' } as const
   const hosts = {
     'alert.test': { ...LOCKED, rules: [{ on: 'STARTTLS', reply: '220 go', end: 'tls-alert' }] },
@@ -74,35 +74,39 @@ describe('TLS that goes wrong tells nothing of a mailbox:', () => {
     'broken.test': { ...LOCKED, rules: [{ on: 'RCPT', end: 'reset' }] },
   } satisfies Scenario['hosts']
 
-  beforeAll(() => meet({ mailboxes: ['ann'], domains: {}, hosts }))
-  afterAll(leave)
+  beforeAll(() => startEngine({ mailboxes: ['ann'], domains: {}, hosts }))
+  afterAll(stop)
 
-  test.concurrent.each(Object.keys(hosts))('%s', async domain => {
+  test.concurrent.each(Object.keys(hosts))('at %s', async domain => {
     const { verdict } = await engine.verify(`ann@${domain}`)
     expect(verdict).toMatchObject({ risk: 'unknown' })
   })
 })
 
-// RFC 3207 §6: who puts plain text behind the 220 wants it taken for the replies to what is asked next.
-test('plain text injected before TLS ends the session, and nothing is believed', async () => {
+// RFC 3207 §6: plain text injected after the 220 is meant to be taken for the next replies.
+test('plain text injected before TLS ends the session and is not taken for replies', async () => {
   const reply = '220 go\n250-x\n250 PIPELINING\n250 2.1.0 Ok\n550 5.1.1 User unknown'
   const rules = [{ on: 'STARTTLS', reply } as const]
-  await meet({
+  await startEngine({
     mailboxes: ['ann'],
     domains: {},
     hosts: { 'injected.test': { behavior: 'needs-starttls', rules } },
   })
   expect((await engine.verify('ann@injected.test')).verdict.reason).toBe('probe_blocked')
-  await leave()
+  await stop()
 })
 
-// RSET, MAIL and RCPT all answer 250, so every reply after the doubled one seems to fit.
-test('a reply that is doubled has its connection asked again, and all verdicts are right', async () => {
+// RSET, MAIL and RCPT all get 250, so every reply after the duplicate seems to fit.
+test('addresses of a connection with a duplicate reply are probed again, with correct verdicts', async () => {
   const locals = Array.from({ length: 80 }, (_, n) => `user${n}`)
   const mailboxes = locals.filter((_, n) => n % 3 !== 1)
   const raw = '250 2.1.5 Ok\r\n250 2.1.5 Ok\r\n'
   const rules = [{ on: 'RCPT', to: 'user6', connectionMax: 1, raw } as const]
-  await meet({ mailboxes, domains: {}, hosts: { 'shifted.test': { behavior: 'polite', rules } } })
+  await startEngine({
+    mailboxes,
+    domains: {},
+    hosts: { 'shifted.test': { behavior: 'polite', rules } },
+  })
   const wrong: string[] = []
   for await (const result of engine.verifyMany(locals.map(local => `${local}@shifted.test`))) {
     const exists = mailboxes.includes(result.email.split('@')[0] ?? '')
@@ -112,5 +116,5 @@ test('a reply that is doubled has its connection asked again, and all verdicts a
     }
   }
   expect(wrong).toEqual([])
-  await leave()
+  await stop()
 })

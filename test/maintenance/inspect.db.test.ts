@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { inspectDatabase } from '../../src/maintenance/inspect.ts'
 import { tempDatabase, tempFolder } from '../support/database.ts'
 
-const look = (file: string) => inspectDatabase(`sqlite:${file}`)
+const inspect = (file: string) => inspectDatabase(`sqlite:${file}`)
 
 function written(...statements: string[]): string {
   const file = join(tempFolder(), 'ev.sqlite')
@@ -18,17 +18,17 @@ function written(...statements: string[]): string {
 describe('inspecting a database', () => {
   test('creates none', () => {
     const folder = tempFolder()
-    expect(look(join(folder, 'ev.sqlite'))).toMatchObject({ kind: 'absent' })
+    expect(inspect(join(folder, 'ev.sqlite'))).toMatchObject({ kind: 'absent' })
     expect(readdirSync(folder)).toEqual([])
   })
 
   test('finds it usable, in use and afterwards, and changes nothing', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
     const database = await tempDatabase({ file })
-    expect(look(file)).toEqual({ kind: 'usable', file })
+    expect(inspect(file)).toEqual({ kind: 'usable', file })
     await database.close()
     const { mtimeMs, size } = statSync(file)
-    expect(look(file)).toEqual({ kind: 'usable', file })
+    expect(inspect(file)).toEqual({ kind: 'usable', file })
     expect(statSync(file)).toMatchObject({ mtimeMs, size })
   })
 
@@ -37,21 +37,21 @@ describe('inspecting a database', () => {
       'create table kysely_migration (name text)',
       "insert into kysely_migration values ('9999_later')",
     )
-    expect(look(newer)).toMatchObject({ kind: 'newer' })
+    expect(inspect(newer)).toMatchObject({ kind: 'newer' })
     const early = written(
       'create table kysely_migration (name text)',
       "insert into kysely_migration values ('0001_lists')",
     )
-    expect(look(early)).toMatchObject({
+    expect(inspect(early)).toMatchObject({
       kind: 'unusable',
       why: expect.stringMatching(/^a development version of ev created it/),
     })
-    expect(look(written('create table bookmarks (id text)'))).toMatchObject({
+    expect(inspect(written('create table bookmarks (id text)'))).toMatchObject({
       kind: 'unusable',
       why: 'it belongs to another program',
     })
     const damaged = join(tempFolder(), 'ev.sqlite')
     writeFileSync(damaged, 'no database'.repeat(100))
-    expect(look(damaged)).toMatchObject({ kind: 'unusable', why: 'file is not a database' })
+    expect(inspect(damaged)).toMatchObject({ kind: 'unusable', why: 'file is not a database' })
   })
 })

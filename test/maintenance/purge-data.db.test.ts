@@ -37,14 +37,14 @@ const addAnswer = (database: Database, address_key: string, keep_until = 0) =>
 describe('the data of an address', () => {
   test.each([
     ['its own row', 'ann@example.com', true],
-    ['a row in other case', 'Ann@Example.COM', true],
-    ['a cell that holds more', 'Ann (ann@example.com), home', true],
-    ['a sentence that ends with it', 'write to ann@example.com.', true],
-    ['an address that ends with it', 'joann@example.com', false],
-    ['one with a tag before it', 'x+ann@example.com', false],
-    ['one with a dot before it', 'b.ann@example.com', false],
-    ['an address that begins with it', 'ann@example.community', false],
-    ['one with a longer domain', 'ann@example.com.au', false],
+    ['a row in another case', 'Ann@Example.COM', true],
+    ['a cell with more text', 'Ann (ann@example.com), home', true],
+    ['a sentence that ends with the address', 'write to ann@example.com.', true],
+    ['a longer address that ends with it', 'joann@example.com', false],
+    ['an address with a prefix and a tag', 'x+ann@example.com', false],
+    ['an address with a prefix and a dot', 'b.ann@example.com', false],
+    ['an address that starts with it', 'ann@example.community', false],
+    ['an address with a longer domain', 'ann@example.com.au', false],
     ['a partial and a whole occurrence', 'joann@example.com ann@example.com', true],
   ])('in %s are found: %s', async (_, text, found) => {
     const database = await tempDatabase()

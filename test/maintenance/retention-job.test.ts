@@ -59,7 +59,7 @@ test('expired data is deleted, and nothing younger', async () => {
   await createJob(database, { id: 'job_a', sourceKey: 'job_a', source: '{}' })
   await queueJob(database, 'job_a')
   await sql`update job set finished_at = ${now - 30 * DAY - 1}`.execute(db)
-  const janitor = begin()
+  const retentionJob = begin()
   await clock.advance(1_000)
   await drainEventLoop()
   while (logged.length === 0) await drainEventLoop()
@@ -78,7 +78,7 @@ test('expired data is deleted, and nothing younger', async () => {
     while (clock.pending === 0) await drainEventLoop()
   }
   for (const table of TABLES) expect(await count(table), table).toBe(0)
-  await janitor.stop()
+  await retentionJob.stop()
   expect(clock.pending).toBe(0)
 })
 
@@ -97,12 +97,12 @@ test('abandoned imports are deleted, and running ones are not', async () => {
   await load('under_way')
   await createJob(database, { id: 'list', sourceKey: 'list', source: '{}' })
   await sql`update job set created_at = 0 where id = 'list'`.execute(database.db)
-  const janitor = begin()
+  const retentionJob = begin()
   await clock.advance(1_000)
   await drainEventLoop()
   const ids = await database.db.selectFrom('job').select('id').orderBy('id').execute()
   expect(ids).toEqual([{ id: 'list' }, { id: 'under_way' }])
-  await janitor.stop()
+  await retentionJob.stop()
 })
 
 test('many rows are deleted in steps, with pauses', async () => {
@@ -110,7 +110,7 @@ test('many rows are deleted in steps, with pauses', async () => {
   await sql`insert into answer
     with recursive n(i) as (select 1 union all select i + 1 from n where i < 2500)
     select i, '{}', 0 from n`.execute(database.db)
-  const janitor = begin()
+  const retentionJob = begin()
   await clock.advance(0)
   const left: (number | undefined)[] = []
   for (let steps = 0; steps < 5; steps++) {
@@ -118,7 +118,7 @@ test('many rows are deleted in steps, with pauses', async () => {
     await clock.advance(20)
   }
   expect(left).toEqual([2_375, 2_125, 1_625, 625, 0])
-  await janitor.stop()
+  await retentionJob.stop()
 })
 
 test('nothing is deleted after a clock jump', async () => {
@@ -126,12 +126,12 @@ test('nothing is deleted after a clock jump', async () => {
   await createJob(database, { id: 'job_a', sourceKey: 'job_a', source: '{}' })
   await queueJob(database, 'job_a')
   await sql`update job set finished_at = ${clock.now()}`.execute(database.db)
-  const janitor = begin()
+  const retentionJob = begin()
   for (let passes = 0; passes < 3; passes++) {
     while (clock.pending === 0) await drainEventLoop()
     clock.jump(passes === 0 ? 40 * DAY : 0)
     await clock.advance(HOUR)
   }
   expect(await count('job')).toBe(1)
-  await janitor.stop()
+  await retentionJob.stop()
 })

@@ -146,18 +146,18 @@ describe('a batch that fails', () => {
       attempt < 3 ? 'retry' : 'retry-unawaited',
     )
     state.failing = true
-    const told: string[] = []
+    const reported: string[] = []
     const wait = (name: string) =>
-      batcher.add(1).catch(({ message }) => void told.push(`${name}: ${message}`))
+      batcher.add(1).catch(({ message }) => void reported.push(`${name}: ${message}`))
     void wait('first')
     await clock.advance(0)
     void wait('meanwhile')
     await clock.advance(1_999)
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
     await clock.advance(1)
-    expect(told).toEqual(['first: disk full', 'meanwhile: disk full'])
+    expect(reported).toEqual(['first: disk full', 'meanwhile: disk full'])
     await wait('later')
-    expect(told.at(-1)).toBe('later: disk full')
+    expect(reported.at(-1)).toBe('later: disk full')
     state.failing = false
     await clock.advance(1_000)
     await batcher.flushed()

@@ -5,8 +5,11 @@ import { fakeClock } from '../support/clock.ts'
 function createRecordingLog() {
   const clock = fakeClock()
   const lines: [string, LogFields | undefined][] = []
-  const hear = (message: string, fields?: LogFields) => void lines.push([message, fields])
-  const log = throttledLog({ ...silentLog, info: hear, warn: hear, error: hear }, clock)
+  const logWarning = (message: string, fields?: LogFields) => void lines.push([message, fields])
+  const log = throttledLog(
+    { ...silentLog, info: logWarning, warn: logWarning, error: logWarning },
+    clock,
+  )
   return { clock, log, lines }
 }
 

@@ -4,7 +4,7 @@ import { cutProxy } from '../support/cut-proxy.ts'
 import { tempPostgres } from '../support/database.ts'
 import { ask } from '../support/postgres-server.ts'
 
-async function services() {
+async function setUp() {
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   await ask(url, 'create table note (text text)')
@@ -22,8 +22,8 @@ async function services() {
   return { proxy, notes, client }
 }
 
-test('a connection is cut after its commit, before it, in the midst, held up, and refused', async () => {
-  const { proxy, notes, client } = await services()
+test('cuts a connection after COMMIT, before COMMIT or after some bytes, freezes it, and refuses new ones', async () => {
+  const { proxy, notes, client } = await setUp()
   const note = async (text: string) => {
     const one = await client()
     await one.query('begin')
@@ -35,23 +35,23 @@ test('a connection is cut after its commit, before it, in the midst, held up, an
 
   const cutAfter = proxy.cutAfterCommit(/insert into note/)
   await ask(proxy.url, 'begin; commit')
-  await expect(note('kept, and nobody was told')).rejects.toThrow(/terminated|ECONNRESET/)
+  await expect(note('committed, answer lost')).rejects.toThrow(/terminated|ECONNRESET/)
   await cutAfter
 
   const cutBefore = proxy.cutBeforeCommit()
-  await expect(note('gone')).rejects.toThrow(/terminated|ECONNRESET/)
+  await expect(note('rolled back')).rejects.toThrow(/terminated|ECONNRESET/)
   await cutBefore
-  expect(await notes()).toEqual(['passes', 'kept, and nobody was told'])
+  expect(await notes()).toEqual(['passes', 'committed, answer lost'])
 
   const one = await client()
-  const inTheMidst = proxy.cutAfterBytes(100)
+  const cutInAnswer = proxy.cutAfterBytes(100)
   await expect(one.query(`select repeat('a', 1000)`)).rejects.toThrow(/terminated|ECONNRESET/)
-  await inTheMidst
+  await cutInAnswer
 
   const other = await client()
   proxy.freeze()
   const answer = other.query('select 1 as one')
-  // Straight to the server another question is answered meanwhile.
+  // A direct connection to the server answers another query meanwhile.
   expect(await Promise.race([answer, notes()])).toHaveLength(2)
   proxy.thaw()
   expect((await answer).rows).toEqual([{ one: 1 }])

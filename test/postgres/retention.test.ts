@@ -8,14 +8,14 @@ import { MIXED, seedJob } from '../support/job-rows.ts'
 import { recordingLog } from '../support/log.ts'
 import { waitUntil } from '../support/wait.ts'
 
-test('janitors of several servers remove what is old together, and leave a list that one of them is taking', async () => {
+test('retention jobs of several servers delete expired lists together and keep a list that is being uploaded', async () => {
   const url = await tempPostgres()
   const database = await openDatabase(url, systemClock)
   onTestFinished(() => database.close())
   for (let n = 0; n < 6; n++) await seedJob(database, { id: `job_${n}`, texts: MIXED })
   await seedJob(database, { id: 'job_open', texts: MIXED, done: 0 })
   const owner = { accountId: 'acc_1', keyId: 'key_1', type: 'batch', name: null, sandbox: false }
-  for (const id of ['job_taking', 'job_left']) {
+  for (const id of ['job_uploading', 'job_abandoned']) {
     await createJob(database, { id, sourceKey: id, source: '{}', owner: owner as never })
   }
   const now = systemClock.now()
@@ -26,25 +26,25 @@ test('janitors of several servers remove what is old together, and leave a list 
       .where('id', '=', id)
       .execute()
   for (let n = 0; n < 5; n++) await age(`job_${n}`, 'finished_at', 40 * DAY)
-  await age('job_left', 'created_at', HOUR + MINUTE)
-  await age('job_taking', 'created_at', HOUR - MINUTE)
+  await age('job_abandoned', 'created_at', HOUR + MINUTE)
+  await age('job_uploading', 'created_at', HOUR - MINUTE)
 
   const { log, lines } = recordingLog()
-  const janitors = await Promise.all(
+  const retentionJobs = await Promise.all(
     Array.from({ length: 3 }, async () => {
-      const own = await openDatabase(url, systemClock)
-      onTestFinished(() => own.close())
+      const ownDatabase = await openDatabase(url, systemClock)
+      onTestFinished(() => ownDatabase.close())
       return startRetentionJob({
-        ...{ database: own, clock: systemClock, log, dataDir: tempFolder() },
+        ...{ database: ownDatabase, clock: systemClock, log, dataDir: tempFolder() },
         ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
       })
     }),
   )
-  const left = async () =>
+  const listJobIds = async () =>
     (await database.db.selectFrom('job').select('id').orderBy('id').execute()).map(({ id }) => id)
-  await waitUntil(async () => (await left()).length <= 3)
-  await Promise.all(janitors.map(janitor => janitor.stop()))
-  expect(await left()).toEqual(['job_5', 'job_open', 'job_taking'])
+  await waitUntil(async () => (await listJobIds()).length <= 3)
+  await Promise.all(retentionJobs.map(job => job.stop()))
+  expect(await listJobIds()).toEqual(['job_5', 'job_open', 'job_uploading'])
   const items = await database.db.selectFrom('item').select('job_id').distinct().execute()
   expect(items.map(row => row.job_id).toSorted()).toEqual(['job_5', 'job_open'])
   expect(lines.filter(({ level }) => level === 'error')).toEqual([])

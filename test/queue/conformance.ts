@@ -19,72 +19,72 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
   describe(`the queue ${name}`, () => {
     let bench: QueueBench
     let queue: Queue
-    let desks: Desk[] = []
-    const newDesk = () => {
-      const desk = new Desk()
-      desks.push(desk)
-      return desk
+    let recorders: Desk[] = []
+    const newRecorder = () => {
+      const recorder = new Desk()
+      recorders.push(recorder)
+      return recorder
     }
 
     beforeEach(async () => {
       bench = await makeQueue()
       queue = bench.queue
-      desks = []
+      recorders = []
     })
 
     afterEach(async () => {
       const closing = queue.close()
-      for (const desk of desks) desk.endAll()
+      for (const recorder of recorders) recorder.endAll()
       await bench.until(closing)
       await bench.dispose()
     })
 
     test('runs an enqueued task once and removes it', async () => {
-      const desk = newDesk()
-      queue.work('k', desk.handler, { concurrency: 5 })
+      const recorder = newRecorder()
+      queue.work('k', recorder.handler, { concurrency: 5 })
       await queue.put('k', 'a')
-      await bench.until(desk.started('a'))
-      desk.end('a', 'done')
+      await bench.until(recorder.started('a'))
+      recorder.end('a', 'done')
       await bench.pass(bench.waitMs)
-      expect(desk.order).toEqual(['a'])
+      expect(recorder.order).toEqual(['a'])
     })
 
     test('keeps tasks that are enqueued before a worker starts', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       await queue.put('k', 'a')
       await bench.pass(bench.waitMs)
-      queue.work('k', desk.handler, { concurrency: 1 })
-      await bench.until(desk.started('a'))
+      queue.work('k', recorder.handler, { concurrency: 1 })
+      await bench.until(recorder.started('a'))
     })
 
     test('does not enqueue a waiting key a second time', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       for (let n = 0; n < 3; n++) await queue.put('k', 'a')
-      queue.work('k', desk.handler, { concurrency: 5 })
-      await bench.until(desk.started('a'))
-      desk.end('a', 'done')
+      queue.work('k', recorder.handler, { concurrency: 5 })
+      await bench.until(recorder.started('a'))
+      recorder.end('a', 'done')
       await bench.pass(bench.waitMs)
-      expect(desk.order).toEqual(['a'])
+      expect(recorder.order).toEqual(['a'])
     })
 
     test('never runs a key twice at once, and runs it once more if it is enqueued while it runs', async () => {
-      const desk = newDesk()
-      queue.work('k', desk.handler, { concurrency: 5 })
+      const recorder = newRecorder()
+      queue.work('k', recorder.handler, { concurrency: 5 })
       await queue.put('k', 'a')
-      await bench.until(desk.started('a'))
+      await bench.until(recorder.started('a'))
       for (let n = 0; n < 3; n++) await queue.put('k', 'a')
       await bench.pass(bench.waitMs)
-      expect(desk.order).toEqual(['a'])
-      desk.end('a', 'done')
-      await bench.until(desk.started('a', 2))
-      desk.end('a', 'done')
+      expect(recorder.order).toEqual(['a'])
+      recorder.end('a', 'done')
+      await bench.until(recorder.started('a', 2))
+      recorder.end('a', 'done')
       await bench.pass(bench.waitMs)
-      expect(desk.order).toEqual(['a', 'a'])
-      expect(desk.twiceAtOnce).toEqual([])
+      expect(recorder.order).toEqual(['a', 'a'])
+      expect(recorder.twiceAtOnce).toEqual([])
     })
 
     test('treats the same key of two kinds as two tasks', async () => {
-      const [one, other] = [newDesk(), newDesk()]
+      const [one, other] = [newRecorder(), newRecorder()]
       queue.work('k', one.handler, { concurrency: 1 })
       queue.work('l', other.handler, { concurrency: 1 })
       await queue.put('k', 'a')
@@ -93,135 +93,135 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('runs no task before it is due', async () => {
-      const desk = newDesk()
-      queue.work('k', desk.handler, { concurrency: 5 })
+      const recorder = newRecorder()
+      queue.work('k', recorder.handler, { concurrency: 5 })
       const dueAt = bench.now() + 2 * bench.waitMs
       await queue.put('k', 'later', dueAt)
       await queue.put('k', 'now')
-      await bench.until(desk.started('later'))
+      await bench.until(recorder.started('later'))
       expect(bench.now()).toBeGreaterThanOrEqual(dueAt)
-      expect(desk.order).toEqual(['now', 'later'])
+      expect(recorder.order).toEqual(['now', 'later'])
     })
 
     test('uses the earlier of two due times of a key, in any order', async () => {
-      const desk = newDesk()
-      queue.work('k', desk.handler, { concurrency: 5 })
+      const recorder = newRecorder()
+      queue.work('k', recorder.handler, { concurrency: 5 })
       const [soon, late] = [bench.now() + bench.waitMs, bench.now() + 3_600_000]
       await queue.put('k', 'a', late)
       await queue.put('k', 'a', soon)
       await queue.put('k', 'b', soon)
       await queue.put('k', 'b', late)
-      await bench.until(Promise.all([desk.started('a'), desk.started('b')]))
+      await bench.until(Promise.all([recorder.started('a'), recorder.started('b')]))
       expect(bench.now()).toBeGreaterThanOrEqual(soon)
       expect(bench.now()).toBeLessThan(late)
     })
 
     test('runs a task again at the time that its handler returns', async () => {
-      const desk = newDesk()
-      queue.work('k', desk.handler, { concurrency: 1 })
+      const recorder = newRecorder()
+      queue.work('k', recorder.handler, { concurrency: 1 })
       await queue.put('k', 'a')
-      await bench.until(desk.started('a'))
+      await bench.until(recorder.started('a'))
       const dueAt = bench.now() + 2 * bench.waitMs
-      desk.end('a', { dueAt })
-      await bench.until(desk.started('a', 2))
+      recorder.end('a', { dueAt })
+      await bench.until(recorder.started('a', 2))
       expect(bench.now()).toBeGreaterThanOrEqual(dueAt)
     })
 
     test('uses the earlier of the time a handler returns and that of a concurrent put', async () => {
-      const desk = newDesk()
-      queue.work('k', desk.handler, { concurrency: 1 })
+      const recorder = newRecorder()
+      queue.work('k', recorder.handler, { concurrency: 1 })
       await queue.put('k', 'a')
-      await bench.until(desk.started('a'))
+      await bench.until(recorder.started('a'))
       const late = bench.now() + 3_600_000
       await queue.put('k', 'a')
-      desk.end('a', { dueAt: late })
-      await bench.until(desk.started('a', 2))
+      recorder.end('a', { dueAt: late })
+      await bench.until(recorder.started('a', 2))
       expect(bench.now()).toBeLessThan(late)
     })
 
     test('rechecks a finished task, and runs it again if the recheck says so', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       const rechecked: string[] = []
       const recheck = async (key: string): Promise<Reschedule> =>
         rechecked.push(key) === 1 ? { dueAt: bench.now() + bench.waitMs } : 'done'
-      queue.work('k', desk.handler, { concurrency: 1, recheck })
+      queue.work('k', recorder.handler, { concurrency: 1, recheck })
       await queue.put('k', 'a')
-      await bench.until(desk.started('a'))
+      await bench.until(recorder.started('a'))
       const endedAt = bench.now()
-      desk.end('a', 'done')
-      await bench.until(desk.started('a', 2))
+      recorder.end('a', 'done')
+      await bench.until(recorder.started('a', 2))
       expect(bench.now()).toBeGreaterThanOrEqual(endedAt + bench.waitMs)
-      desk.end('a', { dueAt: bench.now() })
-      await bench.until(desk.started('a', 3))
-      desk.end('a', 'done')
+      recorder.end('a', { dueAt: bench.now() })
+      await bench.until(recorder.started('a', 3))
+      recorder.end('a', 'done')
       await bench.pass(2 * bench.waitMs)
-      expect({ rechecked, order: desk.order }).toEqual({
+      expect({ rechecked, order: recorder.order }).toEqual({
         ...{ rechecked: ['a', 'a'], order: ['a', 'a', 'a'] },
       })
     })
 
     test('respects the concurrency limit and runs all tasks', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       const keys = Array.from({ length: 10 }, (_, n) => `key${n}`)
       for (const key of keys) await queue.put('k', key)
-      queue.work('k', desk.handler, { concurrency: 3 })
+      queue.work('k', recorder.handler, { concurrency: 3 })
       for (const [n, key] of keys.entries()) {
-        await bench.until(desk.count(Math.min(n + 3, keys.length)))
+        await bench.until(recorder.count(Math.min(n + 3, keys.length)))
         await bench.pass(bench.waitMs / 10)
-        expect(desk.runningMax).toBe(3)
-        desk.end(key, 'done')
+        expect(recorder.runningMax).toBe(3)
+        recorder.end(key, 'done')
       }
     })
 
     test('runs tasks in the order in which they were enqueued', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       const keys = Array.from({ length: 8 }, (_, n) => `key${(n * 5) % 8}`)
       for (const key of keys) await queue.put('k', key)
-      queue.work('k', desk.handler, { concurrency: 1 })
+      queue.work('k', recorder.handler, { concurrency: 1 })
       for (const key of keys) {
-        await bench.until(desk.started(key))
-        desk.end(key, 'done')
+        await bench.until(recorder.started(key))
+        recorder.end(key, 'done')
       }
-      expect(desk.order).toEqual(keys)
+      expect(recorder.order).toEqual(keys)
     })
 
     test('runs each of many keys enqueued at once exactly once', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       const keys = Array.from({ length: 30 }, (_, n) => `key${n}`)
       await queue.put('k', 'key3')
       await queue.putAll('k', [...keys, 'key5'])
       await queue.putAll('k', [])
-      queue.work('k', desk.handler, { concurrency: 50 })
-      await bench.until(desk.count(30))
-      for (const key of keys) desk.end(key, 'done')
+      queue.work('k', recorder.handler, { concurrency: 50 })
+      await bench.until(recorder.count(30))
+      for (const key of keys) recorder.end(key, 'done')
       await bench.pass(bench.waitMs)
-      expect(desk.order.toSorted()).toEqual(keys.toSorted())
+      expect(recorder.order.toSorted()).toEqual(keys.toSorted())
     })
 
     test('keeps the earlier time of waiting keys when many are enqueued with a time', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       const [soon, late] = [bench.now() + bench.waitMs, bench.now() + 3_600_000]
       await queue.put('k', 'a', soon)
       await queue.put('k', 'b', late)
       await queue.putAll('k', ['a', 'b', 'c'], late)
       await queue.putAll('k', ['b'], soon)
-      queue.work('k', desk.handler, { concurrency: 5 })
-      await bench.until(Promise.all([desk.started('a'), desk.started('b')]))
+      queue.work('k', recorder.handler, { concurrency: 5 })
+      await bench.until(Promise.all([recorder.started('a'), recorder.started('b')]))
       await bench.pass(bench.waitMs)
-      expect(desk.order.toSorted()).toEqual(['a', 'b'])
+      expect(recorder.order.toSorted()).toEqual(['a', 'b'])
       expect(bench.now()).toBeGreaterThanOrEqual(soon)
     })
 
     test('runs a task that was due in an hour at once when it is enqueued as due now', async () => {
-      const desk = newDesk()
-      queue.work('k', desk.handler, { concurrency: 1 })
+      const recorder = newRecorder()
+      queue.work('k', recorder.handler, { concurrency: 1 })
       await queue.put('k', 'a', bench.now() + 3_600_000)
       await queue.put('k', 'a')
-      await bench.until(desk.started('a'))
+      await bench.until(recorder.started('a'))
     })
 
     test('preserves keys with any characters', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       const keys = [
         'google.com|a#3',
         ' ',
@@ -234,112 +234,114 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const kinds = ['k', 'probe/egress a', 'probe/ä_#']
       for (const kind of kinds) {
         await queue.putAll(kind, keys)
-        queue.work(kind, (key, lease) => desk.handler(`${kind}: ${key}`, lease), { concurrency: 9 })
+        queue.work(kind, (key, lease) => recorder.handler(`${kind}: ${key}`, lease), {
+          concurrency: 9,
+        })
       }
-      await bench.until(desk.count(keys.length * kinds.length))
+      await bench.until(recorder.count(keys.length * kinds.length))
       const wanted = kinds.flatMap(kind => keys.map(key => `${kind}: ${key}`))
-      expect(desk.order.toSorted()).toEqual(wanted.toSorted())
+      expect(recorder.order.toSorted()).toEqual(wanted.toSorted())
     })
 
     test('runs a task that is due again at once after those that wait', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       for (const key of ['a', 'b', 'c']) await queue.put('k', key)
-      queue.work('k', desk.handler, { concurrency: 1 })
+      queue.work('k', recorder.handler, { concurrency: 1 })
       for (const key of ['a', 'b', 'c', 'a']) {
-        await bench.until(desk.started(key, key === 'a' && desk.order.length > 2 ? 2 : 1))
-        desk.end(key, { dueAt: bench.now() })
+        await bench.until(recorder.started(key, key === 'a' && recorder.order.length > 2 ? 2 : 1))
+        recorder.end(key, { dueAt: bench.now() })
       }
-      await bench.until(desk.count(5))
-      expect(desk.order).toEqual(['a', 'b', 'c', 'a', 'b'])
+      await bench.until(recorder.count(5))
+      expect(recorder.order).toEqual(['a', 'b', 'c', 'a', 'b'])
     })
 
     test('runs other tasks while a failed one waits', async () => {
-      const desk = newDesk()
+      const recorder = newRecorder()
       for (const key of ['a', 'b', 'c']) await queue.put('k', key)
-      queue.work('k', desk.handler, { concurrency: 1 })
-      await bench.until(desk.started('a'))
-      desk.fail('a')
+      queue.work('k', recorder.handler, { concurrency: 1 })
+      await bench.until(recorder.started('a'))
+      recorder.fail('a')
       for (const key of ['b', 'c']) {
-        await bench.until(desk.started(key))
-        desk.end(key, 'done')
+        await bench.until(recorder.started(key))
+        recorder.end(key, 'done')
       }
-      await bench.until(desk.started('a', 2))
-      expect(desk.order).toEqual(['a', 'b', 'c', 'a'])
+      await bench.until(recorder.started('a', 2))
+      expect(recorder.order).toEqual(['a', 'b', 'c', 'a'])
     })
 
     test('does not abort the lease of a task without competition', async () => {
       let lost: boolean | null = null
-      const desk = newDesk()
+      const recorder = newRecorder()
       queue.work(
         'k',
         async (key, lease) => {
-          const next = await desk.handler(key, lease)
+          const next = await recorder.handler(key, lease)
           lost = lease.lost.aborted
           return next
         },
         { concurrency: 1 },
       )
       await queue.put('k', 'a')
-      await bench.until(desk.started('a'))
+      await bench.until(recorder.started('a'))
       await bench.pass(bench.waitMs)
-      desk.end('a', 'done')
+      recorder.end('a', 'done')
       await bench.pass(bench.waitMs)
       expect(lost).toBe(false)
     })
 
     test('ignores a put after the close', async () => {
-      const desk = newDesk()
-      queue.work('k', desk.handler, { concurrency: 1 })
+      const recorder = newRecorder()
+      queue.work('k', recorder.handler, { concurrency: 1 })
       await bench.until(queue.close())
       await queue.put('k', 'a')
       await queue.putAll('l', ['a', 'b'])
       await bench.pass(bench.waitMs)
-      expect(desk.order).toEqual([])
+      expect(recorder.order).toEqual([])
     })
 
     test('retries a task whose handler throws', async () => {
-      const desk = newDesk()
-      queue.work('k', desk.handler, { concurrency: 1 })
+      const recorder = newRecorder()
+      queue.work('k', recorder.handler, { concurrency: 1 })
       await queue.put('k', 'a')
-      await bench.until(desk.started('a'))
-      desk.fail('a')
-      await bench.until(desk.started('a', 2))
-      desk.end('a', 'done')
+      await bench.until(recorder.started('a'))
+      recorder.fail('a')
+      await bench.until(recorder.started('a', 2))
+      recorder.end('a', 'done')
       await bench.pass(bench.waitMs)
-      expect(desk.order).toEqual(['a', 'a'])
+      expect(recorder.order).toEqual(['a', 'a'])
     })
 
     test('signals running tasks on stop, waits for them, and claims no new ones', async () => {
-      const desk = newDesk()
-      const worker = queue.work('k', desk.handler, { concurrency: 1 })
+      const recorder = newRecorder()
+      const worker = queue.work('k', recorder.handler, { concurrency: 1 })
       await queue.put('k', 'a')
       await queue.put('k', 'b')
-      await bench.until(desk.started('a'))
+      await bench.until(recorder.started('a'))
       let stopped = false
       const stopping = worker.stop().then(() => {
         stopped = true
       })
       await bench.pass(bench.waitMs)
-      expect({ told: desk.told, stopped }).toEqual({ told: ['a'], stopped: false })
-      desk.end('a', { dueAt: bench.now() })
+      expect({ told: recorder.told, stopped }).toEqual({ told: ['a'], stopped: false })
+      recorder.end('a', { dueAt: bench.now() })
       await bench.until(stopping)
       await queue.put('k', 'c')
       await bench.pass(2 * bench.waitMs)
-      expect(desk.order).toEqual(['a'])
+      expect(recorder.order).toEqual(['a'])
     })
 
     test('can be stopped twice, and before any task ran', async () => {
-      const desk = newDesk()
-      const worker = queue.work('k', desk.handler, { concurrency: 1 })
+      const recorder = newRecorder()
+      const worker = queue.work('k', recorder.handler, { concurrency: 1 })
       await bench.until(Promise.all([worker.stop(), worker.stop()]))
       await bench.until(worker.stop())
       await bench.until(queue.close())
       await bench.until(queue.close())
-      expect(desk.order).toEqual([])
+      expect(recorder.order).toEqual([])
     })
 
     test('stops the workers of all kinds on close', async () => {
-      const [one, other] = [newDesk(), newDesk()]
+      const [one, other] = [newRecorder(), newRecorder()]
       queue.work('k', one.handler, { concurrency: 1 })
       queue.work('l', other.handler, { concurrency: 1 })
       await queue.put('k', 'a')
@@ -373,7 +375,7 @@ export class Desk {
     if (this.#isDone) return Promise.resolve('done')
     const run = new Promise<Reschedule>((end, fail) => this.#running.set(key, { end, fail }))
     this.runningMax = Math.max(this.runningMax, this.#running.size)
-    for (const look of [...this.#watchers]) look()
+    for (const check of [...this.#watchers]) check()
     return run
   }
 
@@ -414,13 +416,13 @@ export class Desk {
 
   #when(holds: () => boolean): Promise<void> {
     return new Promise(resolve => {
-      const look = () => {
+      const check = () => {
         if (!holds()) return
-        this.#watchers = this.#watchers.filter(other => other !== look)
+        this.#watchers = this.#watchers.filter(other => other !== check)
         resolve()
       }
-      this.#watchers.push(look)
-      look()
+      this.#watchers.push(check)
+      check()
     })
   }
 }

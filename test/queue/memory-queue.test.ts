@@ -37,58 +37,58 @@ queueConformance('in memory', async () => {
 describe('the in-memory queue', () => {
   test('logs a failed handler with its key and retries it after a second', async () => {
     const clock = fakeClock()
-    const said: unknown[] = []
-    const log: Log = { ...silentLog, error: (message, fields) => said.push([message, fields]) }
+    const logged: unknown[] = []
+    const log: Log = { ...silentLog, error: (message, fields) => logged.push([message, fields]) }
     const queue = createMemoryQueue(clock, log)
-    const desk = new Desk()
-    queue.work('k', desk.handler, { concurrency: 1 })
+    const recorder = new Desk()
+    queue.work('k', recorder.handler, { concurrency: 1 })
     await queue.put('k', 'a')
-    desk.fail('a')
+    recorder.fail('a')
     await clock.advance(999)
-    expect(desk.order).toEqual(['a'])
+    expect(recorder.order).toEqual(['a'])
     await clock.advance(1)
-    expect(desk.order).toEqual(['a', 'a'])
-    expect(said).toEqual([['task failed; will retry', { key: 'a', error: 'the handler failed' }]])
+    expect(recorder.order).toEqual(['a', 'a'])
+    expect(logged).toEqual([['task failed; will retry', { key: 'a', error: 'the handler failed' }]])
   })
 
   test('runs tasks on time when the wall clock jumps', async () => {
     const clock = fakeClock()
     const queue = createMemoryQueue(clock, silentLog)
-    const desk = new Desk()
-    queue.work('k', desk.handler, { concurrency: 9 })
+    const recorder = new Desk()
+    queue.work('k', recorder.handler, { concurrency: 9 })
     await queue.put('k', 'a', clock.now() + 60_000)
     clock.jump(3_600_000)
     await clock.advance(59_999)
-    expect(desk.order).toEqual([])
+    expect(recorder.order).toEqual([])
     clock.jump(-7_200_000)
     await clock.advance(1)
-    expect(desk.order).toEqual(['a'])
+    expect(recorder.order).toEqual(['a'])
   })
 
   test('runs a task that is enqueued as due now although its timer slept with the machine', async () => {
     const clock = fakeClock()
     const queue = createMemoryQueue(clock, silentLog)
-    const desk = new Desk()
-    queue.work('k', desk.handler, { concurrency: 9 })
+    const recorder = new Desk()
+    queue.work('k', recorder.handler, { concurrency: 9 })
     await queue.put('k', 'a', clock.now() + 60_000)
     clock.jump(3_600_000)
     await queue.put('k', 'a')
     await clock.advance(0)
-    expect(desk.order).toEqual(['a'])
+    expect(recorder.order).toEqual(['a'])
   })
 
   test('leaves no timer after the close that would keep the process alive', async () => {
     const clock = fakeClock()
     const queue = createMemoryQueue(clock, silentLog)
-    const desk = new Desk()
-    queue.work('k', desk.handler, { concurrency: 9 })
+    const recorder = new Desk()
+    queue.work('k', recorder.handler, { concurrency: 9 })
     await queue.put('k', 'waits', clock.now() + 60_000)
     await queue.put('k', 'runs')
     await queue.put('k', 'fails')
-    const closing = queue.close()
-    desk.end('runs', { dueAt: clock.now() + 60_000 })
-    desk.fail('fails')
-    await closing
+    const closed = queue.close()
+    recorder.end('runs', { dueAt: clock.now() + 60_000 })
+    recorder.fail('fails')
+    await closed
     await queue.put('k', 'late', clock.now() + 60_000)
     expect(clock.pending).toBe(0)
   })
@@ -132,36 +132,40 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
 async function play(steps: readonly Step[], concurrency: number): Promise<void> {
   const clock = fakeClock()
   const queue = createMemoryQueue(clock, silentLog)
-  const desk = new Desk()
-  const owed = new Map<string, number>()
-  const owe = (key: string, at: number) => owed.set(key, Math.min(owed.get(key) ?? at, at))
+  const recorder = new Desk()
+  const expectedAt = new Map<string, number>()
+  const expectRun = (key: string, at: number) =>
+    expectedAt.set(key, Math.min(expectedAt.get(key) ?? at, at))
   const early: string[] = []
   queue.work(
     'k',
     (key, lease) => {
-      if (clock.now() < (owed.get(key) ?? Number.POSITIVE_INFINITY)) early.push(key)
-      owed.delete(key)
-      return desk.handler(key, lease)
+      if (clock.now() < (expectedAt.get(key) ?? Number.POSITIVE_INFINITY)) early.push(key)
+      expectedAt.delete(key)
+      return recorder.handler(key, lease)
     },
     { concurrency },
   )
   for (const step of steps) {
     if ('passMs' in step) await clock.advance(step.passMs)
     else if ('put' in step) {
-      owe(`${step.put}`, clock.now() + step.inMs)
+      expectRun(`${step.put}`, clock.now() + step.inMs)
       await queue.put('k', `${step.put}`, clock.now() + step.inMs)
-    } else if (desk.running.includes(`${step.end}`)) {
+    } else if (recorder.running.includes(`${step.end}`)) {
       const { againInMs } = step
-      if (againInMs !== null) owe(`${step.end}`, clock.now() + againInMs)
-      desk.end(`${step.end}`, againInMs === null ? 'done' : { dueAt: clock.now() + againInMs })
+      if (againInMs !== null) expectRun(`${step.end}`, clock.now() + againInMs)
+      recorder.end(`${step.end}`, againInMs === null ? 'done' : { dueAt: clock.now() + againInMs })
       await clock.advance(0)
     }
   }
   for (let round = 0; round <= 2 * KEYS; round++) {
-    for (const key of desk.running) desk.end(key, 'done')
+    for (const key of recorder.running) recorder.end(key, 'done')
     await clock.advance(100)
   }
-  expect({ owed: [...owed], running: desk.running }).toEqual({ owed: [], running: [] })
-  expect({ early, twiceAtOnce: desk.twiceAtOnce }).toEqual({ early: [], twiceAtOnce: [] })
-  expect(desk.runningMax).toBeLessThanOrEqual(concurrency)
+  expect({ expectedAt: [...expectedAt], running: recorder.running }).toEqual({
+    expectedAt: [],
+    running: [],
+  })
+  expect({ early, twiceAtOnce: recorder.twiceAtOnce }).toEqual({ early: [], twiceAtOnce: [] })
+  expect(recorder.runningMax).toBeLessThanOrEqual(concurrency)
 }

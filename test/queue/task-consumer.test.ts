@@ -9,8 +9,8 @@ import { FakeTaskStore } from './fake-task-store.ts'
 function makeFixture(count = 1) {
   const clock = fakeClock()
   const store = new FakeTaskStore(clock)
-  const said: string[] = []
-  const consumers = Array.from({ length: count }, () => consumerOf(clock, store, said))
+  const logged: string[] = []
+  const consumers = Array.from({ length: count }, () => consumerOf(clock, store, logged))
   const pass = async (ms: number) => {
     for (let left = ms; left > 0; left -= 1_000) {
       await clock.advance(Math.min(left, 1_000))
@@ -21,11 +21,11 @@ function makeFixture(count = 1) {
       await clock.advance(0)
     }
   }
-  return { clock, store, said, consumers, consumer: consumers[0] as TaskConsumer, pass }
+  return { clock, store, logged, consumers, consumer: consumers[0] as TaskConsumer, pass }
 }
 
-function consumerOf(clock: FakeClock, store: FakeTaskStore, said: string[]) {
-  const onFault = (message: string) => void said.push(message)
+function consumerOf(clock: FakeClock, store: FakeTaskStore, logged: string[]) {
+  const onFault = (message: string) => void logged.push(message)
   const onFailure = () => onFault('task failed; will retry')
   return new TaskConsumer({ store, clock, onFault, onFailure })
 }
@@ -58,33 +58,33 @@ describe('a consumer of a shared kind', () => {
 
   test('needs no statement for a put of a task that runs here', async () => {
     const { consumer, store, clock } = makeFixture()
-    const desk = new Desk()
-    consumer.work(desk.handler, { concurrency: 5 })
+    const recorder = new Desk()
+    consumer.work(recorder.handler, { concurrency: 5 })
     await consumer.put(['a'], 0)
     await clock.advance(0)
-    const asked = store.calls.length
+    const requests = store.calls.length
     await consumer.put(['a'], 0)
-    expect(store.calls.length).toBe(asked)
-    desk.end('a', 'done')
+    expect(store.calls.length).toBe(requests)
+    recorder.end('a', 'done')
     await clock.advance(0)
-    expect(desk.order).toEqual(['a', 'a'])
+    expect(recorder.order).toEqual(['a', 'a'])
   })
 
   test('renews a claim every three seconds, and does not lose it', async () => {
     const { consumer, store, pass } = makeFixture()
-    const desk = new Desk()
-    const lost = loseInto(consumer, desk)
+    const recorder = new Desk()
+    const lost = loseInto(consumer, recorder)
     await consumer.put(['a'], 0)
     await pass(30_000)
     expect(store.calls.filter(call => call === 'touch').length).toBe(10)
     store.expire()
-    expect({ lost, order: desk.order }).toEqual({ lost: [], order: ['a'] })
+    expect({ lost, order: recorder.order }).toEqual({ lost: [], order: ['a'] })
   })
 
   test('gives up a claim that it could not renew for nine seconds, before another process can have it', async () => {
-    const { consumer, store, clock, pass, said } = makeFixture()
-    const desk = new Desk()
-    const lost = loseInto(consumer, desk)
+    const { consumer, store, clock, pass, logged } = makeFixture()
+    const recorder = new Desk()
+    const lost = loseInto(consumer, recorder)
     await consumer.put(['a'], 0)
     await clock.advance(0)
     store.fault = new Error('away')
@@ -92,13 +92,13 @@ describe('a consumer of a shared kind', () => {
     expect(lost).toEqual([])
     await pass(1_000)
     expect(lost).toEqual(['a'])
-    expect(said).toContain('claims could not be renewed; will retry')
+    expect(logged).toContain('claims could not be renewed; will retry')
   })
 
   test('gives up its claims with the first heartbeat after a suspension', async () => {
     const { consumer, clock } = makeFixture()
-    const desk = new Desk()
-    const lost = loseInto(consumer, desk)
+    const recorder = new Desk()
+    const lost = loseInto(consumer, recorder)
     await consumer.put(['a'], 0)
     await clock.advance(60_000)
     consumer.renewClaims()
@@ -128,8 +128,8 @@ describe('a consumer of a shared kind', () => {
 
   test('enqueues a put again at the end of a run whose claim was already lost', async () => {
     const { consumer, store, clock } = makeFixture()
-    const desk = new Desk()
-    consumer.work(desk.handler, { concurrency: 1 })
+    const recorder = new Desk()
+    consumer.work(recorder.handler, { concurrency: 1 })
     await consumer.put(['a'], 0)
     await clock.advance(0)
     // Another process had it and has finished it, unnoticed here.
@@ -137,140 +137,140 @@ describe('a consumer of a shared kind', () => {
     const [claim] = await store.claim(1)
     if (claim !== undefined) await store.complete([claim])
     await consumer.put(['a'], 0)
-    desk.end('a', 'done')
+    recorder.end('a', 'done')
     await clock.advance(0)
-    expect(desk.order).toEqual(['a', 'a'])
+    expect(recorder.order).toEqual(['a', 'a'])
   })
 
   test('waits for the old run to end when a lost task is claimed again', async () => {
     const { consumer, store, pass } = makeFixture()
-    const desk = new Desk()
-    const lost = loseInto(consumer, desk)
+    const recorder = new Desk()
+    const lost = loseInto(consumer, recorder)
     await consumer.put(['a'], 0)
     await pass(1_000)
     store.takeAway('a')
     await pass(5_000)
-    expect({ lost, order: desk.order, twice: desk.twiceAtOnce }).toEqual({
+    expect({ lost, order: recorder.order, twice: recorder.twiceAtOnce }).toEqual({
       ...{ lost: ['a'], order: ['a'], twice: [] },
     })
-    desk.end('a', 'done')
+    recorder.end('a', 'done')
     await pass(1_000)
-    expect(desk.order).toEqual(['a', 'a'])
-    desk.end('a', 'done')
+    expect(recorder.order).toEqual(['a', 'a'])
+    recorder.end('a', 'done')
     await pass(1_000)
     expect(store.keys).toEqual([])
   })
 
   test('returns tasks at once that are claimed while the worker stops', async () => {
     const { consumer, store, clock } = makeFixture()
-    const desk = new Desk()
+    const recorder = new Desk()
     await consumer.put(['a', 'b'], 0)
     let open: (() => void) | undefined
     store.gate = new Promise<void>(resolve => {
       open = resolve
     })
-    const worker = consumer.work(desk.handler, { concurrency: 2 })
+    const worker = consumer.work(recorder.handler, { concurrency: 2 })
     await clock.advance(0)
     const stopping = worker.stop()
     open?.()
     await stopping
-    expect(desk.order).toEqual([])
+    expect(recorder.order).toEqual([])
     expect((await store.claim(9)).map(({ key }) => key)).toEqual(['a', 'b'])
   })
 
   test('retries a failed claim once a second', async () => {
-    const { consumer, store, said, pass } = makeFixture()
-    const desk = new Desk()
+    const { consumer, store, logged, pass } = makeFixture()
+    const recorder = new Desk()
     await consumer.put(['a'], 0)
     store.fault = new Error('away')
-    consumer.work(desk.handler, { concurrency: 1 })
+    consumer.work(recorder.handler, { concurrency: 1 })
     for (let n = 0; n < 50; n++) consumer.wake()
     await pass(5_000)
     expect(store.calls.filter(call => call === 'claim').length).toBeLessThanOrEqual(6)
-    expect(new Set(said)).toEqual(new Set(['tasks could not be claimed; will retry']))
+    expect(new Set(logged)).toEqual(new Set(['tasks could not be claimed; will retry']))
     store.fault = null
     await pass(2_000)
-    expect(desk.order).toEqual(['a'])
+    expect(recorder.order).toEqual(['a'])
   })
 
   test('retries a failed completion until it succeeds, with its slot free meanwhile', async () => {
     const { consumer, store, clock, pass } = makeFixture()
-    const desk = new Desk()
-    consumer.work(desk.handler, { concurrency: 1 })
+    const recorder = new Desk()
+    consumer.work(recorder.handler, { concurrency: 1 })
     await consumer.put(['a', 'b'], 0)
     await clock.advance(0)
     store.fault = new Error('away')
-    desk.end('a', { dueAt: clock.now() + 4_000 })
+    recorder.end('a', { dueAt: clock.now() + 4_000 })
     await pass(3_000)
     store.fault = null
     await pass(2_000)
-    expect(desk.order).toEqual(['a', 'b'])
-    desk.end('b', 'done')
+    expect(recorder.order).toEqual(['a', 'b'])
+    recorder.end('b', 'done')
     await pass(2_000)
-    expect(desk.order).toEqual(['a', 'b', 'a'])
+    expect(recorder.order).toEqual(['a', 'b', 'a'])
   })
 
   test('does not wait for an unavailable database when it stops', async () => {
-    const { consumer, store, clock, said } = makeFixture()
-    const desk = new Desk()
-    const worker = consumer.work(desk.handler, { concurrency: 2 })
+    const { consumer, store, clock, logged } = makeFixture()
+    const recorder = new Desk()
+    const worker = consumer.work(recorder.handler, { concurrency: 2 })
     await consumer.put(['a'], 0)
     await clock.advance(0)
     store.fault = new Error('away')
     const stopping = worker.stop()
-    desk.end('a', 'done')
+    recorder.end('a', 'done')
     await stopping
-    expect(said).toEqual(['task completion could not be written; will retry'])
+    expect(logged).toEqual(['task completion could not be written; will retry'])
     expect(clock.pending).toBe(0)
   })
 
   test('holds a task until it is due and adds it to the store then', async () => {
     const { consumer, store, clock } = makeFixture()
-    const desk = new Desk()
-    consumer.work(desk.handler, { concurrency: 9 })
+    const recorder = new Desk()
+    consumer.work(recorder.handler, { concurrency: 9 })
     await consumer.put(['a', 'b'], 3_600_000)
     await consumer.put(['a'], 300)
     await clock.advance(299)
-    expect({ keys: store.keys, order: desk.order, later: consumer.later }).toEqual({
+    expect({ keys: store.keys, order: recorder.order, later: consumer.later }).toEqual({
       ...{ keys: [], order: [], later: 2 },
     })
     await clock.advance(1)
-    expect({ order: desk.order, later: consumer.later }).toEqual({ order: ['a'], later: 1 })
+    expect({ order: recorder.order, later: consumer.later }).toEqual({ order: ['a'], later: 1 })
   })
 
   test('runs a held task once if it is enqueued as due now', async () => {
     const { consumer, clock } = makeFixture()
-    const desk = new Desk()
-    consumer.work(desk.handler, { concurrency: 9 })
+    const recorder = new Desk()
+    consumer.work(recorder.handler, { concurrency: 9 })
     await consumer.put(['a'], 5_000)
     await consumer.put(['a'], 0)
     await clock.advance(0)
-    desk.end('a', 'done')
+    recorder.end('a', 'done')
     await clock.advance(10_000)
-    expect(desk.order).toEqual(['a'])
+    expect(recorder.order).toEqual(['a'])
   })
 
   test('adds a task that became due while the database was unavailable once it is back', async () => {
-    const { consumer, store, clock, said } = makeFixture()
+    const { consumer, store, clock, logged } = makeFixture()
     await consumer.put(['a'], 1_000)
     store.fault = new Error('away')
     await clock.advance(5_000)
     store.fault = null
     await clock.advance(1_000)
-    expect({ keys: store.keys, said: new Set(said) }).toEqual({
-      ...{ keys: ['a'], said: new Set(['task could not be re-enqueued; will retry']) },
+    expect({ keys: store.keys, logged: new Set(logged) }).toEqual({
+      ...{ keys: ['a'], logged: new Set(['task could not be re-enqueued; will retry']) },
     })
   })
 
   test('drops held tasks on stop, and puts with a later time after it', async () => {
     const { consumer, store, clock } = makeFixture()
-    const desk = new Desk()
-    const worker = consumer.work(desk.handler, { concurrency: 1 })
+    const recorder = new Desk()
+    const worker = consumer.work(recorder.handler, { concurrency: 1 })
     await consumer.put(['a'], 0)
     await consumer.put(['b'], 5_000)
     await clock.advance(0)
     const stopping = worker.stop()
-    desk.end('a', { dueAt: clock.now() + 1_000 })
+    recorder.end('a', { dueAt: clock.now() + 1_000 })
     await stopping
     expect({ keys: store.keys, pending: clock.pending }).toEqual({ keys: [], pending: 0 })
   })
@@ -278,53 +278,53 @@ describe('a consumer of a shared kind', () => {
   test('finds a put by another process, which was rejected during the run, by the recheck', async () => {
     const { consumers, store, clock } = makeFixture(2)
     const [one, other] = consumers as [TaskConsumer, TaskConsumer]
-    const desk = new Desk()
+    const recorder = new Desk()
     const filed: string[] = []
     const recheck = async (key: string) => {
       expect(store.keys).toEqual([])
       return filed.includes(key) ? ({ dueAt: clock.now() } as const) : 'done'
     }
-    one.work(desk.handler, { concurrency: 1, recheck })
+    one.work(recorder.handler, { concurrency: 1, recheck })
     await one.put(['a'], 0)
     await clock.advance(0)
     filed.push('a')
     await other.put(['a'], 0)
-    desk.end('a', 'done')
+    recorder.end('a', 'done')
     await clock.advance(0)
-    expect(desk.order).toEqual(['a', 'a'])
+    expect(recorder.order).toEqual(['a', 'a'])
     filed.pop()
-    desk.end('a', 'done')
+    recorder.end('a', 'done')
     await clock.advance(10_000)
-    expect({ order: desk.order, keys: store.keys }).toEqual({ order: ['a', 'a'], keys: [] })
+    expect({ order: recorder.order, keys: store.keys }).toEqual({ order: ['a', 'a'], keys: [] })
   })
 
   test('runs a task again if its recheck fails', async () => {
-    const { consumer, clock, said } = makeFixture()
-    const desk = new Desk()
+    const { consumer, clock, logged } = makeFixture()
+    const recorder = new Desk()
     const recheck = () => Promise.reject(new Error('away'))
-    consumer.work(desk.handler, { concurrency: 1, recheck })
+    consumer.work(recorder.handler, { concurrency: 1, recheck })
     await consumer.put(['a'], 0)
     await clock.advance(0)
-    desk.end('a', 'done')
+    recorder.end('a', 'done')
     await clock.advance(1_000)
-    expect({ order: desk.order, said }).toEqual({
-      ...{ order: ['a', 'a'], said: ['task failed; will retry'] },
+    expect({ order: recorder.order, logged }).toEqual({
+      ...{ order: ['a', 'a'], logged: ['task failed; will retry'] },
     })
   })
 
   test('keeps the claim of a task that is due again at once for a minute while no other waits', async () => {
     const { consumer, store, clock } = makeFixture()
-    const desk = new Desk()
-    consumer.work(desk.handler, { concurrency: 2 })
+    const recorder = new Desk()
+    consumer.work(recorder.handler, { concurrency: 2 })
     await consumer.put(['a'], 0)
     await clock.advance(0)
     const again = async () => {
-      desk.end('a', { dueAt: clock.now() })
+      recorder.end('a', { dueAt: clock.now() })
       await clock.advance(0)
     }
     store.calls.length = 0
     for (let n = 0; n < 5; n++) await again()
-    expect({ runs: desk.order.length, calls: store.calls }).toEqual({ runs: 6, calls: [] })
+    expect({ runs: recorder.order.length, calls: store.calls }).toEqual({ runs: 6, calls: [] })
     await clock.advance(60_000)
     await again()
     expect(store.calls).toEqual(['complete a', 'add a', 'claim'])
@@ -338,12 +338,12 @@ describe('a consumer of a shared kind', () => {
 })
 
 /** Starts a worker and returns the keys whose leases were lost. */
-function loseInto(consumer: TaskConsumer, desk: Desk): string[] {
+function loseInto(consumer: TaskConsumer, recorder: Desk): string[] {
   const keys: string[] = []
   consumer.work(
     (key, lease) => {
       lease.lost.addEventListener('abort', () => void keys.push(key))
-      return desk.handler(key, lease)
+      return recorder.handler(key, lease)
     },
     { concurrency: 5 },
   )
@@ -375,15 +375,15 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
  */
 async function play(steps: readonly Step[]): Promise<void> {
   const { consumers, store, clock, pass } = makeFixture(CONSUMERS)
-  const desk = new Desk()
-  const owed = new Map<string, number>()
-  const asked = new Map<string, number[]>()
-  const owe = (key: string, at: number) => {
-    owed.set(key, Math.min(owed.get(key) ?? at, at))
-    asked.set(key, [...(asked.get(key) ?? []), at])
+  const recorder = new Desk()
+  const expectedAt = new Map<string, number>()
+  const requests = new Map<string, number[]>()
+  const expectRun = (key: string, at: number) => {
+    expectedAt.set(key, Math.min(expectedAt.get(key) ?? at, at))
+    requests.set(key, [...(requests.get(key) ?? []), at])
   }
   const nextOf = (key: string) => {
-    const dueAt = owed.get(key)
+    const dueAt = expectedAt.get(key)
     return dueAt === undefined ? 'done' : { dueAt }
   }
   const early: string[] = []
@@ -392,9 +392,9 @@ async function play(steps: readonly Step[]): Promise<void> {
   for (const consumer of consumers) {
     consumer.work(
       (key, lease) => {
-        if (asked.get(key)?.every(at => clock.now() < at)) early.push(key)
-        if (clock.now() >= (owed.get(key) ?? 0)) owed.delete(key)
-        return desk.handler(key, lease)
+        if (requests.get(key)?.every(at => clock.now() < at)) early.push(key)
+        if (clock.now() >= (expectedAt.get(key) ?? 0)) expectedAt.delete(key)
+        return recorder.handler(key, lease)
       },
       { concurrency: 2, recheck: async key => nextOf(key) },
     )
@@ -405,24 +405,27 @@ async function play(steps: readonly Step[]): Promise<void> {
     else if ('put' in step) {
       const at = clock.now() + step.inMs
       // The work of a put is stored before the put.
-      owe(`${step.put}`, at)
+      expectRun(`${step.put}`, at)
       await consumers[step.by]?.put([`${step.put}`], step.inMs).catch(() => {
         failed.push(() => consumers[step.by]?.put([`${step.put}`], Math.max(0, at - clock.now())))
       })
-    } else if (desk.running.includes(`${step.end}`)) {
+    } else if (recorder.running.includes(`${step.end}`)) {
       const { end, againInMs } = step
-      if (againInMs !== null) owe(`${end}`, clock.now() + againInMs)
-      desk.end(`${end}`, againInMs === null ? 'done' : nextOf(`${end}`))
+      if (againInMs !== null) expectRun(`${end}`, clock.now() + againInMs)
+      recorder.end(`${end}`, againInMs === null ? 'done' : nextOf(`${end}`))
       await clock.advance(0)
     }
   }
   store.fault = null
   for (const again of failed) await again()
   for (let round = 0; round < 4 * KEYS; round++) {
-    for (const key of desk.running) desk.end(key, 'done')
+    for (const key of recorder.running) recorder.end(key, 'done')
     await pass(1_000)
   }
-  expect({ owed: [...owed], running: desk.running }).toEqual({ owed: [], running: [] })
-  expect({ early, twiceAtOnce: desk.twiceAtOnce }).toEqual({ early: [], twiceAtOnce: [] })
+  expect({ expectedAt: [...expectedAt], running: recorder.running }).toEqual({
+    expectedAt: [],
+    running: [],
+  })
+  expect({ early, twiceAtOnce: recorder.twiceAtOnce }).toEqual({ early: [], twiceAtOnce: [] })
   expect(store.keys).toEqual([])
 }

@@ -6,27 +6,27 @@ import { type Daemon, freePort, missingFiles, startDaemon, untilListening } from
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/real')
 
-/** A resolver (unbound) in front of a name server (NSD), as a mail server sees the DNS. */
+/** A resolver (unbound) in front of a name server (NSD). */
 export type RealDns = {
   /** The resolver, `address:port`. */
   readonly resolver: string
-  /** The name server behind it. */
+  /** The name server, `address:port`. */
   readonly authority: string
   stop(): Promise<void>
 }
 
 export type DnsPlace = {
   readonly dir: string
-  /** A loopback address on which port 53 is free. */
+  /** A loopback address with a free port 53. */
   readonly nameServer: string
-  /** Domains of mail servers, each with the address of its exchanger. */
+  /** Domains of mail servers, with the address of their exchanger. */
   readonly domains: Readonly<Record<string, string>>
 }
 
-/** Why there can be no DNS here, or null. */
+/** Returns why the DNS cannot run here, or null. */
 export const missingDns = () => missingFiles('NSD', 'usr/sbin/nsd', 'usr/sbin/unbound')
 
-/** Starts both. Nothing outside this machine is ever asked: names but `test.` and 127.in-addr.arpa do not exist. */
+/** Starts both. No query leaves this machine: only `test.` and 127.in-addr.arpa exist. */
 export async function startDns({ dir, nameServer, domains }: DnsPlace): Promise<RealDns> {
   const port = await freePort()
   const mute = await muteServer(nameServer)
@@ -66,7 +66,7 @@ async function stopAll(daemons: readonly Daemon[], mute: Socket): Promise<void> 
   mute.close()
 }
 
-/** Hears questions and never answers: a name server that is down behind a firewall. */
+/** Starts a server that never answers, like a name server behind a firewall. */
 async function muteServer(address: string): Promise<Socket> {
   const socket = createSocket('udp4')
   socket.bind(0, address)
@@ -74,7 +74,7 @@ async function muteServer(address: string): Promise<Socket> {
   return socket
 }
 
-/** The zone of the fixtures, with an exchanger for each domain of a server. */
+/** Returns the zone of the fixtures with an exchanger for each domain of a server. */
 function testZone(domains: Readonly<Record<string, string>>): string {
   const records = Object.entries(domains).flatMap(([domain, ip]) => [
     `${domain}. MX 10 mx.${domain}.`,
@@ -85,7 +85,7 @@ function testZone(domains: Readonly<Record<string, string>>): string {
   return `${written}\n${records.join('\n')}\n${manyExchangers(known)}\n`
 }
 
-/** More records than an answer by UDP can carry (RFC 9715: 1,400 octets), so that TCP is needed. */
+/** More records than fit into a UDP answer (RFC 9715: 1,400 octets), so that TCP is needed. */
 function manyExchangers(ip: string): string {
   const host = (n: number) => `exchanger-number-${n}-with-a-long-name.of-many`
   return Array.from(
@@ -113,7 +113,7 @@ ${zone('test', 'test.zone')}${zone('127.in-addr.arpa', '127.zone')}${zone('broke
 
 const zone = (name: string, file: string) => `zone:\n  name: ${name}\n  zonefile: ${file}\n`
 
-/** Servers that a domain is delegated to, by what is wrong with them. */
+/** The resolver configuration, with delegations to defective servers. */
 const unboundConf = (dir: string, address: string, ports: { nsd: number; mute: number }) => `
 server:
   interface: ${address}
@@ -128,7 +128,7 @@ server:
   access-control: 127.0.0.0/8 allow
   qname-minimisation: no
   module-config: "validator iterator"
-  # RFC 4035: signed, says the one who delegates; the zone is not.
+  # RFC 4035: the parent has a DS record, but the zone is unsigned.
   trust-anchor: "bogus.test. DS 12345 13 2 ${'ab'.repeat(32)}"
   local-zone: "." static
   local-zone: "test." transparent

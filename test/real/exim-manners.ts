@@ -1,10 +1,10 @@
-/** Statements of the ACL at one command, which come before what holds for everybody. */
-export type Manner = Partial<Record<Stage, string>>
+/** ACL statements by command, which precede those of all hosts. */
+export type HostConfig = Partial<Record<Stage, string>>
 export type Stage = 'connect' | 'helo' | 'mail' | 'rcpt'
 
-/** Each name stands for a domain with an address of its own, and for what its administrator wrote. */
-export const MANNERS: Readonly<Record<string, Manner>> = {
-  // Users and where they are looked up.
+/** Host configurations by name; each host has its own domain and address. */
+export const HOSTS: Readonly<Record<string, HostConfig>> = {
+  // User lookup.
   known: {},
   plain: {},
   utf8: {},
@@ -43,7 +43,7 @@ export const MANNERS: Readonly<Record<string, Manner>> = {
       message = Greylisted, please try again in 2 seconds`,
   },
 
-  // How long it takes.
+  // Delays.
   'slow-greeting': { connect: 'warn delay = 2s' },
   'slow-everywhere': {
     connect: 'warn delay = 1s',
@@ -59,7 +59,7 @@ export const MANNERS: Readonly<Record<string, Manner>> = {
   },
   'slowing-down': {},
 
-  // How much it bears.
+  // Limits.
   'rate-deferred': {
     rcpt: `defer ratelimit = 3.5 / 2s / per_rcpt / leaky / $sender_host_address-deferred
       message = Sender rate overlimit - $sender_rate / $sender_rate_period`,
@@ -79,7 +79,6 @@ export const MANNERS: Readonly<Record<string, Manner>> = {
       message = Too many failed recipients - count = $rcpt_fail_count`,
   },
 
-  // TLS.
   'tls-offered': {},
   sealed: { mail: 'deny !encrypted = *\n      message = TLS encryption is required' },
   'sealed-late': {
@@ -88,7 +87,7 @@ export const MANNERS: Readonly<Record<string, Manner>> = {
   'sealed-never': { rcpt: 'deny !encrypted = *\n      message = Encryption required' },
   'tls-broken': {},
 
-  // Our name, our sender, our address.
+  // HELO name, sender and client address.
   'helo-verified': {},
   'helo-forged': {
     helo: `deny condition = \${if match_domain{$sender_helo_name}{probe.test}}
@@ -122,7 +121,7 @@ export const MANNERS: Readonly<Record<string, Manner>> = {
   'spoken-at-length': {},
 }
 
-/** Main options that differ: what holds for these names, what for all others. */
+/** Main options: the value for the named hosts, the value for all others, and the names. */
 export const OPTIONS: Readonly<Record<string, [there: string, elsewhere: string, ...string[]]>> = {
   pipelining_advertise_hosts: ['', '*', 'plain'],
   chunking_advertise_hosts: ['', '*', 'plain'],
@@ -140,14 +139,14 @@ export const OPTIONS: Readonly<Record<string, [there: string, elsewhere: string,
   ],
 }
 
-/** What a host says of those it does not know, where it has words of its own. */
-export const STRANGERS: Readonly<Record<string, string>> = {
+/** Replies to unknown recipients that differ from the default. */
+export const UNKNOWN_USER_REPLIES: Readonly<Record<string, string>> = {
   stranger: 'No Such User Here',
 }
 
 export const USERS = ['ann', 'bob', 'jörg', ...Array.from({ length: 20 }, (_, n) => `user${n + 1}`)]
 
-/** Of told.exim.test. */
+/** Aliases of told.exim.test. */
 export const ALIASES = `
 alias: ann@known.exim.test
 alias-of-nobody: zoe@known.exim.test

@@ -2,20 +2,29 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { selfSigned } from '../../src/simulator/smtp-host/host.ts'
 import { rootOf, startInOwnRoot } from './own-root.ts'
-import { type Daemon, missingFiles, type Place, type RealServer, untilListening } from './server.ts'
+import {
+  type Daemon,
+  missingFiles,
+  type RealServer,
+  type ServerEnvironment,
+  untilListening,
+} from './server.ts'
 
 const PROGRAM = 'usr/sbin/smtpd'
 
-/** What a host does: options of its `listen`, filters in their order, and who its recipients are. */
-type Manner = {
+/**
+ * The behavior of a host: options of its `listen`, its filters in order, and rules for its
+ * recipients.
+ */
+type HostConfig = {
   readonly listen?: string
   readonly filters?: readonly string[]
-  /** What stands after `match from any for domain "…"`; else the table of users decides. */
+  /** Rules after `match from any for domain "…"`; defaults to the table of users. */
   readonly rules?: readonly string[]
 }
 
-/** Each name stands for a domain with an address of its own. */
-const MANNERS: Readonly<Record<string, Manner>> = {
+/** Host configurations by name; each host has its own domain and address. */
+const HOSTS: Readonly<Record<string, HostConfig>> = {
   known: {},
   everyone: { rules: ['action "drop"'] },
   system: { rules: ['action "local"'] },
@@ -24,7 +33,7 @@ const MANNERS: Readonly<Record<string, Manner>> = {
   sender: {
     rules: ['mail-from "probe@probe.test" reject', 'rcpt-to <users> action "drop"'],
   },
-  // Debian 12 has an OpenSMTPD older than its OpenSSL: each handshake fails.
+  // The OpenSMTPD of Debian 12 is older than its OpenSSL: every handshake fails.
   sealed: { listen: 'tls-require pki own' },
   'tls-offered': { listen: 'tls pki own' },
   'connect-refused': {
@@ -54,28 +63,28 @@ const MANNERS: Readonly<Record<string, Manner>> = {
   },
 }
 
-const NAMES = Object.keys(MANNERS)
+const NAMES = Object.keys(HOSTS)
 const domainOf = (name: string) => `${name}.opensmtpd.test`
-/** 127.0.4.1 for the first, and so on. */
+/** Returns the address of a host: 127.0.4.1 for the first one, and so on. */
 const addressOf = (name: string) => `127.0.4.${NAMES.indexOf(name) + 1}`
 
 let daemon: Daemon | null = null
 
-/** One OpenSMTPD with a listener for each kind of administrator. */
+/** One OpenSMTPD with a listener for each host. */
 export const opensmtpd: RealServer = {
   name: 'opensmtpd',
   domains: Object.fromEntries(NAMES.map(name => [domainOf(name), addressOf(name)])),
   missing: () => missingFiles('OpenSMTPD', PROGRAM),
-  async start(place) {
-    layOut(place)
+  async start(env) {
+    createFiles(env)
     daemon = startInOwnRoot({
-      place,
+      env,
       programs: [PROGRAM],
       args: ['-d', '-f', '/etc/smtpd.conf'],
       users: ['opensmtpd', 'opensmtpq'],
-      files: { '/etc/smtpd.conf': configuration(place), '/etc/mailname': 'mx.opensmtpd.test\n' },
+      files: { '/etc/smtpd.conf': configuration(env), '/etc/mailname': 'mx.opensmtpd.test\n' },
     })
-    await untilListening(daemon, NAMES.map(addressOf), place.port)
+    await untilListening(daemon, NAMES.map(addressOf), env.port)
   },
   async stop() {
     await daemon?.stop()
@@ -83,9 +92,9 @@ export const opensmtpd: RealServer = {
   },
 }
 
-/** Folders at the paths that are built into it, and a key that nobody else may read. */
-function layOut(place: Place) {
-  const at = (path: string) => join(rootOf(place), path)
+/** Creates the folders at compiled-in paths, and a private key readable only by its owner. */
+function createFiles(env: ServerEnvironment) {
+  const at = (path: string) => join(rootOf(env), path)
   for (const path of ['var/lib/opensmtpd/empty', 'var/spool/smtpd', 'var/run', 'etc']) {
     mkdirSync(at(path), { recursive: true })
   }
@@ -95,36 +104,36 @@ function layOut(place: Place) {
   writeFileSync(at('etc/mx.crt'), cert)
 }
 
-const configuration = (place: Place) => `
+const configuration = (env: ServerEnvironment) => `
 pki own cert "/etc/mx.crt"
 pki own key "/etc/mx.key"
 table users { ${NAMES.flatMap(usersOf).join(', ')} }
 table addresses { "ann@${domainOf('virtual')}" = "nobody" }
-table everybody { "@" = "nobody" }
-action "drop" mda "true" virtual <everybody>
+table everyone { "@" = "nobody" }
+action "drop" mda "true" virtual <everyone>
 action "local" mda "true"
 action "virtual" mda "true" virtual <addresses>
-${Object.entries(MANNERS).map(filters).join('')}
-${NAMES.map(name => listener(name, place)).join('')}
-${Object.entries(MANNERS).map(matches).join('')}
+${Object.entries(HOSTS).map(filters).join('')}
+${NAMES.map(name => listener(name, env)).join('')}
+${Object.entries(HOSTS).map(matches).join('')}
 `
 
 const USERS = ['ann', 'full', 'held', 'closed', 'user1', 'user2', 'user3', 'user4', 'user5']
 const usersOf = (name: string) => USERS.map(user => `"${user}@${domainOf(name)}"`)
 
-/** Each filter by a name of its own, then all of a host together. */
-function filters([name, { filters = [] }]: [string, Manner]): string {
+/** Returns the filters of a host and a chain of all of them. */
+function filters([name, { filters = [] }]: [string, HostConfig]): string {
   if (filters.length === 0) return ''
   const names = filters.map((_, n) => `"${name}-${n}"`)
   const each = filters.map((filter, n) => `filter ${names[n]} ${filter}\n`)
   return `${each.join('')}filter "${name}" chain { ${names.join(', ')} }\n`
 }
 
-const listener = (name: string, { port }: Place) => {
-  const { listen = '', filters = [] } = MANNERS[name] ?? {}
+const listener = (name: string, { port }: ServerEnvironment) => {
+  const { listen = '', filters = [] } = HOSTS[name] ?? {}
   const filter = filters.length === 0 ? '' : `filter "${name}"`
   return `listen on ${addressOf(name)} port ${port} ${listen} hostname mx.${domainOf(name)} ${filter}\n`
 }
 
-const matches = ([name, { rules = ['rcpt-to <users> action "drop"'] }]: [string, Manner]) =>
+const matches = ([name, { rules = ['rcpt-to <users> action "drop"'] }]: [string, HostConfig]) =>
   rules.map(rule => `match from any for domain "${domainOf(name)}" ${rule}\n`).join('')

@@ -1,9 +1,12 @@
-/** Parameters of main.cf that one smtpd has of its own; `$maps`, `$grey` and `$dir` stand for where things are. */
+/**
+ * Parameters of main.cf for one smtpd; `$maps`, `$grey` and `$dir` are placeholders of paths and
+ * addresses.
+ */
 export type Parameters = Readonly<Record<string, string>>
 
-/** Each domain has an smtpd of its own, on an address of its own, with what its administrator wished. */
+/** Parameters by domain; each domain has its own smtpd on its own address. */
 export const SERVICES: Readonly<Record<string, Parameters>> = {
-  // Users and where they are looked up.
+  // User lookup.
   'known.test': { smtpd_tls_security_level: 'may', smtputf8_enable: 'no' },
   'utf8.test': { smtputf8_enable: 'yes' },
   'soft.test': { unknown_virtual_mailbox_reject_code: '450' },
@@ -41,7 +44,7 @@ export const SERVICES: Readonly<Record<string, Parameters>> = {
     address_verify_poll_delay: '1s',
   },
 
-  // What stands in access maps and policy services.
+  // Access maps and policy services.
   'told.test': { smtpd_recipient_restrictions: 'check_recipient_access $maps/told' },
   'grey.test': { smtpd_recipient_restrictions: 'check_policy_service $grey' },
   'grey-list.test': { smtpd_recipient_restrictions: 'check_policy_service $grey' },
@@ -54,7 +57,6 @@ export const SERVICES: Readonly<Record<string, Parameters>> = {
   'deferring.test': { smtpd_recipient_restrictions: 'defer' },
   'sleepy.test': { smtpd_client_restrictions: 'sleep 2', smtpd_delay_reject: 'no' },
 
-  // TLS.
   'sealed.test': { smtpd_tls_security_level: 'encrypt' },
   'sealed-late.test': {
     smtpd_tls_security_level: 'may',
@@ -78,7 +80,7 @@ export const SERVICES: Readonly<Record<string, Parameters>> = {
     smtpd_tls_req_ccert: 'yes',
   },
 
-  // Our name, our sender, our address.
+  // HELO name, sender and client address.
   'helo.test': { smtpd_helo_restrictions: 'reject_unknown_helo_hostname' },
   'helo-early.test': {
     smtpd_helo_restrictions: 'reject_unknown_helo_hostname',
@@ -128,7 +130,7 @@ export const SERVICES: Readonly<Record<string, Parameters>> = {
     smtpd_delay_reject: 'no',
   },
 
-  // How much it bears.
+  // Limits.
   'plain.test': { smtpd_discard_ehlo_keywords: 'pipelining, enhancedstatuscodes, 8bitmime' },
   'helo-only.test': { smtpd_command_filter: 'regexp:$maps/helo-only' },
   'few.test': { smtpd_recipient_limit: '3' },
@@ -141,13 +143,13 @@ export const SERVICES: Readonly<Record<string, Parameters>> = {
   },
   'tarpit.test': { smtpd_soft_error_limit: '1', smtpd_error_sleep_time: '1s' },
   'rcpt-rate.test': { smtpd_client_recipient_rate_limit: '4' },
-  // Two, as each counts by itself and both lists may be asked at the same time.
+  // Two of them, as counters are per service and both lists may be tested concurrently.
   'mail-rate.test': { smtpd_client_message_rate_limit: '1' },
   'mail-rate-long.test': { smtpd_client_message_rate_limit: '1' },
   'connect-rate.test': { smtpd_client_connection_rate_limit: '1' },
 }
 
-/** Domains that are not like the others, which Postfix knows as its own virtual ones: the parameter that names them. */
+/** Domains that are not virtual mailbox domains, by the parameter that names them. */
 export const KINDS: Parameters = {
   mydestination: 'local.test',
   relay_domains: 'relayed.test',
@@ -155,29 +157,29 @@ export const KINDS: Parameters = {
 }
 export const NOT_HOSTED = ['elsewhere.test', 'elsewhere-soft.test']
 
-/** Domains of fixtures/real/test.zone that the server of known.test takes mail for too. */
-export const GUESTS = [
+/** Domains of fixtures/real/test.zone that the server of known.test accepts too. */
+export const EXTRA_DOMAINS = [
   'alias alias-of-alias broken-first equal hangs-up-first implicit many nowhere-first null-beside',
   'number-beside odd-name refuses-first six-first some.wild to-alias two two-addresses upper',
   'xn--bcher-kva',
 ].flatMap(names => names.split(' ').map(name => `${name}.test`))
 
-/** Those that stand behind a postscreen, with its parameters. */
+/** Domains behind a postscreen, with its parameters. */
 export const SCREENED: Readonly<Record<string, Parameters>> = {
-  // A banner line first and the rest after a while: who speaks before it is a robot.
+  // A banner line, and the rest after a delay: a client that talks before it is rejected.
   'screened.test': {
     postscreen_greet_banner: 'mx.screened.test, one moment',
     postscreen_greet_action: 'enforce',
     postscreen_greet_wait: '1s',
   },
-  // Tests after the greeting: a new client is turned away once, whatever it asks for.
+  // Tests after the greeting: a new client is deferred once.
   'screened-deep.test': {
     postscreen_greet_wait: '1s',
     postscreen_pipelining_enable: 'yes',
     postscreen_non_smtp_command_enable: 'yes',
     postscreen_bare_newline_enable: 'yes',
   },
-  // What the list says must be there before the wait is over, also on a busy machine.
+  // Long enough for the DNSBL answer on a busy machine.
   'screened-list.test': {
     postscreen_greet_wait: '4s',
     postscreen_dnsbl_sites: 'dnsbl.test',
@@ -194,7 +196,7 @@ export const SCREENED: Readonly<Record<string, Parameters>> = {
   },
 }
 
-/** The lookup tables of the folder `maps`, by name. */
+/** Lookup tables of the folder `maps`, by name. */
 export const MAPS: Readonly<Record<string, string>> = {
   relocated: 'old@moved.test new@example.test\n',
   aliases: 'ann@aliased.test ann@known.test\n',

@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { selfSigned } from '../../src/simulator/smtp-host/host.ts'
 import {
-  GUESTS,
+  EXTRA_DOMAINS,
   KINDS,
   MAPS,
   NOT_HOSTED,
@@ -16,61 +16,61 @@ import {
   freePort,
   installed,
   missingFiles,
-  type Place,
   type RealServer,
+  type ServerEnvironment,
   startDaemon,
   untilListening,
 } from './server.ts'
 
 const DOMAINS = [...Object.keys(SERVICES), ...Object.keys(SCREENED)]
-/** 127.0.2.1 for the first domain, and so on. */
+/** Returns the address of a domain: 127.0.2.1 for the first one, and so on. */
 const addressOf = (domain: string) => `127.0.2.${DOMAINS.indexOf(domain) + 1}`
 const GREY = '127.0.2.250'
 
 let daemons: Daemon[] = []
 
-/** One Postfix with an smtpd for each kind of administrator, and postgrey beside it. */
+/** One Postfix with an smtpd for each domain, and postgrey. */
 export const postfix: RealServer = {
   name: 'postfix',
   domains: Object.fromEntries(DOMAINS.map(domain => [domain, addressOf(domain)])),
   missing: () => missingFiles('Postfix', 'usr/lib/postfix/sbin/master', 'usr/sbin/postgrey'),
-  async start(place) {
+  async start(env) {
     const greyPort = await freePort()
-    layOut(place, greyPort)
-    const grey = startPostgrey(place, greyPort)
+    createFiles(env, greyPort)
+    const grey = startPostgrey(env, greyPort)
     const master = startDaemon({
       name: 'master',
-      dir: place.dir,
+      dir: env.dir,
       command: 'usr/lib/postfix/sbin/master',
-      args: ['-d', '-c', join(place.dir, 'etc')],
-      environment: { MAIL_CONFIG: join(place.dir, 'etc') },
+      args: ['-d', '-c', join(env.dir, 'etc')],
+      environment: { MAIL_CONFIG: join(env.dir, 'etc') },
     })
     daemons = [master, grey]
     await untilListening(grey, [GREY], greyPort)
-    // It opens its doors in the order of master.cf, before anybody is served.
-    await untilListening(master, DOMAINS.slice(-1).map(addressOf), place.port)
+    // It listens in the order of master.cf, before it serves clients.
+    await untilListening(master, DOMAINS.slice(-1).map(addressOf), env.port)
   },
   async stop() {
     await Promise.all(daemons.splice(0).map(daemon => daemon.stop()))
   },
 }
 
-/** What the smtpd of a domain wrote down. */
+/** Returns the log lines of the smtpd of a domain. */
 export const postfixLog = (dir: string, domain: string): string[] =>
   readFileSync(join(dir, 'mail.log'), 'utf8')
     .split('\n')
     .filter(line => line.includes(` ${domain}/smtpd[`))
 
-function startPostgrey({ dir }: Place, port: number): Daemon {
+function startPostgrey({ dir }: ServerEnvironment, port: number): Daemon {
   const state = join(dir, 'postgrey')
   mkdirSync(state)
   return startDaemon({
     name: 'postgrey',
     dir,
     command: '/usr/bin/perl',
-    // A client is never let in for its good record alone.
+    // No automatic whitelisting of clients.
     args: [
-      // Tainted, as its first line demands: then PERL5LIB counts for nothing.
+      // Taint mode, as in the first line of the script, which ignores PERL5LIB.
       '-T',
       ...PERL_FOLDERS.map(folder => `-I${installed(folder)}`),
       installed('usr/sbin/postgrey'),
@@ -86,19 +86,21 @@ function startPostgrey({ dir }: Place, port: number): Daemon {
   })
 }
 
-/** How long postgrey holds back a stranger, in seconds. */
+/** Greylisting delay of postgrey, in seconds. */
 const GREY_DELAY_S = 2
 const PERL_FOLDERS = ['usr/share/perl5', ...perlFolders()]
 
-/** Where this Perl looks for modules, its own among them, which a small system lacks: usr/share/perl/5.36 and the like. */
+/**
+ * Returns the module folders of this Perl, such as usr/share/perl/5.36, which minimal systems lack.
+ */
 function perlFolders(): string[] {
   const script = 'print join " ", @Config{qw(vendorarch archlib privlib)}'
   const { stdout } = spawnSync('perl', ['-MConfig', '-e', script], { encoding: 'utf8' })
   return (stdout ?? '').split(' ').filter(folder => folder !== '')
 }
 
-/** Folders and files of the instance, owned by whom Postfix wants. */
-function layOut({ dir, port, nameServer }: Place, greyPort: number) {
+/** Creates the folders and files of the instance, with the owners that Postfix requires. */
+function createFiles({ dir, port, nameServer }: ServerEnvironment, greyPort: number) {
   const mailOwner = idOf('postfix', '-u')
   const dropGroup = idOf('postdrop', '-g')
   for (const name of ['etc', 'maps', 'queue', 'data', 'queue/etc']) mkdirSync(join(dir, name))
@@ -108,7 +110,7 @@ function layOut({ dir, port, nameServer }: Place, greyPort: number) {
     chmodSync(join(dir, name), name === 'queue/public' ? 0o710 : 0o700)
   }
   chownSync(join(dir, 'queue/pid'), 0, 0)
-  // The smtpds are locked into the queue folder: there they find whom to ask for names.
+  // The smtpds run in a chroot at the queue folder and read its resolv.conf.
   writeFileSync(join(dir, 'queue/etc/resolv.conf'), `nameserver ${nameServer}\n`)
   writeFileSync(join(dir, 'queue/etc/hosts'), '')
   const { key, cert } = selfSigned('mx.known.test')
@@ -128,13 +130,13 @@ const QUEUE_FOLDERS =
 const idOf = (name: string, kind: '-u' | '-g') =>
   Number(execFileSync('id', [kind, name], { encoding: 'utf8' }))
 
-/** The users that every domain has. */
+/** Returns the users of all domains. */
 function mailboxes(): string {
   const users = ['ann', 'bob', 'info', 'old', 'jörg', 'ann smith', 'x'.repeat(64)]
   const numbered = Array.from({ length: 200 }, (_, n) => `user${n + 1}`)
-  const told = [...(MAPS.told ?? '').matchAll(/^([a-z-]+)@/gm)].map(match => match[1] as string)
-  const all = [...users, ...numbered, ...told]
-  const domains = [...DOMAINS, ...GUESTS]
+  const mapped = [...(MAPS.told ?? '').matchAll(/^([a-z-]+)@/gm)].map(match => match[1] as string)
+  const all = [...users, ...numbered, ...mapped]
+  const domains = [...DOMAINS, ...EXTRA_DOMAINS]
   return domains.flatMap(domain => all.map(user => `${quoted(user)}@${domain} there`)).join('\n')
 }
 
@@ -146,7 +148,7 @@ function mainCf(dir: string): string {
     myhostname: 'mx.known.test',
     ...KINDS,
     inet_protocols: 'ipv4',
-    // Nobody is at home here: limits and restrictions hold for clients on loopback too.
+    // No client is local, so limits and restrictions also apply to loopback.
     mynetworks: '192.0.2.0/24',
     smtpd_client_event_limit_exceptions: '',
     daemon_directory: installed('usr/lib/postfix/sbin'),
@@ -160,7 +162,7 @@ function mainCf(dir: string): string {
     maillog_file_prefixes: dir,
     alias_maps: '',
     alias_database: '',
-    virtual_mailbox_domains: [...DOMAINS, ...GUESTS].filter(isVirtual).join(' '),
+    virtual_mailbox_domains: [...DOMAINS, ...EXTRA_DOMAINS].filter(isVirtual).join(' '),
     virtual_mailbox_maps: `texthash:${dir}/maps/mailboxes`,
     local_recipient_maps: `texthash:${dir}/maps/mailboxes`,
     relay_recipient_maps: `texthash:${dir}/maps/mailboxes`,
@@ -172,7 +174,7 @@ function mainCf(dir: string): string {
     smtpd_relay_restrictions: 'reject_unauth_destination',
     smtpd_tls_chain_files: join(dir, 'etc/tls.pem'),
     address_verify_map: `btree:${dir}/data/verify`,
-    // A minute in truth, and as long would a test take.
+    // The default is one minute, which is too long for a test.
     anvil_rate_time_unit: '2s',
   }
   return Object.entries(parameters)
@@ -201,7 +203,7 @@ function masterCf(dir: string, port: number, greyPort: number): string {
   return `${INNER_SERVICES}${[...smtpds, ...screens].join('\n')}\n`
 }
 
-/** `-o { name = value }` for each, with what `$…` stands for. */
+/** Formats `-o { name = value }` for each parameter, with placeholders replaced. */
 function overrides(parameters: Parameters, dir: string, greyPort: number): string {
   const filled = (value: string) =>
     value

@@ -5,44 +5,44 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A mail or DNS server that others wrote, run from its Debian package on loopback. */
+/** A real mail or DNS server from its Debian package on loopback. */
 export type RealServer = {
   readonly name: string
-  /** The domains it takes mail for, each with the loopback address of its exchanger `mx.<domain>`. */
+  /** The domains that it accepts, with the loopback address of their exchanger `mx.<domain>`. */
   readonly domains: Readonly<Record<string, string>>
-  /** Why it cannot run here, or null. */
+  /** Returns why it cannot run here, or null. */
   missing(): string | null
-  /** Resolves when it serves; rejects with its log when it does not. */
-  start(place: Place): Promise<void>
+  /** Resolves when it is ready; rejects with its log if it fails. */
+  start(env: ServerEnvironment): Promise<void>
   stop(): Promise<void>
 }
 
-/** Where a server runs. */
-export type Place = {
-  /** A folder of its own, empty, which every user may enter. */
+/** The environment of a server. */
+export type ServerEnvironment = {
+  /** An empty folder that every user can enter. */
   readonly dir: string
-  /** The SMTP port, the same for all servers: each has loopback addresses of its own. */
+  /** The SMTP port, the same for all servers, which have different loopback addresses. */
   readonly port: number
-  /** The address of a resolver, port 53, that knows all names of the tables. */
+  /** The address of a resolver on port 53 that knows all names of the tables. */
   readonly nameServer: string
 }
 
-/** Where `tools/install-mail-servers.sh` unpacks the packages: the root of a tree with usr/, etc/ and so on. */
+/** Root of the tree into which `tools/install-mail-servers.sh` unpacks the packages. */
 export const INSTALLED = process.env.EV_MAIL_SERVERS || '/opt/ev-mail-servers'
 const HOW_TO_INSTALL = 'run: sudo bash tools/install-mail-servers.sh'
 
-/** A file of the packages, such as `usr/sbin/nsd`. */
+/** Returns the path of a package file, such as `usr/sbin/nsd`. */
 export const installed = (path: string) => join(INSTALLED, path)
 
-/** Why a server of these files cannot run here, or null. */
+/** Returns why a server with these files cannot run here, or null. */
 export function missingFiles(name: string, ...paths: string[]): string | null {
   const absent = paths.find(path => !existsSync(installed(path)))
   if (absent !== undefined) return `${name} is not installed: ${HOW_TO_INSTALL}`
-  // They change to users of their own and listen on port 53.
+  // They switch users and listen on port 53.
   return process.getuid?.() === 0 ? null : `${name} runs only as root: sudo npm test`
 }
 
-/** What every daemon of the packages needs to find its libraries. */
+/** Environment that lets the daemons find their libraries. */
 export const ENVIRONMENT = {
   PATH: `${installed('usr/sbin')}:${installed('usr/bin')}:/usr/sbin:/usr/bin:/sbin:/bin`,
   LD_LIBRARY_PATH: [
@@ -55,11 +55,11 @@ export const ENVIRONMENT = {
 }
 
 export type Daemon = {
-  /** What it wrote so far. */
+  /** Returns its output so far. */
   log(): string
-  /** Rejects when the daemon ends before it was told to. */
+  /** Rejects when the daemon ends without `stop`. */
   readonly ended: Promise<never>
-  /** Ends it with all its children. */
+  /** Stops it with its child processes. */
   stop(): Promise<void>
 }
 
@@ -72,26 +72,29 @@ export type DaemonOptions = {
   readonly environment?: Readonly<Record<string, string>>
 }
 
-/** Starts a daemon in the foreground, at the head of a process group; what it writes goes to `<dir>/<name>.log`. */
+/**
+ * Starts a daemon in the foreground as the leader of a process group, with its output in
+ * `<dir>/<name>.log`.
+ */
 export function startDaemon(options: DaemonOptions): Daemon {
   const { name, dir, command, args } = options
   const file = join(dir, `${name}.log`)
   const program = command.startsWith('/') ? command : installed(command)
-  const child = spawn('/bin/sh', ['-c', MORTAL, 'sh', program, ...args], {
+  const child = spawn('/bin/sh', ['-c', RUN_UNTIL_TESTS_END, 'sh', program, ...args], {
     detached: true,
     cwd: dir,
     env: { ...ENVIRONMENT, ...options.environment },
     stdio: 'pipe',
   })
-  const kept = createWriteStream(file)
-  child.stdout.pipe(kept, { end: false })
-  child.stderr.pipe(kept, { end: false })
+  const logStream = createWriteStream(file)
+  child.stdout.pipe(logStream, { end: false })
+  child.stderr.pipe(logStream, { end: false })
   const log = () => (existsSync(file) ? readFileSync(file, 'utf8') : '')
-  const over = new Promise<string>(resolve => {
+  const exited = new Promise<string>(resolve => {
     child.once('error', error => resolve(error.message))
     child.once('exit', (code, signal) => resolve(`ended with ${signal ?? code}`))
   })
-  const ended = over.then(how => {
+  const ended = exited.then(how => {
     throw new Error(`${name} ${how}:\n${log()}`)
   })
   ended.catch(() => {})
@@ -100,47 +103,51 @@ export function startDaemon(options: DaemonOptions): Daemon {
     ended,
     async stop() {
       kill(child, 'SIGTERM')
-      const late = setTimeout(() => kill(child, 'SIGKILL'), STOP_MS)
-      await over
-      clearTimeout(late)
-      // Children that outlive their master.
+      const killTimer = setTimeout(() => kill(child, 'SIGKILL'), STOP_MS)
+      await exited
+      clearTimeout(killTimer)
+      // Child processes that outlive the master.
       kill(child, 'SIGKILL')
-      kept.end()
+      logStream.end()
     },
   }
 }
 
-/** Becomes the daemon; beside it somebody listens for the end of the tests, however they end, and ends the whole group. */
-const MORTAL = 'exec 3<&0; (cat <&3 > /dev/null; kill -TERM 0) & exec "$@" < /dev/null 3<&-'
+/** Executes the daemon beside a process that terminates the group when the tests end in any way. */
+const RUN_UNTIL_TESTS_END =
+  'exec 3<&0; (cat <&3 > /dev/null; kill -TERM 0) & exec "$@" < /dev/null 3<&-'
 
-/** How long a daemon may take to end by itself. */
+/** Time for a daemon to end after SIGTERM. */
 const STOP_MS = 3_000
 
 function kill({ pid }: ChildProcess, signal: NodeJS.Signals) {
   try {
     if (pid !== undefined) process.kill(-pid, signal)
   } catch {
-    // It is gone already.
+    // It has already exited.
   }
 }
 
-/** How long a daemon may take to serve. */
+/** Time for a daemon to become ready. */
 const START_MS = 20_000
 const POLL_MS = 50
 
-/** Resolves when something listens on all these addresses; rejects with the log when the daemon ends or is late. */
+/**
+ * Resolves when all addresses accept connections; rejects with the log when the daemon ends or
+ * times out.
+ */
 export async function untilListening(
   daemon: Daemon,
   addresses: readonly string[],
   port: number,
 ): Promise<void> {
   const all = Promise.all(addresses.map(address => untilConnects(address, port)))
-  const late = new AbortController()
-  const limit = sleep(START_MS, undefined, { signal: late.signal }).then(() => {
+  const stopWaiting = new AbortController()
+  const limit = sleep(START_MS, undefined, { signal: stopWaiting.signal }).then(() => {
     throw new Error(`It does not listen on port ${port}:\n${daemon.log()}`)
   })
   limit.catch(() => {})
-  await Promise.race([all, daemon.ended, limit]).finally(() => late.abort())
+  await Promise.race([all, daemon.ended, limit]).finally(() => stopWaiting.abort())
 }
 
 async function untilConnects(host: string, port: number): Promise<void> {
@@ -150,11 +157,11 @@ async function untilConnects(host: string, port: number): Promise<void> {
   }
 }
 
-/** Not the address that the engine comes from: servers count connections by client. */
-const KNOCKER = '127.0.9.9'
+/** Differs from the address of the engine, as servers count connections by client. */
+const POLL_ADDRESS = '127.0.9.9'
 
 async function connects(host: string, port: number): Promise<boolean> {
-  const socket = connect({ host, port, localAddress: KNOCKER })
+  const socket = connect({ host, port, localAddress: POLL_ADDRESS })
   try {
     await once(socket, 'connect')
     return true
@@ -165,7 +172,7 @@ async function connects(host: string, port: number): Promise<boolean> {
   }
 }
 
-/** A port that is free on every loopback address. */
+/** Returns a port that is free on every loopback address. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '0.0.0.0')
   await once(server, 'listening')
@@ -175,7 +182,7 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** The first of 127.0.1.53 … 127.0.1.99 on which port 53 is free. */
+/** Returns the first of 127.0.1.53 … 127.0.1.99 with a free port 53. */
 export async function freeNameServer(): Promise<string> {
   for (let last = 53; last < 100; last++) {
     const address = `127.0.1.${last}`

@@ -6,28 +6,30 @@ import type { RealServers } from '../support/real-servers.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/real')
 
-/** One row of fixtures/real: what is asked, and the verdict and evidence it must give. */
+/** A row of fixtures/real: input, options, and the expected verdict and evidence. */
 export type Case = {
   readonly name: string
-  /** One address, or several with spaces between, of which all must end alike; `u{1..9}@a.test` stands for nine. */
+  /**
+   * One or several addresses with the same expected findings; `u{1..9}@a.test` is nine addresses.
+   */
   readonly addresses: readonly string[]
-  /** Options of the engine, in their spelling on the command line; `list`: as a list, which asks again. */
+  /** Engine options, spelled as on the command line; `list` verifies a list, with retries. */
   readonly options: readonly string[]
   readonly expected: Findings
 }
 
-/** What a result comes to; `-` where there is nothing. */
+/** The findings of a result; `-` for none. */
 export type Findings = {
   readonly class: string
   readonly reason: string
   readonly stage: string
   readonly code: string
   readonly enhanced: string
-  /** The exchanger spoken with, `+tls` after it when TLS was on; `*` where chance decides. */
+  /** The exchanger, with `+tls` if TLS was on; `*` if it is random. */
   readonly host: string
 }
 
-/** The rows of a table, those of a missing one excepted. */
+/** Reads the rows of a table; a missing table has none. */
 export function casesOf(table: string): Case[] {
   const file = join(FIXTURES, `${table}.tsv`)
   if (!existsSync(file)) return []
@@ -46,7 +48,7 @@ export function casesOf(table: string): Case[] {
   })
 }
 
-/** `u{1..3}@a.test` is u1, u2 and u3. */
+/** Expands `u{1..3}@a.test` to u1, u2 and u3. */
 function spelledOut(address: string): string[] {
   const [all, first, last] = /\{(\d+)\.\.(\d+)\}/.exec(address) ?? []
   if (all === undefined) return [address]
@@ -54,7 +56,7 @@ function spelledOut(address: string): string[] {
   return Array.from({ length: count }, (_, n) => address.replace(all, String(Number(first) + n)))
 }
 
-/** Asks as the row says, with an engine of its own, which has nothing in its memory. */
+/** Verifies a row with a separate engine, whose caches are empty. */
 export async function ask(services: RealServers, { addresses, options }: Case): Promise<Result[]> {
   const isList = options.includes('list')
   const engine = services.engine(engineOptions(services, options))
@@ -66,7 +68,7 @@ export async function ask(services: RealServers, { addresses, options }: Case): 
 
 const DIALOGUE = { include: ['dialogue'] } as const
 
-/** What is compared with the row; where that says `*`, so does this. */
+/** Returns the findings to compare with the row, with `*` where the row has it. */
 export function findingsOf({ verdict, evidence }: Result, { expected }: Case): Findings {
   const { answer, host, tls } = evidence
   const reply = answer === null || answer.kind === 'no-response' ? null : answer.reply
@@ -80,8 +82,8 @@ export function findingsOf({ verdict, evidence }: Result, { expected }: Case): F
   }
 }
 
-/** For the message when a row fails: what was said. */
-export const storyOf = ({ email, evidence }: Result) =>
+/** Formats the dialogue for the message of a failed row. */
+export const dialogueOf = ({ email, evidence }: Result) =>
   [email, JSON.stringify(evidence.answer), ...(evidence.dialogue ?? [])].join('\n')
 
 function engineOptions(services: RealServers, options: readonly string[]): EngineOptions {
@@ -92,16 +94,19 @@ function engineOptions(services: RealServers, options: readonly string[]): Engin
   )
 }
 
-/** A hundred times as quick: what waits five minutes waits three seconds. Servers may take their time all the same. */
-const HASTY: EngineOptions = {
-  clock: hastyClock(100),
+/**
+ * A clock a hundred times as fast: a wait of five minutes takes three seconds. Timeouts of servers
+ * are extended.
+ */
+const FAST_CLOCK: EngineOptions = {
+  clock: fastClock(100),
   greetingTimeoutMs: 600_000,
   replyTimeoutMs: 600_000,
   sessionTimeoutMs: 3_600_000,
   deadlineMs: 3_600_000,
 }
 
-function hastyClock(speed: number): Clock {
+function fastClock(speed: number): Clock {
   return {
     now: systemClock.now,
     monotonicNow: () => systemClock.monotonicNow() * speed,
@@ -132,7 +137,7 @@ function oneOption({ dns, resolver }: RealServers, key: string, value: string): 
     case 'greylist-delay':
       return { greylistDelayMs: Number(value) * 1_000 }
     case 'hasty':
-      return { ...HASTY, resolver }
+      return { ...FAST_CLOCK, resolver }
     case 'no-resolver':
       return { dns: [dns.authority] }
     default:

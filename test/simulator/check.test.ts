@@ -21,9 +21,9 @@ function faultOf(scenario: unknown): string {
 
 describe('a valid scenario', () => {
   test.each([
-    ['with nothing in it', { domains: {}, hosts: {} }],
+    ['that is empty', { domains: {}, hosts: {} }],
     [
-      'with ports and a distance',
+      'with ports and a latency',
       { domains: {}, hosts: {}, smtpPort: 0, dnsPort: 5353, roundTripMs: 20 },
     ],
     [
@@ -243,7 +243,7 @@ describe('a scenario file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'ev-scenario-'))
   afterAll(() => rmSync(folder, { recursive: true }))
   const fileWith = (text: string) => {
-    const file = join(folder, 'world.json')
+    const file = join(folder, 'scenario.json')
     writeFileSync(file, text)
     return file
   }
@@ -265,7 +265,7 @@ describe('a scenario file', () => {
       'that is not valid JSON',
       () => fileWith('{"domains": {,'),
       'bad_input',
-      /The scenario .*world\.json is not valid JSON: /,
+      /The scenario .*scenario\.json is not valid JSON: /,
     ],
   ])('%s is an error', (_, file, code, sentence) => {
     expect(() => readScenario(file())).toThrow(

@@ -5,11 +5,11 @@ import { Talk } from './talk.ts'
 
 const A = 'mx.a.test'
 const B = 'mx.b.test'
-let world: Simulator
+let simulator: Simulator
 
 beforeEach(async () => {
   const polite = { behavior: 'polite' } as const
-  world = await startSimulator({
+  simulator = await startSimulator({
     domains: {},
     hosts: {
       [A]: polite,
@@ -18,10 +18,10 @@ beforeEach(async () => {
     },
   })
 })
-afterEach(() => world.close())
+afterEach(() => simulator.close())
 
 async function greeted(host = A): Promise<Talk> {
-  const talk = await Talk.with(world, host)
+  const talk = await Talk.with(simulator, host)
   await talk.reply()
   return talk
 }
@@ -47,7 +47,7 @@ describe('the counters', () => {
     await talk.say('RSET')
     await talk.say('NOOP')
     await leave(talk)
-    expect(world.counters().total.commands).toEqual({
+    expect(simulator.counters().total.commands).toEqual({
       EHLO: 1,
       MAIL: 1,
       RCPT: 1,
@@ -62,15 +62,15 @@ describe('the counters', () => {
   test('count connections and peak sessions', async () => {
     const first = await greeted()
     const second = await greeted(B)
-    expect(world.counters().total).toMatchObject({
+    expect(simulator.counters().total).toMatchObject({
       connections: 2,
       sessionsNow: 2,
       sessionsPeak: 2,
     })
     await leave(first)
     const third = await greeted()
-    expect(world.counters().total).toMatchObject({ connections: 3, sessionsPeak: 2 })
-    expect(world.counters().hosts[A]).toMatchObject({ connections: 2, sessionsPeak: 1 })
+    expect(simulator.counters().total).toMatchObject({ connections: 3, sessionsPeak: 2 })
+    expect(simulator.counters().hosts[A]).toMatchObject({ connections: 2, sessionsPeak: 1 })
     for (const talk of [second, third]) talk.hangUp()
   })
 
@@ -83,14 +83,14 @@ describe('the counters', () => {
     const other = await greeted(B)
     await other.say('EHLO probe.test')
     await rcpt(other, 'user2@a.test', 'zoe@a.test')
-    const { total } = world.counters()
+    const { total } = simulator.counters()
     expect([...total.recipients]).toEqual([
       ['user1@a.test', 2],
       ['user2@a.test', 2],
       ['zoe@a.test', 1],
     ])
     expect(askedTwice(total)).toEqual(['user1@a.test', 'user2@a.test'])
-    expect(askedTwice(world.counters().hosts[B] ?? total)).toEqual([])
+    expect(askedTwice(simulator.counters().hosts[B] ?? total)).toEqual([])
     expect(total).toMatchObject({
       transactions: 3,
       recipientsPerConnectionMax: 3,
@@ -104,19 +104,22 @@ describe('the counters', () => {
     for (const each of [talk, other]) await each.say('EHLO probe.test')
     await rcpt(talk, 'user1@a.test', 'user2@A.test', 'user1@b.test')
     await rcpt(other, 'user3@a.test')
-    expect(world.counters().domains).toMatchObject({
+    expect(simulator.counters().domains).toMatchObject({
       'a.test': { connections: 2, sessionsNow: 2, sessionsPeak: 2 },
       'b.test': { connections: 1, sessionsNow: 1, sessionsPeak: 1 },
     })
     for (const each of [talk, other]) await leave(each)
-    expect(world.counters().domains['a.test']).toMatchObject({ sessionsNow: 0, sessionsPeak: 2 })
+    expect(simulator.counters().domains['a.test']).toMatchObject({
+      sessionsNow: 0,
+      sessionsPeak: 2,
+    })
   })
 
   test('count bytes before the greeting', async () => {
-    const talk = await Talk.with(world, 'late.test')
+    const talk = await Talk.with(simulator, 'late.test')
     talk.send('EHLO probe.test\r\n')
     await talk.reply()
-    expect(world.counters().total.pregreet).toBe('EHLO probe.test\r\n'.length)
+    expect(simulator.counters().total.pregreet).toBe('EHLO probe.test\r\n'.length)
     talk.hangUp()
   })
 
@@ -125,10 +128,10 @@ describe('the counters', () => {
     await talk.say('EHLO probe.test')
     talk.send('MAIL FROM:<>\r\nRCPT TO:<user1@a.test>\r\nRSET\r\n')
     for (let replies = 0; replies < 3; replies += 1) await talk.reply()
-    expect(world.counters().total.outOfOrder).toBe(0)
+    expect(simulator.counters().total.outOfOrder).toBe(0)
     talk.send('EHLO probe.test\r\nMAIL FROM:<>\r\n')
     for (let replies = 0; replies < 2; replies += 1) await talk.reply()
-    expect(world.counters().total.outOfOrder).toBe(1)
+    expect(simulator.counters().total.outOfOrder).toBe(1)
     talk.hangUp()
   })
 
@@ -138,7 +141,7 @@ describe('the counters', () => {
     expect(await talk.reply()).toMatch(/^500 5\.5\.2 /)
     talk.send(`EHLO ${'x'.repeat(3_000)}\r\n`)
     expect(await talk.reply()).toMatch(/^500 5\.5\.2 /)
-    expect(world.counters().total.badLines).toBeGreaterThanOrEqual(2)
+    expect(simulator.counters().total.badLines).toBeGreaterThanOrEqual(2)
     talk.hangUp()
   })
 
@@ -146,12 +149,12 @@ describe('the counters', () => {
     const talk = await greeted()
     await talk.say('EHLO probe.test')
     await rcpt(talk, 'user1@a.test')
-    const before = world.counters()
-    world.resetCounters()
+    const before = simulator.counters()
+    simulator.resetCounters()
     const sessions = { sessionsNow: 1, sessionsPeak: 1 }
     const stillOpen = { connections: 0, connectionsPerSecondPeak: 0, ...sessions }
-    expect(world.counters().domains).toEqual({ 'a.test': stillOpen })
-    expect(world.counters().total).toEqual({
+    expect(simulator.counters().domains).toEqual({ 'a.test': stillOpen })
+    expect(simulator.counters().total).toEqual({
       ...before.total,
       ...stillOpen,
       clients: { '127.0.0.1': stillOpen },
@@ -169,7 +172,7 @@ describe('the counters', () => {
     const talk = await greeted()
     await talk.say('EHLO probe.test')
     await rcpt(talk, 'user1@a.test')
-    const counters = world.counters()
+    const counters = simulator.counters()
     expect(countersFromJson(countersToJson(counters))).toEqual(counters)
     talk.hangUp()
   })

@@ -5,7 +5,7 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 
 /** Longer than one string of a TXT record. */
 const LONG = '12345678'.repeat(40)
-let world: Simulator
+let simulator: Simulator
 let resolver: Resolver
 
 beforeAll(async () => {
@@ -13,7 +13,7 @@ beforeAll(async () => {
     { length: 60 },
     (_, at) => [at, `mx${at}.a-rather-long-name.many.test`] as const,
   )
-  world = await startSimulator({
+  simulator = await startSimulator({
     domains: {
       'a.test': {
         mx: [
@@ -41,9 +41,9 @@ beforeAll(async () => {
     },
   })
   resolver = new Resolver({ timeout: 2_000, tries: 1 })
-  resolver.setServers([world.dnsAddress])
+  resolver.setServers([simulator.dnsAddress])
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 const codeOf = (asked: Promise<unknown>) => asked.then(String, error => error.code)
 
@@ -58,18 +58,18 @@ describe('the simulated DNS', () => {
   test('includes the addresses of exchangers if the scenario says so', async () => {
     const domains = { 'a.test': { mx: [[10, 'mx.a.test']] as const } }
     const hosts = { 'mx.a.test': { behavior: 'polite' as const } }
-    const world = await startSimulator({ domains, hosts, dnsAdditional: true })
+    const simulator = await startSimulator({ domains, hosts, dnsAdditional: true })
     const engine = createEngine({
-      ...{ dns: [world.dnsAddress], smtpPort: world.smtpPort, helo: 'probe.test' },
+      ...{ dns: [simulator.dnsAddress], smtpPort: simulator.smtpPort, helo: 'probe.test' },
       ...{ allowRanges: ['127.0.0.0/8'], specialDomains: true, sourceAddress: '127.0.0.1' },
     })
     try {
       const { verdict } = await engine.verify('user1@a.test')
       expect(verdict.reason).toBe('accepted_email')
-      expect(world.counters().dns.byType).toEqual({ MX: 1 })
+      expect(simulator.counters().dns.byType).toEqual({ MX: 1 })
     } finally {
       await engine.close()
-      await world.close()
+      await simulator.close()
     }
   })
 
@@ -83,7 +83,7 @@ describe('the simulated DNS', () => {
     expect(await resolver.resolve4('mx1.a.test')).toEqual(['127.20.0.1'])
     expect(await resolver.resolve4('mx2.a.test')).toEqual(['10.0.0.9'])
     expect(await resolver.resolve6('mx2.a.test')).toEqual(['2001:db8::9'])
-    expect(await resolver.resolve4('self.test')).toEqual(world.addresses.get('self.test'))
+    expect(await resolver.resolve4('self.test')).toEqual(simulator.addresses.get('self.test'))
   })
 
   test('returns the addresses of a domain', async () => {
@@ -109,7 +109,7 @@ describe('the simulated DNS', () => {
     ['web.test', 'MX', 'ENODATA'],
     ['bare.test', 'A', 'ENODATA'],
     ['mx1.a.test', 'AAAA', 'ENODATA'],
-    ['test', 'A', 'ENODATA'], // names lie below it, so it exists
+    ['test', 'A', 'ENODATA'], // a name below it exists
     ['fails.test', 'MX', 'ESERVFAIL'],
     ['refuses.test', 'MX', 'EREFUSED'],
   ])('%s %s: %s', async (name, type, code) => {
@@ -117,14 +117,14 @@ describe('the simulated DNS', () => {
   })
 
   test('does not answer if configured so', async () => {
-    const patient = new Resolver({ timeout: 1, tries: 1 })
-    patient.setServers([world.dnsAddress])
-    const before = world.counters().dns.questions.get('mute.test MX') ?? 0
-    const asked = codeOf(patient.resolveMx('mute.test'))
-    while ((world.counters().dns.questions.get('mute.test MX') ?? 0) === before) {
+    const slowResolver = new Resolver({ timeout: 1, tries: 1 })
+    slowResolver.setServers([simulator.dnsAddress])
+    const before = simulator.counters().dns.questions.get('mute.test MX') ?? 0
+    const asked = codeOf(slowResolver.resolveMx('mute.test'))
+    while ((simulator.counters().dns.questions.get('mute.test MX') ?? 0) === before) {
       await new Promise(resolve => setImmediate(resolve))
     }
-    patient.cancel()
+    slowResolver.cancel()
     expect(['ECANCELLED', 'ETIMEOUT']).toContain(await asked)
   })
 
@@ -134,11 +134,11 @@ describe('the simulated DNS', () => {
   })
 
   test('counts queries by name and type', async () => {
-    world.resetCounters()
+    simulator.resetCounters()
     await resolver.resolveMx('a.test')
     await resolver.resolve4('mx1.a.test')
     await resolver.resolve4('mx1.a.test')
-    expect(world.counters().dns).toEqual({
+    expect(simulator.counters().dns).toEqual({
       total: 3,
       byType: { MX: 1, A: 2 },
       questions: new Map([

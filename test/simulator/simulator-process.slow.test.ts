@@ -13,7 +13,7 @@ const SMALL: Scenario = {
 
 describe('a simulator process', () => {
   test('listens, counts, resets and exits', async () => {
-    const file = join(tmpdir(), `ev-world-${process.pid}.json`)
+    const file = join(tmpdir(), `ev-simulator-${process.pid}.json`)
     writeFileSync(file, JSON.stringify(SMALL))
     const child = await startSimulatorProcess(file)
     expect(child.dnsAddress).toMatch(/^127\.0\.0\.1:\d+$/)

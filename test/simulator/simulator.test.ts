@@ -15,23 +15,23 @@ const SMALL: Scenario = {
 
 describe('a simulator', () => {
   test('gives each host its own address and all the same port', async () => {
-    const world = await startSimulator({
+    const simulator = await startSimulator({
       domains: {},
       hosts: { 'mx1.test': { behavior: 'catch-all' }, 'mx2.test': { behavior: 'rejects-all' } },
     })
-    expect([...world.addresses.values()]).toEqual([['127.20.0.1'], ['127.20.0.2']])
+    expect([...simulator.addresses.values()]).toEqual([['127.20.0.1'], ['127.20.0.2']])
     for (const [host, code] of [
       ['mx1.test', 250],
       ['mx2.test', 550],
     ] as const) {
-      const talk = await Talk.with(world, host)
+      const talk = await Talk.with(simulator, host)
       expect(await talk.reply()).toBe(`220 ${host} ESMTP`)
       await talk.say('HELO probe.test')
       await talk.say('MAIL FROM:<>')
       expect(Number((await talk.say('RCPT TO:<ann@a.test>'))?.slice(0, 3))).toBe(code)
       talk.hangUp()
     }
-    await world.close()
+    await simulator.close()
   })
 
   test('closes its sessions, so that its ports are free', async () => {
@@ -48,24 +48,24 @@ describe('a simulator', () => {
   })
 
   test('shares the mailboxes of the scenario with hosts that have none', async () => {
-    const world = await startSimulator({ ...SMALL, mailboxes: ['ann'] })
-    const talk = await Talk.with(world, 'mx.a.test')
+    const simulator = await startSimulator({ ...SMALL, mailboxes: ['ann'] })
+    const talk = await Talk.with(simulator, 'mx.a.test')
     await talk.reply()
     await talk.say('HELO probe.test')
     await talk.say('MAIL FROM:<>')
     expect(await talk.say('RCPT TO:<ann@a.test>')).toMatch(/^250 /)
     expect(await talk.say('RCPT TO:<user1@a.test>')).toMatch(/^550 /)
     talk.hangUp()
-    await world.close()
+    await simulator.close()
   })
 })
 
 describe('a simulator with latency', () => {
   test('takes two round trips to a greeting and one to a reply, in order', async () => {
     const roundTripMs = 40
-    const world = await startSimulator({ ...SMALL, roundTripMs })
+    const simulator = await startSimulator({ ...SMALL, roundTripMs })
     const start = systemClock.monotonicNow()
-    const talk = await Talk.with(world, 'mx.a.test')
+    const talk = await Talk.with(simulator, 'mx.a.test')
     await talk.reply()
     // A timer may fire up to a millisecond early.
     expect(systemClock.monotonicNow() - start).toBeGreaterThanOrEqual(2 * roundTripMs - 3)
@@ -82,38 +82,38 @@ describe('a simulator with latency', () => {
     }
     expect(await talk.reply()).toMatch(/^221 /)
     expect(await talk.reply()).toBeNull()
-    await world.close()
+    await simulator.close()
   })
 
   test('supports TLS, and connection resets', async () => {
-    const world = await startSimulator({
+    const simulator = await startSimulator({
       domains: {},
       hosts: { 'mx.a.test': { behavior: 'needs-starttls' }, 'mx.b.test': { behavior: 'resets' } },
       roundTripMs: 4,
     })
-    const talk = await Talk.with(world, 'mx.a.test')
+    const talk = await Talk.with(simulator, 'mx.a.test')
     await talk.reply()
     await talk.say('EHLO probe.test')
     await talk.say('STARTTLS')
     await talk.secure()
     expect(await talk.say('EHLO probe.test')).toMatch(/^250-/)
     talk.hangUp()
-    const other = await Talk.with(world, 'mx.b.test')
+    const other = await Talk.with(simulator, 'mx.b.test')
     await other.reply()
     await other.say('HELO probe.test')
     await other.say('MAIL FROM:<>')
     expect(await other.say('RCPT TO:<ann@a.test>')).toBe('ECONNRESET')
-    await world.close()
+    await simulator.close()
   })
 })
 
 describe('the library engine', () => {
   test('replies as the rules say, and counts the same', async () => {
-    const world = await startSimulator({
+    const simulator = await startSimulator({
       domains: {},
       hosts: { 'mx.a.test': { behavior: 'needs-starttls', engine: 'smtp-server' } },
     })
-    const talk = await Talk.with(world, 'mx.a.test')
+    const talk = await Talk.with(simulator, 'mx.a.test')
     expect(await talk.reply()).toMatch(/^220 mx\.a\.test /)
     expect(await talk.say('EHLO probe.test')).toMatch(/PIPELINING[\s\S]*STARTTLS/)
     expect(await talk.say('MAIL FROM:<>')).toBe('530 5.7.0 Must issue a STARTTLS command first')
@@ -124,7 +124,7 @@ describe('the library engine', () => {
     expect(await talk.reply()).toMatch(/^250 /)
     expect(await talk.reply()).toMatch(/^250 /)
     expect(await talk.reply()).toMatch(/^550 5\.1\.1 <zoe@a\.test>: .*User unknown/)
-    expect(world.counters().total).toMatchObject({
+    expect(simulator.counters().total).toMatchObject({
       commands: { EHLO: 2, STARTTLS: 1, MAIL: 2, RCPT: 2 },
       connections: 1,
       transactions: 1,
@@ -136,18 +136,18 @@ describe('the library engine', () => {
       ]),
     })
     talk.hangUp()
-    await world.close()
+    await simulator.close()
   })
 
   test('can reject the connection', async () => {
-    const world = await startSimulator({
+    const simulator = await startSimulator({
       domains: {},
       hosts: { 'mx.a.test': { behavior: 'blocks-us', engine: 'smtp-server' } },
     })
-    const talk = await Talk.with(world, 'mx.a.test')
+    const talk = await Talk.with(simulator, 'mx.a.test')
     expect(await talk.reply()).toMatch(/^554 5\.7\.1 .*blocked using/)
     expect(await talk.reply()).toBeNull()
-    await world.close()
+    await simulator.close()
   })
 })
 
@@ -156,12 +156,12 @@ describe('the demo', () => {
   const scenario = readScenario(join(fixtures, 'simulator/demo.json'))
 
   test('has a scenario whose exchangers all have an address', async () => {
-    const world = await startSimulator(scenario)
+    const simulator = await startSimulator(scenario)
     const exchangers = Object.values(scenario.domains).flatMap(({ mx }) =>
       typeof mx === 'object' ? mx.map(([, host]) => host) : [],
     )
-    expect(exchangers.filter(host => !world.addresses.has(host))).toEqual([])
-    await world.close()
+    expect(exchangers.filter(host => !simulator.addresses.has(host))).toEqual([])
+    await simulator.close()
   })
 
   test('has a list of some hundred people that covers every domain of its scenario', () => {

@@ -6,7 +6,7 @@ import type { Simulator } from '../../src/simulator/simulator.ts'
 /** A minimal client that sends lines and returns complete replies. */
 export class Talk {
   #socket: Socket
-  #heard = ''
+  #received = ''
   #ended = false
   #wake = () => {}
 
@@ -32,10 +32,10 @@ export class Talk {
    */
   async reply(): Promise<string | null> {
     const whole = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/
-    while (!whole.test(this.#heard) && !this.#ended) await this.#more()
-    const reply = whole.exec(this.#heard)?.[0]
+    while (!whole.test(this.#received) && !this.#ended) await this.#more()
+    const reply = whole.exec(this.#received)?.[0]
     if (reply === undefined) return this.broken
-    this.#heard = this.#heard.slice(reply.length)
+    this.#received = this.#received.slice(reply.length)
     return reply.trimEnd().replaceAll('\r\n', '\n')
   }
 
@@ -49,9 +49,9 @@ export class Talk {
   }
 
   /** Returns all bytes received, at least `length`. */
-  async heard(length: number): Promise<string> {
-    while (this.#heard.length < length && !this.#ended) await this.#more()
-    return this.#heard
+  async received(length: number): Promise<string> {
+    while (this.#received.length < length && !this.#ended) await this.#more()
+    return this.#received
   }
 
   async secure(): Promise<void> {
@@ -71,7 +71,7 @@ export class Talk {
 
   #listen(): void {
     this.#socket.on('data', bytes => {
-      this.#heard += bytes.toString('latin1')
+      this.#received += bytes.toString('latin1')
       this.#wake()
     })
     this.#socket.on('error', (error: NodeJS.ErrnoException) => {

@@ -9,7 +9,7 @@ export const addAccount = (database: Database, id = 'acc_a', plan = 'free') =>
     createAccount(trx, { id, name: `Name of ${id}`, plan, now: database.clock.now() }),
   )
 
-/** Adds a key that may do all, with a text of its own. */
+/** Adds a key with all scopes and a secret of its own. */
 export async function addKey(
   database: Database,
   facts: Partial<NewKey> = {},

@@ -5,16 +5,16 @@ import type { TestProject } from 'vitest/node'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Why dist/ could not be built; empty when it is as new as src/. */
+    /** Error of the build of dist/; empty if dist/ is up to date. */
     buildFault: string
   }
 }
 
 const root = join(import.meta.dirname, '../..')
-/** What a build that succeeds writes last. */
+/** The last file that a build writes. */
 const LAST = join(root, 'dist/engine/address/lists/free.txt')
 
-/** Tests of the command line run dist/, as people do: it is built when it is older than src/. */
+/** Builds dist/ if it is older than src/: tests of the command line run dist/, as users do. */
 export default function setup(project: TestProject): void {
   project.provide('buildFault', process.env.EV_SOURCES !== '1' && isStale() ? build() : '')
 }
@@ -26,7 +26,10 @@ function isStale(): boolean {
   return sources.some(name => statSync(join(root, 'src', name)).mtimeMs > builtAt)
 }
 
-/** A source that does not compile is a fault of the tests that run it, not of all tests. */
+/**
+ * Returns the error of a failed build instead of throwing it, so that only the tests that run dist/
+ * fail.
+ */
 function build(): string {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['tools/build.mjs'], {
     cwd: root,

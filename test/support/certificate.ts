@@ -11,32 +11,32 @@ import {
 } from '../../src/simulator/smtp-host/host.ts'
 
 export type AuthorityPlan = {
-  /** Its common name. */
+  /** Common name. */
   readonly name: string
-  /** Epoch ms. */
+  /** Current time, epoch ms. */
   readonly now: number
-  /** How long it holds. */
+  /** Days until the certificate expires. */
   readonly days: number
   readonly random: Random
 }
 
-/** An authority whose certificate signs those of others. It holds from a day before `now`. */
+/** Creates a certificate authority that is valid from a day before `now`. */
 export function makeAuthority({ name, now, days, random }: AuthorityPlan): Certified {
   const plan = { names: [name], notBefore: now - DAY, notAfter: now + days * DAY, random }
   return issue(plan, { extensions: AUTHORITY })
 }
 
-/** RFC 5280 §4.2.1.3, §4.2.1.9: what lets a certificate sign others. */
+/** The extensions that allow a certificate to sign others (RFC 5280 §4.2.1.3, §4.2.1.9). */
 const AUTHORITY: readonly object[] = [
   { name: 'basicConstraints', cA: true, critical: true },
   { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
 ]
 
-/** A certificate of a server, signed by `authority`. */
+/** Issues a server certificate signed by `authority`. */
 export const certify = (authority: Certified, plan: CertificatePlan): Certified =>
   issue(plan, { authority })
 
-/** What is wrong with a certificate, if anything. */
+/** Defect of a certificate; `right` has none. */
 export type CertificateKind =
   | 'right'
   | 'self-signed'
@@ -45,50 +45,55 @@ export type CertificateKind =
   | 'other-name'
   | 'unknown-authority'
 
-/** The authority of all tests in a process: making keys takes a while. */
+/** Returns the authority of all tests in a process, because generating keys is slow. */
 export function testAuthority(): Certified {
-  authority ??= newAuthority('Authority of the tests')
+  authority ??= newAuthority('Test authority')
   return authority
 }
 
-/** The certificate of an HTTP server that no client of it checks: one for all tests in a process. */
+/** Returns a certificate for HTTP servers whose clients do not verify it, one per process. */
 export function serverCertificate(): Certificate {
-  ofServers ??= { ...selfSigned('ev.example'), expiresAt: systemClock.now() + DAY }
-  return ofServers
+  serverCert ??= { ...selfSigned('ev.example'), expiresAt: systemClock.now() + DAY }
+  return serverCert
 }
 
-/** The certificate of a receiver, one for each kind, name and address. */
+/** Returns the certificate of a receiver, one per kind, name and address. */
 export function certificateOf(kind: CertificateKind, name: string, ip: string): Certified {
   const key = `${kind} ${name} ${ip}`
-  const known = made.get(key) ?? makeOne(kind, name, ip)
-  made.set(key, known)
+  const known = receiverCerts.get(key) ?? createReceiverCertificate(kind, name, ip)
+  receiverCerts.set(key, known)
   return known
 }
 
 let authority: Certified | undefined
-let ofServers: Certificate | undefined
-const made = new Map<string, Certified>()
+let serverCert: Certificate | undefined
+const receiverCerts = new Map<string, Certified>()
 
 const newAuthority = (name: string) =>
   makeAuthority({ name, now: systemClock.now(), days: 30, random })
 
-/** One for all of them: making a key takes longer than all the rest of a certificate. */
-function pairOfReceivers(): KeyPair {
+/**
+ * Returns one key pair for all of them: generating it takes longer than the rest of a certificate.
+ */
+function getReceiverKeyPair(): KeyPair {
   pair ??= newPair()
   return pair
 }
 
 let pair: KeyPair | undefined
 
-function makeOne(kind: CertificateKind, name: string, ip: string): Certified {
+function createReceiverCertificate(kind: CertificateKind, name: string, ip: string): Certified {
   const now = systemClock.now()
   const plan = {
     names: kind === 'other-name' ? ['other.example'] : [name, ip],
     notBefore: kind === 'not-yet-valid' ? now + DAY : now - 30 * DAY,
     notAfter: kind === 'expired' ? now - DAY : now + 30 * DAY,
     random,
-    pair: pairOfReceivers(),
+    pair: getReceiverKeyPair(),
   }
   if (kind === 'self-signed') return issue(plan)
-  return certify(kind === 'unknown-authority' ? newAuthority('Nobody') : testAuthority(), plan)
+  return certify(
+    kind === 'unknown-authority' ? newAuthority('Unknown authority') : testAuthority(),
+    plan,
+  )
 }

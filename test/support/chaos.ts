@@ -5,91 +5,87 @@ import { xorshift } from './random.ts'
 
 export type ChaosPlan = {
   readonly list: List
-  /** Lists of that kind, one after the other. */
+  /** Number of such lists, submitted one after another. */
   readonly lists: number
   readonly servers: number
   readonly workers: number
   readonly kills: number
-  /** Between two kills. */
+  /** Interval between two kills. */
   readonly everyMs: number
   readonly seed: number
 }
 
-/** What is in the database and what the mail world counted when all is over, whatever ev says of it. */
+/** The final state of the database and the counters of the simulator. */
 export type Ledger = {
   readonly jobs: readonly {
     readonly state: string
     readonly done: number
     readonly total: number
   }[]
-  /** Rows whose result is missing or not what the world would say. */
+  /** Rows whose result is missing or differs from that of the simulator. */
   readonly wrongRows: number
   readonly history: number
   readonly events: number
   readonly deliveries: number
   readonly creditsUsed: number
   readonly creditsHeld: number
-  /** The most sessions that one host had at once. */
+  /** Peak number of sessions at one host. */
   readonly sessionsPeak: number
-  /** Recipients that were asked about again. */
+  /** Recipients that were probed more than once. */
   readonly askedAgain: number
   readonly seconds: number
 }
 
-/** Has lists worked on while one process after the other is killed with -9 and started again. */
-export async function runChaos(egressPool: ProcessCluster, plan: ChaosPlan): Promise<Ledger> {
+/** Processes lists while one process after another is killed with SIGKILL and restarted. */
+export async function runChaos(cluster: ProcessCluster, plan: ChaosPlan): Promise<Ledger> {
   const startedAt = performance.now()
   const units: Unit[] = []
-  for (let n = 0; n < plan.servers; n++) units.push(await egressPool.start('serve', `server${n}`))
-  for (let n = 0; n < plan.workers; n++) units.push(await egressPool.start('worker', `worker${n}`))
+  for (let n = 0; n < plan.servers; n++) units.push(await cluster.start('serve', `server${n}`))
+  for (let n = 0; n < plan.workers; n++) units.push(await cluster.start('worker', `worker${n}`))
   const [server] = units as [Unit, ...Unit[]]
-  await egressPool.client(server).webhooks.create(HOOK)
-  const jobs = await submit(egressPool, server, plan)
-  const entropy = xorshift(plan.seed)
+  await cluster.client(server).webhooks.create(HOOK)
+  const jobs = await submit(cluster, server, plan)
+  const random = xorshift(plan.seed)
   for (let kills = 0; kills < plan.kills; kills++) {
     await wait(plan.everyMs)
-    const at = Math.floor(entropy() * units.length)
+    const at = Math.floor(random() * units.length)
     const { role, name } = units[at] as { role: Role; name: string }
     await (units[at] as Unit).end('SIGKILL')
-    units[at] = egressPool.begin(role, name)
+    units[at] = cluster.begin(role, name)
   }
-  await untilFinished(egressPool, jobs)
-  await untilSettled(egressPool)
-  return { ...(await ledgerOf(egressPool, plan)), seconds: (performance.now() - startedAt) / 1_000 }
+  await untilFinished(cluster, jobs)
+  await untilSettled(cluster)
+  return { ...(await ledgerOf(cluster, plan)), seconds: (performance.now() - startedAt) / 1_000 }
 }
 
-/** Hands a list in, and subscribes to the end of it; gives its job. */
-export async function handIn(
-  egressPool: ProcessCluster,
-  server: Unit,
-  list: List,
-): Promise<string> {
-  const client = egressPool.client(server)
+/** Subscribes to its completion and submits a list; returns the ID of its job. */
+export async function handIn(cluster: ProcessCluster, server: Unit, list: List): Promise<string> {
+  const client = cluster.client(server)
   await client.webhooks.create(HOOK)
-  const [job] = await submit(egressPool, server, { list, lists: 1 })
+  const [job] = await submit(cluster, server, { list, lists: 1 })
   return job ?? ''
 }
 
 async function submit(
-  egressPool: ProcessCluster,
+  cluster: ProcessCluster,
   server: Unit,
   { list, lists }: Pick<ChaosPlan, 'list' | 'lists'>,
 ): Promise<string[]> {
   const jobs: string[] = []
   for (let n = 0; n < lists; n++) {
     const file = new Blob([['email', ...addressesOf(list)].join('\n')], { type: 'text/csv' })
-    const { job_id } = await egressPool.client(server).file(file, { filename: `list${n}.csv` })
+    const { job_id } = await cluster.client(server).file(file, { filename: `list${n}.csv` })
     jobs.push(job_id)
   }
   return jobs
 }
 
 export async function untilFinished(
-  egressPool: ProcessCluster,
+  cluster: ProcessCluster,
   jobs: readonly string[],
 ): Promise<void> {
   for (;;) {
-    const [row] = await egressPool.ask<{ open: string }>(
+    const [row] = await cluster.ask<{ open: string }>(
       'select count(*) as open from job where finished_at is null and id = any($1)',
       [jobs],
     )
@@ -98,10 +94,13 @@ export async function untilFinished(
   }
 }
 
-/** What was set aside for a single verification goes back when its process is found to be dead. */
-async function untilSettled(egressPool: ProcessCluster): Promise<void> {
+/**
+ * Waits until reservations of single verifications are released, which happens when the death of
+ * their process is detected.
+ */
+async function untilSettled(cluster: ProcessCluster): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
-    const [row] = await egressPool.ask<{ held: string }>(
+    const [row] = await cluster.ask<{ held: string }>(
       'select coalesce(sum(held), 0) as held from credit',
     )
     if (Number(row?.held) === 0) return
@@ -110,21 +109,21 @@ async function untilSettled(egressPool: ProcessCluster): Promise<void> {
 }
 
 export async function ledgerOf(
-  egressPool: ProcessCluster,
+  cluster: ProcessCluster,
   { list }: Pick<ChaosPlan, 'list'>,
 ): Promise<Omit<Ledger, 'seconds'>> {
-  const jobs = await egressPool.ask<{ state: string; done: string; total: string }>(
+  const jobs = await cluster.ask<{ state: string; done: string; total: string }>(
     'select state, done, total from job order by created_at',
   )
-  const rows = await egressPool.ask<{ position: string; reason: string | null }>(
+  const rows = await cluster.ask<{ position: string; reason: string | null }>(
     `select position, result::json #>> '{verdict,reason}' as reason from item`,
   )
-  const [counts] = await egressPool.ask<Record<Counted, string>>(`select
+  const [counts] = await cluster.ask<Record<Counted, string>>(`select
     (select count(*) from verification) as history, (select count(*) from event) as events,
     (select count(*) from delivery) as deliveries,
     (select coalesce(sum(used), 0) from credit) as used,
     (select coalesce(sum(held), 0) from credit) as held`)
-  const { hosts, total } = await egressPool.world.counters()
+  const { hosts, total } = await cluster.world.counters()
   const asked = addressesOf(list).map(address => total.recipients.get(address) ?? 0)
   return {
     jobs: jobs.map(({ state, done, total }) => ({

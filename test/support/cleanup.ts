@@ -6,7 +6,7 @@ const tasks: (() => unknown)[] = []
  */
 export const onFileFinished = (task: () => unknown): void => void tasks.push(task)
 
-/** Runs what was registered, last first. */
+/** Runs the registered tasks, the last one first. */
 export async function finishFile(): Promise<void> {
   for (const task of tasks.splice(0).reverse()) await task()
 }

@@ -2,18 +2,18 @@ import type { CliSignal } from '../../src/cli/context.ts'
 import { startEv } from './cli.ts'
 import type { Ran } from './home.ts'
 
-/** `ev serve` in this process. */
+/** `ev serve` running in this process. */
 export type CliService = {
-  /** As it says that it listens. */
+  /** The URL from its log. */
   readonly url: string
-  /** What was printed on stdout: the first key, at the first start. */
+  /** The output on stdout: the first key, at the first start. */
   readonly key: string
   readonly ended: Promise<Ran>
-  /** Sends a signal, and resolves when the service has ended. */
+  /** Sends a signal and resolves when the service has ended. */
   end(signal: CliSignal): Promise<Ran>
 }
 
-/** Starts the service in a folder, on a port that is free; its data lie in `data`. */
+/** Starts the service in a folder, on a free port, with the data directory `data`. */
 export async function startService(
   home: string,
   args: readonly string[] = [],

@@ -4,17 +4,17 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { addAccount } from './account-rows.ts'
 import { emptyFolder, type Ran, runEv } from './cli.ts'
 
-/** Runs `ev` in its home, where it meets no network. */
+/** Runs `ev` in a folder, without network access. */
 export const ev = (home: string, ...args: string[]): Promise<Ran> =>
   runEv([...args, '--data-dir', 'data'], { home, offline: true })
 
 export const read = async (home: string, ...args: string[]) =>
   JSON.parse((await ev(home, ...args, '--json')).stdout)
 
-/** Leave to dial this machine. */
+/** Allows connections to this machine. */
 export const HERE = ['--webhook-allow-ranges', '127.0.0.1'] as const
 
-/** A folder whose database has accounts of these IDs. */
+/** Creates a folder whose database has accounts with these IDs. */
 export async function homeWith(...accounts: string[]): Promise<string> {
   const home = emptyFolder()
   await inDatabase(home, async database => {

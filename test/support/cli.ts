@@ -16,38 +16,38 @@ import type { Ran } from './home.ts'
 export { emptyFolder, type Ran, towards } from './home.ts'
 
 export type CliOptions = {
-  /** Folder that the command runs in; it is its home too. */
+  /** Working directory of the command, and its home directory. */
   readonly home: string
   readonly stdin?: string | Uint8Array
-  /** More may follow on stdin. */
+  /** Keeps stdin open for more input. */
   readonly stdinOpen?: boolean
   readonly environment?: Readonly<Record<string, string>>
-  /** A lookup or a connection of the command throws, and its code is 99. */
+  /** A DNS lookup or a connection of the command throws, and its exit code is 99. */
   readonly offline?: boolean
-  /** What differs from the context of `memoryContext`, such as `doors` or a clock. */
+  /** Overrides of the context of `memoryContext`, such as the clock. */
   readonly context?: Partial<Omit<CliContext, 'signals'>>
 }
 
-/** A command that runs in this process. */
+/** A command running in this process. */
 export type RunningCli = {
   readonly stdin: PassThrough
   readonly ended: Promise<Ran>
-  /** Resolves when what was printed holds the text; rejects when the command ends before it does. */
+  /** Resolves when the output contains the text; rejects when the command ends without it. */
   printed(text: string, on?: 'stdout' | 'stderr'): Promise<void>
-  /** What was printed up to now. */
+  /** The output so far. */
   readonly stdout: string
   readonly stderr: string
   signal(signal: CliSignal): void
 }
 
-// Set in a terminal, it would colour what goes to a stream in memory.
+// In a terminal this variable would add colors to the output in memory.
 delete process.env.FORCE_COLOR
 
-/** Runs `ev` to its end in this process, without any settings of this machine. */
+/** Runs `ev` to its end in this process, without the settings of this machine. */
 export const runEv = (args: readonly string[], options: CliOptions): Promise<Ran> =>
   startEv(args, options).ended
 
-/** What a command printed, with the paths below its folder as a process that runs in it names them. */
+/** Returns the output of a command with paths relative to its folder. */
 export function withRelativePaths(ran: Ran, home: string): Ran {
   const strip = (text: string) => text.replaceAll(`${home}/`, '')
   return { ...ran, stdout: strip(ran.stdout), stderr: strip(ran.stderr) }
@@ -55,7 +55,7 @@ export function withRelativePaths(ran: Ran, home: string): Ran {
 
 const running = new Set<RunningCli>()
 
-/** Ends a service that a failed test left running. */
+/** Stops a service that a failed test left running. */
 async function endWithFile(one: RunningCli): Promise<void> {
   if (!running.has(one)) return
   one.signal('SIGTERM')
@@ -68,32 +68,33 @@ export function startEv(args: readonly string[], options: CliOptions): RunningCl
   const { stdin, stdout, stderr, signals } = memory.context
   const before = listenersOf(memory.context)
   const filesBefore = databasesOpen(options.home)
-  const isAlone = ![...homes.keys()].includes(options.home)
-  homes.set(options.home, (homes.get(options.home) ?? 0) + 1)
-  const burglaries: string[] = []
-  const go = () => Promise.race([memory.exited, run(args, memory.context)])
+  const isAlone = ![...runningByHome.keys()].includes(options.home)
+  runningByHome.set(options.home, (runningByHome.get(options.home) ?? 0) + 1)
+  const networkAccesses: string[] = []
+  const execute = () => Promise.race([memory.exited, run(args, memory.context)])
   const ran = async (): Promise<Ran> => {
     try {
-      const code = options.offline === true ? await network.run(burglaries, go) : await go()
+      const code =
+        options.offline === true ? await network.run(networkAccesses, execute) : await execute()
       const { wasEnded } = memory
-      if (!wasEnded()) refuseLeaks(args, before, listenersOf(memory.context))
-      if (isAlone && homes.get(options.home) === 1 && !wasEnded()) {
-        refuseOpen(args, filesBefore, databasesOpen(options.home))
+      if (!wasEnded()) assertNoLeaks(args, before, listenersOf(memory.context))
+      if (isAlone && runningByHome.get(options.home) === 1 && !wasEnded()) {
+        assertNoOpenFiles(args, filesBefore, databasesOpen(options.home))
       }
-      const told = burglaries.map(what => `no-network: ${what}\n`).join('')
+      const report = networkAccesses.map(what => `no-network: ${what}\n`).join('')
       return {
-        code: burglaries.length > 0 ? 99 : code,
+        code: networkAccesses.length > 0 ? 99 : code,
         signal: null,
         stdout: stdout.text,
-        stderr: stderr.text + told,
+        stderr: stderr.text + report,
       }
     } finally {
-      homes.set(options.home, (homes.get(options.home) ?? 1) - 1)
-      if (homes.get(options.home) === 0) homes.delete(options.home)
+      runningByHome.set(options.home, (runningByHome.get(options.home) ?? 1) - 1)
+      if (runningByHome.get(options.home) === 0) runningByHome.delete(options.home)
     }
   }
   const ended = ran().finally(() => running.delete(one))
-  ended.catch(() => {}) // It is awaited by the test, perhaps later.
+  ended.catch(() => {}) // The test may await it later.
   const one: RunningCli = {
     ...{ stdin, ended },
     get stdout() {
@@ -110,17 +111,17 @@ export function startEv(args: readonly string[], options: CliOptions): RunningCl
   return one
 }
 
-/** Commands under way by their home: what they have open cannot be told apart. */
-const homes = new Map<string, number>()
+/** Number of running commands by home directory: their open files cannot be told apart. */
+const runningByHome = new Map<string, number>()
 
-/** Keeps what is written to it. */
+/** A stream that stores its input. */
 class MemoryOutput extends Writable {
   text = ''
   readonly watchers = new Set<() => void>()
 
   override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
     this.text += chunk.toString('utf8')
-    for (const look of this.watchers) look()
+    for (const check of this.watchers) check()
     done()
   }
 }
@@ -141,7 +142,7 @@ export type MemoryContext = CliContext & {
   readonly signals: MemorySignals
 }
 
-/** A context whose streams are in memory and whose environment is empty. */
+/** Creates a context with streams in memory and an empty environment. */
 export function memoryContext({ home, stdin, stdinOpen, environment, context }: CliOptions) {
   const { promise: exited, resolve } = Promise.withResolvers<number>()
   let hasEnded = false
@@ -179,18 +180,18 @@ export function memoryContext({ home, stdin, stdinOpen, environment, context }: 
 
 function printed(output: MemoryOutput, text: string, ended: Promise<Ran>): Promise<void> {
   return new Promise((resolve, reject) => {
-    const look = () => {
+    const check = () => {
       if (!output.text.includes(text)) return
-      output.watchers.delete(look)
+      output.watchers.delete(check)
       resolve()
     }
-    output.watchers.add(look)
-    look()
-    const late = (ran: Ran) => {
-      look()
+    output.watchers.add(check)
+    check()
+    const onEnded = (ran: Ran) => {
+      check()
       reject(new Error(`ev ended without printing ${text}: ${ran.stderr}`))
     }
-    ended.then(late, reject)
+    ended.then(onEnded, reject)
   })
 }
 
@@ -207,10 +208,10 @@ function listenersOf({ stdin, stdout, stderr, signals }: MemoryContext): Listene
   return counts
 }
 
-/** A command that left a listener would have it once more with each run in the process. */
-function refuseLeaks(args: readonly string[], before: Listeners, after: Listeners): void {
+/** Throws if a command left a listener, which would accumulate with each run in a process. */
+function assertNoLeaks(args: readonly string[], before: Listeners, after: Listeners): void {
   const left = [...after].filter(([event, count]) => count > (before.get(event) ?? 0))
-  // A stream that was read to its end or destroyed is of no use to anything else.
+  // Listeners on stdin are harmless, as the stream was read to its end or destroyed.
   const leaks = left.filter(([event]) => !event.startsWith('stdin '))
   if (leaks.length === 0) return
   throw new Error(
@@ -218,7 +219,10 @@ function refuseLeaks(args: readonly string[], before: Listeners, after: Listener
   )
 }
 
-/** Files of databases below a folder that this process has open; where the system tells. */
+/**
+ * Returns the database files below a folder that this process has open, where the system reports
+ * them.
+ */
 function databasesOpen(folder: string): readonly string[] {
   try {
     return readdirSync('/proc/self/fd')
@@ -237,17 +241,17 @@ function targetOf(descriptor: string): string {
   }
 }
 
-function refuseOpen(
+function assertNoOpenFiles(
   args: readonly string[],
   before: readonly string[],
   after: readonly string[],
 ): void {
-  // SQLite keeps a file open for as long as this process has it open elsewhere.
+  // SQLite keeps a file open while the same process has it open elsewhere.
   if (before.length > 0 || after.length === 0) return
   throw new Error(`ev ${args.join(' ')} left files open: ${after.join(', ')}`)
 }
 
-/** Set while a command runs that must stay off the network: what it tried. */
+/** The attempted network accesses of an offline command. */
 const network = new AsyncLocalStorage<string[]>()
 
 type Callable = (this: unknown, ...args: unknown[]) => unknown
@@ -256,14 +260,14 @@ function guard(owner: object, name: string, what: string): void {
   const slots = owner as Record<string, unknown>
   const original = slots[name] as Callable
   slots[name] = function (this: unknown, ...args: unknown[]) {
-    const burglaries = network.getStore()
-    if (burglaries === undefined) return original.apply(this, args)
-    burglaries.push(what)
+    const networkAccesses = network.getStore()
+    if (networkAccesses === undefined) return original.apply(this, args)
+    networkAccesses.push(what)
     throw new Error(`no-network: ${what}`)
   }
 }
 
-// Commands run side by side with servers and worlds of the tests, which may use the network.
+// Commands run concurrently with servers and simulators of the tests, which may use the network.
 guard(net.Socket.prototype, 'connect', 'a socket')
 guard(dgram, 'createSocket', 'a datagram')
 for (const library of [dns, dns.promises]) {

@@ -3,25 +3,28 @@ import type { Clock } from '../../src/platform/clock.ts'
 import { drainEventLoop } from './wait.ts'
 
 export type FakeClock = Clock & {
-  /** Lets `ms` pass: fires what falls due, in order, and lets promises run after each. */
+  /** Advances by `ms`: fires due timers in order, and runs pending promises after each. */
   advance(ms: number): Promise<void>
-  /** Lets time pass until no timer is set; throws after 10,000 timers, which is a loop. */
+  /** Advances until no timer is left; throws after 10,000 timers, which indicates a loop. */
   runAll(): Promise<void>
-  /** Moves the wall clock alone, as an administrator or a leap would: `ticks` and timers do not notice. */
+  /** Moves only the wall clock; the monotonic clock and timers are unaffected. */
   jump(ms: number): void
-  /** In how many ms the next timer is due; infinite when none is set. */
+  /** Time until the next timer is due; infinite without a timer. */
   readonly untilNextMs: number
-  /** How many timers are set. */
+  /** Number of timers. */
   readonly pending: number
 }
 
-/** A clock that stands still until told; 12:00 UTC on 1 June 2026 unless `startMs` says otherwise. */
+/**
+ * A clock that advances only on request; starts at 12:00 UTC on 1 June 2026 unless `startMs` is
+ * set.
+ */
 export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
   let ticks = FIRST_TICK
   let wallOffset = startMs - FIRST_TICK
   let timers: Timer[] = []
 
-  // Timers due at the same tick fire in the order they were set, as Node's do.
+  // Timers due at the same time fire in the order in which they were set, as in Node.
   const nextDue = () => timers.toSorted((a, b) => a.dueAt - b.dueAt)[0]
   const fire = async (timer: Timer) => {
     timers = timers.filter(other => other !== timer)
@@ -66,9 +69,9 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
 }
 
 /**
- * Lets time pass until `isOver`, in multiples of `stepMs`: to the first one at which a timer has
- * fallen due, or one by one with `skips: false`, where something waits for real I/O, which takes no
- * time of this clock. Throws after `maxMs` of it.
+ * Advances until `isDone` returns true, in multiples of `stepMs`: to the first one at which a timer
+ * is due, or one by one with `skips: false`, if something waits for real I/O, which takes no time
+ * of this clock. Throws after `maxMs`.
  */
 export async function letTimePass(
   clock: FakeClock,
@@ -78,7 +81,7 @@ export async function letTimePass(
   await drainEventLoop()
   for (const endAt = clock.monotonicNow() + maxMs; !isDone(); ) {
     if (clock.monotonicNow() >= endAt)
-      throw new Error(`It did not end in ${maxMs} ms of the fake clock`)
+      throw new Error(`The condition did not hold within ${maxMs} ms of the fake clock`)
     const steps = skips ? Math.ceil(clock.untilNextMs / stepMs) : 1
     await clock.advance(Number.isFinite(steps) ? Math.max(1, steps) * stepMs : stepMs)
     await drainEventLoop()
@@ -93,21 +96,21 @@ type TimeOptions = {
 
 type Timer = { readonly dueAt: number; readonly callback: () => void }
 
-/** Not 0: lru-cache takes a start at 0 for "never set". */
+/** Not 0, which lru-cache reads as "never set". */
 const FIRST_TICK = 1_000
 const RUN_MAX = 10_000
 
-/** One turn of the event loop: every promise that can go on has gone on. */
+/** Waits for one turn of the event loop, in which pending promises continue. */
 const settle = () => setImmediate()
 
 export type StallingClock = Clock & {
-  /** From now on no timer fires, as in a process that was stopped. */
+  /** Stops firing timers, as in a suspended process. */
   stall(): void
-  /** The timers that fell due meanwhile fire. */
+  /** Fires the timers that became due meanwhile. */
   resume(): void
 }
 
-/** The clock of this machine, for a part of a test that stands still for a while. */
+/** The system clock, which a test can stall. */
 export function stallingClock(clock: Clock): StallingClock {
   let due: (() => void)[] | null = null
   return {
@@ -129,16 +132,16 @@ export function stallingClock(clock: Clock): StallingClock {
       due = []
     },
     resume() {
-      const fires = due ?? []
+      const callbacks = due ?? []
       due = null
-      for (const fire of fires) fire()
+      for (const fire of callbacks) fire()
     },
   }
 }
 
 export type ShiftedClock = Clock & { pass(ms: number): void }
 
-/** The clock of this machine, which may be set forward as if so much time had passed. */
+/** The system clock, which a test can set forward. */
 export function shiftedClock(clock: Clock): ShiftedClock {
   let aheadMs = 0
   return {

@@ -4,14 +4,17 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { emptyFolder, type RunningCli, runEv, startEv, withRelativePaths } from './cli.ts'
 import { tempPostgres } from './database.ts'
 
-/** In every URL of these tests; it must be seen nowhere. The server of the tests lets in whoever comes. */
+/**
+ * The password in every URL of these tests, which must never be printed. The test server accepts
+ * any password.
+ */
 export const CANARY = 'c4nary-s3cret'
 
-/** Long enough for a secret. */
+/** A secret of sufficient length. */
 export const SECRET = 'a'.repeat(32)
 
 export type Cluster = {
-  /** With a password. */
+  /** The database URL with a password. */
   readonly url: string
   readonly home: string
   readonly environment: Readonly<Record<string, string>>
@@ -20,18 +23,18 @@ export type Cluster = {
     args: readonly string[],
     environment?: Readonly<Record<string, string>>,
   ): ReturnType<typeof runEv>
-  /** Starts `ev serve`, with a data directory of that name. */
+  /** Starts `ev serve` with a data directory of this name. */
   serve(
     name: string,
     args?: readonly string[],
     environment?: Readonly<Record<string, string>>,
   ): RunningCli
   worker(args?: readonly string[], environment?: Readonly<Record<string, string>>): RunningCli
-  /** Does something in the database, and closes it. */
+  /** Runs `work` with a connection to the database, and closes it. */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
 
-/** An empty PostgreSQL database and a home for all that share it. */
+/** Creates an empty PostgreSQL database and a home directory for all processes. */
 export async function cluster(): Promise<Cluster> {
   const url = (await tempPostgres()).replace('//ev@', `//ev:${CANARY}@`)
   const home = emptyFolder()
@@ -55,5 +58,5 @@ export async function cluster(): Promise<Cluster> {
   }
 }
 
-/** The SQLite database of a data directory. */
+/** Returns the URL of the SQLite database in a data directory. */
 export const fileOf = (home: string, name: string) => `sqlite:${join(home, name, 'ev.sqlite')}`

@@ -26,12 +26,12 @@ import { zone } from './zone.ts'
 
 export type Mail = {
   readonly script: MxScript | NonNullable<MxScript['answer']>
-  /** Domains with an exchanger of their own: `d0.test`, `d1.test` … */
+  /** Number of domains with a separate exchanger: `d0.test`, `d1.test` … */
   readonly domains: number
   readonly timings?: Timings
 }
 
-/** A PostgreSQL of its own, and the mail that all who work on it meet. */
+/** Creates a PostgreSQL database and the mail servers that all workers probe. */
 export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail) {
   const url = await tempPostgres()
   const database = await openDatabase(url, systemClock)
@@ -47,12 +47,15 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
     error: (message, fields) => void complaints.push(`${message} ${JSON.stringify(fields ?? {})}`),
   }
 
-  /** One more that works, as `ev worker` does; `dialled` are its connections, which meet `own` where that is given. */
+  /**
+   * Starts another worker, like `ev worker`; `dialled` has its connections, which go to `own` if
+   * given.
+   */
   async function join(
     flags: Readonly<Record<string, string>> = {},
     own: Mail['script'] | null = null,
   ) {
-    const itsMx = own === null ? mx : scriptedMx(own)
+    const ownMx = own === null ? mx : scriptedMx(own)
     const config = toConfig({
       flags: {
         ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
@@ -64,10 +67,10 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
     })
     const dialled: string[] = []
     const dial = {
-      ...itsMx,
+      ...ownMx,
       connect(to: Parameters<typeof mx.connect>[0], signal?: AbortSignal) {
         dialled.push(to.host)
-        return itsMx.connect(to, signal)
+        return ownMx.connect(to, signal)
       },
     }
     const services = await composeWork(
@@ -86,10 +89,10 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
       return closed
     }
     onTestFinished(close)
-    return { ...services, mx: itsMx, dialled, close }
+    return { ...services, mx: ownMx, dialled, close }
   }
 
-  /** A queued job of these texts, of the account. */
+  /** Submits a job with these texts for the account. */
   async function submit(id: string, texts: readonly string[]): Promise<Job> {
     const owner = { accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false }
     return queued({ id, owner: { ...owner, type: 'batch' } }, texts)
@@ -102,30 +105,30 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
     return write(database, trx => queueJobIn(trx, job.id, { now: systemClock.now() }))
   }
 
-  /** Waits until the job is so far. */
-  async function until(id: string, isSo: (job: Job) => boolean): Promise<Job> {
+  /** Waits until the job meets a condition. */
+  async function until(id: string, condition: (job: Job) => boolean): Promise<Job> {
     let job = await readJob(database, id)
     await waitUntil(async () => {
       job = await readJob(database, id)
-      return isSo(job)
+      return condition(job)
     })
     return job
   }
 
-  /** Waits until each that joined knows the egresses of all. */
+  /** Waits until each worker knows this number of egresses. */
   async function known(egresses: number): Promise<void> {
     await waitUntil(() => joined.every(({ engine }) => engine.egressPool.all.length === egresses))
   }
 
   return {
     ...{ url, database, mx, complaints, join, submit, until, known },
-    /** The same as `ev bulk` has it. */
+    /** Submits a job without an account, as `ev bulk` does. */
     submitAlone: (id: string, texts: readonly string[]) => queued({ id }, texts),
     finished: (id: string) => until(id, job => job.finished_at !== null),
     results: (id: string) => resultsOf(database, id),
     reasons: async (id: string) =>
       (await resultsOf(database, id)).map(result => result?.verdict.reason ?? null),
-    /** Who was asked about, as often as that was done; the unguessable ones aside. */
+    /** The probed recipients with repetitions, without random ones. */
     asked: (texts: readonly string[]) => {
       const real = new Set(texts)
       return mx.lines().flatMap(line => {

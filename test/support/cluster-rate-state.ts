@@ -26,43 +26,47 @@ export const ROW: RateLimits = {
 
 export const REFUSAL: RecipientOutcome = {
   ...{ kind: 'blocked', why: 'blocklist', stage: 'greeting' },
-  // What servers say is foreign; a zero byte has no place in a text of PostgreSQL.
+  // Replies are untrusted, and PostgreSQL cannot store a NUL in text.
   reply: { code: 554, enhanced: null, text: 'listed \0 "refusal":null \u{10fffe}1' },
 }
 
 export const never = new AbortController().signal
 
-/** A process of the cluster, as far as paces go: with connections of its own. */
+/** The rate control of a cluster process, with its own database connections. */
 export type Process = {
   readonly url: string
   readonly database: Database
   readonly paces: SharedRates
   readonly pace: (operator?: string, row?: Partial<RateLimits>, egress?: string) => RateController
-  /** Joins anew under another ID, as who was buried does. */
+  /** Rejoins under another ID, as an expired member does. */
   join(id: string): Promise<void>
-  /** Resolves when it has looked `times` more times for what others changed. */
+  /** Resolves after it has polled for changes `times` more times. */
   looked(times: number): Promise<void>
-  /** Somebody buries it; it does not know. */
+  /** Expires the member without its knowledge. */
   die(): Promise<void>
 }
 
-/** Processes that share an empty database. */
-export async function processes(count: number, given?: string, prefix = 'm'): Promise<Several> {
-  const url = given ?? (await tempPostgres())
+/** Creates processes that share an empty database. */
+export async function processes(
+  count: number,
+  existingUrl?: string,
+  prefix = 'm',
+): Promise<AtLeastTwo> {
+  const url = existingUrl ?? (await tempPostgres())
   const all = Array.from({ length: count }, (_, n) => process(url, `${prefix}${n}`))
-  return (await Promise.all(all)) as Process[] as Several
+  return (await Promise.all(all)) as Process[] as AtLeastTwo
 }
 
-/** As many as were asked for: no test asks for fewer than it names. */
-type Several = Process[] & { readonly 0: Process; readonly 1: Process }
+/** At least two, as no test uses fewer. */
+type AtLeastTwo = Process[] & { readonly 0: Process; readonly 1: Process }
 
 async function process(url: string, first: string): Promise<Process> {
   const { pollMs, pollSoonMs } = FAST_TIMINGS.rates
-  let looks = 0
+  let polls = 0
   const after: Clock['after'] = (delayMs, callback) =>
     systemClock.after(delayMs, () => {
-      // A look sleeps for one of these.
-      if (delayMs === pollMs || delayMs === pollSoonMs) looks++
+      // The polls sleep for one of these intervals.
+      if (delayMs === pollMs || delayMs === pollSoonMs) polls++
       callback()
     })
   const database = await openDatabase(url, { ...systemClock, after })
@@ -82,20 +86,20 @@ async function process(url: string, first: string): Promise<Process> {
   return {
     ...{ url, database, paces, join },
     async looked(times) {
-      const wanted = looks + times + 1
-      await waitUntil(() => looks >= wanted)
+      const wanted = polls + times + 1
+      await waitUntil(() => polls >= wanted)
     },
     die: () => deregister(database, member, releaseClaims),
     pace(operator = 'mx.test', row = {}, egress = 'a') {
-      const whole = { ...ROW, ...row }
-      return new RateController(whole, systemClock, paces.open({ operator, egress }, whole))
+      const limits = { ...ROW, ...row }
+      return new RateController(limits, systemClock, paces.open({ operator, egress }, limits))
     },
   }
 }
 
 export const pause = (ms: number) => new Promise(resolve => systemClock.after(ms, () => resolve(0)))
 
-/** What is stored of a pace; null: nothing. */
+/** Returns the stored rate state, or null if there is none. */
 export async function storedOf({ database }: Process, operator = 'mx.test', egress = 'a') {
   const row = await database.db
     .selectFrom('pace')
@@ -106,13 +110,13 @@ export async function storedOf({ database }: Process, operator = 'mx.test', egre
   return row === undefined ? null : (JSON.parse(row.state) as StoredRate)
 }
 
-/** Resolves when nobody holds a connection any more. */
+/** Resolves when no process holds a connection. */
 export const untilFree = (one: Process) =>
   waitUntil(async () => Object.keys((await storedOf(one))?.held ?? {}).length === 0)
 
-/** The permit of a start that must have one. */
+/** Returns the permit of a start; throws if it has none. */
 export async function permitOf(start: ReturnType<RateController['start']>) {
-  const told = await start
-  if ('permit' in told) return told.permit
-  throw new Error(`no permit: ${JSON.stringify(told)}`)
+  const result = await start
+  if ('permit' in result) return result.permit
+  throw new Error(`no permit: ${JSON.stringify(result)}`)
 }

@@ -20,7 +20,7 @@ import { twoServers } from './two-servers.ts'
 export const PLANS = mergePlans({ free: { creditsPerDay: 1_000 } })
 export const RESULT = resultOf('accepted_email')
 
-/** Two servers with accounts that want to be told of everything. */
+/** Creates two servers with accounts that subscribe to all events. */
 export async function twoHouses(accounts: readonly string[] = ['acc_a']) {
   const servers = await twoServers()
   const { a } = servers
@@ -39,16 +39,16 @@ export async function twoHouses(accounts: readonly string[] = ['acc_a']) {
 
 export function depsOf(database: Database): WriteDeps {
   const { clock } = database
-  const around = { database, clock, log: silentLog, random: systemRandom, plans: PLANS }
+  const ledgerDeps = { database, clock, log: silentLog, random: systemRandom, plans: PLANS }
   return {
     database,
-    ledger: createUsageLedger(around),
+    ledger: createUsageLedger(ledgerDeps),
     random: systemRandom,
     baseUrl: 'https://ev.test',
   }
 }
 
-/** A list of so many addresses, its credits held, and its items claimed by a member; gives its ID. */
+/** Creates a list with reserved credits and items claimed by a member; returns its job ID. */
 export async function claimedList(
   database: Database,
   o: { accountId: string; rows: number; holder: string },
@@ -75,7 +75,7 @@ export async function claim(database: Database, jobId: string, holder: string): 
 export const join = (database: Database, id: string) =>
   register(database, { id, role: 'worker', name: id, version: '1', egresses: [] })
 
-/** Results of rows of a list, from one to another. */
+/** Builds results for a range of rows. */
 export const resultsOf = (holder: string, from: number, to: number): ItemUpdate => ({
   holder,
   results: Array.from({ length: to - from + 1 }, (_, n) => ({
@@ -86,7 +86,7 @@ export const resultsOf = (holder: string, from: number, to: number): ItemUpdate 
 export const writeChanges = (deps: WriteDeps, changes: Record<string, readonly ItemUpdate[]>) =>
   commitBatch(deps, { changes: new Map(Object.entries(changes)), answers: new Map() })
 
-/** What stands in the database of all accounts and lists: what must be right whatever happened. */
+/** Summarizes the database for all accounts and lists. */
 export async function tell(database: Database) {
   const { db } = database
   const jobs = await db.selectFrom('job').selectAll().orderBy('id').execute()
@@ -105,7 +105,10 @@ export async function tell(database: Database) {
 
 type Work = Parameters<ReturnType<Database['db']['transaction']>['execute']>[0]
 
-/** The database, but for the answers to its next commits, which are lost with the connection. */
+/**
+ * The database with lost confirmations: the next commits succeed, but the connection breaks before
+ * the response.
+ */
 export function losingAnswers(database: Database, count = 1): Database {
   let left = count
   return withTransactions(database, async work => {
@@ -115,7 +118,9 @@ export function losingAnswers(database: Database, count = 1): Database {
   })
 }
 
-/** The database, but for its next transaction, which is undone as its connection is lost before the commit. */
+/**
+ * The database whose next transaction is rolled back, as its connection breaks before the commit.
+ */
 export function undoingOnce(database: Database): Database {
   let isDone = false
   return withTransactions(database, work =>

@@ -24,19 +24,22 @@ import { FAST_TIMINGS } from './fast-timings.ts'
 import { idleHealth } from './idle-health.ts'
 import { recordingLog } from './log.ts'
 import { idleDeliveries, idleWorker, type RequestOptions, unlimitedKey } from './service.ts'
-import { fakePost } from './webhook-transport.ts'
+import { fakeTransport } from './webhook-transport.ts'
 
 type ServerOptions = {
   readonly settings?: Partial<ServiceSettings>
   readonly engine?: Parameters<typeof createTestEngine>[0]
-  /** What stands in for parts of the service. */
+  /** Replacements for parts of the service. */
   readonly deps?: (database: Database) => Partial<Service>
   readonly health?: Partial<HealthSource>
   readonly clock?: Clock
   readonly pool?: PoolTimings
 }
 
-/** One `ev serve` without a port, on a PostgreSQL and by the time of this machine. Nobody works on its jobs unless that is handed in. */
+/**
+ * Creates a service like `ev serve` on PostgreSQL, without a port and with the system clock. Jobs
+ * are not processed unless `deps` has a worker.
+ */
 export async function createClusterService(url: string, given: ServerOptions = {}) {
   const { clock = systemClock } = given
   const random = systemRandom
@@ -54,7 +57,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     ...{ clock, random, log, database, engine, ledger, limits },
     priority: new Priority(systemClock),
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
-    ...{ worker: idleWorker(), transport: fakePost(), resolver: zone },
+    ...{ worker: idleWorker(), transport: fakeTransport(), resolver: zone },
     deliveries: idleDeliveries(),
     secretBox: createSecretBox('a secret of tests', random),
     settings: {
@@ -83,7 +86,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     await database.close()
   })
 
-  /** Asks as a client at 192.0.2.1 would. */
+  /** Sends a request as a client at 192.0.2.1. */
   async function request(path: string, o: RequestOptions = {}): Promise<Response> {
     const { method = o.body === undefined ? 'GET' : 'POST', ip = '192.0.2.1' } = o
     const headers = new Headers(o.headers)
@@ -102,7 +105,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
 
 export type ClusterService = Awaited<ReturnType<typeof createClusterService>>
 
-/** Asks for a page as a browser does. */
+/** Requests a page as a browser does. */
 export const page = async (
   { app }: ClusterService,
   path: string,
@@ -113,14 +116,14 @@ export const page = async (
   return app.fetch(new Request(`https://ev.test${path}`, { ...init, headers }), bindings)
 }
 
-/** An account, and a key of it that may do everything. */
+/** Creates an account and a key with all scopes. */
 export async function account(database: Database, plan = 'enterprise'): Promise<string> {
   const now = systemClock.now()
   await write(database, trx => createAccount(trx, { id: 'acc_1', name: 'a', plan, now }))
   return addKey(database)
 }
 
-/** A key of that account. */
+/** Adds a key to that account. */
 export async function addKey(database: Database, o: Partial<NewKey> = {}): Promise<string> {
   const now = systemClock.now()
   const secret = newSecret(systemRandom, 'live')

@@ -6,8 +6,9 @@ import { silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { createBossQueue, QUEUE_CONNECTIONS } from '../../src/queue/boss-queue.ts'
 
-// A process of its own that works on kind `k` and writes in the table `ledger` when each run begins and ends. Its parent
-// hears of leases that it lost. Arguments: the URL of the database, entries at once, how long a run takes in ms.
+// A worker process for kind `k` that records the start and end of each run in the table `ledger`
+// and reports lost leases to its parent. Arguments: the database URL, the concurrency, and the
+// duration of a run in ms.
 const [url = '', concurrency, runMs] = process.argv.slice(2)
 const log = {
   ...silentLog,

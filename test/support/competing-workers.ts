@@ -7,13 +7,13 @@ import { ask } from './postgres-server.ts'
 
 export type CompetingWorker = {
   readonly child: ChildProcess
-  /** Keys whose lease it knows to be lost. */
+  /** Keys whose leases were reported as lost. */
   readonly lost: string[]
-  /** Closes its queue and ends. */
+  /** Closes the queue and ends the process. */
   end(): Promise<void>
 }
 
-/** A database with an empty ledger in it. */
+/** Creates a database with an empty table `ledger`. */
 export async function emptyLedger(): Promise<string> {
   const url = await emptyPostgres()
   await ask(
@@ -25,7 +25,7 @@ export async function emptyLedger(): Promise<string> {
   return url
 }
 
-/** Starts a process that works on kind `k`; it has begun when this resolves. */
+/** Starts a process that works on kind `k`; resolves when it is ready. */
 export async function startCompetingWorker(
   url: string,
   { concurrency, runMs }: { concurrency: number; runMs: number },
@@ -57,7 +57,10 @@ export type Line = { readonly key: string; readonly pid: number; readonly open: 
 export const ledgerOf = (url: string) =>
   ask<Line>(url, 'select key, pid, ended_at is null as open from ledger order by id')
 
-/** Pairs of runs of one key that overlap; a run that never ended lasted until its process did. */
+/**
+ * Returns pairs of overlapping runs of one key; an unfinished run lasts until the end of its
+ * process.
+ */
 export const twiceAtOnce = (url: string, ends: ReadonlyMap<number, Date> = new Map()) =>
   ask<{ key: string }>(
     url,

@@ -2,19 +2,19 @@ import { readFileSync } from 'node:fs'
 import { parse } from 'csv-parse/sync'
 import { detectDialect } from '../../src/csv/csv.ts'
 
-/** How a whole list is written. */
+/** Detects the dialect of a complete list. */
 export const dialectOf = (text: string) => detectDialect(Buffer.from(text), { complete: true })
 
 export type Row = Readonly<Record<string, string>>
 
-/** The rows of a result by the names of its columns. */
+/** Parses the rows of a result into objects by column name. */
 export const rowsOf = (text: string, delimiter = ','): Row[] =>
   parse(text, { columns: true, bom: true, delimiter }) as Row[]
 
 export const rowsIn = (file: string, delimiter = ','): Row[] =>
   rowsOf(readFileSync(file, 'utf8'), delimiter)
 
-/** A result without the times of its checks, which are others in each run. */
+/** Removes the times of the checks, which differ between runs. */
 export function withoutTimes(text: string): string {
   const table = parse(text) as string[][]
   const times = table[0]?.indexOf('ev_checked_at') ?? -1

@@ -1,32 +1,38 @@
 import { once } from 'node:events'
 import { createConnection, createServer, type Socket } from 'node:net'
 
-/** Stands between ev and a PostgreSQL, and does to their connections what networks do. */
+/** A proxy between ev and PostgreSQL that simulates network failures. */
 export type CutProxy = {
-  /** The URL that it was made for, with its own port. */
+  /** The target URL with the port of the proxy. */
   readonly url: string
   readonly port: number
   /**
-   * Lets the next COMMIT through and, once the server has answered, resets that connection instead of handing the answer
-   * on: the commit is durable, and who made it cannot know. Resolves then. `containing`: only of a transaction with a
-   * statement that fits.
+   * Forwards the next COMMIT and resets its connection instead of returning the response: the
+   * commit is durable, but the client cannot know. Resolves then. With `containing`, only for a
+   * transaction with a matching statement.
    */
   cutAfterCommit(containing?: RegExp): Promise<void>
-  /** The same before the COMMIT has reached the server: nothing of the transaction stays. */
+  /** The same before the COMMIT reaches the server, which rolls the transaction back. */
   cutBeforeCommit(containing?: RegExp): Promise<void>
-  /** Resets the connection of the statement with this number, counted from 0 over all from now on, before it has reached the server. */
+  /**
+   * Resets the connection of the statement with this number, counted from 0 over all connections
+   * from now on, before it reaches the server.
+   */
   cutBeforeStatement(number: number): Promise<void>
-  /** Resets the connection over which the server sends the byte with this number, counted over all from now on. */
+  /**
+   * Resets the connection on which the server sends the byte with this number, counted over all
+   * connections from now on.
+   */
   cutAfterBytes(bytes: number): Promise<void>
-  /** Resets every connection that is open. */
+  /** Resets all open connections. */
   reset(): void
-  /** Nothing goes through in either direction, nor does any connection end. */
+  /** Stops forwarding in both directions, and keeps connections open. */
   freeze(): void
   thaw(): void
-  /** Resets what is open and whatever comes until `accept`. */
+  /** Resets open and new connections until `accept`. */
   refuse(): void
   accept(): void
-  /** How many connections are open. */
+  /** Number of open connections. */
   readonly open: number
   close(): Promise<void>
 }
@@ -37,7 +43,7 @@ type Cut = {
   readonly done: () => void
 }
 
-/** A proxy on loopback in front of the server of a `postgres://…` URL. */
+/** Starts a proxy on loopback for the server of a `postgres://…` URL. */
 export async function cutProxy(target: string): Promise<CutProxy> {
   const upstream = new URL(target)
   const pairs = new Set<Pair>()
@@ -150,13 +156,13 @@ function join(client: Socket, server: Socket) {
 
 type Statement = {
   readonly text: string
-  /** What its transaction had before it. */
+  /** Earlier statements of the same transaction. */
   readonly before: string
 }
 
 /**
- * Reads what a client says: messages of a type, a length and, in Query and Parse, a statement (PostgreSQL 18 §54.7).
- * Gives the statements of a chunk.
+ * Returns a parser of the client's side of the protocol: messages with a type, a length and, in
+ * Query and Parse, a statement (PostgreSQL 18 §54.7). It returns the statements of a chunk.
  */
 function statementReader() {
   let rest = Buffer.alloc(0)
@@ -166,7 +172,7 @@ function statementReader() {
     const found: Statement[] = []
     rest = Buffer.concat([rest, chunk])
     for (;;) {
-      // The first message has no type.
+      // The startup message has no type.
       const typeLength = isStarted ? 1 : 0
       if (rest.length < typeLength + 4) return found
       const length = typeLength + rest.readUInt32BE(typeLength)

@@ -10,11 +10,11 @@ import { createTestService } from './service.ts'
 
 type Options = Parameters<typeof createTestService>[0] & {
   readonly health?: Partial<HealthSource>
-  /** False: nobody is signed in at first. */
+  /** False starts without a session. */
   readonly signIn?: boolean
 }
 
-/** A page as it was answered. */
+/** A response with its text. */
 export type Answer = {
   readonly status: number
   readonly headers: Headers
@@ -23,14 +23,17 @@ export type Answer = {
 
 export type Fields = Readonly<Record<string, string | readonly string[]>>
 
-/** The dashboard without a port or a browser, over the house of the API; signed in with the key that may do everything. */
+/**
+ * Creates the dashboard on top of the API, without a port and a browser, signed in with a key with
+ * all scopes.
+ */
 export async function createTestDashboard({
   health,
   signIn: isSignedIn = true,
   ...given
 }: Options = {}) {
-  const inner = await createTestService(given)
-  const { service, app: api, key } = inner
+  const base = await createTestService(given)
+  const { service, app: api, key } = base
   const keys: FirstKeys = firstKeys(service.clock, service.random)
   const pages = createDashboard({
     ...{ clock: service.clock, random: service.random, log: service.log, firstKeys: keys },
@@ -47,24 +50,24 @@ export async function createTestDashboard({
   const app = createApp(service, pages)
   const cookies = new Map<string, string>()
 
-  /** Asks as a browser at 192.0.2.1 does, with the cookies that it was given. */
+  /** Sends a request as a browser at 192.0.2.1 with its cookies. */
   async function fetch(path: string, init: RequestInit & { ip?: string } = {}): Promise<Response> {
     const { ip = '192.0.2.1', ...rest } = init
     const headers = new Headers(init.headers)
     const jar = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     if (jar !== '' && !headers.has('Cookie')) headers.set('Cookie', jar)
     if (!headers.has('Sec-Fetch-Site')) headers.set('Sec-Fetch-Site', 'same-origin')
-    // As Node has it of a request that came by HTTP/1.1.
+    // The bindings of Node for a request over HTTP/1.1.
     const bindings = { incoming: { socket: { remoteAddress: ip }, httpVersionMajor: 1 } }
     const url = `${service.settings.baseUrl}${path}`
-    const answer = await inner.settled(
+    const answer = await base.settled(
       Promise.resolve(app.fetch(new Request(url, { ...rest, headers }), bindings)),
     )
-    for (const cookie of answer.headers.getSetCookie()) keep(cookie)
+    for (const cookie of answer.headers.getSetCookie()) storeCookie(cookie)
     return answer
   }
 
-  function keep(cookie: string): void {
+  function storeCookie(cookie: string): void {
     const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? []
     if (/max-age=0\b/i.test(cookie)) cookies.delete(name)
     else cookies.set(name, value)
@@ -74,7 +77,7 @@ export async function createTestDashboard({
     return answerOf(await fetch(path, { headers }))
   }
 
-  /** Sends a form as a page of this session does, and gives what comes of it; redirects are not followed. */
+  /** Sends a form as a page of this session does; redirects are not followed. */
   async function post(
     path: string,
     fields: Fields = {},
@@ -88,7 +91,7 @@ export async function createTestDashboard({
     return answerOf(await fetch(path, { method: 'POST', body, headers }))
   }
 
-  /** The token of this session, as a page has it. */
+  /** The CSRF token of this session, as in its pages. */
   async function csrf(): Promise<string> {
     return /<meta name="csrf" content="([^"]+)"/.exec((await get('/sessions')).text)?.[1] ?? ''
   }
@@ -99,7 +102,7 @@ export async function createTestDashboard({
   }
 
   if (isSignedIn) await signIn()
-  return { ...inner, app, pages, fetch, get, post, csrf, signIn, cookies, firstKeys: keys }
+  return { ...base, app, pages, fetch, get, post, csrf, signIn, cookies, firstKeys: keys }
 }
 
 const answerOf = async (answer: Response): Promise<Answer> => ({

@@ -15,17 +15,20 @@ import { type FakeClock, fakeClock } from './clock.ts'
 import { ask } from './postgres-server.ts'
 import { TEMPLATE } from './postgres-setup.ts'
 
-/** An empty folder that goes with the test. */
+/** Creates an empty folder, which is deleted after the test. */
 export function tempFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'ev-store-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** The tests of what is stored run twice: on SQLite, and on a real PostgreSQL. */
+/** Store tests run twice: on SQLite, and on a real PostgreSQL server. */
 export const onPostgres = process.env.EV_TEST_DATABASE === 'postgres'
 
-/** An empty database for one test: `file`, else a temporary one, or PostgreSQL where this run has it. */
+/**
+ * Opens an empty database for one test: in `file`, else temporary, or on PostgreSQL if this run
+ * uses it.
+ */
 export async function tempDatabase(
   options: { clock?: Clock; file?: string } = {},
 ): Promise<Database> {
@@ -36,14 +39,16 @@ export async function tempDatabase(
   return database
 }
 
-/** Open databases on PostgreSQL that no test uses now. */
+/** Open PostgreSQL databases that no test uses. */
 const idleDatabases: Database[] = []
 
-/** A database on PostgreSQL whose connections are reused: opening them takes longer than most tests. */
+/**
+ * Returns a PostgreSQL database with reused connections: opening them takes longer than most tests.
+ */
 async function pooledDatabase(clock: Clock): Promise<Database> {
   const database = idleDatabases.pop() ?? (await openDatabase(await createPostgres(), systemClock))
   onTestFinished(async () => {
-    // Statistics of one test would mislead the planner in the next.
+    // Statistics of one test would affect the planner in the next one.
     if (await isAnalyzed(database)) return database.close()
     await sql.raw(TRUNCATE).execute(database.db)
     idleDatabases.push(database)
@@ -59,16 +64,20 @@ const ANALYZED = "select 1 from pg_stats where schemaname = 'public' limit 1"
 
 const TRUNCATE = `truncate ${TABLES.map(name => `"${name}"`).join(', ')}`
 
-/** The URL of a SQLite database: a new file in an existing folder is a copy of the template. */
+/**
+ * Returns the URL of a SQLite database: a new file in an existing folder is a copy of the template.
+ */
 export function tempSqlite(file: string): string {
   if (!existsSync(file) && existsSync(dirname(file))) copyFileSync(inject('sqliteTemplate'), file)
   return `sqlite:${file}`
 }
 
-/** Those of this file that no test uses: to empty one takes a tenth of the time that it takes to make one. */
+/**
+ * Databases of this file that no test uses: emptying one takes a tenth of the time of creating one.
+ */
 const idle: string[] = []
 
-/** The URL of an empty database in the PostgreSQL of this run, for this test alone; its tables are there. */
+/** Returns the URL of an empty PostgreSQL database with tables, for this test alone. */
 export async function tempPostgres(): Promise<string> {
   const url = idle.pop() ?? (await createPostgres())
   onTestFinished(async () => {
@@ -79,7 +88,7 @@ export async function tempPostgres(): Promise<string> {
   return url
 }
 
-/** The URL of a database without tables, in the server of this run; `options` as CREATE DATABASE takes them. */
+/** Creates a database without tables and returns its URL; `options` as in CREATE DATABASE. */
 export async function emptyDatabase(options = ''): Promise<string> {
   const server = inject('postgres')
   const name = `ev_empty_${randomUUID().replaceAll('-', '')}`
@@ -90,7 +99,7 @@ export async function emptyDatabase(options = ''): Promise<string> {
   return `${server}${name}`
 }
 
-/** The same in an encoding that has 256 characters. */
+/** The same in LATIN1, which has 256 characters. */
 export const latin1Database = () =>
   emptyDatabase("encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'")
 
@@ -103,7 +112,7 @@ async function createPostgres(): Promise<string> {
 
 export type Bench = { database: Database; clock: FakeClock; job: Job }
 
-/** A job of these texts, queued; a text is its own dedupe key. */
+/** Creates a queued job with these texts; each text is its own dedupe key. */
 export async function queuedJob(texts: readonly string[], jobId = 'job_a'): Promise<Bench> {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
@@ -121,7 +130,7 @@ export async function addJob(
   return queueJob(database, jobId)
 }
 
-/** Files all queued items of a job: the operator is `op` unless `file` names another. */
+/** Routes all queued items of a job: the operator is `op` unless `place` returns another. */
 export async function fileAll(
   database: Database,
   jobId: string,

@@ -10,26 +10,26 @@ import { type ZoneEntry, zone } from './zone.ts'
 
 export { isUnguessable, knows, toRecipients } from './recipients.ts'
 
-type HouseOptions = {
-  /** What every exchanger says; by default it knows `ann`, `bob` and `info`. */
+type TestEngineOptions = {
+  /** Replies of every exchanger; by default it knows `ann`, `bob` and `info`. */
   readonly script?: MxScript | NonNullable<MxScript['answer']>
   readonly zone?: Readonly<Record<string, ZoneEntry>>
   readonly engine?: EngineOptions
-  /** False where what is waited for asks a database or files, too. */
+  /** False if the promises also wait for a database or files. */
   readonly skipsTime?: boolean
-  /** Stand in for the doors of the house, which they are given. */
+  /** Wrap the default dependencies, which they get as arguments. */
   readonly resolver?: (zone: Resolver, clock: ReturnType<typeof fakeClock>) => Resolver
   readonly dial?: (mx: Dial, clock: ReturnType<typeof fakeClock>) => Dial
 }
 
-/** An engine as users build it, with a DNS, an exchanger and a clock of our own: no socket, no waiting. */
+/** Creates an engine with a fake DNS, mail server and clock: no sockets, no waiting. */
 export function createTestEngine({
   script = knows('ann', 'bob', 'info'),
   resolver = zone => zone,
   dial = mx => mx,
   skipsTime = true,
   ...given
-}: HouseOptions = {}) {
+}: TestEngineOptions = {}) {
   const clock = fakeClock()
   const names = zone({ ...mail('a.test', '192.0.2.1'), ...given.zone })
   const mx = scriptedMx(script)
@@ -39,21 +39,21 @@ export function createTestEngine({
     random: countedRandom(),
     resolver: resolver(names, clock),
     dial: dial(mx, clock),
-    log: noteComplaints(complaints),
+    log: recordErrors(complaints),
     helo: 'probe.test',
     allowRanges: ['192.0.2.0/24'],
     specialDomains: true,
     sessionsPerSecond: 1_000,
     ...given.engine,
   })
-  /** Lets time pass until the promise settles, but no more than needed; at most a day. */
+  /** Advances the clock until the promise settles, by at most a day. */
   async function settled<T>(promise: Promise<T>): Promise<T> {
-    let over = false
+    let isSettled = false
     const settle = () => {
-      over = true
+      isSettled = true
     }
     promise.then(settle, settle)
-    await letTimePass(clock, () => over, { stepMs: STEP_MS, maxMs: DAY_MS, skips: skipsTime })
+    await letTimePass(clock, () => isSettled, { stepMs: STEP_MS, maxMs: DAY_MS, skips: skipsTime })
     return promise
   }
   return {
@@ -67,18 +67,18 @@ export function createTestEngine({
     reason: async (...args: Parameters<typeof engine.verify>) =>
       (await settled(engine.verify(...args))).verdict.reason,
     many: (...args: Parameters<typeof engine.verifyMany>) =>
-      settled(gathered(engine.verifyMany(...args))),
+      settled(collect(engine.verifyMany(...args))),
     recipients: () => recipientsOf(mx.lines()),
   }
 }
 
-async function gathered(results: AsyncIterable<Result>): Promise<Result[]> {
+async function collect(results: AsyncIterable<Result>): Promise<Result[]> {
   const all: Result[] = []
   for await (const result of results) all.push(result)
   return all
 }
 
-/** A domain with one exchanger, `mx.` before its name. */
+/** A domain with one exchanger named `mx.` plus its name. */
 export const mail = (domain: string, ip: string): Record<string, ZoneEntry> => ({
   [domain]: { MX: [[10, `mx.${domain}`]] },
   [`mx.${domain}`]: { A: [ip] },
@@ -90,7 +90,7 @@ export const reasonsOf = (results: readonly Result[]) =>
 const STEP_MS = 100
 const DAY_MS = 86_400_000
 
-function noteComplaints(complaints: string[]): Log {
+function recordErrors(complaints: string[]): Log {
   const note = (message: string, fields?: object) =>
     void complaints.push(`${message} ${JSON.stringify(fields ?? {})}`)
   return { debug() {}, info() {}, warn: note, error: note }

@@ -6,43 +6,43 @@ import type { Ran } from './home.ts'
 
 export { emptyFolder, type Ran, towards } from './home.ts'
 
-/** While somebody works on it, EV_SOURCES=1 runs what is in src/, built or not. */
+/** During development, EV_SOURCES=1 runs src/ without a build. */
 const isFromSources = process.env.EV_SOURCES === '1'
-/** The launcher that people start. */
+/** The launcher that users start. */
 export const EV = join(
   import.meta.dirname,
   isFromSources ? '../../src/cli/main.ts' : '../../bin/ev.js',
 )
 
 export type EvOptions = {
-  /** Folder to run in, which is its home too. */
+  /** Working directory of the command, and its home directory. */
   readonly home: string
   readonly stdin?: string | Uint8Array
-  /** More may follow on stdin. */
+  /** Keeps stdin open for more input. */
   readonly stdinOpen?: boolean
   readonly environment?: Readonly<Record<string, string>>
-  /** Another Node. */
+  /** Path of another Node. */
   readonly node?: string
-  /** Where stdout goes instead: a file descriptor. */
+  /** File descriptor for stdout. */
   readonly stdout?: number
-  /** Any lookup and any connection end the process. */
+  /** DNS lookups and connections end the process. */
   readonly offline?: boolean
 }
 
 export type Running = {
   readonly child: ChildProcess
   readonly ended: Promise<Ran>
-  /** Resolves when what was printed holds the text; rejects when ev ends before it does. */
+  /** Resolves when the output contains the text; rejects when the process ends without it. */
   printed(text: string, on?: 'stdout' | 'stderr'): Promise<void>
 }
 
 const NO_NETWORK = join(import.meta.dirname, 'no-network.mjs')
 
-/** Runs `ev` to its end, in an environment without any settings of this machine. */
+/** Runs `ev` to its end, without the settings of this machine. */
 export const runEv = (args: readonly string[], options: EvOptions): Promise<Ran> =>
   startEv(args, options).ended
 
-/** Starts `ev`; whatever becomes of its test, the child does not outlive the file. */
+/** Starts `ev`; the process is killed at the end of the test file. */
 export function startEv(args: readonly string[], options: EvOptions): Running {
   const fault = inject('buildFault')
   if (fault !== '' && !isFromSources) throw new Error(fault)
@@ -54,36 +54,36 @@ export function startEv(args: readonly string[], options: EvOptions): Running {
     stdio: ['pipe', stdout, 'pipe'],
   })
   onFileFinished(() => child.kill('SIGKILL'))
-  child.stdin?.on('error', () => {}) // It may end without reading all.
+  child.stdin?.on('error', () => {}) // The process may end before it has read everything.
   if (options.stdin !== undefined) child.stdin?.write(options.stdin)
   if (options.stdinOpen !== true) child.stdin?.end()
   return { child, ...listen(child) }
 }
 
 function listen(child: ChildProcess): Pick<Running, 'ended' | 'printed'> {
-  const heard = { stdout: '', stderr: '' }
+  const output = { stdout: '', stderr: '' }
   let watchers: (() => void)[] = []
   for (const name of ['stdout', 'stderr'] as const) {
     child[name]?.setEncoding('utf8').on('data', (text: string) => {
-      heard[name] += text
-      for (const look of watchers) look()
+      output[name] += text
+      for (const check of watchers) check()
     })
   }
   const ended = new Promise<Ran>((resolve, reject) => {
     child.on('error', reject)
-    child.on('close', (code, signal) => resolve({ code, signal, ...heard }))
+    child.on('close', (code, signal) => resolve({ code, signal, ...output }))
   })
   const printed = (text: string, on: 'stdout' | 'stderr' = 'stdout') =>
     new Promise<void>((resolve, reject) => {
-      const look = () => {
-        if (!heard[on].includes(text)) return
-        watchers = watchers.filter(other => other !== look)
+      const check = () => {
+        if (!output[on].includes(text)) return
+        watchers = watchers.filter(other => other !== check)
         resolve()
       }
-      watchers.push(look)
-      look()
-      const late = () => reject(new Error(`ev ended without printing ${text}: ${heard.stderr}`))
-      ended.then(late, reject)
+      watchers.push(check)
+      check()
+      const onEnded = () => reject(new Error(`ev ended without printing ${text}: ${output.stderr}`))
+      ended.then(onEnded, reject)
     })
   return { ended, printed }
 }

@@ -1,10 +1,9 @@
 import { DEFAULT_TIMINGS, type Timings } from '../../src/compose/timings.ts'
 
 /**
- * Intervals of tens of milliseconds. The ones that tell a dead member or connection from a slow one
- * stay long: on a busy machine a member that lives must never be taken for dead. Tests that wait
- * for such an end shorten them themselves. `monitorMs` and `heartbeatMs` are the least that pg-boss
- * takes: 1 s and 10 s.
+ * Intervals of tens of milliseconds. Expiry times of members and connections stay long, because on
+ * a busy machine a live member must never expire. Tests that wait for an expiry shorten them.
+ * `monitorMs` and `heartbeatMs` have the minimum of pg-boss: 1 s and 10 s.
  */
 export const FAST_TIMINGS: Timings = {
   queue: {

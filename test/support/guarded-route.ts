@@ -4,17 +4,21 @@ import { type GuardRule, requireKey } from '../../src/api/middleware/require-key
 import { newRouter } from '../../src/api/router.ts'
 import type { createTestService } from './service.ts'
 
-type House = Awaited<ReturnType<typeof createTestService>>
+type TestService = Awaited<ReturnType<typeof createTestService>>
 
-type RoomOptions = Partial<GuardRule> & {
+type RouteOptions = Partial<GuardRule> & {
   readonly method?: 'get' | 'post'
   readonly handler?: (c: Context<Env>) => Response | Promise<Response>
-  /** After the guard. */
+  /** Runs after the guard. */
   readonly middleware?: readonly MiddlewareHandler<Env>[]
 }
 
-/** Adds a path of our own behind a guard, before the first request; it answers with what it was sent. */
-export function addGuardedRoute({ app, service }: House, path: string, o: RoomOptions = {}): void {
+/** Adds a guarded path, before the first request; it returns its input. */
+export function addGuardedRoute(
+  { app, service }: TestService,
+  path: string,
+  o: RouteOptions = {},
+): void {
   const { method = 'post', handler = echo, middleware = [], ...rule } = o
   const given = { scope: 'verify:single', counts: null, bodyMax: 1_000, ...rule } as const
   app.route(
@@ -26,7 +30,7 @@ export function addGuardedRoute({ app, service }: House, path: string, o: RoomOp
 const echo = async (c: Context<Env>) =>
   c.json({ body: c.req.method === 'GET' ? null : await c.req.json(), sandbox: c.get('sandbox') })
 
-/** What an answer says of limits. */
+/** Returns the rate limit headers of a response. */
 export const limitOf = ({ headers }: Response) => ({
   limit: Number(headers.get('X-RateLimit-Limit')),
   remaining: Number(headers.get('X-RateLimit-Remaining')),

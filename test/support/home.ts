@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import { onFileFinished } from './cleanup.ts'
 
-/** What a command gave. */
+/** The result of a command. */
 export type Ran = {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
@@ -12,7 +12,7 @@ export type Ran = {
   readonly stderr: string
 }
 
-/** A folder of its own for a test, with `data` in it; goes with the file. */
+/** Creates a folder with a `data` directory, which is deleted after the test file. */
 export function emptyFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'ev-test-'))
   onFileFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
@@ -20,7 +20,7 @@ export function emptyFolder(): string {
   return folder
 }
 
-/** The settings by which `ev` meets a world instead of the network. */
+/** Options that make `ev` use a simulator instead of the network. */
 export const towards = ({ dnsAddress, smtpPort }: Pick<Simulator, 'dnsAddress' | 'smtpPort'>) => [
   ...['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--allow-ranges', '127.0.0.0/8'],
   ...['--helo', 'probe.example.com', '--special-domains', '--sessions-per-second', '1000'],

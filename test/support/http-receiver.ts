@@ -6,82 +6,93 @@ import { buffer } from 'node:stream/consumers'
 import type { TLSSocket } from 'node:tls'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { type CertificateKind, certificateOf, testAuthority } from './certificate.ts'
-import { answerAs } from './http-receiver-reply.ts'
+import { sendReply } from './http-receiver-reply.ts'
 
 export type ReceiverOptions = {
-  /** The name in its certificate and in `url`; `hook.example` when left out. Tests' zones let it mean 127.0.0.1. */
+  /**
+   * Name in the certificate and in `url`; defaults to `hook.example`, which test zones resolve to
+   * 127.0.0.1.
+   */
   readonly name?: string
-  /** Where it listens; 127.0.0.1 when left out, at a port of the system's choice. */
+  /** Listen address, 127.0.0.1 by default, and port, a free one by default. */
   readonly ip?: string
   readonly port?: number
   readonly certificate?: CertificateKind
-  /** The newest version that it speaks; `none`: plain HTTP. */
+  /** Highest TLS version; `none` for plain HTTP. */
   readonly tls?: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' | 'none'
   readonly answer?: How
-  /** True: it never closes an idle connection. Node's default is after five seconds. */
+  /** Never close idle connections; the default of Node is after five seconds. */
   readonly keepsIdle?: boolean
-  /** For delays and trickling; the system's when left out. */
+  /** Clock for delays and trickled bodies; defaults to the system clock. */
   readonly clock?: Clock
 }
 
-/** A request as it came in. */
+/** A received request. */
 export type Received = {
   readonly method: string
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** The bytes of its body. */
+  /** The bytes of the body. */
   readonly body: Buffer
-  /** Epoch ms, of the receiver's clock. */
+  /** Epoch ms, by the clock of the receiver. */
   readonly at: number
-  /** The name that was asked for in the handshake; null: none. */
+  /** Server name of the TLS handshake; null if it had none. */
   readonly serverName: string | null
-  /** Number of the connection it came by, from 1. */
+  /** Number of its connection, from 1. */
   readonly connection: number
 }
 
-/** What a receiver does with a request. */
-export type Told = {
-  /** 200 when left out. */
+/** A scripted response. */
+export type ScriptedReply = {
+  /** Defaults to 200. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string | string[]>>
   readonly body?: string | Buffer
-  /** By the receiver's clock, before it says anything. */
+  /** Delay before the response, by the clock of the receiver. */
   readonly delayMs?: number
-  /** So many `103 Early Hints` come first. */
+  /** Number of preceding `103 Early Hints` responses. */
   readonly hints?: number
-  /** What follows the headers and `body` in place of the end: a reset, a byte a second for ever, or a gigabyte. */
+  /**
+   * What follows the headers and `body` instead of the end: a reset, a byte per second forever, or
+   * a gigabyte.
+   */
   readonly end?: 'reset' | 'trickle' | 'flood'
-  /** Written in place of an answer; the connection is closed after it. */
+  /** Bytes sent instead of a response; then the connection is closed. */
   readonly raw?: string
-  /** Follows `raw` again and again, for as long as the connection stays; up to a gigabyte. */
+  /** Repeated after `raw` while the connection is open, up to a gigabyte. */
   readonly pour?: string
 }
 
-/** A status, what it does, or what it does with each request. */
-export type How = number | Told | ((request: Received, nth: number) => Answered | Promise<Answered>)
-type Answered = number | Told
+/** A status, a response, or a function of each request. */
+export type How =
+  | number
+  | ScriptedReply
+  | ((request: Received, nth: number) => Answered | Promise<Answered>)
+type Answered = number | ScriptedReply
 
 export type Receiver = {
   /** `https://hook.example:PORT/hook` */
   readonly url: string
   readonly port: number
-  /** PEM of the authority to believe. */
+  /** PEM of the certificate authority to trust. */
   readonly ca: string
-  /** All that came in whole, in order. */
+  /** The completely received requests, in order. */
   readonly received: Received[]
-  /** Of TCP: how many came, how many are open, and how many were at most. */
+  /** TCP connections: total, open and peak. */
   readonly connections: { readonly came: number; readonly open: number; readonly most: number }
-  /** How many bytes it could send of what floods and pours. */
+  /** Number of bytes sent by `flood` and `pour`. */
   readonly flooded: number
-  /** What it does from now on. */
-  answer(how: How): void
+  /** Sets the response from now on. */
+  answer(respond: How): void
   close(): Promise<void>
 }
 
-/** A real HTTPS server on the loopback that keeps what it gets and answers 200, or as it is told. */
+/**
+ * Starts an HTTPS server on loopback that records requests and responds with 200, or as scripted.
+ */
 export async function startReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const { name = 'hook.example', ip = '127.0.0.1', clock = systemClock } = options
-  let how: How = options.answer ?? 200
+  let respond: How = options.answer ?? 200
   const received: Received[] = []
   const connections = { came: 0, open: 0, most: 0 }
   const sockets = new Map<number, { socket: Socket; nth: number }>()
@@ -104,23 +115,23 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   server.on('tlsClientError', () => {})
   server.on('request', async (request, response) => {
     response.on('error', () => {})
-    const wire = sockets.get(request.socket.remotePort ?? 0)
+    const tcp = sockets.get(request.socket.remotePort ?? 0)
     const body = await buffer(request).catch(() => null)
-    if (body === null || wire === undefined) return
+    if (body === null || tcp === undefined) return
     const asked = (request.socket as TLSSocket).servername as string | false | undefined
-    const letter: Received = {
+    const entry: Received = {
       method: request.method ?? '',
       path: request.url ?? '',
       headers: request.headers,
       body,
       at: clock.now(),
       serverName: asked || null,
-      connection: wire.nth,
+      connection: tcp.nth,
     }
-    received.push(letter)
-    const told = typeof how === 'function' ? await how(letter, received.length) : how
-    const doing = typeof told === 'number' ? { status: told } : told
-    flooded += await answerAs(doing, response, { clock, socket: wire.socket })
+    received.push(entry)
+    const reply = typeof respond === 'function' ? await respond(entry, received.length) : respond
+    const scripted = typeof reply === 'number' ? { status: reply } : reply
+    flooded += await sendReply(scripted, response, { clock, socket: tcp.socket })
   })
   server.listen(options.port ?? 0, ip)
   await once(server, 'listening')
@@ -135,7 +146,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       return flooded
     },
     answer(next) {
-      how = next
+      respond = next
     },
     async close() {
       const closed = new Promise(resolve => server.close(resolve))
@@ -147,7 +158,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
 
 function tlsOf(options: ReceiverOptions, name: string, ip: string): ServerOptions {
   const own = certificateOf(options.certificate ?? 'right', name, ip)
-  // Nobody speaks it any more unless made to.
+  // TLS 1.1 needs a lowered security level.
   const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const
   if (options.tls === 'TLSv1.1') return { ...own, ...old }
   return { ...own, maxVersion: options.tls === 'TLSv1.2' ? 'TLSv1.2' : 'TLSv1.3' }

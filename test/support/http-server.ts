@@ -14,21 +14,21 @@ import { systemRandom } from '../../src/platform/random.ts'
 import type { FakeClock } from './clock.ts'
 
 export type TestHttpServer = HttpServer & {
-  /** Sends bytes and gives everything received until the server closes the connection. */
-  send(...deps: readonly (string | Uint8Array)[]): Promise<string>
+  /** Sends bytes and returns everything received until the server closes the connection. */
+  send(...parts: readonly (string | Uint8Array)[]): Promise<string>
   /** Opens a connection, which is destroyed after the test. */
   open(): Promise<Socket>
-  /** Paths that the app was asked for. */
+  /** Paths of the requests that reached the app. */
   readonly asked: string[]
 }
 
 export type TestHttpServerOptions = {
   /**
-   * In place of those in production. A test shortens the one it is about and no other: under a
-   * general short limit a busy machine would lose connections that the test needs.
+   * Overrides of the production limits. A test shortens only the one that it is about: with a
+   * general short limit, a busy machine would lose connections that the test needs.
    */
   readonly limits?: Partial<ServerLimits>
-  /** Time for what the server times itself. What Node times (headers, silence) is in real time. */
+  /** Clock of the timeouts of the server. Those of Node (headers, idle) run in real time. */
   readonly clock?: FakeClock
   readonly certificate?: Certificate
   readonly mayBePlain?: MayBePlain
@@ -36,11 +36,14 @@ export type TestHttpServerOptions = {
   readonly log?: Log
   readonly host?: string
   readonly port?: number
-  /** More paths of the app. */
+  /** Adds paths to the app. */
   readonly paths?: (app: Hono) => void
 }
 
-/** A server on loopback with a small app: /ok says so, /echo gives the length of the body. */
+/**
+ * Starts a server on loopback with a small app: /ok returns a constant, /echo the length of the
+ * body.
+ */
 export async function openHttpServer(options: TestHttpServerOptions = {}): Promise<TestHttpServer> {
   const asked: string[] = []
   const server = await startServer({
@@ -71,9 +74,9 @@ export async function openHttpServer(options: TestHttpServerOptions = {}): Promi
     await once(socket, options.certificate === undefined ? 'connect' : 'secureConnect')
     return socket
   }
-  const send = async (...deps: readonly (string | Uint8Array)[]) => {
+  const send = async (...parts: readonly (string | Uint8Array)[]) => {
     const socket = await open()
-    for (const part of deps) socket.write(part)
+    for (const part of parts) socket.write(part)
     return text(socket)
   }
   return { ...server, open, send, asked }
@@ -102,7 +105,7 @@ export type Answer = {
   readonly json: Readonly<Record<string, unknown>>
 }
 
-/** Parses one answer with a JSON body of a known length; `rest` is what follows it. */
+/** Parses one response with a JSON body and a Content-Length; `rest` is what follows it. */
 export function parseAnswer(received: string): Answer & { readonly rest: string } {
   const [head = '', ...bodies] = received.split('\r\n\r\n')
   const [first = '', ...lines] = head.split('\r\n')

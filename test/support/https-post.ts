@@ -10,16 +10,19 @@ import { type Zone, zone } from './zone.ts'
 
 type TestPostOptions = {
   readonly clock?: Clock
-  /** What may be dialled that is not public. */
+  /** Allowed addresses that are not public. */
   readonly allowed?: readonly string[]
   readonly resolver?: Zone
-  /** Long when left out: a busy machine must not lose a connection between two letters. */
+  /** Long by default: a busy machine must not lose a connection between two requests. */
   readonly idleMs?: number
 }
 
 export const BODY = '{"event":"batch.completed","data":{}}'
 
-/** A post that believes the tests' authority and knows `hook.example` at 127.0.0.1, closed with the test. */
+/**
+ * Opens a transport that trusts the test authority and resolves `hook.example` to 127.0.0.1; closed
+ * after the test.
+ */
 export function openPost(
   options: TestPostOptions = {},
 ): WebhookTransport & { to(url: string): Promise<TransportResult> } {
@@ -39,14 +42,14 @@ export function openPost(
   return { ...post, to }
 }
 
-/** A receiver that is closed with the test. */
+/** Starts a receiver, which is closed after the test. */
 export async function openReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const receiver = await startReceiver(options)
   onTestFinished(() => receiver.close())
   return receiver
 }
 
-/** What comes of one letter to a receiver like this, on a clock that stands still unless moved. */
+/** Sends one request to such a receiver, on a clock that advances only on request. */
 export async function sendOne(options: ReceiverOptions = {}): Promise<Sent> {
   const clock = fakeClock()
   const receiver = await openReceiver({ clock, ...options })

@@ -1,6 +1,6 @@
 import type { HealthSource } from '../../src/dashboard/health/source.ts'
 
-/** A service that is well, and that nobody asked anything. */
+/** The health of an idle service without problems. */
 export const idleHealth = (): HealthSource => ({
   doctorChecks: () => ({ checks: [], at: null, isRunning: false, fault: null }),
   rerunChecks: () => {},

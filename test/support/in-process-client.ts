@@ -2,17 +2,17 @@ import { type ClientOptions, EvClient, type ResponseInfo } from '../../src/clien
 import { failOnUnknownNames } from './known-names.ts'
 import type { createTestService } from './service.ts'
 
-type House = Awaited<ReturnType<typeof createTestService>>
+type TestService = Awaited<ReturnType<typeof createTestService>>
 
-/** A client of the real API, which is asked without a port. */
+/** Creates a client of the real API, called without a port. */
 export function createInProcessClient(
-  { app, key, settled }: House,
+  { app, key, settled }: TestService,
   options: Partial<ClientOptions> & { readonly lose?: number } = {},
 ) {
   const { lose = 0, ...given } = options
   const seen: ResponseInfo[] = []
-  let asked = 0
-  const ask = failOnUnknownNames((url: string | URL, init?: RequestInit) =>
+  let requestCount = 0
+  const callApi = failOnUnknownNames((url: string | URL, init?: RequestInit) =>
     app.request(url, init, { incoming: { socket: { remoteAddress: '192.0.2.1' } } }),
   )
   const client = new EvClient({
@@ -24,9 +24,9 @@ export function createInProcessClient(
         : new Promise(resolve => signal?.addEventListener('abort', () => resolve())),
     onAnswer: one => seen.push(one),
     fetch: async (url, init) => {
-      const response = await settled(ask(url, init))
-      // The service has done what it was asked for, and nobody hears of it.
-      if (asked++ < lose) throw new TypeError('fetch failed')
+      const response = await settled(callApi(url, init))
+      // The request was processed, and its response is lost.
+      if (requestCount++ < lose) throw new TypeError('fetch failed')
       return response
     },
     ...given,
@@ -34,5 +34,5 @@ export function createInProcessClient(
   return { client, seen }
 }
 
-/** Waits for a retry are over at once, time limits never. */
+/** Shorter waits, which are those before retries, end at once; timeouts never do. */
 const LONG_MS = 30_000

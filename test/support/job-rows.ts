@@ -10,14 +10,16 @@ import { createJob, type Job, type NewJob, readJob } from '../../src/jobs/job-st
 export type Seed = Partial<NonNullable<NewJob['owner']>> & {
   readonly id?: string
   readonly texts: readonly string[]
-  /** What came with each row: an ID, or the cells of a file. */
+  /** Data submitted with each row: an ID, or the cells of a file. */
   readonly cells?: readonly (string | readonly string[] | null)[]
   readonly source?: object
-  /** How many rows have a result; left out: all. */
+  /** Number of rows with a result; defaults to all. */
   readonly done?: number
 }
 
-/** A job whose first rows have simulated results, chosen by the prefix of their addresses. */
+/**
+ * Creates a job whose first rows have simulated results, chosen by the prefix of their addresses.
+ */
 export async function seedJob(database: Database, seed: Seed): Promise<Job> {
   const { id = 'job_a', texts, cells = [], source = {}, done = texts.length, ...given } = seed
   const owner = { accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false, ...given }
@@ -26,8 +28,8 @@ export async function seedJob(database: Database, seed: Seed): Promise<Job> {
     owner: { type: 'batch', ...owner },
   })
   const items = texts.map((text, n) => {
-    const came = cells[n] ?? null
-    return { position: n + 1, ...parseRow(text), cells: came && JSON.stringify(came) }
+    const cell = cells[n] ?? null
+    return { position: n + 1, ...parseRow(text), cells: cell && JSON.stringify(cell) }
   })
   for (let at = 0; at < items.length; at += 5_000) {
     await addItems(database, id, items.slice(at, at + 5_000))
@@ -37,7 +39,9 @@ export async function seedJob(database: Database, seed: Seed): Promise<Job> {
   return readJob(database, id)
 }
 
-/** A job whose rows are filed under these operators, in their order; null: a row has none yet. */
+/**
+ * Creates a job whose rows are assigned to these operators in order; null leaves a row unassigned.
+ */
 export async function seedFiledJob(
   database: Database,
   id: string,
@@ -50,7 +54,7 @@ export async function seedFiledJob(
   await write(database, trx => storeRoutes(trx, { jobId: id, routed, now: database.clock.now() }))
 }
 
-/** The first rows of a queued job, or those behind the ones that have some, get simulated results. */
+/** Stores simulated results for the rows from `before` to `done`. */
 export async function giveResults(
   database: Database,
   id: string,
@@ -63,7 +67,7 @@ export async function giveResults(
   }
 }
 
-/** Gives the rows behind position `after`, up to `last`, their results. */
+/** Stores results for the rows after position `after`, up to `last`. */
 async function record(database: Database, id: string, after: number, last: number): Promise<void> {
   const { clock } = database
   const rows = await database.db
@@ -87,7 +91,7 @@ async function record(database: Database, id: string, after: number, last: numbe
   })
 }
 
-/** One address of each class, and one that ev itself could not verify. */
+/** An address of each class, and one that fails with an internal error. */
 export const MIXED = [
   'valid@a.example',
   'risky@a.example',

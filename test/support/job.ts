@@ -24,23 +24,23 @@ const DAY_MS = 86_400_000
 
 export type JobDepsOptions = {
   readonly script?: MxScript | NonNullable<MxScript['answer']>
-  /** Beside `a.test` and `b.test`, each with an exchanger of its own. */
+  /** Names in addition to `a.test` and `b.test`, which have an exchanger each. */
   readonly zone?: Readonly<Record<string, ZoneEntry>>
   readonly flags?: Readonly<Record<string, string>>
   readonly structures?: NonNullable<RawSettings['structures']>
-  /** In place of servers that play `script`. */
+  /** Replaces the servers that play `script`. */
   readonly dial?: NonNullable<ExternalDeps['dial']>
 }
 
-type ListHouse = JobDepsOptions & { readonly texts: readonly string[] }
+type TestJobOptions = JobDepsOptions & { readonly texts: readonly string[] }
 
-type Work = {
+type WorkOptions = {
   readonly wait?: boolean
   readonly stopping?: AbortSignal
   readonly structures?: NonNullable<RawSettings['structures']>
 }
 
-/** A database and the mail that its lists meet, with a clock that moves when told. */
+/** Creates a database, mail servers, and a fake clock. */
 export async function createJobDeps({ script = {}, flags = {}, ...given }: JobDepsOptions) {
   const clock = fakeClock()
   const file = join(tempFolder(), 'ev.sqlite')
@@ -67,13 +67,13 @@ export async function createJobDeps({ script = {}, flags = {}, ...given }: JobDe
   return { clock, file, database, names, mx, complaints, configWith, doors }
 }
 
-/** A list and what it meets. */
-export async function createTestJob({ texts, ...given }: ListHouse) {
+/** Creates a job with its dependencies. */
+export async function createTestJob({ texts, ...given }: TestJobOptions) {
   const { clock, database, names, mx, complaints, configWith, doors } = await createJobDeps(given)
   await load(database, texts)
 
-  /** Works on the job as a process of its own would, until it is finished or `stopping` aborts. */
-  async function work(options: Work = {}): Promise<Job> {
+  /** Processes the job like a separate process, until it is finished or `stopping` aborts. */
+  async function work(options: WorkOptions = {}): Promise<Job> {
     const config = configWith(options.structures)
     const finished = Promise.withResolvers<void>()
     const engine = composeEngine(config, doors, { list: true })
@@ -104,10 +104,10 @@ export async function createTestJob({ texts, ...given }: ListHouse) {
     complaints,
     work,
     results: () => resultsOf(database, texts.length),
-    /** `text reason` of each row, in order; null where there is no result. */
+    /** The reason of each row, in order; null if there is no result. */
     reasons: async () =>
       (await resultsOf(database, texts.length)).map(result => result?.verdict.reason ?? null),
-    /** Who was asked about, in order; the unguessable ones aside. */
+    /** The probed recipients in order, without random ones. */
     asked: () =>
       mx
         .lines()
@@ -131,17 +131,17 @@ async function resultsOf(database: Database, max: number): Promise<(Result | nul
   return rows.map(({ result }) => (result === null ? null : (JSON.parse(result) as Result)))
 }
 
-/** Lets time pass until the promise settles; at most a day. */
+/** Advances the clock until the promise settles, by at most a day. */
 export async function settled<T>(clock: FakeClock, promise: Promise<T>): Promise<T> {
-  let over = false
+  let isSettled = false
   const settle = () => {
-    over = true
+    isSettled = true
   }
   promise.then(settle, settle)
   await drainEventLoop()
-  for (let ms = 0; !over; ms += STEP_MS) {
-    if (ms > DAY_MS) throw new Error('nothing came of it in a day')
-    // What waits for no time goes on first.
+  for (let ms = 0; !isSettled; ms += STEP_MS) {
+    if (ms > DAY_MS) throw new Error('the promise did not settle within a day')
+    // Short steps at first, so that work without timers continues between them.
     await clock.advance(ms < 5_000 ? STEP_MS : 20 * STEP_MS)
     await drainEventLoop()
   }

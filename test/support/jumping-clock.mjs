@@ -1,4 +1,5 @@
-// Loaded before ev: its wall clock is ahead by as many milliseconds as a file says. The monotonic clock runs on.
+// Preloaded before ev: sets the wall clock forward by the number of milliseconds in a file. The
+// monotonic clock is unaffected.
 import { readFileSync } from 'node:fs'
 
 const RealDate = Date

@@ -1,6 +1,9 @@
 import { onTestFinished } from 'vitest'
 
-/** Fails the test if the API refuses a field or a parameter that it does not know: our own callers must not send one. */
+/**
+ * Fails the test if the API refuses an unknown field or parameter: our own clients must not send
+ * one.
+ */
 export function failOnUnknownNames<Args extends unknown[]>(
   ask: (...args: Args) => Response | Promise<Response>,
 ): (...args: Args) => Promise<Response> {

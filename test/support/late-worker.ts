@@ -3,14 +3,14 @@ import { startWorker } from '../../src/jobs/worker/start-worker.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import type { createTestService } from './service.ts'
 
-type Home = Pick<
+type TestService = Pick<
   Awaited<ReturnType<typeof createTestService>>,
   'service' | 'database' | 'ledger' | 'random' | 'settled'
 >
 
-/** Works on a job to its end as a process does that is started after it was submitted. */
+/** Processes a job to its end, like a worker process that is started after its submission. */
 export async function finishJob(
-  { service: { engine }, database, ledger, random, settled }: Home,
+  { service: { engine }, database, ledger, random, settled }: TestService,
   jobId: string,
 ): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<Job>()

@@ -8,9 +8,9 @@ export const FORM = `multipart/form-data; boundary=${BOUNDARY}`
 
 type Part = string | { readonly file: string | Uint8Array; readonly name?: string }
 
-/** The bytes of a form, part by part. */
-export function form(deps: readonly (readonly [field: string, part: Part])[]): Buffer {
-  const pieces = deps.flatMap(([field, part]) => {
+/** Encodes a form. */
+export function form(parts: readonly (readonly [field: string, part: Part])[]): Buffer {
+  const pieces = parts.flatMap(([field, part]) => {
     const isFile = typeof part !== 'string'
     const more = isFile ? `; filename="${part.name ?? 'list.csv'}"\r\nContent-Type: text/csv` : ''
     const head = `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${field}"${more}\r\n\r\n`
@@ -19,19 +19,19 @@ export function form(deps: readonly (readonly [field: string, part: Part])[]): B
   return Buffer.concat([...pieces, Buffer.from(`--${BOUNDARY}--\r\n`)])
 }
 
-/** A service that takes files, and shows what it made of them. */
-export async function fileHouse(options: Parameters<typeof createTestService>[0] = {}) {
-  const home = await createTestService(options)
+/** Creates a service with functions that upload files and inspect the result. */
+export async function createUploadService(options: Parameters<typeof createTestService>[0] = {}) {
+  const fixture = await createTestService(options)
   const send = (body: Uint8Array | string, o: RequestOptions = {}) =>
-    home.request(PATH, { body, ...o, headers: { 'Content-Type': FORM, ...o.headers } })
+    fixture.request(PATH, { body, ...o, headers: { 'Content-Type': FORM, ...o.headers } })
   const upload = (file: string | Uint8Array, fields: Readonly<Record<string, string>> = {}) =>
     send(form([['file', { file }], ...Object.entries(fields)]))
   const rows = () =>
-    home.database.db.selectFrom('item').select(['text', 'cells']).orderBy('position').execute()
-  const job = () => home.database.db.selectFrom('job').selectAll().executeTakeFirst()
+    fixture.database.db.selectFrom('item').select(['text', 'cells']).orderBy('position').execute()
+  const job = () => fixture.database.db.selectFrom('job').selectAll().executeTakeFirst()
   const left = () => {
-    const folder = join(home.service.settings.dataDir, 'uploads')
+    const folder = join(fixture.service.settings.dataDir, 'uploads')
     return existsSync(folder) ? readdirSync(folder) : []
   }
-  return { ...home, send, upload, rows, job, left }
+  return { ...fixture, send, upload, rows, job, left }
 }

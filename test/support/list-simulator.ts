@@ -1,12 +1,12 @@
 import type { Scenario } from '../../src/simulator/scenario.ts'
 
-/** A list whose right results are known, and the mail world that it is about. */
+/** A list with known results, and the scenario of its mail servers. */
 export type List = {
   readonly rows: number
   readonly domains: number
 }
 
-/** Polite hosts at some distance, each an operator of its own; every tenth takes everything. */
+/** Polite hosts with latency, each a separate operator; every tenth is a catch-all. */
 export function worldOf({ domains }: List, roundTripMs: number): Scenario {
   const names = Array.from({ length: domains }, (_, n) => `d${n}.test`)
   return {
@@ -22,7 +22,7 @@ export function worldOf({ domains }: List, roundTripMs: number): Scenario {
 export const addressesOf = ({ rows, domains }: List): string[] =>
   Array.from({ length: rows }, (_, n) => `${isGone(n) ? 'gone' : 'user'}${n}@d${n % domains}.test`)
 
-/** What the world would say of a row, from 0. */
+/** Returns the correct reason of a row, from 0. */
 export function reasonOf({ domains }: List, row: number): string {
   if (isOpen(row % domains)) return 'catch_all'
   return isGone(row) ? 'rejected_email' : 'accepted_email'

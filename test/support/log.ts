@@ -6,7 +6,7 @@ export type LogLine = {
   readonly fields: LogFields
 }
 
-/** A log that keeps its lines, in order. */
+/** Creates a log that records its lines. */
 export function recordingLog(): { readonly log: Log; readonly lines: LogLine[] } {
   const lines: LogLine[] = []
   const at =

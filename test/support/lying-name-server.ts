@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import dnsPacket, { type Packet } from 'dns-packet'
 import { type Asked, type NameServer, type NameServerReply, nameServer } from './name-server.ts'
 
-/** What it says in place of the truth; null: the truth. */
+/** The false reply; null for the true one. */
 export type Lie = (asked: Asked) => NameServerReply | null
 
 export const NXDOMAIN_FOR_ALL: Lie = () => ({ flags: 3 })
 export const NODATA_FOR_ALL: Lie = () => ({})
 export const NXDOMAIN_FOR_GMAIL: Lie = ({ name }) => (name === 'gmail.com' ? { flags: 3 } : null)
-/** Every name has this address, and is its own mail server. */
+/** Every name has this address and is its own mail server. */
 export const WILDCARD: Lie = ({ name, type }) => {
   if (type === 'A') return { answers: [{ type, name, data: '127.0.0.1' }] }
   if (type !== 'MX') return {}
@@ -18,7 +18,10 @@ export const WILDCARD: Lie = ({ name, type }) => {
 
 export type LyingNameServer = NameServer & { lie: Lie | null }
 
-/** A DNS server in front of the one at `truth` (`HOST:PORT`), such as a captive portal or a filter. */
+/**
+ * Starts a DNS server in front of the one at `truth` (`HOST:PORT`), like a captive portal or a
+ * filter.
+ */
 export async function lyingNameServer(truth: string, lie: Lie | null): Promise<LyingNameServer> {
   const [host, port] = truth.split(':') as [string, string]
   const ask = async (packet: Packet): Promise<Buffer> => {

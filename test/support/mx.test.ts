@@ -6,7 +6,7 @@ const TO = { ip: '192.0.2.1', port: 25, host: 'mx.example.org' }
 const HELLO = 'S: 220 mx.example.org\nC: EHLO probe.test\nS: 250 mx.example.org\n'
 
 describe('a played dialogue', () => {
-  test('is done when both sides spoke as written', async () => {
+  test('is done when both sides have sent the expected lines', async () => {
     const { socket, done } = playSession(`${HELLO}C: QUIT\nS: 221 Bye\n`)
     expect(String(await once(socket, 'data'))).toBe('220 mx.example.org\r\n')
     socket.write('EHLO probe.test\r\n')
@@ -21,37 +21,37 @@ describe('a played dialogue', () => {
     await expect(done).rejects.toThrow(/Line 2 of the dialogue differs[\s\S]*HELO probe\.test/)
   })
 
-  test('fails at a command sent before the reply that comes first', async () => {
+  test('fails at a command that is sent before the preceding reply', async () => {
     const { socket, done } = playSession(`${HELLO}C: MAIL FROM:<>\nS: 250 Ok\n`)
     socket.resume().write('EHLO probe.test\r\nMAIL FROM:<>\r\n')
-    await expect(done).rejects.toThrow(/before its turn at line 3/)
+    await expect(done).rejects.toThrow(/too early, at line 3/)
   })
 
-  test('fails when the client leaves in the middle', async () => {
+  test('fails when the client disconnects midway', async () => {
     const { socket, done } = playSession(HELLO)
     socket.resume().end()
     await expect(done).rejects.toThrow(/left before line 2/)
   })
 
-  test('lets commands be pipelined where they stand together', async () => {
+  test('accepts consecutive commands in a pipeline', async () => {
     const { socket, done } = playSession('C: MAIL FROM:<>\nC: RSET\nS: 250 a\nS: 250 b\n')
     socket.resume().write('MAIL FROM:<>\r\nRSET\r\n')
     await done
   })
 
-  test('can break the connection as a RST does', async () => {
+  test('can reset the connection', async () => {
     const { socket } = playSession('S: 220 a\nS: <reset>\n')
     const [error] = await once(socket, 'error')
     expect(error).toMatchObject({ code: 'ECONNRESET' })
   })
 
-  test('refuses a file that is no dialogue', () => {
+  test('rejects a text that is not a dialogue', () => {
     expect(() => playSession('S: 220 a\nX: what\n')).toThrow(/Line 2/)
   })
 })
 
 describe('a dial that plays dialogues', () => {
-  test('plays one for each connection and refuses a further one', async () => {
+  test('plays one for each connection and refuses further ones', async () => {
     const dial = playedMx('S: 220 a\nS: <close>\n')
     const socket = await dial.connect(TO)
     const ended = once(socket.resume(), 'end')
@@ -63,22 +63,22 @@ describe('a dial that plays dialogues', () => {
 })
 
 describe('a scripted server', () => {
-  test('answers as told, is polite where nothing is told, and remembers what it heard', async () => {
+  test('sends scripted replies, defaults otherwise, and records the lines', async () => {
     const dial = scriptedMx(line => (line.startsWith('RCPT') ? '550 5.1.1 No' : undefined))
     const socket = await dial.connect(TO)
-    let heard = ''
+    let received = ''
     socket.setEncoding('utf8').on('data', text => {
-      heard += text
+      received += text
     })
     socket.write('MAIL FROM:<>\r\nRCPT TO:<a@b.test>\r\nQUIT\r\n')
     await once(socket, 'end')
-    expect(heard).toBe(
+    expect(received).toBe(
       '220 mx.example.org ESMTP\r\n250 2.1.0 Ok\r\n550 5.1.1 No\r\n221 2.0.0 Bye\r\n',
     )
     expect(dial.lines()).toEqual(['MAIL FROM:<>', 'RCPT TO:<a@b.test>', 'QUIT'])
   })
 
-  test('hangs up when told', async () => {
+  test('can close the connection', async () => {
     const dial = scriptedMx({ answer: () => HANG_UP })
     const socket = await dial.connect(TO)
     socket.resume().write('EHLO probe.test\r\n')
@@ -86,7 +86,7 @@ describe('a scripted server', () => {
     expect(dial.sessions[0]?.closed).toBe(true)
   })
 
-  test('pretends TLS, or fails at it when told', async () => {
+  test('fakes a TLS handshake, which can fail', async () => {
     const dial = scriptedMx({})
     const socket = await dial.connect(TO)
     expect(await dial.secure(socket, TO.host)).toBe(socket)
@@ -99,7 +99,7 @@ describe('a scripted server', () => {
     await expect(broken.secure(socket, TO.host)).rejects.toThrow('handshake failure')
   })
 
-  test('can be refused before it is reached', async () => {
+  test('can refuse a connection', async () => {
     const dial = scriptedMx({
       connect: to => {
         throw refused(to)

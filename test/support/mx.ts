@@ -3,16 +3,19 @@ import { join } from 'node:path'
 import { type Duplex, duplexPair } from 'node:stream'
 import type { Dial, Target } from '../../src/engine/smtp/dial.ts'
 
-/** A dialogue being played: the client's end, and a promise that tells whether all lines were spoken as written. */
+/**
+ * A dialogue in progress: the client's socket, and a promise that resolves when all lines matched.
+ */
 export type PlayedSession = { readonly socket: Duplex; readonly done: Promise<void> }
 
 const SESSIONS = join(import.meta.dirname, '../../fixtures/session')
 
 /**
- * Plays the server of a dialogue: text of `S: …` and `C: …` lines, or the name of a file in fixtures/session.
- * `done` is rejected at the first line that differs, at a line spoken before its turn, and when the client leaves too soon.
- * `S: <close>` hangs up and `S: <reset>` breaks the connection; `#` begins a comment. A client that
- * waits for what the dialogue does not hold waits for ever: such a test ends by its time limit.
+ * Plays the server of a dialogue: text of `S: …` and `C: …` lines, or the name of a file in
+ * fixtures/session. `done` rejects at the first line that differs, at a line sent too early, and
+ * when the client leaves early. `S: <close>` closes the connection and `S: <reset>` resets it; `#`
+ * starts a comment. A client that waits for a line that the dialogue does not have waits until the
+ * test times out.
  */
 export function playSession(dialogue: string): PlayedSession {
   const [socket, server] = duplexPair()
@@ -26,14 +29,14 @@ export function playSession(dialogue: string): PlayedSession {
   return { socket, done }
 }
 
-/** A dial that plays one dialogue after another, one for each connection; a further connection is refused. */
+/** A dial that plays one dialogue per connection; further connections are refused. */
 export function playedMx(...dialogues: readonly string[]) {
   const secured: string[] = []
   const dialled: Target[] = []
   const played: Promise<void>[] = []
   return {
     dialled,
-    /** Settles when all connections made so far were spoken to their end. */
+    /** Settles when the dialogues of all connections so far have ended. */
     done: () => Promise.all(played).then(() => undefined),
     async connect(to: Target, _signal?: AbortSignal): Promise<Duplex> {
       const dialogue = dialogues[dialled.length]
@@ -43,46 +46,49 @@ export function playedMx(...dialogues: readonly string[]) {
       played.push(session.done)
       return session.socket
     },
-    /** Names of hosts to which TLS was put on; the talk goes on in clear. */
+    /** Hosts with a TLS handshake; the session continues in plain text. */
     secured,
-    secure: pretendTls(secured),
+    secure: fakeTls(secured),
   } satisfies Dial & Record<string, unknown>
 }
 
-/** What a scripted server says to a line: text of one or several replies (`\n` between lines), nothing, a hang-up, or (undefined) what any polite server says. */
+/**
+ * A scripted reply: text of one or several replies (lines separated by LF), null for none, a
+ * hang-up, or undefined for the default reply.
+ */
 export type MxSays = string | null | typeof HANG_UP | undefined
 
-/** As a reply: the server ends the connection. */
+/** As a reply, closes the connection. */
 export const HANG_UP = Symbol('hang up')
 
-/** One connection to a scripted server. */
+/** A connection to a scripted server. */
 export type MxSession = {
   readonly to: Target
-  /** Number of the connection at this server, from 0. */
+  /** Number of the connection, from 0. */
   readonly number: number
-  /** All lines the client sent, in order. */
+  /** The lines that the client sent, in order. */
   readonly lines: string[]
-  /** Says something unasked. */
+  /** Sends text without a command. */
   say(text: string): void
   hangUp(): void
-  /** Breaks the connection, as a RST does. */
+  /** Resets the connection. */
   reset(): void
-  /** Whether either side has ended the connection. */
+  /** Whether either side has closed the connection. */
   closed: boolean
 }
 
 export type MxScript = {
-  /** The greeting; null keeps silent. */
+  /** The greeting; null sends none. */
   greeting?: string | null | ((session: MxSession) => MxSays)
-  /** The reply to each line. */
+  /** Returns the reply to a line. */
   answer?: (line: string, session: MxSession) => MxSays | Promise<MxSays>
   /** Called before each connection; may throw to refuse it. */
   connect?: (to: Target) => void
-  /** Called in place of the TLS handshake; may throw to let it fail. */
+  /** Called instead of the TLS handshake; may throw to fail it. */
   secure?: (host: string) => void
 }
 
-/** A dial to servers that answer as `script` says; `sessions` and `dialled` remember what came. */
+/** A dial to scripted servers; `sessions` and `dialled` record the connections. */
 export function scriptedMx(script: MxScript | NonNullable<MxScript['answer']>) {
   const {
     greeting = GREETING,
@@ -96,7 +102,7 @@ export function scriptedMx(script: MxScript | NonNullable<MxScript['answer']>) {
   return {
     dialled,
     sessions,
-    /** All lines of all sessions, in order of sessions. */
+    /** The lines of all sessions, in order. */
     lines: () => sessions.flatMap(session => session.lines),
     async connect(to: Target, signal?: AbortSignal): Promise<Duplex> {
       signal?.throwIfAborted()
@@ -109,19 +115,19 @@ export function scriptedMx(script: MxScript | NonNullable<MxScript['answer']>) {
       void serve(server, session, hello === undefined ? GREETING : hello, answer)
       return socket
     },
-    /** Names of hosts to which TLS was put on; the talk goes on in clear. */
+    /** Hosts with a TLS handshake; the session continues in plain text. */
     secured,
-    secure: pretendTls(secured, secure),
+    secure: fakeTls(secured, secure),
   } satisfies Dial & Record<string, unknown>
 }
 
-/** Fails what opens it: for a test in which no server is asked. */
+/** Fails every connection, for tests without mail servers. */
 export const closedDial: Dial = {
   connect: to => Promise.reject(new Error(`${to.ip} was dialled`)),
   secure: () => Promise.reject(new Error('TLS was asked for')),
 }
 
-/** Opens no connection and refuses none, until the signal aborts. */
+/** Neither accepts nor refuses connections, until the signal aborts. */
 export const silentDial: Dial = {
   connect: (_, signal) =>
     new Promise((_, reject) =>
@@ -130,8 +136,8 @@ export const silentDial: Dial = {
   secure: async socket => socket,
 }
 
-/** STARTTLS without TLS; `handshake` may throw. */
-function pretendTls(secured: string[], handshake?: (host: string) => void) {
+/** Fakes STARTTLS without encryption; `handshake` may throw. */
+function fakeTls(secured: string[], handshake?: (host: string) => void) {
   return async (socket: Duplex, host: string): Promise<Duplex> => {
     handshake?.(host)
     secured.push(host)
@@ -139,23 +145,23 @@ function pretendTls(secured: string[], handshake?: (host: string) => void) {
   }
 }
 
-/** The error of a dial that found nobody listening. */
+/** The error of a refused connection. */
 export function refused(to: Target): Error {
   const error = new Error(`connect ECONNREFUSED ${to.ip}:${to.port}`)
   return Object.assign(error, { code: 'ECONNREFUSED' })
 }
 
-/** Says nothing to the first of these commands, nor to any after it. */
+/** Stops replying from the first such command on. */
 export const silentFrom = (verb: string) => (_: string, session: MxSession) =>
   session.lines.some(line => line.startsWith(verb)) ? null : undefined
 
-/** Says 221 to QUIT and leaves the connection open. */
+/** Replies 221 to QUIT and leaves the connection open. */
 export function stay(session: MxSession): Promise<never> {
   session.say('221 2.0.0 Bye')
   return new Promise(() => {})
 }
 
-/** What a server without opinions says; PIPELINING is offered. */
+/** The default reply, of a server that accepts everything; PIPELINING is offered. */
 export function politeReply(line: string): string | typeof HANG_UP {
   const verb = line.split(/[ :]/, 1)[0]?.toUpperCase() ?? ''
   return POLITE[verb] ?? '500 5.5.2 Error: command not recognized'
@@ -187,35 +193,35 @@ function readDialogue(dialogue: string): Step[] {
 async function play(steps: readonly Step[], lines: LineQueue, ends: Ends): Promise<void> {
   for (const step of steps) {
     if (step.side === 'C') {
-      const spoken = await lines.next()
-      if (spoken === null)
+      const actual = await lines.next()
+      if (actual === null)
         throw new Error(`The client left before line ${step.number}: ${step.text}`)
-      if (spoken !== step.text) throw differs(step, spoken)
+      if (actual !== step.text) throw differs(step, actual)
     } else {
       const early = lines.waiting()
       if (early !== undefined) throw differs(step, early)
-      speak(ends, step.text)
+      write(ends, step.text)
     }
   }
 }
 
-const differs = ({ side, text, number }: Step, spoken: string) =>
+const differs = ({ side, text, number }: Step, actual: string) =>
   new Error(
     side === 'C'
-      ? `Line ${number} of the dialogue differs.\n  expected: C: ${text}\n  spoken:   C: ${spoken}`
-      : `The client spoke before its turn at line ${number} of the dialogue.\n  due:    S: ${text}\n  spoken: C: ${spoken}`,
+      ? `Line ${number} of the dialogue differs.\n  expected: C: ${text}\n  actual:   C: ${actual}`
+      : `The client sent a line too early, at line ${number} of the dialogue.\n  expected: S: ${text}\n  actual:   C: ${actual}`,
   )
 
 type Ends = { readonly client: Duplex; readonly server: Duplex }
 
-function speak({ client, server }: Ends, text: string): void {
+function write({ client, server }: Ends, text: string): void {
   if (text === '<close>') server.end()
-  else if (text === '<reset>') client.destroy(brokenOff())
+  else if (text === '<reset>') client.destroy(resetError())
   else if (!server.writableEnded && !server.destroyed) server.write(`${text}\r\n`)
 }
 
-/** What a socket says when the other side sent RST. */
-const brokenOff = () => Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+/** The error of a socket whose peer sent RST. */
+const resetError = () => Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
 
 function openSession(to: Target, number: number, ends: Ends): MxSession {
   const session: MxSession = {
@@ -224,10 +230,10 @@ function openSession(to: Target, number: number, ends: Ends): MxSession {
     lines: [],
     closed: false,
     say: text => {
-      for (const line of text.split('\n')) speak(ends, line)
+      for (const line of text.split('\n')) write(ends, line)
     },
-    hangUp: () => speak(ends, '<close>'),
-    reset: () => speak(ends, '<reset>'),
+    hangUp: () => write(ends, '<close>'),
+    reset: () => write(ends, '<reset>'),
   }
   const close = () => {
     session.closed = true
@@ -243,21 +249,21 @@ async function serve(
   answer: MxScript['answer'],
 ): Promise<void> {
   const lines = new LineQueue(server)
-  const says = (what: MxSays) => {
+  const send = (what: MxSays) => {
     if (what === HANG_UP) session.hangUp()
     else if (typeof what === 'string') session.say(what)
   }
-  says(greeting)
+  send(greeting)
   for (let line = await lines.next(); line !== null; line = await lines.next()) {
     session.lines.push(line)
-    const said = await answer?.(line, session)
-    says(said === undefined ? politeReply(line) : said)
-    if (said === undefined && /^QUIT/i.test(line)) session.hangUp()
+    const reply = await answer?.(line, session)
+    send(reply === undefined ? politeReply(line) : reply)
+    if (reply === undefined && /^QUIT/i.test(line)) session.hangUp()
   }
   session.hangUp()
 }
 
-/** The lines a client sends, in order; what is not ended by CRLF is no line. */
+/** The lines that a client sends, in order; only CRLF ends a line. */
 class LineQueue {
   readonly #lines: string[] = []
   #rest = ''
@@ -275,7 +281,7 @@ class LineQueue {
     }
   }
 
-  /** The next line; null when the client has left. */
+  /** Returns the next line; null when the client has left. */
   async next(): Promise<string | null> {
     while (this.#lines.length === 0 && !this.#ended) {
       await new Promise<void>(resolve => {
@@ -285,7 +291,7 @@ class LineQueue {
     return this.#lines.shift() ?? null
   }
 
-  /** A line that has come but was not taken. */
+  /** Returns the next received line without removing it. */
   waiting(): string | undefined {
     return this.#lines[0]
   }

@@ -3,23 +3,23 @@ import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import dnsPacket, { type Packet } from 'dns-packet'
 
-/** What to send back to one packet: answers or flags, raw bytes, or nothing. A promise delays it. */
+/** The reply to a packet: answers or flags, raw bytes, or nothing. A promise delays it. */
 export type NameServerReply = Partial<Packet> | Buffer | 'silence'
 export type Asked = { readonly name: string; readonly type: string; readonly packet: Packet }
 
 export type NameServer = {
   /** `127.0.0.1:PORT` */
   readonly address: string
-  /** Every packet that came, in order: `MX a.test`. */
+  /** The received queries, in order: `MX a.test`. */
   readonly packets: string[]
-  /** Resolves as soon as `count` packets have come in all. */
+  /** Resolves when `count` packets have been received in total. */
   arrived(count: number): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * A DNS server on loopback UDP that says what it is told. There is TCP beside it only where
- * `overTcp` says what to reply there; `hang-up` closes the connection.
+ * Starts a scripted DNS server on loopback UDP, and on TCP if `overTcp` is given, whose `hang-up`
+ * closes the connection.
  */
 export async function nameServer(
   reply: (asked: Asked, port: number) => NameServerReply | Promise<NameServerReply>,
@@ -33,9 +33,9 @@ export async function nameServer(
     const { name = '', type = '' } = packet.questions?.[0] ?? {}
     packets.push(`${type} ${name}`)
     socket.emit('arrived')
-    const said = await reply({ name, type, packet }, sender.port)
-    if (said !== 'silence' && !closed)
-      socket.send(encoded(packet, said), sender.port, sender.address)
+    const response = await reply({ name, type, packet }, sender.port)
+    if (response !== 'silence' && !closed)
+      socket.send(encoded(packet, response), sender.port, sender.address)
   })
   let closed = false
   return {
@@ -54,7 +54,7 @@ export async function nameServer(
   }
 }
 
-/** UDP chooses the port and TCP follows; another one is tried where TCP finds it taken. */
+/** Binds UDP to a free port and TCP to the same one; retries if TCP finds it in use. */
 async function bind(
   port: number,
   onConnection: ((connection: Socket) => void) | null,
@@ -75,7 +75,7 @@ async function bind(
   }
 }
 
-/** RFC 7766 §8: two octets with its length stand before each message. */
+/** A two-octet length precedes each message (RFC 7766 §8). */
 function answerOverTcp(packets: string[], reply: (asked: Asked) => NameServerReply | 'hang-up') {
   return (connection: Socket) => {
     connection.on('error', () => {})
@@ -83,26 +83,26 @@ function answerOverTcp(packets: string[], reply: (asked: Asked) => NameServerRep
       const packet = dnsPacket.streamDecode(bytes)
       const { name = '', type = '' } = packet.questions?.[0] ?? {}
       packets.push(`TCP ${type} ${name}`)
-      const said = reply({ name, type, packet })
-      if (said === 'hang-up') return void connection.destroy()
-      if (said === 'silence') return
-      const message = encoded(packet, said)
+      const response = reply({ name, type, packet })
+      if (response === 'hang-up') return void connection.destroy()
+      if (response === 'silence') return
+      const message = encoded(packet, response)
       const length = Buffer.alloc(2)
       length.writeUInt16BE(message.length)
-      // In pieces, as TCP may deliver it.
+      // Split, as TCP may deliver it.
       connection.write(Buffer.concat([length, message.subarray(0, 5)]))
       setImmediate(() => connection.write(message.subarray(5)))
     })
   }
 }
 
-const encoded = ({ id, questions }: Packet, said: Partial<Packet> | Buffer): Buffer =>
-  Buffer.isBuffer(said)
-    ? said
+const encoded = ({ id, questions }: Packet, response: Partial<Packet> | Buffer): Buffer =>
+  Buffer.isBuffer(response)
+    ? response
     : dnsPacket.encode({
         type: 'response',
         ...(id === undefined ? {} : { id }),
         ...(questions === undefined ? {} : { questions }),
-        ...said,
-        flags: dnsPacket.RECURSION_DESIRED | dnsPacket.RECURSION_AVAILABLE | (said.flags ?? 0),
+        ...response,
+        flags: dnsPacket.RECURSION_DESIRED | dnsPacket.RECURSION_AVAILABLE | (response.flags ?? 0),
       })

@@ -1,20 +1,20 @@
-// Preloaded by tests: whoever opens a socket or asks the DNS ends the process.
+// Preloaded by tests: opening a socket or resolving a name ends the process.
 import dgram from 'node:dgram'
 import dns from 'node:dns'
 import net from 'node:net'
 
-function burglar(what) {
+function denyAccess(what) {
   process.stderr.write(`no-network: ${what}\n`)
   process.exit(99)
 }
 
-net.Socket.prototype.connect = () => burglar('a socket')
-dgram.createSocket = () => burglar('a datagram')
+net.Socket.prototype.connect = () => denyAccess('a socket')
+dgram.createSocket = () => denyAccess('a datagram')
 for (const library of [dns, dns.promises]) {
   for (const name of Object.keys(library)) {
-    if (/^(resolve|lookup|reverse)/.test(name)) library[name] = () => burglar(name)
+    if (/^(resolve|lookup|reverse)/.test(name)) library[name] = () => denyAccess(name)
   }
   for (const name of Object.getOwnPropertyNames(library.Resolver.prototype)) {
-    if (/^(resolve|reverse)/.test(name)) library.Resolver.prototype[name] = () => burglar(name)
+    if (/^(resolve|reverse)/.test(name)) library.Resolver.prototype[name] = () => denyAccess(name)
   }
 }

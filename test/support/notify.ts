@@ -1,16 +1,16 @@
 import type { Mail, Notify } from '../../src/webhooks/alerts/mail-transport.ts'
 
 export type FakeNotify = Notify & {
-  /** All that was handed over, in order; what was not taken is not among them. */
+  /** Accepted mails, in order. */
   readonly sent: Mail[]
-  /** All that it was asked to send. */
+  /** Attempted mails, in order. */
   readonly tried: Mail[]
   readonly isClosed: boolean
-  /** What happens to a mail from now on: it rejects where this does, and is taken otherwise. */
-  meet(how: (mail: Mail) => Promise<void>): void
+  /** Sets the handling of mails from now on: rejects those for which `how` rejects. */
+  handleWith(how: (mail: Mail) => Promise<void>): void
 }
 
-/** A way for mail that keeps what it got. */
+/** Creates a mail transport that records mails. */
 export function fakeNotify(): FakeNotify {
   const sent: Mail[] = []
   const tried: Mail[] = []
@@ -22,7 +22,7 @@ export function fakeNotify(): FakeNotify {
     get isClosed() {
       return isClosed
     },
-    meet(next) {
+    handleWith(next) {
       how = next
     },
     async send(mail) {

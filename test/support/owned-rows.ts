@@ -6,15 +6,25 @@ import { emit } from '../../src/webhooks/event-store.ts'
 import { seedJob } from './job-rows.ts'
 import type { createTestService } from './service.ts'
 
-type House = Pick<Awaited<ReturnType<typeof createTestService>>, 'database' | 'clock' | 'random'>
+type TestService = Pick<
+  Awaited<ReturnType<typeof createTestService>>,
+  'database' | 'clock' | 'random'
+>
 
 export const WEBHOOK = {
   ...{ url: 'https://app.test/', active: true, events: ['batch.completed' as const] },
   ...{ description: null, secret: 'sealed', secretHint: 'LaSw', createdAt: 0 },
 }
 
-/** Gives the first account one of everything: `job_a`, `wh_a`, `ver_a`, and a delivery, whose ID it gives. */
-export async function addOneOfEverything({ database, clock, random }: House): Promise<string> {
+/**
+ * Adds one of everything to the first account: `job_a`, `wh_a`, `ver_a`, and a delivery, whose ID
+ * is returned.
+ */
+export async function addOneOfEverything({
+  database,
+  clock,
+  random,
+}: TestService): Promise<string> {
   await seedJob(database, { texts: ['valid@a.example'] })
   const now = clock.now()
   return write(database, async trx => {

@@ -10,7 +10,7 @@ import { tempPostgres } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { ask } from './postgres-server.ts'
 
-/** The URL of a PostgreSQL database in which nobody has put anything yet. */
+/** Returns the URL of a PostgreSQL database without queue tasks. */
 export async function emptyPostgres(): Promise<string> {
   const url = await tempPostgres()
   onTestFinished(async () => {
@@ -18,7 +18,8 @@ export async function emptyPostgres(): Promise<string> {
       url,
       `select to_regclass('ev_boss.job') is not null as made`,
     )
-    // Another test of this file may have this database: to make the tables takes long.
+    // Truncated instead of dropped, as another test of this file may reuse the database and
+    // creating tables is slow.
     if (row?.made === true) await ask(url, EMPTY_BOSS)
   })
   return url
@@ -32,7 +33,7 @@ type OpenOptions = {
   readonly clock?: Clock
 }
 
-/** A queue as a process of its own would have it; closed with the test. */
+/** Opens a queue like a separate process; closed after the test. */
 export async function openQueue(
   url: string,
   { log = silentLog, timings = FAST_TIMINGS.queue, clock = systemClock }: OpenOptions = {},
@@ -43,13 +44,13 @@ export async function openQueue(
   return queue
 }
 
-/** With these a queue looks for entries only when a put wakes it. */
+/** With these timings a queue claims tasks only when a put wakes it. */
 export const NEVER_LOOKING: QueueTimings = {
   ...FAST_TIMINGS.queue,
   ...{ beatMs: HOUR, pollMs: HOUR },
 }
 
-/** All that pg-boss keeps of entries. */
+/** Returns the task rows of pg-boss. */
 export const entriesIn = (url: string) =>
   ask<{ id: string; name: string; singleton_key: string; state: string; retry_count: number }>(
     url,
@@ -57,8 +58,8 @@ export const entriesIn = (url: string) =>
   )
 
 /**
- * Makes pg-boss take the worker of an entry for dead at its next monitoring: its last heartbeat was
- * long ago. Ours cannot be shorter than the 10 s that pg-boss requires.
+ * Makes pg-boss expire the worker of a task at its next monitoring, by moving its last heartbeat to
+ * the past. pg-boss requires an expiry of at least 10 s.
  */
 export const loseHeartbeat = (url: string, key: string) =>
   ask(

@@ -4,11 +4,11 @@ import { ask } from './postgres-server.ts'
 
 export type PostgresRole = {
   readonly name: string
-  /** The URL of the database for that role. */
+  /** The database URL with this role. */
   readonly url: string
 }
 
-/** A role of the shared server with no right beyond the usual ones; dropped with the test. */
+/** Creates a role with default privileges on the shared server; dropped after the test. */
 export async function tempRole(url: string, options = ''): Promise<PostgresRole> {
   const name = `ev_role_${randomUUID().replaceAll('-', '')}`
   await ask(url, `create role ${name} login ${options}`)

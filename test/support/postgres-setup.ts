@@ -5,17 +5,17 @@ import { startPostgres } from './postgres-server.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** URL of the PostgreSQL server of this run, ending where the name of a database begins. */
+    /** URL of the PostgreSQL server of this run, up to the name of a database. */
     postgres: string
   }
 }
 
-/** Name of the database whose tables exist; tests get copies of it. */
+/** Name of the template database with all tables. */
 export const TEMPLATE = 'ev_template'
 
 /**
- * Starts one PostgreSQL server for all files of a run. Two projects use it: the first one to be set
- * up starts it, the last one to be torn down stops it.
+ * Starts one PostgreSQL server for all files of a run. Two projects share it: the first setup
+ * starts it, the last teardown stops it.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   shared.users++
@@ -38,7 +38,7 @@ async function startWithTemplate() {
 
 type Shared = { users: number; server: ReturnType<typeof startWithTemplate> | null }
 
-/** Each project loads this module by itself, so what they share is kept in the process. */
+/** Each project loads its own instance of this module, so shared state is stored in the process. */
 const KEY = Symbol.for('ev.test.postgres')
 const processWide = globalThis as typeof globalThis & { [KEY]?: Shared }
 processWide[KEY] ??= { users: 0, server: null }

@@ -34,7 +34,7 @@ export const TIMEOUTS = {
   sessionMs: 60_000,
 }
 
-/** What a server says that has our address on a list. */
+/** The outcome of a server that has the client on a blocklist. */
 export const REFUSAL = {
   ...({ kind: 'blocked', why: 'blocklist', stage: 'greeting' } as const),
   reply: { code: 554, enhanced: null, text: 'listed' },
@@ -44,29 +44,29 @@ const OPERATOR: MxOperator = { name: 'mx.test', title: 'mx.test', truth: 'tells'
 
 /** An EHLO reply without PIPELINING. */
 export const LOCK_STEP = (line: string) => (line.startsWith('EHLO') ? '250 mx.test' : undefined)
-/** The two ways in which a conversation may go. */
+/** The two modes of a session. */
 export const MANNERS = [
   ['pipelined', undefined],
   ['in lock-step', LOCK_STEP],
 ] as const
 
-type HouseOptions = {
+type TestProberOptions = {
   readonly zone?: Readonly<Record<string, ZoneEntry>>
   readonly row?: Partial<RateLimits>
   readonly world?: Partial<ProbeDeps>
-  /** Stands in for the dial of the house, which it is given. */
+  /** Wraps the default dial, which it gets as its argument. */
   readonly dial?: (near: Dial) => Dial
 }
 
-/** A prober whose every exchanger plays `script`; by default `mx.test` is at 192.0.2.1. */
+/** Creates a prober whose exchangers play `script`; by default `mx.test` is at 192.0.2.1. */
 export function createTestProber(
   script: MxScript | NonNullable<MxScript['answer']>,
-  options: HouseOptions = {},
+  options: TestProberOptions = {},
 ) {
   const clock = fakeClock()
   const names = zone({ 'mx.test': { A: ['192.0.2.1'] }, ...options.zone })
   const mx = scriptedMx(script)
-  /** What left in one write is one text; `writes[i]` belongs to the i-th connection. */
+  /** The text of each write; `writes[i]` belongs to the i-th connection. */
   const writes: string[][] = []
   const near: Dial = {
     connect: async (to: Target, signal: AbortSignal) =>
@@ -100,23 +100,25 @@ export function createTestProber(
     const abort = new AbortController()
     const drain = new AbortController()
     const told: { email: string; probed: ProbeResult }[] = []
-    const walk = {
+    const probeRun = {
       told,
-      /** Every question has its answer. */
+      /** Every target has an outcome. */
       answered: false,
-      /** And every connection is closed. */
+      /** Every target has an outcome, and every connection is closed. */
       finished: false,
       abort: () => abort.abort(),
       drain: () => drain.abort(),
-      /** `kind/why` of each answer, in the order they came. */
+      /** The outcomes as `email kind/why`, in order of arrival. */
       answers: () => told.map(({ email, probed }) => `${email} ${nameOf(probed)}`),
-      /** Lets time pass until the walk ends, at most an hour of it; without time where none is needed. */
+      /**
+       * Advances the clock until the run ends, by at most an hour, and not at all if not needed.
+       */
       async end() {
-        await letTimePass(clock, () => walk.finished, { stepMs: STEP_MS, maxMs: HOUR_MS })
+        await letTimePass(clock, () => probeRun.finished, { stepMs: STEP_MS, maxMs: HOUR_MS })
         await promise
-        return walk
+        return probeRun
       },
-      /** The only answer, when there is only one. */
+      /** Returns the only result; throws if there are several. */
       only: () => {
         const [first, ...others] = told
         if (first === undefined || others.length > 0) throw new Error(`${told.length} answers`)
@@ -138,14 +140,14 @@ export function createTestProber(
         },
       )
       .then(() => {
-        walk.answered = true
+        probeRun.answered = true
         return prober.idle()
       })
       .finally(() => {
-        walk.finished = true
+        probeRun.finished = true
       })
     promise.catch(() => {})
-    return walk
+    return probeRun
   }
   return {
     clock,
@@ -158,7 +160,7 @@ export function createTestProber(
     run: (...given: Parameters<typeof begin>) => begin(...given).end(),
     single: (email: string | ProbeTarget, how: Partial<ProbeOptions<ProbeTarget>> = {}) =>
       begin([email], { single: true, timeoutMs: 10_000, ...how }).end(),
-    /** Lines of each connection without the frame around them. */
+    /** The lines of each connection without EHLO and QUIT. */
     said: () => mx.sessions.map(({ lines }) => lines.filter(line => !/^(EHLO|QUIT)/.test(line))),
     recipients: () => recipientsOf(mx.lines()),
   }
@@ -167,7 +169,7 @@ export function createTestProber(
 const STEP_MS = 200
 const HOUR_MS = 3_600_000
 
-/** A question about `email`, whose domain has these exchangers, best first. */
+/** A target for `email`, whose domain has these exchangers in order of preference. */
 export function ask(
   email: string,
   hosts: readonly string[] = ['mx.test'],
@@ -181,22 +183,22 @@ export function ask(
 
 export const nameOf = ({ answer }: ProbeResult) => `${answer.kind}/${answer.why}`
 
-/** `count` addresses of one domain, in their order: p00, p01 … */
+/** Returns `count` addresses of one domain: p00, p01 … */
 export const people = (count: number, domain = 'a.test') =>
   Array.from({ length: count }, (_, i) => `p${String(i).padStart(2, '0')}@${domain}`)
 
 export const sorted = (texts: readonly string[]) => [...texts].sort()
 
-/** What `answers` tells when everybody has the same answer. */
+/** The expected `answers` if all have the same outcome. */
 export const each = (emails: readonly string[], name: string) =>
   emails.map(email => `${email} ${name}`)
 
 function recorded(socket: Duplex, writes: string[][]): Duplex {
-  const mine: string[] = []
-  writes.push(mine)
+  const ownWrites: string[] = []
+  writes.push(ownWrites)
   const write = socket.write.bind(socket) as (chunk: string | Uint8Array) => boolean
   socket.write = ((chunk: string | Uint8Array) => {
-    mine.push(Buffer.from(chunk).toString())
+    ownWrites.push(Buffer.from(chunk).toString())
     return write(chunk)
   }) as typeof socket.write
   return socket

@@ -12,7 +12,7 @@ import {
 } from '../../src/simulator/simulator-process.ts'
 import { ask } from './postgres-server.ts'
 
-/** While somebody works on it, EV_SOURCES=1 runs what is in src/, built or not. */
+/** During development, EV_SOURCES=1 runs src/ without a build. */
 const PROGRAM = join(
   import.meta.dirname,
   process.env.EV_SOURCES === '1' ? '../../src/cli/main.ts' : '../../bin/ev.js',
@@ -20,30 +20,30 @@ const PROGRAM = join(
 
 export type Role = 'serve' | 'worker'
 
-/** One process of ev. */
+/** A process of ev. */
 export type Unit = {
   readonly role: Role
   readonly name: string
   readonly child: ChildProcess
-  /** All that it logged. */
+  /** Returns its log so far. */
   log(): string
-  /** Of a server, as it says that it listens; empty before. */
+  /** Returns the URL of a server from its log; empty before it listens. */
   url(): string
-  /** Sends a signal, and resolves when the process has ended. */
+  /** Sends a signal and resolves when the process has ended. */
   end(signal: NodeJS.Signals): Promise<number | null>
 }
 
 export type ProcessClusterOptions = {
   readonly scenario: Scenario
-  /** Settings that all have. */
+  /** Options of all processes. */
   readonly args?: readonly string[]
-  /** Settings of servers alone. */
+  /** Options of servers only. */
   readonly serverArgs?: readonly string[]
-  /** Values of the config file that all have. */
+  /** Content of the config file of all processes. */
   readonly config?: Readonly<Record<string, unknown>>
 }
 
-/** Servers and workers of ev that share one database, in front of one mail world. */
+/** Servers and workers of ev that share one database and one simulator. */
 export class ProcessCluster {
   readonly databaseUrl: string
   readonly world: SimulatorProcess
@@ -64,7 +64,7 @@ export class ProcessCluster {
     this.#options = options
   }
 
-  /** An empty URL: each server has a file of its own, as without a cluster. */
+  /** With an empty URL each server has its own SQLite file, as without a cluster. */
   static async open(databaseUrl: string, options: ProcessClusterOptions): Promise<ProcessCluster> {
     const { scenario, config = {} } = options
     const home = mkdtempSync(join(tmpdir(), 'ev-cluster-'))
@@ -72,7 +72,7 @@ export class ProcessCluster {
     return new ProcessCluster(databaseUrl, await startScenarioProcess(scenario), home, options)
   }
 
-  /** The first key of the service: that of the server which started first. */
+  /** The first API key, printed by the server that started first. */
   get key(): string {
     return this.#key
   }
@@ -81,7 +81,7 @@ export class ProcessCluster {
     return [...this.#units]
   }
 
-  /** Begins a process, and does not wait for it. */
+  /** Starts a process without waiting for it. */
   begin(
     role: Role,
     name: string,
@@ -93,7 +93,7 @@ export class ProcessCluster {
     const own = role === 'serve' ? [...listen, ...serverArgs] : []
     const data = join(this.home, name)
     mkdirSync(data, { recursive: true })
-    const all = [role, '--data-dir', data, ...own, ...this.#towards(), ...common, ...args]
+    const all = [role, '--data-dir', data, ...own, ...this.#simulatorArgs(), ...common, ...args]
     const child = spawn(process.execPath, [PROGRAM, ...all], {
       cwd: this.home,
       env: {
@@ -102,18 +102,18 @@ export class ProcessCluster {
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    const heard = { log: '' }
+    const output = { log: '' }
     child.stdout.setEncoding('utf8').on('data', text => {
       if (/^ev_live_/.test(text)) this.#key = String(text).trim()
     })
     child.stderr.setEncoding('utf8').on('data', text => {
-      heard.log = (heard.log + text).slice(-LOG_MAX)
+      output.log = (output.log + text).slice(-LOG_MAX)
     })
     const ended = once(child, 'close')
     const unit: Unit = {
       ...{ role, name, child },
-      log: () => heard.log,
-      url: () => /listening on (\S+?)"/.exec(heard.log)?.[1] ?? '',
+      log: () => output.log,
+      url: () => /listening on (\S+?)"/.exec(output.log)?.[1] ?? '',
       end: async signal => {
         child.kill(signal)
         return (await ended)[0] as number | null
@@ -124,7 +124,7 @@ export class ProcessCluster {
     return unit
   }
 
-  /** The same, and waits until it is at work. */
+  /** Starts a process and waits until it is ready. */
   async start(
     role: Role,
     name: string,
@@ -148,7 +148,7 @@ export class ProcessCluster {
     return new EvClient({ apiKey: this.#key, baseUrl: server.url() })
   }
 
-  /** One statement in the database that they share. */
+  /** Executes a statement in the shared database. */
   ask<Row extends Record<string, unknown>>(
     statement: string,
     values: unknown[] = [],
@@ -156,15 +156,15 @@ export class ProcessCluster {
     return ask<Row>(this.databaseUrl, statement, values)
   }
 
-  /** Ends all, and gives the logs of those that did not end well. */
+  /** Ends all processes, and returns the logs of those that failed. */
   async close(): Promise<string[]> {
     const faults: string[] = []
     await Promise.all(
       this.units.map(async unit => {
         const code = await unit.end('SIGTERM')
-        // One that has not begun yet is ended by the signal itself.
-        const hadBegun = unit.log() !== ''
-        if (code !== 0 && hadBegun) faults.push(`${unit.name} ended with ${code}: ${unit.log()}`)
+        // A process that has not started yet is terminated by the signal itself.
+        const hasStarted = unit.log() !== ''
+        if (code !== 0 && hasStarted) faults.push(`${unit.name} ended with ${code}: ${unit.log()}`)
       }),
     )
     await this.world.close()
@@ -177,7 +177,7 @@ export class ProcessCluster {
     return Number(row?.count ?? 0)
   }
 
-  #towards(): string[] {
+  #simulatorArgs(): string[] {
     const { dnsAddress, smtpPort } = this.world
     return [
       ...['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--allow-ranges', '127.0.0.0/8'],
@@ -187,6 +187,6 @@ export class ProcessCluster {
 }
 
 const BASE_URL = 'https://ev.example.com'
-/** Long enough for a secret, and none. */
+/** A secret of sufficient length. */
 const SECRET = 'f'.repeat(64)
 const LOG_MAX = 200_000

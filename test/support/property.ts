@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 
 /**
- * How many random cases a test tries: a tenth of `count` in `npm test`, all of them when
- * EV_TEST_ALL is 1, as `npm run test:all` sets it.
+ * Returns the number of random cases of a test: a tenth of `count` in `npm test`, all of them if
+ * EV_TEST_ALL is 1, as in `npm run test:all`.
  */
 export function runs(count: number): number {
   return process.env.EV_TEST_ALL === '1' ? count : Math.ceil(count / SHARE)
@@ -14,12 +14,12 @@ const CODE_POINT_MAX = 0x10ffff
 const FIRST_SURROGATE = 0xd800
 const SURROGATES = 0x800
 
-/** What fast-check does without a `numRuns` of its own. */
+/** Default number of cases of fast-check. */
 const RUNS_DEFAULT = 100
 
 /**
- * One seed for all properties of a run, so that EV_TEST_SEED=<the seed a failure prints> repeats
- * it. Without the variable fast-check takes a seed by itself, and prints that one.
+ * Returns one seed for all properties of a run, so that EV_TEST_SEED=<the printed seed> repeats it.
+ * Without the variable fast-check chooses and prints a seed.
  */
 function seedFromEnv(text = process.env.EV_TEST_SEED): { seed?: number } {
   if (text === undefined || text === '') return {}
@@ -31,8 +31,8 @@ function seedFromEnv(text = process.env.EV_TEST_SEED): { seed?: number } {
 fc.configureGlobal({ ...seedFromEnv(), numRuns: runs(RUNS_DEFAULT) })
 
 /**
- * One character of any text: mostly of ASCII and of the first pages, controls included, and from
- * all of Unicode. fast-check's own unit `binary` takes a second of processor time in each file.
+ * Any character: mostly ASCII and the first pages, including control characters, and all of
+ * Unicode. The unit `binary` of fast-check takes a second of CPU time per file.
  */
 export const anyCharacter = fc
   .oneof(
@@ -42,5 +42,5 @@ export const anyCharacter = fc
   )
   .map(n => String.fromCodePoint(n < FIRST_SURROGATE ? n : n + SURROGATES))
 
-/** fast-check with the seed and the number of cases of this run: import it from here only. */
+/** fast-check with the seed and number of cases of this run: tests import it from here only. */
 export { fc }

@@ -1,6 +1,9 @@
 import type { Random } from '../../src/platform/random.ts'
 
-/** Chance that counts: `below` gives 0, 1, 2 … within its limit, `token` gives 000001, 000002 … in base 36. */
+/**
+ * A random source that counts: `below` returns 0, 1, 2 … modulo its limit, `token` returns 000001,
+ * 000002 … in base 36.
+ */
 export function countedRandom(): Random {
   let drawn = 0
   let tokens = 0
@@ -10,7 +13,7 @@ export function countedRandom(): Random {
   }
 }
 
-/** Chance of whoever kills: the same seed gives the same numbers from 0 to 1. */
+/** Returns a random number generator: the same seed returns the same numbers from 0 to 1. */
 export function xorshift(seed: number): () => number {
   let state = seed
   return () => {

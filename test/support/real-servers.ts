@@ -8,29 +8,29 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { missingDns, type RealDns, startDns } from '../real/dns.ts'
 import { freeNameServer, freePort, type RealServer } from '../real/server.ts'
 
-/** Real mail servers with their DNS, and engines that know nothing else of the world. */
+/** Real mail servers with their DNS, and engines that use only these. */
 export type RealServers = {
-  /** The true engine, at no pace but that of the servers. */
+  /** Creates an engine whose rate only the servers limit. */
   engine(options?: EngineOptions): Engine
   readonly dns: RealDns
-  /** Asks the DNS in real time, for an engine whose clock runs faster. */
+  /** A resolver in real time, for an engine with a faster clock. */
   readonly resolver: Resolver
-  /** The folder of a server, with its logs. */
+  /** Returns the folder of a server, which has its logs. */
   dirOf(server: RealServer): string
   close(): Promise<void>
 }
 
-/** Why one of these cannot run here, or null. */
+/** Returns why one of these cannot run here, or null. */
 export const missingOf = (servers: readonly RealServer[]): string | null =>
   missingDns() ?? servers.map(server => server.missing()).find(why => why !== null) ?? null
 
-/** Whether a missing server is a failure, as where everything is tested; else its tests are skipped. */
+/** Whether a missing server fails the tests, as in CI; otherwise they are skipped. */
 export const REQUIRED = process.env.EV_REAL_SERVERS === 'required'
 
-/** Starts the DNS and all servers; when one fails, those that run are stopped. */
+/** Starts the DNS and all servers; if one fails, the others are stopped. */
 export async function startRealServers(servers: readonly RealServer[]): Promise<RealServers> {
   const home = mkdtempSync(join(tmpdir(), 'ev-real-'))
-  // The servers' own users enter it.
+  // The users of the servers need access.
   chmodSync(home, 0o755)
   const dirOf = ({ name }: { name: string }) => join(home, name)
   for (const one of [{ name: 'dns' }, ...servers]) mkdirSync(dirOf(one))

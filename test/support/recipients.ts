@@ -1,16 +1,16 @@
 import type { MxSays, MxSession } from './mx.ts'
 
-/** The address of a RCPT command; an empty text for any other line. */
+/** Returns the address of a RCPT command; an empty text for any other line. */
 export const recipientOf = (line: string): string => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? ''
 
-/** The recipients that these lines ask about, in order. */
+/** Returns the recipients of these lines, in order. */
 export const recipientsOf = (lines: readonly string[]): string[] =>
   lines.map(recipientOf).filter(recipient => recipient !== '')
 
-/** Whether a recipient is a random one, of which a server cannot know. */
+/** Whether a recipient is a random one, which no server can know. */
 export const isUnguessable = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(recipient)
 
-/** What the server says to each recipient; all other commands it accepts. */
+/** A script with these replies to recipients; all other commands are accepted. */
 export const toRecipients =
   (says: (recipient: string, session: MxSession) => MxSays) =>
   (line: string, session: MxSession) => {
@@ -18,7 +18,7 @@ export const toRecipients =
     return recipient === '' ? undefined : says(recipient, session)
   }
 
-/** Accepts these recipients or local parts, and refuses all others as unknown. */
+/** A script that accepts these recipients or local parts, and rejects all others as unknown. */
 export const knows = (...known: readonly string[]) =>
   toRecipients(to =>
     known.some(one => one === to || one === to.split('@')[0])
@@ -26,6 +26,6 @@ export const knows = (...known: readonly string[]) =>
       : '550 5.1.1 No such user',
   )
 
-/** So many addresses of one domain. */
+/** Returns `count` addresses of one domain. */
 export const users = (count: number, domain = 'a.test') =>
   Array.from({ length: count }, (_, n) => `user${n}@${domain}`)

@@ -2,7 +2,7 @@ import { type Reason, VERDICT_BY_REASON } from '../../src/engine/verdict/reason.
 import { toEvidence } from '../../src/engine/verdict/result.ts'
 import type { Result } from '../../src/engine/verdict/verdict.ts'
 
-/** A result of that reason, as whoever writes it down sees it. */
+/** Builds a result with this reason. */
 export function resultOf(reason: Reason, facts: Partial<Result> = {}): Result {
   const { details, ...opinion } = VERDICT_BY_REASON[reason]
   const kind = { ascii: 'good.test', unicode: 'good.test', kind: 'special' as const }

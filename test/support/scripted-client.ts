@@ -2,16 +2,16 @@ import { type ClientOptions, EvClient } from '../../src/client/client.ts'
 
 export type Asked = {
   readonly method: string
-  /** With its query. */
+  /** Path with query. */
   readonly path: string
   readonly headers: Headers
-  /** Parsed where it was JSON. */
+  /** Parsed if it was JSON. */
   readonly body: unknown
   readonly redirect: RequestInit['redirect']
   readonly signal: AbortSignal
 }
 
-/** What a scripted service does with a request: answers, breaks down, or says nothing for ever. */
+/** A scripted response: a response, a failure, or none at all. */
 export type Reply =
   | { readonly status?: number; readonly json?: unknown; readonly headers?: Record<string, string> }
   | {
@@ -22,17 +22,20 @@ export type Reply =
   | Error
   | 'silence'
 
-/** Attempts in these tests have as long; a wait for a retry is always shorter. */
+/** Timeout of an attempt; a wait before a retry is always shorter. */
 export const ATTEMPT_MS = 1_000_000
 
-/** A client whose service follows a script; the last reply goes on for ever. Waits are over at once and noted. */
+/**
+ * Creates a client with scripted responses; the last one repeats. Waits end at once and are
+ * recorded.
+ */
 export function createScriptedClient(
   script: readonly Reply[],
   options: Partial<ClientOptions> = {},
 ) {
   const asked: Asked[] = []
   const waits: number[] = []
-  /** Ends the time of the attempt that runs. */
+  /** Expires the timeout of the current attempt. */
   let expire = () => {}
   const client = new EvClient({
     apiKey: 'ev_live_test',
@@ -81,15 +84,15 @@ function responseOf(reply: Exclude<Reply, Error | 'silence'>): Response {
     : Response.json(reply.json === undefined ? {} : reply.json, init)
 }
 
-/** As fetch behaves: it hears the signal and nothing else. */
+/** Like fetch: rejects only when the signal aborts. */
 const silence = (signal: AbortSignal | null | undefined) =>
   new Promise<never>((_, reject) => {
-    const leave = () => reject(new DOMException('This operation was aborted', 'AbortError'))
-    if (signal?.aborted) return leave()
-    signal?.addEventListener('abort', leave)
+    const abort = () => reject(new DOMException('This operation was aborted', 'AbortError'))
+    if (signal?.aborted) return abort()
+    signal?.addEventListener('abort', abort)
   })
 
-/** What a promise that must fail fails with. */
+/** Returns the error of a promise that must reject. */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise

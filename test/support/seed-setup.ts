@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 
-/** Chooses the seed of the property tests of this run and prints it, so that a failure can be repeated. */
+/** Chooses and prints the seed of the property tests, so that a failure can be repeated. */
 export default function setup(): void {
   if (process.env.EV_TEST_SEED !== undefined) return
   process.env.EV_TEST_SEED = String(randomInt(2 ** 31))

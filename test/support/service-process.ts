@@ -1,16 +1,16 @@
 import { type EvOptions, type Ran, type Running, startEv } from './ev-process.ts'
 
-/** `ev serve` in a process of its own. */
+/** An `ev serve` process. */
 export type ServiceProcess = Pick<Running, 'child' | 'ended'> & {
-  /** As it says that it listens. */
+  /** The URL from its log. */
   readonly url: string
-  /** What was printed on stdout: the first key, at the first start. */
+  /** The output on stdout: the first key, at the first start. */
   readonly key: string
-  /** Sends a signal, and resolves when the process has ended. */
+  /** Sends a signal and resolves when the process has ended. */
   end(signal: NodeJS.Signals): Promise<Ran>
 }
 
-/** Starts the service in a folder, on a port that is free; its data lie in `data`. */
+/** Starts the service in a folder, on a free port, with the data directory `data`. */
 export async function startService(
   home: string,
   args: readonly string[] = [],
@@ -20,7 +20,7 @@ export async function startService(
   return service
 }
 
-/** The same, for who does not wait until it is up. */
+/** The same without waiting until it is up. */
 export function beginService(
   home: string,
   args: readonly string[] = [],
@@ -29,26 +29,26 @@ export function beginService(
   const dataDir = args.includes('--data-dir') ? [] : ['--data-dir', 'data']
   const all = ['serve', ...dataDir, '--listen', '127.0.0.1:0', ...args]
   const running = startEv(all, { ...options, home })
-  const heard = { out: '', log: '' }
+  const output = { out: '', log: '' }
   running.child.stdout?.on('data', text => {
-    heard.out += text
+    output.out += text
   })
   running.child.stderr?.on('data', text => {
-    heard.log += text
+    output.log += text
   })
   const { child, ended } = running
   const isUp = async () => {
     await running.printed('API documentation:', 'stderr')
-    // It comes by another pipe.
-    if (heard.log.includes('The first key')) await running.printed('\n', 'stdout')
+    // The key arrives on another pipe.
+    if (output.log.includes('The first key')) await running.printed('\n', 'stdout')
   }
   return {
     ...{ child, ended, isUp: isUp() },
     get url() {
-      return /listening on (\S+?)"/.exec(heard.log)?.[1] ?? ''
+      return /listening on (\S+?)"/.exec(output.log)?.[1] ?? ''
     },
     get key() {
-      return heard.out.trim()
+      return output.out.trim()
     },
     end(signal) {
       child.kill(signal)
@@ -57,7 +57,9 @@ export function beginService(
   }
 }
 
-/** Asks a service that may be killed meanwhile. Null: no whole answer came. */
+/**
+ * Sends a request to a service that may be killed. Returns null if no complete response arrived.
+ */
 export async function wholeAnswer(
   url: string,
   init: Pick<RequestInit, 'method' | 'headers' | 'body'>,

@@ -21,32 +21,38 @@ import { tempDatabase, tempFolder } from './database.ts'
 import { createTestEngine } from './engine.ts'
 import { recordingLog } from './log.ts'
 import { countedRandom } from './random.ts'
-import { fakePost } from './webhook-transport.ts'
+import { fakeTransport } from './webhook-transport.ts'
 
-type HouseOptions = {
-  /** Of the account that is there from the start. */
+type TestServiceOptions = {
+  /** Plan of the initial account. */
   readonly plan?: string
   readonly settings?: Partial<ServiceSettings>
-  /** What the mail world looks like. */
+  /** Options of the engine and its mail servers. */
   readonly engine?: Parameters<typeof createTestEngine>[0]
-  /** What stands in for parts of the service. */
+  /** Replacements for parts of the service. */
   readonly deps?: Partial<Service>
 }
 
 export type RequestOptions = {
   readonly method?: string
-  /** The text of a key; null: none; left out: the one that may do everything. */
+  /** The secret of a key; null for none; defaults to a key with all scopes. */
   readonly key?: string | null
   /** Sent as JSON, unless it is text or bytes. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly ip?: string
-  /** Asks as the dashboard does, for somebody who is signed in. */
+  /** Sends the request as the dashboard does for this session. */
   readonly session?: DashboardSession | undefined
 }
 
-/** The service without a port: a database of its own, a clock that stands, chance that counts, an account and its key. */
-export async function createTestService({ plan = 'enterprise', ...given }: HouseOptions = {}) {
+/**
+ * Creates the service without a port: with an empty database, a fake clock, a counting random
+ * source, an account and its key.
+ */
+export async function createTestService({
+  plan = 'enterprise',
+  ...given
+}: TestServiceOptions = {}) {
   const { engine, clock, zone, mx, settled } = createTestEngine({
     ...given.engine,
     skipsTime: false,
@@ -59,7 +65,7 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
   const limits = openSqliteLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const ledger = createUsageLedger({ database, clock, random, log, plans })
   const worker = idleWorker()
-  const post = fakePost()
+  const post = fakeTransport()
   let stopping = false
   const service: Service = {
     ...{ clock, random, log, database, engine, ledger, limits, worker },
@@ -85,7 +91,7 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
     await limits.close()
   })
   let keys = 0
-  /** Makes a key, of an account that is made with it where it is not there. */
+  /** Adds a key. */
   async function addKey(o: Partial<Omit<NewKey, 'secret'>> = {}): Promise<string> {
     const secret = newSecret(random, 'live')
     await write(database, trx =>
@@ -97,12 +103,14 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
     )
     return secret.text
   }
-  const addAccount = (id: string, itsPlan = plan) =>
-    write(database, trx => createAccount(trx, { id, name: id, plan: itsPlan, now: clock.now() }))
+  const addAccount = (id: string, accountPlan = plan) =>
+    write(database, trx =>
+      createAccount(trx, { id, name: id, plan: accountPlan, now: clock.now() }),
+    )
   await addAccount('acc_1')
   const key = await addKey()
 
-  /** Asks as a client at 192.0.2.1 would. */
+  /** Sends a request as a client at 192.0.2.1. */
   async function request(path: string, o: RequestOptions = {}): Promise<Response> {
     const { method = o.body === undefined ? 'GET' : 'POST', ip = '192.0.2.1' } = o
     const headers = new Headers(o.headers)
@@ -119,31 +127,31 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
   return {
     ...{ app, service, database, clock, zone, mx, random, ledger, worker, post, lines, key },
     ...{ request, addKey, addAccount },
-    /** Lets time pass until a promise settles: for what asks mail servers. */
+    /** Advances the clock until a promise settles, for requests that probe mail servers. */
     settled,
     stop: () => {
       stopping = true
     },
-    /** The body of an answer to `request`. */
+    /** Returns the body of the response to a request. */
     async json(path: string, o: RequestOptions = {}): Promise<Record<string, unknown>> {
       return (await settled(request(path, o))).json() as Promise<Record<string, unknown>>
     },
   }
 }
 
-/** Deliveries of webhooks where there are none. */
+/** Webhook deliveries that do nothing. */
 export const idleDeliveries = (): Service['deliveries'] => ({
   wake: () => {},
   status: () => ({ inFlight: 0, delivered: 0, retried: 0, failed: 0 }),
 })
 
-/** A key of the first account that may do everything, but for its ID, its text and its time. */
+/** A key of the first account with all scopes, without ID, secret and time. */
 export const unlimitedKey = () => ({
   ...{ accountId: 'acc_1', name: 'test', scopes: ['*'] as Scope[] },
   ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
 })
 
-/** A worker that does nothing, and knows what it was told. */
+/** A worker that does nothing but record its calls. */
 export function idleWorker(): JobWorker & { readonly taken: string[]; readonly dropped: string[] } {
   const taken: string[] = []
   const dropped: string[] = []

@@ -13,30 +13,30 @@ import type {
 } from '../../src/engine/rate-control/shared-state.ts'
 import type { Clock } from '../../src/platform/clock.ts'
 
-type Kept = { state: RateState; held: number; readonly watchers: Set<() => void> }
+type Entry = { state: RateState; held: number; readonly watchers: Set<() => void> }
 
-/** Paces that several share, kept in this process; `fault`, while set, is what whoever asks for a connection gets. */
+/** Shared rate states in memory; while `fault` is set, requests for a connection throw it. */
 export function fakePaceShare(clock: Clock) {
-  const all = new Map<string, Kept>()
-  const textOf = ({ operator, egress }: RateKey) => `${operator}|${egress}`
+  const all = new Map<string, Entry>()
+  const keyText = ({ operator, egress }: RateKey) => `${operator}|${egress}`
   const share: SharedRateState & { fault: Error | null; started: number } = {
     fault: null,
     started: 0,
     open(key, row) {
-      const kept = all.get(textOf(key)) ?? { state: newState(row), held: 0, watchers: new Set() }
-      all.set(textOf(key), kept)
-      return keeperOf(kept, row)
+      const entry = all.get(keyText(key)) ?? { state: newState(row), held: 0, watchers: new Set() }
+      all.set(keyText(key), entry)
+      return handleFor(entry, row)
     },
     refusal(key) {
-      const refusal = all.get(textOf(key))?.state.refusal ?? null
+      const refusal = all.get(keyText(key))?.state.refusal ?? null
       const leftMs = (refusal?.until ?? 0) - clock.now()
       return refusal === null || leftMs <= 0 ? null : { answer: refusal.answer, leftMs }
     },
   }
-  const keeperOf = (kept: Kept, row: RateLimits): RateStateHandle => {
+  const handleFor = (entry: Entry, row: RateLimits): RateStateHandle => {
     const change: RateStateHandle['change'] = change => {
-      kept.state = change(kept.state, clock.now())
-      for (const call of [...kept.watchers]) call()
+      entry.state = change(entry.state, clock.now())
+      for (const call of [...entry.watchers]) call()
     }
     return {
       ...{
@@ -47,26 +47,26 @@ export function fakePaceShare(clock: Clock) {
         note: change,
       },
       get state() {
-        return kept.state
+        return entry.state
       },
       get sessions() {
-        return kept.held
+        return entry.held
       },
       async acquire(signal): Promise<PermitEnd | null> {
         share.started++
         await Promise.resolve()
         if (share.fault !== null) throw share.fault
-        if (signal.aborted || !mayStart(kept.state, row, clock.now(), kept.held)) return null
-        kept.state = onStarted(kept.state, row, clock.now())
-        kept.held++
+        if (signal.aborted || !mayStart(entry.state, row, clock.now(), entry.held)) return null
+        entry.state = onStarted(entry.state, row, clock.now())
+        entry.held++
         return () => {
-          kept.held--
-          for (const call of [...kept.watchers]) call()
+          entry.held--
+          for (const call of [...entry.watchers]) call()
         }
       },
       watch(call) {
-        kept.watchers.add(call)
-        return () => void kept.watchers.delete(call)
+        entry.watchers.add(call)
+        return () => void entry.watchers.delete(call)
       },
     }
   }

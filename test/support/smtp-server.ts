@@ -8,7 +8,7 @@ import { type CertificateKind, certificateOf } from './certificate.ts'
 export type Taken = {
   readonly from: string
   readonly to: readonly string[]
-  /** Head and body, as they came. */
+  /** Header and body, as received. */
   readonly source: string
   readonly isSecure: boolean
   readonly user: string | null
@@ -17,22 +17,22 @@ export type Taken = {
 export type MailServer = {
   readonly port: number
   readonly taken: readonly Taken[]
-  /** Names and passwords that were offered, `name:password`. */
+  /** Credentials offered by clients, `name:password`. */
   readonly offered: readonly string[]
 }
 
 type Options = {
   readonly certificate?: CertificateKind
-  /** TLS from the first byte. */
+  /** Use implicit TLS. */
   readonly isTls?: boolean
-  /** `name:password` that it asks for; it takes mail from everybody where there is none. */
+  /** Required credentials, `name:password`; without them it accepts mail from every client. */
   readonly login?: string
-  /** It neither offers nor takes STARTTLS. */
+  /** Neither offer nor accept STARTTLS. */
   readonly isPlain?: boolean
   readonly more?: SMTPServerOptions
 }
 
-/** A real mail server on 127.0.0.1 that keeps what it takes, and goes with the test. */
+/** Starts a real mail server on 127.0.0.1 that stores its mail; closed after the test. */
 export async function startMailServer(o: Options = {}): Promise<MailServer> {
   const taken: Taken[] = []
   const offered: string[] = []
@@ -40,7 +40,7 @@ export async function startMailServer(o: Options = {}): Promise<MailServer> {
     ...{ secure: o.isTls ?? false, logger: false, authOptional: o.login === undefined },
     ...certificateOf(o.certificate ?? 'right', 'mail.example', '127.0.0.1'),
     ...(o.isPlain ? { hideSTARTTLS: true, disabledCommands: ['STARTTLS'] } : {}),
-    // A client that would send it in the clear is to be seen.
+    // Reveals clients that send credentials without encryption.
     allowInsecureAuth: true,
     onAuth({ username, password }, _, callback) {
       offered.push(`${username}:${password}`)
@@ -58,13 +58,13 @@ export async function startMailServer(o: Options = {}): Promise<MailServer> {
     },
     ...o.more,
   })
-  server.on('error', () => {}) // A client that refuses its certificate is none.
+  server.on('error', () => {}) // Clients that reject the certificate cause errors.
   const listening = server.listen(0, '127.0.0.1')
   await once(listening, 'listening')
   onTestFinished(() => new Promise<void>(resolve => void server.close(() => resolve())))
   return { port: (listening.address() as AddressInfo).port, taken, offered }
 }
 
-/** As AUTH PLAIN has it (RFC 4616). */
+/** Encoded as in AUTH PLAIN (RFC 4616). */
 const asSent = (...login: readonly unknown[]) =>
   Buffer.from(`\0${login.join('\0')}`).toString('base64')

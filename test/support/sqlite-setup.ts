@@ -7,7 +7,7 @@ import { systemClock } from '../../src/platform/clock.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Path of an empty SQLite database whose tables exist; tests copy it. */
+    /** Path of an empty SQLite database with all tables; tests copy it. */
     sqliteTemplate: string
   }
 }

@@ -3,7 +3,7 @@ import { type Database, openDatabase } from '../../src/db/database.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { tempPostgres } from './database.ts'
 
-/** A PostgreSQL database of its own, as two servers that share it have it; closed with the test. */
+/** Opens a new PostgreSQL database twice, like two servers that share it; closed after the test. */
 export async function twoServers(
   clock: FakeClock = fakeClock(),
 ): Promise<{ a: Database; b: Database; clock: FakeClock }> {

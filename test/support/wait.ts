@@ -5,12 +5,12 @@ export async function drainEventLoop(turns = TURNS): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await setImmediate()
 }
 
-/** More than any chain of promises between two timers needs. */
+/** More turns than any chain of promises between two timers needs. */
 const TURNS = 12
 
 /**
- * Waits until a condition holds: looks in each turn of the event loop at first, then every few
- * milliseconds. Throws after `timeoutMs`, which is only there to end a test that cannot pass.
+ * Waits until a condition holds: checks it in each turn of the event loop at first, then every few
+ * milliseconds. Throws after `timeoutMs`, which only ends tests that cannot pass.
  */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,

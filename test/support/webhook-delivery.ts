@@ -19,22 +19,24 @@ import { tempDatabase } from './database.ts'
 import { recordingLog } from './log.ts'
 import { countedRandom } from './random.ts'
 import { waitUntil } from './wait.ts'
-import { fakePost } from './webhook-transport.ts'
+import { fakeTransport } from './webhook-transport.ts'
 
 type Options = {
-  /** False: nobody looks by the clock for what is due, so that only the queue's own time counts. */
-  readonly watches?: boolean
+  /** False disables the poll for due deliveries, so that only the queue's timers count. */
+  readonly polls?: boolean
   readonly clock?: FakeClock
 }
 
 export const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 
-/** Deliveries over a database, a clock, and a post that keeps what it got; an account is there. */
-export async function createTestDelivery({ watches = true, clock = fakeClock() }: Options = {}) {
+/**
+ * Creates deliveries with a database, an account, a clock, and a transport that records requests.
+ */
+export async function createTestDelivery({ polls = true, clock = fakeClock() }: Options = {}) {
   const database = await tempDatabase({ clock })
   const random = countedRandom()
   const secretBox = createSecretBox('a secret of tests', random)
-  const transport = fakePost()
+  const transport = fakeTransport()
   const { log, lines } = recordingLog()
   await write(database, trx =>
     createAccount(trx, { id: 'acc_1', name: 'a', plan: 'pro', now: clock.now() }),
@@ -53,13 +55,13 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
   const addWebhook = (change: Partial<Webhook> = {}) =>
     write(database, trx => createWebhook(trx, newWebhook(change)))
 
-  /** `wh_0`, `wh_1`, … */
+  /** Adds the webhooks `wh_0`, `wh_1` … */
   const addWebhooks = (count: number) =>
     write(database, async trx => {
       for (let n = 0; n < count; n++) await createWebhook(trx, newWebhook({ id: `wh_${n}` }))
     })
 
-  /** Events that all webhooks subscribed to; gives their IDs. */
+  /** Adds events to which all webhooks subscribe; returns their IDs. */
   async function addEvents(count = 1): Promise<string[]> {
     return write(database, async trx => {
       const ids: string[] = []
@@ -73,12 +75,12 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
     })
   }
 
-  /** The work of one process; ended with the test, whatever is under way. */
+  /** Starts deliveries like one process; stopped after the test. */
   function start(change: Partial<DeliveryDeps> = {}): Deliveries {
-    const its = watches ? clock : withoutWatch(clock)
-    const queue = createMemoryQueue(its, log)
+    const deliveryClock = polls ? clock : withoutPolling(clock)
+    const queue = createMemoryQueue(deliveryClock, log)
     const deliveries = startDeliveries({
-      ...{ database, queue, transport, secretBox, clock: its, log, version: '1.2.3' },
+      ...{ database, queue, transport, secretBox, clock: deliveryClock, log, version: '1.2.3' },
       ...change,
     })
     onTestFinished(() => ended(deliveries, clock))
@@ -101,31 +103,31 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
     deliveries: () => rowsOf(database, 'delivery') as Promise<DeliveryTable[]>,
     attempts: () => rowsOf(database, 'attempt') as Promise<AttemptTable[]>,
     webhooks: () => rowsOf(database, 'webhook') as Promise<WebhookTable[]>,
-    /** Resolves when so many requests were made. */
+    /** Resolves when this number of requests was sent. */
     sent: (count: number) => waitUntil(() => transport.sent.length >= count),
   }
 }
 
 export type TestDelivery = Awaited<ReturnType<typeof createTestDelivery>>
 
-/** A receiver that answers when it is told to. */
-export function slowPost(): WebhookTransport & {
+/** A receiver that responds on request. */
+export function slowTransport(): WebhookTransport & {
   readonly sent: WebhookRequest[]
-  readonly underWay: number
+  readonly inFlight: number
   answer(status: number): void
 } {
   const waiting: ((status: number) => void)[] = []
   const sent: WebhookRequest[] = []
   return {
     sent,
-    get underWay() {
+    get inFlight() {
       return waiting.length
     },
     answer(status) {
       for (const resolve of waiting.splice(0)) resolve(status)
     },
-    async send(letter) {
-      sent.push(letter)
+    async send(request) {
+      sent.push(request)
       const { promise, resolve } = Promise.withResolvers<number>()
       waiting.push(resolve)
       const status = await promise
@@ -143,8 +145,8 @@ const rowsOf = (database: Database, table: 'delivery' | 'attempt' | 'webhook') =
     .orderBy(table === 'attempt' ? 'number' : 'id')
     .execute()
 
-/** The look for what is due is the only one who waits for half a second. */
-const withoutWatch = (clock: FakeClock): Clock => ({
+/** The poll for due deliveries is the only timer of half a second. */
+const withoutPolling = (clock: FakeClock): Clock => ({
   ...clock,
   after: (delayMs, callback) => (delayMs === 500 ? () => {} : clock.after(delayMs, callback)),
 })

@@ -6,7 +6,7 @@ import type { EventKind } from '../../src/webhooks/event.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
 import { createTestService, idleDeliveries } from './service.ts'
 
-type HouseOptions = Parameters<typeof createTestService>[0]
+type TestServiceOptions = Parameters<typeof createTestService>[0]
 
 export type Created = {
   readonly id: string
@@ -14,26 +14,29 @@ export type Created = {
   readonly [name: string]: unknown
 }
 
-/** A house with an endpoint, what happens to it, and how often the service was told to look for what is due. */
-export async function endpoint(change: object = {}, options: HouseOptions = {}) {
+/**
+ * Creates a service with an endpoint, functions that create events and attempts, and the times at
+ * which deliveries were woken.
+ */
+export async function endpoint(change: object = {}, options: TestServiceOptions = {}) {
   const wakes: number[] = []
   const deliveries = {
     ...idleDeliveries(),
-    wake: () => void wakes.push(home.clock.now()),
+    wake: () => void wakes.push(fixture.clock.now()),
   }
-  const home = await createTestService({
+  const fixture = await createTestService({
     ...{ engine: { zone: { 'app.test': { A: ['8.8.8.8'] } } }, ...options },
     deps: { deliveries, ...options.deps },
   })
-  const { json } = home
-  /** Registers one more. */
+  const { json } = fixture
+  /** Registers another endpoint. */
   const another = async (change: object = {}): Promise<Created> => {
     const body = { url: 'https://app.test/hook', events: ['batch.completed'], ...change }
     return (await json('/v1/webhooks', { body })).data as Created
   }
   const { id, secret } = await another(change)
-  const ways = happenings(home, id)
-  return { ...home, ...ways, id, secret, another, wakes, path: `/v1/webhooks/${id}` }
+  const actions = endpointActions(fixture, id)
+  return { ...fixture, ...actions, id, secret, another, wakes, path: `/v1/webhooks/${id}` }
 }
 
 type Home = Pick<
@@ -41,16 +44,16 @@ type Home = Pick<
   'database' | 'clock' | 'random' | 'service'
 >
 
-/** What makes something happen to an endpoint. */
-export const happenings = ({ database, clock, random, service }: Home, id: string) => ({
-  /** Something happens, and is to be sent to whoever subscribed to it; gives the ID of the event. */
+/** Functions that create events and attempts of an endpoint. */
+export const endpointActions = ({ database, clock, random, service }: Home, id: string) => ({
+  /** Emits an event, and returns its ID. */
   async happen(kind: EventKind = 'batch.completed', data: object = { job_id: 'job_a' }) {
     const event = { accountId: 'acc_1', kind, data, sandbox: false, now: clock.now(), random }
     const eventId = await write(database, trx => emit(trx, event))
-    if (eventId === null) throw new Error('nobody subscribed')
+    if (eventId === null) throw new Error('no webhook subscribed to it')
     return eventId
   },
-  /** Makes the next attempt that is due; with `last`, the last one of its delivery. */
+  /** Makes the next due attempt; with `last`, as the last one of its delivery. */
   async attempt({ last = false, disabledCode = null as DisabledCode | null } = {}) {
     const o = { now: clock.now(), except: [], max: 1 }
     const [due] = await listNextDeliveries(database, id, o)
@@ -65,7 +68,7 @@ export const happenings = ({ database, clock, random, service }: Home, id: strin
   },
 })
 
-/** The one delivery that there is, as the log shows it. */
+/** Returns the only delivery, as in the log. */
 export async function onlyDelivery({
   json,
   path,

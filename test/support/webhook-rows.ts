@@ -5,7 +5,7 @@ import { EVENT_KINDS } from '../../src/webhooks/event.ts'
 import type { DeliveryTable, DeliveryTrigger, NoticeTable } from '../../src/webhooks/tables.ts'
 import { tempDatabase } from './database.ts'
 
-/** A webhook that is on, subscribed to everything. */
+/** Adds an active webhook with all events. */
 export const addWebhook = (database: Database, given: Partial<NewWebhook> = {}): Promise<Webhook> =>
   write(database, trx =>
     createWebhook(trx, {
@@ -16,7 +16,7 @@ export const addWebhook = (database: Database, given: Partial<NewWebhook> = {}):
     }),
   )
 
-/** A delivery that was made and is due at `at`, with an event of its own unless it names one. */
+/** Adds a delivery that was created and is due at `at`, with its own event unless it names one. */
 export async function addDelivery(
   { db }: Database,
   id: string,
@@ -41,7 +41,7 @@ export async function addDelivery(
 export const deliveryRow = ({ db }: Database, id: string): Promise<DeliveryTable | undefined> =>
   db.selectFrom('delivery').selectAll().where('id', '=', id).executeTakeFirst()
 
-/** An attempt at the delivery that was answered 500 and is tried again at 60,000. */
+/** An attempt that was answered with 500 and is retried at 60,000. */
 export const attemptAt = (id: string, given: Partial<NewAttempt> = {}): NewAttempt => ({
   delivery: { id, webhookId: 'wh_a', cycle: { trigger: 'scheduled', attempt: 0 } },
   next: { state: 'retry_scheduled', dueAt: 60_000 },
@@ -68,7 +68,7 @@ export const record = (database: Database, attempts: readonly NewAttempt[], now 
 export const attemptsOf = ({ db }: Database) =>
   db.selectFrom('attempt').selectAll().orderBy('delivery_id').orderBy('number').execute()
 
-/** A webhook with these deliveries, each due for the first time. */
+/** Creates a webhook with these deliveries, each due for the first time. */
 export async function createDeliveries(...ids: string[]): Promise<Database> {
   const database = await tempDatabase()
   await addWebhook(database)
@@ -76,8 +76,8 @@ export async function createDeliveries(...ids: string[]): Promise<Database> {
   return database
 }
 
-/** An attempt that was taken when its delivery stood so. */
-export const roundOf = (id: string, trigger: DeliveryTrigger, attempt: number) => ({
+/** An attempt of this cycle of a delivery. */
+export const cycleOf = (id: string, trigger: DeliveryTrigger, attempt: number) => ({
   delivery: { id, webhookId: 'wh_a', cycle: { trigger, attempt } },
 })
 

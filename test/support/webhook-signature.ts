@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import type { WebhookRequest } from '../../src/webhooks/transport/transport.ts'
 
 /**
- * Whether a receiver that knows a secret takes a letter by Standard Webhooks; whatever the time is, which the package
- * `standardwebhooks` would hold against a clock that stands in the past.
+ * Whether the signature of Standard Webhooks is valid, without the check of the time by the package
+ * `standardwebhooks`, which would reject the time of a fake clock.
  */
 export function verify({ headers, body }: WebhookRequest, secret: string): boolean {
   const key = Buffer.from(secret.replace('whsec_', ''), 'base64')

@@ -4,43 +4,43 @@ import type {
   WebhookTransport,
 } from '../../src/webhooks/transport/transport.ts'
 
-export type FakePost = WebhookTransport & {
-  /** All that was sent, in order. */
+export type FakeTransport = WebhookTransport & {
+  /** The sent requests, in order. */
   readonly sent: WebhookRequest[]
-  /** What happens from now on: a status, a receipt, or what becomes of each letter. */
-  answer(how: How): void
+  /** Sets the response: a status, a result, or a function of each request. */
+  answer(script: Script): void
 }
 
-type How =
+type Script =
   | number
   | Partial<TransportResult>
-  | ((letter: WebhookRequest, nth: number) => Told | Promise<Told>)
-type Told = number | Partial<TransportResult>
+  | ((request: WebhookRequest, nth: number) => ScriptedResult | Promise<ScriptedResult>)
+type ScriptedResult = number | Partial<TransportResult>
 
-/** A post that keeps what it got; every receiver answers 200 until told otherwise. */
-export function fakePost(): FakePost {
+/** Creates a transport that records requests; the default response is 200. */
+export function fakeTransport(): FakeTransport {
   const sent: WebhookRequest[] = []
-  let how: How = 200
+  let script: Script = 200
   return {
     sent,
     answer(next) {
-      how = next
+      script = next
     },
-    async send(letter) {
-      sent.push(letter)
-      return receiptOf(typeof how === 'function' ? await how(letter, sent.length) : how)
+    async send(request) {
+      sent.push(request)
+      return toResult(typeof script === 'function' ? await script(request, sent.length) : script)
     },
     close: async () => {},
   }
 }
 
-function receiptOf(told: Told): TransportResult {
-  const given = typeof told === 'number' ? answered(told) : told
+function toResult(scripted: ScriptedResult): TransportResult {
+  const given = typeof scripted === 'number' ? answered(scripted) : scripted
   const faultCode = 'fault' in given ? 'request_failed' : null
   return { answer: null, fault: null, faultCode, durationMs: 84, ...given }
 }
 
-/** What a receiver answers, with these headers. */
+/** A response with this status and these headers. */
 export const answered = (
   status: number,
   headers: Readonly<Record<string, string>> = {},

@@ -14,13 +14,15 @@ import { systemRandom } from '../../src/platform/random.ts'
 import { tempFolder } from './database.ts'
 import { unlimitedKey } from './service.ts'
 
-/** The whole service, which works on jobs, without a port; and the key of an account. */
-export async function createWiredService(doors: Pick<ExternalDeps, 'freeBytes'> = {}) {
+/**
+ * Creates the complete service, which processes jobs, without a port, and the key of an account.
+ */
+export async function createWiredService(deps: Pick<ExternalDeps, 'freeBytes'> = {}) {
   const dataDir = tempFolder()
   const config = toConfig({ flags: { dataDir }, environment: {}, file: null })
   const services = await composeService(
     config,
-    { log: silentLog, ...doors },
+    { log: silentLog, ...deps },
     {
       databaseUrl: `sqlite:${dataDir}/ev.sqlite`,
       baseUrl: 'https://ev.example.com',

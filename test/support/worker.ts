@@ -12,7 +12,7 @@ import type { WorkerDeps } from '../../src/jobs/worker/worker-deps.ts'
 import { createJobDeps, type JobDepsOptions, settled } from './job.ts'
 import { drainEventLoop } from './wait.ts'
 
-type Works = JobDepsOptions & {
+type TestWorkerOptions = JobDepsOptions & {
   readonly ledger?: UsageLedger
   readonly deps?: Partial<WorkerDeps>
 }
@@ -21,11 +21,11 @@ const STEP_MS = 50
 
 type Owner = NonNullable<NewJob['owner']>
 
-/** A worker as a service has it, with jobs of an account, and the mail that they meet. */
-export async function createTestWorker({ ledger, deps = {}, ...given }: Works = {}) {
-  const around = await createJobDeps(given)
-  const { clock, database, doors } = around
-  const config = around.configWith()
+/** Creates a worker like that of a service, with mail servers. */
+export async function createTestWorker({ ledger, deps = {}, ...given }: TestWorkerOptions = {}) {
+  const jobDeps = await createJobDeps(given)
+  const { clock, database, doors } = jobDeps
+  const config = jobDeps.configWith()
   const engine = composeEngine(config, doors, { list: true })
   const sandbox = composeEngine(config, doors, { list: true, sandbox: true })
   const progress: Job[] = []
@@ -49,15 +49,21 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: Works = 
   const worker = begin()
   onTestFinished(() => Promise.all([engine.close(), sandbox.close()]).then(() => {}))
 
-  /** A queued job of these texts. */
+  /** Submits a job with these texts. */
   async function submit(
     id: string,
     texts: readonly string[],
     owner: Partial<Owner> = {},
     reservation: { amount: number; period: number } | null = null,
   ): Promise<Job> {
-    const whose = { accountId: 'acc_a', keyId: 'key_a', type: 'batch', name: null, sandbox: false }
-    const job = { id, sourceKey: id, source: '{}', owner: { ...whose, ...owner } as Owner }
+    const defaults = {
+      accountId: 'acc_a',
+      keyId: 'key_a',
+      type: 'batch',
+      name: null,
+      sandbox: false,
+    }
+    const job = { id, sourceKey: id, source: '{}', owner: { ...defaults, ...owner } as Owner }
     await createJob(database, job)
     await addItems(
       database,
@@ -67,7 +73,7 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: Works = 
     return write(database, trx => queueJobIn(trx, id, { now: clock.now(), reservation }))
   }
 
-  /** Lets time pass in small steps, so that what waits for no time goes on between them. */
+  /** Advances the clock in small steps, so that work without timers continues between them. */
   async function pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += STEP_MS) {
       await clock.advance(STEP_MS)
@@ -75,7 +81,7 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: Works = 
     }
   }
 
-  /** Lets time pass until all of these jobs are finished. */
+  /** Advances the clock until all of these jobs are finished. */
   async function finished(...ids: readonly string[]): Promise<Job[]> {
     const isDone = async (id: string) => {
       for (;;) {
@@ -87,7 +93,7 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: Works = 
     return Promise.all(ids.map(id => readJob(database, id)))
   }
 
-  /** The reason of each row, in order; null where there is no result. */
+  /** The reason of each row, in order; null if there is no result. */
   async function reasons(jobId: string): Promise<(string | null)[]> {
     const rows = await resultPage(database, { jobId, after: 0, max: 100_000 })
     return rows.map(({ result }) =>
@@ -95,5 +101,5 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: Works = 
     )
   }
 
-  return { ...around, engine, worker, begin, submit, pass, finished, reasons, progress, failures }
+  return { ...jobDeps, engine, worker, begin, submit, pass, finished, reasons, progress, failures }
 }

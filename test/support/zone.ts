@@ -7,8 +7,8 @@ import type {
 } from '../../src/engine/dns/resolver.ts'
 
 /**
- * What is known of one name. A type left out is `no-data`; a fault in place of a list answers that type
- * alone, in place of the whole entry every type. `never` does not answer until the caller gives up.
+ * The records of a name. An omitted type is `no-data`; a fault instead of a list is the answer for
+ * that type, instead of the entry for every type. `never` does not answer until the caller aborts.
  */
 export type ZoneEntry =
   | Fault
@@ -22,13 +22,16 @@ export type ZoneEntry =
 type Fault = DnsFault | 'never'
 
 export type Zone = Resolver & {
-  /** Every question, in the order asked: `MX a.test`. */
+  /** The queries, in order: `MX a.test`. */
   readonly asked: string[]
-  /** Changes what is known of a name; null takes the name away. */
+  /** Replaces the records of a name; null removes it. */
   set(name: string, entry: ZoneEntry | null): void
 }
 
-/** A small DNS: `zone({ 'a.test': { MX: [[10, 'mx.a.test']], A: ['192.0.2.1'] }, 'broken.test': 'server' })`. */
+/**
+ * A small DNS:
+ * `zone({ 'a.test': { MX: [[10, 'mx.a.test']], A: ['192.0.2.1'] }, 'b.test': 'server' })`.
+ */
 export function zone(records: Readonly<Record<string, ZoneEntry>> = {}): Zone {
   const entries = new Map(Object.entries(records).map(([name, entry]) => [plain(name), entry]))
   const asked: string[] = []
@@ -65,7 +68,7 @@ function lookUp(entries: Map<string, ZoneEntry>, name: string, type: RecordType)
   )
 }
 
-/** RFC 8020: where `mx.a.test` exists, `a.test` exists too, if without records of its own. */
+/** RFC 8020: if `mx.a.test` exists, `a.test` exists too, possibly without records. */
 const hasNameBelow = (entries: Map<string, ZoneEntry>, name: string) =>
   [...entries.keys()].some(known => known.endsWith(`.${name}`))
 

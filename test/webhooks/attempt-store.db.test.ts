@@ -15,12 +15,12 @@ import {
   attemptAt,
   attemptsOf,
   createDeliveries,
+  cycleOf,
   deliveryRow,
   FAILURE,
   NOW,
   noticeOf,
   record,
-  roundOf,
   SUCCESS,
 } from '../support/webhook-rows.ts'
 
@@ -82,9 +82,9 @@ describe('an attempt', () => {
   test('is numbered across all cycles of its delivery', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a')])
-    await record(database, [attemptAt('dlv_a', roundOf('dlv_a', 'scheduled', 1))])
+    await record(database, [attemptAt('dlv_a', cycleOf('dlv_a', 'scheduled', 1))])
     await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', NOW))
-    const third = attemptAt('dlv_a', roundOf('dlv_a', 'manual', 0))
+    const third = attemptAt('dlv_a', cycleOf('dlv_a', 'manual', 0))
     await record(database, [attemptAt('dlv_b'), third])
     const kept = await attemptsOf(database)
     expect(kept.map(row => [row.delivery_id, row.number, row.trigger])).toEqual([
@@ -113,7 +113,7 @@ describe('an attempt', () => {
     const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', { state: 'retry_scheduled', attempt: 5, at: 100 })
     const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
-    await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', 'scheduled', 5), ...given })])
+    await record(database, [attemptAt('dlv_a', { ...cycleOf('dlv_a', 'scheduled', 5), ...given })])
     expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
     expect(await attemptsOf(database)).toMatchObject([{ number: 1, trigger: 'scheduled' }])
     expect(await noticeOf(database)).toBeUndefined()
@@ -133,7 +133,7 @@ describe('an attempt', () => {
       ...{ trigger: 'manual', state: 'retry_scheduled', attempt: 2, at: 100 },
     })
     const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
-    await record(database, [attemptAt('dlv_a', roundOf('dlv_a', 'manual', 2))])
+    await record(database, [attemptAt('dlv_a', cycleOf('dlv_a', 'manual', 2))])
     expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
   })
 
@@ -178,7 +178,7 @@ describe('the owner of a webhook', () => {
   ])('is alerted to %s', async (_, trigger, given, told) => {
     const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', { trigger, attempt: 5, state: 'retry_scheduled' })
-    await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', trigger, 5), ...given })])
+    await record(database, [attemptAt('dlv_a', { ...cycleOf('dlv_a', trigger, 5), ...given })])
     expect((await noticeOf(database))?.failed_events).toBe(told)
   })
 

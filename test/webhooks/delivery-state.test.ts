@@ -75,7 +75,7 @@ describe('after an attempt', () => {
     [0, 1, 5 * MINUTE],
     [10 * MINUTE, 2, 30 * MINUTE],
     [24 * HOUR, 0, 24 * HOUR],
-    [25 * HOUR, 0, 24 * HOUR], // no receiver puts us off for longer than a day
+    [25 * HOUR, 0, 24 * HOUR], // the maximum delay is a day
     [1e300, 3, 24 * HOUR],
   ])('a Retry-After of %i ms before attempt %i waits %i ms', (asked, attempt, waited) => {
     expect(waitMs({ status: 503, attempt, retryAfterMs: asked })).toBe(waited)
@@ -100,13 +100,13 @@ describe('a Retry-After', () => {
     undefined,
     '',
     'soon',
-    '-5', // there is no sign in delay-seconds
+    '-5', // delay-seconds has no sign
     '1.5',
     '1e3',
     '0x10',
     '120, 60',
     'tomorrow',
-    '2026-06-01T12:10:00Z', // no date of HTTP
+    '2026-06-01T12:10:00Z', // not an HTTP date
     'Mon, 99 Jun 2026 12:10:00 GMT',
     'Mon Jun  1 12:10:00 2026', // asctime: without a zone
   ])('of “%s” is ignored', header => {

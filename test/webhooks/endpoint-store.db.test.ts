@@ -48,7 +48,7 @@ describe('webhooks', () => {
   test('that are enabled start over: without a reason for being disabled, and not failing', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a', active: false })
-    await stand(database, { disabled_reason: 'gone', failing_since: 7 })
+    await setState(database, { disabled_reason: 'gone', failing_since: 7 })
     const now = database.clock.now()
     const still = await write(database, trx =>
       updateWebhook(trx, 'acc_a', 'wh_a', { description: 'x', now }),
@@ -63,7 +63,7 @@ describe('webhooks', () => {
   test('that are enabled already keep failing when they are enabled again', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a' })
-    await stand(database, { failing_since: 7 })
+    await setState(database, { failing_since: 7 })
     const now = database.clock.now()
     const on = write(database, trx => updateWebhook(trx, 'acc_a', 'wh_a', { active: true, now }))
     expect(await on).toMatchObject({ active: true, failingSince: 7 })
@@ -75,7 +75,7 @@ describe('webhooks', () => {
   ])('that fail and are changed %s: %s, failing since %s', async (_, url, failingSince) => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a' })
-    await stand(database, { failing_since: 7 })
+    await setState(database, { failing_since: 7 })
     const changed = write(database, trx => updateWebhook(trx, 'acc_a', 'wh_a', { url, now: 1 }))
     expect(await changed).toMatchObject({ url, failingSince })
   })
@@ -147,5 +147,5 @@ describe('a secret that is rotated', () => {
 
 const NEWER = { secret: 'second', secretHint: 'cond' }
 
-const stand = ({ db }: Database, facts: Partial<WebhookTable>) =>
+const setState = ({ db }: Database, facts: Partial<WebhookTable>) =>
   db.updateTable('webhook').set(facts).execute()

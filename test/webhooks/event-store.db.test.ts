@@ -86,7 +86,7 @@ describe('the event of a job', () => {
   }
 
   test('that is completed has its counts, which sum up, and the URL of its results', async () => {
-    const [body] = await told({ ...COUNTS, state: 'completed' })
+    const [body] = await bodiesFor({ ...COUNTS, state: 'completed' })
     expect(body).toMatchObject({ event: 'batch.completed' })
     expect(body.data).toEqual({
       ...{ job_id: 'job_a', total: 10_000, valid: 8_400, invalid: 1_200, risky: 300 },
@@ -98,7 +98,12 @@ describe('the event of a job', () => {
   })
 
   test('that failed has its progress', async () => {
-    const [body] = await told({ ...COUNTS, state: 'failed', done: 4_200, error: 'server_error' })
+    const [body] = await bodiesFor({
+      ...COUNTS,
+      state: 'failed',
+      done: 4_200,
+      error: 'server_error',
+    })
     expect(body).toMatchObject({ event: 'batch.failed' })
     expect(body.data).toEqual({
       ...{ job_id: 'job_a', total: 10_000, processed: 4_200 },
@@ -107,7 +112,7 @@ describe('the event of a job', () => {
   })
 
   test('of the sandbox is marked', async () => {
-    const [body] = await told({ ...COUNTS, state: 'completed', sandbox: 1 })
+    const [body] = await bodiesFor({ ...COUNTS, state: 'completed', sandbox: 1 })
     expect(body.sandbox).toBe(true)
   })
 
@@ -118,7 +123,7 @@ describe('the event of a job', () => {
     ['is not finished', { state: 'processing' }],
     ['is a single address without a result', { state: 'failed', type: 'single' }],
   ])('that %s is not sent', async (_, change) => {
-    expect(await told({ ...COUNTS, ...change })).toEqual([])
+    expect(await bodiesFor({ ...COUNTS, ...change })).toEqual([])
   })
 })
 
@@ -140,7 +145,7 @@ const deliveries = ({ db }: Database) =>
     .execute()
 
 /** The bodies of the events emitted when a job has these counts. */
-async function told(change: Partial<Job>) {
+async function bodiesFor(change: Partial<Job>) {
   const database = await tempDatabase()
   await addWebhook(database, {})
   const owner = { ...{ accountId: 'acc_a', keyId: 'key_a' }, name: null, sandbox: false }

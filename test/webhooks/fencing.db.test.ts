@@ -24,17 +24,17 @@ import {
   SUCCESS,
 } from '../support/webhook-rows.ts'
 
-const beside = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
+const parallel = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
   writeConcurrent(database, trx => recordAttempts(trx, attempts, { now }))
 
 /** The same, except that a deadlock is reported and not retried. */
 const once = (database: Database, attempts: readonly NewAttempt[]) =>
   onPostgres
     ? database.db.transaction().execute(trx => recordAttempts(trx, attempts, { now: NOW }))
-    : beside(database, attempts)
+    : parallel(database, attempts)
 
 /** All columns that an attempt may change. */
-const standOf = async (database: Database) => ({
+const stateOf = async (database: Database) => ({
   delivery: await deliveryRow(database, 'dlv_a'),
   webhook: await findWebhook(database, 'acc_a', 'wh_a'),
   notice: await noticeOf(database),
@@ -55,9 +55,9 @@ describe('an attempt that a stalled server records late, after another made it t
   ])('%s: it is stored, and nothing counts twice', async (_, first, late) => {
     const database = await createDeliveries('dlv_a')
     await record(database, [attemptAt('dlv_a', first)])
-    const before = await standOf(database)
+    const before = await stateOf(database)
     await record(database, [attemptAt('dlv_a', { durationMs: 9_000, ...late })], NOW + 9_000)
-    expect(await standOf(database)).toEqual(before)
+    expect(await stateOf(database)).toEqual(before)
     expect((await attemptsOf(database)).map(row => row.number)).toEqual([1, 2])
   })
 
@@ -79,9 +79,9 @@ describe('an attempt that is recorded again because the confirmation was lost,',
   ])('and %s is there once', async (_, given) => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a', given)])
-    const before = await standOf(database)
+    const before = await stateOf(database)
     await record(database, [attemptAt('dlv_a', given), attemptAt('dlv_b')])
-    expect(await standOf(database)).toMatchObject({
+    expect(await stateOf(database)).toMatchObject({
       ...{ delivery: before.delivery, notice: before.notice },
     })
     expect((await attemptsOf(database)).map(row => [row.delivery_id, row.number])).toEqual([
@@ -101,10 +101,10 @@ describe('an attempt that is recorded again because the confirmation was lost,',
       await addDelivery(database, 'dlv_a', { at: 100 })
       const cut = proxy.cutAfterCommit(/insert into attempt/)
       const attempts = [attemptAt('dlv_a', FAILURE)]
-      const fault = await beside(database, attempts).catch(error => error)
+      const fault = await parallel(database, attempts).catch(error => error)
       await cut
       expect(isStorageError(fault)).toBe(true)
-      await beside(database, attempts)
+      await parallel(database, attempts)
       expect(await attemptsOf(database)).toHaveLength(1)
       expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ state: 'failed', attempt: 1 })
       expect(await noticeOf(database)).toMatchObject({ failed_events: 1 })

@@ -16,8 +16,8 @@ describe('a test event', () => {
     const h = await createTestDelivery({ clock: fakeClock(Date.now()) })
     await h.addWebhook()
     const outcome = await send(h)
-    const [letter] = h.transport.sent as [WebhookRequest]
-    expect(new Webhook(SECRET).verify(letter.body, letter.headers)).toEqual({
+    const [request] = h.transport.sent as [WebhookRequest]
+    expect(new Webhook(SECRET).verify(request.body, request.headers)).toEqual({
       ...{ event: 'webhook.test', event_id: outcome.eventId },
       timestamp: new Date(h.clock.now()).toISOString(),
       data: { webhook_id: 'wh_a', message: 'Test event' },
@@ -44,9 +44,9 @@ describe('a test event', () => {
     await h.addWebhook()
     h.transport.answer(answered(500, { server: 'odd' }, 'oh'))
     const deliveries = h.start()
-    const { deliveryId, eventId, ...told } = await send(h)
-    expect(told).toMatchObject({ state: 'failed', statusCode: 500, excerpt: 'oh' })
-    expect(told.error).toMatch(/500/)
+    const { deliveryId, eventId, ...result } = await send(h)
+    expect(result).toMatchObject({ state: 'failed', statusCode: 500, excerpt: 'oh' })
+    expect(result.error).toMatch(/500/)
     const row = { id: deliveryId, event_id: eventId, kind: 'webhook.test', trigger: 'test' }
     expect(await h.deliveries()).toMatchObject([
       { ...row, state: 'failed', attempt: 1, expires_at: h.clock.now() + 7 * DAY },

@@ -8,19 +8,19 @@ import {
   addWebhook,
   attemptAt,
   createDeliveries,
+  cycleOf,
   deliveryRow,
   FAILURE,
   NOW,
   noticeOf,
   record,
-  roundOf,
   SUCCESS,
 } from '../support/webhook-rows.ts'
 
 const { gone: GONE, failing: FAILING } = DISABLED_REASONS
 
 describe('a webhook', () => {
-  const stands = async (database: Database) => {
+  const failingSince = async (database: Database) => {
     const webhook = await findWebhook(database, 'acc_a', 'wh_a')
     return webhook?.failingSince
   }
@@ -28,13 +28,13 @@ describe('a webhook', () => {
   test('is failing from its first failure until its first success', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
     await record(database, [attemptAt('dlv_a')], 10)
-    expect(await stands(database)).toBe(10)
+    expect(await failingSince(database)).toBe(10)
     await record(database, [attemptAt('dlv_b', FAILURE)], 20)
-    expect(await stands(database)).toBe(10)
+    expect(await failingSince(database)).toBe(10)
     await record(database, [attemptAt('dlv_c', SUCCESS)], 30)
-    expect(await stands(database)).toBeNull()
+    expect(await failingSince(database)).toBeNull()
     await record(database, [attemptAt('dlv_d')], 40)
-    expect(await stands(database)).toBe(40)
+    expect(await failingSince(database)).toBe(40)
   })
 
   test.each<[string, Partial<NewAttempt>[], number | null]>([
@@ -46,7 +46,7 @@ describe('a webhook', () => {
     await record(database, [attemptAt('dlv_x')], 10)
     const attempts = group.map((given, n) => attemptAt(`dlv_${'ab'[n]}`, given))
     await record(database, attempts, 20)
-    expect(await stands(database)).toBe(since)
+    expect(await failingSince(database)).toBe(since)
   })
 
   test('is not affected by the responses of another one', async () => {
@@ -54,7 +54,7 @@ describe('a webhook', () => {
     await addWebhook(database, { id: 'wh_b' })
     await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
     await record(database, [attemptAt('dlv_b'), attemptAt('dlv_a', SUCCESS)], 10)
-    expect(await stands(database)).toBeNull()
+    expect(await failingSince(database)).toBeNull()
     expect(await findWebhook(database, 'acc_a', 'wh_b')).toMatchObject({ failingSince: 10 })
   })
 
@@ -63,9 +63,9 @@ describe('a webhook', () => {
     await addDelivery(database, 'dlv_b', { state: 'retry_scheduled', attempt: 1 })
     await record(database, [attemptAt('dlv_a')], 10)
     await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_b', 15))
-    const late = { ...roundOf('dlv_b', 'scheduled', 1), ...SUCCESS }
+    const late = { ...cycleOf('dlv_b', 'scheduled', 1), ...SUCCESS }
     await record(database, [attemptAt('dlv_b', late)], 20)
-    expect(await stands(database)).toBeNull()
+    expect(await failingSince(database)).toBeNull()
   })
 
   test('is disabled with the given reason, keeps its open deliveries, and its owner is alerted', async () => {

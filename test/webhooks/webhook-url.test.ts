@@ -117,8 +117,8 @@ describe('a webhook URL', () => {
       ...['here.example', PUBLIC, '10.0.0.7', '0.0.0.0', '[::]', '[::ffff:127.0.0.1]'],
       ...['127.0.0.1.example', 'localhost.example', 'notlocalhost', '[2a00:1450::1]'],
     ]) {
-      const said = await fault(`http://${host}:8081/`, ['0.0.0.0/0', '::/0'], resolver)
-      expect([host, said]).toEqual([host, 'It must begin with https://.'])
+      const message = await fault(`http://${host}:8081/`, ['0.0.0.0/0', '::/0'], resolver)
+      expect([host, message]).toEqual([host, 'It must begin with https://.'])
     }
     expect(await fault('http://localhost/', ['127.0.0.1'])).toMatch(/Port 80 /)
     expect(await fault('http://localhost:6379/', ['127.0.0.1'])).toMatch(/Port 6379 /)

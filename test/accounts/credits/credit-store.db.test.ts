@@ -24,7 +24,7 @@ import { twoServers } from '../../support/two-servers.ts'
 
 const OF = { accountId: 'acc_a', period: 86_400_000 }
 
-const hold = (database: Database, amount: number, limit: number | null, of = OF) =>
+const reserve = (database: Database, amount: number, limit: number | null, of = OF) =>
   write(database, trx => reserveCredits(trx, { ...of, amount, limit }))
 const settle = (database: Database, released: number, used: number, of = OF) =>
   write(database, trx => settleCredits(trx, { ...of, released, used }))
@@ -40,45 +40,45 @@ describe('credits', () => {
 
   test('can be reserved up to the limit, including used ones, and not one more', async () => {
     const database = await tempDatabase()
-    expect(await hold(database, 4, 10)).toBe(true)
+    expect(await reserve(database, 4, 10)).toBe(true)
     await settle(database, 4, 3)
-    expect(await hold(database, 8, 10)).toBe(false)
-    expect(await hold(database, 7, 10)).toBe(true)
-    expect(await hold(database, 1, 10)).toBe(false)
+    expect(await reserve(database, 8, 10)).toBe(false)
+    expect(await reserve(database, 7, 10)).toBe(true)
+    expect(await reserve(database, 1, 10)).toBe(false)
     expect(await read(database)).toMatchObject({ used: 3, held: 7 })
   })
 
   test('are not reserved at all if the first request is too large', async () => {
     const database = await tempDatabase()
-    expect(await hold(database, 11, 10)).toBe(false)
+    expect(await reserve(database, 11, 10)).toBe(false)
     expect(await read(database)).toMatchObject({ used: 0, held: 0 })
   })
 
   test('are reserved without a limit too', async () => {
     const database = await tempDatabase()
-    expect(await hold(database, 1_000_000, null)).toBe(true)
-    expect(await hold(database, 1_000_000, null)).toBe(true)
+    expect(await reserve(database, 1_000_000, null)).toBe(true)
+    expect(await reserve(database, 1_000_000, null)).toBe(true)
     expect(await read(database)).toMatchObject({ held: 2_000_000 })
   })
 
   test('of one account or day do not affect another', async () => {
     const database = await tempDatabase()
     for (const of of [OF, { ...OF, accountId: 'acc_b' }, { ...OF, period: 2 * OF.period }]) {
-      expect(await hold(database, 10, 10, of)).toBe(true)
+      expect(await reserve(database, 10, 10, of)).toBe(true)
     }
   })
 
   test('of which one is left go to one of a hundred concurrent requests', async () => {
     const database = await tempDatabase()
     await settle(database, 0, 99)
-    const wanted = Array.from({ length: 100 }, () => hold(database, 1, 100))
+    const wanted = Array.from({ length: 100 }, () => reserve(database, 1, 100))
     expect((await Promise.all(wanted)).filter(held => held)).toHaveLength(1)
     expect(await read(database)).toMatchObject({ used: 99, held: 1 })
   })
 
   test('that were released after a crash are not released twice', async () => {
     const database = await tempDatabase()
-    await hold(database, 1, 10)
+    await reserve(database, 1, 10)
     await write(database, releaseOrphanedReservations)
     expect(await settle(database, 1, 1)).toMatchObject({ used: 1, held: 0 })
   })
@@ -87,7 +87,7 @@ describe('credits', () => {
 /** Adds a job with reserved credits. */
 async function holdingJob(database: Database, id: string, amount: number) {
   await addJob(database, ['a@x.test'], id)
-  await hold(database, amount, null)
+  await reserve(database, amount, null)
   const held = { account_id: OF.accountId, credit_period: OF.period, held: amount }
   await database.db.updateTable('job').set(held).where('id', '=', id).execute()
 }
@@ -96,7 +96,7 @@ describe('the reservation of a job', () => {
   test('is released once', async () => {
     const database = await tempDatabase()
     await holdingJob(database, 'job_a', 5)
-    await hold(database, 1, null)
+    await reserve(database, 1, null)
     for (let n = 0; n < 2; n++)
       await write(database, trx => releaseReservation(trx, { id: 'job_a' }))
     expect(await read(database)).toMatchObject({ used: 0, held: 1 })
@@ -106,8 +106,8 @@ describe('the reservation of a job', () => {
     const database = await tempDatabase()
     await holdingJob(database, 'job_a', 5)
     await holdingJob(database, 'job_b', 3)
-    await hold(database, 2, null)
-    await hold(database, 2, null, { ...OF, period: 0 })
+    await reserve(database, 2, null)
+    await reserve(database, 2, null, { ...OF, period: 0 })
     await database.db
       .updateTable('job')
       .set({ state: 'completed', finished_at: 1 })
@@ -143,7 +143,7 @@ test('used and reserved credits never exceed the limit in any sequence, and used
       for (const one of steps) {
         if (one.kind === 'hold') {
           const fits = charged + sum(open) + one.amount <= limit
-          expect(await hold(database, one.amount, limit, of)).toBe(fits)
+          expect(await reserve(database, one.amount, limit, of)).toBe(fits)
           if (fits) open.push(one.amount)
         } else if (one.kind === 'crash') {
           await write(database, releaseOrphanedReservations)
@@ -242,7 +242,7 @@ describe.runIf(onPostgres)('credits on several servers', () => {
   test('reserved while another server starts are kept', async () => {
     const { a, b } = await twoServers()
     await join(a, 'mem_a')
-    await hold(a, 5, null)
+    await reserve(a, 5, null)
     const held = Array.from({ length: 60 }, () => holdFor(a, 'mem_a', 1, null))
     const starts = Array.from({ length: 5 }, () => write(b, releaseOrphanedReservations))
     await Promise.all([...held, ...starts])

@@ -62,7 +62,7 @@ describe('the history', () => {
     ['of another reason', {}, { reason: 'timeout' }],
     ['of another class', {}, { classes: ['risky'] }],
     ['of an address that does not match the search', {}, { search: 'BEN@good' }],
-    ['from elsewhere', {}, { source: 'batch' }],
+    ['from another source', {}, { source: 'batch' }],
   ])('excludes %s', async (_, row, query) => {
     const wanted = {
       ...{ sandbox: Number(query.sandbox ?? false), reason: query.reason ?? ROW.reason },

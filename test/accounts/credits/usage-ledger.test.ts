@@ -38,11 +38,11 @@ async function services(plan = 'free') {
       ...{ secretHint: 's', createdAt: 0 },
     }),
   )
-  const said: [string, LogFields | undefined][] = []
-  const error: Log['error'] = (message, fields) => void said.push([message, fields])
+  const logged: [string, LogFields | undefined][] = []
+  const error: Log['error'] = (message, fields) => void logged.push([message, fields])
   const log = { debug() {}, info() {}, warn() {}, error }
   const deps = { database, clock, log, random: countedRandom(), plans: PLANS }
-  return { clock, database, said, deps, ledger: createUsageLedger(deps) }
+  return { clock, database, logged, deps, ledger: createUsageLedger(deps) }
 }
 
 const settled = (
@@ -78,7 +78,7 @@ const historyOf = (database: Database, sandbox = false) =>
     ({ rows }) => rows,
   )
 
-async function toldOf(database: Database) {
+async function eventsOf(database: Database) {
   const events = await database.db.selectFrom('event').selectAll().orderBy('id').execute()
   return events.map(({ body }) => {
     const { event, data } = JSON.parse(body)
@@ -168,7 +168,7 @@ describe('a single verification', () => {
     ledger.settle(settled(reservation))
     await ledger.flushed()
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0, warned: 0 })
-    expect(await toldOf(database)).toEqual([])
+    expect(await eventsOf(database)).toEqual([])
   })
 })
 
@@ -198,12 +198,12 @@ describe('an account is notified', () => {
   test('at 80, 95 and 100 percent, once each', async () => {
     const { database, ledger } = await services()
     await use(ledger, 15)
-    expect(await toldOf(database)).toEqual([])
+    expect(await eventsOf(database)).toEqual([])
     await use(ledger, 1)
-    expect(await toldOf(database)).toEqual(['quota.warning 80 % 16/20 4 left'])
+    expect(await eventsOf(database)).toEqual(['quota.warning 80 % 16/20 4 left'])
     await use(ledger, 4)
     await ledger.reserve('acc_a', FREE, 1)
-    expect(await toldOf(database)).toEqual([
+    expect(await eventsOf(database)).toEqual([
       'quota.warning 80 % 16/20 4 left',
       'quota.warning 95 % 20/20 0 left',
       'quota.exceeded 100 % 20/20 0 left',
@@ -214,21 +214,21 @@ describe('an account is notified', () => {
     const { clock, database, ledger } = await services()
     await held(ledger, FREE, 20)
     for (let n = 0; n < 3; n++) expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
-    const told = await toldOf(database)
-    expect(told.filter(text => text.startsWith('quota.exceeded'))).toEqual([
+    const emitted = await eventsOf(database)
+    expect(emitted.filter(text => text.startsWith('quota.exceeded'))).toEqual([
       'quota.exceeded 100 % 20/20 0 left',
     ])
     clock.jump(DAY)
     await held(ledger, FREE, 20)
     await ledger.reserve('acc_a', FREE, 1)
-    expect(await toldOf(database)).toHaveLength(2 * told.length)
+    expect(await eventsOf(database)).toHaveLength(2 * emitted.length)
   })
 
   test('not at all when it requested more at once than is left', async () => {
     const { database, ledger } = await services()
     await use(ledger, 10)
     expect(await ledger.reserve('acc_a', FREE, 11)).toBeNull()
-    expect(await toldOf(database)).toEqual([])
+    expect(await eventsOf(database)).toEqual([])
   })
 })
 
@@ -238,11 +238,11 @@ test('list results are written in their own transaction', async () => {
   const entries = [resultOf('accepted_email'), resultOf('timeout')].map(result => ({ result }))
   const list = { accountId: 'acc_a', keyId: 'key_a', source: 'batch', jobId: 'job_a' } as const
   const of = { ...list, sandbox: false, period: TODAY, released: 2, entries }
-  const undone = write(database, async trx => {
+  const undoneCommit = write(database, async trx => {
     await ledger.record(trx, of)
     throw new Error('undone')
   })
-  await expect(undone).rejects.toThrow('undone')
+  await expect(undoneCommit).rejects.toThrow('undone')
   expect(await historyOf(database)).toEqual([])
   await write(database, trx => ledger.record(trx, of))
   expect(await historyOf(database)).toMatchObject([{ job_id: 'job_a' }, { source: 'batch' }])
@@ -253,13 +253,13 @@ describe('while nothing can be written', () => {
   const full = () => Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
 
   test('verifications wait, and are written afterwards', async () => {
-    const { clock, database, ledger: before, said, deps } = await services()
+    const { clock, database, ledger: before, logged, deps } = await services()
     const faults = [full(), full()]
     const ledger = createUsageLedger({ ...deps, database: failing(database, () => faults.shift()) })
     const written = ledger.settle(settled(await held(before)))
     await clock.advance(2_000)
     await written
-    expect(said.map(([text]) => text)).toEqual(
+    expect(logged.map(([text]) => text)).toEqual(
       Array(2).fill('usage ledger write failed; will retry'),
     )
     expect(await historyOf(database)).toHaveLength(1)
@@ -274,9 +274,9 @@ describe('while nothing can be written', () => {
       database: failing(database, () => (isFull ? full() : undefined)),
     })
     const written = ledger.settle(settled(await held(before)))
-    const told = expect(written).rejects.toThrow('disk full')
+    const rejection = expect(written).rejects.toThrow('disk full')
     await clock.advance(2_000)
-    await told
+    await rejection
     await expect(held(ledger)).rejects.toThrow('disk full')
     await expect(ledger.settle(settled(null, { sandbox: true }))).rejects.toThrow('disk full')
     isFull = false
@@ -287,7 +287,7 @@ describe('while nothing can be written', () => {
   })
 
   test('an entry that can never be written is dropped alone', async () => {
-    const { clock, database, ledger, said } = await services()
+    const { clock, database, ledger, logged } = await services()
     await sql`create trigger refuse before insert on verification when new.id = 'ver_bad'
       begin select raise(abort, 'bad entry'); end`.execute(database.db)
     const settle = async (id: string) =>
@@ -295,7 +295,7 @@ describe('while nothing can be written', () => {
     const written = await Promise.allSettled(['ver_a', 'ver_bad', 'ver_b'].map(settle))
     expect(written.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
     expect((await historyOf(database)).map(({ id }) => id).toSorted()).toEqual(['ver_a', 'ver_b'])
-    expect(said.at(-1)).toEqual([
+    expect(logged.at(-1)).toEqual([
       'usage ledger write failed; entries lost',
       { entries: 1, tries: expect.any(Number), why: 'bad entry' },
     ])

@@ -42,8 +42,8 @@ describe('a bucket', () => {
   test('is exact for 64 concurrent requests', async () => {
     const { take } = bench()
     const bucket = { key: 'a', limit: 100, perMs: MINUTE }
-    const asked = Array.from({ length: 64 * 10 }, () => take(bucket))
-    expect((await Promise.all(asked)).filter(refused => refused === null)).toHaveLength(100)
+    const requested = Array.from({ length: 64 * 10 }, () => take(bucket))
+    expect((await Promise.all(requested)).filter(refused => refused === null)).toHaveLength(100)
   })
 
   test('that is full leaves the others uncharged, and is reported', async () => {
@@ -139,8 +139,11 @@ test.each([-DAY, DAY])(
 test('a damaged file is replaced, with a warning in the log', async () => {
   const file = join(tempFolder(), 'limits.sqlite')
   writeFileSync(file, 'not a database at all, and longer than a header '.repeat(100))
-  const told: string[] = []
-  const { take } = bench(fakeClock(), file, { ...silentLog, warn: text => void told.push(text) })
+  const warnings: string[] = []
+  const { take } = bench(fakeClock(), file, {
+    ...silentLog,
+    warn: text => void warnings.push(text),
+  })
   expect(await take(MINUTELY)).toBeNull()
-  expect(told).toEqual(['rate limit file is damaged; creating a new one'])
+  expect(warnings).toEqual(['rate limit file is damaged; creating a new one'])
 })

@@ -11,15 +11,15 @@ const JOB = 'job_xyz789'
 const KEY = 'key_01'
 
 /** The service for which the examples were written. */
-async function exampleHouse() {
-  const home = await createTestService({
+async function createExampleService() {
+  const fixture = await createTestService({
     engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } },
   })
-  await home.addKey({ id: KEY })
-  return home
+  await fixture.addKey({ id: KEY })
+  return fixture
 }
 
-type House = Awaited<ReturnType<typeof exampleHouse>>
+type ExampleService = Awaited<ReturnType<typeof createExampleService>>
 
 describe('an example of the document', () => {
   test.each(placesOf(document).map(place => [`${place.method} ${place.path}`, place] as const))(
@@ -30,39 +30,39 @@ describe('an example of the document', () => {
       const bodies =
         sent === undefined ? [null] : examplesOf(sent[1]).map(([, value]) => toBody(sent[0], value))
       for (const body of bodies) {
-        const home = await exampleHouse()
-        const path = await pathOf(home, place)
+        const fixture = await createExampleService()
+        const path = await pathOf(fixture, place)
         const options = { method: place.method, ...(body === null ? {} : await sendable(body)) }
-        const response = await home.settled(home.request(path, options))
+        const response = await fixture.settled(fixture.request(path, options))
         const text = await response.text()
-        const foreseen = Object.keys(responses).find(status => status.startsWith('2'))
-        expect(String(response.status), text).toBe(foreseen)
+        const successStatus = Object.keys(responses).find(status => status.startsWith('2'))
+        expect(String(response.status), text).toBe(successStatus)
       }
     },
   )
 })
 
 /** The path with its parameters filled in. */
-async function pathOf(home: House, { method, path }: Place): Promise<string> {
+async function pathOf(fixture: ExampleService, { method, path }: Place): Promise<string> {
   if (path.includes('/keys/{id}')) return path.replace('{id}', KEY)
   if (path.includes('/webhooks/{id}')) {
-    const id = await newWebhook(home)
-    return path.replace('{id}', id).replace('{delivery_id}', await newDelivery(home, id))
+    const id = await newWebhook(fixture)
+    return path.replace('{id}', id).replace('{delivery_id}', await newDelivery(fixture, id))
   }
   if (!path.includes('{id}')) return path
   const isToEnd = method === 'POST'
-  await seedJob(home.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
-  if (path.endsWith('/resume')) await cancelJob(home.database, JOB)
+  await seedJob(fixture.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
+  if (path.endsWith('/resume')) await cancelJob(fixture.database, JOB)
   return path.replace('{id}', JOB)
 }
 
-async function newWebhook({ json }: House): Promise<string> {
+async function newWebhook({ json }: ExampleService): Promise<string> {
   const body = { url: 'https://app.example.com/hook', events: ['batch.completed'] }
   return ((await json('/v1/webhooks', { body })).data as { id: string }).id
 }
 
 /** A delivery of a test event, which is in the log like all others. */
-async function newDelivery({ json }: House, webhookId: string): Promise<string> {
+async function newDelivery({ json }: ExampleService, webhookId: string): Promise<string> {
   const { data } = await json(`/v1/webhooks/${webhookId}/test`, { method: 'POST' })
   return (data as { delivery_id: string }).delivery_id
 }

@@ -18,17 +18,17 @@ const FOLDER = join(import.meta.dirname, '../../../fixtures/api')
 const compared = new Set<string>()
 
 /** A service with simulated mail servers for the addresses in the fixtures. */
-async function apiHouse(plan = 'enterprise') {
+async function createApiService(plan = 'enterprise') {
   const script = toRecipients(to =>
     /^(anna|user|info)/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No',
   )
   const zone = { ...mail('example.com', '192.0.2.1'), 'app.example.com': { A: ['8.8.8.8'] } }
-  const home = await createTestService({ plan, engine: { script, zone } })
+  const fixture = await createTestService({ plan, engine: { script, zone } })
   const ask = async (
     path: string,
-    ...options: Parameters<typeof home.request> extends [string, ...infer Rest] ? Rest : never
-  ) => (await home.settled(home.request(path, ...options))).text()
-  return { ...home, ask }
+    ...options: Parameters<typeof fixture.request> extends [string, ...infer Rest] ? Rest : never
+  ) => (await fixture.settled(fixture.request(path, ...options))).text()
+  return { ...fixture, ask }
 }
 
 /**
@@ -39,8 +39,8 @@ function compare(name: string, given: string): void {
   compared.add(name)
   const text = readFileSync(join(FOLDER, name), 'utf8')
   if (!name.endsWith('.json')) return void expect(plain(given)).toBe(plain(text))
-  const tidy = (json: string) => plain(JSON.stringify(JSON.parse(json), null, 2))
-  expect(tidy(given)).toBe(tidy(text))
+  const normalize = (json: string) => plain(JSON.stringify(JSON.parse(json), null, 2))
+  expect(normalize(given)).toBe(normalize(text))
 }
 
 /**
@@ -69,7 +69,7 @@ describe('one address', () => {
   const body = { email: 'anna@example.com' }
 
   test('is answered as the interface defines it', async () => {
-    const { ask } = await apiHouse()
+    const { ask } = await createApiService()
     compare('single.json', await ask('/v1/verify/single', { body }))
     const info = { email: 'info@example.com' }
     compare('single-flags.json', await ask('/v1/verify/single?include=flags', { body: info }))
@@ -78,20 +78,20 @@ describe('one address', () => {
   })
 
   test('is answered with a status and a score', async () => {
-    const { ask } = await apiHouse()
+    const { ask } = await createApiService()
     compare('verify.json', await ask('/v1/verify', { body }))
   })
 })
 
 describe('a list', () => {
   test('that is short is answered at once', async () => {
-    const { ask } = await apiHouse()
+    const { ask } = await createApiService()
     const emails = ['anna@example.com', 'gone@example.com', 'not-an-email']
     compare('bulk-instant.json', await ask('/v1/verify/bulk', { body: { emails } }))
   })
 
   test('that is longer, or large, is queued', async () => {
-    const { ask } = await apiHouse()
+    const { ask } = await createApiService()
     const emails = ['no address', ...Array.from({ length: 11 }, (_, n) => `user${n}@example.com`)]
     compare('bulk-queued.json', await ask('/v1/verify/bulk', { body: { emails } }))
     const twice = ['anna@example.com', 'user2@example.com', 'anna@EXAMPLE.com']
@@ -100,7 +100,7 @@ describe('a list', () => {
   })
 
   test('that is a file is queued, or previewed', async () => {
-    const { ask } = await apiHouse('free')
+    const { ask } = await createApiService('free')
     const send = async (fields: Readonly<Record<string, string>> = {}) => {
       const form = new FormData()
       for (const [name, value] of Object.entries(fields)) form.append(name, value)
@@ -119,23 +119,25 @@ const TEXTS = ['valid', 'risky', 'invalid', 'timeout'].map(local => `${local}@ex
 const SEED: Seed = { id: 'job_xyz789', name: 'March list', texts: TEXTS }
 
 describe('a job', () => {
-  test.each<[string, number, (home: Awaited<ReturnType<typeof apiHouse>>) => Promise<unknown>]>([
+  test.each<
+    [string, number, (fixture: Awaited<ReturnType<typeof createApiService>>) => Promise<unknown>]
+  >([
     ['queued', 0, async () => {}],
     ['processing', 2, async ({ clock }) => clock.advance(1_000)],
     ['completed', 4, async () => {}],
     ['failed', 2, ({ database }) => write(database, trx => failed(trx, database.clock.now()))],
     ['cancelled', 2, ({ database }) => cancelJob(database, 'job_xyz789')],
-  ])('that is %s has the same fields as in every state', async (state, done, come) => {
-    const home = await apiHouse()
-    await seedJob(home.database, { ...SEED, done })
-    await come(home)
-    const status = await home.ask('/v1/verify/bulk/status/job_xyz789')
+  ])('that is %s has the same fields as in every state', async (state, done, reachState) => {
+    const fixture = await createApiService()
+    await seedJob(fixture.database, { ...SEED, done })
+    await reachState(fixture)
+    const status = await fixture.ask('/v1/verify/bulk/status/job_xyz789')
     compare(`status-${state}.json`, status)
-    compare(`job-${state}.json`, await home.ask('/v1/jobs/job_xyz789'))
+    compare(`job-${state}.json`, await fixture.ask('/v1/jobs/job_xyz789'))
   })
 
   test('is listed, and downloaded as CSV', async () => {
-    const { ask, database } = await apiHouse()
+    const { ask, database } = await createApiService()
     await seedJob(database, SEED)
     compare('jobs.json', await ask('/v1/jobs'))
     const csv = await ask('/v1/jobs/job_xyz789/download?filter=deliverable')
@@ -157,50 +159,50 @@ describe('the sandbox', () => {
     ['sandbox-error-timeout.json', '/v1/verify', 'error-timeout'],
     ['sandbox-error-server.json', '/v1/verify', 'error-server'],
   ])('answers %s', async (name, path, local) => {
-    const { ask } = await apiHouse()
+    const { ask } = await createApiService()
     compare(name, await ask(path, { headers, body: { email: `${local}@example.com` } }))
   })
 })
 
 describe('webhooks', () => {
   const url = 'https://app.example.com/hook'
-  const hooked = () =>
+  const createWebhookService = () =>
     endpoint({ url }, { engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } } })
-  type Hooked = Awaited<ReturnType<typeof hooked>>
-  const asking =
-    ({ request, path }: Hooked) =>
+  type WebhookService = Awaited<ReturnType<typeof createWebhookService>>
+  const requestTo =
+    ({ request, path }: WebhookService) =>
     async (below: string, options = {}) =>
       (await request(`${path}${below}`, options)).text()
 
   test('webhook endpoints are shown with their secret once', async () => {
-    const { ask } = await apiHouse()
+    const { ask } = await createApiService()
     const body = { url, events: ['batch.completed'], active: true }
     compare('webhook-created.json', await ask('/v1/webhooks', { body }))
     compare('webhooks.json', await ask('/v1/webhooks'))
   })
 
   test('a rotated secret is shown once', async () => {
-    const ask = asking(await hooked())
+    const ask = requestTo(await createWebhookService())
     compare('webhook-rotated.json', await ask('/secret', { method: 'POST' }))
   })
 
   test('a test event is sent to an endpoint', async () => {
-    const home = await hooked()
-    compare('webhook-tested.json', await asking(home)('/test', { method: 'POST' }))
-    compare('event-webhook-test.json', home.post.sent[0]?.body ?? '')
+    const fixture = await createWebhookService()
+    compare('webhook-tested.json', await requestTo(fixture)('/test', { method: 'POST' }))
+    compare('event-webhook-test.json', fixture.post.sent[0]?.body ?? '')
   })
 
   test('an endpoint lists its deliveries, and they can be resent', async () => {
-    const home = await hooked()
-    const ask = asking(home)
-    home.post.answer(answered(500, { 'content-type': 'text/plain' }, 'Internal Server Error'))
-    await home.happen('batch.completed', { job_id: 'job_xyz789' })
-    const id = await home.attempt()
+    const fixture = await createWebhookService()
+    const ask = requestTo(fixture)
+    fixture.post.answer(answered(500, { 'content-type': 'text/plain' }, 'Internal Server Error'))
+    await fixture.happen('batch.completed', { job_id: 'job_xyz789' })
+    const id = await fixture.attempt()
     compare('webhook-deliveries.json', await ask('/deliveries'))
     compare('webhook-delivery.json', await ask(`/deliveries/${id}`))
     const retried = await ask(`/deliveries/${id}/retry`, { method: 'POST' })
     compare('webhook-delivery-retried.json', retried)
-    await home.attempt({ last: true })
+    await fixture.attempt({ last: true })
     const body = { since: '2026-06-01T00:00:00Z' }
     compare('webhook-recovered.json', await ask('/recover', { body }))
   })
@@ -212,20 +214,20 @@ describe('an event', () => {
     ...['quota.warning', 'quota.exceeded'],
   ]
 
-  async function subscribed(plan?: string) {
-    const home = await apiHouse(plan)
-    await home.ask('/v1/webhooks', { body: { url: 'https://app.example.com/hook', events } })
+  async function createSubscriber(plan?: string) {
+    const fixture = await createApiService(plan)
+    await fixture.ask('/v1/webhooks', { body: { url: 'https://app.example.com/hook', events } })
     const bodies = async () => {
-      const rows = await home.database.db.selectFrom('event').select(['kind', 'body']).execute()
+      const rows = await fixture.database.db.selectFrom('event').select(['kind', 'body']).execute()
       return new Map(rows.map(({ kind, body }) => [kind, body]))
     }
-    return { ...home, bodies }
+    return { ...fixture, bodies }
   }
 
   test.each(['batch.completed', 'batch.failed', 'verification.completed'])(
     '%s is stored exactly as it is sent',
     async kind => {
-      const { database, clock, random, bodies } = await subscribed()
+      const { database, clock, random, bodies } = await createSubscriber()
       const done = kind === 'batch.failed' ? 2 : 4
       const job =
         kind === 'verification.completed'
@@ -242,23 +244,26 @@ describe('an event', () => {
   )
 
   test('of credits is stored with the credits that caused it', async () => {
-    const home = await subscribed('free')
+    const fixture = await createSubscriber('free')
     for (let list = 0; list < 10; list++) {
       const emails = Array.from({ length: 10 }, (_, n) => `user${list}x${n}@example.com`)
-      await home.clock.advance(60_000)
-      await home.ask('/v1/verify/bulk', { body: { emails } })
-      if (list === 7) compare('credits.json', named(await home.ask('/v1/credits')))
+      await fixture.clock.advance(60_000)
+      await fixture.ask('/v1/verify/bulk', { body: { emails } })
+      if (list === 7) compare('credits.json', named(await fixture.ask('/v1/credits')))
     }
-    const bodies = await home.bodies()
-    compare('event-quota-warning.json', await firstOf(home, 'quota.warning'))
+    const bodies = await fixture.bodies()
+    compare('event-quota-warning.json', await firstOf(fixture, 'quota.warning'))
     compare('event-quota-exceeded.json', bodies.get('quota.exceeded') ?? '')
     compare(
       'error-quota.json',
-      await home.ask('/v1/verify/single', { body: { email: 'anna@example.com' } }),
+      await fixture.ask('/v1/verify/single', { body: { email: 'anna@example.com' } }),
     )
   })
 
-  const firstOf = async ({ database }: Awaited<ReturnType<typeof apiHouse>>, kind: string) => {
+  const firstOf = async (
+    { database }: Awaited<ReturnType<typeof createApiService>>,
+    kind: string,
+  ) => {
     const rows = database.db.selectFrom('event').select('body').where('kind', '=', kind)
     return (await rows.orderBy('created_at').executeTakeFirstOrThrow()).body
   }
@@ -268,17 +273,17 @@ describe('an event', () => {
 })
 
 test('the history is returned in pages', async () => {
-  const home = await apiHouse()
+  const fixture = await createApiService()
   for (const email of ['user2@example.com', 'anna@example.com']) {
-    await home.ask('/v1/verify/single', { body: { email } })
-    await home.ledger.flushed()
-    await home.clock.advance(1_000)
+    await fixture.ask('/v1/verify/single', { body: { email } })
+    await fixture.ledger.flushed()
+    await fixture.clock.advance(1_000)
   }
-  compare('history.json', await home.ask('/v1/history?limit=1'))
+  compare('history.json', await fixture.ask('/v1/history?limit=1'))
 })
 
 test('keys are shown with their secret once', async () => {
-  const { ask } = await apiHouse()
+  const { ask } = await createApiService()
   const [scopes, allowed_ips] = [['verify:single', 'verify:bulk'], ['203.0.113.0/24']]
   compare('key-created.json', await ask('/v1/keys', { body: { name: 'CI', scopes, allowed_ips } }))
   const all = JSON.parse(await ask('/v1/keys'))
@@ -287,17 +292,17 @@ test('keys are shown with their secret once', async () => {
 })
 
 test('errors have one body', async () => {
-  const home = await apiHouse()
-  const { ask, addKey } = home
+  const fixture = await createApiService()
+  const { ask, addKey } = fixture
   const verify = (email: string, key?: string | null) =>
     ask('/v1/verify/single', { body: { email }, ...(key === undefined ? {} : { key }) })
   compare('error-invalid-email.json', await verify('not-an-email'))
   compare('error-authentication.json', await verify('anna@example.com', null))
   compare('error-not-found.json', await ask('/v1/jobs/job_none'))
-  await seedJob(home.database, { ...SEED, done: 0 })
+  await seedJob(fixture.database, { ...SEED, done: 0 })
   compare('error-job-not-ready.json', await ask('/v1/jobs/job_xyz789/download'))
-  const narrow = await addKey({ scopes: ['verify:single'], rateLimitPerMinute: 1 })
-  compare('error-insufficient-scope.json', await ask('/v1/credits', { key: narrow }))
-  await verify('anna@example.com', narrow)
-  compare('error-rate-limit.json', await verify('anna@example.com', narrow))
+  const limitedKey = await addKey({ scopes: ['verify:single'], rateLimitPerMinute: 1 })
+  compare('error-insufficient-scope.json', await ask('/v1/credits', { key: limitedKey }))
+  await verify('anna@example.com', limitedKey)
+  compare('error-rate-limit.json', await verify('anna@example.com', limitedKey))
 })

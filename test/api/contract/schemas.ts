@@ -13,31 +13,31 @@ export function schemaChecks({ components }: Document): {
   answer(schema: Schema): Check
 } {
   const schemas = Object.entries(components.schemas)
-  const open = once(() => newAjv(schemas))
-  const closed = once(() => newAjv(schemas.map(([name, schema]) => [name, closeWithin(schema)])))
+  const open = lazily(() => newAjv(schemas))
+  const closed = lazily(() => newAjv(schemas.map(([name, schema]) => [name, closeNested(schema)])))
   return {
-    request: remembered(schema => open().compile(atHome(schema))),
-    answer: remembered(schema => closed().compile(atHome(close(schema)))),
+    request: memoize(schema => open().compile(withAbsoluteRefs(schema))),
+    answer: memoize(schema => closed().compile(withAbsoluteRefs(close(schema)))),
   }
 }
 
 /** Calls `make` on first use. */
-function once<T>(make: () => T): () => T {
+function lazily<T>(make: () => T): () => T {
   let made: T | undefined
   return () => (made ??= make())
 }
 
-const HOME = 'https://ev.test/openapi.json'
+const DOCUMENT_ID = 'https://ev.test/openapi.json'
 
 function newAjv(schemas: readonly [name: string, schema: Schema][]): Ajv2020 {
   // The document test validates the schemas themselves: here it would take most of the time.
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false })
   addFormats.default(ajv)
-  ajv.addSchema({ $id: HOME, components: { schemas: Object.fromEntries(schemas) } })
+  ajv.addSchema({ $id: DOCUMENT_ID, components: { schemas: Object.fromEntries(schemas) } })
   return ajv
 }
 
-function remembered(compile: (schema: Schema) => ValidateFunction): (schema: Schema) => Check {
+function memoize(compile: (schema: Schema) => ValidateFunction): (schema: Schema) => Check {
   const checks = new Map<Schema, Check>()
   return schema => {
     const known = checks.get(schema)
@@ -51,29 +51,31 @@ function remembered(compile: (schema: Schema) => ValidateFunction): (schema: Sch
 
 const faultsOf = ({ errors }: ValidateFunction): string =>
   (errors ?? [])
-    .map(({ instancePath, message = '', params }) => `${instancePath} ${message} ${told(params)}`)
+    .map(
+      ({ instancePath, message = '', params }) => `${instancePath} ${message} ${reported(params)}`,
+    )
     .join('\n')
 
-const told = (params: object) => JSON.stringify(params)
+const reported = (params: object) => JSON.stringify(params)
 
 /** References of a schema point into the document. */
-const atHome = (schema: Schema): AnySchemaObject =>
-  JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', `"${HOME}#/components/`))
+const withAbsoluteRefs = (schema: Schema): AnySchemaObject =>
+  JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', `"${DOCUMENT_ID}#/components/`))
 
 /** The schema with additional properties forbidden at all levels. */
 function close(schema: Schema): Schema {
   const isOpen = 'additionalProperties' in schema
-  return { ...closeWithin(schema), ...(isOpen ? {} : { unevaluatedProperties: false }) }
+  return { ...closeNested(schema), ...(isOpen ? {} : { unevaluatedProperties: false }) }
 }
 
 /**
  * Forbids additional properties within a schema, but not in itself: it may be a part of another one
  * (`allOf`).
  */
-function closeWithin(schema: Schema): Schema {
+function closeNested(schema: Schema): Schema {
   const closed: Record<string, unknown> = { ...schema }
   for (const list of ['allOf', 'anyOf', 'oneOf']) {
-    if (list in schema) closed[list] = (schema[list] as Schema[]).map(closeWithin)
+    if (list in schema) closed[list] = (schema[list] as Schema[]).map(closeNested)
   }
   if (schema.items !== undefined) closed.items = close(schema.items as Schema)
   if (schema.properties !== undefined) {

@@ -25,11 +25,11 @@ describe('a thrown value', () => {
     ['a busy database', sqlite('SQLITE_BUSY_SNAPSHOT'), 'service_unavailable'],
     ['a broken database', sqlite('SQLITE_CORRUPT'), 'server_error'],
     ['bad input', new EvError('bad_input', 'x'), 'invalid_request'],
-    ['a fault of the settings', new EvError('bad_config', 'x'), 'server_error'],
-    ['a media type that Hono refuses', new HTTPException(415), 'unsupported_media_type'],
-    ['JSON that Hono refuses', new HTTPException(400, { message: 'x' }), 'invalid_request'],
+    ['an error of the settings', new EvError('bad_config', 'x'), 'server_error'],
+    ['a media type that Hono rejects', new HTTPException(415), 'unsupported_media_type'],
+    ['JSON that Hono rejects', new HTTPException(400, { message: 'x' }), 'invalid_request'],
     ['anything', new TypeError('x'), 'server_error'],
-    ['no error at all', 'x', 'server_error'],
+    ['a value that is not an error', 'x', 'server_error'],
   ])('has a code: %s', (_, error, code) => {
     expect(toApiError(error).code).toBe(code)
   })

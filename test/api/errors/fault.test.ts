@@ -48,7 +48,7 @@ describe('a value that violates a schema', () => {
       'yesterday',
       'is "yesterday"; it must be a time such as 2026-03-21T10:30:00Z.',
     ],
-  ])('%#: is described in words', (schema, given, predicate) => {
+  ])('%#: is described in a sentence', (schema, given, predicate) => {
     expect(sentence(z.object({ field: schema }), { field: given })).toBe(`"field" ${predicate}`)
   })
 

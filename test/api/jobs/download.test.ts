@@ -188,12 +188,12 @@ describe('a download', () => {
     const script = toRecipients(to =>
       to.startsWith('ann') ? '250 2.1.5 Ok' : '550 5.1.1 No such user, "sorry"',
     )
-    const home = await createTestService({ engine: { script } })
+    const fixture = await createTestService({ engine: { script } })
     const emails = ['ann@a.test', 'zoe@a.test', 'ann@gone.test', 'nonsense']
-    const { job_id } = await home.json('/v1/verify/batch', { body: { emails } })
-    await finishJob(home, String(job_id))
+    const { job_id } = await fixture.json('/v1/verify/batch', { body: { emails } })
+    await finishJob(fixture, String(job_id))
     const path = `/v1/jobs/${job_id}/download`
-    const records = rowsOf(await (await home.request(path)).text())
+    const records = rowsOf(await (await fixture.request(path)).text())
     const columns = ['email', 'class', 'reason', 'smtp_code', 'smtp_text', 'mx_host', 'operator']
     expect(records.map(record => columns.map(name => record[name]))).toEqual([
       ['ann@a.test', 'deliverable', 'accepted_email', '250', 'Ok', 'mx.a.test', 'a.test'],
@@ -205,7 +205,7 @@ describe('a download', () => {
       ['nonsense', 'undeliverable', 'invalid_email', '', '', '', ''],
     ])
     for (const { checked_at } of records) expect(checked_at).toMatch(/^2026-06-01T12:00:\d\d\./)
-    const json = await (await home.request(`${path}?format=json`)).json()
+    const json = await (await fixture.request(`${path}?format=json`)).json()
     expect(json).toMatchObject([
       {
         ...{ email: 'ann@a.test', class: 'deliverable', reason: 'accepted_email' },

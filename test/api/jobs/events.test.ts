@@ -26,9 +26,9 @@ describe('the events of a job', () => {
       ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
       'x-accel-buffering': 'no',
     })
-    const { told, isDone } = follow(response)
+    const { events, isDone } = follow(response)
     await clock.advance(0)
-    expect(told).toEqual([
+    expect(events).toEqual([
       {
         event: 'progress',
         data: {
@@ -41,11 +41,11 @@ describe('the events of a job', () => {
     ])
     await giveResults(database, 'job_a', 4, 2)
     await clock.advance(2 * SECOND)
-    expect(told.at(-1)).toMatchObject({ event: 'progress', data: { processed_emails: 4 } })
+    expect(events.at(-1)).toMatchObject({ event: 'progress', data: { processed_emails: 4 } })
     expect(isDone()).toBe(false)
     await giveResults(database, 'job_a', 6, 4)
     await clock.advance(2 * SECOND)
-    expect(told.at(-1)).toMatchObject({
+    expect(events.at(-1)).toMatchObject({
       event: 'end',
       data: {
         ...{ status: 'completed', progress: 100, processed_emails: 6 },
@@ -54,21 +54,21 @@ describe('the events of a job', () => {
       },
     })
     expect(isDone()).toBe(true)
-    expect(told.filter(({ event }) => event === 'end')).toHaveLength(1)
+    expect(events.filter(({ event }) => event === 'end')).toHaveLength(1)
   })
 
   test('match the schema of the document', async () => {
     const { app, service, database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
-    const { told } = follow(await request(EVENTS))
+    const { events } = follow(await request(EVENTS))
     await clock.advance(3 * SECOND)
     await giveResults(database, 'job_a', 6, 2)
     await clock.advance(3 * SECOND)
     const { answer } = schemaChecks(openapiDocument(service, app) as never)
     const fault = answer({ $ref: '#/components/schemas/JobProgress' })
-    expect(told.length).toBeGreaterThan(1)
-    expect(told.map(({ data }) => fault(data))).toEqual(told.map(() => null))
-    expect(fault({ ...told[0]?.data, rate_per_second: 'fast' })).not.toBeNull()
+    expect(events.length).toBeGreaterThan(1)
+    expect(events.map(({ data }) => fault(data))).toEqual(events.map(() => null))
+    expect(fault({ ...events[0]?.data, rate_per_second: 'fast' })).not.toBeNull()
   })
 
   test('of a finished job are only the end', async () => {
@@ -80,38 +80,38 @@ describe('the events of a job', () => {
 
   test('are at most two a second, however often the job changes', async () => {
     const woken: (() => void)[] = []
-    const { database, request, clock } = await houseWhoseWorkerTells(woken)
+    const { database, request, clock } = await createServiceWithWorker(woken)
     const texts = Array.from({ length: 100 }, (_, n) => `valid${n}@a.example`)
     await seedJob(database, { texts, done: 1 })
-    const { told } = follow(await request(EVENTS))
+    const { events } = follow(await request(EVENTS))
     for (let done = 2; done <= 81; done++) {
       await giveResults(database, 'job_a', done, done - 1)
       for (const wake of woken.splice(0)) wake()
       await clock.advance(50)
     }
     // Four seconds, plus the event at the start.
-    expect(told.length).toBeGreaterThan(6)
-    expect(told.length).toBeLessThanOrEqual(9)
+    expect(events.length).toBeGreaterThan(6)
+    expect(events.length).toBeLessThanOrEqual(9)
   })
 
   test('are not sent while nothing changes', async () => {
     const { database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
-    const { told } = follow(await request(EVENTS))
+    const { events } = follow(await request(EVENTS))
     await clock.advance(60 * SECOND)
     // The second one has a rate of zero, which was not known before.
-    expect(told.map(({ data }) => data.rate_per_second)).toEqual([null, 0])
+    expect(events.map(({ data }) => data.rate_per_second)).toEqual([null, 0])
   })
 
   test('end when the job is cancelled or deleted', async () => {
     for (const end of [cancelJob, deleteJob]) {
       const { database, request, clock } = await createTestService()
       await seedJob(database, { texts: MIXED, done: 2 })
-      const { told, isDone } = follow(await request(EVENTS))
+      const { events, isDone } = follow(await request(EVENTS))
       await clock.advance(0)
       await end(database, 'job_a')
       await clock.advance(2 * SECOND)
-      expect(told.at(-1)).toMatchObject({ event: 'end', data: { status: 'cancelled' } })
+      expect(events.at(-1)).toMatchObject({ event: 'end', data: { status: 'cancelled' } })
       expect(isDone()).toBe(true)
     }
   })
@@ -119,13 +119,13 @@ describe('the events of a job', () => {
   test('end at once when the service stops, without an end event', async () => {
     const { service, database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
-    const { told, isDone } = follow(await request(EVENTS))
+    const { events, isDone } = follow(await request(EVENTS))
     // The last use of the key is written in the meantime.
     await clock.advance(60 * SECOND + 100)
     endStreams(service)
     await drainEventLoop()
     expect(isDone()).toBe(true)
-    expect(told.map(({ event }) => event)).toEqual(['progress', 'progress'])
+    expect(events.map(({ event }) => event)).toEqual(['progress', 'progress'])
     expect(clock.pending).toBe(0)
     expect(await (await request(EVENTS)).text()).toBe('retry: 3000\n\n')
   })
@@ -196,30 +196,30 @@ describe('the rate of a job', () => {
   test('is measured over the last ten seconds', () => {
     let at = 0
     const progress = createProgress({ monotonicNow: () => at })
-    const look = (seconds: number, done: number) => {
+    const measure = (seconds: number, done: number) => {
       at = seconds * SECOND
       const { rate_per_second, seconds_left } = progress({ ...JOB, done })
       return [rate_per_second, seconds_left]
     }
-    expect(look(0, 0)).toEqual([null, null])
-    expect(look(0.5, 10)).toEqual([null, null])
-    expect(look(1, 10)).toEqual([10, 99])
-    expect(look(4, 100)).toEqual([25, 36])
-    expect(look(10, 100)).toEqual([10, 90])
+    expect(measure(0, 0)).toEqual([null, null])
+    expect(measure(0.5, 10)).toEqual([null, null])
+    expect(measure(1, 10)).toEqual([10, 99])
+    expect(measure(4, 100)).toEqual([25, 36])
+    expect(measure(10, 100)).toEqual([10, 90])
     // The ten rows of the first second no longer count.
-    expect(look(11, 100)).toEqual([9, 100])
-    expect(look(14, 100)).toEqual([0, null])
-    expect(look(60, 101)).toEqual([0, null])
+    expect(measure(11, 100)).toEqual([9, 100])
+    expect(measure(14, 100)).toEqual([0, null])
+    expect(measure(60, 101)).toEqual([0, null])
   })
 })
 
 const JOB = { state: 'processing', total: 1_000, finished_at: null } as Job
 
-type Told = { event: string; data: Record<string, unknown> }
+type StreamedEvent = { event: string; data: Record<string, unknown> }
 
-/** Reads a stream; its events are added to `told` as they arrive. */
+/** Reads a stream; its events are added to `events` as they arrive. */
 function follow(response: Response) {
-  const told: Told[] = []
+  const events: StreamedEvent[] = []
   let isDone = false
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
   const read = async () => {
@@ -228,16 +228,16 @@ function follow(response: Response) {
       if (done) break
       const [, event, data] =
         /^event: (.*)\ndata: (.*)\n\n$/.exec(new TextDecoder().decode(value)) ?? []
-      if (event !== undefined && data !== undefined) told.push({ event, data: JSON.parse(data) })
+      if (event !== undefined && data !== undefined) events.push({ event, data: JSON.parse(data) })
     }
     isDone = true
   }
   void read()
-  return { told, isDone: () => isDone, leave: () => reader.cancel() }
+  return { events, isDone: () => isDone, leave: () => reader.cancel() }
 }
 
 /** A service whose worker reports commits on demand. */
-async function houseWhoseWorkerTells(woken: (() => void)[]) {
+async function createServiceWithWorker(woken: (() => void)[]) {
   const made = await createTestService()
   const changed = (_: string, signal: AbortSignal) =>
     new Promise<null>(resolve => {

@@ -117,7 +117,7 @@ describe('the credits of a resumed job', () => {
     const { database, request, json } = await createTestService({ plan: 'free', deps: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     await request(CANCEL, POST)
-    await setAside(database, 97)
+    await reserveAmount(database, 97)
     const before = await json('/v1/jobs/job_a')
     const response = await request(RESUME, POST)
     expect(response.status).toBe(429)
@@ -148,7 +148,7 @@ describe('the credits of a resumed job', () => {
 const creditOf = (database: Database) =>
   readCredit(database, 'acc_1', periodStart(database.clock.now()))
 
-const setAside = (database: Database, amount: number) =>
+const reserveAmount = (database: Database, amount: number) =>
   write(database, trx => {
     const period = periodStart(database.clock.now())
     return reserveCredits(trx, { accountId: 'acc_1', period, amount, limit: null })

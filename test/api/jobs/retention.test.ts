@@ -18,7 +18,7 @@ test('simulated jobs and their history are deleted after a day, live ones after 
     await json('/v1/verify/single', { body: { email: 'ann@a.test' }, headers })
   }
   await ledger.flushed()
-  const janitor = startRetentionJob({
+  const retentionJob = startRetentionJob({
     ...{ database, clock, log, dataDir: '/nowhere' },
     ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
   })
@@ -44,10 +44,10 @@ test('simulated jobs and their history are deleted after a day, live ones after 
   expect(await database.db.selectFrom('account').select('stored_rows').execute()).toEqual([
     { stored_rows: 2 },
   ])
-  await janitor.stop()
+  await retentionJob.stop()
 })
 
 async function services() {
-  const home = await createTestService()
-  return { ...home, log: home.service.log }
+  const fixture = await createTestService()
+  return { ...fixture, log: fixture.service.log }
 }

@@ -224,7 +224,7 @@ describe('waiting for a job', () => {
       await clock.advance(1_000)
     }
     expect(await (await response).json()).toMatchObject({ status: 'queued' })
-    await clock.advance(NOTE_OF_USE_MS)
+    await clock.advance(LAST_USE_DELAY_MS)
     expect(clock.pending).toBe(0)
   })
 
@@ -252,22 +252,22 @@ describe('waiting for a job', () => {
   test('ends when the client disconnects', async () => {
     const { database, app, key, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
-    const gone = new AbortController()
+    const disconnecting = new AbortController()
     const response = app.request(
       '/v1/jobs/job_a?wait=60',
-      { headers: { Authorization: `Bearer ${key}` }, signal: gone.signal },
+      { headers: { Authorization: `Bearer ${key}` }, signal: disconnecting.signal },
       { incoming: { socket: { remoteAddress: '192.0.2.1' } } },
     )
     expect(await isSettled(response)).toBe(false)
-    gone.abort()
+    disconnecting.abort()
     await response
-    await clock.advance(NOTE_OF_USE_MS)
+    await clock.advance(LAST_USE_DELAY_MS)
     expect(clock.pending).toBe(0)
   })
 })
 
 /** The last use of a key is written by its own timer. */
-const NOTE_OF_USE_MS = 20_000
+const LAST_USE_DELAY_MS = 20_000
 
 const item = (
   email: string,

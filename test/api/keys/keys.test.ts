@@ -72,18 +72,22 @@ describe('creating a key', () => {
     ['no scopes', { name: 'CI' }, /"scopes"/],
     ['an empty list of scopes', { ...NEW, scopes: [] }, /"scopes"/],
     ['an unknown scope', { ...NEW, scopes: ['jobs:erase'] }, /"scopes\[0\]".*jobs:write/],
-    ['a range that is none', { ...NEW, allowed_ips: ['10.0.0.0/33'] }, /"allowed_ips\[0\]".*CIDR/],
+    ['an invalid range', { ...NEW, allowed_ips: ['10.0.0.0/33'] }, /"allowed_ips\[0\]".*CIDR/],
     ['a name as an address', { ...NEW, allowed_ips: ['app.example'] }, /"allowed_ips\[0\]"/],
     ['a URL as a domain', { ...NEW, allowed_domains: ['https://a.example'] }, /a domain, such as/],
     [
-      'an end in the past',
+      'an expiry in the past',
       { ...NEW, expires_at: '2026-06-01T11:59:59Z' },
       /^"expires_at" is .* in the future\.$/,
     ],
-    ['an end that is no time', { ...NEW, expires_at: 'tomorrow' }, /"expires_at"/],
-    ['an end without a zone', { ...NEW, expires_at: '2026-06-02T12:00:00' }, /"expires_at"/],
-    ['a rate of nothing', { ...NEW, rate_limit_per_minute: 0 }, /"rate_limit_per_minute"/],
-    ['a misspelt restriction', { ...NEW, allowed_ip: ['203.0.113.1'] }, /allowed_ip/],
+    ['an expiry that is not a time', { ...NEW, expires_at: 'tomorrow' }, /"expires_at"/],
+    [
+      'an expiry without a time zone',
+      { ...NEW, expires_at: '2026-06-02T12:00:00' },
+      /"expires_at"/,
+    ],
+    ['a rate of zero', { ...NEW, rate_limit_per_minute: 0 }, /"rate_limit_per_minute"/],
+    ['a misspelled restriction', { ...NEW, allowed_ip: ['203.0.113.1'] }, /allowed_ip/],
     ['too many addresses', { ...NEW, allowed_ips: Array(101).fill('203.0.113.1') }, /100/],
   ])('rejects %s', async (_, body, reason) => {
     const { request, json } = await createTestService()
@@ -304,8 +308,8 @@ describe('deleting a key', () => {
     const { request, json, addKey } = await createTestService()
     const key = await addKey({ id: 'key_b' })
     expect((await request('/v1/jobs', { key })).status).toBe(200)
-    const gone = await request('/v1/keys/key_b', { method: 'DELETE' })
-    expect(gone.status).toBe(204)
+    const deleted = await request('/v1/keys/key_b', { method: 'DELETE' })
+    expect(deleted.status).toBe(204)
     expect((await request('/v1/jobs', { key })).status).toBe(401)
     expect((await json('/v1/keys')).data).toMatchObject({ total: 1 })
     expect((await request('/v1/keys/key_b', { method: 'DELETE' })).status).toBe(404)

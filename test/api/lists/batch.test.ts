@@ -117,7 +117,7 @@ describe('POST /v1/verify/batch', () => {
       /"deduplicate"/,
     ],
     [
-      'a webhook of its own',
+      'a webhook',
       { emails: ['a@a.test'], webhook_url: 'https://app.example.com/hook' },
       'invalid_request',
       /POST \/v1\/webhooks/,

@@ -224,19 +224,19 @@ describe('a list is refused', () => {
       /10,001 addresses; .*at most 10,000\. Use POST \/v1\/verify\/batch/,
     ],
     [
-      'with more than a batch takes',
+      'with more than the limit of a batch',
       { emails: Array(50_001).fill('') },
       'too_many_emails',
       /POST \/v1\/verify\/file/,
     ],
     [
-      'with a null in it',
+      'that contains null',
       { emails: ['ann@a.test', null] },
       'invalid_request',
       /^"emails\[1\]" is null/,
     ],
     [
-      'with a number in it',
+      'that contains a number',
       { emails: [7] },
       'invalid_request',
       /^"emails\[0\]" is 7; it must be a string/,
@@ -257,10 +257,10 @@ describe('a list is refused', () => {
 })
 
 test('a failure after the rows were stored leaves nothing behind', async () => {
-  const home = await createTestService()
-  const { database, ledger, service } = home
+  const fixture = await createTestService()
+  const { database, ledger, service } = fixture
   const broken = {
-    ...home,
+    ...fixture,
     service: Object.assign(service, {
       secretBox: {
         ...service.secretBox,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { diskReader } from '../../../src/jobs/upload/store-upload.ts'
 import { codeOf, limitOf } from '../../support/guarded-route.ts'
-import { fileHouse } from '../../support/list-form.ts'
+import { createUploadService } from '../../support/list-form.ts'
 import { recordingLog } from '../../support/log.ts'
 import { createWiredService } from '../../support/wired-service.ts'
 
@@ -24,10 +24,10 @@ async function services() {
       return disk.freeBytes
     },
   })
-  return { ...(await fileHouse({ deps: { disk: read } })), disk, logged: lines, asked }
+  return { ...(await createUploadService({ deps: { disk: read } })), disk, logged: lines, asked }
 }
 
-describe('on a disk with less room than the setting', () => {
+describe('on a disk with less free space than the setting', () => {
   test.each(LISTS)('%s is refused with 507, live and in the sandbox', async (path, body) => {
     const { request, disk, database, asked } = await services()
     disk.freeBytes = MIN - 1

@@ -2,16 +2,18 @@ import { describe, expect, test } from 'vitest'
 import { reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
 import { write } from '../../../src/db/database.ts'
 import { limitOf } from '../../support/guarded-route.ts'
-import { fileHouse, form } from '../../support/list-form.ts'
+import { createUploadService, form } from '../../support/list-form.ts'
 
-async function services(options: Parameters<typeof fileHouse>[0] = {}) {
-  const home = await fileHouse(options)
-  const look = (file: string | Uint8Array, fields: Readonly<Record<string, string>> = {}) =>
-    home.upload(file, { dry_run: 'true', ...fields })
+async function services(options: Parameters<typeof createUploadService>[0] = {}) {
+  const fixture = await createUploadService(options)
+  const requestPreview = (
+    file: string | Uint8Array,
+    fields: Readonly<Record<string, string>> = {},
+  ) => fixture.upload(file, { dry_run: 'true', ...fields })
   return {
-    ...{ ...home, look },
-    seen: async (...args: Parameters<typeof look>) => {
-      const response = await look(...args)
+    ...{ ...fixture, requestPreview },
+    seen: async (...args: Parameters<typeof requestPreview>) => {
+      const response = await requestPreview(...args)
       expect(response.status).toBe(200)
       return (await response.json()) as Record<string, unknown>
     },
@@ -50,27 +52,27 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test.each<[string, string, Record<string, string>]>([
-    ['a list with copies', LIST, {}],
-    ['one whose copies are asked again', LIST, { deduplicate: 'false' }],
+    ['a list with duplicates', LIST, {}],
+    ['one with deduplicate: false', LIST, { deduplicate: 'false' }],
     ['one in another dialect', '\uFEFFsep=;\r\nmail;x\r\n"a@a.test";1\r\nb@a.test;2\r\n', {}],
     ['one without a header', 'a@a.test\n\nb@a.test\n', {}],
     [
-      'one whose column is named',
+      'one with a requested column',
       'id,home,work\n1,a@a.test,b@a.test\n2,,c@a.test\n',
       { column: 'home' },
     ],
-    ['one whose first row is said to be none', 'email\na@a.test\n', { header: 'false' }],
+    ['one with header: false', 'email\na@a.test\n', { header: 'false' }],
   ])('counts like a submitted file: %s', async (_, file, fields) => {
     const { seen, upload, database } = await services({ plan: 'free' })
-    const foreseen = await seen(file, fields)
+    const previewed = await seen(file, fields)
     const real = (await (await upload(file, fields)).json()) as Record<string, unknown>
     const names = [
       ...['total_emails', 'valid_emails', 'invalid_format_emails', 'duplicates', 'rows'],
       ...['column', 'column_number', 'header', 'estimated_time'],
     ]
-    for (const name of names) expect([name, foreseen[name]]).toEqual([name, real[name]])
+    for (const name of names) expect([name, previewed[name]]).toEqual([name, real[name]])
     const { held } = await database.db.selectFrom('credit').select('held').executeTakeFirstOrThrow()
-    expect(foreseen.credits_needed).toBe(held)
+    expect(previewed.credits_needed).toBe(held)
   })
 
   test('is no error if no address column is found: the columns are shown, and nothing is counted', async () => {
@@ -94,14 +96,14 @@ describe('POST /v1/verify/file with dry_run', () => {
 
   test('accepts the column in the next request', async () => {
     const { seen } = await services()
-    const told = await seen('name,city\nAnn,Paris\nBob,Rome\n', { column: '2' })
-    expect(told).toMatchObject({ column: 'city', column_number: 2, invalid_format_emails: 2 })
+    const shown = await seen('name,city\nAnn,Paris\nBob,Rome\n', { column: '2' })
+    expect(shown).toMatchObject({ column: 'city', column_number: 2, invalid_format_emails: 2 })
   })
 
   test('numbers columns without a name, those of longer rows too', async () => {
     const { seen } = await services()
-    const told = await seen('email,\na@a.test,1\nb@a.test,2,more\n')
-    expect(told.columns).toEqual([
+    const shown = await seen('email,\na@a.test,1\nb@a.test,2,more\n')
+    expect(shown.columns).toEqual([
       { number: 1, name: 'email' },
       { number: 2, name: null },
       { number: 3, name: null },
@@ -111,13 +113,13 @@ describe('POST /v1/verify/file with dry_run', () => {
 
   test('truncates and sanitizes what it shows', async () => {
     const { seen } = await services()
-    const evil = `\u001b[31m<b>${'x'.repeat(200)}`
-    const told = await seen(`"${evil}",email\n"${evil}",a@a.test\n"a\nb",b@a.test\n`)
-    const [[first], [second]] = told.preview as [[string], [string]]
+    const untrusted = `\u001b[31m<b>${'x'.repeat(200)}`
+    const shown = await seen(`"${untrusted}",email\n"${untrusted}",a@a.test\n"a\nb",b@a.test\n`)
+    const [[first], [second]] = shown.preview as [[string], [string]]
     expect(first).toMatch(/^\uFFFD\[31m<b>x+…$/)
     expect(first).toHaveLength(80)
     expect(second).toBe('a b')
-    expect(told.columns).toEqual([
+    expect(shown.columns).toEqual([
       { number: 1, name: first },
       { number: 2, name: 'email' },
     ])
@@ -127,11 +129,11 @@ describe('POST /v1/verify/file with dry_run', () => {
     const { seen } = await services()
     const names = Array.from({ length: 300 }, (_, at) => `c${at + 1}`)
     const cells = names.map((_, at) => (at === 249 ? 'a@a.test' : String(at)))
-    const told = await seen(`${names.join(',')}\n${cells.join(',')}\n`)
-    expect(told).toMatchObject({ column: 'c250', column_number: 250, valid_emails: 1 })
-    expect(told.columns).toHaveLength(201)
-    expect((told.columns as object[]).at(-1)).toEqual({ number: 250, name: 'c250' })
-    expect((told.preview as string[][])[0]).toHaveLength(200)
+    const shown = await seen(`${names.join(',')}\n${cells.join(',')}\n`)
+    expect(shown).toMatchObject({ column: 'c250', column_number: 250, valid_emails: 1 })
+    expect(shown.columns).toHaveLength(201)
+    expect((shown.columns as object[]).at(-1)).toEqual({ number: 250, name: 'c250' })
+    expect((shown.preview as string[][])[0]).toHaveLength(200)
   })
 
   test('costs nothing in the sandbox', async () => {
@@ -155,10 +157,10 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test('does not count against the ten lists an hour', async () => {
-    const { seen, look, upload } = await services()
+    const { seen, requestPreview, upload } = await services()
     for (let n = 0; n < 11; n++) await seen('a@a.test\n')
     for (let n = 0; n < 9; n++) expect((await upload('a@a.test\n')).status).toBe(200)
-    expect(limitOf(await look('a@a.test\n')).remaining).toBeGreaterThan(0)
+    expect(limitOf(await requestPreview('a@a.test\n')).remaining).toBeGreaterThan(0)
     expect((await upload('a@a.test\n')).status).toBe(200)
     expect((await upload('a@a.test\n')).status).toBe(429)
   })
@@ -167,29 +169,39 @@ describe('POST /v1/verify/file with dry_run', () => {
     const { send } = await services()
     const file = ['file', { file: 'a@a.test\n' }] as const
     const headers = { 'Idempotency-Key': 'one' }
-    const look = () => send(form([['dry_run', 'true'], file]), { headers })
-    expect(await (await look()).json()).toMatchObject({ dry_run: true })
+    const requestPreview = () => send(form([['dry_run', 'true'], file]), { headers })
+    expect(await (await requestPreview()).json()).toMatchObject({ dry_run: true })
     expect(await (await send(form([file]), { headers })).json()).toMatchObject({ status: 'queued' })
-    expect(await (await look()).json()).toMatchObject({ dry_run: true })
+    expect(await (await requestPreview()).json()).toMatchObject({ dry_run: true })
   })
 })
 
 describe('a dry run is refused as the list would be', () => {
   test.each<[string, string, Record<string, string>, RegExp]>([
     ['that is empty', '', {}, /The list is empty/],
-    ['of a header alone', 'name,email\n', {}, /The list has no rows/],
+    ['with only a header', 'name,email\n', {}, /The list has no rows/],
     [
-      'whose column is not there',
+      'whose column does not exist',
       'a,b\n1,2\n',
       { column: 'mial' },
       /column "mial" is not a column/,
     ],
     ['with dry_run=maybe', 'a@a.test\n', { dry_run: 'maybe' }, /^"dry_run" is "maybe"; it must be/],
-    ['with a name too long', 'a@a.test\n', { name: 'x'.repeat(300) }, /"name" must be a string/],
-    ['with a row too long', `a@a.test\n"${'x'.repeat(1_100_000)}"\n`, {}, /on line 2 is longer/],
+    [
+      'with a name that is too long',
+      'a@a.test\n',
+      { name: 'x'.repeat(300) },
+      /"name" must be a string/,
+    ],
+    [
+      'with a row that is too long',
+      `a@a.test\n"${'x'.repeat(1_100_000)}"\n`,
+      {},
+      /on line 2 is longer/,
+    ],
   ])('%s', async (_, file, fields, error) => {
-    const { look, left } = await services()
-    const response = await look(file, fields)
+    const { requestPreview, left } = await services()
+    const response = await requestPreview(file, fields)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: expect.stringMatching(error) })
     expect(left()).toEqual([])

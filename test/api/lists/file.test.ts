@@ -4,12 +4,12 @@ import { describe, expect, test } from 'vitest'
 import { fileForms } from '../../../src/api/lists/upload.ts'
 import { clearUploads } from '../../../src/jobs/upload/uploads.ts'
 import { tempFolder } from '../../support/database.ts'
-import { FORM, form, fileHouse as house } from '../../support/list-form.ts'
+import { createUploadService, FORM, form } from '../../support/list-form.ts'
 import { countedRandom } from '../../support/random.ts'
 
 describe('POST /v1/verify/file', () => {
   test('creates a job from a file, and reports what it detected', async () => {
-    const { upload, worker, job, left } = await house()
+    const { upload, worker, job, left } = await createUploadService()
     const response = await upload('name,email\nAnn,ann@a.test\nBob,bob@a.test\nX,nonsense\n')
     expect(response.status).toBe(200)
     const body = (await response.json()) as { job_id: string }
@@ -32,7 +32,7 @@ describe('POST /v1/verify/file', () => {
   })
 
   test('keeps the cells of each row and how the file was written', async () => {
-    const { upload, rows, job } = await house()
+    const { upload, rows, job } = await createUploadService()
     await upload('\uFEFFname;email\r\n"Lee; Ann";ann@a.test\r\nBob; bob@a.test ;more\r\n')
     expect((await rows()).map(({ text, cells }) => [text, JSON.parse(cells ?? '')])).toEqual([
       ['ann@a.test', ['Lee; Ann', 'ann@a.test']],
@@ -52,13 +52,13 @@ describe('POST /v1/verify/file', () => {
       { column: null, header: false, rows: 2 },
     ],
   ])('accepts the column as %s', async (_, fields, found) => {
-    const { upload } = await house()
+    const { upload } = await createUploadService()
     const response = await upload('id,home,work\n1,a@a.test,b@a.test\n', fields)
     expect(await response.json()).toMatchObject(found)
   })
 
   test('accepts name and deduplicate, before or after the file', async () => {
-    const { send, job } = await house()
+    const { send, job } = await createUploadService()
     const file = { file: 'a@a.test\na@a.test\n' }
     await send(
       form([
@@ -71,13 +71,13 @@ describe('POST /v1/verify/file', () => {
   })
 
   test('accepts a part that was sent as text', async () => {
-    const { send } = await house()
+    const { send } = await createUploadService()
     const response = await send(form([['file', 'a@a.test\nb@a.test\n']]))
     expect(await response.json()).toMatchObject({ rows: 2, header: false })
   })
 
   test('creates one job for an Idempotency-Key, and another file is another request', async () => {
-    const { send, database } = await house()
+    const { send, database } = await createUploadService()
     const headers = { 'Idempotency-Key': 'one' }
     const body = form([['file', { file: 'a@a.test\n' }]])
     const [first, second] = [await send(body, { headers }), await send(body, { headers })]
@@ -94,7 +94,7 @@ describe('a file is refused', () => {
     ['that is empty', '', {}, /The list is empty/],
     ['without addresses', 'name,city\nAnn,Paris\n', {}, /1 name, 2 city.*the field column/],
     [
-      'whose column is not there',
+      'whose column does not exist',
       'name,email\nA,a@a.test\n',
       { column: 'mial' },
       /^column "mial" is not a column .* header=false/,
@@ -112,9 +112,14 @@ describe('a file is refused', () => {
       { header: 'maybe' },
       /^"header" is "maybe"; it must be true/,
     ],
-    ['with a field too long', 'a@a.test\n', { name: 'x'.repeat(3_000) }, /"name" is too long/],
+    [
+      'with a field that is too long',
+      'a@a.test\n',
+      { name: 'x'.repeat(3_000) },
+      /"name" is too long/,
+    ],
   ])('%s, and the error uses the names of the API', async (_, file, fields, error) => {
-    const { upload, job, left } = await house()
+    const { upload, job, left } = await createUploadService()
     const response = await upload(file, fields)
     expect(response.status).toBe(400)
     const body = (await response.json()) as { error: string }
@@ -125,7 +130,7 @@ describe('a file is refused', () => {
   })
 
   test('with only a header', async () => {
-    const { upload, job } = await house()
+    const { upload, job } = await createUploadService()
     const response = await upload('name,email\n')
     expect(await response.json()).toMatchObject({ code: 'empty_list' })
     expect(await job()).toBeUndefined()
@@ -144,21 +149,21 @@ describe('a file is refused', () => {
       /more than one file/,
     ],
     [
-      'with the file elsewhere',
+      'with the file in another field',
       form([['list', { file: 'a@a.test' }]]),
       FORM,
       400,
       /in the field "list"/,
     ],
     [
-      'that breaks off',
+      'that is truncated',
       form([['file', { file: 'a@a.test\n' }]]).subarray(0, -20),
       FORM,
       400,
       /ends too early/,
     ],
     [
-      'that breaks off in the head of a part',
+      'that is truncated in the header of a part',
       form([['file', { file: 'a@a.test\n' }]]).subarray(0, 90),
       FORM,
       400,
@@ -168,7 +173,7 @@ describe('a file is refused', () => {
     ['without a boundary', 'x', 'multipart/form-data', 400, /Content-Type has no boundary/],
     ['of JSON', '{}', 'application/json', 415, /multipart\/form-data/],
   ])('in a form %s', async (_, body, type, status, error) => {
-    const { send, left, job } = await house()
+    const { send, left, job } = await createUploadService()
     const response = await send(body, { headers: { 'Content-Type': type } })
     expect(await response.json()).toMatchObject({ error: expect.stringMatching(error) })
     expect(response.status).toBe(status)
@@ -209,8 +214,8 @@ describe('the folder of uploads', () => {
   })
 
   test.each([
-    ['a little', 10],
-    ['more than waits in buffers', 2_000_000],
+    ['few bytes', 10],
+    ['more bytes than are buffered', 2_000_000],
   ])('on a full disk refuses %s at once, and stores nothing', async (_, length) => {
     const dataDir = tempFolder()
     const receive = fileForms(dataDir, countedRandom())

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { finishJob } from '../../support/late-worker.ts'
-import { fileHouse, form } from '../../support/list-form.ts'
+import { createUploadService, form } from '../../support/list-form.ts'
 
 /**
  * Addresses of a domain with a mail server, one without, an unknown one, and a malformed address.
@@ -14,8 +14,8 @@ type Ask = (options: Options) => Promise<Response>
 
 /** A service whose jobs are processed later by another process: its own worker does nothing. */
 async function services(plan = 'enterprise') {
-  const home = await fileHouse({ plan, engine: { engine: { sessionsPerSecond: 1 } } })
-  const { request, send, settled } = home
+  const fixture = await createUploadService({ plan, engine: { engine: { sessionsPerSecond: 1 } } })
+  const { request, send, settled } = fixture
   const texts = (options: Options) => Object.entries(options).map(([k, v]) => [k, `${v}`] as const)
   const asks: Readonly<Record<string, Ask>> = {
     bulk: options => request('/v1/verify/bulk', { body: { emails: MANY, ...options } }),
@@ -31,16 +31,16 @@ async function services(plan = 'enterprise') {
 
   /** Processes a job like a process that starts now. */
   async function work(jobId: string): Promise<Result[]> {
-    await finishJob(home, jobId)
-    const { data } = (await home.json(`/v1/jobs/${jobId}?include=results`)) as unknown as {
+    await finishJob(fixture, jobId)
+    const { data } = (await fixture.json(`/v1/jobs/${jobId}?include=results`)) as unknown as {
       data: { results: Result[] }
     }
     return data.results
   }
 
   const creditsUsed = async () =>
-    ((await home.json('/v1/credits')).data as { credits_consumed: number }).credits_consumed
-  return { ...home, asks, submit, work, creditsUsed }
+    ((await fixture.json('/v1/credits')).data as { credits_consumed: number }).credits_consumed
+  return { ...fixture, asks, submit, work, creditsUsed }
 }
 
 type Result = { email: string; reason: string; class: string; cached: boolean }
@@ -108,11 +108,11 @@ describe('check_smtp: false of a list', () => {
 
   test('has a short estimate', async () => {
     const { asks, json } = await services()
-    const told = async (options: Options) => {
+    const estimateFor = async (options: Options) => {
       const body = (await (await (asks.file as Ask)(options)).json()) as { estimated_time: string }
       return body.estimated_time
     }
-    expect(await told({ dry_run: true, check_smtp: false })).toBe('10 seconds')
+    expect(await estimateFor({ dry_run: true, check_smtp: false })).toBe('10 seconds')
     const emails = Array.from({ length: 1_000 }, (_, n) => `user${n}@a.test`)
     const long = await json('/v1/verify/batch', { body: { emails } })
     const short = await json('/v1/verify/batch', { body: { emails, check_smtp: false } })

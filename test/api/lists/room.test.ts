@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { PLANS, type Plan } from '../../../src/accounts/plan.ts'
 import { HOUR } from '../../../src/platform/clock.ts'
-import { fileHouse } from '../../support/list-form.ts'
+import { createUploadService } from '../../support/list-form.ts'
 import type { RequestOptions } from '../../support/service.ts'
 
 const SANDBOX = { headers: { 'X-EV-Sandbox': 'true' } }
@@ -13,14 +13,14 @@ async function services(limits: Partial<Plan>) {
     plans: new Map([['free', free]]),
     ipLimits: { singlePerMinute: 1_000, bulkPerHour: 1_000 },
   }
-  const home = await fileHouse({ plan: 'free', settings })
+  const fixture = await createUploadService({ plan: 'free', settings })
   const batch = (rows: number, o: RequestOptions = {}) => {
     const emails = Array.from({ length: rows }, (_, n) => `valid${n}@a.test`)
-    return home.request('/v1/verify/batch', { body: { emails }, ...o })
+    return fixture.request('/v1/verify/batch', { body: { emails }, ...o })
   }
   const idOf = async (answer: Response) => ((await answer.json()) as { job_id: string }).job_id
-  const jobs = () => home.database.db.selectFrom('job').select('id').execute()
-  return { ...home, batch, idOf, jobs }
+  const jobs = () => fixture.database.db.selectFrom('job').select('id').execute()
+  return { ...fixture, batch, idOf, jobs }
 }
 
 async function refusalOf(answer: Response) {

@@ -39,7 +39,7 @@ test('without new connections verifications start at once up to a number, and th
 
 test('while clients connect in each turn, one verification starts in ten milliseconds', async () => {
   const { time, queue, started, enterAll, release } = queueOf()
-  const crowd = async () => {
+  const runVerifications = async () => {
     for (let turn = 0; turn < 100; turn++) {
       queue.noteRequest({})
       await yieldToEventLoop()
@@ -48,9 +48,9 @@ test('while clients connect in each turn, one verification starts in ten millise
   }
   queue.noteRequest({})
   const all = enterAll(100)
-  const first = await crowd()
+  const first = await runVerifications()
   time.ms += 10
-  const second = await crowd()
+  const second = await runVerifications()
   release()
   time.ms += 10
   await Promise.all(all)

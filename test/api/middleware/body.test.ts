@@ -34,9 +34,9 @@ describe('a body', () => {
     ['of JSON', '{"a":1}', { a: 1 }],
     ['with a byte order mark', '\uFEFF{"a":1}', { a: 1 }],
     ['that is empty', '', {}],
-    ['of blanks', ' \n', {}],
-    ['with a key twice, of which the last counts', '{"a":1,"a":2}', { a: 2 }],
-    ['with signs of all planes', '{"a":"é😀"}', { a: 'é😀' }],
+    ['of white space', ' \n', {}],
+    ['with a repeated key, of which the last one counts', '{"a":1,"a":2}', { a: 2 }],
+    ['with characters of all planes', '{"a":"é😀"}', { a: 'é😀' }],
   ])('is read: %s', async (_, body, value) => {
     expect(await sent({ body })).toMatchObject({ status: 200, body: value })
     expect(await sent(measured(body))).toMatchObject({ status: 200, body: value })
@@ -72,10 +72,10 @@ describe('an unreadable body is refused with the position', () => {
   })
 
   test.each([
-    ['a lone continuation', [0x7b, 0x80, 0x7d], 1],
+    ['a lone continuation byte', [0x7b, 0x80, 0x7d], 1],
     ['Latin-1', [...Buffer.from('{"a":"caf'), 0xe9, 0x22, 0x7d], 9],
     ['a surrogate', [...Buffer.from('{"a":"'), 0xed, 0xa0, 0x80, 0x22, 0x7d], 6],
-    ['a sign that is cut off', [...Buffer.from('{"a":"'), 0xf0, 0x9f], 6],
+    ['a truncated character', [...Buffer.from('{"a":"'), 0xf0, 0x9f], 6],
   ])('if it is not UTF-8: %s', async (_, bytes, at) => {
     expect(await sent({ body: Uint8Array.from(bytes) })).toMatchObject({
       status: 400,

@@ -21,16 +21,20 @@ describe('the address of a client', () => {
 
 describe('behind a trusted proxy', () => {
   test.each([
-    ['what the proxy saw', '198.51.100.1', '198.51.100.1'],
-    ['the last that is no proxy of ours', '198.51.100.1, 203.0.113.9, 10.0.0.2', '203.0.113.9'],
-    ['not what a client wrote before that', '127.0.0.1, 198.51.100.1', '198.51.100.1'],
-    ['without the port that some write', '198.51.100.1:4321', '198.51.100.1'],
+    ['the address that the proxy reports', '198.51.100.1', '198.51.100.1'],
+    [
+      'the last one that is not a trusted proxy',
+      '198.51.100.1, 203.0.113.9, 10.0.0.2',
+      '203.0.113.9',
+    ],
+    ['not an earlier one that a client sent', '127.0.0.1, 198.51.100.1', '198.51.100.1'],
+    ['without a port', '198.51.100.1:4321', '198.51.100.1'],
     ['without brackets', '[2001:db8::1]', '2001:db8::1'],
-    ['without brackets and port', '[2001:db8::1]:4321', '2001:db8::1'],
-    ['the farthest proxy, where all are ours', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
-    ['the proxy, where it wrote nonsense', 'unknown', '10.0.0.1'],
-    ['the nearest known, where there is nonsense before it', 'x, 10.0.0.2', '10.0.0.2'],
-    ['the proxy, where it wrote nothing', '', '10.0.0.1'],
+    ['without brackets and a port', '[2001:db8::1]:4321', '2001:db8::1'],
+    ['the farthest proxy if all are trusted', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
+    ['the proxy if its entry is invalid', 'unknown', '10.0.0.1'],
+    ['the nearest valid one after an invalid entry', 'x, 10.0.0.2', '10.0.0.2'],
+    ['the proxy if its entry is empty', '', '10.0.0.1'],
   ])('it is %s', (_, forwarded, ip) => {
     expect(ipOf(['10.0.0.0/8'], '10.0.0.1', forwarded)).toBe(ip)
     expect(ipOf(['10.0.0.0/8'], '::ffff:10.0.0.1', forwarded)).toBe(ip)

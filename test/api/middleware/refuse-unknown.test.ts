@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { answerError } from '../../../src/api/errors/errors.ts'
 import { findNearestName } from '../../../src/api/errors/known-names.ts'
 import { refuseUnknown } from '../../../src/api/middleware/refuse-unknown.ts'
-import { fileHouse, form } from '../../support/list-form.ts'
+import { createUploadService, form } from '../../support/list-form.ts'
 import { recordingLog } from '../../support/log.ts'
 import { createTestService } from '../../support/service.ts'
 import { bareApi, placesOf } from '../contract/document.ts'
@@ -52,7 +52,7 @@ describe('an unknown name', () => {
     ['before', (deps: FormParts) => deps],
     ['behind', (deps: FormParts) => deps.toReversed()],
   ])('POST /v1/verify/file refuses it as a field %s the file', async (_, ordered) => {
-    const { send, job, left } = await fileHouse()
+    const { send, job, left } = await createUploadService()
     const deps = ordered([
       ['no_such_name', '1'],
       ['file', { file: 'email\na@a.test\n' }],
@@ -166,7 +166,7 @@ describe('the nearest name', () => {
     ['x', null],
     ['', null],
     ['x'.repeat(100_000), null],
-  ])('of %j is %j', (given, meant) => {
-    expect(findNearestName(given, known)).toBe(meant)
+  ])('of %j is %j', (given, nearest) => {
+    expect(findNearestName(given, known)).toBe(nearest)
   })
 })

@@ -34,15 +34,15 @@ describe('a caller without a valid key', () => {
       h.ask({ key: null, headers: { 'X-API-Key': h.key } }),
       h.request(`/v1/room?api_key=${h.key}`, { key: null, body: {} }),
     ])
-    const told = await Promise.all(
+    const described = await Promise.all(
       answers.map(async answer => {
         const { request_id, ...body } = (await answer.json()) as Record<string, unknown>
         expect(request_id).toBe(answer.headers.get('X-Request-Id'))
         return [answer.status, answer.headers.get('WWW-Authenticate'), body]
       }),
     )
-    expect(new Set(told.map(one => JSON.stringify(one))).size).toBe(1)
-    expect(told[0]).toEqual([
+    expect(new Set(described.map(one => JSON.stringify(one))).size).toBe(1)
+    expect(described[0]).toEqual([
       401,
       'Bearer',
       {
@@ -267,8 +267,8 @@ test('while the service stops, writes are refused and reads are answered', async
 describe('lists yield', () => {
   test.each([
     ['while one address is verified', 'single', true],
-    ['not while a list is taken', 'bulk', false],
-    ['not while something is read', null, false],
+    ['not while a list is accepted', 'bulk', false],
+    ['not during reads', null, false],
   ] as const)('%s', async (_, counts, expected) => {
     const seen: boolean[] = []
     const h = await guarded(

@@ -124,7 +124,11 @@ describe('the files of a certificate', () => {
   test.each([
     ['no certificate', { cert: 'hello' }, /cert\.pem contains no certificate in PEM format.*BEGIN/],
     ['no key', { key: 'hello' }, /key\.pem contains no readable private key.*password/],
-    ['the key of another', { key: selfSigned(NAME).key }, /does not match the certificate/],
+    [
+      'the key of another certificate',
+      { key: selfSigned(NAME).key },
+      /does not match the certificate/,
+    ],
   ])('are refused with an explanation: %s', (_, deps, says) => {
     const refused = fault(() => readCertificate(files(deps)))
     expect(refused).toMatch(says)

@@ -15,39 +15,39 @@ const PERIOD = NOON - (NOON % DAY)
 
 /** A free account that has used this many of its 100 credits today. */
 async function free(used: number, options: Parameters<typeof createTestService>[0] = {}) {
-  const home = await createTestService({ plan: 'free', settings: { limits: false }, ...options })
-  await write(home.database, trx =>
+  const fixture = await createTestService({ plan: 'free', settings: { limits: false }, ...options })
+  await write(fixture.database, trx =>
     trx
       .insertInto('credit')
       .values({ account_id: 'acc_1', period_start: PERIOD, used, held: 0, warned: 95 })
       .execute(),
   )
   const credit = async () => {
-    await home.settled(home.ledger.flushed())
-    const { used: now, held } = await readCredit(home.database, 'acc_1', PERIOD)
+    await fixture.settled(fixture.ledger.flushed())
+    const { used: now, held } = await readCredit(fixture.database, 'acc_1', PERIOD)
     return { used: now, held }
   }
-  return { ...home, credit }
+  return { ...fixture, credit }
 }
 
 /** The same account with a webhook for exhausted credits, and the events that it gets. */
 async function subscribed(used: number) {
-  const home = await free(used)
-  await write(home.database, trx =>
+  const fixture = await free(used)
+  await write(fixture.database, trx =>
     createWebhook(trx, {
       ...{ id: 'wh_1', accountId: 'acc_1', url: 'https://app.test/hook', description: null },
       ...{ events: ['quota.exceeded'], active: true, secret: 'sealed', secretHint: 'hint' },
       createdAt: NOON,
     }),
   )
-  const told = async () => {
-    const events = await home.database.db.selectFrom('event').select('body').execute()
+  const notified = async () => {
+    const events = await fixture.database.db.selectFrom('event').select('body').execute()
     return events.map(({ body }) => {
       const { used: now, remaining, threshold_percent } = JSON.parse(body).data
       return { used: now, remaining, threshold_percent }
     })
   }
-  return { ...home, told }
+  return { ...fixture, notified }
 }
 
 describe('a single verification', () => {
@@ -122,19 +122,19 @@ describe('a single verification', () => {
     const { app, key, settled, credit } = await free(0, {
       engine: { script: toRecipients(() => null) },
     })
-    const leaving = new AbortController()
+    const aborting = new AbortController()
     const asked = app.request(
       PATH,
       {
         method: 'POST',
         body: JSON.stringify({ email: 'ann@a.test' }),
         headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-        signal: leaving.signal,
+        signal: aborting.signal,
       },
       { incoming: { socket: { remoteAddress: '192.0.2.1' } } },
     )
     await drainEventLoop()
-    leaving.abort()
+    aborting.abort()
     await settled(Promise.resolve(asked))
     expect(await credit()).toEqual({ used: 0, held: 0 })
   })
@@ -171,13 +171,13 @@ describe('a short list', () => {
 describe('a cached answer', () => {
   /** An account that spent its last credit on the address of Ann. */
   async function spent() {
-    const home = await free(99, { settings: { limits: true } })
-    await home.json(PATH, { body: { email: 'ann@a.test' } })
-    expect(await home.credit()).toEqual({ used: 100, held: 0 })
-    const asked = home.mx.lines().length
+    const fixture = await free(99, { settings: { limits: true } })
+    await fixture.json(PATH, { body: { email: 'ann@a.test' } })
+    expect(await fixture.credit()).toEqual({ used: 100, held: 0 })
+    const asked = fixture.mx.lines().length
     const ask = (path: string, body: object, headers: Record<string, string> = {}) =>
-      home.settled(home.request(path, { body, headers }))
-    return { ...home, ask, newLines: () => home.mx.lines().slice(asked) }
+      fixture.settled(fixture.request(path, { body, headers }))
+    return { ...fixture, ask, newLines: () => fixture.mx.lines().slice(asked) }
   }
 
   test.each([PATH, '/v1/verify'])('is returned by %s without credits', async path => {
@@ -215,12 +215,12 @@ describe('a cached answer', () => {
   })
 
   test.each([
-    ['whose answer is not remembered', PATH, { email: 'bob@a.test' }],
-    ['that forces another question', PATH, { email: 'ann@a.test', force_refresh: true }],
-    ['that leaves out the mail server', PATH, { email: 'ann@a.test', check_smtp: false }],
-    ['that is answered later', PATH, { email: 'ann@a.test', async: true }],
-    ['with one address that is not remembered', BULK, { emails: ['ann@a.test', 'bob@a.test'] }],
-    ['for a list anew', BULK, { emails: ['ann@a.test'], force_refresh: true }],
+    ['whose answer is not cached', PATH, { email: 'bob@a.test' }],
+    ['with force_refresh', PATH, { email: 'ann@a.test', force_refresh: true }],
+    ['without mail servers', PATH, { email: 'ann@a.test', check_smtp: false }],
+    ['that is asynchronous', PATH, { email: 'ann@a.test', async: true }],
+    ['with one address that is not cached', BULK, { emails: ['ann@a.test', 'bob@a.test'] }],
+    ['for a list with force_refresh', BULK, { emails: ['ann@a.test'], force_refresh: true }],
     ['for a list without mail servers', BULK, { emails: ['ann@a.test'], check_smtp: false }],
     ['that becomes a job', BULK, { emails: Array(11).fill('ann@a.test') }],
     ['that is a batch', '/v1/verify/batch', { emails: ['ann@a.test'] }],
@@ -282,9 +282,9 @@ describe('a cached answer', () => {
   })
 
   test('is returned for each row if fewer credits are left than the list has addresses', async () => {
-    const { json, ask, credit } = await free(97).then(home => ({
-      ...home,
-      ask: (body: object) => home.request(BULK, { body }),
+    const { json, ask, credit } = await free(97).then(fixture => ({
+      ...fixture,
+      ask: (body: object) => fixture.request(BULK, { body }),
     }))
     await json(BULK, { body: { emails: ['ann@a.test', 'bob@a.test'] } })
     expect(await credit()).toEqual({ used: 99, held: 0 })
@@ -354,30 +354,30 @@ describe('a list that becomes a job', () => {
   })
 
   test('that is refused without credits emits quota.exceeded once, even if some are only reserved', async () => {
-    const { json, told } = await subscribed(85)
+    const { json, notified } = await subscribed(85)
     await json('/v1/verify/bulk', { body: { emails } })
-    expect(await told()).toEqual([])
+    expect(await notified()).toEqual([])
     for (let n = 0; n < 2; n++) {
       const refused = await json('/v1/verify/batch', { body: { emails } })
       expect(refused).toMatchObject({ code: 'quota_exceeded' })
     }
-    expect(await told()).toEqual([{ used: 100, remaining: 0, threshold_percent: 100 }])
+    expect(await notified()).toEqual([{ used: 100, remaining: 0, threshold_percent: 100 }])
   })
 
   test('that is too long for the remaining credits emits nothing: a shorter one may fit', async () => {
-    const { json, told } = await subscribed(90)
+    const { json, notified } = await subscribed(90)
     expect(await json('/v1/verify/batch', { body: { emails } })).toMatchObject({
       code: 'quota_exceeded',
     })
-    expect(await told()).toEqual([])
+    expect(await notified()).toEqual([])
   })
 
   test('that loses the last credits to another in the meantime emits it, too', async () => {
-    const { request, settled, told } = await subscribed(85)
+    const { request, settled, notified } = await subscribed(85)
     const ask = () => request('/v1/verify/batch', { body: { emails } })
     const responses = await settled(Promise.all([ask(), ask()]))
     expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429])
-    expect(await told()).toHaveLength(1)
+    expect(await notified()).toHaveLength(1)
   })
 
   test('in the sandbox has no credits reserved', async () => {

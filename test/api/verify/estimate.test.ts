@@ -7,7 +7,7 @@ import { seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 
 describe('the estimated time', () => {
-  const houseOf = async (sessionsPerSecond = 1) => {
+  const createEstimator = async (sessionsPerSecond = 1) => {
     const { service } = await createTestService({ engine: { engine: { sessionsPerSecond } } })
     const estimate = (domains: Record<string, number>, sandbox = false, checkSmtp = true) =>
       estimatedTime(service, {
@@ -24,34 +24,34 @@ describe('the estimated time', () => {
     [2_000, '2 minutes'],
     [50_000, '42 minutes'],
   ])('of %d addresses at one operator is %s', async (addresses, words) => {
-    const { estimate } = await houseOf()
+    const { estimate } = await createEstimator()
     expect(await estimate({ 'a.test': addresses })).toBe(words)
   })
 
   test('is that of the slowest operator, as all are probed at the same time', async () => {
-    const { estimate } = await houseOf()
+    const { estimate } = await createEstimator()
     expect(await estimate({ 'a.test': 400, 'b.test': 400, 'c.test': 5 })).toBe('30 seconds')
   })
 
   test('uses the rate limit table of an operator: five recipients in each connection', async () => {
-    const { estimate } = await houseOf()
+    const { estimate } = await createEstimator()
     // 80 connections of one session, two seconds each.
     expect(await estimate({ 'secureserver.net': 400 })).toBe('3 minutes')
   })
 
   test('of many small domains is bounded by the total of concurrent connections', async () => {
-    const { estimate } = await houseOf()
+    const { estimate } = await createEstimator()
     const domains = Array.from({ length: 10_000 }, (_, n) => [`d${n}.test`, 1] as const)
     expect(await estimate(Object.fromEntries(domains))).toBe('2 minutes')
   })
 
   test('follows the rate of the settings', async () => {
-    const { estimate } = await houseOf(0.5)
+    const { estimate } = await createEstimator(0.5)
     expect(await estimate({ 'a.test': 400 })).toBe('50 seconds')
   })
 
   test('includes a pause of the operator', async () => {
-    const { service, estimate } = await houseOf()
+    const { service, estimate } = await createEstimator()
     service.engine
       .rateController('a.test', service.engine.egresses[0] as string)
       .throttled(10 * MINUTE)
@@ -59,19 +59,19 @@ describe('the estimated time', () => {
   })
 
   test('includes the backlog of other lists, which take turns', async () => {
-    const { service, estimate } = await houseOf()
+    const { service, estimate } = await createEstimator()
     await seedJob(service.database, { texts: usersAt('a.test', 5_000), done: 0 })
     expect(await estimate({ 'a.test': 2_000 })).toBe('4 minutes')
     expect(await estimate({ 'a.test': 400 })).toBe('50 seconds')
   })
 
   test('is short if no mail server is probed', async () => {
-    const { estimate } = await houseOf()
+    const { estimate } = await createEstimator()
     expect(await estimate({ 'a.test': 10_000 }, false, false)).toBe('20 seconds')
   })
 
   test('is short if simulated', async () => {
-    const { estimate } = await houseOf()
+    const { estimate } = await createEstimator()
     expect(await estimate({ 'a.test': 1 }, true)).toBe('1 second')
     expect(await estimate({ 'a.test': 5_000 }, true)).toBe('1 second')
     expect(await estimate({ 'a.test': 50_000 }, true)).toBe('10 seconds')

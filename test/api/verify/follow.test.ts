@@ -11,7 +11,7 @@ import { schemaChecks } from '../contract/schemas.ts'
 const PATH = '/v1/verify/single'
 const EVENTS = { Accept: 'text/event-stream' }
 
-type Told = { readonly event: string; readonly data: Record<string, unknown> }
+type StepEvent = { readonly event: string; readonly data: Record<string, unknown> }
 
 const { answer } = schemaChecks(bareApi().document)
 const component = (name: string) => answer({ $ref: `#/components/schemas/${name}` })
@@ -22,7 +22,7 @@ const FITS = {
 }
 
 /** The events of a stream, each validated against the document. */
-function eventsIn(text: string): Told[] {
+function eventsIn(text: string): StepEvent[] {
   const [begin, ...blocks] = text.split('\n\n')
   expect(begin).toBe('retry: 3000')
   return blocks
@@ -36,23 +36,23 @@ function eventsIn(text: string): Told[] {
 }
 
 async function services(options: Parameters<typeof createTestService>[0] = {}) {
-  const home = await createTestService(options)
+  const fixture = await createTestService(options)
   const ask = (body: object, { headers, ...more }: RequestOptions = {}) =>
-    home.request(PATH, { body, headers: { ...EVENTS, ...headers }, ...more })
+    fixture.request(PATH, { body, headers: { ...EVENTS, ...headers }, ...more })
   return {
-    ...home,
+    ...fixture,
     ask,
     follow: async (body: object, o: RequestOptions = {}) => {
       const response = await ask(body, o)
       expect(response.status).toBe(200)
-      return eventsIn(await home.settled(response.text()))
+      return eventsIn(await fixture.settled(response.text()))
     },
-    history: () => home.database.db.selectFrom('verification').selectAll().execute(),
+    history: () => fixture.database.db.selectFrom('verification').selectAll().execute(),
   }
 }
 
-const last = (events: readonly Told[]) => events.at(-1)
-const steps = (events: readonly Told[]) =>
+const last = (events: readonly StepEvent[]) => events.at(-1)
+const steps = (events: readonly StepEvent[]) =>
   events
     .map(({ event, data }) => data.step ?? event)
     .filter((name, at, all) => name !== all[at - 1])
@@ -104,9 +104,9 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
 
   test('ends with the result of include=flags,evidence', async () => {
     const { follow, json } = await services()
-    const told = last(await follow({ email: 'info@a.test' }))?.data
+    const streamed = last(await follow({ email: 'info@a.test' }))?.data
     const body = { email: 'info@a.test', force_refresh: true }
-    expect(told).toEqual(await json(`${PATH}?include=flags,evidence`, { body }))
+    expect(streamed).toEqual(await json(`${PATH}?include=flags,evidence`, { body }))
   })
 
   test('sends a step as soon as it has happened', async () => {
@@ -144,8 +144,8 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
     expect(steps(known)).toEqual(['syntax', 'domain', 'cached', 'result'])
     expect(known[2]?.data).toMatchObject({ checked_at: '2026-06-01T12:00:00.000Z' })
     expect(last(known)?.data).toMatchObject({ cached: true })
-    const anew = await follow({ email: 'ann@a.test', force_refresh: true })
-    expect(steps(anew)).toEqual(['syntax', 'domain', 'server', 'line', 'result'])
+    const refreshed = await follow({ email: 'ann@a.test', force_refresh: true })
+    expect(steps(refreshed)).toEqual(['syntax', 'domain', 'server', 'line', 'result'])
     const offline = await follow({ email: 'bob@a.test', check_smtp: false })
     expect(steps(offline)).toEqual(['syntax', 'domain', 'result'])
   })
@@ -218,38 +218,38 @@ describe('the ledger of a streamed verification', () => {
     (await json('/v1/credits')).data as { credits_consumed: number; credits_held: number }
 
   test('has its result and its credit once', async () => {
-    const home = await services({ plan: 'free' })
-    await home.follow({ email: 'ann@a.test' })
-    await home.ledger.flushed()
-    expect(await home.history()).toMatchObject([{ source: 'single', sandbox: 0 }])
-    expect(await used(home)).toMatchObject({ credits_consumed: 1, credits_held: 0 })
+    const fixture = await services({ plan: 'free' })
+    await fixture.follow({ email: 'ann@a.test' })
+    await fixture.ledger.flushed()
+    expect(await fixture.history()).toMatchObject([{ source: 'single', sandbox: 0 }])
+    expect(await used(fixture)).toMatchObject({ credits_consumed: 1, credits_held: 0 })
   })
 
   test('returns the reservation when its client disconnects, while the probe continues', async () => {
-    const home = await services({ plan: 'free', engine: { script: silentFrom('RCPT') } })
-    const response = await home.ask({ email: 'ann@a.test' })
+    const fixture = await services({ plan: 'free', engine: { script: silentFrom('RCPT') } })
+    const response = await fixture.ask({ email: 'ann@a.test' })
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
     await reader.read()
     await drainEventLoop()
-    expect(getState(home.service).verifying).toBe(1)
+    expect(getState(fixture.service).verifying).toBe(1)
     await reader.cancel()
     await drainEventLoop()
-    expect(getState(home.service).verifying).toBe(0)
-    await home.ledger.flushed()
-    expect(await home.history()).toEqual([])
-    expect(await used(home)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
-    expect(home.mx.lines()).toContain('RCPT TO:<ann@a.test>')
+    expect(getState(fixture.service).verifying).toBe(0)
+    await fixture.ledger.flushed()
+    expect(await fixture.history()).toEqual([])
+    expect(await used(fixture)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
+    expect(fixture.mx.lines()).toContain('RCPT TO:<ann@a.test>')
     // Sent while the first probe is still in flight.
-    expect(await home.json(PATH, { body: { email: 'ann@a.test' } })).toMatchObject({
+    expect(await fixture.json(PATH, { body: { email: 'ann@a.test' } })).toMatchObject({
       reason: 'timeout',
     })
-    expect(home.mx.sessions).toHaveLength(1)
+    expect(fixture.mx.sessions).toHaveLength(1)
   })
 
   test('returns the reservation on an internal error, which the client gets as an event', async () => {
-    const home = await services({ plan: 'free' })
-    home.service.engine.verify = () => Promise.reject(new Error('a bug'))
-    const events = await home.follow({ email: 'ann@a.test' })
+    const fixture = await services({ plan: 'free' })
+    fixture.service.engine.verify = () => Promise.reject(new Error('a bug'))
+    const events = await fixture.follow({ email: 'ann@a.test' })
     expect(events).toEqual([
       {
         event: 'error',
@@ -261,15 +261,15 @@ describe('the ledger of a streamed verification', () => {
         },
       },
     ])
-    expect(home.lines).toContainEqual(
+    expect(fixture.lines).toContainEqual(
       expect.objectContaining({
         ...{ level: 'error', message: 'a request failed' },
         fields: expect.objectContaining({ code: 'server_error', stack: expect.any(String) }),
       }),
     )
-    await home.ledger.flushed()
-    expect(await used(home)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
-    expect(getState(home.service).verifying).toBe(0)
+    await fixture.ledger.flushed()
+    expect(await used(fixture)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
+    expect(getState(fixture.service).verifying).toBe(0)
   })
 })
 

@@ -5,13 +5,13 @@ import { drainEventLoop } from '../../support/wait.ts'
 
 /** A service that detects any use of its engine, and requests to its sandbox. */
 async function services() {
-  const home = await createTestService()
+  const fixture = await createTestService()
   const request = (path: string, o: RequestOptions = {}) =>
-    home.request(path, { ...o, headers: { 'X-EV-Sandbox': 'true', ...o.headers } })
+    fixture.request(path, { ...o, headers: { 'X-EV-Sandbox': 'true', ...o.headers } })
   const verify = async (email: string, path = '/v1/verify') =>
     (await (await request(path, { body: { email } })).json()) as Record<string, unknown>
-  const isUntouched = () => home.mx.lines().length === 0 && home.zone.asked.length === 0
-  return { ...home, request, verify, isUntouched }
+  const isUntouched = () => fixture.mx.lines().length === 0 && fixture.zone.asked.length === 0
+  return { ...fixture, request, verify, isUntouched }
 }
 
 describe('the sandbox of POST /v1/verify', () => {

@@ -36,9 +36,9 @@ describe('POST /v1/verify/single', () => {
   })
 
   test.each([
-    ['that nobody has', 'zoe@a.test', 'rejected_email'],
-    ['of a domain that is not there', 'ann@gone.test', 'invalid_domain'],
-    ['at a literal', 'ann@[192.0.2.1]', 'smtp_skipped'],
+    ['that does not exist', 'zoe@a.test', 'rejected_email'],
+    ['of a domain that does not exist', 'ann@gone.test', 'invalid_domain'],
+    ['at an address literal', 'ann@[192.0.2.1]', 'smtp_skipped'],
   ])('an address %s is a result, not an error', async (_, email, reason) => {
     const { request, settled } = await createTestService()
     const response = await settled(request(PATH, { body: { email } }))
@@ -56,10 +56,10 @@ describe('POST /v1/verify/single', () => {
   })
 
   test.each([
-    ['is no address', 'nonsense', /^Invalid email format: .*@/],
+    ['is malformed', 'nonsense', /^Invalid email format: .*@/],
     ['is empty', '', /^Invalid email format: The address is empty/],
     ['is too long', `${'x'.repeat(300)}@a.test`, /^Invalid email format: .*254 octets/],
-    ['has space around it', ' ann@a.test', /^Invalid email format: /],
+    ['has surrounding white space', ' ann@a.test', /^Invalid email format: /],
     ['is missing', undefined, /"email" is missing; it must be a string/],
     ['is null', null, /"email" is null/],
     ['is a number', 7, /"email" is 7/],
@@ -146,19 +146,19 @@ describe('POST /v1/verify/single', () => {
     const { app, key, mx, json, settled } = await createTestService({
       engine: { script: silentFrom('RCPT') },
     })
-    const leaving = new AbortController()
+    const aborting = new AbortController()
     const asked = app.request(
       PATH,
       {
         method: 'POST',
         body: JSON.stringify({ email: 'ann@a.test' }),
         headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-        signal: leaving.signal,
+        signal: aborting.signal,
       },
       { incoming: { socket: { remoteAddress: '192.0.2.1' } } },
     )
     await drainEventLoop()
-    leaving.abort()
+    aborting.abort()
     expect((await settled(Promise.resolve(asked))).status).toBe(408)
     // Sent while the first probe is still in flight.
     expect(await json(PATH, { body: { email: 'ann@a.test' } })).toMatchObject({ reason: 'timeout' })

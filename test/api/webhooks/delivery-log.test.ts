@@ -7,10 +7,10 @@ type Page = { items: Created[]; next_cursor: string | null; has_more: boolean }
 
 describe('the log of an endpoint', () => {
   test('shows a delivery before it is sent', async () => {
-    const home = await endpoint()
-    const event_id = await home.happen()
-    expect(await onlyDelivery(home)).toEqual({
-      ...{ id: expect.stringMatching(/^dlv_/), webhook_id: home.id, event_id },
+    const fixture = await endpoint()
+    const event_id = await fixture.happen()
+    expect(await onlyDelivery(fixture)).toEqual({
+      ...{ id: expect.stringMatching(/^dlv_/), webhook_id: fixture.id, event_id },
       ...{ event: 'batch.completed', status: 'pending', attempt: 0, trigger: 'scheduled' },
       ...{ status_code: null, duration_ms: null, error: null, error_code: null },
       ...{ next_attempt_at: '2026-06-01T12:00:00.000Z' },
@@ -19,11 +19,11 @@ describe('the log of an endpoint', () => {
   })
 
   test('shows a failed delivery and its next attempt', async () => {
-    const home = await endpoint()
-    home.post.answer(500)
-    await home.happen()
-    await home.attempt()
-    expect(await onlyDelivery(home)).toMatchObject({
+    const fixture = await endpoint()
+    fixture.post.answer(500)
+    await fixture.happen()
+    await fixture.attempt()
+    expect(await onlyDelivery(fixture)).toMatchObject({
       ...{ status: 'retry_scheduled', attempt: 1, status_code: 500, duration_ms: 84 },
       error: expect.stringMatching(/500/),
       ...{ next_attempt_at: '2026-06-01T12:01:00.000Z', expires_at: null },
@@ -31,34 +31,37 @@ describe('the log of an endpoint', () => {
   })
 
   test('shows a failed delivery and until when it is kept', async () => {
-    const home = await endpoint()
-    home.post.answer({ fault: 'Nobody answered.', faultCode: 'timeout' })
-    await home.happen()
-    await home.attempt({ last: true })
-    expect(await onlyDelivery(home)).toMatchObject({
+    const fixture = await endpoint()
+    fixture.post.answer({ fault: 'Nobody answered.', faultCode: 'timeout' })
+    await fixture.happen()
+    await fixture.attempt({ last: true })
+    expect(await onlyDelivery(fixture)).toMatchObject({
       ...{ status: 'failed', status_code: null, error: 'Nobody answered.', error_code: 'timeout' },
       ...{ next_attempt_at: null, expires_at: '2026-06-08T12:00:00.000Z' },
     })
   })
 
   test('shows a successful delivery', async () => {
-    const home = await endpoint()
-    await home.happen()
-    await home.attempt()
-    expect(await onlyDelivery(home)).toMatchObject({
+    const fixture = await endpoint()
+    await fixture.happen()
+    await fixture.attempt()
+    expect(await onlyDelivery(fixture)).toMatchObject({
       ...{ status: 'delivered', attempt: 1, status_code: 200, error: null, error_code: null },
       ...{ next_attempt_at: null, expires_at: '2026-06-08T12:00:00.000Z' },
     })
   })
 
   test('has no next attempt while the endpoint is disabled', async () => {
-    const home = await endpoint()
-    await home.happen()
-    const set = (active: boolean) => home.request(home.path, { method: 'PATCH', body: { active } })
+    const fixture = await endpoint()
+    await fixture.happen()
+    const set = (active: boolean) =>
+      fixture.request(fixture.path, { method: 'PATCH', body: { active } })
     await set(false)
-    expect(await onlyDelivery(home)).toMatchObject({ status: 'pending', next_attempt_at: null })
+    expect(await onlyDelivery(fixture)).toMatchObject({ status: 'pending', next_attempt_at: null })
     await set(true)
-    expect(await onlyDelivery(home)).toMatchObject({ next_attempt_at: '2026-06-01T12:00:00.000Z' })
+    expect(await onlyDelivery(fixture)).toMatchObject({
+      next_attempt_at: '2026-06-01T12:00:00.000Z',
+    })
   })
 
   test('is returned in pages, newest first', async () => {
@@ -128,34 +131,38 @@ describe('the log of an endpoint', () => {
   })
 
   test('needs the scope for reading, and an existing endpoint', async () => {
-    const home = await endpoint()
-    await home.happen()
-    const { id } = await onlyDelivery(home)
-    const writer = await home.addKey({ scopes: ['webhooks:write'] })
-    const reader = await home.addKey({ scopes: ['webhooks:read'] })
-    for (const path of [`${home.path}/deliveries`, `${home.path}/deliveries/${id}`]) {
-      const refused = await home.request(path, { key: writer })
+    const fixture = await endpoint()
+    await fixture.happen()
+    const { id } = await onlyDelivery(fixture)
+    const writer = await fixture.addKey({ scopes: ['webhooks:write'] })
+    const reader = await fixture.addKey({ scopes: ['webhooks:read'] })
+    for (const path of [`${fixture.path}/deliveries`, `${fixture.path}/deliveries/${id}`]) {
+      const refused = await fixture.request(path, { key: writer })
       expect([refused.status, await codeOf(refused)]).toEqual([403, 'insufficient_scope'])
-      expect((await home.request(path, { key: reader })).status).toBe(200)
+      expect((await fixture.request(path, { key: reader })).status).toBe(200)
     }
-    await home.request(home.path, { method: 'DELETE' })
-    for (const path of [`${home.path}/deliveries`, `${home.path}/deliveries/${id}`]) {
-      expect((await home.request(path)).status).toBe(404)
+    await fixture.request(fixture.path, { method: 'DELETE' })
+    for (const path of [`${fixture.path}/deliveries`, `${fixture.path}/deliveries/${id}`]) {
+      expect((await fixture.request(path)).status).toBe(404)
     }
   })
 })
 
 describe('one delivery', () => {
   test('shows the request without signatures, and the response', async () => {
-    const home = await endpoint()
-    home.post.answer(answered(503, { 'content-type': 'text/plain', 'retry-after': '7' }, 'later'))
-    await home.happen()
-    await home.clock.advance(30_000)
-    const deliveryId = await home.attempt()
-    const { data } = (await home.json(`${home.path}/deliveries/${deliveryId}`)) as { data: Created }
+    const fixture = await endpoint()
+    fixture.post.answer(
+      answered(503, { 'content-type': 'text/plain', 'retry-after': '7' }, 'later'),
+    )
+    await fixture.happen()
+    await fixture.clock.advance(30_000)
+    const deliveryId = await fixture.attempt()
+    const { data } = (await fixture.json(`${fixture.path}/deliveries/${deliveryId}`)) as {
+      data: Created
+    }
     const { request, response, attempts, ...row } = data
-    expect(row).toEqual(await onlyDelivery(home))
-    const [sent] = home.post.sent
+    expect(row).toEqual(await onlyDelivery(fixture))
+    const [sent] = fixture.post.sent
     const shown = ['Content-Type', 'webhook-id', 'webhook-timestamp']
     expect(request).toEqual({
       ...{ url: sent?.url, body: sent?.body },
@@ -177,16 +184,16 @@ describe('one delivery', () => {
   })
 
   test('shows all attempts in their order, each with its URL', async () => {
-    const home = await endpoint()
-    await home.happen()
-    home.post.answer(500)
-    await home.attempt()
+    const fixture = await endpoint()
+    await fixture.happen()
+    fixture.post.answer(500)
+    await fixture.attempt()
     const body = { url: 'https://app.test/new' }
-    await home.request(home.path, { method: 'PATCH', body })
-    await home.clock.advance(60_000)
-    home.post.answer({ fault: 'Nobody answered.' })
-    const id = await home.attempt()
-    const { data } = (await home.json(`${home.path}/deliveries/${id}`)) as { data: Created }
+    await fixture.request(fixture.path, { method: 'PATCH', body })
+    await fixture.clock.advance(60_000)
+    fixture.post.answer({ fault: 'Nobody answered.' })
+    const id = await fixture.attempt()
+    const { data } = (await fixture.json(`${fixture.path}/deliveries/${id}`)) as { data: Created }
     expect(data).toMatchObject({
       request: { url: 'https://app.test/new' },
       response: null,
@@ -201,10 +208,10 @@ describe('one delivery', () => {
   })
 
   test('without an attempt shows what will be sent', async () => {
-    const home = await endpoint()
-    const event_id = await home.happen('batch.completed', { job_id: 'job_a' })
-    const { id } = await onlyDelivery(home)
-    const { data } = await home.json(`${home.path}/deliveries/${id}`)
+    const fixture = await endpoint()
+    const event_id = await fixture.happen('batch.completed', { job_id: 'job_a' })
+    const { id } = await onlyDelivery(fixture)
+    const { data } = await fixture.json(`${fixture.path}/deliveries/${id}`)
     const { request } = data as { request: { body: string } }
     expect(data).toMatchObject({
       request: {
@@ -217,12 +224,15 @@ describe('one delivery', () => {
   })
 
   test('of another endpoint returns 404', async () => {
-    const home = await endpoint()
-    const other = await home.another({ events: ['quota.warning'] })
-    await home.happen()
-    const { id } = await onlyDelivery(home)
-    for (const path of [`/v1/webhooks/${other.id}/deliveries/${id}`, `${home.path}/deliveries/x`]) {
-      const response = await home.request(path)
+    const fixture = await endpoint()
+    const other = await fixture.another({ events: ['quota.warning'] })
+    await fixture.happen()
+    const { id } = await onlyDelivery(fixture)
+    for (const path of [
+      `/v1/webhooks/${other.id}/deliveries/${id}`,
+      `${fixture.path}/deliveries/x`,
+    ]) {
+      const response = await fixture.request(path)
       expect([response.status, await response.json()]).toEqual([
         404,
         expect.objectContaining({ code: 'not_found', error: expect.stringMatching(/delivery/) }),

@@ -16,14 +16,14 @@ test.each<[method: string, path: string, body?: object]>([
   ['POST', '{id}/deliveries/{delivery}/retry'],
   ['POST', '{id}/recover', RECOVERY],
 ])('%s %s of the sandbox counts like any other request', async (method, path, body) => {
-  const home = await endpoint()
-  await home.happen()
-  const { id } = await onlyDelivery(home)
-  const key = await home.addKey({ rateLimitPerMinute: 1 })
+  const fixture = await endpoint()
+  await fixture.happen()
+  const { id } = await onlyDelivery(fixture)
+  const key = await fixture.addKey({ rateLimitPerMinute: 1 })
   const headers = { 'X-EV-Sandbox': 'true' }
-  const place = path.replace('{id}', home.path).replace('{delivery}', id)
-  const response = await home.request(place, { method, key, headers, ...(body && { body }) })
+  const place = path.replace('{id}', fixture.path).replace('{delivery}', id)
+  const response = await fixture.request(place, { method, key, headers, ...(body && { body }) })
   expect(response.ok).toBe(true)
-  const next = await home.request('/v1/webhooks', { key, headers })
+  const next = await fixture.request('/v1/webhooks', { key, headers })
   expect([next.status, await codeOf(next)]).toEqual([429, 'rate_limit'])
 })

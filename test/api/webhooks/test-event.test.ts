@@ -79,7 +79,7 @@ describe('a test event', () => {
       { status_code: 500, error_code: 'http_status', response_excerpt: 'oops' },
     ],
     ['a redirect', answered(301), { status_code: 301, error_code: 'redirect' }],
-    ['that it is gone', answered(410), { status_code: 410, error_code: 'http_status' }],
+    ['410 Gone', answered(410), { status_code: 410, error_code: 'http_status' }],
     [
       'nothing',
       {
@@ -94,28 +94,28 @@ describe('a test event', () => {
     ],
   ])(
     'that is answered with %s has failed: returns 200, and is not retried',
-    async (_, receipt, told) => {
-      const home = await endpoint()
-      home.post.answer(receipt)
-      const response = await home.request(`${home.path}/test`, POST)
+    async (_, receipt, expected) => {
+      const fixture = await endpoint()
+      fixture.post.answer(receipt)
+      const response = await fixture.request(`${fixture.path}/test`, POST)
       expect(response.status).toBe(200)
       expect(await response.json()).toMatchObject({
-        data: { status: 'failed', error: expect.stringMatching(/./), ...told },
+        data: { status: 'failed', error: expect.stringMatching(/./), ...expected },
       })
-      expect(await onlyDelivery(home)).toMatchObject({ status: 'failed', next_attempt_at: null })
-      expect((await home.json(home.path)).data).toMatchObject({
+      expect(await onlyDelivery(fixture)).toMatchObject({ status: 'failed', next_attempt_at: null })
+      expect((await fixture.json(fixture.path)).data).toMatchObject({
         ...{ active: true, failing_since: null, disabled_reason: null },
       })
     },
   )
 
   test('is in the log, as a test', async () => {
-    const home = await endpoint()
-    const { data } = (await home.json(`${home.path}/test`, POST)) as {
+    const fixture = await endpoint()
+    const { data } = (await fixture.json(`${fixture.path}/test`, POST)) as {
       data: { delivery_id: string; event_id: string }
     }
-    expect(await onlyDelivery(home)).toEqual({
-      ...{ id: data.delivery_id, webhook_id: home.id, event_id: data.event_id },
+    expect(await onlyDelivery(fixture)).toEqual({
+      ...{ id: data.delivery_id, webhook_id: fixture.id, event_id: data.event_id },
       ...{ event: 'webhook.test', status: 'delivered', attempt: 1, trigger: 'test' },
       ...{ status_code: 200, duration_ms: 84, error: null, error_code: null },
       next_attempt_at: null,
@@ -133,12 +133,12 @@ describe('a test event', () => {
 
   test('fails with secret_unreadable if its secret cannot be decrypted', async () => {
     const secretBox = createSecretBox('another secret', countedRandom())
-    const home = await endpoint()
+    const fixture = await endpoint()
     const row = { secret: secretBox.encrypt('whsec_AAAA') }
-    await home.database.db.updateTable('webhook').set(row).execute()
-    const { data } = await home.json(`${home.path}/test`, POST)
+    await fixture.database.db.updateTable('webhook').set(row).execute()
+    const { data } = await fixture.json(`${fixture.path}/test`, POST)
     expect(data).toMatchObject({ status: 'failed', error: expect.stringMatching(/secret/) })
-    expect(home.post.sent).toEqual([])
+    expect(fixture.post.sent).toEqual([])
   })
 })
 

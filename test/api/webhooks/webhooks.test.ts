@@ -52,13 +52,13 @@ describe('creating a webhook endpoint', () => {
   test.each<[string, object, string, RegExp]>([
     ['plain http', { url: 'http://app.test/' }, 'invalid_webhook_url', /https/],
     [
-      'an address of a private network',
+      'an address on a private network',
       { url: 'https://10.1/' },
       'invalid_webhook_url',
       /10\.0.*allow others with --webhook-allow-ranges/,
     ],
     [
-      'a name of one',
+      'a name with such an address',
       { url: 'https://inside.test/' },
       'invalid_webhook_url',
       /an address that is not public/,
@@ -69,13 +69,13 @@ describe('creating a webhook endpoint', () => {
       'invalid_webhook_url',
       /no address in the DNS\.$/,
     ],
-    ['a text that is no URL', { url: 'hook' }, 'invalid_webhook_url', /not a URL/],
-    ['a URL that is no text', { url: 7 }, 'invalid_request', /"url"/],
+    ['a text that is not a URL', { url: 'hook' }, 'invalid_webhook_url', /not a URL/],
+    ['a URL that is not a text', { url: 7 }, 'invalid_request', /"url"/],
     ['no URL', { url: undefined }, 'invalid_request', /"url"/],
     ['an unknown event', { events: ['batch.done'] }, 'invalid_event', /batch\.completed/],
     ['no events', { events: [] }, 'invalid_event', /verification\.completed/],
-    ['events that are no list', { events: 'batch.completed' }, 'invalid_request', /"events"/],
-    ['a switch that is none', { active: 'yes' }, 'invalid_request', /"active"/],
+    ['events that are not a list', { events: 'batch.completed' }, 'invalid_request', /"events"/],
+    ['a switch that is not a boolean', { active: 'yes' }, 'invalid_request', /"active"/],
     ['a long description', { description: 'x'.repeat(501) }, 'invalid_request', /"description"/],
   ])('rejects %s', async (_, change, code, reason) => {
     const { request, json } = await withNames()
@@ -168,11 +168,11 @@ describe('a webhook endpoint', () => {
 
   test('shows since when it fails and why it was disabled, until it is enabled again', async () => {
     const { json, database, clock, created } = await withOne()
-    const trouble = { active: 0, disabled_reason: 'It failed.', disabled_code: 'failing' } as const
+    const disabled = { active: 0, disabled_reason: 'It failed.', disabled_code: 'failing' } as const
     const since = { failing_since: clock.now() }
     await database.db
       .updateTable('webhook')
-      .set({ ...trouble, ...since })
+      .set({ ...disabled, ...since })
       .execute()
     expect((await json(`/v1/webhooks/${created.id}`)).data).toMatchObject({
       ...{ active: false, disabled_reason: 'It failed.', disabled_code: 'failing' },

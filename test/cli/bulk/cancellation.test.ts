@@ -10,28 +10,28 @@ async function settled(): Promise<void> {
 
 test('notices within two seconds that another process cancels the job', async () => {
   const { database, clock, job } = await queuedJob(['a'])
-  const heard: unknown[] = []
-  watchCancellation(database, job.id, error => heard.push(error))
+  const errors: unknown[] = []
+  watchCancellation(database, job.id, error => errors.push(error))
   for (let second = 0; second < 10; second++) {
     await clock.advance(1_000)
     await settled()
   }
-  expect(heard).toEqual([])
+  expect(errors).toEqual([])
   await cancelJob(database, job.id)
   await clock.advance(2_000)
   await settled()
-  expect(heard).toMatchObject([{ code: 'interrupted' }])
+  expect(errors).toMatchObject([{ code: 'interrupted' }])
   expect(clock.pending).toBe(0)
 })
 
 test('stops without another call and without a timer', async () => {
   const { database, clock, job } = await queuedJob(['a'])
-  const heard: unknown[] = []
-  const end = watchCancellation(database, job.id, error => heard.push(error))
+  const errors: unknown[] = []
+  const end = watchCancellation(database, job.id, error => errors.push(error))
   await cancelJob(database, job.id)
   end()
   expect(clock.pending).toBe(0)
   await clock.advance(10_000)
   await settled()
-  expect(heard).toEqual([])
+  expect(errors).toEqual([])
 })

@@ -35,8 +35,8 @@ test('prints one plain line every five seconds if stderr is not a terminal', asy
 
 test.each([
   ['a job without rows is done', { total: 0, done: 0 }, 0, /^100 % {2}0\/0 {2}0\/s {2}d/],
-  ['100 % is said only of a whole job', { total: 1_000, done: 999 }, 10, /^99 % /],
-  ['without a rate nothing is said of the time left', {}, 0, /\/s {2}deliverable/],
+  ['100 % is printed only for a complete job', { total: 1_000, done: 999 }, 10, /^99 % /],
+  ['without a rate no remaining time is printed', {}, 0, /\/s {2}deliverable/],
 ])('%s', (_, counts, rate, line) => {
   expect(progressLine({ ...JOB, ...counts }, rate)).toMatch(line)
 })

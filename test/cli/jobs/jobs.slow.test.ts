@@ -34,20 +34,20 @@ function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
 
 // Each test runs several commands in sequence, which may be slow on a busy machine.
 describe.concurrent('a running job', () => {
-  let world: Simulator
+  let simulator: Simulator
   beforeAll(async () => {
-    world = await startSimulator(SCENARIO)
+    simulator = await startSimulator(SCENARIO)
   })
-  afterAll(() => world.close())
+  afterAll(() => simulator.close())
 
   const args = (...more: string[]) => [
-    ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world), ...more],
+    ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(simulator), ...more],
   ]
 
   test('is stopped after its process was killed, and resume finishes it with its options', async () => {
-    const home = homeWith(far('kill.test', 300))
+    const home = homeWith(listAt('kill.test', 300))
     const running = startEv(args('--only', 'deliverable', '--no-header', ...SLOW), { home })
-    await asked(world, 'mx.kill.test', 10)
+    await untilProbed(simulator, 'mx.kill.test', 10)
     expect(await only(home)).toMatchObject({ state: 'processing', total: 300 })
     running.child.kill('SIGKILL')
     await running.ended
@@ -58,7 +58,7 @@ describe.concurrent('a running job', () => {
       `stopped; to continue it, run "ev jobs resume ${stopped.job_id}"`,
     )
     const resumed = await runEv(
-      ['jobs', 'resume', stopped.job_id, '--data-dir', 'data', ...towards(world)],
+      ['jobs', 'resume', stopped.job_id, '--data-dir', 'data', ...towards(simulator)],
       { home },
     )
     expect(resumed.code, resumed.stderr).toBe(0)
@@ -79,14 +79,14 @@ describe.concurrent('a running job', () => {
         'out.csv',
         '--data-dir',
         'data',
-        ...towards(world),
+        ...towards(simulator),
         ...SLOW,
         '--cache',
         'off',
       ],
-      { home, stdin: far('delete.test', 200) },
+      { home, stdin: listAt('delete.test', 200) },
     )
-    await asked(world, 'mx.delete.test', 10)
+    await untilProbed(simulator, 'mx.delete.test', 10)
     const { job_id, list } = await only(home)
     expect(list).toBe('stdin')
     const refused = await jobs(home, 'delete', job_id)
@@ -129,12 +129,12 @@ const SLOW = [
 /** Every tenth address is unknown. */
 const GONE = 30
 
-function far(domain: string, rows: number): string {
+function listAt(domain: string, rows: number): string {
   const names = Array.from({ length: rows }, (_, n) => `${n % 10 === 3 ? 'gone' : 'user'}${n}`)
   return names.map(name => `${name}@${domain}\n`).join('')
 }
 
-async function asked(world: Simulator, host: string, addresses: number): Promise<void> {
-  const known = () => world.counters().hosts[host]?.recipients.size ?? 0
+async function untilProbed(simulator: Simulator, host: string, addresses: number): Promise<void> {
+  const known = () => simulator.counters().hosts[host]?.recipients.size ?? 0
   while (known() < addresses) await new Promise(resolve => setImmediate(resolve))
 }

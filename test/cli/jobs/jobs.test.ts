@@ -151,26 +151,28 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
 })
 
 describe.concurrent('a running job', { timeout: 60_000 }, () => {
-  let world: Simulator
+  let simulator: Simulator
   beforeAll(async () => {
-    world = await startSimulator(SCENARIO)
+    simulator = await startSimulator(SCENARIO)
   })
-  afterAll(() => world.close())
+  afterAll(() => simulator.close())
 
   const args = (...more: string[]) => [
-    ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world), ...more],
+    ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(simulator), ...more],
   ]
 
   test('is not resumed after its file changed or disappeared, and keeps its results', async () => {
-    const home = homeWith(far('change.test', 200))
+    const home = homeWith(listAt('change.test', 200))
     const running = startEv(args(...SLOW), { home })
-    await asked(world, 'mx.change.test', 10)
+    await untilProbed(simulator, 'mx.change.test', 10)
     running.signal('SIGINT')
     expect((await running.ended).code).toBe(130)
     const before = await only(home)
     const resume = () =>
-      runEv(['jobs', 'resume', before.job_id, '--data-dir', 'data', ...towards(world)], { home })
-    writeFileSync(join(home, 'list.csv'), far('change.test', 201))
+      runEv(['jobs', 'resume', before.job_id, '--data-dir', 'data', ...towards(simulator)], {
+        home,
+      })
+    writeFileSync(join(home, 'list.csv'), listAt('change.test', 201))
     const changed = await resume()
     expect(changed.code, changed.stderr).toBe(65)
     expectSentence(changed, /list\.csv has changed since/)
@@ -206,9 +208,9 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
   })
 
   test('that is cancelled stores no more results, and starts over next time', async () => {
-    const home = homeWith(far('cancel.test', 300))
+    const home = homeWith(listAt('cancel.test', 300))
     const running = startEv(args(...SLOW), { home })
-    await asked(world, 'mx.cancel.test', 10)
+    await untilProbed(simulator, 'mx.cancel.test', 10)
     const { job_id } = await only(home)
     expect(await jobs(home, 'cancel', job_id)).toMatchObject({ code: 0 })
     const atCancel = (await only(home)).done
@@ -217,9 +219,9 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
     const refused = await jobs(home, 'resume', job_id)
     expect(refused.code).toBe(64)
     expectSentence(refused, /cancelled.*To start over/)
-    const anew = await runEv(args(), { home })
-    expect(anew.code, anew.stderr).toBe(0)
-    expect(anew.stderr).not.toContain('Resuming')
+    const restarted = await runEv(args(), { home })
+    expect(restarted.code, restarted.stderr).toBe(0)
+    expect(restarted.stderr).not.toContain('Resuming')
     expect(await listed(home)).toMatchObject([
       { state: 'completed', done: 300 },
       { job_id, state: 'cancelled' },
@@ -270,12 +272,12 @@ const SLOW = [
   ...['--recipients-per-session', '5'],
 ]
 
-function far(domain: string, rows: number): string {
+function listAt(domain: string, rows: number): string {
   const names = Array.from({ length: rows }, (_, n) => `${n % 10 === 3 ? 'gone' : 'user'}${n}`)
   return names.map(name => `${name}@${domain}\n`).join('')
 }
 
-async function asked(world: Simulator, host: string, addresses: number): Promise<void> {
-  const known = () => world.counters().hosts[host]?.recipients.size ?? 0
+async function untilProbed(simulator: Simulator, host: string, addresses: number): Promise<void> {
+  const known = () => simulator.counters().hosts[host]?.recipients.size ?? 0
   while (known() < addresses) await new Promise(resolve => setImmediate(resolve))
 }

@@ -99,9 +99,9 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     ],
     [['--expires', '2020-01-01'], '--expires is "2020-01-01"; it takes a future time'],
     [['--name', ' '], 'the name of a key takes 1 to'],
-  ])('rejects %j', async (args, said) => {
+  ])('rejects %j', async (args, message) => {
     const { code, stderr } = await ev(emptyFolder(), 'keys', 'create', '--name', 'CI', ...args)
-    expect(stderr).toContain(said)
+    expect(stderr).toContain(message)
     expect(code).toBe(64)
   })
 

@@ -26,12 +26,12 @@ test.each([
   [{ own: false, standard: true }, 'webhook-signature valid. One is wrong.'],
   [{ own: true, standard: false }, 'X-EV-Signature valid. One is wrong.'],
   [{ own: false, standard: false }, 'SIGNATURE NOT VALID: One is wrong.'],
-])('prints signatures %j as: %s', (held, said) => {
-  expect(eventText(taken(EVENT, { ...held, fault: 'One is wrong.' }))).toContain(`  ${said}\n`)
+])('prints signatures %j as: %s', (verified, said) => {
+  expect(eventText(taken(EVENT, { ...verified, fault: 'One is wrong.' }))).toContain(`  ${said}\n`)
 })
 
 test.each([
-  ['no JSON', 'x\u001b[2J', '\uFFFD[2J'],
+  ['text that is not JSON', 'x\u001b[2J', '\uFFFD[2J'],
   ['a list', '["\u202e"]', '["\uFFFD"]'],
   ['nothing', '', ''],
   ['null', 'null', 'null'],

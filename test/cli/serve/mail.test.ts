@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { mailTransport } from '../../../src/cli/serve/serve.ts'
 import { toConfig } from '../../../src/config/config.ts'
 
-const wayBy = (flags: Record<string, string>) =>
+const transportFor = (flags: Record<string, string>) =>
   mailTransport(toConfig({ flags, environment: { HOME: '/home/ann' }, file: null }))
 
 const SERVER = { notifySmtp: 'smtp://mail.example' }
@@ -10,13 +10,13 @@ const SENDER = { notifyFrom: 'ev@example.com' }
 
 describe('alerts of ev serve', () => {
   test('go to the log if nothing is configured', () => {
-    expect(wayBy({})).toBeNull()
+    expect(transportFor({})).toBeNull()
   })
 
   test('go through the configured mail server, with or without a default recipient', () => {
-    const way = { url: 'smtp://mail.example', from: 'ev@example.com' }
-    expect(wayBy({ ...SERVER, ...SENDER })).toEqual(way)
-    expect(wayBy({ ...SERVER, ...SENDER, notifyTo: 'ops@example.com' })).toEqual(way)
+    const transport = { url: 'smtp://mail.example', from: 'ev@example.com' }
+    expect(transportFor({ ...SERVER, ...SENDER })).toEqual(transport)
+    expect(transportFor({ ...SERVER, ...SENDER, notifyTo: 'ops@example.com' })).toEqual(transport)
   })
 
   test.each([
@@ -28,7 +28,7 @@ describe('alerts of ev serve', () => {
       /--notify-to is set, --notify-smtp is not/,
     ],
   ])('reject %s', (_, flags, fault) => {
-    expect(() => wayBy(flags)).toThrow(fault)
-    expect(() => wayBy(flags)).toThrow(expect.objectContaining({ code: 'bad_config' }))
+    expect(() => transportFor(flags)).toThrow(fault)
+    expect(() => transportFor(flags)).toThrow(expect.objectContaining({ code: 'bad_config' }))
   })
 })

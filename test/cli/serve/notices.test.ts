@@ -9,7 +9,7 @@ import { emptyFolder, runEv, startEv } from '../../support/cli.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
 
 /** Creates a data directory with a failed webhook and no alert yet. */
-async function homeInTrouble(): Promise<string> {
+async function createHomeWithFailure(): Promise<string> {
   const home = emptyFolder()
   const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
   const now = systemClock.now()
@@ -30,7 +30,7 @@ const ARGS = ['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0', '--helo'
 const SUBJECT = 'ev: 2 events could not be delivered to hook.example (wh_a)'
 
 test('ev serve sends alerts through the configured mail server', { timeout: 60_000 }, async () => {
-  const home = await homeInTrouble()
+  const home = await createHomeWithFailure()
   const { port, taken } = await startMailServer()
   const environment = {
     EV_NOTIFY_SMTP: `smtp://127.0.0.1:${port}`,
@@ -47,7 +47,7 @@ test('ev serve sends alerts through the configured mail server', { timeout: 60_0
 })
 
 test('ev serve logs alerts if no mail server is configured', { timeout: 60_000 }, async () => {
-  const { signal, ended, printed } = startEv(ARGS, { home: await homeInTrouble() })
+  const { signal, ended, printed } = startEv(ARGS, { home: await createHomeWithFailure() })
   await printed(SUBJECT, 'stderr')
   signal('SIGTERM')
   const { code, stderr } = await ended
@@ -65,7 +65,7 @@ test('ev serve logs alerts if no mail server is configured', { timeout: 60_000 }
 test('an unreachable mail server is logged without its password, and the service continues', {
   timeout: 60_000,
 }, async () => {
-  const home = await homeInTrouble()
+  const home = await createHomeWithFailure()
   const { port } = await startMailServer({ isPlain: true, login: 'ann:s3cret' })
   const environment = {
     EV_NOTIFY_SMTP: `smtp://ann:s3cret@127.0.0.1:${port}`,

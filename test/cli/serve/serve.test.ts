@@ -59,7 +59,7 @@ async function sentence(
   })
   expect(stdout).toBe('')
   expect(stderr).toMatch(/^ev: .+\.\n$/)
-  return { code, said: stderr }
+  return { code, message: stderr }
 }
 
 describe.concurrent('the first start', () => {
@@ -105,17 +105,19 @@ describe.concurrent('the first start', () => {
 describe.concurrent('a failed start prints the cause and the remedy:', () => {
   test('a second service on the same data', async () => {
     const { home } = await serve()
-    const { code, said } = await sentence(ANY_PORT, { home })
-    expect({ code, said }).toMatchObject({
+    const { code, message } = await sentence(ANY_PORT, { home })
+    expect({ code, message }).toMatchObject({
       code: 74,
-      said: expect.stringMatching(/Another "ev serve" is running in \S+\/data\. Stop it first/),
+      message: expect.stringMatching(/Another "ev serve" is running in \S+\/data\. Stop it first/),
     })
   })
 
   test('plain HTTP on a public address', async () => {
-    const { code, said } = await sentence(['--listen', '0.0.0.0:0'])
+    const { code, message } = await sentence(['--listen', '0.0.0.0:0'])
     expect(code).toBe(78)
-    expect(said).toMatch(/plain HTTP on 0\.0\.0\.0:0.*--tls-cert.*--trust-proxy.*--insecure-http/)
+    expect(message).toMatch(
+      /plain HTTP on 0\.0\.0\.0:0.*--tls-cert.*--trust-proxy.*--insecure-http/,
+    )
   })
 
   test('a port that another program uses', async () => {
@@ -123,47 +125,47 @@ describe.concurrent('a failed start prints the cause and the remedy:', () => {
     onTestFinished(() => void other.close())
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
-    const { code, said } = await sentence(['--listen', `127.0.0.1:${port}`])
+    const { code, message } = await sentence(['--listen', `127.0.0.1:${port}`])
     expect(code).toBe(74)
-    expect(said).toMatch(/cannot listen on 127\.0\.0\.1:\d+: the port is already in use/)
+    expect(message).toMatch(/cannot listen on 127\.0\.0\.1:\d+: the port is already in use/)
   })
 
   test('a certificate without its key, and missing files', async () => {
     const alone = await sentence(['--tls-cert', 'cert.pem'])
-    expect(alone).toMatchObject({ code: 78, said: expect.stringMatching(/--tls-key is not/) })
+    expect(alone).toMatchObject({ code: 78, message: expect.stringMatching(/--tls-key is not/) })
     const missing = await sentence(['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'])
     expect(missing).toMatchObject({
       code: 78,
-      said: expect.stringMatching(/cert\.pem cannot be read/),
+      message: expect.stringMatching(/cert\.pem cannot be read/),
     })
   })
 
   test('a secret as a flag, without repeating it', async () => {
-    const { code, said } = await sentence(['--metrics-token', 'not-to-be-seen-here'])
+    const { code, message } = await sentence(['--metrics-token', 'not-to-be-seen-here'])
     expect(code).toBe(64)
-    expect(said).toMatch(/EV_METRICS_TOKEN in the environment/)
-    expect(said).not.toContain('not-to-be-seen-here')
+    expect(message).toMatch(/EV_METRICS_TOKEN in the environment/)
+    expect(message).not.toContain('not-to-be-seen-here')
   })
 
   test('a plan that is unknown or incomplete', async () => {
     const unknown = await sentence([...ANY_PORT, '--plan', 'gold'])
     expect(unknown).toMatchObject({
       code: 78,
-      said: expect.stringMatching(/Unknown plan "gold".*free/),
+      message: expect.stringMatching(/Unknown plan "gold".*free/),
     })
     const home = emptyFolder()
     const file = { plans: { gold: { 'credits-per-day': 5 } } }
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify(file))
     const half = await sentence(ANY_PORT, { home })
-    expect(half).toMatchObject({ code: 78, said: expect.stringMatching(/gold.*requests/) })
+    expect(half).toMatchObject({ code: 78, message: expect.stringMatching(/gold.*requests/) })
   })
 
   test('a secret file that does not exist', async () => {
     const environment = { EV_SECRET_FILE: 'nowhere' }
-    const { code, said } = await sentence(ANY_PORT, { environment })
-    expect({ code, said }).toMatchObject({
+    const { code, message } = await sentence(ANY_PORT, { environment })
+    expect({ code, message }).toMatchObject({
       code: 78,
-      said: expect.stringMatching(/nowhere cannot/),
+      message: expect.stringMatching(/nowhere cannot/),
     })
   })
 })

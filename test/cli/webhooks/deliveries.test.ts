@@ -102,7 +102,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     [['--limit', '0'], '--limit is "0"; it takes a whole number from 1 to 1000.'],
     [['--event', 'batch.done'], 'There is no event "batch.done". Events: batch.completed'],
     [['--status', 'gone'], 'Allowed choices are pending, delivered, retry_scheduled, failed'],
-  ])('rejects %j', async (args, said) => {
+  ])('rejects %j', async (args, message) => {
     const { code, stderr } = await ev(
       await homeWith('acc_a'),
       'webhooks',
@@ -110,7 +110,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
       'wh_a',
       ...args,
     )
-    expect([code, stderr]).toEqual([64, expect.stringContaining(said)])
+    expect([code, stderr]).toEqual([64, expect.stringContaining(message)])
   })
 
   test('shows one with its request and response, with or without the ID of its webhook', async () => {
@@ -153,8 +153,8 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
       0,
       expect.stringContaining(`No "ev serve" is running on ${home}/data`),
     ])
-    const anew = { state: 'pending', trigger: 'manual', attempt: 0, expires_at: null }
-    expect(await rowIn(home, 'dlv_bad')).toMatchObject(anew)
+    const reset = { state: 'pending', trigger: 'manual', attempt: 0, expires_at: null }
+    expect(await rowIn(home, 'dlv_bad')).toMatchObject(reset)
     expect(await rowIn(home, 'dlv_old')).toMatchObject({ state: 'failed' })
     const also = await read(home, 'webhooks', 'retry', 'wh_a', 'dlv_good')
     expect(also).toMatchObject({ id: 'dlv_good', status: 'pending', trigger: 'manual' })
@@ -198,16 +198,16 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
   })
 
   test.each([
-    ['a webhook alone', ['wh_a'], 'Give the ID of a delivery (dlv_…)'],
+    ['only a webhook', ['wh_a'], 'Give the ID of a delivery (dlv_…)'],
     ['a delivery and a time', ['dlv_bad', '--since', '2d'], 'Give only the webhook'],
     [
-      'a time to come',
+      'a future time',
       ['wh_a', '--since', '2100-01-01'],
       '--since is "2100-01-01"; it takes a past time',
     ],
-    ['no time at all', ['wh_a', '--since', 'soon'], '--since is "soon"'],
-  ])('rejects %s', async (_, args, said) => {
+    ['a text that is not a time', ['wh_a', '--since', 'soon'], '--since is "soon"'],
+  ])('rejects %s', async (_, args, message) => {
     const { code, stderr } = await ev(await homeWith('acc_a'), 'webhooks', 'retry', ...args)
-    expect([code, stderr]).toEqual([64, expect.stringContaining(said)])
+    expect([code, stderr]).toEqual([64, expect.stringContaining(message)])
   })
 })

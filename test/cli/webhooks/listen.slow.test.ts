@@ -17,7 +17,7 @@ import { zone } from '../../support/zone.ts'
 
 type Listener = Running & {
   readonly url: string
-  readonly told: string
+  readonly setting: string
 }
 
 const LISTEN = ['webhooks', 'listen', '--data-dir', 'data', '--port']
@@ -29,17 +29,17 @@ async function listenerIn(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Listener> {
   const running = startEv([...LISTEN, '0', ...args], { home, environment })
-  let told = ''
+  let setting = ''
   running.child.stderr?.on('data', (text: string) => {
-    told += text
+    setting += text
   })
   await running.printed('\n\n', 'stderr')
-  const url = /http:\/\/[^/]+\//.exec(told)?.[0] ?? ''
-  return { ...running, url, told }
+  const url = /http:\/\/[^/]+\//.exec(setting)?.[0] ?? ''
+  return { ...running, url, setting }
 }
 
 /** Sends like a service that was started with the printed setting. */
-function poster(): WebhookTransport {
+function openTransport(): WebhookTransport {
   const mayDial = createIpPolicy(['127.0.0.1'])
   const post = createHttpsTransport({ clock: systemClock, resolver: zone(), mayDial })
   onTestFinished(() => post.close())
@@ -49,7 +49,7 @@ function poster(): WebhookTransport {
 const DATA = { job_id: 'job_1', total: 2, download_url: 'https://ev.example/\u202e' }
 
 /** Builds an event signed with these secrets. */
-function letterTo({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...string[]]) {
+function signedRequest({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...string[]]) {
   const at = systemClock.now()
   const kind = 'batch.completed'
   const body = eventBody({ id: 'evt_one', kind, at, data: DATA, sandbox: true })
@@ -88,7 +88,7 @@ describe('ev webhooks listen', () => {
     const home = await homeWith('acc_a')
     const listener = await listenerIn(home)
     listener.child.stdout?.destroy()
-    await poster().send(letterTo(listener, await secretIn(home)))
+    await openTransport().send(signedRequest(listener, await secretIn(home)))
     expect(await listener.ended).toMatchObject({ code: 74, signal: null })
     expect(await webhooksIn(home)).toEqual([])
   })

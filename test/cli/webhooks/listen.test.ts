@@ -16,7 +16,7 @@ import { zone } from '../../support/zone.ts'
 
 type Listener = RunningCli & {
   readonly url: string
-  readonly told: string
+  readonly setting: string
 }
 
 const LISTEN = ['webhooks', 'listen', '--data-dir', 'data', '--port']
@@ -29,13 +29,13 @@ async function listenerIn(
 ): Promise<Listener> {
   const running = startEv([...LISTEN, '0', ...args], { home, environment })
   await running.printed('\n\n', 'stderr')
-  const told = running.stderr
-  const url = /http:\/\/[^/]+\//.exec(told)?.[0] ?? ''
-  return { ...running, url, told }
+  const setting = running.stderr
+  const url = /http:\/\/[^/]+\//.exec(setting)?.[0] ?? ''
+  return { ...running, url, setting }
 }
 
 /** Sends like a service that was started with the printed setting. */
-function poster(): WebhookTransport {
+function openTransport(): WebhookTransport {
   const mayDial = createIpPolicy(['127.0.0.1'])
   const post = createHttpsTransport({ clock: systemClock, resolver: zone(), mayDial })
   onTestFinished(() => post.close())
@@ -45,7 +45,7 @@ function poster(): WebhookTransport {
 const DATA = { job_id: 'job_1', total: 2, download_url: 'https://ev.example/\u202e' }
 
 /** Builds an event signed with these secrets. */
-function letterTo({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...string[]]) {
+function signedRequest({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...string[]]) {
   const at = systemClock.now()
   const kind = 'batch.completed'
   const body = eventBody({ id: 'evt_one', kind, at, data: DATA, sandbox: true })
@@ -70,7 +70,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect(await webhooksIn(home)).toMatchObject([
       { url: listener.url, events: [...EVENT_KINDS], active: true },
     ])
-    const receipt = await poster().send(letterTo(listener, await secretIn(home)))
+    const receipt = await openTransport().send(signedRequest(listener, await secretIn(home)))
     expect(receipt).toMatchObject({ fault: null, answer: { status: 200 } })
     listener.signal('SIGINT')
     const { code, stdout } = await listener.ended
@@ -87,13 +87,13 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
   test('prints a whole event in one line of JSON, with the fault of its signatures', async () => {
     const home = await homeWith('acc_a')
     const listener = await listenerIn(home, ['--json', '--status', '503'])
-    const post = poster()
+    const post = openTransport()
     const secret = await secretIn(home)
-    const good = letterTo(listener, secret)
-    const rotated = letterTo(listener, 'whsec_bmV3', secret)
-    const foreign = { ...letterTo(listener, 'whsec_bmV3'), body: 'no event' }
-    for (const letter of [good, rotated, foreign]) {
-      expect(await post.send(letter)).toMatchObject({ answer: { status: 503 } })
+    const good = signedRequest(listener, secret)
+    const rotated = signedRequest(listener, 'whsec_bmV3', secret)
+    const foreign = { ...signedRequest(listener, 'whsec_bmV3'), body: 'no event' }
+    for (const request of [good, rotated, foreign]) {
+      expect(await post.send(request)).toMatchObject({ answer: { status: 503 } })
     }
     listener.signal('SIGTERM')
     const { code, stdout } = await listener.ended
@@ -121,12 +121,12 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
 
   test('prints the setting that the service needs, and a test command', async () => {
     const home = await homeWith('acc_a')
-    const { told, url } = await listenerIn(home)
+    const { setting, url } = await listenerIn(home)
     const [webhook] = await webhooksIn(home)
-    expect(told).toContain(`Listening on ${url} for all events`)
-    expect(told).toContain('  --webhook-allow-ranges 127.0.0.1\n')
-    expect(told).toContain('  EV_WEBHOOK_ALLOW_RANGES=127.0.0.1\n')
-    const args = /ev (webhooks test .*)\n/.exec(told)?.[1]?.split(' ') ?? []
+    expect(setting).toContain(`Listening on ${url} for all events`)
+    expect(setting).toContain('  --webhook-allow-ranges 127.0.0.1\n')
+    expect(setting).toContain('  EV_WEBHOOK_ALLOW_RANGES=127.0.0.1\n')
+    const args = /ev (webhooks test .*)\n/.exec(setting)?.[1]?.split(' ') ?? []
     expect(args[2]).toBe(webhook?.id)
     const { code, stdout } = await runEv([...args, '--data-dir', 'data'], { home })
     expect([code, stdout]).toEqual([0, expect.stringContaining('responded with 200')])
@@ -137,8 +137,8 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     const command = ['--no-register', '--json']
     const secrets = { EV_WEBHOOK_SECRET: 'whsec_b25l,whsec_dHdv' }
     const listener = await listenerIn(home, command, secrets)
-    expect(listener.told).not.toContain('whsec_')
-    await poster().send(letterTo(listener, 'whsec_dHdv'))
+    expect(listener.setting).not.toContain('whsec_')
+    await openTransport().send(signedRequest(listener, 'whsec_dHdv'))
     listener.signal('SIGTERM')
     expect(JSON.parse((await listener.ended).stdout)).toMatchObject({ fault: null })
     const { code, stderr } = await runEv([...LISTEN, '0', '--no-register'], { home })
@@ -149,11 +149,11 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     const home = emptyFolder()
     const secret = { EV_WEBHOOK_SECRET: 'whsec_b25l' }
     const listener = await listenerIn(home, ['--no-register', '--json'], secret)
-    const post = poster()
+    const post = openTransport()
     const body = 'x'.repeat(1024 * 1024 + 1)
-    const long = await post.send({ ...letterTo(listener, 'whsec_b25l'), body })
+    const long = await post.send({ ...signedRequest(listener, 'whsec_b25l'), body })
     expect(long.answer?.status ?? 413).toBe(413)
-    const whole = await post.send({ ...letterTo(listener, 'whsec_b25l'), body: body.slice(1) })
+    const whole = await post.send({ ...signedRequest(listener, 'whsec_b25l'), body: body.slice(1) })
     expect(whole.answer?.status).toBe(200)
     listener.signal('SIGTERM')
     expect((await listener.ended).stdout.trim().split('\n')).toHaveLength(1)
@@ -176,12 +176,12 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
       '--status is "100"; it takes a whole number from 200 to 599',
     ],
     [
-      'a name to listen on',
+      'a host name to listen on',
       ['0', '--host', 'shop.example'],
       '--host is "shop.example"; it takes localhost, a loopback address',
     ],
-  ])('rejects %s', async (_, args, said) => {
+  ])('rejects %s', async (_, args, message) => {
     const { code, stderr } = await runEv([...LISTEN, ...args], { home: emptyFolder() })
-    expect([code, stderr]).toEqual([64, expect.stringContaining(said)])
+    expect([code, stderr]).toEqual([64, expect.stringContaining(message)])
   })
 })

@@ -83,17 +83,17 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
       'which is not allowed. It must begin with https://.',
     ],
     [
-      'a URL inside',
+      'a URL on a private network',
       ['--url', 'https://10.0.0.7/'],
       'is not public. To allow it, set --webhook-allow-ranges',
     ],
     [
-      'a URL that shows itself as another',
+      'a URL with a direction override',
       ['--url', 'https://localhost/\u202e'],
       'It contains spaces or control characters.',
     ],
     [
-      'an event that there is not',
+      'an unknown event',
       ['--events', 'batch.done'],
       'There is no event "batch.done". Events: batch',
     ],
@@ -103,9 +103,9 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
       ['--description', 'x'.repeat(501)],
       '--description has 501 characters; it takes up to 500.',
     ],
-  ])('does not create one with %s', async (_, args, said) => {
+  ])('does not create one with %s', async (_, args, message) => {
     const { code, stderr } = await ev(await homeWith('acc_a'), ...CREATE, ...args)
-    expect(stderr).toContain(said)
+    expect(stderr).toContain(message)
     expect(stderr).not.toContain('\u202e')
     expect(code).toBe(64)
   })

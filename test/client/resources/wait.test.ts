@@ -38,11 +38,11 @@ describe('waiting for a job', () => {
       job('processing', 7),
       job('cancelled', 7),
     ]
-    const told: string[] = []
+    const progress: string[] = []
     await createScriptedClient(script).client.waitForJob('job_1', {
-      onProgress: now => told.push(`${now.status} ${now.processed_emails}`),
+      onProgress: now => progress.push(`${now.status} ${now.processed_emails}`),
     })
-    expect(told).toEqual(['queued 0', 'processing 5', 'processing 7', 'cancelled 7'])
+    expect(progress).toEqual(['queued 0', 'processing 5', 'processing 7', 'cancelled 7'])
   })
 
   test('continues after transient errors', async () => {
@@ -56,21 +56,26 @@ describe('waiting for a job', () => {
   })
 
   test('fails if the job does not exist', async () => {
-    const gone = { status: 404, json: { success: false, error: 'No such job', code: 'not_found' } }
-    expect(await failureOf(createScriptedClient([gone]).client.waitForJob('job_1'))).toMatchObject({
+    const missing = {
+      status: 404,
+      json: { success: false, error: 'No such job', code: 'not_found' },
+    }
+    expect(
+      await failureOf(createScriptedClient([missing]).client.waitForJob('job_1')),
+    ).toMatchObject({
       status: 404,
     })
   })
 
   test('ends if its caller aborts between two polls', async () => {
-    const leaving = new AbortController()
+    const aborting = new AbortController()
     const { client, asked } = createScriptedClient([job('processing')], {
       sleep: async ms => {
-        if (ms < ATTEMPT_MS) leaving.abort('I left')
+        if (ms < ATTEMPT_MS) aborting.abort('I left')
         else await new Promise(() => {})
       },
     })
-    const { signal } = leaving
+    const { signal } = aborting
     expect(await failureOf(client.waitForJob('job_1', { signal }))).toBe('I left')
     expect(asked).toHaveLength(1)
   })

@@ -51,22 +51,24 @@ describe('the order of waiting members', () => {
 })
 
 test('always has a member that no other precedes', () => {
-  const places = Array.from({ length: 60 }, (_, n) => waits((n * 37) % 23, n % 3 === 0))
-  for (let size = 1; size <= places.length; size++) {
-    const some = places.slice(0, size)
-    const tickets = Object.fromEntries(some.map((place, n) => [`m${n}`, newTicket(place, NOW)]))
-    const kept = some.map((place, n) => reservedFor(tickets, `m${n}`, place, NOW))
-    expect(Math.min(...kept)).toBe(0)
+  const positions = Array.from({ length: 60 }, (_, n) => waits((n * 37) % 23, n % 3 === 0))
+  for (let size = 1; size <= positions.length; size++) {
+    const some = positions.slice(0, size)
+    const tickets = Object.fromEntries(
+      some.map((position, n) => [`m${n}`, newTicket(position, NOW)]),
+    )
+    const reserved = some.map((position, n) => reservedFor(tickets, `m${n}`, position, NOW))
+    expect(Math.min(...reserved)).toBe(0)
   }
 })
 
 test('a ticket is renewed before it expires, or when its contents change', () => {
-  const place = waits(1, false)
-  const ticket = newTicket(place, NOW)
-  expect(isCurrent(ticket, place, NOW + SECOND)).toBe(true)
-  expect(isCurrent(ticket, place, NOW + 3 * SECOND)).toBe(false)
-  expect(isCurrent(ticket, { ...place, single: true }, NOW)).toBe(false)
+  const position = waits(1, false)
+  const ticket = newTicket(position, NOW)
+  expect(isCurrent(ticket, position, NOW + SECOND)).toBe(true)
+  expect(isCurrent(ticket, position, NOW + 3 * SECOND)).toBe(false)
+  expect(isCurrent(ticket, { ...position, single: true }, NOW)).toBe(false)
   expect(isCurrent(ticket, null, NOW)).toBe(false)
-  expect(isCurrent(null, place, NOW)).toBe(false)
+  expect(isCurrent(null, position, NOW)).toBe(false)
   expect(isCurrent(null, null, NOW)).toBe(true)
 })

@@ -44,7 +44,7 @@ export type Visitor = {
    * Checks the page: no serious axe violation in both themes, no overflow, on a phone either, and
    * no browser errors.
    */
-  look(name: string): Promise<void>
+  check(name: string): Promise<void>
   /**
    * Checks the page; with EV_SCREENSHOTS=1 also writes a screenshot to docs/screenshots/, of the
    * full page or its upper pixels.
@@ -62,14 +62,14 @@ export type StageOptions = {
 export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
   const home = emptyFolder()
   let browser: Browser
-  let world: SimulatorProcess
+  let simulator: SimulatorProcess
   let service: ServiceProcess
 
   beforeAll(async () => {
-    world = await (scenario === undefined
+    simulator = await (scenario === undefined
       ? startSimulatorProcess(EXAMPLE)
       : startScenarioProcess(scenario))
-    service = await startService(home, [...towards(world), '--limits', 'off', ...args])
+    service = await startService(home, [...towards(simulator), '--limits', 'off', ...args])
     browser = await startChromium()
   }, 120_000)
 
@@ -79,7 +79,7 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
     await Promise.all(contexts.map(context => context.unrouteAll({ behavior: 'ignoreErrors' })))
     await browser?.close()
     await service?.end('SIGTERM')
-    await world?.close()
+    await simulator?.close()
   }, 60_000)
 
   return {
@@ -128,9 +128,9 @@ async function openVisitor(
   const visitor: Visitor = {
     ...{ page, context, faults },
     go: async path => void (await page.goto(path, { waitUntil: 'load' })),
-    look: name => look(visitor, name, theme),
+    check: name => check(visitor, name, theme),
     async picture(name, heightMax = Number.POSITIVE_INFINITY) {
-      await look(visitor, name, theme)
+      await check(visitor, name, theme)
       if (process.env.EV_SCREENSHOTS !== '1') return
       mkdirSync(SCREENSHOTS, { recursive: true })
       const whole = await page.evaluate<number>('document.documentElement.scrollHeight')
@@ -149,7 +149,7 @@ export async function signIn(page: Page, key: string): Promise<void> {
   await page.waitForURL(url => !url.pathname.startsWith('/sign-in'))
 }
 
-async function look({ page, faults }: Visitor, name: string, theme: Theme): Promise<void> {
+async function check({ page, faults }: Visitor, name: string, theme: Theme): Promise<void> {
   const size = page.viewportSize() ?? { width: 1_200, height: HEIGHT }
   for (const one of [theme === 'light' ? 'dark' : 'light', theme] as const) {
     await page.emulateMedia({ colorScheme: one })
@@ -160,7 +160,7 @@ async function look({ page, faults }: Visitor, name: string, theme: Theme): Prom
   await page.evaluate(
     'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))',
   )
-  const onPhone = [...(await page.evaluate<string[]>(STICKING_OUT)), ...(await seriousFaults(page))]
+  const onPhone = [...(await page.evaluate<string[]>(OVERFLOWING)), ...(await seriousFaults(page))]
   await page.setViewportSize(size)
   expect(onPhone, `${name}, on a phone`).toEqual([])
   expect(faults, name).toEqual([])
@@ -187,7 +187,7 @@ async function seriousFaults(page: Page): Promise<string[]> {
 }
 
 /** Finds elements that make the page wider than the screen outside a scrollable box. */
-const STICKING_OUT = `
+const OVERFLOWING = `
   document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
   [...document.querySelectorAll('main *')]
     .filter(one => one.getBoundingClientRect().right > document.documentElement.clientWidth && !one.closest('.scroll'))

@@ -52,7 +52,7 @@ test('check results appear as they complete, and a block is shown there and on e
   await page.getByRole('row', { name: 'polite.test' }).getByText('normal').waitFor()
   await page.getByRole('button', { name: 'Run checks' }).click()
   await page.getByText('less than a minute ago').waitFor()
-  await visitor.look('health')
+  await visitor.check('health')
   await visitor.go('/sessions')
   await page
     .getByText(/evil\.test has been blocking this service since .*: 20 addresses are unknown/)

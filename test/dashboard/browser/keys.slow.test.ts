@@ -14,7 +14,7 @@ test('a key is created and used, changed, rotated and revoked', async () => {
   const { page, context } = visitor
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   await visitor.go('/keys')
-  await visitor.look('keys-first')
+  await visitor.check('keys-first')
   await page.getByRole('link', { name: 'Create key' }).first().click()
   await page.getByLabel('Name').fill('Shop, sign-up form')
   await page.getByLabel('account:read').check()
@@ -23,7 +23,7 @@ test('a key is created and used, changed, rotated and revoked', async () => {
   await page.getByText('“Allowed IP addresses” is "nonsense"').waitFor()
   // The browser logs a 400 response as an error.
   visitor.faults.length = 0
-  await visitor.look('keys-new')
+  await visitor.check('keys-new')
   expect(await page.getByLabel('Name').inputValue()).toBe('Shop, sign-up form')
   await page.getByLabel('Allowed IP addresses').fill('127.0.0.1')
   await page.getByRole('button', { name: 'Create key' }).click()
@@ -37,10 +37,10 @@ test('a key is created and used, changed, rotated and revoked', async () => {
   await page.evaluate(
     "document.querySelector('.copyable').textContent = 'ev_live_' + '0'.repeat(38)",
   )
-  await visitor.look('keys-shown-once')
+  await visitor.check('keys-shown-once')
 
   await page.getByRole('link', { name: 'I have saved it' }).click()
-  await visitor.look('keys')
+  await visitor.check('keys')
   await page.getByRole('link', { name: 'Shop, sign-up form' }).click()
   await page.getByLabel('account:read').uncheck()
   await page.getByRole('button', { name: 'Save changes' }).click()
@@ -48,7 +48,7 @@ test('a key is created and used, changed, rotated and revoked', async () => {
   await expect.poll(() => statusWith(key)).toBe(403)
 
   await page.getByRole('link', { name: 'Shop, sign-up form' }).click()
-  await visitor.look('keys-change')
+  await visitor.check('keys-change')
   await page.getByLabel('Old secret').selectOption('expires immediately')
   await page.getByRole('button', { name: 'Rotate key' }).click()
   await page.getByRole('heading', { name: 'New secret' }).waitFor()

@@ -16,7 +16,7 @@ import { stage, type Visitor } from './browser.ts'
 const ROOT = join(import.meta.dirname, '../../..')
 const LIST = join(ROOT, 'fixtures/list/demo.csv')
 const set = stage({
-  scenario: demoWorld(),
+  scenario: demoScenario(),
   args: [
     ...['--plan', 'enterprise', '--sessions-per-second', '50', '--greylist-delay', '1'],
     ...['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem'],
@@ -29,22 +29,22 @@ let visitor: Visitor
 beforeAll(async () => {
   receiver = await startReceiver()
   visitor = await set.open()
-  await usedLately()
+  await seedUsage()
 })
 afterAll(() => receiver.close())
 
 const client = () => new EvClient({ apiKey: set.key, baseUrl: set.url })
 
 /** The demo scenario with a host for webhooks. */
-function demoWorld(): Scenario {
-  const world: Scenario = JSON.parse(
+function demoScenario(): Scenario {
+  const demo: Scenario = JSON.parse(
     readFileSync(join(ROOT, 'fixtures/simulator/demo.json'), 'utf8'),
   )
-  return { ...world, domains: { ...world.domains, 'hook.example': { a: ['127.0.0.1'] } } }
+  return { ...demo, domains: { ...demo.domains, 'hook.example': { a: ['127.0.0.1'] } } }
 }
 
 /** Seeds a month of usage for the chart. */
-async function usedLately(): Promise<void> {
+async function seedUsage(): Promise<void> {
   const database = await openDatabase(`sqlite:${join(set.home, 'data/ev.sqlite')}`, systemClock)
   const { account_id, api_key_id: key_id } = await client().credits()
   const today = Math.floor(systemClock.now() / DAY) * DAY
@@ -72,9 +72,9 @@ const picture = async (name: string, heightMax?: number) => {
 }
 
 test('sign-in', async () => {
-  const stranger = await set.open({ key: null })
-  await stranger.go('/sign-in')
-  await stranger.picture('sign-in')
+  const signedOut = await set.open({ key: null })
+  await signedOut.go('/sign-in')
+  await signedOut.picture('sign-in')
   shown('sign-in')
   await visitor.go('/sessions')
   await picture('sessions')

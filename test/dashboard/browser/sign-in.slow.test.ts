@@ -8,11 +8,11 @@ test('sign in, change the theme, list sessions, sign out', async () => {
   const { page } = visitor
   await visitor.go('/sessions')
   expect(page.url()).toBe(`${set.url}/sign-in?next=%2Fsessions`)
-  await visitor.look('sign-in')
+  await visitor.check('sign-in')
   await page.getByLabel('API key').fill(set.key)
   await page.keyboard.press('Enter')
   await page.waitForURL('**/sessions')
-  await visitor.look('sessions')
+  await visitor.check('sessions')
   await page.getByText('default').click()
   await page.getByRole('button', { name: 'dark' }).click()
   expect(await page.getAttribute('html', 'data-theme')).toBe('dark')
@@ -23,7 +23,7 @@ test('sign in, change the theme, list sessions, sign out', async () => {
   expect(page.url()).toContain('/sign-in')
 })
 
-test('a session that is ended in another browser is over at once', async () => {
+test('a session that is ended in another browser ends at once', async () => {
   const [one, other] = [await set.open(), await set.open()]
   await one.go('/sessions')
   await one.page.getByRole('button', { name: 'End' }).click()

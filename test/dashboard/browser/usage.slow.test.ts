@@ -51,7 +51,7 @@ test('usage shows the chart, searches the history, and has a stable layout', asy
   await expect.poll(() => legend.textContent()).toMatch(/\d{4}-\d\d-\d\d\s+deliverable 490/)
   await page.mouse.move(0, 0)
   await expect.poll(() => legend.textContent()).toMatch(/All days\s+deliverable 2,942/)
-  await visitor.look('usage')
+  await visitor.check('usage')
 
   const ink = () => page.evaluate<string>('document.querySelector(".chart canvas").toDataURL()')
   const before = await ink()

@@ -26,7 +26,7 @@ test('an address is verified step by step, and the verdict is announced once and
   const { page } = visitor
   await visitor.go('/verify')
   expect(await page.evaluate('document.activeElement.id')).toBe('email')
-  await visitor.look('verify-empty')
+  await visitor.check('verify-empty')
   await page.evaluate(`
     window.seen = []
     new MutationObserver(() => {
@@ -51,7 +51,7 @@ test('an address is verified step by step, and the verdict is announced once and
     'ann@slow.test is deliverable. The mail server accepts mail for this address.',
   ])
   await listed(page, 'ann@slow.test')
-  await visitor.look('verify')
+  await visitor.check('verify')
 })
 
 test('a suggestion and a recent address are verified with one click', async () => {
@@ -62,7 +62,7 @@ test('a suggestion and a recent address are verified with one click', async () =
   await verdictOf(page, 'ann@polite.test')
   await verify(page, 'ann..b@polite.test')
   await verdictOf(page, 'ann..b@polite.test')
-  await visitor.look('verify-malformed')
+  await visitor.check('verify-malformed')
   await verify(page, 'ann@gmail')
   await row(page, 'verdict').getByRole('button', { name: 'Verify suggestion' }).click()
   await verdictOf(page, 'ann@gmail.com')
@@ -104,7 +104,7 @@ test('a new verification replaces the previous one and does not steal the focus'
   expect(await page.evaluate('document.activeElement.id')).toBe('again')
   await listed(page, 'ann@blocked.test')
   expect(await row(page, 'verdict').textContent()).not.toContain('slow.test')
-  await visitor.look('verify-unknown')
+  await visitor.check('verify-unknown')
 })
 
 test('without JavaScript the result is a page', async () => {

@@ -33,14 +33,14 @@ test('a webhook is created, tested, fails with an alert on every page, and is re
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/webhooks')
-  await visitor.look('webhooks-none')
+  await visitor.check('webhooks-none')
 
   await page.getByRole('link', { name: 'New webhook' }).click()
   await page.getByLabel('URL').fill(receiver.url)
   await page.getByRole('checkbox', { name: 'batch.completed' }).uncheck()
   await page.getByRole('checkbox', { name: 'verification.completed' }).check()
   await page.getByLabel('Description').fill(`Of billing ${EVIL}`)
-  await visitor.look('webhook-new')
+  await visitor.check('webhook-new')
   await page.getByRole('button', { name: 'Create webhook' }).click()
   const secret = (await page.locator('code.copyable').textContent()) ?? ''
   expect(secret).toMatch(/^whsec_/)
@@ -65,11 +65,11 @@ test('a webhook is created, tested, fails with an alert on every page, and is re
   await page.getByText('has been failing since').waitFor()
   await page.getByRole('link', { name: 'View deliveries' }).click()
   await page.locator('#log').getByText('retry scheduled').waitFor()
-  await visitor.look('webhook')
+  await visitor.check('webhook')
   await page.getByRole('link', { name: 'verification.completed' }).click()
   await page.getByText(`not now ${EVIL}`).waitFor()
   await page.getByText(`x-why: ${EVIL}`).waitFor()
-  await visitor.look('delivery')
+  await visitor.check('delivery')
 
   receiver.answer(204)
   await page.getByRole('button', { name: 'Resend' }).click()
@@ -83,7 +83,7 @@ test('a webhook is created, tested, fails with an alert on every page, and is re
   expect(await page.getByText('has been failing since').count()).toBe(0)
 
   await visitor.go('/webhooks')
-  await visitor.look('webhooks')
+  await visitor.check('webhooks')
   expect(visitor.faults).toEqual([])
 })
 

@@ -17,7 +17,7 @@ const REFUSES = {
 }
 
 /** As `compose/service.ts` builds it, with test dependencies. */
-async function surgery() {
+async function createHealthWithDoctor() {
   const dataDir = tempFolder()
   const databaseUrl = `sqlite:${join(dataDir, 'ev.sqlite')}`
   const { engine, clock, verify } = createTestEngine({ script: REFUSES })
@@ -26,10 +26,10 @@ async function surgery() {
     flags: { dataDir, helo: 'probe.test', allowRanges: '192.0.2.0/24' },
     ...{ environment: {}, file: null },
   })
-  const doctorsClock = fakeClock(Date.UTC(2027, 1, 2))
+  const doctorClock = fakeClock(Date.UTC(2027, 1, 2))
   const names = zone({ 'mx.test': { A: ['192.0.2.1'] } })
   const mx = scriptedMx({})
-  const doors = { clock: doctorsClock, random: countedRandom(), resolver: names, dial: mx }
+  const deps = { clock: doctorClock, random: countedRandom(), resolver: names, dial: mx }
   let opened = 0
   let closed = 0
   const health = createHealth({
@@ -39,19 +39,19 @@ async function surgery() {
     deliveries: { status: () => ({ inFlight: 4, delivered: 0, retried: 0, failed: 0 }) },
     doctor() {
       opened++
-      const world = composeDoctor(config, { databaseUrl, exchangers: ['mx.test'] }, doors)
-      return { ...world, close: () => void closed++ }
+      const doctorDeps = composeDoctor(config, { databaseUrl, exchangers: ['mx.test'] }, deps)
+      return { ...doctorDeps, close: () => void closed++ }
     },
     memoryBytes: () => 5,
     disk: async () => ({ freeBytes: 7e9, isLow: false }),
     settings: { version: '1.2.3', concurrency: 200, databaseUrl },
   })
   const counts = () => ({ opened, closed })
-  return { health, clock, doctorsClock, dataDir, verify, mx, names, counts }
+  return { health, clock, doctorClock, dataDir, verify, mx, names, counts }
 }
 
 test('health does no lookups and connections before it is read', async () => {
-  const { health, clock, mx, names, counts } = await surgery()
+  const { health, clock, mx, names, counts } = await createHealthWithDoctor()
   await clock.advance(3_600_000)
   health.alert()
   health.operators()
@@ -59,9 +59,9 @@ test('health does no lookups and connections before it is read', async () => {
 })
 
 test('the doctor of the service uses the configured dependencies, and closes them', async () => {
-  const { health, clock, doctorsClock, mx, counts } = await surgery()
+  const { health, clock, doctorClock, mx, counts } = await createHealthWithDoctor()
   expect(health.doctorChecks()).toMatchObject({ checks: [], isRunning: true })
-  await doctorsClock.advance(30_000)
+  await doctorClock.advance(30_000)
   await expect.poll(() => health.doctorChecks().isRunning).toBe(false)
   const { checks } = health.doctorChecks()
   expect(checks.find(({ check }) => check === 'port-25')?.says).toContain('mx.test')
@@ -74,7 +74,7 @@ test('the doctor of the service uses the configured dependencies, and closes the
 })
 
 test('an operator that blocks this service is reported with its reply', async () => {
-  const { health, verify } = await surgery()
+  const { health, verify } = await createHealthWithDoctor()
   await verify('ann@a.test')
   await verify('bob@a.test')
   const [one] = health.operators().shown
@@ -84,7 +84,7 @@ test('an operator that blocks this service is reported with its reply', async ()
 })
 
 test('jobs and process are reported', async () => {
-  const { health, clock, dataDir } = await surgery()
+  const { health, clock, dataDir } = await createHealthWithDoctor()
   await clock.advance(7_000)
   expect(health.queue()).toEqual({ jobs: 1, waiting: 2, running: 3 })
   expect(await health.workers()).toEqual({

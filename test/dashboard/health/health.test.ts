@@ -25,14 +25,14 @@ async function adminDashboard(health: Partial<HealthSource> = {}) {
 }
 
 /** Returns the text of a page without markup. */
-const wordsOf = (page: string) =>
+const textOf = (page: string) =>
   page
     .replace(/<[^>]*>/g, '')
     .replace(/\s+/g, ' ')
     .replaceAll('&#39;', "'")
 
 const words = async (health: Partial<HealthSource>, path = '/doctor') =>
-  wordsOf((await (await adminDashboard(health)).get(path)).text)
+  textOf((await (await adminDashboard(health)).get(path)).text)
 
 describe('health', () => {
   test('is for admins; others get 403 on every path', async () => {
@@ -92,12 +92,12 @@ describe('health', () => {
         ...{ databaseBytes: 2_400e6, freeBytes: null },
       }),
     })
-    for (const said of [
+    for (const line of [
       ...['1 job', '1,234 tasks', '2 tasks', '200 connections'],
       ...['3 requests', '1 delivery', '0 alerts', '1.2.3', '2 h 5 min'],
       ...['163 MB', '2.4 GB', 'unknown'],
     ]) {
-      expect(text).toContain(said)
+      expect(text).toContain(line)
     }
   })
 
@@ -131,13 +131,13 @@ describe('the check results', () => {
   test('poll while the checks run', async () => {
     const state = { found: { ...FOUND, isRunning: true } }
     const services = await adminDashboard({ doctorChecks: () => state.found })
-    const asksAnew = /<section id="findings" hx-get="\/doctor\/findings" hx-trigger="every 1s"/
+    const polling = /<section id="findings" hx-get="\/doctor\/findings" hx-trigger="every 1s"/
     for (const path of ['/doctor', '/doctor/findings']) {
-      expect((await services.get(path)).text).toMatch(asksAnew)
+      expect((await services.get(path)).text).toMatch(polling)
     }
     state.found = FOUND
     const { text } = await services.get('/doctor/findings')
-    expect(text).not.toMatch(asksAnew)
+    expect(text).not.toMatch(polling)
     expect(text).not.toContain('<html')
   })
 
@@ -190,10 +190,10 @@ describe('the operators', () => {
       operators: () => operatorsOf([operatorStatus({ title: 'Outlook.com', refusal })]),
     })
     const { text } = await services.get('/doctor/status')
-    expect(wordsOf(text)).toContain(
+    expect(textOf(text)).toContain(
       'Outlook.com has been rejecting our IP address since 2026-06-01 12:00:00 UTC: “550 5.7.1 Listed, see https://lists.example/lookup?q=192.0.2.9.”. It is on a blocklist',
     )
-    expect(wordsOf(text)).toContain(
+    expect(textOf(text)).toContain(
       'Its addresses are unknown (1,200 addresses so far) until 2026-06-01 12:30:00 UTC; then ev tries again.',
     )
     expect(text).toContain(
@@ -201,22 +201,22 @@ describe('the operators', () => {
     )
     expect(text).toContain('href="#check-blocklists"')
     await services.clock.advance(31 * MINUTE)
-    expect(wordsOf((await services.get('/doctor/status')).text)).toContain(
+    expect(textOf((await services.get('/doctor/status')).text)).toContain(
       'the next one shows whether the block is lifted',
     )
   })
 
   test('show a fix for each kind of block', async () => {
-    const told = async (why: BlockedReason) => {
+    const textFor = async (why: BlockedReason) => {
       const { answer } = refusalWith('no')
       const refusal = refusalWith('no', { answer: { ...answer, why } as typeof answer })
       return words({ operators: () => operatorsOf([operatorStatus({ refusal })]) })
     }
-    expect(await told('rdns')).toMatch(/rejecting our host name.*resolves back to the address/)
-    expect(await told('sender')).toMatch(/rejecting our sender address.*--mail-from/)
-    expect(await told('tls')).toMatch(/rejecting connections without TLS.*--starttls never/)
-    expect(await told('auth')).toMatch(/rejecting clients that do not authenticate/)
-    expect(await told('policy')).toMatch(/rejecting this server since.*Read the reply/)
+    expect(await textFor('rdns')).toMatch(/rejecting our host name.*resolves back to the address/)
+    expect(await textFor('sender')).toMatch(/rejecting our sender address.*--mail-from/)
+    expect(await textFor('tls')).toMatch(/rejecting connections without TLS.*--starttls never/)
+    expect(await textFor('auth')).toMatch(/rejecting clients that do not authenticate/)
+    expect(await textFor('policy')).toMatch(/rejecting this server since.*Read the reply/)
   })
 
   test('that another egress takes over have no unknown addresses', async () => {
@@ -228,12 +228,12 @@ describe('the operators', () => {
 
   test('that are paused resume, and show why they paused', async () => {
     const pause = { since: Date.UTC(2026, 5, 1, 12), until: Date.UTC(2026, 5, 1, 12, 5) }
-    const told = (why: 'throttled' | 'unknown-users') =>
+    const textFor = (why: 'throttled' | 'unknown-users') =>
       words({ operators: () => operatorsOf([operatorStatus({ pause: { ...pause, why } })]) })
-    expect(await told('throttled')).toContain(
+    expect(await textFor('throttled')).toContain(
       'mx.test asked for fewer connections at 2026-06-01 12:00:00 UTC. No action is needed: lists wait and resume at 2026-06-01 12:05:00 UTC.',
     )
-    expect(await told('unknown-users')).toContain('rejected 20 addresses in a row as unknown')
+    expect(await textFor('unknown-users')).toContain('rejected 20 addresses in a row as unknown')
   })
 
   test('are unreachable if outbound SMTP is blocked', async () => {

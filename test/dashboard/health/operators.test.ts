@@ -12,7 +12,7 @@ const REFUSAL: RecipientOutcome = {
   reply: { code: 554, enhanced: '5.7.1', text: 'blocked' },
 }
 
-function fleetOf(...names: string[]) {
+function createPool(...names: string[]) {
   const { world, clock } = createTestProber(knows())
   const catchAll = new CatchAllCache(clock)
   const probers = names.map(
@@ -30,7 +30,7 @@ function fleetOf(...names: string[]) {
 
 describe('the operators shown', () => {
   test('are ordered by problems: skipped addresses, blocks, pauses; then by activity', () => {
-    const { status, pace } = fleetOf('a')
+    const { status, pace } = createPool('a')
     pace('a', 'idle')
     pace('a', 'idle too')
     pace('a', 'asked').onReply(true)
@@ -48,7 +48,7 @@ describe('the operators shown', () => {
   })
 
   test('are limited; the others are counted', () => {
-    const { status, pace } = fleetOf('a')
+    const { status, pace } = createPool('a')
     for (let n = 0; n < OPERATORS_SHOWN + 7; n++) pace('a', `mail${n}.test`)
     pace('a', 'mail0.test').refused(REFUSAL)
     const { shown, left } = status()
@@ -58,7 +58,7 @@ describe('the operators shown', () => {
   })
 
   test('are listed per egress, with whether other egresses take over', async () => {
-    const { status, pace, clock } = fleetOf('a', 'b')
+    const { status, pace, clock } = createPool('a', 'b')
     const asked = () => status().shown.map(one => `${one.egress} ${one.othersAsk}`)
     pace('a', 'mx').refused(REFUSAL)
     expect(asked()).toEqual(['a true'])
@@ -67,7 +67,7 @@ describe('the operators shown', () => {
     expect(asked().toSorted()).toEqual(['a false', 'b false'])
   })
   test('that blocked the only egress have no other, even after the block has expired', async () => {
-    const { status, pace, clock } = fleetOf('a')
+    const { status, pace, clock } = createPool('a')
     pace('a', 'mx').refused(REFUSAL)
     await clock.advance(31 * MINUTE)
     expect(status().shown).toMatchObject([{ operator: 'mx', othersAsk: false }])

@@ -24,9 +24,9 @@ describe('low disk space', () => {
   })
 
   test('rejects uploads by script and by form', async () => {
-    const { look, start, send, left } = await onDisk(true)
+    const { preview, start, send, left } = await onDisk(true)
     const list = 'email\nann@a.test\n'
-    for (const sent of [await look(list), await start(list)]) {
+    for (const sent of [await preview(list), await start(list)]) {
       expect([sent.status, sent.text]).toEqual([507, expect.stringContaining(SENTENCE)])
     }
     const form = await send(list)

@@ -41,13 +41,13 @@ describe('the page of a list', () => {
     expect(plain(waiting)).toContain('Processing as fast as the mail servers allow.')
     expect(waiting).toContain('data-events="/lists/job_a/events"')
     await giveResults(database, 'job_a', 2)
-    const underWay = (await page()).text
-    expect(plain(underWay)).toContain('Done 2 of 6 rows')
-    expect(underWay).toContain('<progress max="6" value="2"')
-    expect(underWay).toContain('<dd data-live="risky">1</dd>')
-    expect(underWay).toContain('pending')
-    expect(underWay).toContain('/lists/job_a/cancel')
-    expect(underWay).not.toContain('/lists/job_a/resume')
+    const processing = (await page()).text
+    expect(plain(processing)).toContain('Done 2 of 6 rows')
+    expect(processing).toContain('<progress max="6" value="2"')
+    expect(processing).toContain('<dd data-live="risky">1</dd>')
+    expect(processing).toContain('pending')
+    expect(processing).toContain('/lists/job_a/cancel')
+    expect(processing).not.toContain('/lists/job_a/resume')
   })
 
   test('that is completed shows its results by class, reason and provider', async () => {

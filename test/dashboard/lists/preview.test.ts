@@ -4,7 +4,7 @@ import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 const LIST = 'name,email\nAnn,ann@a.test\nBob,bob@a.test\nAnn,ann@A.TEST\n,nonsense\n'
 
 /** Returns the value of a figure by its label. */
-const told = (text: string, name: string) =>
+const figureOf = (text: string, name: string) =>
   new RegExp(`<dt>${name}</dt><dd>([^<]*)</dd>`).exec(text)?.[1]
 
 /** Returns the layout choices of a preview. */
@@ -23,7 +23,7 @@ const nonceIn = (text: string) => /name="_once" value="([^"]+)"/.exec(text)?.[1]
 describe('the preview of a list', () => {
   test('shows it as parsed, and stores nothing', async () => {
     const services = await createListsDashboard({ plan: 'free' })
-    const { status, text } = await services.look(LIST)
+    const { status, text } = await services.preview(LIST)
     expect(status).toBe(200)
     expect(
       [
@@ -34,7 +34,7 @@ describe('the preview of a list', () => {
         'Credits needed',
         'Credits left today',
         'Estimated time',
-      ].map(name => told(text, name)),
+      ].map(name => figureOf(text, name)),
     ).toEqual(['4', '3', '1', '1', '2', '100', '10 seconds'])
     expect(text).toMatch(/<option value="2" selected>2: email<\/option>/)
     expect(text).toMatch(/<th scope="col" class="is-chosen">email/)
@@ -48,23 +48,23 @@ describe('the preview of a list', () => {
   })
 
   test('parses it again with another column or without a header', async () => {
-    const { look } = await createListsDashboard()
-    const { text } = await look(LIST, { fields: { column: '1', header: 'false' } })
+    const { preview } = await createListsDashboard()
+    const { text } = await preview(LIST, { fields: { column: '1', header: 'false' } })
     expect(text).toMatch(/<option value="1" selected>Column 1<\/option>/)
-    expect([told(text, 'Rows'), told(text, 'Addresses')]).toEqual(['5', '0'])
+    expect([figureOf(text, 'Rows'), figureOf(text, 'Addresses')]).toEqual(['5', '0'])
     expect(chosen(text)).toEqual({ column: '1', header: 'false' })
   })
 
   test('without a detected column allows a start only after a choice', async () => {
-    const { look } = await createListsDashboard()
+    const { preview } = await createListsDashboard()
     const list = 'who;where\nAnn;Paris\nBob;Rome\n'
-    const { text, status } = await look(list)
+    const { text, status } = await preview(list)
     expect(status).toBe(200)
     expect(text).toContain('The column with the addresses was not detected.')
     expect(text).toContain('<option value="" selected>Choose the column …</option>')
     expect(text).toContain('<td >Paris</td>')
     expect(text).not.toContain(START)
-    const { text: again } = await look(list, { fields: { column: '2' } })
+    const { text: again } = await preview(list, { fields: { column: '2' } })
     expect(chosen(again)).toEqual({ column: '2', header: 'true' })
     expect(again).toContain(START)
   })
@@ -72,7 +72,7 @@ describe('the preview of a list', () => {
   test('reports insufficient credits and offers no start', async () => {
     const services = await createListsDashboard({ plan: 'free' })
     const many = Array.from({ length: 101 }, (_, n) => `user${n}@a.test\n`).join('')
-    const { text } = await services.look(many)
+    const { text } = await services.preview(many)
     expect(text).toContain('This list needs 101 credits, but only 100 are left today: 1 too few')
     expect(text).not.toContain(START)
     const forced = await services.start(many, { fields: { column: '1', header: 'false' } })
@@ -82,8 +82,8 @@ describe('the preview of a list', () => {
   })
 
   test('reports a file that is not a list beside the form', async () => {
-    const { look, left } = await createListsDashboard()
-    const { text, status, headers } = await look('PK\u0003\u0004 and more')
+    const { preview, left } = await createListsDashboard()
+    const { text, status, headers } = await preview('PK\u0003\u0004 and more')
     expect([status, headers.get('HX-Retarget')]).toEqual([400, '#sending'])
     expect(text).toContain('Excel workbook')
     expect(text).not.toContain(START)
@@ -91,26 +91,26 @@ describe('the preview of a list', () => {
   })
 
   test('renders markup in column names and cells as text', async () => {
-    const { look } = await createListsDashboard()
-    const { text } = await look(`${EVIL},email\n${EVIL},"${EVIL}"@a.test\nAnn,ann@a.test\n`)
+    const { preview } = await createListsDashboard()
+    const { text } = await preview(`${EVIL},email\n${EVIL},"${EVIL}"@a.test\nAnn,ann@a.test\n`)
     expect(text.split(EVIL_SHOWN).length).toBeGreaterThan(3)
     expect(text).not.toContain('<img')
   })
 
   test('has few columns, the address column among them', async () => {
-    const { look } = await createListsDashboard()
+    const { preview } = await createListsDashboard()
     const names = Array.from({ length: 60 }, (_, n) => (n === 49 ? 'email' : `c${n + 1}`))
     const cells = names.map(name => (name === 'email' ? 'ann@a.test' : name))
-    const { text } = await look(`${names.join(',')}\n${cells.join(',')}\n`)
+    const { text } = await preview(`${names.join(',')}\n${cells.join(',')}\n`)
     expect(text.match(/<th scope="col"/g)).toHaveLength(20)
     expect(text).toContain('<td class="is-chosen">ann@a.test</td>')
     expect(text).toContain('40 more columns are not shown')
   })
 
   test('needs no credits in the sandbox', async () => {
-    const { look } = await createListsDashboard()
-    const { text } = await look(LIST, { fields: { sandbox: 'on' } })
-    expect(told(text, 'Credits needed')).toBe('none (sandbox)')
+    const { preview } = await createListsDashboard()
+    const { text } = await preview(LIST, { fields: { sandbox: 'on' } })
+    expect(figureOf(text, 'Credits needed')).toBe('none (sandbox)')
   })
 })
 
@@ -141,7 +141,7 @@ describe('starting a list', () => {
 
   test('twice from one preview creates one job', async () => {
     const services = await createListsDashboard()
-    const once = { ...fields, _once: nonceIn((await services.look(LIST)).text) }
+    const once = { ...fields, _once: nonceIn((await services.preview(LIST)).text) }
     const both = await Promise.all([
       services.start(LIST, { fields: once }),
       services.start(LIST, { fields: once }),
@@ -159,7 +159,7 @@ describe('starting a list', () => {
   test('from another preview creates another job', async () => {
     const services = await createListsDashboard()
     for (const _ of ['one', 'another']) {
-      const _once = nonceIn((await services.look(LIST)).text)
+      const _once = nonceIn((await services.preview(LIST)).text)
       expect((await services.start(LIST, { fields: { ...fields, _once } })).status).toBe(204)
     }
     expect(await services.jobs()).toHaveLength(2)
@@ -167,7 +167,7 @@ describe('starting a list', () => {
 
   test('after a change of the form is rejected once, with a new nonce', async () => {
     const services = await createListsDashboard()
-    const _once = nonceIn((await services.look(LIST)).text)
+    const _once = nonceIn((await services.preview(LIST)).text)
     await services.start(LIST, { fields: { ...fields, _once } })
     const changed = { ...fields, name: 'Other' }
     const refused = await services.start(LIST, { fields: { ...changed, _once } })

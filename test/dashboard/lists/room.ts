@@ -54,7 +54,7 @@ export async function createListsDashboard(
     ...services,
     sendForm,
     send,
-    look: (list: string, o?: Sending) => ask('/lists/new?dry_run=true', list, o),
+    preview: (list: string, o?: Sending) => ask('/lists/new?dry_run=true', list, o),
     start: (list: string, o?: Sending) => ask('/lists/new', list, o),
     jobs: () => services.database.db.selectFrom('job').selectAll().execute(),
     /** Signs in to another account with the same browser. */

@@ -69,11 +69,11 @@ describe('a list uploaded without JavaScript', () => {
 
 describe('an upload is rejected and discarded', () => {
   test('without the token of this session', async () => {
-    const { send, look, start, left } = await createListsDashboard()
+    const { send, preview, start, left } = await createListsDashboard()
     const other = await createListsDashboard()
     for (const token of ['', 'wrong', `${await other.csrf()}x`]) {
       const headers = { 'X-CSRF-Token': token }
-      const asked = [await look(LIST, { headers }), await start(LIST, { headers })]
+      const asked = [await preview(LIST, { headers }), await start(LIST, { headers })]
       const form = await send(LIST, { fields: { _csrf: token } })
       expect([...asked, form].map(({ status }) => status)).toEqual([403, 403, 403])
       for (const { text } of asked) expect(text).toContain('This form does not belong')
@@ -98,9 +98,9 @@ describe('an upload is rejected and discarded', () => {
   })
 
   test('without a session', async () => {
-    const { look, cookies, left } = await createListsDashboard()
+    const { preview, cookies, left } = await createListsDashboard()
     cookies.clear()
-    const sent = await look(LIST)
+    const sent = await preview(LIST)
     expect([sent.status, sent.headers.get('HX-Redirect'), left()]).toEqual([401, '/sign-in', []])
   })
 
@@ -116,8 +116,8 @@ describe('an upload is rejected and discarded', () => {
   })
 
   test('that is empty', async () => {
-    const { look, sendForm, csrf, left } = await createListsDashboard()
-    expect((await look('')).text).toContain('The list is empty. Choose a file or paste rows.')
+    const { preview, sendForm, csrf, left } = await createListsDashboard()
+    expect((await preview('')).text).toContain('The list is empty. Choose a file or paste rows.')
     const sent = await sendForm([
       ['_csrf', await csrf()],
       ['file', { file: '', name: '' }],
@@ -141,27 +141,27 @@ describe('an upload is rejected and discarded', () => {
   })
 
   test('that is too large, before it is read', async () => {
-    const { look, left } = await createListsDashboard()
+    const { preview, left } = await createListsDashboard()
     const headers = { 'Content-Length': String(200 * 1024 * 1024) }
-    const { status, text } = await look(LIST, { headers })
+    const { status, text } = await preview(LIST, { headers })
     expect([status, left()]).toEqual([413, []])
     expect(text).toMatch(/larger than 100 MiB.*Split it/)
   })
 
   test('if it cannot be stored on disk', async () => {
-    const { look, service } = await createListsDashboard()
+    const { preview, service } = await createListsDashboard()
     const folder = join(service.settings.dataDir, 'uploads')
     writeFileSync(folder, 'a file in its place')
-    const { status, text } = await look(LIST)
+    const { status, text } = await preview(LIST)
     expect(status).toBe(503)
     expect(text).toMatch(/disk of the service is full/)
     rmSync(folder)
     mkdirSync(folder)
-    expect((await look(LIST)).status).toBe(200)
+    expect((await preview(LIST)).status).toBe(200)
   })
 
   test('while eight others are in progress', async () => {
-    const { fetch, csrf, look, left } = await createListsDashboard()
+    const { fetch, csrf, preview, left } = await createListsDashboard()
     const headers = {
       ...{ 'Content-Type': 'multipart/form-data; boundary=b', 'X-CSRF-Token': await csrf() },
     }
@@ -173,13 +173,13 @@ describe('an upload is rejected and discarded', () => {
     const head = '--b\r\nContent-Disposition: form-data; name="rows"\r\n\r\n'
     for (const writer of writers) await writer.write(Buffer.from(`${head}email\n`))
     await expect.poll(() => left().length).toBe(8)
-    expect((await look(LIST)).status).toBe(429)
+    expect((await preview(LIST)).status).toBe(429)
     for (const writer of writers) {
       await writer.write(Buffer.from('ann@a.test\r\n--b--\r\n'))
       await writer.close()
     }
     expect((await Promise.all(sent)).map(({ status }) => status)).toEqual(Array(8).fill(303))
     expect(left()).toEqual([])
-    expect((await look(LIST)).status).toBe(200)
+    expect((await preview(LIST)).status).toBe(200)
   })
 })

@@ -107,10 +107,10 @@ describe('a session', () => {
 
   test('gets a new token at each sign-in, whatever cookie the browser sends', async () => {
     const services = await createTestDashboard({ signIn: false })
-    services.cookies.set('__Host-ev_session', 'chosen-by-somebody-else')
+    services.cookies.set('__Host-ev_session', 'chosen-by-an-attacker')
     await services.signIn()
     const [first] = [services.cookies.get('__Host-ev_session')]
-    expect(first).not.toBe('chosen-by-somebody-else')
+    expect(first).not.toBe('chosen-by-an-attacker')
     await services.signIn()
     expect(services.cookies.get('__Host-ev_session')).not.toBe(first)
   })

@@ -4,18 +4,18 @@ import { createTestDashboard } from '../../support/dashboard.ts'
 import { seedJob } from '../../support/job-rows.ts'
 
 /** Opens the event stream of a list. */
-async function watching() {
+async function openStream() {
   const services = await createTestDashboard()
   await seedJob(services.database, { texts: ['valid@a.example', 'valid@b.example'], done: 1 })
   const answer = await services.fetch('/lists/job_a/events')
   const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
   /** Returns the next event while time passes; null at the end. */
   const next = async () => {
-    const coming = reader.read().then(
+    const nextEvent = reader.read().then(
       ({ value }) => (value === undefined ? null : new TextDecoder().decode(value)),
       () => null,
     )
-    return services.settled(coming)
+    return services.settled(nextEvent)
   }
   await next()
   expect(await next()).toContain('event: progress')
@@ -24,7 +24,7 @@ async function watching() {
 
 describe('an event stream', () => {
   test('lasts as long as the session', async () => {
-    const { services, next, reader } = await watching()
+    const { services, next, reader } = await openStream()
     const before = services.clock.now()
     while (services.clock.now() - before < MINUTE) expect(await next()).not.toBeNull()
     await reader.cancel()
@@ -36,7 +36,7 @@ describe('an event stream', () => {
       async (services: TestDashboard) =>
         void (await services.request('/v1/keys/key_1?force=true', { method: 'DELETE' })),
     ]) {
-      const { services, next } = await watching()
+      const { services, next } = await openStream()
       await end(services)
       const before = services.clock.now()
       while ((await next()) !== null) expect(services.clock.now() - before).toBeLessThan(MINUTE)

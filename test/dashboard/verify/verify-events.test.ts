@@ -7,11 +7,11 @@ import {
   verifyWithEvents,
 } from '../../../src/dashboard/verify/verify-events.ts'
 
-async function toldBy(answer: () => Promise<Response>): Promise<VerifyEvents[]> {
+async function eventsOf(answer: () => Promise<Response>): Promise<VerifyEvents[]> {
   const api: Api = { fetch: answer, ask: () => Promise.reject(new Error('is not asked')) }
-  const told: VerifyEvents[] = []
-  for await (const one of verifyWithEvents(api, EMPTY_FORM)) told.push(one)
-  return told
+  const received: VerifyEvents[] = []
+  for await (const one of verifyWithEvents(api, EMPTY_FORM)) received.push(one)
+  return received
 }
 
 const STEP = 'event: step\ndata: {"step":"syntax","ok":true,"text":"Fine."}\n\n'
@@ -19,12 +19,12 @@ const events = (text: string) => async () => new Response(text)
 const BROKEN_OFF = { event: 'error', status: 503 }
 
 test('a stream that ends without a result yields an interruption after its events', async () => {
-  const told = await toldBy(events(`retry: 3000\n\n${STEP}:\n\n`))
-  expect(told).toMatchObject([{ event: 'step', data: { text: 'Fine.' } }, BROKEN_OFF])
+  const received = await eventsOf(events(`retry: 3000\n\n${STEP}:\n\n`))
+  expect(received).toMatchObject([{ event: 'step', data: { text: 'Fine.' } }, BROKEN_OFF])
 })
 
 test('a stream that fails yields an interruption', async () => {
-  const told = await toldBy(async () => {
+  const received = await eventsOf(async () => {
     const encoder = new TextEncoder()
     const pieces = (async function* () {
       yield encoder.encode(STEP)
@@ -32,30 +32,30 @@ test('a stream that fails yields an interruption', async () => {
     })()
     return new Response(ReadableStream.from(pieces))
   })
-  expect(told.map(({ event }) => event)).toEqual(['step', 'error'])
+  expect(received.map(({ event }) => event)).toEqual(['step', 'error'])
 })
 
 test('a response that is not a stream yields an interruption', async () => {
-  expect(await toldBy(() => Promise.reject(new Error('no way')))).toMatchObject([BROKEN_OFF])
-  expect(await toldBy(async () => new Response('<html>', { status: 502 }))).toMatchObject([
+  expect(await eventsOf(() => Promise.reject(new Error('no way')))).toMatchObject([BROKEN_OFF])
+  expect(await eventsOf(async () => new Response('<html>', { status: 502 }))).toMatchObject([
     BROKEN_OFF,
   ])
 })
 
 test('an error response yields its status', async () => {
   const body = { success: false, error: 'Too many.', code: 'rate_limit', request_id: 'req_1' }
-  expect(await toldBy(async () => Response.json(body, { status: 429 }))).toEqual([
+  expect(await eventsOf(async () => Response.json(body, { status: 429 }))).toEqual([
     { event: 'error', status: 429, data: body },
   ])
 })
 
 test('nothing is yielded after the result', async () => {
-  const told = await toldBy(events(`event: result\ndata: {"email":"a@b.test"}\n\n${STEP}`))
-  expect(told.map(({ event }) => event)).toEqual(['result'])
+  const received = await eventsOf(events(`event: result\ndata: {"email":"a@b.test"}\n\n${STEP}`))
+  expect(received.map(({ event }) => event)).toEqual(['result'])
 })
 
 test('a client that disconnects cancels the API request at once', async () => {
-  const gone = new AbortController()
+  const disconnecting = new AbortController()
   let isEnded = false
   const source = new ReadableStream({
     start: controller => controller.enqueue(new TextEncoder().encode(STEP)),
@@ -69,18 +69,18 @@ test('a client that disconnects cancels the API request at once', async () => {
     fetch: async () => new Response(source),
     ask: () => Promise.reject(new Error('is not asked')),
   }
-  const telling = verifyWithEvents(api, EMPTY_FORM, gone.signal)
-  expect((await telling.next()).value).toMatchObject({ event: 'step' })
-  const next = telling.next()
-  gone.abort()
+  const reading = verifyWithEvents(api, EMPTY_FORM, disconnecting.signal)
+  expect((await reading.next()).value).toMatchObject({ event: 'step' })
+  const next = reading.next()
+  disconnecting.abort()
   expect((await next).value).toMatchObject(BROKEN_OFF)
   expect(isEnded).toBe(true)
 })
 
 test('a body that is cancelled signals its producer while it is waiting', async () => {
   let signal: AbortSignal | null = null
-  const body = changesBody(gone => {
-    signal = gone
+  const body = changesBody(disconnecting => {
+    signal = disconnecting
     return { next: () => new Promise(() => {}) }
   })
   const reader = body.getReader()

@@ -3,13 +3,13 @@ import { listSessions } from '../../../src/accounts/session-store.ts'
 import { SESSION_VIEWS_MAX } from '../../../src/api/middleware/rate-limit-buckets.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
-import { happenings } from '../../support/webhook-endpoint.ts'
+import { endpointActions } from '../../support/webhook-endpoint.ts'
 import { EVIL, endpoint, HARMLESS } from './endpoint.ts'
 
 type TestDashboard = Awaited<ReturnType<typeof endpoint>>
 
 /** Returns the alerts of a page. */
-const told = (page: string) =>
+const alertsOf = (page: string) =>
   [...page.matchAll(/<div class="notice is-warn" role="status"><p>(.*?)<\/p>/gs)].map(
     ([, text = '']) =>
       text
@@ -34,7 +34,7 @@ describe('every page', () => {
     await dashboard.happen()
     for (const path of ['/keys', '/sessions', '/usage']) {
       const { text } = await dashboard.get(path)
-      expect(told(text)).toEqual([
+      expect(alertsOf(text)).toEqual([
         'Your webhook https://app.test/hook has been failing since 2026-06-01 12:00:00 UTC: ' +
           `Nobody ${HARMLESS} answered. View deliveries.`,
       ])
@@ -48,18 +48,18 @@ describe('every page', () => {
     await dashboard.happen()
     dashboard.receiver.answer(410)
     await dashboard.attempt({ disabledCode: 'failing' })
-    expect(told((await dashboard.get('/keys')).text)).toEqual([
+    expect(alertsOf((await dashboard.get('/keys')).text)).toEqual([
       'Your webhook https://app.test/hook was disabled: All attempts failed for 5 days. View deliveries.',
     ])
     await dashboard.post(`${dashboard.path}/switch`, { active: 'true' })
-    expect(told((await dashboard.get('/keys')).text)).toEqual([])
+    expect(alertsOf((await dashboard.get('/keys')).text)).toEqual([])
   })
 
   test('shows no alert for a working or manually disabled webhook', async () => {
     const dashboard = await endpoint()
     await fail(dashboard)
     await dashboard.post(`${dashboard.path}/switch`, { active: 'false' })
-    expect(told((await dashboard.get('/keys')).text)).toEqual([])
+    expect(alertsOf((await dashboard.get('/keys')).text)).toEqual([])
   })
 
   test('shows no alert on the pages of that webhook and on the table', async () => {
@@ -77,8 +77,8 @@ describe('every page', () => {
     for (let n = 0; n < 4; n++)
       others.push(await dashboard.another({ url: `https://app.test/${n}` }))
     await fail(dashboard)
-    for (const other of others) await happenings(dashboard, other.id).attempt()
-    expect(told((await dashboard.get('/keys')).text)).toEqual([
+    for (const other of others) await endpointActions(dashboard, other.id).attempt()
+    expect(alertsOf((await dashboard.get('/keys')).text)).toEqual([
       '5 of your webhooks are failing or were disabled. See your webhooks.',
     ])
     expect((await dashboard.get(`/webhooks/${id}`)).text).toContain(
@@ -92,13 +92,13 @@ describe('every page', () => {
     await dashboard.signIn(await dashboard.addKey({ scopes: ['dashboard'] }))
     const { status, text } = await dashboard.get('/sessions')
     expect(status).toBe(200)
-    expect(told(text)).toEqual([])
+    expect(alertsOf(text)).toEqual([])
   })
 
   test('truncates a long URL', async () => {
     const dashboard = await endpoint({ url: `https://app.test/${'x'.repeat(1_000)}` })
     await fail(dashboard)
-    expect(told((await dashboard.get('/keys')).text)[0]).toMatch(
+    expect(alertsOf((await dashboard.get('/keys')).text)[0]).toMatch(
       /app\.test\/x{63}… has been failing/,
     )
   })
@@ -119,7 +119,7 @@ describe('every page', () => {
       await dashboard.service.limits.charge([{ ...views, limit, perMs: MINUTE }])
     const { status, text } = await dashboard.get('/sessions')
     expect(status).toBe(200)
-    expect(told(text)).toEqual([])
+    expect(alertsOf(text)).toEqual([])
     expect((await dashboard.get('/webhooks')).status).toBe(429)
   })
 })

@@ -1,10 +1,10 @@
 import { createTestDashboard } from '../../support/dashboard.ts'
-import { type Created, happenings } from '../../support/webhook-endpoint.ts'
-import { fakePost } from '../../support/webhook-transport.ts'
+import { type Created, endpointActions } from '../../support/webhook-endpoint.ts'
+import { fakeTransport } from '../../support/webhook-transport.ts'
 
 /** A dashboard whose account has a webhook; `happen` and `attempt` create events and attempts. */
 export async function endpoint(change: object = {}) {
-  const receiver = fakePost()
+  const receiver = fakeTransport()
   const engine = { zone: { 'app.test': { A: ['8.8.8.8'] } } }
   const dashboard = await createTestDashboard({ engine, deps: { transport: receiver } })
   /** Registers another webhook. */
@@ -15,7 +15,7 @@ export async function endpoint(change: object = {}) {
     return answer.data as Created
   }
   const { id, secret } = await another(change)
-  const ways = happenings(dashboard, id)
+  const ways = endpointActions(dashboard, id)
   return { ...dashboard, ...ways, receiver, another, id, secret, path: `/webhooks/${id}` }
 }
 

@@ -51,7 +51,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
   const query = { accountId: 'acc_7', sandbox: false, before: null, max: 9 }
 
   const STATEMENTS: [string, (database: Database) => Promise<unknown>, RegExp][] = [
-    ['what is queued', db => queuedItems(db, { ...job, after: 9, max: 9 }), /item_queued/],
+    ['queued items', db => queuedItems(db, { ...job, after: 9, max: 9 }), /item_queued/],
     ['a claim', db => claimItems(db, { ...share, max: 9, now: 9 }), /item_routed/],
     [
       'a claim of items pinned to one egress',
@@ -72,7 +72,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
       db => listWaitingPairs(db, { after: { operator: 'op_3', jobId: 'job_7' }, max: 9 }),
       /item_routed/,
     ],
-    ['taking a job up', db => startJob(db, 'job_7'), /item_(probing|holder)/],
+    ['starting a job', db => startJob(db, 'job_7'), /item_(probing|holder)/],
     [
       'results',
       db =>
@@ -109,11 +109,11 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
     ],
     ['the remaining work of a job', db => getRemainingWork(db, 'job_7'), /item_(queued|probing)/],
     [
-      'noting copies',
+      'marking duplicates',
       db => markCopies(db, 'job_7', [{ position: 5, copies: 2 }]),
       /item_(key|queued)/,
     ],
-    ['removing a job', db => deleteJob(db, 'job_9'), /item_(key|queued)/],
+    ['deleting a job', db => deleteJob(db, 'job_9'), /item_(key|queued)/],
     ['the job of a source', db => unfinishedJob(db, 'source 7'), /job_source/],
     [
       'the jobs of an account',

@@ -77,8 +77,8 @@ describe.runIf(onPostgres)('a frequent statement', () => {
     expect([kept.seq - before.seq, kept.index - before.index]).toEqual([3, 0])
     await clock.advance(5_000)
     await find(3)
-    const anew = await scans()
-    expect([anew.seq - kept.seq, anew.index - kept.index]).toEqual([0, 3])
+    const afterwards = await scans()
+    expect([afterwards.seq - kept.seq, afterwards.index - kept.index]).toEqual([0, 3])
   })
 
   test('has the same name on each new connection', async () => {

@@ -44,12 +44,12 @@ describe.runIf(onPostgres)('an unavailable server', () => {
       await createJob(database, newJob(`before ${mode}`))
       // Both active and idle connections are cut.
       await Promise.all(MANY.map(() => sql`select 1`.execute(database.reader)))
-      const inHand = writeConcurrent(database, async trx => {
+      const writing = writeConcurrent(database, async trx => {
         await trx.deleteFrom('job').execute()
         await server.restart(mode)
         await trx.deleteFrom('item').execute()
       })
-      await expect(inHand).rejects.toSatisfy(isStorageError)
+      await expect(writing).rejects.toSatisfy(isStorageError)
       expect(await findJob(database, `before ${mode}`)).not.toBeNull()
       await createJob(database, newJob(`after ${mode}`))
       expect(await findJob({ db: database.reader }, `after ${mode}`)).not.toBeNull()

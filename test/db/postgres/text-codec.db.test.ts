@@ -5,9 +5,9 @@ const MARK = '\u{10fffe}'
 
 describe('a text stored in PostgreSQL', () => {
   test.each([
-    ['of every day', 'ann@x.test'],
+    ['of ordinary characters', 'ann@x.test'],
     ['with a NUL', 'a\0b'],
-    ['of NULs alone', '\0\0'],
+    ['of only NULs', '\0\0'],
     ['with the mark itself', `a${MARK}b`],
     ['with the mark before its escape digits', `${MARK}0${MARK}1${MARK}2d800${MARK}`],
     ['with a mark before a NUL', `${MARK}\0`],
@@ -15,7 +15,7 @@ describe('a text stored in PostgreSQL', () => {
     ['that is JSON with a lone surrogate', '["\\ud83d","\\uDE00 x"]'],
     ['that is JSON with an escaped backslash before u0000', '"\\\\u0000"'],
     ['that is JSON with a backslash before an escape', '"\\\\\\u0000\\u0000"'],
-    ['that begins like JSON, but is not', '{\0\\u0000'],
+    ['that starts like JSON, but is not', '{\0\\u0000'],
   ])('%s is read as it was written, without a NUL in storage', (_, text) => {
     expect(encodeText(text)).not.toContain('\0')
     expect(decodeText(encodeText(text))).toBe(text)

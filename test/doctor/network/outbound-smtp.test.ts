@@ -62,7 +62,12 @@ describe('outbound SMTP', () => {
     ['refusals', unreached('ECONNREFUSED'), /all connections are refused/, /firewall/],
     ['no route', unreached('ENETUNREACH'), /no route/, /Give this machine.* a route/],
     ['a permission error', unreached('EACCES'), /permission denied/, /Allow it there/],
-    ['a foreign source', unreached('EADDRNOTAVAIL'), /source address/, /--source-address/],
+    [
+      'a source address of another machine',
+      unreached('EADDRNOTAVAIL'),
+      /source address/,
+      /--source-address/,
+    ],
     ['an unknown error', unreached('EWHAT', 'boom'), /boom/, /blocked/],
     [
       'an intercepting proxy',

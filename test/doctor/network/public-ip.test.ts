@@ -9,7 +9,8 @@ const OURS = {
   proxied: false,
   isPublic: (ip: string) => !ip.startsWith('10.'),
 }
-const told = (...lines: string[]) => lines.map((line, i) => visited(`mx${i}.test`, greeted(line)))
+const repliesWith = (...lines: string[]) =>
+  lines.map((line, i) => visited(`mx${i}.test`, greeted(line)))
 const find = (visits: readonly HandshakeResult[], ours: Partial<typeof OURS> | object = {}) =>
   ownAddresses(visits, { ...OURS, ...ours })
 
@@ -21,7 +22,7 @@ describe('the public IP address', () => {
     'mx.test Hello [192.0.2.9]',
     'mx.test Hello [::ffff:192.0.2.9]',
   ])('is read from the reply: %s', line => {
-    expect(find(told(line))).toMatchObject({
+    expect(find(repliesWith(line))).toMatchObject({
       addresses: ['192.0.2.9'],
       finding: { state: 'ok', says: 'the public IP address is 192.0.2.9 (reported by 1 server)' },
     })
@@ -32,7 +33,7 @@ describe('the public IP address', () => {
     'mx.test Hello [10.0.0.9]', // not public: an internal relay
     'mx.test Hello [not an address]',
   ])('is not read from the reply: %s', line => {
-    expect(find(told(line)).addresses).toEqual([])
+    expect(find(repliesWith(line)).addresses).toEqual([])
   })
 
   test.each([
@@ -45,13 +46,15 @@ describe('the public IP address', () => {
 
   test('is not read from the HELO name in a reply', () => {
     const line = 'mx.test Hello [192.0.2.8] [192.0.2.9]'
-    expect(find(told(line), { helo: '[192.0.2.8]' }).addresses).toEqual(['192.0.2.9'])
-    expect(find(told('mx.test Hello [192.0.2.8]'), { helo: '[192.0.2.8]' }).addresses).toEqual([])
+    expect(find(repliesWith(line), { helo: '[192.0.2.8]' }).addresses).toEqual(['192.0.2.9'])
+    expect(
+      find(repliesWith('mx.test Hello [192.0.2.8]'), { helo: '[192.0.2.8]' }).addresses,
+    ).toEqual([])
   })
 
   test('is the most reported one of each family', () => {
     const found = find(
-      told('a [192.0.2.9]', 'b [192.0.2.9]', 'c [203.0.113.1]', 'd [IPv6:2001:db8::9]'),
+      repliesWith('a [192.0.2.9]', 'b [192.0.2.9]', 'c [203.0.113.1]', 'd [IPv6:2001:db8::9]'),
     )
     expect(found.addresses).toEqual(['192.0.2.9', '2001:db8::9'])
     expect(found.finding).toMatchObject({
@@ -68,7 +71,7 @@ describe('the public IP address', () => {
       'd [192.0.2.7]',
       'e [192.0.2.7]',
     ]
-    expect(find(told(...lines)).finding).toMatchObject({
+    expect(find(repliesWith(...lines)).finding).toMatchObject({
       state: 'warn',
       says: expect.stringContaining('but some servers see 192.0.2.7'),
     })
@@ -90,6 +93,6 @@ describe('the public IP address', () => {
 
   test('that is unknown is not blamed on port 25 if servers were reached', () => {
     expect(find([visited('mx.test', unreached('ETIMEDOUT'))]).finding.todo).toContain('port 25')
-    expect(find(told('mx.test')).finding.todo).not.toContain('port 25')
+    expect(find(repliesWith('mx.test')).finding.todo).not.toContain('port 25')
   })
 })

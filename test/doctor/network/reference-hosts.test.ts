@@ -13,20 +13,20 @@ const NAMES = {
 
 function begin(dial: Dial, hosts: readonly string[], sourceAddress: string | null = null) {
   const clock = fakeClock()
-  const world = { clock, dial, resolver: zone(NAMES), helo: 'probe.test', smtpPort: 25 }
+  const deps = { clock, dial, resolver: zone(NAMES), helo: 'probe.test', smtpPort: 25 }
   const isPublic = (ip: string) => !ip.startsWith('10.')
   const signal = new AbortController().signal
-  const visits = probeAll({ ...world, isPublic, sourceAddress }, hosts, signal)
-  const told = () =>
+  const visits = probeAll({ ...deps, isPublic, sourceAddress }, hosts, signal)
+  const results = () =>
     visits.then(all => all.map(({ host, ip, outcome }) => [host, ip, outcome.kind]))
-  return { clock, visits, told }
+  return { clock, visits, results }
 }
 
 describe('the handshakes', () => {
   test('dial one address of each family, and send only EHLO and QUIT', async () => {
     const mx = scriptedMx({})
-    const { told } = begin(mx, ['both.test', '192.0.2.77'])
-    expect(await told()).toEqual([
+    const { results } = begin(mx, ['both.test', '192.0.2.77'])
+    expect(await results()).toEqual([
       ['both.test', '192.0.2.1', 'greeted'],
       ['both.test', '2001:db8::1', 'greeted'],
       ['192.0.2.77', '192.0.2.77', 'greeted'],
@@ -36,17 +36,17 @@ describe('the handshakes', () => {
 
   test('stay in the family of the source address', async () => {
     expect(
-      (await begin(scriptedMx({}), ['both.test'], '192.0.2.9').told()).map(([, ip]) => ip),
+      (await begin(scriptedMx({}), ['both.test'], '192.0.2.9').results()).map(([, ip]) => ip),
     ).toEqual(['192.0.2.1'])
     expect(
-      (await begin(scriptedMx({}), ['both.test'], '2001:db8::9').told()).map(([, ip]) => ip),
+      (await begin(scriptedMx({}), ['both.test'], '2001:db8::9').results()).map(([, ip]) => ip),
     ).toEqual(['2001:db8::1'])
   })
 
   test('dial neither private addresses nor unresolved names', async () => {
     const mx = scriptedMx({})
-    const { told } = begin(mx, ['inside.test', 'slow.test', 'gone.test'])
-    expect(await told()).toEqual([
+    const { results } = begin(mx, ['inside.test', 'slow.test', 'gone.test'])
+    expect(await results()).toEqual([
       ['inside.test', '10.0.0.1', 'not-public'],
       ['slow.test', null, 'unresolved'],
       ['gone.test', null, 'unresolved'],
@@ -73,15 +73,15 @@ describe('the handshakes', () => {
       'unreached',
     ],
   ])('report a server that %s', async (_, script, kind) => {
-    expect(await begin(scriptedMx(script), ['192.0.2.77']).told()).toEqual([
+    expect(await begin(scriptedMx(script), ['192.0.2.77']).results()).toEqual([
       ['192.0.2.77', '192.0.2.77', kind],
     ])
   })
 
   test('time out on a server that never greets', async () => {
-    const { clock, told } = begin(scriptedMx({ greeting: null }), ['192.0.2.77'])
+    const { clock, results } = begin(scriptedMx({ greeting: null }), ['192.0.2.77'])
     await clock.advance(6_000)
-    expect(await told()).toEqual([['192.0.2.77', '192.0.2.77', 'mute']])
+    expect(await results()).toEqual([['192.0.2.77', '192.0.2.77', 'mute']])
   })
 
   test('time out on a dial that never completes', async () => {

@@ -3,7 +3,7 @@ import { DedupeIndex } from '../../../src/jobs/import/import-counter.ts'
 import { fc, runs } from '../../support/property.ts'
 import { countedRandom } from '../../support/random.ts'
 
-/** The returned position for each row, and the repeated rows. */
+/** Returns the position that `add` returns for each row, and the repeated rows. */
 function deduplicate(keys: readonly string[]) {
   const rows = new DedupeIndex(countedRandom())
   const firsts = keys.map((key, index) => rows.add(key, index + 1))

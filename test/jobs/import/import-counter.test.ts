@@ -4,7 +4,7 @@ import { countedRandom } from '../../support/random.ts'
 
 const TEXTS = ['ann@a.test', ' Ann <ann@A.TEST> ', 'no address', 'no address', 'bob@a.test']
 
-const tallied = (deduplicate: boolean) => {
+const countRows = (deduplicate: boolean) => {
   const counter = new ImportCounter({ deduplicate, random: countedRandom() })
   const rows = TEXTS.map(text => counter.add(text))
   const { total, malformed, duplicates, addressCount } = counter
@@ -21,7 +21,7 @@ const tallied = (deduplicate: boolean) => {
 
 describe('the rows of a list', () => {
   test('are counted while read; duplicates are verified once', () => {
-    expect(tallied(true)).toEqual({
+    expect(countRows(true)).toEqual({
       sameAs: [null, 1, null, 3, null],
       ...{ total: 5, malformed: 2, duplicates: 2, addressCount: 2 },
       repeated: [
@@ -32,7 +32,7 @@ describe('the rows of a list', () => {
   })
 
   test('are each verified if duplicates are not merged', () => {
-    expect(tallied(false)).toEqual({
+    expect(countRows(false)).toEqual({
       sameAs: [null, null, null, null, null],
       ...{ total: 5, malformed: 2, duplicates: 0, addressCount: 3 },
       repeated: [],
@@ -40,20 +40,20 @@ describe('the rows of a list', () => {
   })
 
   test('are not read further after an abort, and their file is closed', async () => {
-    const leaving = new AbortController()
+    const abort = new AbortController()
     let read = 0
     let isClosed = false
     async function* batches() {
       try {
         for (;;) {
-          if (++read === 3) leaving.abort()
+          if (++read === 3) abort.abort()
           yield [{ text: `ann${read}@a.test` }]
         }
       } finally {
         isClosed = true
       }
     }
-    const o = { deduplicate: true, random: countedRandom(), signal: leaving.signal }
+    const o = { deduplicate: true, random: countedRandom(), signal: abort.signal }
     expect((await countImportedRows(batches(), o)).total).toBe(2)
     expect([read, isClosed]).toEqual([3, true])
   })

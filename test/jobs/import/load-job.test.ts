@@ -17,7 +17,7 @@ import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'
 
-async function desk() {
+async function createFixture() {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   const deps = { database, random: countedRandom() }
@@ -40,11 +40,16 @@ async function desk() {
     /** Returns how many rows are stored at each turn of the event loop. */
     loadInTurns: async (rows: Iterable<readonly Row[]>) => {
       const stored: number[] = []
-      const giveWay = async () => {
+      const countStoredRows = async () => {
         const count = database.db.selectFrom('item').select(eb => eb.fn.countAll().as('rows'))
         stored.push(Number((await count.executeTakeFirstOrThrow()).rows))
       }
-      await loadJob({ ...deps, priority: { yieldToRequests: giveWay } }, submission(), rows, null)
+      await loadJob(
+        { ...deps, priority: { yieldToRequests: countStoredRows } },
+        submission(),
+        rows,
+        null,
+      )
       return stored
     },
     queue: (loaded: Loaded | null, creditsPerDay: number | null = null) =>
@@ -61,7 +66,7 @@ const rowsOf = (...texts: string[]) => [texts.map(text => ({ text }))]
 
 describe('a loaded list', () => {
   test('has its rows cleaned and in order, and counts the addresses to verify', async () => {
-    const { load, items } = await desk()
+    const { load, items } = await createFixture()
     const texts = ['a@a.test', ' b@a.test ', 'nonsense', 'a@A.test', 'nonsense', '']
     expect(await load(rowsOf(...texts), {}, 9)).toMatchObject({
       total: 6,
@@ -74,13 +79,13 @@ describe('a loaded list', () => {
   })
 
   test('counts each row if duplicates are verified separately', async () => {
-    const { load } = await desk()
+    const { load } = await createFixture()
     const rows = rowsOf('a@a.test', 'a@a.test', 'nonsense')
     expect(await load(rows, { deduplicate: false }, 9)).toMatchObject({ addressCount: 2 })
   })
 
   test('has its duplicates marked while it is read, across stored chunks', async () => {
-    const { load, queue, jobs, items } = await desk()
+    const { load, queue, jobs, items } = await createFixture()
     const texts = Array.from({ length: 7_000 }, (_, n) => `u${n % 2_500}@a.test`)
     texts.push('nonsense', 'nonsense')
     expect(await load(rowsOf(...texts), {}, 2_500)).toMatchObject({ duplicates: 4_501 })
@@ -101,7 +106,7 @@ describe('a loaded list', () => {
     ['many at a time', 1_700],
     ['few at a time', 90],
   ])('stores at most 500 rows per turn of the event loop, if they arrive %s', async (_, size) => {
-    const { loadInTurns } = await desk()
+    const { loadInTurns } = await createFixture()
     const texts = Array.from({ length: 3_400 }, (_, n) => ({ text: `u${n}@a.test` }))
     const batches = Array.from({ length: Math.ceil(texts.length / size) }, (_, n) =>
       texts.slice(n * size, (n + 1) * size),
@@ -113,7 +118,7 @@ describe('a loaded list', () => {
   })
 
   test('is not visible, and is deleted at the next start', async () => {
-    const { database, load, jobs, items } = await desk()
+    const { database, load, jobs, items } = await createFixture()
     const { jobId } = (await load(rowsOf('a@a.test'))) as Loaded
     expect(await jobs()).toMatchObject([{ id: jobId, state: 'loading' }])
     expect(await accountJob(database, 'acc_1', jobId)).toBeNull()
@@ -122,23 +127,23 @@ describe('a loaded list', () => {
   })
 
   test('that fails midway leaves nothing behind', async () => {
-    const { load, jobs, items } = await desk()
-    function* breaking() {
+    const { load, jobs, items } = await createFixture()
+    function* failing() {
       yield Array.from({ length: 2_500 }, (_, n) => ({ text: `u${n}@a.test` }))
       throw new Error('the file ends here')
     }
-    await expect(load(breaking())).rejects.toThrow('the file ends here')
+    await expect(load(failing())).rejects.toThrow('the file ends here')
     expect([await jobs(), await items()]).toEqual([[], []])
   })
 
   test('that exceeds the credits is rejected at once and leaves nothing behind', async () => {
-    const { load, jobs, items } = await desk()
-    let portions = 0
+    const { load, jobs, items } = await createFixture()
+    let batches = 0
     function* endless() {
-      for (;;) yield [{ text: `u${++portions}@a.test` }, { text: 'u1@a.test' }]
+      for (;;) yield [{ text: `u${++batches}@a.test` }, { text: 'u1@a.test' }]
     }
     expect(await load(endless(), {}, 3)).toBeNull()
-    expect(portions).toBe(4)
+    expect(batches).toBe(4)
     expect([await jobs(), await items()]).toEqual([[], []])
   })
 
@@ -147,21 +152,21 @@ describe('a loaded list', () => {
     ['bulk', true, /^job_sbx_[a-z0-9]{20}$/],
     ['single', false, /^ver_[a-z0-9]{20}$/],
   ] as const)('has an ID that shows its kind: %s, sandbox %s', async (type, sandbox, id) => {
-    const { load } = await desk()
+    const { load } = await createFixture()
     expect((await load(rowsOf('a@a.test'), { type, sandbox }))?.jobId).toMatch(id)
   })
 })
 
 describe('a queued list', () => {
   test('reserves a credit per address in the period in which it is queued', async () => {
-    const { load, queue, jobs, credit } = await desk()
+    const { load, queue, jobs, credit } = await createFixture()
     await queue(await load(rowsOf('a@a.test', 'b@a.test', 'a@a.test', 'nonsense'), {}, 2), 2)
     expect(await jobs()).toMatchObject([{ state: 'queued', total: 4, duplicates: 1, held: 2 }])
     expect(await credit()).toMatchObject({ used: 0, held: 2 })
   })
 
   test('without enough credits reports how many are left and stays unchanged', async () => {
-    const { load, queue, jobs, credit } = await desk()
+    const { load, queue, jobs, credit } = await createFixture()
     await queue(await load(rowsOf('a@a.test', 'b@a.test'), {}, 3), 3)
     const loaded = await load(rowsOf('c@a.test', 'd@a.test'), {}, 3)
     expect(await queue(loaded, 3)).toEqual({ creditsLeft: 1 })
@@ -170,7 +175,7 @@ describe('a queued list', () => {
   })
 
   test('reserves no credits without a limit or without addresses', async () => {
-    const { load, queue, credit, jobs } = await desk()
+    const { load, queue, credit, jobs } = await createFixture()
     await queue(await load(rowsOf('a@a.test')))
     await queue(await load(rowsOf('nonsense'), {}, 0), 0)
     expect(await credit()).toMatchObject({ held: 0 })
@@ -178,7 +183,7 @@ describe('a queued list', () => {
   })
 
   test('is not deleted, as its commit may have been reported as failed', async () => {
-    const { database, load, queue, jobs } = await desk()
+    const { database, load, queue, jobs } = await createFixture()
     const loaded = (await load(rowsOf('a@a.test'))) as Loaded
     await queue(loaded)
     await dropLoading(database, loaded.jobId)

@@ -51,7 +51,7 @@ describe('two cells are duplicates', () => {
   })
 
   test.each([
-    // RFC 5321 §2.4: only the host may say that the case of a local part does not matter.
+    // RFC 5321 §2.4: only the host may ignore the case of a local part.
     ['their local parts differ in case', 'Ann@x.test', 'ann@x.test'],
     ['one has a tag', 'ann+list@x.test', 'ann@x.test'],
     ['one has dots', 'a.nn@x.test', 'ann@x.test'],

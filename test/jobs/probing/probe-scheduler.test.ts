@@ -4,8 +4,12 @@ import { ProbeScheduler } from '../../../src/jobs/probing/probe-scheduler.ts'
 import type { Slot } from '../../../src/jobs/probing/probe-tasks.ts'
 import { fakeClock } from '../../support/clock.ts'
 
-/** Egresses in their order at an operator, and those of which tasks were enqueued. */
-function called(count: number, isShared: boolean, mayAsk: (name: string) => boolean = () => true) {
+/** Creates a scheduler, and records the egresses whose tasks it enqueues. */
+function createFixture(
+  count: number,
+  isShared: boolean,
+  mayAsk: (name: string) => boolean = () => true,
+) {
   const names = Array.from({ length: count }, (_, n) => `e${n}`)
   const put: string[] = []
   const entries = {
@@ -37,46 +41,46 @@ function called(count: number, isShared: boolean, mayAsk: (name: string) => bool
 }
 
 test('an egress with too much to do wakes all others if they are few', async () => {
-  const { names, by } = called(8, true)
+  const { names, by } = createFixture(8, true)
   expect(await by('e3')).toEqual(names)
 })
 
 test('an operator with one limit for all egresses is probed only by its primary egress', async () => {
-  expect(await called(8, true).by('e3', 'other')).toEqual(['e0'])
+  expect(await createFixture(8, true).by('e3', 'other')).toEqual(['e0'])
 })
 
 test('if egresses are many, each wakes a few, and all are woken', async () => {
-  const services = called(1_000, true)
-  const there = new Set(['e0'])
-  for (const egress of there) {
+  const services = createFixture(1_000, true)
+  const woken = new Set(['e0'])
+  for (const egress of woken) {
     // Each egress is another process with its own backoff.
-    const calls = await called(1_000, true).by(egress)
+    const calls = await createFixture(1_000, true).by(egress)
     expect(calls.length).toBeLessThanOrEqual(6)
-    for (const name of calls) there.add(name)
+    for (const name of calls) woken.add(name)
   }
-  expect(there.size).toBe(services.names.length)
+  expect(woken.size).toBe(services.names.length)
 })
 
-test.each<[string, (place: number) => boolean]>([
-  ['the first', place => place > 0],
-  ['a whole branch and more', place => place > 5],
-  ['two of three', place => place % 3 === 1],
+test.each<[string, (index: number) => boolean]>([
+  ['the first', index => index > 0],
+  ['more than one branch', index => index > 5],
+  ['two of three', index => index % 3 === 1],
 ])(
   'an egress that may not probe is skipped, and its children are woken: %s',
   async (_, mayAskAt) => {
     const mayAsk = (name: string) => mayAskAt(Number(name.slice(1)))
-    const { available } = called(1_000, true, mayAsk)
-    const there = new Set(available.slice(0, 1))
-    for (const egress of there) {
-      const calls = await called(1_000, true, mayAsk).by(egress)
-      for (const name of calls) if (mayAsk(name)) there.add(name)
+    const { available } = createFixture(1_000, true, mayAsk)
+    const woken = new Set(available.slice(0, 1))
+    for (const egress of woken) {
+      const calls = await createFixture(1_000, true, mayAsk).by(egress)
+      for (const name of calls) if (mayAsk(name)) woken.add(name)
     }
-    expect([...there].sort()).toEqual([...available].sort())
+    expect([...woken].sort()).toEqual([...available].sort())
   },
 )
 
 test('each further wakeup includes one more egress, because one in the tree may stall', async () => {
-  const { clock, by } = called(1_000, true)
+  const { clock, by } = createFixture(1_000, true)
   const calls = new Set<string>()
   for (let n = 0; n < 1_000; n++) {
     for (const name of await by('e999')) calls.add(name)
@@ -89,7 +93,7 @@ test('each further wakeup includes one more egress, because one in the tree may 
  * Returns the times, in seconds from now, at which an egress that always has too much to do wakes
  * others within five minutes.
  */
-async function callsOf({ by, clock }: ReturnType<typeof called>): Promise<number[]> {
+async function listWakeups({ by, clock }: ReturnType<typeof createFixture>): Promise<number[]> {
   const times: number[] = []
   for (let second = 0; second < 300; second++) {
     if ((await by('e0')).length > 0) times.push(second)
@@ -99,14 +103,14 @@ async function callsOf({ by, clock }: ReturnType<typeof called>): Promise<number
 }
 
 test('backs off wakeups while there is always more to do', async () => {
-  const times = await callsOf(called(9, true))
+  const times = await listWakeups(createFixture(9, true))
   expect(times.slice(0, 6)).toEqual([0, 1, 3, 7, 15, 23])
   expect(times.at(-1)).toBe(295)
 })
 
 test('resets the backoff of an egress that found nothing, because others completed their tasks', async () => {
-  const services = called(9, true)
-  await callsOf(services)
+  const services = createFixture(9, true)
+  await listWakeups(services)
   expect(await services.by('e0')).toEqual([])
   services.slots.onEmptyClaim('op')
   expect(await services.by('e0')).not.toEqual([])
@@ -114,15 +118,15 @@ test('resets the backoff of an egress that found nothing, because others complet
 })
 
 test('wakes a new egress at once', async () => {
-  const services = called(9, true)
-  await callsOf(services)
+  const services = createFixture(9, true)
+  await listWakeups(services)
   services.egressPool.all = [...services.names, 'e9']
   expect(await services.by('e0')).not.toEqual([])
   expect(await services.by('e0')).toEqual([])
 })
 
 test('wakes all egresses each time in a single process', async () => {
-  const { by } = called(3, false)
+  const { by } = createFixture(3, false)
   expect([await by('e0'), await by('e0')]).toEqual([
     ['e0', 'e1', 'e2'],
     ['e0', 'e1', 'e2'],

@@ -4,27 +4,27 @@ import { SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 /** A queue that records its tasks and can be made to fail. */
-function notingQueue() {
+function recordingQueue() {
   const put: [kind: string, keys: string, dueAt: number | undefined][] = []
   const queue = {
     put,
-    isAway: false,
+    isUnavailable: false,
     async putAll(kind: string, keys: readonly string[], dueAt?: number) {
-      if (queue.isAway) throw new Error('away')
+      if (queue.isUnavailable) throw new Error('unavailable')
       put.push([kind, keys.join(' '), dueAt])
     },
   }
   return queue
 }
 
-const entriesOn = (queue: ReturnType<typeof notingQueue>, clock = fakeClock()) => ({
+const createTasks = (queue: ReturnType<typeof recordingQueue>, clock = fakeClock()) => ({
   clock,
   entries: batchedTasks(queue as never, clock),
 })
 
 test('batches tasks that are added together, each once', async () => {
-  const queue = notingQueue()
-  const { entries, clock } = entriesOn(queue)
+  const queue = recordingQueue()
+  const { entries, clock } = createTasks(queue)
   const put = Promise.all([
     entries.put({ operator: 'a', egress: 'x' }),
     entries.put({ operator: 'b', egress: 'x' }),
@@ -42,8 +42,8 @@ test('batches tasks that are added together, each once', async () => {
 })
 
 test('rounds later tasks up to the second', async () => {
-  const queue = notingQueue()
-  const { entries, clock } = entriesOn(queue)
+  const queue = recordingQueue()
+  const { entries, clock } = createTasks(queue)
   const now = clock.now()
   const put = Promise.all(
     [1, 900, 1_000, 1_001].map((ms, n) =>
@@ -59,13 +59,13 @@ test('rounds later tasks up to the second', async () => {
 })
 
 test('rejects when a batch cannot be enqueued, and enqueues the next ones', async () => {
-  const queue = notingQueue()
-  const { entries, clock } = entriesOn(queue)
-  queue.isAway = true
-  const failed = expect(entries.put({ operator: 'a', egress: 'x' })).rejects.toThrow('away')
+  const queue = recordingQueue()
+  const { entries, clock } = createTasks(queue)
+  queue.isUnavailable = true
+  const failed = expect(entries.put({ operator: 'a', egress: 'x' })).rejects.toThrow('unavailable')
   await clock.advance(20)
   await failed
-  queue.isAway = false
+  queue.isUnavailable = false
   const put = entries.put({ operator: 'b', egress: 'x' })
   await clock.advance(20)
   await put

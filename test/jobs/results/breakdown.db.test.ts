@@ -21,7 +21,7 @@ test('counts each row that has a result, including duplicates, the most frequent
     { position: 6, text: 'later@a.test', dedupeKey: 'l' },
   ])
   await queueJob(database, 'job_a')
-  await giveResults(database, [
+  await storeResults(database, [
     [1, 'valid@a.test', 'google.com'],
     [2, 'timeout@b.test', 'google.com'],
     [5, 'no address', null],
@@ -51,7 +51,7 @@ test('a job without results has zero counts', async () => {
 
 test('counts an erased row by its class, with the default reason and no operator', async () => {
   const { database } = await queuedJob(['mailbox-full@a.test'])
-  await giveResults(database, [[1, 'mailbox-full@a.test', 'google.com']])
+  await storeResults(database, [[1, 'mailbox-full@a.test', 'google.com']])
   await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
   expect(await countBreakdown(database, 'job_a')).toMatchObject({
     classes: { ...NONE, risky: 1 },
@@ -61,12 +61,12 @@ test('counts an erased row by its class, with the default reason and no operator
 })
 
 test('reports twenty operators and the number of rows of the others', async () => {
-  const { database, texts } = await ofOperators(
+  const { database, texts } = await createJobAt(
     231,
     n => `op${String(rankOf(n)).padStart(2, '0')}.test`,
   )
   const { operators, operatorsLeft, done } = await countBreakdown(database, 'job_a')
-  // The nth has n rows: the first of 21 has one.
+  // The nth operator has n rows.
   expect(operators.map(({ operator, count }) => `${operator} ${count}`)).toEqual(
     Array.from({ length: 20 }, (_, n) => `op${String(21 - n).padStart(2, '0')}.test ${21 - n}`),
   )
@@ -75,7 +75,7 @@ test('reports twenty operators and the number of rows of the others', async () =
 
 test('counts frequent operators completely and keeps the sums correct if there are many', async () => {
   const name = (n: number) => (n % 3 === 0 ? 'big.test' : n % 3 === 1 ? `small${n}.test` : null)
-  const { database, texts } = await ofOperators(4_200, name)
+  const { database, texts } = await createJobAt(4_200, name)
   const { operators, operatorsLeft, done, classes } = await countBreakdown(database, 'job_a', 100)
   expect(operators.slice(0, 2).map(({ operator, count }) => [operator, count])).toEqual([
     [null, 1_400],
@@ -94,27 +94,24 @@ test.skipIf(onPostgres)('reads rows by position', async () => {
 })
 
 /** Returns the number at a position of the sequence 1, 2, 2, 3, 3, 3, … */
-const rankOf = (place: number) => Math.ceil((Math.sqrt(8 * place + 1) - 1) / 2)
+const rankOf = (position: number) => Math.ceil((Math.sqrt(8 * position + 1) - 1) / 2)
 
-/**
- * A job with rows, numbered from 1, that are deliverable at the operators that `name` returns for
- * them.
- */
-async function ofOperators(rows: number, name: (n: number) => string | null) {
+/** Creates a job with deliverable rows, numbered from 1, at the operators that `name` returns. */
+async function createJobAt(rows: number, name: (n: number) => string | null) {
   const texts = Array.from({ length: rows }, (_, n) => `valid${n + 1}@a.test`)
   const { database } = await queuedJob(texts)
-  await giveResults(
+  await storeResults(
     database,
-    texts.map((text, n): Given => [n + 1, text, name(n + 1)]),
+    texts.map((text, n): ResultRow => [n + 1, text, name(n + 1)]),
   )
   return { database, texts }
 }
 
-type Given = readonly [position: number, text: string, operator: string | null]
+type ResultRow = readonly [position: number, text: string, operator: string | null]
 
-/** Simulated results with these operators. */
-async function giveResults(database: Database, given: readonly Given[]): Promise<void> {
-  const recorded = given.map(([position, text, operator]) => {
+/** Stores simulated results with these operators. */
+async function storeResults(database: Database, rows: readonly ResultRow[]): Promise<void> {
+  const recorded = rows.map(([position, text, operator]) => {
     const result = sandboxResult(database.clock, text)
     const evidence = { ...result.evidence, operator: operator && { name: operator } }
     const json = JSON.stringify({ ...result, evidence })

@@ -32,7 +32,7 @@ test('returns a row with its text, its cells and the class of its result', async
   ])
 })
 
-test('returns rows of some classes page by page, however far apart they are', async () => {
+test('returns rows of some classes page by page, even if they are far apart', async () => {
   const total = 6_100
   const { database, job } = await queuedJob(Array.from({ length: total }, (_, n) => `t${n}`))
   const rare = [1, 1_999, 2_000, 2_001, 6_100]
@@ -55,7 +55,10 @@ test('returns rows of some classes page by page, however far apart they are', as
 
 describe('finding rows', () => {
   test('returns all rows without a filter, including those without a result', async () => {
-    const { find } = await verified(['valid1@a.test', 'timeout2@a.test', 'later@a.test'], 2)
+    const { find } = await createVerifiedJob(
+      ['valid1@a.test', 'timeout2@a.test', 'later@a.test'],
+      2,
+    )
     expect(await find({})).toEqual([[1, 2, 3], null])
     expect(await find({ max: 2 })).toEqual([[1, 2], 2])
     expect(await find({ after: 2 })).toEqual([[3], null])
@@ -73,7 +76,7 @@ describe('finding rows', () => {
       'catchall@a.test',
       'x@a.test',
     ]
-    const { find } = await verified(texts, 4)
+    const { find } = await createVerifiedJob(texts, 4)
     expect(await find({ classes: ['unknown', 'risky'] })).toEqual([[2, 3, 4], null])
     expect(await find({ reasons: ['greylisted', 'accepted_email'] })).toEqual([[1, 3], null])
     expect(await find({ reasons: ['timeout'], classes: ['risky'] })).toEqual([[], null])
@@ -81,7 +84,7 @@ describe('finding rows', () => {
   })
 
   test('searches addresses without regard to case', async () => {
-    const { find } = await verified(
+    const { find } = await createVerifiedJob(
       ['Ann@Shop.test', 'bob@shop.test', 'MÜLLER@a.test', 'müller@b.test', '50%_off@a.test'],
       0,
     )
@@ -93,7 +96,7 @@ describe('finding rows', () => {
   })
 
   test('continues after other rows with letters beyond ASCII', async () => {
-    const { find } = await verified(['é1@a.test', 'é2@a.test', 'é3@a.test', 'ü@a.test'], 0)
+    const { find } = await createVerifiedJob(['é1@a.test', 'é2@a.test', 'é3@a.test', 'ü@a.test'], 0)
     expect(await find({ search: 'Ü@', max: 1 })).toEqual([[4], null])
   })
 
@@ -122,7 +125,10 @@ describe('finding rows', () => {
   })
 
   test('returns erased rows with the default reason of their class', async () => {
-    const { database, find } = await verified(['mailbox-full@a.test', 'catchall@a.test'], 2)
+    const { database, find } = await createVerifiedJob(
+      ['mailbox-full@a.test', 'catchall@a.test'],
+      2,
+    )
     await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
     expect(await find({ reasons: ['low_deliverability'] })).toEqual([[1, 2], null])
     expect(await find({ reasons: ['mailbox_full', 'accepted_email'] })).toEqual([[], null])
@@ -133,7 +139,7 @@ describe('finding rows', () => {
       { length: 2_500 },
       (_, n) => `${n === 2_100 ? 'rare' : 'often'}${n}@a.test`,
     )
-    const { find } = await verified(texts, 0)
+    const { find } = await createVerifiedJob(texts, 0)
     const search = { search: 'rare', scannedMax: 1_200 }
     expect(await find(search)).toEqual([[], 1_200])
     expect(await find({ ...search, after: 1_200 })).toEqual([[2_101], 2_400])
@@ -148,7 +154,7 @@ describe('finding rows', () => {
   })
 
   test.skipIf(onPostgres)('reads rows by position without sorting', async () => {
-    const { database } = await verified(['valid@a.test'], 1)
+    const { database } = await createVerifiedJob(['valid@a.test'], 1)
     const plan = await plansOf(database, db =>
       findResults(db, { jobId: 'job_a', after: 0, max: 9, reasons: ['timeout'], search: 'a' }),
     )
@@ -157,10 +163,8 @@ describe('finding rows', () => {
   })
 })
 
-/**
- * A job with simulated results, and the positions found in it with the position to continue from.
- */
-async function verified(texts: readonly string[], done: number) {
+/** Creates a job with results. `find` returns the positions found and the next position. */
+async function createVerifiedJob(texts: readonly string[], done: number) {
   const { database, job, clock } = await queuedJob(texts)
   const results = texts.slice(0, done).map((text, n) => {
     const result = sandboxResult(clock, text)

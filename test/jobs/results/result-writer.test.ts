@@ -31,7 +31,7 @@ type WriterOptions = {
   readonly hasRequests?: boolean
 }
 
-/** A job of `rows` rows and its result writer. */
+/** Creates a job of `rows` rows and its result writer. */
 async function createWriter(
   rows: number,
   { ledger, retryStorageErrors = false, hasRequests = false }: WriterOptions = {},
@@ -68,13 +68,13 @@ async function createWriter(
 
 /** Returns true if a promise has settled. */
 async function isDone(promise: Promise<unknown>): Promise<boolean> {
-  let over = false
+  let isSettled = false
   promise.then(
-    () => (over = true),
-    () => (over = true),
+    () => (isSettled = true),
+    () => (isSettled = true),
   )
   await drainEventLoop()
-  return over
+  return isSettled
 }
 
 describe('a result writer', () => {

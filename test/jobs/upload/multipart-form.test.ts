@@ -9,13 +9,13 @@ import { FORM, form } from '../../support/list-form.ts'
 
 type Part = readonly [name: string, value: string | { file: string; name: string }]
 
-async function receive(deps: readonly Part[], rules: Partial<FormRules> = {}) {
+async function receive(parts: readonly Part[], rules: Partial<FormRules> = {}) {
   const path = join(tempFolder(), 'file')
-  const given = { fileFields: ['file', 'rows'], fileBytesMax: 1_000, ...rules } as const
-  const body = form(deps) as Uint8Array<ArrayBuffer>
+  const formRules = { fileFields: ['file', 'rows'], fileBytesMax: 1_000, ...rules } as const
+  const body = form(parts) as Uint8Array<ArrayBuffer>
   const headers = { 'Content-Type': FORM }
   const request = new Request('https://ev.test/', { method: 'POST', headers, body })
-  const received = await receiveForm(request, path, given).catch(error => ({ error }))
+  const received = await receiveForm(request, path, formRules).catch(error => ({ error }))
   return { received, path }
 }
 
@@ -49,8 +49,8 @@ test.each<[string, readonly Part[], string, string]>([
     'b',
     '',
   ],
-])('the list is the part that is not empty: %s', async (_, deps, text, fileName) => {
-  const { received, path } = await receive([...deps, ['name', 'March']])
+])('the list is the part that is not empty: %s', async (_, parts, text, fileName) => {
+  const { received, path } = await receive([...parts, ['name', 'March']])
   expect(received).toMatchObject({ fileName, size: 1 })
   expect('fields' in received && [...received.fields]).toEqual([['name', 'March']])
   expect(readFileSync(path, 'utf8')).toBe(text)
@@ -70,43 +70,43 @@ test('stores nothing of a form that its fields before the file reject', async ()
     if (fields.get('_csrf') !== 'right') throw new Error('refused')
   }
   const file = { file: 'a'.repeat(900), name: 'a.csv' }
-  const late = await receive(
+  const csrfLast = await receive(
     [
       ['file', file],
       ['_csrf', 'right'],
     ],
     { admit },
   )
-  const wrong = await receive(
+  const wrongToken = await receive(
     [
       ['_csrf', 'wrong'],
       ['file', file],
     ],
     { admit },
   )
-  for (const { received, path } of [late, wrong]) {
+  for (const { received, path } of [csrfLast, wrongToken]) {
     expect('error' in received && received.error.message).toBe('refused')
     expect(existsSync(path)).toBe(false)
   }
-  const right = await receive(
+  const rightToken = await receive(
     [
       ['_csrf', 'right'],
       ['file', file],
     ],
     { admit },
   )
-  expect(right.received).toMatchObject({ size: 900 })
+  expect(rightToken.received).toMatchObject({ size: 900 })
 })
 
 test('reports an incomplete form if its sender disconnects', async () => {
-  const leaving = new AbortController()
+  const abort = new AbortController()
   const body = new ReadableStream({
     pull(controller) {
-      leaving.abort()
+      abort.abort()
       controller.error(new Error('the client is gone'))
     },
   })
-  const cut = { body, headers: new Headers({ 'Content-Type': FORM }), signal: leaving.signal }
+  const cut = { body, headers: new Headers({ 'Content-Type': FORM }), signal: abort.signal }
   const rules = { fileFields: ['file'], fileBytesMax: 9 } as const
   await expect(receiveForm(cut, join(tempFolder(), 'file'), rules)).rejects.toMatchObject({
     kind: 'cut-off',

@@ -115,13 +115,13 @@ describe('a job of an account', () => {
 
   test('that the ledger rejects fails with an event; the others continue', async () => {
     const { ledger } = fakeLedger()
-    const refusing = {
+    const rejecting = {
       async record(trx, entries) {
         if (entries.jobId === 'job_1') throw new Error('no such account')
         await ledger.record(trx, entries)
       },
     } satisfies Pick<UsageLedger, 'record'> as unknown as UsageLedger
-    const services = await createTestWorker({ script: knows('ann'), ledger: refusing })
+    const services = await createTestWorker({ script: knows('ann'), ledger: rejecting })
     const { worker, submit, finished, database, reasons, failures, complaints } = services
     await subscribe(database)
     await submit('job_1', ['x', 'ann@a.test'])
@@ -143,14 +143,14 @@ describe('a job of an account', () => {
 
 describe('an item with an internal failure', () => {
   /** Fails for every item that is probed together with `poison@`. */
-  function poisoned({
+  function failOnPoison({
     engine,
     clock,
   }: Pick<Awaited<ReturnType<typeof createTestWorker>>, 'engine' | 'clock'>) {
-    const asked: string[][] = []
+    const probed: string[][] = []
     const probe = engine.probe.bind(engine)
     engine.probe = async (operator, tasks, options) => {
-      asked.push(tasks.map(({ text }) => text))
+      probed.push(tasks.map(({ text }) => text))
       if (!tasks.some(({ text }) => text.startsWith('poison@'))) {
         return probe(operator, tasks, options)
       }
@@ -159,13 +159,13 @@ describe('an item with an internal failure', () => {
         options.onResult(task, fromFailure(clock, task, error), true)
       }
     }
-    return asked
+    return probed
   }
 
   test('fails after three tries; other items get their results, and the job completes', async () => {
     const services = await createTestWorker({ script: knows('ann', 'bob') })
     const { worker, submit, finished, reasons } = services
-    const asked = poisoned(services)
+    const probed = failOnPoison(services)
     await submit('job_1', ['ann@a.test', 'poison@a.test', 'bob@a.test'])
     await submit('job_2', ['ann@b.test'])
     for (const id of ['job_1', 'job_2']) worker.take(id)
@@ -176,7 +176,7 @@ describe('an item with an internal failure', () => {
     expect(await reasons('job_1')).toEqual([
       ...['accepted_email', 'unexpected_error', 'accepted_email'],
     ])
-    const tries = asked.filter(texts => texts.includes('poison@a.test'))
+    const tries = probed.filter(texts => texts.includes('poison@a.test'))
     expect(tries.map(({ length }) => length)).toEqual([3, 1, 1])
   })
 

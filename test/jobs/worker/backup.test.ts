@@ -17,10 +17,10 @@ const ZONE = {
 } as const
 const SECOND = '192.0.2.12'
 
-const tells = (line: string) =>
+const rejectRandom = (line: string) =>
   isUnguessable(recipientOf(line)) ? '550 5.1.1 No such user' : undefined
 
-test('probes the second exchanger for rows that wait while their operator is paused', async () => {
+test('probes the second MX host for rows that wait while their operator is paused', async () => {
   let isBusy = true
   const dials: { ip: string; at: number }[] = []
   const texts = [...users(50, 'one.test'), ...users(3, 'two.test')]
@@ -32,7 +32,7 @@ test('probes the second exchanger for rows that wait while their operator is pau
       connect: ({ ip }) => void dials.push({ ip, at: job.clock.monotonicNow() }),
       greeting: ({ to }: MxSession) =>
         isBusy && to.ip !== SECOND ? '421 4.7.0 Too many connections' : undefined,
-      answer: tells,
+      answer: rejectRandom,
     },
   })
   const startedAt = job.clock.monotonicNow()
@@ -46,7 +46,7 @@ test('probes the second exchanger for rows that wait while their operator is pau
   expect(atSecond).toHaveLength(1)
   expect((atSecond[0]?.at ?? 0) - startedAt).toBeLessThan(MINUTE)
   expect(job.asked().filter(to => to.endsWith('@two.test'))).toEqual(users(3, 'two.test'))
-  // No other exchanger was probed during the pause.
+  // No other MX host was probed during the pause.
   const early = dials.filter(({ ip, at }) => ip !== SECOND && at - startedAt < 5 * MINUTE)
   expect(early).toHaveLength(1)
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createTestJob } from '../../support/job.ts'
 import { recipientOf } from '../../support/recipients.ts'
 
-/** A server that defers each recipient once, then says `reply`; undefined accepts it. */
+/** A server that defers each recipient once and then sends `reply`; undefined accepts it. */
 function greylist(reply: (recipient: string) => string | undefined) {
   const seen = new Set<string>()
   return (line: string) => {

@@ -29,7 +29,7 @@ test('items wait for the limit of their destination address without delaying oth
     },
   })
   const startedAt = fixture.clock.now()
-  // No server asked the waiting items to wait.
+  // No server has deferred the waiting items.
   expect(await fixture.work({ wait: false })).toMatchObject({ state: 'completed', deliverable: 61 })
   expect(peak).toBeLessThanOrEqual(2)
   const doneAt = (await fixture.results()).map(result => (result?.checkedAt ?? 0) - startedAt)

@@ -26,7 +26,8 @@ async function twoEgresses(
     mx,
     dials: { a: mx.of('a').dialled, b: mx.of('b').dialled },
     /** The egress of each result. */
-    askers: async () => (await fixture.results()).map(result => result?.evidence.egress ?? null),
+    resultEgresses: async () =>
+      (await fixture.results()).map(result => result?.evidence.egress ?? null),
     items: () => fixture.database.db.selectFrom('item').selectAll().orderBy('position').execute(),
   }
 }
@@ -39,32 +40,32 @@ const YES = '250 2.1.5 Ok'
 const users = (count: number, domain = 'a.test') =>
   Array.from({ length: count }, (_, n) => `user${n}@${domain}`)
 
-const friendly = toRecipients(to => (isUnguessable(to) ? UNKNOWN : YES))
-const refusesFor = (...refused: readonly string[]) =>
+const accepting = toRecipients(to => (isUnguessable(to) ? UNKNOWN : YES))
+const blocksFor = (...refused: readonly string[]) =>
   toRecipients(to => (isUnguessable(to) ? UNKNOWN : refused.includes(to) ? REFUSAL : YES))
 
 describe('a list with an operator that blocks one egress', () => {
   test('is finished by the other egress: every item is answered, and the first is not used', async () => {
-    const fixture = await twoEgresses(users(130), { a: BLOCKS_US, b: friendly })
+    const fixture = await twoEgresses(users(130), { a: BLOCKS_US, b: accepting })
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 130 })
-    expect(new Set(await fixture.askers())).toEqual(new Set(['b']))
+    expect(new Set(await fixture.resultEgresses())).toEqual(new Set(['b']))
     expect(fixture.mx.asked('b').toSorted()).toEqual(users(130).toSorted())
     expect(fixture.dials.a.length).toBeLessThanOrEqual(2)
   })
 
-  test('is finished by the other egress, however small it is', async () => {
-    const fixture = await twoEgresses(['user1@a.test'], { a: BLOCKS_US, b: friendly })
+  test('is finished by the other egress, even with a single item', async () => {
+    const fixture = await twoEgresses(['user1@a.test'], { a: BLOCKS_US, b: accepting })
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 1 })
     expect([fixture.dials.a.length, fixture.dials.b.length]).toEqual([1, 1])
   })
 
   test('is finished by the other egress even without waiting for retries', async () => {
-    const fixture = await twoEgresses(users(50), { a: BLOCKS_US, b: friendly })
+    const fixture = await twoEgresses(users(50), { a: BLOCKS_US, b: accepting })
     expect(await fixture.work({ wait: false })).toMatchObject({ deliverable: 50 })
   })
 
   test('is finished by a third egress if the second is blocked too', async () => {
-    const mx = mxByEgress({ a: BLOCKS_US, b: BLOCKS_US, c: friendly })
+    const mx = mxByEgress({ a: BLOCKS_US, b: BLOCKS_US, c: accepting })
     const { egresses, dial } = mx
     const operators = { 'a.test': { egresses: ['a', 'b', 'c'] } }
     const { work } = await createTestJob({
@@ -77,7 +78,7 @@ describe('a list with an operator that blocks one egress', () => {
 
   test('moves only the items for which the first egress was blocked', async () => {
     const refused = ['user3@a.test', 'user7@a.test']
-    const fixture = await twoEgresses(users(12), { a: refusesFor(...refused), b: friendly })
+    const fixture = await twoEgresses(users(12), { a: blocksFor(...refused), b: accepting })
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 12 })
     expect(fixture.mx.asked('b').toSorted()).toEqual(refused)
     expect(fixture.mx.asked('a')).toHaveLength(12)
@@ -85,10 +86,10 @@ describe('a list with an operator that blocks one egress', () => {
 
   test('respects the connection limit of the other egress', async () => {
     let peak = 0
-    const counts = (line: string, session: Parameters<typeof friendly>[1]) => {
+    const counts = (line: string, session: Parameters<typeof accepting>[1]) => {
       const open = fixture.mx.of('b').sessions.filter(({ closed }) => !closed).length
       peak = Math.max(peak, open)
-      return friendly(line, session)
+      return accepting(line, session)
     }
     const flags = { sessionsPerOperator: '3', recipientsPerSession: '5' }
     const fixture = await twoEgresses(users(120), { a: BLOCKS_US, b: counts }, flags)
@@ -110,7 +111,7 @@ describe('a list with an operator that blocks one egress', () => {
     )
     expect(await fixture.work({ stopping: stopping.signal })).toMatchObject({ state: 'processing' })
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 60 })
-    expect(new Set(await fixture.askers())).toEqual(new Set(['b']))
+    expect(new Set(await fixture.resultEgresses())).toEqual(new Set(['b']))
   })
 })
 
@@ -132,11 +133,11 @@ describe('a list with an operator that blocks every egress', () => {
 
   test('ends as blocked for one address after one probe by each egress', async () => {
     const texts = users(6)
-    const refuses = refusesFor('user3@a.test')
-    const fixture = await twoEgresses(texts, { a: refuses, b: refuses })
+    const blocks = blocksFor('user3@a.test')
+    const fixture = await twoEgresses(texts, { a: blocks, b: blocks })
     expect(await fixture.work()).toMatchObject({ deliverable: 5, unknown: 1 })
     expect((await fixture.reasons())[3]).toBe('probe_blocked')
-    expect((await fixture.askers())[3]).toBe('b')
+    expect((await fixture.resultEgresses())[3]).toBe('b')
     expect(fixture.mx.asked('b')).toEqual(['user3@a.test'])
   })
 })
@@ -144,41 +145,41 @@ describe('a list with an operator that blocks every egress', () => {
 describe('a list that no operator blocks', () => {
   test('is probed by one egress if an operator has few items', async () => {
     const fixture = await twoEgresses([...users(15), ...users(15, 'b.test')], {
-      ...{ a: friendly, b: friendly },
+      ...{ a: accepting, b: accepting },
     })
     expect(await fixture.work()).toMatchObject({ deliverable: 30 })
     expect(new Set(fixture.dials.a.map(({ host }) => host))).toEqual(new Set(['mx.a.test']))
     expect(new Set(fixture.dials.b.map(({ host }) => host))).toEqual(new Set(['mx.b.test']))
   })
 
-  test('is probed by one egress if the operator is not known, however many items there are', async () => {
+  test('is probed by one egress if the operator is not known, even with many items', async () => {
     let peak = 0
-    const counted = (line: string, session: Parameters<typeof friendly>[1]) => {
+    const counted = (line: string, session: Parameters<typeof accepting>[1]) => {
       const sessions = [...fixture.mx.of('a').sessions, ...fixture.mx.of('b').sessions]
       peak = Math.max(peak, sessions.filter(({ closed }) => !closed).length)
-      return friendly(line, session)
+      return accepting(line, session)
     }
     const fixture = await twoEgresses(users(300), { a: counted, b: counted })
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 300 })
     expect(peak).toBe(2)
-    expect(new Set(await fixture.askers())).toEqual(new Set(['a']))
+    expect(new Set(await fixture.resultEgresses())).toEqual(new Set(['a']))
   })
 
   test('is probed by all egresses if a known operator has many items, each within its connection limit', async () => {
     const peak = { a: 0, b: 0 }
     const counted =
-      (name: 'a' | 'b') => (line: string, session: Parameters<typeof friendly>[1]) => {
+      (name: 'a' | 'b') => (line: string, session: Parameters<typeof accepting>[1]) => {
         const open = fixture.mx.of(name).sessions.filter(({ closed }) => !closed).length
         peak[name] = Math.max(peak[name], open)
-        return friendly(line, session)
+        return accepting(line, session)
       }
     const scripts = { a: counted('a'), b: counted('b') }
     const operators = { 'a.test': { sessionsPerOperator: 2 } }
     const fixture = await twoEgresses(users(300), scripts, {}, {}, operators)
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 300 })
     expect(peak).toEqual({ a: 2, b: 2 })
-    const askedBy = await fixture.askers()
-    expect(askedBy.filter(name => name === 'b').length).toBeGreaterThan(50)
+    const egressNames = await fixture.resultEgresses()
+    expect(egressNames.filter(name => name === 'b').length).toBeGreaterThan(50)
     expect(fixture.mx.asked('a').length + fixture.mx.asked('b').length).toBe(300)
   })
 })
@@ -196,7 +197,7 @@ describe('an item that is greylisted', () => {
   }
 
   test('stays with its egress even if the other is idle', async () => {
-    const fixture = await twoEgresses(users(15), { a: greylists(), b: friendly })
+    const fixture = await twoEgresses(users(15), { a: greylists(), b: accepting })
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 15 })
     expect(fixture.mx.asked('a')).toHaveLength(30)
     expect(fixture.dials.b).toEqual([])
@@ -204,7 +205,7 @@ describe('an item that is greylisted', () => {
 
   test('is due together with items that were postponed with it', async () => {
     const stopping = new AbortController()
-    const fixture = await twoEgresses(users(8), { a: greylists(), b: friendly })
+    const fixture = await twoEgresses(users(8), { a: greylists(), b: accepting })
     fixture.clock.after(MINUTE, () => stopping.abort())
     await fixture.work({ stopping: stopping.signal })
     const dueAt = new Set((await fixture.items()).map(({ due_at }) => due_at))
@@ -213,7 +214,7 @@ describe('an item that is greylisted', () => {
 
   test('stays with its egress after a stop', async () => {
     const stopping = new AbortController()
-    const fixture = await twoEgresses(users(15), { a: greylists(), b: friendly })
+    const fixture = await twoEgresses(users(15), { a: greylists(), b: accepting })
     fixture.clock.after(MINUTE, () => stopping.abort())
     await fixture.work({ stopping: stopping.signal })
     expect(await fixture.items()).toMatchObject(Array(15).fill({ egress: 'a', tries: 1 }))
@@ -225,7 +226,7 @@ describe('an item that is greylisted', () => {
   test('stays with an egress that is not primary after a stop', async () => {
     const stopping = new AbortController()
     const fixture = await twoEgresses(['user1@a.test'], {
-      a: refusesFor('user1@a.test'),
+      a: blocksFor('user1@a.test'),
       b: greylists(),
     })
     fixture.clock.after(MINUTE, () => stopping.abort())
@@ -238,14 +239,14 @@ describe('an item that is greylisted', () => {
   test('moves to the other egress without a further wait if its own is blocked meanwhile', async () => {
     const greylisted = users(5)
     const others = ['c.test', 'd.test', 'e.test']
-    const turnsAway = toRecipients(to => {
+    const defersOrBlocks = toRecipients(to => {
       if (isUnguessable(to)) return UNKNOWN
       return greylisted.includes(to) ? GREYLISTED : REFUSAL
     })
     const hosted: ZoneEntry = { MX: [[10, 'mx.a.test']] }
     const fixture = await twoEgresses(
       [...greylisted, ...others.flatMap(domain => users(1, domain))],
-      { a: turnsAway, b: friendly },
+      { a: defersOrBlocks, b: accepting },
       {},
       Object.fromEntries(others.map(domain => [domain, hosted])),
     )
@@ -281,7 +282,7 @@ describe('an item that is greylisted', () => {
     ],
   ])('by an egress %s moves to another egress, due at once', async (_, structures) => {
     const stopping = new AbortController()
-    const fixture = await twoEgresses(users(15), { a: greylists(), b: friendly })
+    const fixture = await twoEgresses(users(15), { a: greylists(), b: accepting })
     fixture.clock.after(MINUTE, () => stopping.abort())
     await fixture.work({ stopping: stopping.signal })
     const before = fixture.clock.now()
@@ -293,7 +294,7 @@ describe('an item that is greylisted', () => {
 })
 
 describe('an egress that reaches no server', () => {
-  const cutOff: MxScript = {
+  const unreachable: MxScript = {
     connect: ({ ip }) => {
       throw Object.assign(new Error(`connect ENETUNREACH ${ip}`), { code: 'ENETUNREACH' })
     },
@@ -303,14 +304,14 @@ describe('an egress that reaches no server', () => {
     const domains = Array.from({ length: 30 }, (_, n) => `d${n}.test`)
     const zone = Object.assign({}, ...domains.map((name, n) => mail(name, `192.0.2.${n + 3}`)))
     const texts = [...users(150), ...domains.flatMap(name => users(2, name))]
-    const fixture = await twoEgresses(texts, { a: cutOff, b: friendly }, {}, zone)
+    const fixture = await twoEgresses(texts, { a: unreachable, b: accepting }, {}, zone)
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 210 })
-    expect(new Set(await fixture.askers())).toEqual(new Set(['b']))
+    expect(new Set(await fixture.resultEgresses())).toEqual(new Set(['b']))
     expect(fixture.dials.a.length).toBeLessThan(50)
   })
 
   test('is one of two egresses that try a host that is down; a third does not', async () => {
-    const mx = mxByEgress({ a: cutOff, b: cutOff, c: cutOff })
+    const mx = mxByEgress({ a: unreachable, b: unreachable, c: unreachable })
     const { egresses, dial } = mx
     const fixture = await createTestJob({ texts: ['ann@a.test'], dial, structures: { egresses } })
     expect(await fixture.work()).toMatchObject({ state: 'completed', unknown: 1 })

@@ -9,7 +9,7 @@ const UNKNOWN = '550 5.1.1 No such user'
 const GREYLISTED = '450 4.2.0 Greylisted, try again in 300 seconds'
 
 describe('a job', () => {
-  test('gives each row exactly one result, whatever it is', async () => {
+  test('has exactly one result per row, including invalid rows and duplicates', async () => {
     const texts = [
       ...['ann@a.test', 'gone@a.test', 'no address', 'ann@nowhere.test', 'ann@b.test', ''],
       ...['ann@a.test', 'ann@A.TEST', 'ann@null.test', 'ann@dark.test'],
@@ -251,8 +251,8 @@ describe('an item that is greylisted', () => {
 
 describe('an operator', () => {
   const TEXTS = ['ann@a.test', 'bob@a.test', 'ann@b.test']
-  /** Only the exchanger of a.test has a problem. */
-  const greets = (greeting: (number: number) => string | undefined) => {
+  /** Only the MX of a.test has a special greeting. */
+  const withGreeting = (greeting: (number: number) => string | undefined) => {
     let number = 0
     return {
       greeting: (session: { to: { host: string } }) =>
@@ -265,7 +265,7 @@ describe('an operator', () => {
     const doneAt: Record<string, number> = {}
     const services = await createTestJob({
       texts: TEXTS,
-      script: greets(n =>
+      script: withGreeting(n =>
         n === 0 ? '421 4.7.0 Too many connections, try again later' : undefined,
       ),
     })
@@ -281,7 +281,7 @@ describe('an operator', () => {
   test('that requires a pause is not waited for if the job does not wait', async () => {
     const { work, clock, reasons } = await createTestJob({
       texts: TEXTS,
-      script: greets(() => '421 4.7.0 Too many connections, try again later'),
+      script: withGreeting(() => '421 4.7.0 Too many connections, try again later'),
     })
     const before = clock.now()
     expect(await work({ wait: false })).toMatchObject({ state: 'completed', unknown: 2 })
@@ -293,7 +293,9 @@ describe('an operator', () => {
     const many = Array.from({ length: 30 }, (_, n) => `user${n}@a.test`)
     const { work, reasons, mx } = await createTestJob({
       texts: [...many, 'ann@b.test'],
-      script: greets(() => '554 5.7.1 Service unavailable; Client host blocked using bl.example'),
+      script: withGreeting(
+        () => '554 5.7.1 Service unavailable; Client host blocked using bl.example',
+      ),
       flags: { recipientsPerSession: '5' },
     })
     expect(await work({ wait: false })).toMatchObject({ unknown: 30, deliverable: 1 })

@@ -13,13 +13,13 @@ import { createTestWorker } from '../../support/worker.ts'
 const script = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : '250 2.1.5 Ok'))
 const users = (count: number) => Array.from({ length: count }, (_, n) => `u${n}@a.test`)
 
-/** A worker as a member of a cluster, on a queue whose leases can be lost. */
+/** Starts a worker as a member of a cluster, on a queue whose leases can be lost. */
 async function member(sessions: { silent: number }) {
   const leases = new Set<AbortController>()
-  const losing = {
+  const signals = {
     calls: new Set<() => void>(),
     silentCalls: new Set<() => void>(),
-    /** The leases that are held now. */
+    /** Aborts all leases that are held now. */
     loseLeases() {
       for (const lease of leases) lease.abort()
     },
@@ -27,12 +27,12 @@ async function member(sessions: { silent: number }) {
   const cluster = {
     id: 'mem_1',
     onLost(call: () => void) {
-      losing.calls.add(call)
-      return () => void losing.calls.delete(call)
+      signals.calls.add(call)
+      return () => void signals.calls.delete(call)
     },
     onSilent(call: () => void) {
-      losing.silentCalls.add(call)
-      return () => void losing.silentCalls.delete(call)
+      signals.silentCalls.add(call)
+      return () => void signals.silentCalls.delete(call)
     },
   }
   let session = 0
@@ -49,13 +49,13 @@ async function member(sessions: { silent: number }) {
   const queue: Queue = {
     ...memory,
     work(kind, handler, options) {
-      const losable: Handler = (key, { stopping }) => {
+      const losableHandler: Handler = (key, { stopping }) => {
         const lost = new AbortController()
         leases.add(lost)
         const lease = { stopping, lost: lost.signal }
         return handler(key, lease).finally(() => leases.delete(lost))
       }
-      return memory.work(kind, losable, options)
+      return memory.work(kind, losableHandler, options)
     },
   }
   const own = { role: 'worker' as const, name: 'host:1', version: '0', egresses: ['default'] }
@@ -69,18 +69,18 @@ async function member(sessions: { silent: number }) {
       .distinct()
       .orderBy('state')
       .execute()
-  return { ...fixture, worker, cluster, losing, join, items }
+  return { ...fixture, worker, cluster, signals, join, items }
 }
 
 describe('a session that lost its lease', () => {
   test('aborts at once and records nothing, and its items are probed again', async () => {
-    const { submit, worker, pass, mx, items, losing, reasons } = await member({ silent: 1 })
+    const { submit, worker, pass, mx, items, signals, reasons } = await member({ silent: 1 })
     await submit('job_1', users(5))
     worker.take('job_1')
     await pass(6 * SECOND)
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([false])
     expect(await items()).toEqual([{ state: 'probing', holder: 'mem_1' }])
-    losing.loseLeases()
+    signals.loseLeases()
     await pass(100)
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([true, true])
     expect(await items()).toEqual([{ state: 'done', holder: null }])
@@ -90,12 +90,12 @@ describe('a session that lost its lease', () => {
 
 describe('a member with a heartbeat so old that it may expire', () => {
   test('aborts its sessions at once and continues under the same ID after the next heartbeat', async () => {
-    const { submit, worker, pass, mx, items, losing, reasons } = await member({ silent: 1 })
+    const { submit, worker, pass, mx, items, signals, reasons } = await member({ silent: 1 })
     await submit('job_1', users(5))
     worker.take('job_1')
     await pass(6 * SECOND)
     expect(await items()).toEqual([{ state: 'probing', holder: 'mem_1' }])
-    for (const call of losing.silentCalls) call()
+    for (const call of signals.silentCalls) call()
     await pass(100)
     expect(mx.sessions[0]?.closed).toBe(true)
     await pass(3 * SECOND)
@@ -107,12 +107,12 @@ describe('a member with a heartbeat so old that it may expire', () => {
 describe('a member that has expired', () => {
   test('probes nothing until it has a new ID, and then all items that it held', async () => {
     const fixture = await member({ silent: 1 })
-    const { submit, worker, pass, mx, items, losing, cluster, database, join, reasons } = fixture
+    const { submit, worker, pass, mx, items, signals, cluster, database, join, reasons } = fixture
     await submit('job_1', users(5))
     worker.take('job_1')
     await pass(6 * SECOND)
     await deregister(database, 'mem_1', releaseClaims)
-    for (const call of losing.calls) call()
+    for (const call of signals.calls) call()
     await pass(3 * SECOND)
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
     expect(await items()).toEqual([{ state: 'routed', holder: null }])
@@ -125,12 +125,12 @@ describe('a member that has expired', () => {
 })
 
 test('a stopped worker has no membership listeners', async () => {
-  const { submit, worker, clock, pass, database, losing } = await member({ silent: 0 })
+  const { submit, worker, clock, pass, database, signals } = await member({ silent: 0 })
   await submit('job_1', users(30))
   worker.take('job_1')
   await pass(10 * SECOND)
   expect(await readJob(database, 'job_1')).toMatchObject({ state: 'completed', deliverable: 30 })
-  expect([losing.calls.size, losing.silentCalls.size]).toEqual([1, 1])
+  expect([signals.calls.size, signals.silentCalls.size]).toEqual([1, 1])
   await settled(clock, worker.stop())
-  expect([losing.calls.size, losing.silentCalls.size]).toEqual([0, 0])
+  expect([signals.calls.size, signals.silentCalls.size]).toEqual([0, 0])
 })

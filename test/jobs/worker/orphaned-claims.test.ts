@@ -9,8 +9,8 @@ import { drainEventLoop } from '../../support/wait.ts'
 
 const { orphanPollMs: POLL_MS } = DEFAULT_WORKER_TIMINGS
 
-/** Three items that member `mem_1` has claimed. */
-async function claimed() {
+/** Creates three items that member `mem_1` has claimed. */
+async function createFixture() {
   const { database, clock } = await queuedJob(['ann@a', 'bob@a', 'cat@a'])
   await fileAll(database, 'job_a')
   const member = { id: 'mem_1', role: 'worker' as const, name: 'host:1', version: '0' }
@@ -36,7 +36,7 @@ async function claimed() {
 }
 
 test('releases items that two consecutive checks find orphaned', async () => {
-  const { orphans, pass, states, at } = await claimed()
+  const { orphans, pass, states, at } = await createFixture()
   orphans.track([at(2)])
   orphans.suspect()
   await pass(POLL_MS)
@@ -46,7 +46,7 @@ test('releases items that two consecutive checks find orphaned', async () => {
 })
 
 test('keeps an item that is tracked between two checks', async () => {
-  const { orphans, pass, states, at } = await claimed()
+  const { orphans, pass, states, at } = await createFixture()
   orphans.suspect()
   await pass(POLL_MS)
   orphans.track([at(1), at(2), at(3)])
@@ -58,13 +58,13 @@ test('keeps an item that is tracked between two checks', async () => {
 })
 
 test('does not check while no claim has failed', async () => {
-  const { pass, states } = await claimed()
+  const { pass, states } = await createFixture()
   await pass(4 * POLL_MS)
   expect(await states()).toEqual(['probing', 'probing', 'probing'])
 })
 
 test('releases items without an outcome at once', async () => {
-  const { orphans, states, at } = await claimed()
+  const { orphans, states, at } = await createFixture()
   await orphans.releaseItems([at(1), at(2)], 'mem_1')
   await orphans.releaseItems([at(3)], 'mem_other')
   await orphans.releaseItems([at(3)], null)

@@ -9,13 +9,17 @@ import type { ZoneEntry } from '../../support/zone.ts'
 
 const DOMAINS = Array.from({ length: 300 }, (_, n) => `d${n}.test`)
 
-type Wall = 'rejects' | 'drops'
+type Firewall = 'rejects' | 'drops'
 
 /**
- * Each domain has its own exchangers; until `openAtMs` a firewall blocks all of them and the
- * reference exchangers.
+ * Creates a job whose domains have their own MX hosts. Until `openAtMs` a firewall blocks all of
+ * them and the reference hosts.
  */
-async function behind(wall: Wall, openAtMs: number, flags: Record<string, string> = {}) {
+async function startBehind(
+  firewall: Firewall,
+  openAtMs: number,
+  flags: Record<string, string> = {},
+) {
   const zone: Record<string, ZoneEntry> = Object.assign(
     {},
     ...DOMAINS.map((name, n) => mail(name, `192.0.2.${n % 250}`)),
@@ -29,7 +33,7 @@ async function behind(wall: Wall, openAtMs: number, flags: Record<string, string
     async connect(to, signal) {
       dials++
       if ((clock?.monotonicNow() ?? 0) >= startedAt + openAtMs) return mx.connect(to, signal)
-      if (wall === 'drops') await untilAborted(signal)
+      if (firewall === 'drops') await untilAborted(signal)
       throw refused(to)
     },
   }
@@ -41,8 +45,8 @@ async function behind(wall: Wall, openAtMs: number, flags: Record<string, string
   })
   clock = fixture.clock
   const startedAt = clock.monotonicNow()
-  const passed = () => fixture.clock.monotonicNow() - startedAt
-  return { ...fixture, passed, dials: () => dials }
+  const elapsedMs = () => fixture.clock.monotonicNow() - startedAt
+  return { ...fixture, elapsedMs, dials: () => dials }
 }
 
 const untilAborted = (signal: AbortSignal) =>
@@ -51,38 +55,43 @@ const untilAborted = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => resolve(), { once: true })
   })
 
-describe.each<Wall>(['rejects', 'drops'])('a list that begins behind a wall that %s', wall => {
-  test('for half a minute loses no item', async () => {
-    const { work, dials } = await behind(wall, 30 * SECOND)
-    expect(await work()).toMatchObject({ state: 'completed', deliverable: 300 })
-    // Items in flight until it was detected, at most twice; the reference exchangers, twice; then
-    // all.
-    expect(dials()).toBeLessThan(2 * 200 + 10 + 310)
-  })
+describe.each<Firewall>(['rejects', 'drops'])(
+  'a list that starts behind a firewall that %s',
+  firewall => {
+    test('for half a minute loses no item', async () => {
+      const { work, dials } = await startBehind(firewall, 30 * SECOND)
+      expect(await work()).toMatchObject({ state: 'completed', deliverable: 300 })
+      // Items in flight until the detection, at most twice; the reference hosts, twice; then all.
+      expect(dials()).toBeLessThan(2 * 200 + 10 + 310)
+    })
 
-  test('permanently ends after the outbound port was probed again', async () => {
-    const { work, dials, reasons, passed } = await behind(wall, Number.POSITIVE_INFINITY)
-    expect(await work()).toMatchObject({ state: 'completed', unknown: 300 })
-    expect(new Set(await reasons())).toEqual(new Set(['no_connect']))
-    expect(passed()).toBeLessThan(MINUTE)
-    expect(dials()).toBeLessThan(2 * 200 + 15)
-  })
+    test('permanently ends after the outbound port was probed again', async () => {
+      const { work, dials, reasons, elapsedMs } = await startBehind(
+        firewall,
+        Number.POSITIVE_INFINITY,
+      )
+      expect(await work()).toMatchObject({ state: 'completed', unknown: 300 })
+      expect(new Set(await reasons())).toEqual(new Set(['no_connect']))
+      expect(elapsedMs()).toBeLessThan(MINUTE)
+      expect(dials()).toBeLessThan(2 * 200 + 15)
+    })
 
-  test('does not probe items that were not in flight when it was detected', async () => {
-    const { work, database, clock } = await behind(wall, MINUTE, { concurrency: '20' })
-    const stopping = new AbortController()
-    clock.after(20 * SECOND, () => stopping.abort())
-    await work({ stopping: stopping.signal })
-    const items = await database.db.selectFrom('item').selectAll().execute()
-    const postponed = items.filter(({ due_at, ready_at }) => due_at > (ready_at ?? 0))
-    expect(items.filter(({ state }) => state === 'done')).toEqual([])
-    expect(postponed.length).toBeLessThanOrEqual(2 * 20)
-  })
+    test('does not probe items that were not in flight when it was detected', async () => {
+      const { work, database, clock } = await startBehind(firewall, MINUTE, { concurrency: '20' })
+      const stopping = new AbortController()
+      clock.after(20 * SECOND, () => stopping.abort())
+      await work({ stopping: stopping.signal })
+      const items = await database.db.selectFrom('item').selectAll().execute()
+      const postponed = items.filter(({ due_at, ready_at }) => due_at > (ready_at ?? 0))
+      expect(items.filter(({ state }) => state === 'done')).toEqual([])
+      expect(postponed.length).toBeLessThanOrEqual(2 * 20)
+    })
 
-  test('ends at once if the job does not wait', async () => {
-    const { work, reasons, passed } = await behind(wall, 30 * SECOND)
-    expect(await work({ wait: false })).toMatchObject({ state: 'completed', unknown: 300 })
-    expect(new Set(await reasons())).toEqual(new Set(['no_connect']))
-    expect(passed()).toBeLessThan(15 * SECOND)
-  })
-})
+    test('ends at once if the job does not wait', async () => {
+      const { work, reasons, elapsedMs } = await startBehind(firewall, 30 * SECOND)
+      expect(await work({ wait: false })).toMatchObject({ state: 'completed', unknown: 300 })
+      expect(new Set(await reasons())).toEqual(new Set(['no_connect']))
+      expect(elapsedMs()).toBeLessThan(15 * SECOND)
+    })
+  },
+)

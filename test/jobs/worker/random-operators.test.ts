@@ -15,9 +15,9 @@ test.each(SEEDS)(
   'a list at unreliable operators gets one result per row within the limits of connections and tries: %i',
   async seed => {
     let clock: FakeClock | null = null
-    const world = fickleWorld(seed, () => clock as FakeClock)
-    const { texts, ledger, egresses, ...given } = world
-    const fixture = await createTestJob({ texts, ...given, structures: { egresses } })
+    const simulation = fickleWorld(seed, () => clock as FakeClock)
+    const { texts, ledger, egresses, ...options } = simulation
+    const fixture = await createTestJob({ texts, ...options, structures: { egresses } })
     clock = fixture.clock
     const stopping = new AbortController()
     const stopAtMs = (seed % 7) * MINUTE + seed * 50
@@ -32,9 +32,9 @@ test.each(SEEDS)(
     expect([job.state, job.done, rows]).toEqual(['completed', texts.length, texts.length])
     for (const [n, result] of (await fixture.results()).entries()) {
       const klass = result === null ? 'none' : toClass(result.verdict)
-      expect(world.classes(texts[n] as string)).toContain(klass)
+      expect(simulation.classes(texts[n] as string)).toContain(klass)
     }
-    expect(ledger.peak).toBeLessThanOrEqual(world.sessionsMax)
+    expect(ledger.peak).toBeLessThanOrEqual(simulation.sessionsMax)
     // Items in flight at a stop are probed again.
     expect(ledger.mostAnswers).toBeLessThanOrEqual(TRIES_MAX + (isStopped(seed) ? 1 : 0))
     expect(ledger.mostRandomAnswers).toBeLessThanOrEqual(RANDOM_TRIES_MAX)

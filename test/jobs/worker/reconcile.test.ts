@@ -22,12 +22,12 @@ type Options = {
   readonly allowed?: readonly string[]
 }
 
-/** A member that reconciles; `put` has the tasks that it enqueued. */
-async function reconciling({ own = ['a'], allowed }: Options = {}) {
+/** Creates a member that reconciles, and records the tasks that it enqueues. */
+async function createFixture({ own = ['a'], allowed }: Options = {}) {
   const structures = { egresses: own.map(name => ({ name })) }
   const { clock, database, doors, configWith } = await createJobDeps({ structures })
-  const living = new Set(own)
-  const egresses = () => [...living]
+  const liveEgresses = new Set(own)
+  const egresses = () => [...liveEgresses]
   const put: string[] = []
   const memory = createMemoryQueue(clock, silentLog)
   const queue = {
@@ -43,16 +43,16 @@ async function reconciling({ own = ['a'], allowed }: Options = {}) {
     { names: egresses, isRefused: () => false },
   )
   onTestFinished(() => engine.close())
-  const begin = () => {
+  const startMember = () => {
     const deps = { database, queue, egressPool, egresses, random: countedRandom(), log: silentLog }
     const reconcile = startReconcile(deps)
     onTestFinished(() => reconcile.stop())
   }
 
-  /** A job with an item for each of these operators; null for an unrouted item. */
+  /** Adds a job with an item for each of these operators; null for an unrouted item. */
   async function add(id: string, to: readonly (string | null)[]): Promise<void> {
-    const whose = { accountId: 'acc_1', keyId: 'key_1', type: 'batch' as const }
-    const owner = { ...whose, name: null, sandbox: false }
+    const accountKey = { accountId: 'acc_1', keyId: 'key_1', type: 'batch' as const }
+    const owner = { ...accountKey, name: null, sandbox: false }
     await createJob(database, { id, sourceKey: id, source: '{}', owner })
     const items = to.map((_, n) => ({ position: n + 1, text: `u${n}`, dedupeKey: `u${n}` }))
     await addItems(database, id, items)
@@ -65,7 +65,7 @@ async function reconciling({ own = ['a'], allowed }: Options = {}) {
   }
 
   /** Returns the tasks that were enqueued while time passes. */
-  async function passing(ms: number): Promise<string[]> {
+  async function tasksWithin(ms: number): Promise<string[]> {
     put.length = 0
     for (let passed = 0; passed < ms; passed += SECOND) {
       await clock.advance(SECOND)
@@ -82,46 +82,46 @@ async function reconciling({ own = ['a'], allowed }: Options = {}) {
       .where('state', '=', 'routed')
       .execute()
   const items = () => database.db.selectFrom('item').select(['egress', 'tries', 'due_at']).execute()
-  return { clock, database, living, begin, add, passing, bind, items }
+  return { clock, database, liveEgresses, startMember, add, tasksWithin, bind, items }
 }
 
 describe('a missing task', () => {
   test('is enqueued for unrouted lists and for operators with items overdue by ten seconds', async () => {
-    const { begin, add, passing } = await reconciling()
+    const { startMember, add, tasksWithin } = await createFixture()
     await add('job_1', ['op', 'other', null])
     await add('job_2', ['op'])
-    begin()
-    expect(await passing(5 * SECOND)).toEqual(['route job_1'])
-    expect(await passing(ROUND_MS)).toEqual(['probe/a op#0', 'probe/a other#0', 'route job_1'])
+    startMember()
+    expect(await tasksWithin(5 * SECOND)).toEqual(['route job_1'])
+    expect(await tasksWithin(ROUND_MS)).toEqual(['probe/a op#0', 'probe/a other#0', 'route job_1'])
   })
 
   test('is not enqueued if there is nothing to do', async () => {
-    const { begin, add, passing } = await reconciling()
-    begin()
-    expect(await passing(ROUND_MS)).toEqual([])
+    const { startMember, add, tasksWithin } = await createFixture()
+    startMember()
+    expect(await tasksWithin(ROUND_MS)).toEqual([])
     await add('job_1', ['op'])
-    expect(await passing(5 * SECOND)).toEqual([])
+    expect(await tasksWithin(5 * SECOND)).toEqual([])
   })
 
-  test('is looked for by one of all members every ten seconds', async () => {
-    const { begin, add, passing, database } = await reconciling()
+  test('is searched for by one of all members every ten seconds', async () => {
+    const { startMember, add, tasksWithin, database } = await createFixture()
     await add('job_1', [null])
-    for (let number = 0; number < 5; number++) begin()
-    await passing(SECOND)
+    for (let number = 0; number < 5; number++) startMember()
+    await tasksWithin(SECOND)
     const rounds = await database.db.selectFrom('setting').select('value').execute()
-    await passing(8 * SECOND)
+    await tasksWithin(8 * SECOND)
     expect(await database.db.selectFrom('setting').select('value').execute()).toEqual(rounds)
-    await passing(8 * SECOND)
+    await tasksWithin(8 * SECOND)
     expect(await database.db.selectFrom('setting').select('value').execute()).not.toEqual(rounds)
   })
 
   test('is enqueued for the primary egress, even on another machine', async () => {
-    const { begin, add, passing, living } = await reconciling()
-    living.add('b')
+    const { startMember, add, tasksWithin, liveEgresses } = await createFixture()
+    liveEgresses.add('b')
     const operators = Array.from({ length: 20 }, (_, n) => `op${n}`)
     await add('job_1', operators)
-    begin()
-    const put = await passing(2 * ROUND_MS)
+    startMember()
+    const put = await tasksWithin(2 * ROUND_MS)
     expect(put).toHaveLength(20)
     expect(new Set(put.map(entry => entry.split(' ')[0]))).toEqual(new Set(['probe/a', 'probe/b']))
   })
@@ -129,64 +129,65 @@ describe('a missing task', () => {
 
 describe('items pinned to an egress', () => {
   test('have a task while a member has the egress', async () => {
-    const { begin, add, bind, passing, living } = await reconciling()
-    living.add('b')
+    const { startMember, add, bind, tasksWithin, liveEgresses } = await createFixture()
+    liveEgresses.add('b')
     await add('job_1', ['op'])
     await bind('job_1', 'b')
-    begin()
-    expect(await passing(2 * ROUND_MS)).toEqual(['probe/b op#0'])
+    startMember()
+    expect(await tasksWithin(2 * ROUND_MS)).toEqual(['probe/b op#0'])
   })
 
   test('are unpinned after the egress was absent for five minutes', async () => {
-    const { begin, add, bind, passing, items, living, clock } = await reconciling()
-    living.add('b')
+    const { startMember, add, bind, tasksWithin, items, liveEgresses, clock } =
+      await createFixture()
+    liveEgresses.add('b')
     await add('job_1', ['op'])
     await bind('job_1', 'b')
-    begin()
-    await passing(MINUTE)
-    living.delete('b')
-    expect(await passing(5 * MINUTE - ROUND_MS)).toEqual([])
+    startMember()
+    await tasksWithin(MINUTE)
+    liveEgresses.delete('b')
+    expect(await tasksWithin(5 * MINUTE - ROUND_MS)).toEqual([])
     expect(await items()).toMatchObject([{ egress: 'b' }])
-    expect(await passing(2 * ROUND_MS)).toEqual(['probe/a op#0'])
+    expect(await tasksWithin(2 * ROUND_MS)).toEqual(['probe/a op#0'])
     expect(await items()).toMatchObject([{ egress: null, tries: 0 }])
     expect((await items())[0]?.due_at).toBeGreaterThan(clock.now() - 3 * ROUND_MS)
   })
 
   test('are unpinned five minutes after a start if the egress never appeared', async () => {
-    const { begin, add, bind, passing, items } = await reconciling()
+    const { startMember, add, bind, tasksWithin, items } = await createFixture()
     await add('job_1', ['op'])
     await bind('job_1', 'gone')
-    begin()
-    await passing(5 * MINUTE - ROUND_MS)
+    startMember()
+    await tasksWithin(5 * MINUTE - ROUND_MS)
     expect(await items()).toMatchObject([{ egress: 'gone' }])
-    await passing(2 * ROUND_MS)
+    await tasksWithin(2 * ROUND_MS)
     expect(await items()).toMatchObject([{ egress: null }])
   })
 
   test('stay pinned if the egress comes back in time', async () => {
-    const { begin, add, bind, passing, items, living } = await reconciling()
-    living.add('b')
+    const { startMember, add, bind, tasksWithin, items, liveEgresses } = await createFixture()
+    liveEgresses.add('b')
     await add('job_1', ['op'])
     await bind('job_1', 'b')
-    begin()
-    await passing(MINUTE)
+    startMember()
+    await tasksWithin(MINUTE)
     for (let times = 0; times < 2; times++) {
-      living.delete('b')
-      await passing(3 * MINUTE)
-      living.add('b')
-      await passing(MINUTE)
+      liveEgresses.delete('b')
+      await tasksWithin(3 * MINUTE)
+      liveEgresses.add('b')
+      await tasksWithin(MINUTE)
     }
     expect(await items()).toMatchObject([{ egress: 'b' }])
   })
 
   test('are unpinned at once if the egress no longer serves their operator', async () => {
-    const { begin, add, bind, passing, items } = await reconciling({
+    const { startMember, add, bind, tasksWithin, items } = await createFixture({
       ...{ own: ['a', 'b'], allowed: ['a'] },
     })
     await add('job_1', ['op'])
     await bind('job_1', 'b')
-    begin()
-    expect(await passing(2 * ROUND_MS)).toContain('probe/a op#0')
+    startMember()
+    expect(await tasksWithin(2 * ROUND_MS)).toContain('probe/a op#0')
     expect(await items()).toMatchObject([{ egress: null, tries: 0 }])
   })
 })

@@ -14,10 +14,10 @@ const OK = '250 2.1.5 Ok'
 const UNKNOWN = '550 5.1.1 No such user'
 const LATER = '450 4.2.0 Greylisted, try again in 300 seconds'
 
-const many = (count: number, domain: string) =>
+const addresses = (count: number, domain: string) =>
   Array.from({ length: count }, (_, n) => `u${n}@${domain}`)
 
-const takesAll = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
+const acceptsAll = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
 
 /** Resumes a job as the service does. */
 async function resume(database: Database, id = 'job_1') {
@@ -33,10 +33,10 @@ const recipients = (lines: readonly string[]) =>
 describe('a job that is resumed', () => {
   test('answers every row once: rows with a result keep it and are not probed again', async () => {
     const { worker, submit, finished, database, mx, reasons, pass } = await createTestWorker({
-      script: takesAll,
+      script: acceptsAll,
       flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },
     })
-    await submit('job_1', [...many(30, 'a.test'), 'no address', 'u0@a.test'])
+    await submit('job_1', [...addresses(30, 'a.test'), 'no address', 'u0@a.test'])
     worker.take('job_1')
     await pass(3 * SECOND)
     await cancelJob(database, 'job_1')
@@ -45,26 +45,28 @@ describe('a job that is resumed', () => {
     expect(done).toBeGreaterThan(5)
     expect(done).toBeLessThan(30)
     const before = (await reasons('job_1')).map(reason => reason !== null)
-    const known = many(30, 'a.test').filter((_, n) => before[n])
+    const finishedRows = addresses(30, 'a.test').filter((_, n) => before[n])
     await pass(MINUTE)
     expect(await resume(database)).toMatchObject({ job: { state: 'processing', done } })
-    const askedBefore = mx.lines().length
+    const linesBefore = mx.lines().length
     worker.take('job_1')
     expect(await finished('job_1')).toMatchObject([
       { state: 'completed', done: 32, deliverable: 31, undeliverable: 1 },
     ])
-    const asked = recipients(mx.lines().slice(askedBefore))
-    expect(asked.filter(to => known.includes(to))).toEqual([])
-    expect(new Set(asked)).toEqual(new Set(many(30, 'a.test').filter(to => !known.includes(to))))
+    const probed = recipients(mx.lines().slice(linesBefore))
+    expect(probed.filter(to => finishedRows.includes(to))).toEqual([])
+    expect(new Set(probed)).toEqual(
+      new Set(addresses(30, 'a.test').filter(to => !finishedRows.includes(to))),
+    )
     expect(worker.status()).toMatchObject({ jobs: 0 })
   })
 
   test('answers every row once if resumed while its sessions are in flight', async () => {
     const { worker, submit, finished, database, reasons, pass, failures } = await createTestWorker({
-      script: takesAll,
+      script: acceptsAll,
       flags: { recipientsPerSession: '3', sessionsPerOperator: '3', sessionsPerSecond: '1' },
     })
-    await submit('job_1', [...many(40, 'a.test'), ...many(40, 'b.test')])
+    await submit('job_1', [...addresses(40, 'a.test'), ...addresses(40, 'b.test')])
     worker.take('job_1')
     for (let round = 0; round < 6; round++) {
       await pass(SECOND + 50 * round)
@@ -101,7 +103,7 @@ describe('a job that is resumed', () => {
 
   test('is no longer failed', async () => {
     const { worker, submit, finished, database, clock } = await createTestWorker({
-      script: takesAll,
+      script: acceptsAll,
     })
     await submit('job_1', ['ann@a.test'])
     await startJob(database, 'job_1')
@@ -118,9 +120,9 @@ describe('a job that is resumed', () => {
     await cancelJob(database, 'job_1')
     const seen = await readJob(database, 'job_1')
     const o = { now: database.clock.now(), creditsPerDay: null, needed: null }
-    const again = () => write(database, trx => resumeJob(trx, seen, o))
-    expect(await again()).not.toBeNull()
-    expect(await again()).toBeNull()
+    const reopen = () => write(database, trx => resumeJob(trx, seen, o))
+    expect(await reopen()).not.toBeNull()
+    expect(await reopen()).toBeNull()
   })
 })
 
@@ -142,12 +144,12 @@ test('a list that has ended claims nothing', async () => {
 test('a row that was routed meanwhile is not routed again', async () => {
   const { submit, database, clock } = await createTestWorker()
   await submit('job_1', ['ann@a.test'])
-  const file = (operator: string) => {
+  const route = (operator: string) => {
     const routed = [{ position: 1, operator, domain: 'a.test', route: '{}' }]
     return write(database, trx => storeRoutes(trx, { jobId: 'job_1', routed, now: clock.now() }))
   }
-  await file('first')
-  await file('second')
+  await route('first')
+  await route('second')
   const rows = await database.db.selectFrom('item').select(['state', 'operator']).execute()
   expect(rows).toEqual([{ state: 'routed', operator: 'first' }])
 })

@@ -15,7 +15,7 @@ const many = (count: number, domain: string, name = 'u') =>
   Array.from({ length: count }, (_, n) => `${name}${n}@${domain}`)
 
 /** Accepts every recipient except random ones. */
-const takesAll = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
+const acceptsAll = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
 
 const recipients = (lines: readonly string[]) =>
   lines.flatMap(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? []).filter(to => !isUnguessable(to))
@@ -42,7 +42,7 @@ describe('a worker with several jobs', () => {
 
   test('shares one connection among all of them', async () => {
     const { worker, submit, finished, mx } = await createTestWorker({
-      script: takesAll,
+      script: acceptsAll,
       flags: { recipientsPerSession: '10', sessionsPerOperator: '1' },
     })
     await submit('job_1', many(40, 'a.test', 'large'))
@@ -51,7 +51,7 @@ describe('a worker with several jobs', () => {
     worker.take('job_2')
     await finished('job_1', 'job_2')
     const [first] = mx.sessions.map(({ lines }) => recipients(lines))
-    // With the random recipient they are ten.
+    // The random recipient is the tenth.
     expect(first).toHaveLength(9)
     expect(first?.filter(to => to.startsWith('small'))).toHaveLength(3)
     expect(mx.sessions.map(({ lines }) => recipients(lines).length)).toEqual([9, 10, 10, 10, 4])
@@ -59,7 +59,7 @@ describe('a worker with several jobs', () => {
 
   test('does not make a small job wait behind earlier large ones', async () => {
     const { worker, submit, finished, progress, pass } = await createTestWorker({
-      script: takesAll,
+      script: acceptsAll,
       flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },
     })
     for (const id of ['job_1', 'job_2']) {
@@ -77,27 +77,29 @@ describe('a worker with several jobs', () => {
 
   test('serves more jobs than fit in a connection round-robin', async () => {
     const { worker, submit, finished, mx } = await createTestWorker({
-      script: takesAll,
+      script: acceptsAll,
       flags: { recipientsPerSession: '2', sessionsPerOperator: '1' },
     })
     const ids = Array.from({ length: 5 }, (_, n) => `job_${n}`)
     for (const id of ids) await submit(id, many(4, 'a.test', id))
     for (const id of ids) worker.take(id)
     await finished(...ids)
-    const turns = mx.sessions.map(({ lines }) => recipients(lines).map(to => to.slice(4, 5)))
+    const jobsBySession = mx.sessions.map(({ lines }) =>
+      recipients(lines).map(to => to.slice(4, 5)),
+    )
     // The first connection has a random recipient too.
-    const served = turns.slice(0, 5).flat()
+    const served = jobsBySession.slice(0, 5).flat()
     expect(served).toHaveLength(9)
     for (const n of '01234') expect([1, 2]).toContain(served.filter(one => one === n).length)
   })
 
-  test('never exceeds the connection limit of an operator, however many jobs there are', async () => {
-    let most = 0
+  test('never exceeds the connection limit of an operator with several jobs', async () => {
+    let openMax = 0
     const { worker, submit, finished, mx } = await createTestWorker({
       script: {
-        answer: takesAll,
+        answer: acceptsAll,
         greeting() {
-          most = Math.max(most, mx.sessions.filter(({ closed }) => !closed).length)
+          openMax = Math.max(openMax, mx.sessions.filter(({ closed }) => !closed).length)
           return undefined
         },
       },
@@ -107,7 +109,7 @@ describe('a worker with several jobs', () => {
     for (const id of ids) await submit(id, many(10, 'a.test', id))
     for (const id of ids) worker.take(id)
     await finished(...ids)
-    expect(most).toBe(2)
+    expect(openMax).toBe(2)
   })
 
   test('routes a small job at once while a large one is being routed', async () => {
@@ -181,7 +183,7 @@ describe('a job that ends while it is processed', () => {
     async (_, end) => {
       const { worker, submit, database, reasons, finished, failures, pass } =
         await createTestWorker({
-          script: takesAll,
+          script: acceptsAll,
           flags: { recipientsPerSession: '2', sessionsPerOperator: '1', sessionsPerSecond: '1' },
         })
       await submit('job_1', many(30, 'a.test'))
@@ -200,13 +202,13 @@ describe('a job that ends while it is processed', () => {
   )
 
   test('leaves a shared session to the other jobs', async () => {
-    let started = () => {}
-    const begins = new Promise<void>(resolve => {
-      started = resolve
+    let notifyStarted = () => {}
+    const sessionStarted = new Promise<void>(resolve => {
+      notifyStarted = resolve
     })
     const { worker, submit, finished, database, mx, reasons, clock } = await createTestWorker({
       script: toRecipients(to => {
-        started()
+        notifyStarted()
         return isUnguessable(to) ? UNKNOWN : OK
       }),
       flags: {
@@ -218,7 +220,7 @@ describe('a job that ends while it is processed', () => {
     await submit('job_1', many(5, 'a.test', 'gone'))
     await submit('job_2', many(5, 'a.test', 'kept'))
     for (const id of ['job_1', 'job_2']) worker.take(id)
-    await settled(clock, begins)
+    await settled(clock, sessionStarted)
     await cancelJob(database, 'job_1')
     worker.drop('job_1')
     await finished('job_2')
@@ -229,13 +231,13 @@ describe('a job that ends while it is processed', () => {
 
 test('a list that uses all connections of an operator leaves one for single verifications', async () => {
   // Twenty recipients take this server ten seconds, the time limit of a single verification.
-  const slowly = async (line: string) => {
+  const answerSlowly = async (line: string) => {
     if (!line.startsWith('RCPT')) return undefined
     await new Promise<void>(resolve => void services.clock.after(500, resolve))
     return OK
   }
   const services = await createTestWorker({
-    script: { answer: slowly },
+    script: { answer: answerSlowly },
     flags: { sessionsPerOperator: '1', recipientsPerSession: '40' },
   })
   const { worker, submit, finished, engine, pass, clock, mx } = services
@@ -281,13 +283,10 @@ describe('waiting for a change', () => {
     const { worker, submit } = await createTestWorker({ zone: { 'n.test': 'never' } })
     await submit('job_1', ['ann@n.test'])
     const timeout = new AbortController()
-    const [patient, other] = [
-      worker.changed('job_1', timeout.signal),
-      worker.changed('job_1', never),
-    ]
+    const [first, other] = [worker.changed('job_1', timeout.signal), worker.changed('job_1', never)]
     await drainEventLoop()
     timeout.abort()
-    expect(await patient).toBeNull()
+    expect(await first).toBeNull()
     void worker.stop()
     expect(await other).toBeNull()
     expect(await worker.changed('job_1', never)).toBeNull()
@@ -296,7 +295,7 @@ describe('waiting for a change', () => {
 
 test('a stopped worker leaves the rest to the next one, which probes no address twice', async () => {
   const { worker, begin, submit, clock, mx, database, reasons, pass } = await createTestWorker({
-    script: takesAll,
+    script: acceptsAll,
     flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },
   })
   for (const id of ['job_1', 'job_2']) {
@@ -309,14 +308,14 @@ test('a stopped worker leaves the rest to the next one, which probes no address 
   expect(done).toBeGreaterThan(0)
   expect(done).toBeLessThan(20)
   const next = begin()
-  const over = ['job_1', 'job_2'].map(async id => {
+  const finishing = ['job_1', 'job_2'].map(async id => {
     next.take(id)
     while ((await next.changed(id, new AbortController().signal))?.finished_at === null);
   })
-  await settled(clock, Promise.all(over))
-  const asked = mx.sessions.flatMap(({ lines }) => recipients(lines))
-  expect(asked).toHaveLength(40)
-  expect(new Set(asked).size).toBe(40)
+  await settled(clock, Promise.all(finishing))
+  const probed = mx.sessions.flatMap(({ lines }) => recipients(lines))
+  expect(probed).toHaveLength(40)
+  expect(new Set(probed).size).toBe(40)
   for (const id of ['job_1', 'job_2']) {
     expect(await reasons(id)).toEqual(Array(20).fill('accepted_email'))
   }

@@ -6,9 +6,9 @@ import type { DomainPlan } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
 
-// `ev doctor` as people start it, in worlds where all is well and where hardly anything is.
+// Runs `ev doctor` against a simulator, with a correct and with a broken setup.
 
-/** Where the healthy machine comes from. */
+/** A source address with a correct setup. */
 const GOOD = '127.0.0.9'
 
 const DOMAINS: Record<string, DomainPlan> = {
@@ -20,24 +20,24 @@ const DOMAINS: Record<string, DomainPlan> = {
   '66.0.0.127.zen.spamhaus.org': { a: ['127.0.0.11'], txt: ['https://blocklist.example/66'] },
   'nobody.example.com': {},
 }
-const tells = {
+const ehloWithClientIp = {
   on: 'EHLO',
   reply: '250-{host} at your service, [{client}]\n250 PIPELINING',
 } as const
 
-let world: Simulator
+let simulator: Simulator
 beforeAll(async () => {
-  world = await startSimulator({
+  simulator = await startSimulator({
     domains: DOMAINS,
     hosts: {
-      'mx.one.test': { behavior: 'polite', rules: [tells] },
-      'mx.two.test': { behavior: 'polite', rules: [tells] },
+      'mx.one.test': { behavior: 'polite', rules: [ehloWithClientIp] },
+      'mx.two.test': { behavior: 'polite', rules: [ehloWithClientIp] },
       'mx.hostile.test': { behavior: 'blocks-us' },
       'mx.dead.test': { behavior: 'dead' },
     },
   })
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 const HEALTHY = [
   ...['--source-address', GOOD, '--helo', 'probe.example.com'],
@@ -46,26 +46,32 @@ const HEALTHY = [
 
 function doctor(args: readonly string[], home = emptyFolder()): Promise<Ran> {
   chmodSync(join(home, 'data'), 0o700)
-  const { dnsAddress, smtpPort } = world
-  // Of a flag that is given twice the last counts.
-  const towards = ['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--special-domains']
-  const settings = [...towards, '--allow-ranges', '127.0.0.0/8', '--data-dir', join(home, 'data')]
+  const { dnsAddress, smtpPort } = simulator
+  // If a flag is given twice, the last value applies.
+  const simulatorFlags = ['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--special-domains']
+  const settings = [
+    ...simulatorFlags,
+    '--allow-ranges',
+    '127.0.0.0/8',
+    '--data-dir',
+    join(home, 'data'),
+  ]
   return runEv(['doctor', ...settings, ...args], { home })
 }
 
 type Report = { ok: boolean; checks: Record<'check' | 'state' | 'says' | 'todo', string>[] }
-const reportOf = ({ stdout }: Ran): Report => JSON.parse(stdout)
-const statesOf = (ran: Ran) =>
-  Object.fromEntries(reportOf(ran).checks.map(({ check, state }) => [check, state]))
+const parseReport = ({ stdout }: Ran): Report => JSON.parse(stdout)
+const getStates = (result: Ran) =>
+  Object.fromEntries(parseReport(result).checks.map(({ check, state }) => [check, state]))
 
-// A DNS server that is not there is waited for.
-describe.concurrent('ev doctor with a DNS server that answers nothing', () => {
-  test('a dead DNS server is no reason to wait, and not taken for a verdict on the rest', async () => {
-    const ran = await doctor([...HEALTHY, '--dns', '127.0.0.1:1', '--json'])
-    expect(ran.code).toBe(1)
-    expect(statesOf(ran)).toMatchObject({
+// These tests wait for a DNS server that does not exist.
+describe.concurrent('ev doctor with an unreachable DNS server', () => {
+  test('fails the DNS check and only warns about the checks that need DNS', async () => {
+    const result = await doctor([...HEALTHY, '--dns', '127.0.0.1:1', '--json'])
+    expect(result.code).toBe(1)
+    expect(getStates(result)).toMatchObject({
       dns: 'fail',
-      'port-25': 'warn', // One server of three was called, by its address: the port is open.
+      'port-25': 'warn', // One of three servers was dialed, by its IP address: the port is open.
       address: 'ok',
       ptr: 'warn',
       'mail-from': 'warn',
@@ -75,11 +81,11 @@ describe.concurrent('ev doctor with a DNS server that answers nothing', () => {
     })
   })
 
-  test('a warning alone ends with 0', async () => {
-    const ran = await doctor([...HEALTHY, '--dns', `${world.dnsAddress},127.0.0.1:1`])
-    expect(ran.code).toBe(0)
-    expect(ran.stdout).toMatch(/\n! dns +127\.0\.0\.1:1 does not resolve names/)
-    expect(ran.stdout).toMatch(
+  test('exits with 0 if there are only warnings', async () => {
+    const result = await doctor([...HEALTHY, '--dns', `${simulator.dnsAddress},127.0.0.1:1`])
+    expect(result.code).toBe(0)
+    expect(result.stdout).toMatch(/\n! dns +127\.0\.0\.1:1 does not resolve names/)
+    expect(result.stdout).toMatch(
       /\nNo check failed, 1 warning\. This machine can verify addresses\.\n$/,
     )
   })

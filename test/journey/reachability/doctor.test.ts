@@ -7,9 +7,9 @@ import type { DomainPlan } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
 
-// `ev doctor` as people start it, in worlds where all is well and where hardly anything is.
+// Runs `ev doctor` against a simulator, with a correct and with a broken setup.
 
-/** Where the healthy one comes from, and the sick one. */
+/** Source addresses with a correct and with a broken setup. */
 const [GOOD, BAD] = ['127.0.0.9', '127.0.0.66']
 
 const DOMAINS: Record<string, DomainPlan> = {
@@ -21,27 +21,27 @@ const DOMAINS: Record<string, DomainPlan> = {
   '66.0.0.127.zen.spamhaus.org': { a: ['127.0.0.11'], txt: ['https://blocklist.example/66'] },
   'nobody.example.com': {},
 }
-const tells = {
+const ehloWithClientIp = {
   on: 'EHLO',
   reply: '250-{host} at your service, [{client}]\n250 PIPELINING',
 } as const
 
-let world: Simulator
+let simulator: Simulator
 beforeAll(async () => {
-  world = await startSimulator({
+  simulator = await startSimulator({
     domains: DOMAINS,
     hosts: {
-      'mx.one.test': { behavior: 'polite', rules: [tells] },
-      'mx.two.test': { behavior: 'polite', rules: [tells] },
+      'mx.one.test': { behavior: 'polite', rules: [ehloWithClientIp] },
+      'mx.two.test': { behavior: 'polite', rules: [ehloWithClientIp] },
       'mx.hostile.test': { behavior: 'blocks-us' },
       'mx.dead.test': { behavior: 'dead' },
     },
   })
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 /** Measures no latency: a busy machine must not look like a slow resolver. */
-const UNHURRIED = { ...systemClock, monotonicNow: () => 0 }
+const ZERO_LATENCY_CLOCK = { ...systemClock, monotonicNow: () => 0 }
 
 const HEALTHY = [
   ...['--source-address', GOOD, '--helo', 'probe.example.com'],
@@ -50,21 +50,27 @@ const HEALTHY = [
 
 function doctor(args: readonly string[], home = emptyFolder()): Promise<Ran> {
   chmodSync(join(home, 'data'), 0o700)
-  const { dnsAddress, smtpPort } = world
-  // Of a flag that is given twice the last counts.
-  const towards = ['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--special-domains']
-  const settings = [...towards, '--allow-ranges', '127.0.0.0/8', '--data-dir', join(home, 'data')]
-  return runEv(['doctor', ...settings, ...args], { home, context: { clock: UNHURRIED } })
+  const { dnsAddress, smtpPort } = simulator
+  // If a flag is given twice, the last value applies.
+  const simulatorFlags = ['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--special-domains']
+  const settings = [
+    ...simulatorFlags,
+    '--allow-ranges',
+    '127.0.0.0/8',
+    '--data-dir',
+    join(home, 'data'),
+  ]
+  return runEv(['doctor', ...settings, ...args], { home, context: { clock: ZERO_LATENCY_CLOCK } })
 }
 
 type Report = { ok: boolean; checks: Record<'check' | 'state' | 'says' | 'todo', string>[] }
-const reportOf = ({ stdout }: Ran): Report => JSON.parse(stdout)
-const statesOf = (ran: Ran) =>
-  Object.fromEntries(reportOf(ran).checks.map(({ check, state }) => [check, state]))
+const parseReport = ({ stdout }: Ran): Report => JSON.parse(stdout)
+const getStates = (result: Ran) =>
+  Object.fromEntries(parseReport(result).checks.map(({ check, state }) => [check, state]))
 
-describe.concurrent('ev doctor where all is well', () => {
-  test('says so line by line, and ends with 0', async () => {
-    const before = world.counters().hosts['mx.two.test']?.connections ?? 0
+describe.concurrent('ev doctor with a correct setup', () => {
+  test('prints a line for each check and exits with 0', async () => {
+    const before = simulator.counters().hosts['mx.two.test']?.connections ?? 0
     const { code, stdout, stderr } = await doctor(HEALTHY)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const lines = stdout.split('\n')
@@ -85,40 +91,42 @@ describe.concurrent('ev doctor where all is well', () => {
     expect(stdout).toContain(`the public IP address is ${GOOD} (reported by 3 servers)`)
     expect(stdout).toContain('3 of 3 mail servers accepted')
     expect(lines.at(-2)).toBe('All checks passed. This machine can verify addresses.')
-    expect(world.counters().hosts['mx.two.test']?.connections).toBeGreaterThan(before)
+    expect(simulator.counters().hosts['mx.two.test']?.connections).toBeGreaterThan(before)
   })
 
-  test('speaks nothing but EHLO and QUIT', async () => {
+  test('sends only EHLO and QUIT', async () => {
     await doctor(HEALTHY)
-    const spoken = Object.entries(world.counters().total.commands).filter(([, times]) => times > 0)
-    expect(spoken.map(([verb]) => verb).toSorted()).toEqual(['EHLO', 'QUIT'])
+    const sent = Object.entries(simulator.counters().total.commands).filter(
+      ([, times]) => times > 0,
+    )
+    expect(sent.map(([verb]) => verb).toSorted()).toEqual(['EHLO', 'QUIT'])
   })
 
-  test('--json has each finding with its state and what to do', async () => {
-    const ran = await doctor([...HEALTHY, '--json'])
-    expect(ran.code).toBe(0)
-    const { ok, checks } = reportOf(ran)
+  test('--json has the state and the fix of each check', async () => {
+    const result = await doctor([...HEALTHY, '--json'])
+    expect(result.code).toBe(0)
+    const { ok, checks } = parseReport(result)
     expect(ok).toBe(true)
     expect(checks).toHaveLength(12)
     expect(checks[0]).toEqual({
       check: 'dns',
       egress: null,
       state: 'ok',
-      says: expect.stringContaining(world.dnsAddress),
+      says: expect.stringContaining(simulator.dnsAddress),
       todo: null,
     })
   })
 })
 
-describe.concurrent('ev doctor where it is not', () => {
+describe.concurrent('ev doctor with a broken setup', () => {
   test('reports each failure with its fix, and exits with 1', async () => {
-    const ran = await doctor([
+    const result = await doctor([
       ...['--source-address', BAD, '--helo', 'gone.example.com', '--smtp-port', '1'],
       ...['--mail-from', 'probe@example.com', '--ask', 'mx.one.test,mx.dead.test', '--json'],
     ])
-    expect(ran.code).toBe(1)
-    expect(reportOf(ran).ok).toBe(false)
-    const failed = reportOf(ran).checks.filter(({ state }) => state === 'fail')
+    expect(result.code).toBe(1)
+    expect(parseReport(result).ok).toBe(false)
+    const failed = parseReport(result).checks.filter(({ state }) => state === 'fail')
     expect(Object.fromEntries(failed.map(({ check, todo }) => [check, todo]))).toEqual({
       'port-25': expect.stringMatching(/firewall.*port 1\. Open it there/),
       ptr: expect.stringContaining(`Set a PTR record for ${BAD}`),
@@ -132,44 +140,44 @@ describe.concurrent('ev doctor where it is not', () => {
   })
 
   test('a sender that accepts no replies is a failure', async () => {
-    const ran = await doctor([...HEALTHY, '--mail-from', 'probe@nobody.example.com', '--json'])
-    expect(ran.code).toBe(1)
-    expect(statesOf(ran)).toMatchObject({ 'mail-from': 'fail', 'port-25': 'ok', ptr: 'ok' })
+    const result = await doctor([...HEALTHY, '--mail-from', 'probe@nobody.example.com', '--json'])
+    expect(result.code).toBe(1)
+    expect(getStates(result)).toMatchObject({ 'mail-from': 'fail', 'port-25': 'ok', ptr: 'ok' })
   })
 
-  test('servers that refuse our address are heard', async () => {
-    const ran = await doctor([...HEALTHY, '--ask', 'mx.hostile.test'])
-    expect(ran.code).toBe(1)
-    expect(ran.stdout).toContain('✘ port 25')
-    expect(ran.stdout).toContain(
+  test('reports the replies of servers that block the IP address', async () => {
+    const result = await doctor([...HEALTHY, '--ask', 'mx.hostile.test'])
+    expect(result.code).toBe(1)
+    expect(result.stdout).toContain('✘ port 25')
+    expect(result.stdout).toContain(
       `mx.hostile.test replied "554 5.7.1 Service unavailable; Client host [${GOOD}] blocked`,
     )
-    // And tell where we come from.
-    expect(ran.stdout).toContain(`the public IP address is ${GOOD} (reported by 1 server)`)
-    expect(ran.stdout).toMatch(/\n {18}to do: The servers reject the IP address/)
-    expect(ran.stdout).toMatch(
+    // Such a server also reports the public IP address.
+    expect(result.stdout).toContain(`the public IP address is ${GOOD} (reported by 1 server)`)
+    expect(result.stdout).toMatch(/\n {18}to do: The servers reject the IP address/)
+    expect(result.stdout).toMatch(
       /\n1 check failed\. Fix the failed checks before you verify addresses\.\n$/,
     )
   })
 
-  test('each egress of the config file is looked at by its name', async () => {
+  test('checks each egress of the config file by its name', async () => {
     const home = emptyFolder()
     const egresses = [
-      { name: 'well', 'source-address': GOOD, helo: 'probe.example.com' },
-      { name: 'ill', 'source-address': BAD, helo: 'probe.example.com' },
+      { name: 'healthy', 'source-address': GOOD, helo: 'probe.example.com' },
+      { name: 'broken', 'source-address': BAD, helo: 'probe.example.com' },
     ]
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify({ egresses }))
     const { code, stdout } = await doctor(['--ask', 'mx.one.test'], home)
     expect(code).toBe(1)
-    expect(stdout).toMatch(new RegExp(`✔ ptr +well: ${GOOD} has the PTR name`))
-    expect(stdout).toMatch(new RegExp(`✘ ptr +ill: ${BAD} has no PTR record`))
+    expect(stdout).toMatch(new RegExp(`✔ ptr +healthy: ${GOOD} has the PTR name`))
+    expect(stdout).toMatch(new RegExp(`✘ ptr +broken: ${BAD} has no PTR record`))
     expect(stdout.match(/^. disk/gm)).toHaveLength(1)
   })
 
-  test('what --ask does not take is told, with 64', async () => {
-    const ran = await doctor(['--ask', 'mx.one.test,http://x'])
-    expect(ran).toMatchObject({ code: 64, stdout: '' })
-    expect(ran.stderr).toBe(
+  test('rejects an invalid --ask with exit code 64', async () => {
+    const result = await doctor(['--ask', 'mx.one.test,http://x'])
+    expect(result).toMatchObject({ code: 64, stdout: '' })
+    expect(result.stderr).toBe(
       'ev: --ask has "http://x"; it takes host names or IP addresses of mail servers, such as mx.example.com,192.0.2.25.\n',
     )
   })

@@ -8,12 +8,12 @@ import { rowsIn } from '../../support/csv.ts'
 import { emptyFolder, type Ran, startEv, towards } from '../../support/ev-process.ts'
 import { type DroppingHost, startDroppingHost } from './dropping-host.ts'
 
-// A port 25 that is closed to us, over real sockets: a firewall that drops, and one that rejects.
+// A blocked port 25 over real sockets: a firewall that drops, and one that rejects.
 
 const COUNT = 1_000
 const NOTICE = 'No mail server can be reached on port'
 const HINT = 'No mail server could be reached on port'
-/** Loopback addresses at which nobody listens. */
+/** A loopback address without a listener. */
 const REJECTING = '127.99.0.2'
 
 let dropping: DroppingHost
@@ -21,16 +21,16 @@ let dropped: Simulator
 let rejected: Simulator
 beforeAll(async () => {
   dropping = await startDroppingHost()
-  dropped = await startSimulator(everybodyAt(dropping.ip))
-  rejected = await startSimulator(everybodyAt(REJECTING))
+  dropped = await startSimulator(allHostsAt(dropping.ip))
+  rejected = await startSimulator(allHostsAt(REJECTING))
 })
 afterAll(async () => {
   dropping.close()
   await Promise.all([dropped.close(), rejected.close()])
 })
 
-/** Domains with exchangers of their own, and the well-known ones: all behind the same wall. */
-function everybodyAt(ip: string) {
+/** Domains with their own MX hosts, and the reference hosts, all at one IP address. */
+function allHostsAt(ip: string) {
   const domains: Record<string, DomainPlan> = {}
   for (let i = 0; i < COUNT; i++) {
     domains[`a${i}.test`] = { mx: [[10, `mx${i}.test`]] }
@@ -40,107 +40,109 @@ function everybodyAt(ip: string) {
   return { domains, hosts: { 'mx.open.test': { behavior: 'polite' } } } as const
 }
 
-/** All exchangers are at one address here, whose limit is not what is tested. */
+/** All MX hosts have one IP address, so its limit is raised. */
 const settings = ({ dnsAddress }: Simulator) => [
   ...towards({ dnsAddress, smtpPort: dropping.port }),
   ...['--sessions-per-operator', '200'],
 ]
 
-/** Runs a list of so many domains, and tells how long it took to the notice and to the end, in ms. */
-async function bulk(world: Simulator, { length = COUNT, flags = [] as string[] } = {}) {
+/** Runs a list of `length` domains, and returns the times to the notice and to the end, in ms. */
+async function bulk(simulator: Simulator, { length = COUNT, flags = [] as string[] } = {}) {
   const home = emptyFolder()
   const rows = Array.from({ length }, (_, i) => `ann@a${i}.test`)
   writeFileSync(join(home, 'list.csv'), `email\n${rows.join('\n')}\n`)
   const startedAt = performance.now()
   const files = ['list.csv', '-o', 'out.csv', '--data-dir', 'data']
-  const args = ['bulk', ...files, ...settings(world), ...flags]
+  const args = ['bulk', ...files, ...settings(simulator), ...flags]
   const { child, ended } = startEv(args, { home })
   let noticeMs = Number.POSITIVE_INFINITY
   child.stderr?.on('data', (text: string) => {
     if (text.includes(NOTICE)) noticeMs = Math.min(noticeMs, performance.now() - startedAt)
   })
-  const ran = await ended
+  const result = await ended
   return {
-    ...ran,
+    ...result,
     noticeMs,
     endMs: performance.now() - startedAt,
     rows: rowsIn(join(home, 'out.csv')),
   }
 }
 
-/** Exchangers whose addresses were looked up: no others were dialled. */
-const called = (world: Simulator) =>
-  [...world.counters().dns.questions.keys()].filter(question => /^mx\d+\.test A$/.test(question))
+/** Returns the MX hosts whose address was queried; no others can have been dialed. */
+const listDialedHosts = (simulator: Simulator) =>
+  [...simulator.counters().dns.questions.keys()].filter(question =>
+    /^mx\d+\.test A$/.test(question),
+  )
 
 const count = ({ stderr }: Ran, text: string) => stderr.split(text).length - 1
 
-// One after the other: their times are measured.
+// These tests run sequentially because they measure times.
 describe('a list of a thousand domains', () => {
-  test('behind a wall that drops is told so within 15 s and ends without a timeout for each', async () => {
-    const ran = await bulk(dropped)
-    expect(count(ran, NOTICE), ran.stderr).toBe(1)
-    expect(ran.stderr).toContain('ev doctor')
-    expect(ran.noticeMs).toBeLessThan(15_000)
-    // It is tried again after half a minute, as a proxy that starts anew should not cost a whole list.
-    expect(ran.endMs).toBeGreaterThan(30_000)
-    expect(ran.endMs).toBeLessThan(60_000)
-    expect(ran.code).toBe(0)
-    expect(ran.rows).toHaveLength(COUNT)
-    expect(new Set(ran.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
-    // As many as may be dialled at the same time, and as many that were about to be when it was tried again.
-    expect(called(dropped).length).toBeLessThanOrEqual(2 * 200)
+  test('behind a firewall that drops prints a notice within 15 s and ends without a timeout per domain', async () => {
+    const result = await bulk(dropped)
+    expect(count(result, NOTICE), result.stderr).toBe(1)
+    expect(result.stderr).toContain('ev doctor')
+    expect(result.noticeMs).toBeLessThan(15_000)
+    // The port is tried again after half a minute, so a proxy restart does not fail the list.
+    expect(result.endMs).toBeGreaterThan(30_000)
+    expect(result.endMs).toBeLessThan(60_000)
+    expect(result.code).toBe(0)
+    expect(result.rows).toHaveLength(COUNT)
+    expect(new Set(result.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
+    // The hosts that may be dialed at once, and as many again when the port is tried again.
+    expect(listDialedHosts(dropped).length).toBeLessThanOrEqual(2 * 200)
   })
 
-  test('behind a wall that drops, for which nothing is to be waited, ends soon after the notice', async () => {
-    const ran = await bulk(dropped, { flags: ['--no-wait'] })
-    expect(count(ran, NOTICE), ran.stderr).toBe(1)
-    // Neither the half minute of a list that waits, nor 10 s for each 200 of the thousand.
-    expect(ran.endMs).toBeLessThan(30_000)
-    expect(ran.rows).toHaveLength(COUNT)
-    expect(new Set(ran.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
+  test('behind a firewall that drops ends soon after the notice with --no-wait', async () => {
+    const result = await bulk(dropped, { flags: ['--no-wait'] })
+    expect(count(result, NOTICE), result.stderr).toBe(1)
+    // Less than the half minute of a list that waits, or 10 s for each 200 domains.
+    expect(result.endMs).toBeLessThan(30_000)
+    expect(result.rows).toHaveLength(COUNT)
+    expect(new Set(result.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
   })
 
-  test('behind a wall that rejects is told so, and the rest is not dialled', async () => {
-    const ran = await bulk(rejected, { flags: ['--no-wait'] })
-    expect(count(ran, NOTICE), ran.stderr).toBe(1)
-    expect(ran.rows).toHaveLength(COUNT)
-    expect(new Set(ran.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
-    expect(called(rejected).length).toBeLessThan(COUNT * 0.8)
+  test('behind a firewall that rejects prints a notice and does not dial the rest', async () => {
+    const result = await bulk(rejected, { flags: ['--no-wait'] })
+    expect(count(result, NOTICE), result.stderr).toBe(1)
+    expect(result.rows).toHaveLength(COUNT)
+    expect(new Set(result.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
+    expect(listDialedHosts(rejected).length).toBeLessThan(COUNT * 0.8)
   })
 })
 
-test('a list that ends before anything is sure gives a hint', async () => {
-  // Where the well-known exchangers are not to be found, a few hosts are no proof.
-  const world = await startSimulator({
+test('a list that ends before the cause is certain prints a hint', async () => {
+  // Without the reference hosts, a few unreachable hosts prove nothing.
+  const simulator = await startSimulator({
     domains: { 'a0.test': { mx: [[10, 'mx0.test']] }, 'mx0.test': { a: [REJECTING] } },
     hosts: {},
   })
-  onTestFinished(() => world.close())
-  const ran = await bulk(world, { length: 1 })
-  expect([count(ran, NOTICE), count(ran, HINT), ran.code]).toEqual([0, 1, 0])
-  expect(ran.stderr).toMatch(/\nev: No mail server .*"ev doctor".*\n$/)
+  onTestFinished(() => simulator.close())
+  const result = await bulk(simulator, { length: 1 })
+  expect([count(result, NOTICE), count(result, HINT), result.code]).toEqual([0, 1, 0])
+  expect(result.stderr).toMatch(/\nev: No mail server .*"ev doctor".*\n$/)
 })
 
 describe.concurrent('ev verify', () => {
-  const verify = (world: Simulator, ...args: string[]) =>
-    startEv(['verify', ...args, ...settings(world)], { home: emptyFolder() }).ended
+  const verify = (simulator: Simulator, ...args: string[]) =>
+    startEv(['verify', ...args, ...settings(simulator)], { home: emptyFolder() }).ended
 
-  test('of several addresses says it once, and does not wait for each', async () => {
-    const ran = await verify(dropped, 'ann@a0.test', 'ann@a1.test', 'ann@a2.test', '--json')
-    expect([count(ran, NOTICE), count(ran, HINT), ran.code]).toEqual([1, 0, 2])
-    const results = JSON.parse(ran.stdout) as { reason: string }[]
+  test('of several addresses prints the notice once and does not wait for each', async () => {
+    const result = await verify(dropped, 'ann@a0.test', 'ann@a1.test', 'ann@a2.test', '--json')
+    expect([count(result, NOTICE), count(result, HINT), result.code]).toEqual([1, 0, 2])
+    const results = JSON.parse(result.stdout) as { reason: string }[]
     expect(results.map(({ reason }) => reason)).toEqual(Array(3).fill('no_connect'))
   })
 
-  test('of one address gives a hint, in whatever form the result is wanted', async () => {
+  test('of one address prints a hint with any output format', async () => {
     for (const form of [[], ['--json'], ['--ndjson', '--log', 'error']]) {
-      const ran = await verify(rejected, 'ann@a0.test', ...form)
-      expect([count(ran, NOTICE), count(ran, HINT), ran.code]).toEqual([0, 1, 2])
-      expect(ran.stderr).toMatch(/^ev: .*"ev doctor".*\n$/)
+      const result = await verify(rejected, 'ann@a0.test', ...form)
+      expect([count(result, NOTICE), count(result, HINT), result.code]).toEqual([0, 1, 2])
+      expect(result.stderr).toMatch(/^ev: .*"ev doctor".*\n$/)
     }
   })
 
-  test('gives none to who wants to hear nothing', async () => {
+  test('prints no hint with --log silent', async () => {
     expect(await verify(rejected, 'ann@a0.test', '--log', 'silent')).toMatchObject({ stderr: '' })
   })
 })

@@ -12,23 +12,27 @@ import { schemaChecks } from '../../api/contract/schemas.ts'
 import { emptyFolder, towards } from '../../support/ev-process.ts'
 import { type ServiceProcess, startService } from '../../support/service-process.ts'
 
-// The lines of curl in the README and in docs/ are run as they are printed, one after the other.
+// Runs the curl commands of the README and docs/ as they are printed, one after the other.
 
 const ROOT = join(import.meta.dirname, '../../..')
 const hasCurl = spawnSync('curl', ['--version']).status === 0
 
-let world: SimulatorProcess
+let simulator: SimulatorProcess
 let service: ServiceProcess
 const home = emptyFolder()
 
 beforeAll(async () => {
-  world = await startScenarioProcess(SCENARIO)
-  service = await startService(home, [...towards(world), '--webhook-allow-ranges', '127.0.0.0/8'])
+  simulator = await startScenarioProcess(SCENARIO)
+  service = await startService(home, [
+    ...towards(simulator),
+    '--webhook-allow-ranges',
+    '127.0.0.0/8',
+  ])
 })
 
 afterAll(async () => {
   await service.end('SIGTERM')
-  await world.close()
+  await simulator.close()
 })
 
 const SCENARIO: Scenario = {
@@ -44,48 +48,48 @@ describe.skipIf(!hasCurl)('the README', () => {
   test('has an example of each path of the OpenAPI document', () => {
     const shown = new Set(
       lines.flatMap(line => {
-        const asked = askedBy(line)
-        return asked === null ? [] : [`${asked.method} ${asked.template}`]
+        const request = parseRequest(line)
+        return request === null ? [] : [`${request.method} ${request.template}`]
       }),
     )
     const places = Object.entries(bareApi().document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`),
     )
-    expect(places.filter(place => !shown.has(place))).toEqual(UNSHOWN)
+    expect(places.filter(place => !shown.has(place))).toEqual(WITHOUT_EXAMPLE)
   })
 
   test('has examples whose responses match the OpenAPI document', () => {
-    const answers = run(lines)
-    expect(answers).toHaveLength(lines.length)
-    for (const { line, status, type, body } of answers) {
-      const asked = askedBy(line)
-      if (status === null || asked === null) {
+    const outputs = run(lines)
+    expect(outputs).toHaveLength(lines.length)
+    for (const { line, status, type, body } of outputs) {
+      const request = parseRequest(line)
+      if (status === null || request === null) {
         expect(body, line).not.toContain('"success":false')
         continue
       }
-      // The job of the examples is completed before it can be cancelled, and so it is not resumed.
-      const foreseen = /\/(cancel|resume)/.test(line) ? [200, 409] : [200, 201, 204]
-      expect(foreseen, `${line}\n${body}`).toContain(status)
-      if (status === 204 || asked.template === null) continue
-      expect(faultOf(asked, { status, type, body }), `${line}\n${body}`).toBe(null)
+      // The job of the examples completes before it can be cancelled, so it is not resumed either.
+      const allowed = /\/(cancel|resume)/.test(line) ? [200, 409] : [200, 201, 204]
+      expect(allowed, `${line}\n${body}`).toContain(status)
+      if (status === 204 || request.template === null) continue
+      expect(findViolation(request, { status, type, body }), `${line}\n${body}`).toBe(null)
     }
   })
 })
 
-/** PUT is PATCH with all fields, and has no line of its own. */
-const UNSHOWN = ['PUT /v1/webhooks/{id}']
+/** PUT is PATCH with all fields, so it has no example. */
+const WITHOUT_EXAMPLE = ['PUT /v1/webhooks/{id}']
 
 describe.skipIf(!hasCurl)('docs/api.md', () => {
   test('shows the response of its curl command', () => {
     const [line = ''] = blocksOf('docs/api.md', '').filter(text => text.startsWith('curl'))
     const [shown = '{}'] = blocksOf('docs/api.md', 'json')
-    const [answer] = run([line.replaceAll('\\\n', ' ')])
-    expect(answer?.status, answer?.body).toBe(200)
-    expect(shapeOf(JSON.parse(answer?.body ?? ''))).toEqual(shapeOf(JSON.parse(shown)))
+    const [output] = run([line.replaceAll('\\\n', ' ')])
+    expect(output?.status, output?.body).toBe(200)
+    expect(shapeOf(JSON.parse(output?.body ?? ''))).toEqual(shapeOf(JSON.parse(shown)))
   })
 })
 
-/** The code blocks of a file in a language. */
+/** Returns the code blocks of a file in a language. */
 function blocksOf(file: string, language: string): string[] {
   const text = readFileSync(join(ROOT, file), 'utf8')
   return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, name, block = '']) =>
@@ -93,13 +97,13 @@ function blocksOf(file: string, language: string): string[] {
   )
 }
 
-type Answer = { line: string; status: number | null; type: string; body: string }
+type LineOutput = { line: string; status: number | null; type: string; body: string }
 
-/** Runs lines in one shell. Where a line does nothing but ask, its answer has a status. */
-function run(lines: readonly string[]): Answer[] {
+/** Runs lines in one shell. The output of a line that is only a request has a status. */
+function run(lines: readonly string[]): LineOutput[] {
   const script = lines.map((line, n) => {
-    const asks = line.startsWith('curl') && !line.includes(' -o ')
-    return `${asks ? line.replaceAll('http://127.0.0.1:8080', '$EV_URL').replace(/^curl /, `curl -w '\\n${STATUS}%{http_code} %{content_type}' `) : line}\necho; echo '${MARK}${n}'`
+    const isRequest = line.startsWith('curl') && !line.includes(' -o ')
+    return `${isRequest ? line.replaceAll('http://127.0.0.1:8080', '$EV_URL').replace(/^curl /, `curl -w '\\n${STATUS}%{http_code} %{content_type}' `) : line}\necho; echo '${MARK}${n}'`
   })
   const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', script.join('\n')], {
     cwd: home,
@@ -110,9 +114,9 @@ function run(lines: readonly string[]): Answer[] {
   return stdout
     .split(new RegExp(`\\n${MARK}\\d+\\n`))
     .slice(0, -1)
-    .map((said, n) => {
-      const [body = '', told] = said.split(`\n${STATUS}`)
-      const [status, type = ''] = (told ?? '').split(/[ ;]+/)
+    .map((output, n) => {
+      const [body = '', meta] = output.split(`\n${STATUS}`)
+      const [status, type = ''] = (meta ?? '').split(/[ ;]+/)
       const line = lines[n] ?? ''
       return { line, status: status ? Number(status) : null, type, body: body.trim() }
     })
@@ -121,10 +125,10 @@ function run(lines: readonly string[]): Answer[] {
 const MARK = '@@@ end of line '
 const STATUS = '@@@ status '
 
-type Asked = { readonly method: string; readonly template: string | null }
+type ParsedRequest = { readonly method: string; readonly template: string | null }
 
-/** The operation that a line asks for. */
-function askedBy(line: string): Asked | null {
+/** Returns the operation that a line requests. */
+function parseRequest(line: string): ParsedRequest | null {
   const url = /curl .*?"?(?:\$EV_URL|http:\/\/[\w.:]+)(\/[^\s"?]*)/.exec(line)?.[1]
   if (url === undefined) return null
   const method = /-X (\w+)/.exec(line)?.[1] ?? (/ -[dF] /.test(line) ? 'POST' : 'GET')
@@ -135,9 +139,9 @@ const { document } = bareApi()
 const templates = templatesOf(document)
 const checks = schemaChecks(document)
 
-/** What is wrong with an answer by the document; null: nothing, or it is no JSON. */
-function faultOf(
-  { method, template }: Asked,
+/** Returns how a response violates the document, or null if it does not or is not JSON. */
+function findViolation(
+  { method, template }: ParsedRequest,
   { status, type, body }: { status: number; type: string; body: string },
 ): string | null {
   const operation = document.paths[template ?? '']?.[method.toLowerCase()]
@@ -146,7 +150,7 @@ function faultOf(
   return type.endsWith('/json') ? checks.answer(media.schema)(JSON.parse(body)) : null
 }
 
-/** Keys in their order, and kinds of values. */
+/** Returns the keys in their order with the types of the values. */
 function shapeOf(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return typeof value
   return Object.entries(value).map(([key, inner]) => [key, shapeOf(inner)])

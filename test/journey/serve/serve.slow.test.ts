@@ -2,16 +2,24 @@ import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Job } from '../../../src/client/client.ts'
 import { rowsOf } from '../../support/csv.ts'
-import { client, DOMAINS, gathered, isOpen, service, startAgain, useService } from './session.ts'
+import {
+  client,
+  collect,
+  DOMAINS,
+  isCatchAll,
+  restartService,
+  service,
+  useService,
+} from './session.ts'
 
-// Lists of thousands of rows, the end of a grace period, and how soon the service answers.
+// Long lists, the end of a grace period, and response times.
 
 useService()
 
 describe('a long list', () => {
   const ROWS = 10_000
   const emails = Array.from({ length: ROWS }, (_, n) => addressOf(n))
-  const gone = emails.filter((_, n) => reasonOf(n) === 'rejected_email').length
+  const unknownCount = emails.filter((_, n) => reasonOf(n) === 'rejected_email').length
   let job: Job
 
   test('is processed while its progress is visible', async () => {
@@ -25,7 +33,15 @@ describe('a long list', () => {
     expect(seen.length).toBeGreaterThan(2)
     expect(job).toMatchObject({
       ...{ status: 'completed', name: 'Ten thousand', type: 'batch', processed_emails: ROWS },
-      data: { summary: { total: ROWS, valid: ROWS - gone, invalid: gone, unknown: 0, failed: 0 } },
+      data: {
+        summary: {
+          total: ROWS,
+          valid: ROWS - unknownCount,
+          invalid: unknownCount,
+          unknown: 0,
+          failed: 0,
+        },
+      },
     })
   })
 
@@ -34,27 +50,27 @@ describe('a long list', () => {
     const verdicts = emails.map((email, n) => ({ email, reason: reasonOf(n) }))
     const csv = rowsOf(await new Response(await all.download(job.job_id)).text())
     expect(csv.map(({ email, reason }) => ({ email, reason }))).toEqual(verdicts)
-    const rows = await gathered(all.results(job.job_id))
+    const rows = await collect(all.results(job.job_id))
     expect(rows.map(({ email, reason }) => ({ email, reason }))).toEqual(verdicts)
     expect(rows.map(({ row }) => row)).toEqual(emails.map((_, n) => n + 1))
     const json = await all.download(job.job_id, { format: 'json' })
     expect(await new Response(json).json()).toEqual(rows)
-    const bad = await gathered(all.csv(job.job_id, { filter: ['undeliverable'] }))
-    expect(bad.length - 1).toBe(gone)
-    const whole = await client().bulkStatus(job.job_id)
-    expect(whole.data.results.map(({ email, reason }) => ({ email, reason }))).toEqual(verdicts)
+    const bad = await collect(all.csv(job.job_id, { filter: ['undeliverable'] }))
+    expect(bad.length - 1).toBe(unknownCount)
+    const complete = await client().bulkStatus(job.job_id)
+    expect(complete.data.results.map(({ email, reason }) => ({ email, reason }))).toEqual(verdicts)
     const { data } = job
     expect(data.download_url).toBe(`${service.url}/v1/jobs/${job.job_id}/download`)
   })
 
   test('can be cancelled, and deleted', async () => {
     const { job_id } = await client().batch(emails.map(email => `user-b${email}`))
-    await partOf(job_id)
+    await untilPartlyDone(job_id)
     const cancelled = await client().jobs.cancel(job_id)
     const { summary } = cancelled.data
     expect(cancelled.status).toBe('cancelled')
     expect(summary.valid + summary.invalid + summary.unknown + summary.failed).toBe(ROWS)
-    expect(await gathered(client().jobs.results(job_id, { partial: true }))).toHaveLength(
+    expect(await collect(client().jobs.results(job_id, { partial: true }))).toHaveLength(
       cancelled.processed_emails,
     )
     await client().jobs.delete(job_id)
@@ -63,27 +79,27 @@ describe('a long list', () => {
 })
 
 test('the history lists each address once, over all pages', async () => {
-  const rows = await gathered(client().history({ source: 'batch', limit: 200 }))
+  const rows = await collect(client().history({ source: 'batch', limit: 200 }))
   expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length)
-  // Those of the deleted list went with it.
+  // The rows of the deleted list were deleted with it.
   expect(rows.length).toBe(10_000)
 })
 
 describe('keys', () => {
   test('that are rotated both work until the grace period ends', async () => {
-    const made = await client().keys.create({ name: 'CI', scopes: ['verify:single'] })
-    const rotated = await client().keys.rotate(made.id, { grace_period_seconds: 2 })
-    for (const apiKey of [made.key, rotated.key]) {
+    const created = await client().keys.create({ name: 'CI', scopes: ['verify:single'] })
+    const rotated = await client().keys.rotate(created.id, { grace_period_seconds: 2 })
+    for (const apiKey of [created.key, rotated.key]) {
       expect(await client({ apiKey }).verify.single('user1@polite.test')).toMatchObject({
         reason: 'accepted_email',
       })
     }
     await setTimeout(Math.max(0, Date.parse(rotated.previous_key_expires_at) - Date.now()) + 50)
-    await expect(client({ apiKey: made.key }).credits()).rejects.toMatchObject({ status: 401 })
+    await expect(client({ apiKey: created.key }).credits()).rejects.toMatchObject({ status: 401 })
     await expect(client({ apiKey: rotated.key }).credits()).rejects.toMatchObject({
       code: 'insufficient_scope',
     })
-    await client().keys.delete(made.id)
+    await client().keys.delete(created.id)
     await expect(client({ apiKey: rotated.key }).credits()).rejects.toMatchObject({ status: 401 })
   })
 })
@@ -96,7 +112,7 @@ describe('the sandbox', () => {
       await client({ sandbox: true }).verify(`valid${n}@example.com`)
       tookMs.push(performance.now() - startedAt)
     }
-    // The fastest: others may work on this machine at the same time.
+    // Only the fastest response counts, because the machine may be busy.
     expect(Math.min(...tookMs)).toBeLessThan(50)
   })
 })
@@ -104,21 +120,21 @@ describe('the sandbox', () => {
 test('SIGTERM while lists are processed stops the service cleanly, and the next start resumes them', async () => {
   const emails = Array.from({ length: 5_000 }, (_, n) => `user-t${n}@d${n % DOMAINS}.test`)
   const { job_id } = await client().batch(emails)
-  const { processed_emails: done } = await partOf(job_id)
+  const { processed_emails: done } = await untilPartlyDone(job_id)
   const ended = await service.end('SIGTERM')
   expect(ended.code, ended.stderr).toBe(0)
-  await startAgain()
+  await restartService()
   expect(service.key).toBe('')
   expect((await client().jobs.get(job_id)).processed_emails).toBeGreaterThanOrEqual(done)
   const job = await client().waitForJob(job_id)
   expect(job.data.summary).toMatchObject({ total: 5_000, valid: 5_000 })
-  const rows = await gathered(client().jobs.results(job_id))
+  const rows = await collect(client().jobs.results(job_id))
   expect(rows.map(({ email }) => email)).toEqual(emails)
   expect(await client().credits()).toMatchObject({ credits_held: 0 })
 })
 
-/** Resolves when some of a job is done, and not all. */
-async function partOf(jobId: string): Promise<Job> {
+/** Resolves when a part of a job is done. */
+async function untilPartlyDone(jobId: string): Promise<Job> {
   for (;;) {
     const job = await client().jobs.get(jobId)
     if (job.processed_emails > 0) {
@@ -129,14 +145,14 @@ async function partOf(jobId: string): Promise<Job> {
   }
 }
 
-const isGone = (row: number) => row % 9 === 4
+const isUnknown = (row: number) => row % 9 === 4
 
 function addressOf(row: number): string {
-  return `${isGone(row) ? 'gone' : 'user'}-a${row}@d${row % DOMAINS}.test`
+  return `${isUnknown(row) ? 'gone' : 'user'}-a${row}@d${row % DOMAINS}.test`
 }
 
-/** What the world would say. */
+/** Returns the expected reason of a row. */
 function reasonOf(row: number): string {
-  if (isOpen(row)) return 'catch_all'
-  return isGone(row) ? 'rejected_email' : 'accepted_email'
+  if (isCatchAll(row)) return 'catch_all'
+  return isUnknown(row) ? 'rejected_email' : 'accepted_email'
 }

@@ -3,7 +3,16 @@ import { EvApiError } from '../../../src/client/client.ts'
 import { runEv } from '../../support/cli.ts'
 import { rowsOf } from '../../support/csv.ts'
 import { waitUntil } from '../../support/wait.ts'
-import { ask, client, FREE_CREDITS, gathered, home, post, useService, world } from './session.ts'
+import {
+  client,
+  collect,
+  FREE_CREDITS,
+  home,
+  post,
+  sendRequest,
+  simulator,
+  useService,
+} from './session.ts'
 
 useService()
 
@@ -36,8 +45,8 @@ describe('one address', () => {
 })
 
 test('a short list is answered at once', async () => {
-  const answer = await client().bulk(['user3@polite.test', 'gone3@polite.test', 'no address'])
-  expect(answer).toMatchObject({
+  const pending = await client().bulk(['user3@polite.test', 'gone3@polite.test', 'no address'])
+  expect(pending).toMatchObject({
     ...{ instant: true, status: 'completed' },
     ...{ total_emails: 3, valid_emails: 2, invalid_format_emails: 1 },
     summary: { total: 3, valid: 1, invalid: 2 },
@@ -63,7 +72,7 @@ test('a file keeps its columns, and its address column can be selected', async (
 })
 
 test('the history of an address is found regardless of upper and lower case', async () => {
-  const rows = await gathered(client().history({ email: 'USER5@polite.test' }))
+  const rows = await collect(client().history({ email: 'USER5@polite.test' }))
   expect(rows).toMatchObject([{ source: 'file', reason: 'accepted_email' }])
 })
 
@@ -86,31 +95,29 @@ describe('the sandbox', () => {
     ['error-timeout', 504, { error: 'timeout' }],
     ['error-server', 500, { error: 'server_error' }],
   ])('simulates %s@…', async (prefix, status, body) => {
-    const asked = client({ sandbox: true, retries: 0 }).verify.single(`${prefix}@example.com`)
-    const error = await asked.catch((thrown: unknown) => thrown)
+    const request = client({ sandbox: true, retries: 0 }).verify.single(`${prefix}@example.com`)
+    const error = await request.catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(EvApiError)
     expect(error).toMatchObject({ status, body })
   })
 
   test('has separate lists and history, and contacts no mail server', async () => {
-    const before = world.counters().total.connections
+    const before = simulator.counters().total.connections
     const sandbox = client({ sandbox: true })
     const { job_id } = await sandbox.batch(['valid@polite.test', 'invalid@polite.test'])
     expect(job_id).toMatch(/^job_sbx_/)
     const job = await sandbox.waitForJob(job_id)
     expect(job).toMatchObject({ sandbox: true, data: { summary: { valid: 1, invalid: 1 } } })
-    expect((await gathered(sandbox.history())).map(({ job_id: of }) => of)).toContain(job_id)
-    expect((await gathered(client().jobs.list())).map(one => one.job_id)).not.toContain(job_id)
-    expect(world.counters().total.connections).toBe(before)
+    expect((await collect(sandbox.history())).map(({ job_id: of }) => of)).toContain(job_id)
+    expect((await collect(client().jobs.list())).map(one => one.job_id)).not.toContain(job_id)
+    expect(simulator.counters().total.connections).toBe(before)
   })
 })
 
 describe('every error', () => {
-  const SEEN = new Set<string>()
-
-  /** The code of an answer, which has a sentence, the id of its request and the headers of limits. */
-  async function codeOf(answer: Response | Promise<Response>): Promise<[number, string]> {
-    const response = await answer
+  /** Returns the status and code of an error, and checks its message, request ID and headers. */
+  async function checkError(pending: Response | Promise<Response>): Promise<[number, string]> {
+    const response = await pending
     const body = (await response.json()) as Record<string, unknown>
     expect(body).toMatchObject({ success: false, error: expect.stringMatching(/\w/) })
     expect(body.request_id).toBe(response.headers.get('X-Request-Id'))
@@ -118,7 +125,6 @@ describe('every error', () => {
       expect(response.headers.get(`X-RateLimit-${name}`), name).toMatch(/^\d+$/)
     }
     if (response.status === 429) expect(response.headers.get('Retry-After')).toMatch(/^[1-9]\d*$/)
-    SEEN.add(String(body.code))
     return [response.status, String(body.code)]
   }
 
@@ -129,8 +135,8 @@ describe('every error', () => {
     post('/v1/verify/single', { email: 'user1@polite.test' }, headers)
 
   test.each<[string, number, () => Response | Promise<Response>]>([
-    ['invalid_request', 400, () => ask('/v1/jobs?limit=0')],
-    ['invalid_json', 400, () => ask('/v1/verify/single', { method: 'POST', body: '{' })],
+    ['invalid_request', 400, () => sendRequest('/v1/jobs?limit=0')],
+    ['invalid_json', 400, () => sendRequest('/v1/verify/single', { method: 'POST', body: '{' })],
     ['invalid_email', 400, () => post('/v1/verify/single', { email: 'no address' })],
     ['emails_required', 400, () => post('/v1/verify/bulk', {})],
     ['empty_list', 400, () => post('/v1/verify/bulk', { emails: [] })],
@@ -159,11 +165,11 @@ describe('every error', () => {
     [
       'insufficient_scope',
       403,
-      async () => ask('/v1/credits', { headers: as((await newKey()).key) }),
+      async () => sendRequest('/v1/credits', { headers: as((await newKey()).key) }),
     ],
-    ['not_found', 404, () => ask('/v1/jobs/job_none')],
-    ['method_not_allowed', 405, () => ask('/v1/verify/single')],
-    ['job_not_ready', 409, async () => ask(`/v1/jobs/${await unfinished()}/download`)],
+    ['not_found', 404, () => sendRequest('/v1/jobs/job_none')],
+    ['method_not_allowed', 405, () => sendRequest('/v1/verify/single')],
+    ['job_not_ready', 409, async () => sendRequest(`/v1/jobs/${await unfinished()}/download`)],
     ['job_not_cancellable', 409, async () => post(`/v1/jobs/${await finished()}/cancel`, {})],
     ['idempotency_in_progress', 409, inProgress],
     ['payload_too_large', 413, () => post('/v1/verify/single', { email: 'a'.repeat(20_000) })],
@@ -179,7 +185,7 @@ describe('every error', () => {
       },
     ],
   ])('%s is returned with %d', async (code, status, provoke) => {
-    expect(await codeOf(provoke())).toEqual([status, code])
+    expect(await checkError(provoke())).toEqual([status, code])
   })
 
   async function unfinished(): Promise<string> {
@@ -192,10 +198,10 @@ describe('every error', () => {
     return job_id
   }
 
-  /** The second of two, while the first waits for its mail server. */
+  /** Returns the second of two responses, while the first request waits for its mail server. */
   async function inProgress(): Promise<Response> {
     const headers = { 'Idempotency-Key': 'two at once' }
-    const connections = () => world.counters().hosts['mx.slow.test']?.connections ?? 0
+    const connections = () => simulator.counters().hosts['mx.slow.test']?.connections ?? 0
     const before = connections()
     const first = post('/v1/verify/single', { email: 'user1@slow.test' }, headers)
     await waitUntil(() => connections() > before)
@@ -218,41 +224,43 @@ describe('every error', () => {
     const refused = await verify(FREE_CREDITS)
     const midnight = Math.ceil((Date.now() + 1) / 86_400_000) * 86_400
     expect(Number(refused.headers.get('Retry-After'))).toBeCloseTo(midnight - Date.now() / 1000, -2)
-    expect(await codeOf(refused)).toEqual([429, 'quota_exceeded'])
-    // What was used is written soon after its answer; until then it is set aside.
+    expect(await checkError(refused)).toEqual([429, 'quota_exceeded'])
+    // Used credits are stored soon after the response; until then they are reserved.
     const used = { plan: 'free', credits_balance: 0, credits_consumed: FREE_CREDITS }
     const credits = () => client({ apiKey: free }).credits()
     await expect.poll(credits).toMatchObject({ ...used, credits_held: 0 })
-    expect(await codeOf(post('/v1/verify/bulk', { emails: ['a@polite.test'] }, as(free)))).toEqual([
-      429,
-      'quota_exceeded',
-    ])
+    expect(
+      await checkError(post('/v1/verify/bulk', { emails: ['a@polite.test'] }, as(free))),
+    ).toEqual([429, 'quota_exceeded'])
   })
 })
 
 test('webhooks are created, listed, changed and deleted', async () => {
   const url = 'https://127.0.0.1:8443/hook'
-  const { secret, ...made } = await client().webhooks.create({ url, events: ['batch.completed'] })
+  const { secret, ...created } = await client().webhooks.create({
+    url,
+    events: ['batch.completed'],
+  })
   expect(secret).toMatch(/^whsec_/)
-  expect(await client().webhooks.list()).toMatchObject([{ id: made.id, url, active: true }])
-  expect(await client().webhooks.update(made.id, { active: false })).toMatchObject({
+  expect(await client().webhooks.list()).toMatchObject([{ id: created.id, url, active: true }])
+  expect(await client().webhooks.update(created.id, { active: false })).toMatchObject({
     active: false,
   })
-  await client().webhooks.delete(made.id)
+  await client().webhooks.delete(created.id)
   expect(await client().webhooks.list()).toEqual([])
 })
 
-/** A key of another account, with the smallest plan. */
+/** Creates another account on the free plan, and returns its key. */
 async function freeKey(): Promise<string> {
   const data = ['--data-dir', 'data']
   const account = await runEv(['accounts', 'create', '--name', 'Free', '--plan', 'free', ...data], {
     home,
   })
   expect(account.code, account.stderr).toBe(0)
-  const made = await runEv(
+  const created = await runEv(
     ['keys', 'create', '--name', 'free', '--account', 'Free', '--json', ...data],
     { home },
   )
-  expect(made.code, made.stderr).toBe(0)
-  return (JSON.parse(made.stdout) as { key: string }).key
+  expect(created.code, created.stderr).toBe(0)
+  return (JSON.parse(created.stdout) as { key: string }).key
 }

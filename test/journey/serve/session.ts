@@ -8,22 +8,22 @@ import { selfSigned } from '../../../src/simulator/smtp-host/host.ts'
 import { emptyFolder, towards } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
 
-// A service over TLS with a mail world in place of the internet, started once for a test file.
+// A service over TLS with simulated mail servers, started once for a test file.
 
-export let world: Simulator
+export let simulator: Simulator
 export let service: CliService
 export const home = emptyFolder()
 let key: string
 
-/** Starts the service before the tests of the file that calls it, and ends it after them. */
+/** Starts the service before the tests of the file that calls it, and stops it after them. */
 export function useService(): void {
   let before: string[] = []
   beforeAll(async () => {
-    world = await startSimulator(SCENARIO)
+    simulator = await startSimulator(SCENARIO)
     const certificate = selfSigned('localhost')
     for (const part of ['cert', 'key'] as const) writeFileSync(join(home, part), certificate[part])
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify(CONFIG))
-    // As NODE_EXTRA_CA_CERTS would, which only counts at the start of a process.
+    // NODE_EXTRA_CA_CERTS would do the same, but applies only at the start of a process.
     before = getCACertificates('default')
     setDefaultCACertificates([certificate.cert])
     service = await startService(home, args())
@@ -32,39 +32,39 @@ export function useService(): void {
 
   afterAll(async () => {
     const ended = await service.end('SIGTERM')
-    await world.close()
+    await simulator.close()
     setDefaultCACertificates(before)
     expect(ended.code, ended.stderr).toBe(0)
   }, 60_000)
 }
 
-/** Starts the service in the same folder again, once it has ended. */
-export async function startAgain(): Promise<void> {
+/** Starts the service again in the same folder, after it has stopped. */
+export async function restartService(): Promise<void> {
   service = await startService(home, args())
 }
 
 const args = () => [
-  ...towards(world),
+  ...towards(simulator),
   ...['--tls-cert', 'cert', '--tls-key', 'key', '--webhook-allow-ranges', '127.0.0.0/8'],
 ]
 
-/** By the name in its certificate. */
+/** The URL with the name in the certificate. */
 const baseUrl = () => service.url.replace('127.0.0.1', 'localhost')
 
 export const client = (o: Partial<ClientOptions> = {}) =>
   new EvClient({ apiKey: key, baseUrl: baseUrl(), ...o })
 
-/** Without a client, which would not send what is wrong, and would try again. */
-export const ask = (path: string, { headers, ...init }: RequestInit = {}) =>
+/** Sends a request without the client, which would reject invalid requests and retry. */
+export const sendRequest = (path: string, { headers, ...init }: RequestInit = {}) =>
   fetch(`${baseUrl()}${path}`, {
     ...init,
     headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', ...headers },
   })
 
 export const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
-  ask(path, { method: 'POST', body: JSON.stringify(body), headers })
+  sendRequest(path, { method: 'POST', body: JSON.stringify(body), headers })
 
-export async function gathered<T>(items: AsyncIterable<T>): Promise<T[]> {
+export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = []
   for await (const item of items) all.push(item)
   return all
@@ -79,8 +79,8 @@ const CONFIG = {
 }
 
 const domainsOfList = Array.from({ length: DOMAINS }, (_, n) => `d${n}.test`)
-/** Domains of long lists whose server takes any address. */
-export const isOpen = (row: number) => row % DOMAINS === 7
+/** Returns whether the domain of a row of a long list is a catch-all. */
+export const isCatchAll = (row: number) => row % DOMAINS === 7
 
 const mx = (name: string) => ({ [name]: { mx: [[10, `mx.${name}`]] as const } })
 
@@ -106,7 +106,7 @@ const SCENARIO: Scenario = {
     ...Object.fromEntries(
       domainsOfList.map((name, n) => [
         `mx.${name}`,
-        { behavior: isOpen(n) ? 'catch-all' : 'polite' },
+        { behavior: isCatchAll(n) ? 'catch-all' : 'polite' },
       ]),
     ),
   },

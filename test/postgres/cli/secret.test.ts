@@ -15,88 +15,88 @@ import { createSecretBox } from '../../../src/platform/secret-box.ts'
 import { createUncheckedWebhook } from '../../../src/webhooks/endpoints.ts'
 import { tempDatabase, tempFolder } from '../../support/database.ts'
 
-const place = (secret: string | null = null) => ({
+const secretOptions = (secret: string | null = null) => ({
   ...{ secret, secretFile: null, dataDir: tempFolder() },
 })
 const [OURS, OTHER] = ['a'.repeat(32), 'b'.repeat(32)]
 
-/** A service began with our secret, some time ago, and is at work no more. */
-async function started(): Promise<Database> {
+/** Creates a database whose service started with this secret long ago and has stopped. */
+async function databaseWithSecret(): Promise<Database> {
   const database = await tempDatabase()
-  await ensureSharedSecret({ random: systemRandom }, database, place(OURS), silentLog)
+  await ensureSharedSecret({ random: systemRandom }, database, secretOptions(OURS), silentLog)
   await ensureSetting(database, 'secret-begun-at', '0')
   return database
 }
 
-const heldIn = (database: Database) => getSetting(database, 'secret-mark')
+const getStoredFingerprint = (database: Database) => getSetting(database, 'secret-mark')
 
-test('the secret of the first service holds, also where it makes one in its data directory', async () => {
+test('adopts the secret of the first service, even if generated in its data directory', async () => {
   const database = await tempDatabase()
-  const first = place()
+  const first = secretOptions()
   await ensureSharedSecret({ random: systemRandom }, database, first, silentLog)
   expect(existsSync(join(first.dataDir, 'secret'))).toBe(true)
   await ensureSharedSecret({ random: systemRandom }, database, first, silentLog)
   await expect(
-    ensureSharedSecret({ random: systemRandom }, database, place(OTHER), silentLog),
+    ensureSharedSecret({ random: systemRandom }, database, secretOptions(OTHER), silentLog),
   ).rejects.toThrow(expect.objectContaining({ code: 'bad_config' }))
   await checkSharedSecret({ random: systemRandom }, database, first)
-  await expect(checkSharedSecret({ random: systemRandom }, database, place(OTHER))).rejects.toThrow(
-    /^The secret in EV_SECRET/,
-  )
+  await expect(
+    checkSharedSecret({ random: systemRandom }, database, secretOptions(OTHER)),
+  ).rejects.toThrow(/^The secret in EV_SECRET/)
 })
 
-test('of services that begin at once with different secrets one begins', async () => {
+test('starts only one of several services that start concurrently with different secrets', async () => {
   const database = await tempDatabase()
   const all = await Promise.allSettled(
     Array.from({ length: 5 }, () =>
-      ensureSharedSecret({ random: systemRandom }, database, place(), silentLog),
+      ensureSharedSecret({ random: systemRandom }, database, secretOptions(), silentLog),
     ),
   )
   expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
 })
 
-test('whoever has none makes none where one holds; a worker does without', async () => {
-  const database = await started()
+test('generates no secret if the database has one; a worker runs without a secret', async () => {
+  const database = await databaseWithSecret()
   await ensureSetting(database, 'secret-begun-at', `${Number.MAX_SAFE_INTEGER}`)
-  const without = place()
+  const noSecret = secretOptions()
   await expect(
-    ensureSharedSecret({ random: systemRandom }, database, without, silentLog),
+    ensureSharedSecret({ random: systemRandom }, database, noSecret, silentLog),
   ).rejects.toThrow(/^This process does not have the secret of the service/)
-  await checkSharedSecret({ random: systemRandom }, database, without)
-  expect(existsSync(join(without.dataDir, 'secret'))).toBe(false)
-  writeFileSync(join(without.dataDir, 'secret'), OTHER)
-  await expect(checkSharedSecret({ random: systemRandom }, database, without)).rejects.toThrow(
+  await checkSharedSecret({ random: systemRandom }, database, noSecret)
+  expect(existsSync(join(noSecret.dataDir, 'secret'))).toBe(false)
+  writeFileSync(join(noSecret.dataDir, 'secret'), OTHER)
+  await expect(checkSharedSecret({ random: systemRandom }, database, noSecret)).rejects.toThrow(
     /^The secret in the data directory/,
   )
 })
 
-test('one that nobody needs any more is replaced by a service, and by no other command', async () => {
-  const database = await started()
+test('lets a service, but no other command, replace a secret that is no longer in use', async () => {
+  const database = await databaseWithSecret()
   await expect(
-    ensureSharedSecret({ random: systemRandom }, database, place(OTHER), null),
+    ensureSharedSecret({ random: systemRandom }, database, secretOptions(OTHER), null),
   ).rejects.toThrow(/is not the secret of/)
   const lines: string[] = []
   const log: Log = { ...silentLog, warn: message => void lines.push(message) }
-  await ensureSharedSecret({ random: systemRandom }, database, place(OTHER), log)
-  expect(await heldIn(database)).toBe(fingerprint(OTHER))
+  await ensureSharedSecret({ random: systemRandom }, database, secretOptions(OTHER), log)
+  expect(await getStoredFingerprint(database)).toBe(fingerprint(OTHER))
   expect(lines).toMatchObject([expect.stringContaining('replaced the secret of the cluster')])
 })
 
-test('of services that replace one at once one does', async () => {
-  const database = await started()
+test('lets only one of several services replace the secret concurrently', async () => {
+  const database = await databaseWithSecret()
   const all = await Promise.allSettled(
     Array.from({ length: 5 }, () =>
-      ensureSharedSecret({ random: systemRandom }, database, place(), silentLog),
+      ensureSharedSecret({ random: systemRandom }, database, secretOptions(), silentLog),
     ),
   )
   expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
 })
 
-test('one that a webhook needs, or somebody at work, or who has just begun, is not replaced', async () => {
-  const database = await started()
+test('keeps a secret that a webhook, a live member or a service that just started needs', async () => {
+  const database = await databaseWithSecret()
   const refused = () =>
     expect(
-      ensureSharedSecret({ random: systemRandom }, database, place(OTHER), silentLog),
+      ensureSharedSecret({ random: systemRandom }, database, secretOptions(OTHER), silentLog),
     ).rejects.toThrow(/is not the secret of/)
 
   const member = { role: 'serve' as const, name: 'a', version: '1', egresses: [] }
@@ -107,12 +107,12 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   const now = database.clock.now()
   const account = { id: 'acc_a', name: 'Shop', plan: 'free', now }
   await write(database, trx => createAccount(trx, account))
-  const wish = { url: 'https://hook.example/', events: [], active: true, description: null }
+  const options = { url: 'https://hook.example/', events: [], active: true, description: null }
   const secretBox = createSecretBox(OURS, systemRandom)
   const { webhook } = await createUncheckedWebhook(
     { database, clock: database.clock, random: systemRandom, secretBox },
     {
-      ...wish,
+      ...options,
       accountId: 'acc_a',
     },
   )
@@ -123,6 +123,6 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   await ensureSetting(database, 'secret-begun-at', `${at - MINUTE / 2}`)
   await refused()
   await ensureSetting(database, 'secret-begun-at', `${at - 2 * MINUTE}`)
-  await ensureSharedSecret({ random: systemRandom }, database, place(OTHER), silentLog)
-  expect(await heldIn(database)).toBe(fingerprint(OTHER))
+  await ensureSharedSecret({ random: systemRandom }, database, secretOptions(OTHER), silentLog)
+  expect(await getStoredFingerprint(database)).toBe(fingerprint(OTHER))
 })

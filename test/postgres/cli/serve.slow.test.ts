@@ -7,23 +7,23 @@ import { getSetting } from '../../../src/cluster/cluster-settings.ts'
 import { type RunningCli, withRelativePaths } from '../../support/cli.ts'
 import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
 
-function end({ signal, ended }: RunningCli): RunningCli['ended'] {
+function terminate({ signal, ended }: RunningCli): RunningCli['ended'] {
   signal('SIGTERM')
   return ended
 }
 
-/** Ends it, and gives its log. */
+/** Stops the process and returns its log. */
 async function stop(running: RunningCli): Promise<string> {
-  const { code, stderr } = await end(running)
+  const { code, stderr } = await terminate(running)
   expect(code, stderr).toBe(0)
   return stderr
 }
 
-test('two services that begin at once on an empty database make one account and one key', async () => {
+test('two services that start concurrently on an empty database create one account and one key', async () => {
   const { serve, inside } = await cluster()
   const both = [serve('one', ['--log', 'debug']), serve('two', ['--log', 'debug'])]
   await Promise.all(both.map(one => one.printed('API documentation:', 'stderr')))
-  const ended = await Promise.all(both.map(one => end(one)))
+  const ended = await Promise.all(both.map(one => terminate(one)))
   expect(ended.map(({ code }) => code)).toEqual([0, 0])
   const keys = ended.map(({ stdout }) => stdout.trim()).filter(key => key !== '')
   expect(keys).toHaveLength(1)
@@ -33,13 +33,13 @@ test('two services that begin at once on an empty database make one account and 
   for (const { stderr } of ended) expect(stderr).not.toContain(CANARY)
 })
 
-test('two services share a database, but no data directory', async () => {
+test('two services can share a database, but not a data directory', async () => {
   const { serve, home } = await cluster()
   const first = serve('one')
   await first.printed('API documentation:', 'stderr')
-  const again = withRelativePaths(await serve('one').ended, home)
-  expect(again.code).toBe(74)
-  expect(again.stderr).toMatch(
+  const duplicate = withRelativePaths(await serve('one').ended, home)
+  expect(duplicate.code).toBe(74)
+  expect(duplicate.stderr).toMatch(
     /^ev: Another "ev serve" is running in one\. Services can share a database, but not a data directory\. Set another one with --data-dir\.\n$/,
   )
   const second = serve('two')
@@ -47,19 +47,19 @@ test('two services share a database, but no data directory', async () => {
   await Promise.all([stop(first), stop(second)])
 })
 
-test('an address that was given holds for all; else it is that of the service which began last', async () => {
+test('a base URL that is set applies to all services; otherwise that of the last started one does', async () => {
   const { serve, inside } = await cluster()
-  const held = (name: 'base-url' | 'base-url-by-itself') =>
+  const getStoredUrl = (name: 'base-url' | 'base-url-by-itself') =>
     inside(database => getSetting(database, name))
   const plain = serve('one')
   await plain.printed('API documentation:', 'stderr')
-  const place = /"baseUrl":"([^"]+)"/.exec(await stop(plain))?.[1]
-  expect(await held('base-url-by-itself')).toBe(place)
-  expect(await held('base-url')).toBeNull()
+  const derivedUrl = /"baseUrl":"([^"]+)"/.exec(await stop(plain))?.[1]
+  expect(await getStoredUrl('base-url-by-itself')).toBe(derivedUrl)
+  expect(await getStoredUrl('base-url')).toBeNull()
 
   const named = serve('one', ['--base-url', 'https://ev.example.com/'])
   await named.printed('API documentation: https://ev.example.com/docs', 'stderr')
-  expect(await held('base-url')).toBe('https://ev.example.com')
+  expect(await getStoredUrl('base-url')).toBe('https://ev.example.com')
   const follower = serve('two')
   await follower.printed('API documentation: https://ev.example.com/docs', 'stderr')
   await Promise.all([stop(named), stop(follower)])
@@ -67,10 +67,10 @@ test('an address that was given holds for all; else it is that of the service wh
   const moved = serve('one', ['--base-url', 'https://mail.example.com'])
   await moved.printed('API documentation: https://mail.example.com/docs', 'stderr')
   expect(await stop(moved)).toContain('the base URL has changed')
-  expect(await held('base-url')).toBe('https://mail.example.com')
+  expect(await getStoredUrl('base-url')).toBe('https://mail.example.com')
 })
 
-test('a service with another secret is refused, and one without makes none', async () => {
+test('rejects a service with another secret or without one, and generates none', async () => {
   const { serve, home } = await cluster()
   const first = serve('one')
   await first.printed('API documentation:', 'stderr')

@@ -13,23 +13,23 @@ const LISTEN = [
   'json',
 ]
 
-/** The base URL of health and metrics, as the log says it. */
+/** Returns the base URL of health and metrics from the log. */
 const watchUrl = (stderr: string) => /health and metrics on (\S+?)"/.exec(stderr)?.[1] ?? ''
 
-test('a worker answers health and metrics on a port of their own, and nothing else', async () => {
+test('a worker serves only health and metrics on the port of --metrics-listen', async () => {
   const { worker, inside } = await cluster()
   await inside(database => ensureSetting(database, 'base-url', 'https://ev.example.com'))
   const running = worker(LISTEN, { EV_METRICS_TOKEN: 'a-token-of-16-or-more' })
   await running.printed('"started"', 'stderr')
-  const ask = (path: string, headers = {}) => fetch(watchUrl(running.stderr) + path, { headers })
+  const get = (path: string, headers = {}) => fetch(watchUrl(running.stderr) + path, { headers })
   for (const path of ['/livez', '/readyz']) {
-    const answer = await ask(path)
-    expect([answer.status, await answer.json()]).toMatchObject([200, { status: 'ok' }])
+    const response = await get(path)
+    expect([response.status, await response.json()]).toMatchObject([200, { status: 'ok' }])
   }
-  expect(await (await ask('/health')).json()).toMatchObject({
+  expect(await (await get('/health')).json()).toMatchObject({
     ...{ status: 'ok', version: expect.any(String), database: 'ok', dns: 'ok', jobs: 0 },
   })
-  const metrics = await (await ask('/metrics')).text()
+  const metrics = await (await get('/metrics')).text()
   const lines = metrics.split('\n')
   expect(lines).toContain('ev_jobs 0')
   expect(lines).toContain('ev_members{role="worker"} 1')
@@ -38,17 +38,17 @@ test('a worker answers health and metrics on a port of their own, and nothing el
   expect(metrics).toMatch(/^ev_queue_entries\{state="running"\} \d+$/m)
   expect(metrics).not.toContain('ev_webhook')
   const proxied = { 'X-Forwarded-For': '192.0.2.1' }
-  expect((await ask('/metrics', proxied)).status).toBe(403)
+  expect((await get('/metrics', proxied)).status).toBe(403)
   const token = (text: string) => ({ ...proxied, Authorization: `Bearer ${text}` })
-  expect((await ask('/metrics', token('a-token-of-16-or-more'))).status).toBe(200)
-  expect((await ask('/metrics', token('another-token-of-16'))).status).toBe(401)
-  expect((await ask('/v1/verify/single')).status).toBe(404)
+  expect((await get('/metrics', token('a-token-of-16-or-more'))).status).toBe(200)
+  expect((await get('/metrics', token('another-token-of-16'))).status).toBe(401)
+  expect((await get('/v1/verify/single')).status).toBe(404)
   running.signal('SIGTERM')
   expect((await running.ended).code).toBe(0)
-  await expect(ask('/livez')).rejects.toThrow('fetch failed')
+  await expect(get('/livez')).rejects.toThrow('fetch failed')
 })
 
-test('a worker that waits for the first service lives, and is not ready', async () => {
+test('a worker that waits for the first service is live but not ready', async () => {
   const { worker } = await cluster()
   const running = worker(LISTEN)
   await running.printed('waiting for the first one', 'stderr')
@@ -58,7 +58,7 @@ test('a worker that waits for the first service lives, and is not ready', async 
   expect((await running.ended).code).toBe(0)
 })
 
-test('a worker whose database is away is not ready until it is back', async () => {
+test('a worker is not ready while its database is unavailable', async () => {
   const { worker, inside, url } = await cluster()
   await inside(database => ensureSetting(database, 'base-url', 'https://ev.example.com'))
   const proxy = await cutProxy(url)

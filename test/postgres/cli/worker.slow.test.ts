@@ -8,14 +8,14 @@ import { ask } from '../../support/postgres-server.ts'
 
 const BASE_URL = 'https://ev.example.com'
 
-test('a worker says who it is, works beside others, and ends when told, with 0', async () => {
+test('a worker registers as a member, logs its settings, and exits with 0 after SIGTERM', async () => {
   const { worker, inside } = await cluster()
   await inside(database => ensureSetting(database, 'base-url', BASE_URL))
   const args = ['--egress', 'north', '--concurrency', '7', '--log', 'debug']
   const { signal, ended, printed } = worker(args)
   await printed('"started"', 'stderr')
-  const [present] = await inside(listMembers)
-  expect(present).toMatchObject({ role: 'worker', egresses: ['north'] })
+  const [member] = await inside(listMembers)
+  expect(member).toMatchObject({ role: 'worker', egresses: ['north'] })
   signal('SIGTERM')
   const { code, stdout, stderr } = await ended
   expect([code, stdout], stderr).toEqual([0, ''])
@@ -24,7 +24,7 @@ test('a worker says who it is, works beside others, and ends when told, with 0',
     .split('\n')
     .map(line => JSON.parse(line))
   expect(lines.find(({ message }) => message === 'started')).toMatchObject({
-    ...{ egresses: 'north', concurrency: 7, baseUrl: BASE_URL, member: present?.id },
+    ...{ egresses: 'north', concurrency: 7, baseUrl: BASE_URL, member: member?.id },
   })
   expect(lines.map(({ message }) => message)).toContain('stopped')
   expect(stderr).toContain('stopping: releasing claims')
@@ -32,7 +32,7 @@ test('a worker says who it is, works beside others, and ends when told, with 0',
   expect(await inside(listMembers)).toEqual([])
 })
 
-test('a worker that is first waits for a service, and ends when told meanwhile', async () => {
+test('a worker that starts first waits for a service, and exits with 0 on a signal meanwhile', async () => {
   const { worker, inside } = await cluster()
   const first = worker()
   await first.printed('waiting for the first one', 'stderr')
@@ -48,7 +48,7 @@ test('a worker that is first waits for a service, and ends when told meanwhile',
   expect((await second.ended).code).toBe(0)
 })
 
-test('who may not make the schema of the queue is told what right is missing', async () => {
+test('a service whose role cannot create the schema of the queue prints the missing grant', async () => {
   const { serve, url } = await cluster()
   const guest = `guest_${url.replace(/.*\//, '')}`
   await ask(url, `create role ${guest} login`)
@@ -60,7 +60,7 @@ test('who may not make the schema of the queue is told what right is missing', a
   await ask(url, `drop owned by ${guest}; drop role ${guest}`)
 })
 
-test('a worker with another secret is refused; one that has none needs none', async () => {
+test('a worker with another secret is rejected; one without a secret runs', async () => {
   const { worker, inside } = await cluster()
   await inside(async database => {
     await setIfAbsent(database, 'secret-mark', fingerprint(SECRET))
@@ -75,18 +75,21 @@ test('a worker with another secret is refused; one that has none needs none', as
   expect((await none.ended).code).toBe(0)
 })
 
-test('a worker needs a database that can be shared, and that is there', async () => {
+test('a worker needs a PostgreSQL database that it can reach', async () => {
   const home = emptyFolder()
-  const alone = withRelativePaths(await runEv(['worker', '--data-dir', 'data'], { home }), home)
-  expect(alone.code).toBe(78)
-  expect(alone.stderr).toMatch(
+  const withoutDatabase = withRelativePaths(
+    await runEv(['worker', '--data-dir', 'data'], { home }),
+    home,
+  )
+  expect(withoutDatabase.code).toBe(78)
+  expect(withoutDatabase.stderr).toMatch(
     /^ev: A worker needs the PostgreSQL database of "ev serve", and data can be used by one process only\. .*EV_DATABASE=postgres:.*\n$/,
   )
   const { url, run } = await cluster()
-  const away = await run(['worker'], { EV_DATABASE: url.replace(/:\d+\//, ':1/') })
-  expect(away.code).toBe(74)
-  expect(away.stderr).toMatch(
+  const unreachable = await run(['worker'], { EV_DATABASE: url.replace(/:\d+\//, ':1/') })
+  expect(unreachable.code).toBe(74)
+  expect(unreachable.stderr).toMatch(
     /^ev: The database postgres:\/\/…@127\.0\.0\.1:1\/.* cannot be used: .*ECONNREFUSED.*\n$/,
   )
-  expect(away.stderr).not.toContain(CANARY)
+  expect(unreachable.stderr).not.toContain(CANARY)
 })

@@ -17,8 +17,8 @@ import { waitUntil } from '../../support/wait.ts'
 
 const secretBox = createSecretBox('a secret of tests', systemRandom)
 
-/** What one `ev serve` carries events with; ended with the test. */
-async function carrier(url: string) {
+/** Starts the webhook deliveries of one `ev serve`; they stop with the test. */
+async function startServer(url: string) {
   const [clock, log] = [systemClock, silentLog]
   const database = await openDatabase(url, clock)
   const queue = await openQueue(url)
@@ -33,7 +33,7 @@ async function carrier(url: string) {
   return { database, deliveries }
 }
 
-/** So many webhooks of one account, at paths of their own: `/wh_0`, `/wh_1`, … */
+/** Adds webhooks of one account, each with its own path: `/wh_0`, `/wh_1`, … */
 function addWebhooks(database: Database, count: number, origin: string): Promise<void> {
   const now = systemClock.now()
   return write(database, async trx => {
@@ -51,7 +51,7 @@ function addWebhooks(database: Database, count: number, origin: string): Promise
   })
 }
 
-/** Events for all of them. */
+/** Adds events that go to every webhook. */
 function addEvents(database: Database, count: number): Promise<void> {
   const event = { accountId: 'acc_1', kind: 'quota.warning', data: {}, sandbox: false } as const
   return write(database, async trx => {
@@ -61,25 +61,25 @@ function addEvents(database: Database, count: number): Promise<void> {
   })
 }
 
-test('two servers carry each event to each webhook once, with no more requests at once than one server makes', async () => {
+test('two servers deliver each event to each webhook once, within the connection limit of one server', async () => {
   const url = await emptyPostgres()
-  const atOnce = new Map<string, number>()
-  let mostAtOnce = 0
+  const openRequests = new Map<string, number>()
+  let openRequestsMax = 0
   const receiver = await openReceiver({
     answer: async ({ path }) => {
-      atOnce.set(path, (atOnce.get(path) ?? 0) + 1)
-      mostAtOnce = Math.max(mostAtOnce, atOnce.get(path) ?? 0)
-      // Long enough for more to come at once, if more could.
+      openRequests.set(path, (openRequests.get(path) ?? 0) + 1)
+      openRequestsMax = Math.max(openRequestsMax, openRequests.get(path) ?? 0)
+      // Concurrent requests would arrive during this wait.
       await yieldToEventLoop()
-      atOnce.set(path, (atOnce.get(path) ?? 0) - 1)
+      openRequests.set(path, (openRequests.get(path) ?? 0) - 1)
       return 200
     },
   })
-  const [one, other] = [await carrier(url), await carrier(url)]
+  const [one, other] = [await startServer(url), await startServer(url)]
   await addWebhooks(one.database, 20, new URL(receiver.url).origin)
   for (let round = 0; round < 3; round++) {
     await addEvents(one.database, 4)
-    // Each round meets webhooks whose turn has begun, or is over.
+    // Each round starts while some webhooks have requests in flight and others are done.
     await waitUntil(() => receiver.received.length >= round * 20 * 4 + 40)
   }
   const all = 20 * 12
@@ -88,28 +88,28 @@ test('two servers carry each event to each webhook once, with no more requests a
   await waitUntil(() => delivered().reduce((sum, count) => sum + count) >= all)
   const names = receiver.received.map(({ path, headers }) => `${path} ${headers['webhook-id']}`)
   expect([names.length, new Set(names).size]).toEqual([all, all])
-  expect(mostAtOnce).toBeLessThanOrEqual(CONNECTIONS_MAX)
+  expect(openRequestsMax).toBeLessThanOrEqual(CONNECTIONS_MAX)
   expect(delivered().reduce((sum, count) => sum + count)).toBe(all)
 })
 
-test('what a server had under way when it was cut off is sent by another', async () => {
+test('a delivery in flight on a server that loses its database is sent by another server', async () => {
   const url = await emptyPostgres()
   const proxy = await cutProxy(url)
   onTestFinished(() => proxy.close())
-  const silence = Promise.withResolvers<void>()
+  const gate = Promise.withResolvers<void>()
   const receiver = await openReceiver({
     answer: async () => {
-      await silence.promise
+      await gate.promise
       return 200
     },
   })
-  const dying = await carrier(proxy.url)
+  const dying = await startServer(proxy.url)
   await addWebhooks(dying.database, 1, new URL(receiver.url).origin)
   await addEvents(dying.database, 1)
   await waitUntil(() => receiver.received.length === 1)
-  const other = await carrier(url)
+  const other = await startServer(url)
   proxy.refuse()
-  silence.resolve()
+  gate.resolve()
   await loseHeartbeat(url, 'wh_0')
   await waitUntil(() => other.deliveries.status().delivered === 1)
   const ids = receiver.received.map(({ headers }) => headers['webhook-id'])

@@ -11,8 +11,8 @@ import { tempRole } from '../../support/postgres-role.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-/** Connections that a user without special rights may have, by the settings of the server. */
-async function connectionsMaxOf(url: string): Promise<number> {
+/** Returns how many connections the settings of the server allow to a normal user. */
+async function getConnectionsMax(url: string): Promise<number> {
   const [row] = await ask<{ max: number }>(
     url,
     `select current_setting('max_connections')::integer
@@ -22,13 +22,13 @@ async function connectionsMaxOf(url: string): Promise<number> {
   return row?.max ?? 0
 }
 
-const look = (url: string) => inspectServer(url, systemClock)
+const inspect = (url: string) => inspectServer(url, systemClock)
 
-test('a server tells what it is, to a user without any right beyond the usual ones', async () => {
+test('reports the properties of a server to a user without special rights', async () => {
   const owned = await emptyDatabase()
   const ann = await tempRole(owned, 'connection limit 25')
   const asAnn = ann.url
-  expect(await look(asAnn)).toMatchObject({
+  expect(await inspect(asAnn)).toMatchObject({
     ...{ kind: 'reached', isStandby: false, canCreateTables: false, isNewer: false },
     ...{ closedTables: [], encoding: 'UTF8', canCreateQueue: false },
     limit: { of: 'role', name: ann.name, used: 1, max: 25 },
@@ -36,28 +36,28 @@ test('a server tells what it is, to a user without any right beyond the usual on
   await ask(owned, `grant create on schema public to ${ann.name}`)
   await ask(owned, `grant create on database ${new URL(owned).pathname.slice(1)} to ${ann.name}`)
   await ask(owned, `alter role ${ann.name} connection limit -1`)
-  const found = await look(asAnn)
+  const found = await inspect(asAnn)
   expect(found).toMatchObject({ canCreateTables: true, canCreateQueue: true })
-  expect(found).toMatchObject({ limit: { of: 'server', max: await connectionsMaxOf(owned) } })
+  expect(found).toMatchObject({ limit: { of: 'server', max: await getConnectionsMax(owned) } })
   if (found.kind !== 'reached') throw new Error(found.why)
   expect(found.version).toBeGreaterThanOrEqual(130_000)
   expect(found.limit.used).toBeGreaterThanOrEqual(1)
   expect(Math.abs(found.clockAheadMs)).toBeLessThan(1_000)
   expect(found.commitMs).toBeGreaterThan(0)
-  // Nothing is made by looking.
+  // The inspection creates no table.
   expect(await ask(owned, "select 1 from pg_tables where schemaname = 'public'")).toEqual([])
-  expect(await look(`${inject('postgres')}nowhere`)).toMatchObject({
+  expect(await inspect(`${inject('postgres')}nowhere`)).toMatchObject({
     ...{ kind: 'unreachable', why: expect.stringContaining('"nowhere" does not exist') },
   })
 })
 
-test('connections are counted for the limit that is reached first: of the role, the database or the server', async () => {
+test('counts connections against the limit that is reached first: of the role, the database or the server', async () => {
   const url = await emptyDatabase()
   const name = new URL(url).pathname.slice(1)
   const ann = await tempRole(url, 'connection limit 10')
   const bob = await tempRole(url)
-  const limitOf = async (one: string) => {
-    const found = await look(one)
+  const getLimit = async (one: string) => {
+    const found = await inspect(one)
     if (found.kind !== 'reached') throw new Error(found.why)
     return found.limit
   }
@@ -69,41 +69,41 @@ test('connections are counted for the limit that is reached first: of the role, 
   for (let n = 0; n < 2; n++) await open(ann.url)
   for (let n = 0; n < 3; n++) await open(bob.url)
   // Connections of others do not count for the role.
-  expect(await limitOf(ann.url)).toEqual({ of: 'role', name: ann.name, used: 3, max: 10 })
+  expect(await getLimit(ann.url)).toEqual({ of: 'role', name: ann.name, used: 3, max: 10 })
   await ask(url, `alter database ${name} connection limit 9`)
   onTestFinished(() => void ask(url, `alter database ${name} connection limit -1`))
-  // 5 that are open, and the one that looks.
+  // Five open connections and that of the inspection.
   const ofDatabase = { of: 'database', name, used: 6, max: 9 }
-  await waitUntil(async () => (await limitOf(bob.url)).used === 6)
-  expect(await limitOf(bob.url)).toEqual(ofDatabase)
-  expect(await limitOf(ann.url)).toEqual(ofDatabase)
+  await waitUntil(async () => (await getLimit(bob.url)).used === 6)
+  expect(await getLimit(bob.url)).toEqual(ofDatabase)
+  expect(await getLimit(ann.url)).toEqual(ofDatabase)
   await ask(url, `alter role ${ann.name} connection limit 4`)
-  expect(await limitOf(ann.url)).toEqual({ of: 'role', name: ann.name, used: 3, max: 4 })
-  // Superusers are held to the server alone.
-  expect(await limitOf(url)).toMatchObject({ of: 'server', name: '' })
+  expect(await getLimit(ann.url)).toEqual({ of: 'role', name: ann.name, used: 3, max: 4 })
+  // Only the limit of the server applies to superusers.
+  expect(await getLimit(url)).toMatchObject({ of: 'server', name: '' })
 })
 
-test('the encoding of the database is told', async () => {
+test('reports the encoding of the database', async () => {
   const url = await latin1Database()
-  expect(await look(url)).toMatchObject({ kind: 'reached', encoding: 'LATIN1' })
+  expect(await inspect(url)).toMatchObject({ kind: 'reached', encoding: 'LATIN1' })
 })
 
-test('tables of another user, and those of a newer ev, are told', async () => {
+test('reports tables of another user and those of a newer version of ev', async () => {
   const url = await emptyDatabase()
   await (await openDatabase(url, systemClock)).close()
-  expect(await look(url)).toMatchObject({ closedTables: [], isNewer: false })
+  expect(await inspect(url)).toMatchObject({ closedTables: [], isNewer: false })
   const ann = await tempRole(url)
   await ask(
     url,
     `grant select, insert, update, delete on all tables in schema public to ${ann.name}`,
   )
   await ask(url, `revoke delete on item from ${ann.name}`)
-  expect(await look(ann.url)).toMatchObject({ closedTables: ['item'] })
+  expect(await inspect(ann.url)).toMatchObject({ closedTables: ['item'] })
   await ask(url, "insert into kysely_migration values ('9999-later', '2030-01-01')")
-  expect(await look(url)).toMatchObject({ isNewer: true })
+  expect(await inspect(url)).toMatchObject({ isNewer: true })
 })
 
-test('the difference of the clocks is told', async () => {
+test('reports the difference between the clocks', async () => {
   const url = await emptyDatabase()
   const at = systemClock.now() + 90_000
   const clock = { ...fakeClock(at), now: () => systemClock.now() + 90_000 }
@@ -112,7 +112,7 @@ test('the difference of the clocks is told', async () => {
   expect(Math.abs(found.clockAheadMs - 90_000)).toBeLessThan(1_000)
 })
 
-test('a server that lets in and then says nothing is given up', async () => {
+test('gives up on a server that accepts a connection and never answers', async () => {
   const silent = createServer(() => {}).listen(0, '127.0.0.1')
   onTestFinished(() => void silent.close())
   await once(silent, 'listening')

@@ -1,7 +1,7 @@
 const EMAILS = Array.from({ length: 12 }, (_, n) => `u${n}@a.test`)
 
-/** A body that is good for an operation such as `POST /v1/keys`, so that it comes as far as it can; undefined: it has none. */
-export const goodBody = (operation: string): unknown => BODIES[operation]?.()
+/** Returns a valid body for an operation such as `POST /v1/keys`, or undefined if it has none. */
+export const validBody = (operation: string): unknown => BODIES[operation]?.()
 
 const BODIES: Readonly<Record<string, () => unknown>> = {
   'POST /v1/verify/single': () => ({ email: 'ann@a.test' }),

@@ -12,10 +12,13 @@ import {
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { tempPostgres } from '../../support/database.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
-import { goodBody } from './bodies.ts'
+import { validBody } from './bodies.ts'
 
-/** Jobs, a webhook with a delivery, and a second key: gives a path with their IDs. */
-async function furnish({ database, service }: ClusterService) {
+/**
+ * Adds jobs, a webhook with a delivery, and a second key. Returns a function that puts their IDs
+ * into a path.
+ */
+async function seedObjects({ database, service }: ClusterService) {
   const { clock, random, secretBox } = service
   const now = clock.now()
   await addKey(database, { id: 'key_2' })
@@ -49,7 +52,7 @@ async function furnish({ database, service }: ClusterService) {
   }
 }
 
-test('a connection that is lost anywhere in a request is answered by 503, whatever was asked', async () => {
+test('returns 503 if the database connection is lost at any statement of any request', async () => {
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   const one = await createClusterService(proxy.url, {
@@ -57,25 +60,25 @@ test('a connection that is lost anywhere in a request is answered by 503, whatev
     settings: { ipLimits: { singlePerMinute: 100_000, bulkPerHour: 100_000 } },
   })
   const key = await account(one.database)
-  const pathOf = await furnish(one)
-  // What takes something away comes last.
+  const pathOf = await seedObjects(one)
+  // Deletions come last.
   const places = placesOf(documentOf(one.service, one.app))
     .filter(({ path }) => path.startsWith('/v1/'))
     .toSorted((a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'))
   for (const place of places) {
     const name = `${place.method} ${place.path}`
-    const ask = () =>
-      one.request(pathOf(place), { method: place.method, key, body: goodBody(name) })
+    const send = () =>
+      one.request(pathOf(place), { method: place.method, key, body: validBody(name) })
     for (let statement = 0; ; statement++) {
       let isCut = false
       void proxy.cutBeforeStatement(statement).then(() => {
         isCut = true
       })
-      const answer = await ask()
-      const { status } = answer
-      // What had begun to be answered is broken off.
-      const text = await answer.text().catch(() => '')
-      // What is noted beside an answer may be cut too, and then that is whole.
+      const response = await send()
+      const { status } = response
+      // A response that has started is aborted.
+      const text = await response.text().catch(() => '')
+      // A cut in a write that is not part of the response leaves the response complete.
       expect({ name, statement, fails: status >= 500 && status !== 503 }).toMatchObject({
         fails: false,
       })
@@ -85,8 +88,8 @@ test('a connection that is lost anywhere in a request is answered by 503, whatev
       }
       if (status !== 503) continue
       expect(JSON.parse(text)).toMatchObject({ success: false, code: 'service_unavailable' })
-      expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
-      expect(answer.headers.get('X-RateLimit-Limit')).not.toBeNull()
+      expect(response.headers.get('Retry-After')).toMatch(/^\d+$/)
+      expect(response.headers.get('X-RateLimit-Limit')).not.toBeNull()
     }
   }
   await proxy.close()

@@ -9,7 +9,7 @@ import { waitUntil } from '../../support/wait.ts'
  */
 const TIMEOUT_MS = 60_000
 
-test('a restart under load is answered by 503 alone, in time, and then all is as before', async () => {
+test('returns only 503 while PostgreSQL restarts under load, and recovers afterwards', async () => {
   const postgres = await startPostgres()
   onTestFinished(() => postgres.stop())
   const one = await createClusterService(await postgres.create('ev'), {
@@ -37,6 +37,6 @@ test('a restart under load is answered by 503 alone, in time, and then all is as
   expect([...statuses.keys()].filter(status => ![200, 429, 503].includes(status))).toEqual([])
   expect(statuses.get(503)).toBeGreaterThan(0)
   expect(longestMs).toBeLessThan(TIMEOUT_MS)
-  // The pool may wait two seconds before it tries again.
+  // The pool may wait two seconds before it reconnects.
   await waitUntil(async () => (await one.request('/v1/jobs', { key })).status === 200)
 })

@@ -16,21 +16,21 @@ import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { tempRole } from '../../support/postgres-role.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
-import { goodBody } from './bodies.ts'
+import { validBody } from './bodies.ts'
 
-/** A service that reaches an empty database through a line that can be cut. */
-async function cuttable(pool?: PoolTimings) {
+/** Starts a service that reaches an empty database through a proxy that can cut connections. */
+async function startBehindProxy(pool?: PoolTimings) {
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   onTestFinished(() => proxy.close())
   const one = await createClusterService(proxy.url, pool && { pool })
-  // Connections that are never cut, for the test itself.
+  // The test itself uses connections that are never cut.
   const database = await openDatabase(url, systemClock)
   onTestFinished(() => database.close())
   return { proxy, one, database }
 }
 
-/** Every operation of the API that needs a key, as it may be asked. */
+/** Returns every operation of the API that needs a key, with a sample path. */
 const endpoints = ({ service, app }: ClusterService) =>
   placesOf(documentOf(service, app))
     .filter(({ path }) => path.startsWith('/v1/'))
@@ -39,34 +39,34 @@ const endpoints = ({ service, app }: ClusterService) =>
       path: path.replaceAll(/\{\w+\}/g, 'job_xyz'),
     }))
 
-describe('while PostgreSQL is away', () => {
-  test('every path of the API says 503, and all goes on by itself when it is there again', async () => {
-    const { proxy, one } = await cuttable()
+describe('while PostgreSQL is unavailable', () => {
+  test('every path of the API returns 503, and works again after recovery', async () => {
+    const { proxy, one } = await startBehindProxy()
     const key = await account(one.database)
     proxy.refuse()
     for (const { name, method, path } of endpoints(one)) {
-      const answer = await one.request(path, { method, key, body: goodBody(name) })
-      const told = { name, status: answer.status, body: await answer.json() }
-      expect(told).toMatchObject({
+      const response = await one.request(path, { method, key, body: validBody(name) })
+      const received = { name, status: response.status, body: await response.json() }
+      expect(received).toMatchObject({
         ...{ name, status: 503 },
         body: { success: false, code: 'service_unavailable', request_id: expect.any(String) },
       })
-      expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
-      expect(answer.headers.get('X-RateLimit-Limit')).toBe('100')
+      expect(response.headers.get('Retry-After')).toMatch(/^\d+$/)
+      expect(response.headers.get('X-RateLimit-Limit')).toBe('100')
     }
     const failed = one.lines.filter(({ message }) => message === 'a request failed')
     expect(failed.length).toBeGreaterThan(0)
-    // The text of the fault says all: no place in our code is to blame.
+    // The message of the error is enough: a stack trace would point at no defect.
     for (const { fields } of failed) {
       expect(fields).toMatchObject({ code: 'service_unavailable', why: expect.stringMatching(/./) })
       expect(fields.stack).toBeUndefined()
     }
     proxy.accept()
-    const answer = await one.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
-    expect(await answer.json()).toMatchObject({ valid: true })
+    const response = await one.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
+    expect(await response.json()).toMatchObject({ valid: true })
   })
-  test('it is told by /readyz and /health, while /livez and /metrics go on', async () => {
-    const { proxy, one } = await cuttable()
+  test('/readyz and /health report it, while /livez and /metrics keep working', async () => {
+    const { proxy, one } = await startBehindProxy()
     const status = async (path: string) => (await one.request(path, { ip: '127.0.0.1' })).status
     const database = async () =>
       ((await (await one.request('/health')).json()) as { database: string }).database
@@ -84,31 +84,31 @@ describe('while PostgreSQL is away', () => {
     expect([await status('/readyz'), await database()]).toEqual([200, 'ok'])
   })
 
-  test('pages say so, and who was signed in still is afterwards', async () => {
-    const { proxy, one } = await cuttable()
+  test('pages return 503 and keep the dashboard session', async () => {
+    const { proxy, one } = await startBehindProxy()
     const body = new URLSearchParams({ key: await account(one.database) })
     const signedIn = await page(one, '/sign-in', { method: 'POST', body })
     const Cookie = (signedIn.headers.get('Set-Cookie') ?? '').replace(/;.*$/s, '')
     expect((await page(one, '/usage', { headers: { Cookie } })).status).toBe(200)
     proxy.refuse()
     for (const path of ['/usage', '/lists', '/keys', '/webhooks', '/verify']) {
-      const answer = await page(one, path, { headers: { Cookie } })
-      const text = await answer.text()
-      expect([path, answer.status, answer.headers.get('Retry-After')]).toEqual([path, 503, '5'])
+      const response = await page(one, path, { headers: { Cookie } })
+      const text = await response.text()
+      expect([path, response.status, response.headers.get('Retry-After')]).toEqual([path, 503, '5'])
       expect(text).toContain('you stay signed in')
-      expect(answer.headers.get('Set-Cookie')).toBeNull()
+      expect(response.headers.get('Set-Cookie')).toBeNull()
     }
     proxy.accept()
     expect((await page(one, '/usage', { headers: { Cookie } })).status).toBe(200)
   })
 
-  test('who follows a job hears no more for a while, and then goes on', async () => {
-    const { proxy, one, database } = await cuttable()
+  test('the event stream of a job pauses and continues after recovery', async () => {
+    const { proxy, one, database } = await startBehindProxy()
     const key = await account(one.database)
     await seedJob(one.database, { texts: MIXED, done: 0 })
     const stream = await one.request('/v1/jobs/job_a/events', { key })
-    const heard = stream.body?.pipeThrough(new TextDecoderStream()).getReader()
-    const next = async () => (await heard?.read())?.value ?? ''
+    const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader()
+    const next = async () => (await reader?.read())?.value ?? ''
     expect(await next()).toContain('retry:')
     expect(await next()).toContain('event: progress')
     const later = next()
@@ -117,15 +117,15 @@ describe('while PostgreSQL is away', () => {
     expect(polled.status).toBe(503)
     proxy.accept()
     await giveResults(database, 'job_a', MIXED.length)
-    let told = await later
-    while (!told.includes('event: end')) told += await next()
-    expect(told).toContain('"status":"completed"')
+    let received = await later
+    while (!received.includes('event: end')) received += await next()
+    expect(received).toContain('"status":"completed"')
   })
 })
 
-test('a server that says nothing is given up, and the client is told in time', async () => {
+test('returns 503 in time if the database stops responding', async () => {
   const pool = { ...DEFAULT_POOL_TIMINGS, connectMs: 100, statementMs: 100, silenceMs: 50 }
-  const { proxy, one } = await cuttable(pool)
+  const { proxy, one } = await startBehindProxy(pool)
   const key = await account(one.database)
   expect((await one.request('/v1/jobs', { key })).status).toBe(200)
   proxy.freeze()
@@ -134,19 +134,19 @@ test('a server that says nothing is given up, and the client is told in time', a
   await waitUntil(async () => (await one.request('/v1/jobs', { key })).status === 200)
 })
 
-test('where its connections are used up, it is 503 too', async () => {
+test('returns 503 if the database has no connections left', async () => {
   const url = await tempPostgres()
-  const narrow = await tempRole(url, 'connection limit 8')
-  await ask(url, `grant all on all tables in schema public to ${narrow.name}`)
-  const one = await createClusterService(narrow.url)
+  const limitedRole = await tempRole(url, 'connection limit 8')
+  await ask(url, `grant all on all tables in schema public to ${limitedRole.name}`)
+  const one = await createClusterService(limitedRole.url)
   const key = await account(one.database)
-  const others = Array.from({ length: 8 }, () => new pg.Client(narrow.url))
+  const others = Array.from({ length: 8 }, () => new pg.Client(limitedRole.url))
   for (const client of others) client.on('error', () => {})
   await Promise.allSettled(others.map(client => client.connect()))
-  const asked = Array.from({ length: 12 }, () => one.request('/v1/jobs', { key }))
-  const answers = (await Promise.all(asked)).map(({ status }) => status)
-  expect(answers.filter(status => status !== 200 && status !== 503)).toEqual([])
+  const requests = Array.from({ length: 12 }, () => one.request('/v1/jobs', { key }))
+  const statuses = (await Promise.all(requests)).map(({ status }) => status)
+  expect(statuses.filter(status => status !== 200 && status !== 503)).toEqual([])
   await Promise.allSettled(others.map(client => client.end()))
-  // Within two seconds a connection is tried again.
+  // The pool reconnects within two seconds.
   await waitUntil(async () => (await one.request('/v1/jobs', { key })).status === 200)
 })

@@ -18,8 +18,8 @@ import { FORM, form } from '../../support/list-form.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-/** Two servers behind a load balancer that sends nobody to the same one twice. */
-async function pair(clock: Clock = systemClock) {
+/** Starts two servers on one database, as behind a load balancer. */
+async function startPair(clock: Clock = systemClock) {
   const url = await tempPostgres()
   const [one, other] = [
     await createClusterService(url, { clock }),
@@ -28,15 +28,15 @@ async function pair(clock: Clock = systemClock) {
   return { url, one, other, key: await account(one.database) }
 }
 
-test('64 clients at two servers have 100 single verifications a minute together, never more, never fewer', async () => {
-  const { one, other, key } = await pair()
+test('allows 64 clients of two servers exactly 100 single verifications per minute together', async () => {
+  const { one, other, key } = await startPair()
   const ask = async (n: number) => {
     const to = n % 2 === 0 ? one : other
     return (await to.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })).status
   }
   const client = async (n: number) => {
     const statuses = []
-    for (let turn = 0; turn < 4; turn++) statuses.push(await ask(n + turn))
+    for (let attempt = 0; attempt < 4; attempt++) statuses.push(await ask(n + attempt))
     return statuses
   }
   const statuses = (await Promise.all(Array.from({ length: 64 }, (_, n) => client(n)))).flat()
@@ -44,8 +44,8 @@ test('64 clients at two servers have 100 single verifications a minute together,
   expect(statuses.filter(status => status === 429)).toHaveLength(156)
 })
 
-test('all servers tell how a limit stands', async () => {
-  const { one, other, key } = await pair()
+test('every server returns the shared state of a limit', async () => {
+  const { one, other, key } = await startPair()
   await one.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
   await other.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
   const answer = await one.request('/v1/limits', { key })
@@ -55,7 +55,7 @@ test('all servers tell how a limit stands', async () => {
   expect(data.limits.find(({ name }) => name === 'ip:single')?.remaining).toBe(98)
 })
 
-test('lists that two servers take at once keep to the jobs and the rows of their account', async () => {
+test('two servers that accept lists concurrently enforce the job and row limits of the account', async () => {
   const url = await tempPostgres()
   const enterprise = PLANS[3] as Plan
   const servers = async (limits: Partial<Plan>) => {
@@ -73,29 +73,29 @@ test('lists that two servers take at once keep to the jobs and the rows of their
   const headers = { 'X-EV-Sandbox': 'true' }
   const body = { emails: Array.from({ length: 30 }, (_, n) => `valid${n}@a.test`) }
   const accepted = async (of: readonly ClusterService[]) => {
-    const asked = [...of, ...of, ...of, ...of].map(to =>
+    const requests = [...of, ...of, ...of, ...of].map(to =>
       to.request('/v1/verify/batch', { key, headers, body }),
     )
-    return (await Promise.all(asked)).filter(({ status }) => status === 200).length
+    return (await Promise.all(requests)).filter(({ status }) => status === 200).length
   }
   expect(await accepted([one, other])).toBe(3)
   // With 90 rows there is room for two more lists.
   expect(await accepted(await servers({ storedRows: 155 }))).toBe(2)
 })
 
-test('a key that was revoked elsewhere is refused within a second', async () => {
+test('rejects a key within a second after another process revoked it', async () => {
   const clock = shiftedClock(systemClock)
-  const { url, one, key } = await pair(clock)
+  const { url, one, key } = await startPair(clock)
   expect((await one.request('/v1/jobs', { key })).status).toBe(200)
-  // As another process does it, of which this one hears nothing.
+  // As another process does, without notifying this one.
   await ask(url, 'update api_key set revoked_at = 1')
   await ask(url, 'delete from key_secret')
   clock.pass(SECOND)
   expect((await one.request('/v1/jobs', { key })).status).toBe(401)
 })
 
-test('who signs in at one server is signed in at all, and signs out of all', async () => {
-  const { one, other, key } = await pair()
+test('a dashboard session is valid at every server, and a sign-out ends it at every server', async () => {
+  const { one, other, key } = await startPair()
   const Cookie = await signIn(one, key)
   const usage = await page(other, '/usage', { headers: { Cookie } })
   expect(usage.status).toBe(200)
@@ -106,8 +106,8 @@ test('who signs in at one server is signed in at all, and signs out of all', asy
   expect([after.status, after.headers.get('Location')]).toEqual([303, '/sign-in?next=%2Fusage'])
 })
 
-test('a list is looked at on one server and started on another', async () => {
-  const { one, other, key } = await pair()
+test('a list can be previewed on one server and started on another', async () => {
+  const { one, other, key } = await startPair()
   const Cookie = await signIn(one, key)
   const csrf = /<meta name="csrf" content="([^"]+)"/.exec(
     await (await page(one, '/usage', { headers: { Cookie } })).text(),
@@ -116,29 +116,29 @@ test('a list is looked at on one server and started on another', async () => {
     ...{ Cookie, 'X-CSRF-Token': csrf ?? '', 'HX-Request': 'true', 'Content-Type': FORM },
   }
   const body = form([['file', { file: 'ann@a.test\n' }]]) as Uint8Array<ArrayBuffer>
-  const seen = await page(one, '/lists/new?dry_run=true', { method: 'POST', body, headers })
-  expect([seen.status, await seen.text()]).toEqual([200, expect.stringContaining('>Start<')])
+  const preview = await page(one, '/lists/new?dry_run=true', { method: 'POST', body, headers })
+  expect([preview.status, await preview.text()]).toEqual([200, expect.stringContaining('>Start<')])
   const started = await page(other, '/lists/new', { method: 'POST', body, headers })
   expect(started.headers.get('HX-Redirect')).toMatch(/^\/lists\/job_/)
 })
 
-test('who waits at one server for a job hears of what another one did with it', async () => {
-  const { one, other, key } = await pair()
+test('a client that waits for a job at one server gets the changes that another server makes', async () => {
+  const { one, other, key } = await startPair()
   await seedJob(one.database, { texts: MIXED, done: 0 })
   const wait = async () =>
     (await other.request('/v1/jobs/job_a?wait=30', { key })).json() as Promise<{ status: string }>
   const waiting = wait()
   const stream = await other.request('/v1/jobs/job_a/events', { key })
   await giveResults(one.database, 'job_a', MIXED.length)
-  // It is told each change, of which the end is the last.
-  let told = await waiting
-  while (told.status !== 'completed') told = await wait()
-  expect(told).toMatchObject({ status: 'completed', progress: 100 })
+  // Each wait returns at a change; completion is the last one.
+  let job = await waiting
+  while (job.status !== 'completed') job = await wait()
+  expect(job).toMatchObject({ status: 'completed', progress: 100 })
   expect(await stream.text()).toMatch(/event: end\ndata: .*"status":"completed"/)
 })
 
-test('metrics of each server tell how many members there are, by what they do', async () => {
-  const { one, other } = await pair()
+test('the metrics of each server count the members by role', async () => {
+  const { one, other } = await startPair()
   for (const [id, role] of [
     ['a', 'serve'],
     ['b', 'serve'],
@@ -151,14 +151,14 @@ test('metrics of each server tell how many members there are, by what they do', 
   expect(text).toContain('ev_members{role="worker"} 1')
 })
 
-/** The cookie of a session. */
+/** Signs in and returns the session cookie. */
 async function signIn(to: ClusterService, key: string): Promise<string> {
   const answer = await page(to, '/sign-in', { method: 'POST', body: new URLSearchParams({ key }) })
   return (answer.headers.get('Set-Cookie') ?? '').replace(/;.*$/s, '')
 }
 
-test('a long recovery of deliveries at one server holds up nobody who writes at another', async () => {
-  const { url, one, other, key } = await pair()
+test('a long recovery of deliveries at one server does not block writes at another', async () => {
+  const { url, one, other, key } = await startPair()
   const [now, random] = [one.service.clock.now(), one.service.random]
   await write(one.database, async trx => {
     await createWebhook(trx, {
@@ -172,7 +172,7 @@ test('a long recovery of deliveries at one server holds up nobody who writes at 
   await ask(url, "update delivery set state = 'failed'")
   const gate = Promise.withResolvers<void>()
   const locked = Promise.withResolvers<void>()
-  // It comes to a row that somebody else has.
+  // The recovery meets a row that another transaction has locked.
   const holding = other.database.reader.transaction().execute(async trx => {
     await trx.selectFrom('delivery').select('id').forUpdate().execute()
     locked.resolve()
@@ -185,11 +185,11 @@ test('a long recovery of deliveries at one server holds up nobody who writes at 
     const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock'"
     return (await ask(url, waiting)).length > 0
   })
-  const made = await other.request('/v1/keys', {
+  const created = await other.request('/v1/keys', {
     ...{ key, body: { name: 'new', scopes: ['jobs:read'] } },
   })
   gate.resolve()
   await holding
-  expect(made.status).toBe(201)
+  expect(created.status).toBe(201)
   expect(await (await recovery).json()).toMatchObject({ data: { recovered: 1 } })
 })

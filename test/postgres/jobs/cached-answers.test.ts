@@ -5,7 +5,7 @@ import { waitUntil } from '../../support/wait.ts'
 
 const script = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : '250 2.1.5 Ok'))
 
-test('what one server was told all know; what a server used last it keeps itself', async () => {
+test('all servers share a cached answer, and each server also caches what it used last', async () => {
   const home = await cluster({ script, domains: 1 })
   const [one, other, third] = [await home.join(), await home.join(), await home.join()]
   const isCached = async ({ engine }: typeof one) => (await engine.verify('ann@d0.test')).cached

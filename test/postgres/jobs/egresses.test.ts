@@ -5,36 +5,36 @@ import { isUnguessable, toRecipients } from '../../support/engine.ts'
 const OK = '250 2.1.5 Ok'
 const UNKNOWN = '550 5.1.1 No such user'
 const REFUSAL = '554 5.7.1 Service unavailable; Client host blocked using bl.example'
-const friendly = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
+const accepting = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
 
 const addresses = (count: number, domains: number) =>
   Array.from({ length: count }, (_, n) => `u${n}@d${n % domains}.test`)
 
-/** Who asked each row. */
-const askers = async (home: Awaited<ReturnType<typeof cluster>>, id: string) =>
+/** Returns the egress that probed each row. */
+const listProbingEgresses = async (home: Awaited<ReturnType<typeof cluster>>, id: string) =>
   (await home.results(id)).map(result => result?.evidence.egress ?? null)
 
-test('machines with egresses of their own share the operators, and each asks by its own', async () => {
-  const home = await cluster({ script: friendly, domains: 20 })
+test('workers with different egresses divide the operators, and each probes from its own egress', async () => {
+  const home = await cluster({ script: accepting, domains: 20 })
   const a = await home.join({ egress: 'a' })
   const b = await home.join({ egress: 'b' })
-  // Until each has heard of the other.
+  // Wait until each worker knows the other.
   await home.known(2)
   const texts = addresses(200, 20)
   await home.submit('job_1', texts)
   a.worker.take('job_1')
   expect(await home.finished('job_1')).toMatchObject({ done: 200, deliverable: 200 })
-  const by = await askers(home, 'job_1')
-  expect(new Set(by)).toEqual(new Set(['a', 'b']))
-  // Few items of an operator are asked by one identity.
-  const operators = texts.map((text, n) => `${text.split('@')[1]} ${by[n]}`)
+  const egresses = await listProbingEgresses(home, 'job_1')
+  expect(new Set(egresses)).toEqual(new Set(['a', 'b']))
+  // If an operator has few items, one egress probes them all.
+  const operators = texts.map((text, n) => `${text.split('@')[1]} ${egresses[n]}`)
   expect(new Set(operators).size).toBe(20)
   expect(new Set(b.dialled).size + new Set(a.dialled).size).toBe(20)
   expect(home.complaints).toEqual([])
 })
 
-test('what refuses one machine is asked by the other', async () => {
-  const home = await cluster({ script: friendly, domains: 1 })
+test('an operator that blocks one egress is probed from the other', async () => {
+  const home = await cluster({ script: accepting, domains: 1 })
   const refused = await home.join({ egress: 'a' }, { greeting: REFUSAL })
   const other = await home.join({ egress: 'b' })
   await home.known(2)
@@ -42,13 +42,13 @@ test('what refuses one machine is asked by the other', async () => {
   await home.submit('job_1', texts)
   refused.worker.take('job_1')
   expect(await home.finished('job_1')).toMatchObject({ done: 60, deliverable: 60 })
-  expect(new Set(await askers(home, 'job_1'))).toEqual(new Set(['b']))
+  expect(new Set(await listProbingEgresses(home, 'job_1'))).toEqual(new Set(['b']))
   expect(refused.dialled.length).toBeLessThanOrEqual(2)
   expect(home.asked(texts).toSorted()).toEqual(texts.toSorted())
   expect(other.dialled.length).toBeGreaterThan(0)
 })
 
-test('what one machine was put off with it asks again itself', async () => {
+test('a greylisted address is retried from the same egress', async () => {
   const seen = new Set<string>()
   const greylists = toRecipients(to => {
     if (isUnguessable(to)) return UNKNOWN
@@ -66,6 +66,6 @@ test('what one machine was put off with it asks again itself', async () => {
   a.worker.take('job_1')
   expect(await home.finished('job_1')).toMatchObject({ done: 80, deliverable: 80 })
   expect(home.asked(texts)).toHaveLength(160)
-  // None of the hosts was visited by both.
+  // No host was dialed by both.
   expect(a.dialled.filter(host => b.dialled.includes(host))).toEqual([])
 })

@@ -9,31 +9,31 @@ import { waitUntil } from '../../support/wait.ts'
 const OK = '250 2.1.5 Ok'
 const UNKNOWN = '550 5.1.1 No such user'
 
-/** Every third is unknown. */
-const isThere = (to: string) => Number(/^u(\d+)@/.exec(to)?.[1] ?? 0) % 3 !== 0
-const script = toRecipients(to => (!isUnguessable(to) && isThere(to) ? OK : UNKNOWN))
+/** Every third address is unknown. */
+const isKnown = (to: string) => Number(/^u(\d+)@/.exec(to)?.[1] ?? 0) % 3 !== 0
+const script = toRecipients(to => (!isUnguessable(to) && isKnown(to) ? OK : UNKNOWN))
 
 const addresses = (count: number, domains: number) =>
   Array.from({ length: count }, (_, n) => `u${n}@d${n % domains}.test`)
 
-const reasonOf = (to: string) => (isThere(to) ? 'accepted_email' : 'rejected_email')
+const reasonOf = (to: string) => (isKnown(to) ? 'accepted_email' : 'rejected_email')
 
-/** Enough for many conversations of each. */
+/** Enough rows for many sessions of each worker. */
 const ROWS = 600
 
-test('two that work on one list finish it together, each row once', async () => {
+test('two workers finish one list together and probe each row once', async () => {
   const texts = addresses(ROWS, 20)
   let recipients = 0
   const bothDialled = Promise.withResolvers<void>()
   const home = await cluster({
-    // The mail servers answer to the first half only until both have dialled.
+    // The second half of the recipients is answered only after both workers have dialed.
     script: async (line, session) => {
       if (line.startsWith('RCPT') && ++recipients > ROWS / 2) await bothDialled.promise
       return script(line, session)
     },
     domains: 20,
   })
-  // Neither can hold all connections that the operators allow.
+  // Neither worker can use all connections that the operators allow.
   const few = { concurrency: '8' }
   const [one, other] = [await home.join(few), await home.join(few)]
   await home.submit('job_1', texts)
@@ -49,18 +49,18 @@ test('two that work on one list finish it together, each row once', async () => 
   expect(home.complaints).toEqual([])
 })
 
-test('one that stops in the middle leaves the rest to the other, and nobody is asked twice', async () => {
+test('a worker that stops midway leaves the rest to the other, and no address is probed twice', async () => {
   const texts = addresses(ROWS, 20)
   let recipients = 0
   const stopped = Promise.withResolvers<void>()
   const home = await cluster({
-    // The mail servers answer to the first half only until the one has stopped.
+    // The second half of the recipients is answered only after one worker has stopped.
     script: async (line, session) => {
       if (line.startsWith('RCPT') && ++recipients > ROWS / 2) await stopped.promise
       return script(line, session)
     },
     domains: 20,
-    // However busy the machine is, open sessions end by themselves.
+    // Open sessions can finish even on a busy machine.
     timings: { ...FAST_TIMINGS, worker: { ...FAST_TIMINGS.worker, drainMs: MINUTE } },
   })
   const [one, other] = [await home.join(), await home.join()]
@@ -80,14 +80,14 @@ test('one that stops in the middle leaves the rest to the other, and nobody is a
   expect(home.complaints).toEqual([])
 })
 
-describe('one that the others took for dead', () => {
-  test('ends its conversations at once, and goes on as another', async () => {
-    let visits = 0
+describe('a worker that the others expired', () => {
+  test('aborts its sessions at once and continues as a new member', async () => {
+    let connections = 0
     const home = await cluster({
       domains: 1,
-      // The first visit is never answered.
+      // The first connection gets no greeting.
       script: {
-        greeting: () => (visits++ === 0 ? null : '220 mx.d0.test ESMTP'),
+        greeting: () => (connections++ === 0 ? null : '220 mx.d0.test ESMTP'),
         answer: script,
       },
     })
@@ -96,7 +96,7 @@ describe('one that the others took for dead', () => {
     await home.submit('job_1', texts)
     worker.take('job_1')
     await waitUntil(() => home.mx.sessions.length > 0)
-    await bury(home.database)
+    await expireAll(home.database)
     expect(await home.finished('job_1')).toMatchObject({ done: 15, deliverable: 10 })
     expect(home.mx.sessions[0]?.closed).toBe(true)
     expect(await home.reasons('job_1')).toEqual(texts.map(reasonOf))
@@ -105,8 +105,8 @@ describe('one that the others took for dead', () => {
   })
 })
 
-describe('a job that another process ends', () => {
-  test('is asked about no more, and whoever waits for it hears of that', async () => {
+describe('a job that another process cancels', () => {
+  test('is no longer probed, and waiting clients are notified', async () => {
     const timings = { ...FAST_TIMINGS, worker: { ...FAST_TIMINGS.worker, drainMs: 50 } }
     const home = await cluster({ domains: 1, script: { greeting: null }, timings })
     const { worker } = await home.join({ greetingTimeoutMs: '60000' })
@@ -118,18 +118,18 @@ describe('a job that another process ends', () => {
     expect(await changed).toMatchObject({ state: 'cancelled' })
     await waitUntil(() => worker.status().jobs === 0)
     await waitUntil(() => home.mx.sessions.every(({ closed }) => closed))
-    await waitUntil(async () => !(await isHeld(home)))
+    await waitUntil(async () => !(await hasClaimedItem(home)))
     expect(await home.reasons('job_1')).toEqual(Array(5).fill(null))
   })
 })
 
-test('whoever waits for a job hears of it whoever works on it', async () => {
+test('a client that waits for a job is notified of the changes of any worker', async () => {
   const texts = addresses(200, 4)
   const home = await cluster({ script, domains: 4 })
   const waits = await home.join()
   await home.submit('job_1', texts)
   const done: number[] = []
-  const heard = (async () => {
+  const lastChange = (async () => {
     for (;;) {
       const job = await waits.worker.changed('job_1', new AbortController().signal)
       done.push(job?.done ?? -1)
@@ -138,11 +138,11 @@ test('whoever waits for a job hears of it whoever works on it', async () => {
   })()
   const { worker } = await home.join()
   worker.take('job_1')
-  expect(await heard).toMatchObject({ state: 'completed', done: 200 })
+  expect(await lastChange).toMatchObject({ state: 'completed', done: 200 })
   expect(done).toEqual(done.toSorted((a, b) => a - b))
 })
 
-test('lists of the command line in the same database are left alone', async () => {
+test('workers ignore lists of the command line in the same database', async () => {
   const home = await cluster({ script, domains: 1 })
   const texts = addresses(5, 1)
   await home.submitAlone('job_own', texts)
@@ -155,14 +155,14 @@ test('lists of the command line in the same database are left alone', async () =
   expect((await home.until('job_own', () => true)).state).toBe('queued')
 })
 
-type Home = Awaited<ReturnType<typeof cluster>>
+type TestCluster = Awaited<ReturnType<typeof cluster>>
 
-/** As the others do, but without waiting until it is dead. */
-async function bury(database: Home['database']): Promise<void> {
+/** Expires all members at once, without waiting for their heartbeats to time out. */
+async function expireAll(database: TestCluster['database']): Promise<void> {
   await database.db.deleteFrom('member').execute()
 }
 
-async function isHeld({ database }: Home): Promise<boolean> {
+async function hasClaimedItem({ database }: TestCluster): Promise<boolean> {
   const row = await database.db
     .selectFrom('item')
     .select('position')

@@ -8,7 +8,7 @@ import { emptyPostgres, entriesIn, NEVER_LOOKING, openQueue } from '../../suppor
 import { waitUntil } from '../../support/wait.ts'
 
 queueConformance('on PostgreSQL', async () => {
-  // What failed is tried again only after the others have had their turn, however slow they are.
+  // A failed entry is retried only after the others have run, even on a slow machine.
   const timings = { ...FAST_TIMINGS.queue, retryMs: SECOND }
   const queue = await openQueue(await emptyPostgres(), { timings })
   return {
@@ -21,11 +21,11 @@ queueConformance('on PostgreSQL', async () => {
   }
 })
 
-/** Entries that wait. */
+/** The number of scheduled entries. */
 const MANY = process.env.EV_TEST_ALL === '1' ? 20_000 : 4_000
 
 describe('the queue on PostgreSQL', () => {
-  test('what is done with leaves nothing behind', async () => {
+  test('a finished entry leaves no row', async () => {
     const url = await emptyPostgres()
     const queue = await openQueue(url)
     queue.work('k', async () => 'done', { concurrency: 5 })
@@ -36,7 +36,7 @@ describe('the queue on PostgreSQL', () => {
     await waitUntil(async () => (await entriesIn(url)).length === 0)
   })
 
-  test('thousands that wait for later hold up nobody, and are counted', async () => {
+  test('thousands of scheduled entries do not delay due ones, and are counted', async () => {
     const url = await emptyPostgres()
     const queue = await openQueue(url, { timings: NEVER_LOOKING })
     const watching = await openQueue(url)
@@ -44,13 +44,13 @@ describe('the queue on PostgreSQL', () => {
     await queue.putAll('k', keys, Date.now() + 3_600_000)
     const desk = new Desk()
     queue.work('k', desk.handler, { concurrency: 1 })
-    // A put alone wakes the worker, and it finds what is due now.
+    // Only a put wakes the worker, which then finds the entry that is due now.
     for (const key of ['new', 'operator7.example#0', `operator${MANY - 1}.example#0`]) {
       await queue.put('k', key)
       await desk.started(key)
       desk.end(key, 'done')
     }
-    // They wait in the process that was told of them.
+    // They wait in the process that scheduled them.
     expect(queue.status().waiting).toBe(MANY - 2)
     await waitUntil(() => watching.status().waiting === 0 && watching.status().running === 0)
     await queue.put('k', 'runs')
@@ -58,7 +58,7 @@ describe('the queue on PostgreSQL', () => {
     desk.endAll()
   })
 
-  test('the table of tasks has what is due now alone', async () => {
+  test('the table of tasks contains only entries that are due', async () => {
     const url = await emptyPostgres()
     const queue = await openQueue(url)
     const desk = new Desk()
@@ -73,7 +73,7 @@ describe('the queue on PostgreSQL', () => {
     desk.endAll()
   })
 
-  test('what is put by work that ends while the queue closes is there for others', async () => {
+  test('an entry that a handler puts while its queue closes is available to other processes', async () => {
     const url = await emptyPostgres()
     const [one, other] = [await openQueue(url), await openQueue(url)]
     one.work(
@@ -94,7 +94,7 @@ describe('the queue on PostgreSQL', () => {
     desk.endAll()
   })
 
-  test('what another process put is seen to by whoever works, whenever it begins', async () => {
+  test('an entry is run by any worker, even one that starts after it was put', async () => {
     const url = await emptyPostgres()
     const [one, other] = [await openQueue(url), await openQueue(url)]
     await one.put('probe/a', 'x')

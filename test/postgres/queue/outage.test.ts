@@ -17,18 +17,18 @@ import {
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-/** A queue that reaches an empty database through a line that can be cut. */
-async function cuttable(log: Log = silentLog) {
+/** Opens a queue that reaches an empty database through a proxy that can cut connections. */
+async function openBehindProxy(log: Log = silentLog) {
   const url = await emptyPostgres()
   const proxy = await cutProxy(url)
   onTestFinished(() => proxy.close())
   return { url, proxy, queue: await openQueue(proxy.url, { log }) }
 }
 
-describe('the queue while PostgreSQL is away', () => {
-  test('work goes on by itself when it is back, nothing is lost, and each outage is told once with its end', async () => {
+describe('the queue while PostgreSQL is unavailable', () => {
+  test('work resumes after recovery without loss, and each outage is logged once with its end', async () => {
     const { log, lines } = recordingLog()
-    const { url, proxy, queue } = await cuttable(log)
+    const { url, proxy, queue } = await openBehindProxy(log)
     const done: string[] = []
     const handler = async (key: string) => {
       await yieldToEventLoop()
@@ -45,14 +45,14 @@ describe('the queue while PostgreSQL is away', () => {
       proxy.accept()
       await waitUntil(() => lines.length === outage * 2)
     }
-    // A claim whose answer was lost holds its entry until its heartbeat is too old.
+    // An entry whose claim got no answer stays claimed until its heartbeat expires.
     await waitUntil(async () => {
       const entries = await entriesIn(url)
       const isStuck = entries.every(({ state }) => state === 'active')
       if (isStuck) for (const { singleton_key } of entries) await loseHeartbeat(url, singleton_key)
       return entries.length === 0
     })
-    // What ran when the server was cut off may run again: its end could not be written.
+    // Entries that ran during a cut may run again: their end could not be written.
     expect(new Set(done).size).toBe(keys.length)
     expect(done.length - keys.length).toBeLessThanOrEqual(3 * 2 * 5)
     expect(lines.map(({ level }) => level)).toEqual(Array(3).fill(['error', 'info']).flat())
@@ -62,14 +62,14 @@ describe('the queue while PostgreSQL is away', () => {
     }
   })
 
-  test('an outage that goes on is told again after a minute', async () => {
+  test('a lasting outage is logged again after a minute', async () => {
     const url = await emptyPostgres()
     const proxy = await cutProxy(url)
     onTestFinished(() => proxy.close())
     const shifted = shiftedClock(systemClock)
     let failures = 0
     const after: typeof shifted.after = (delayMs, callback) => {
-      // The wait after work could not be fetched.
+      // This is the wait after a failed fetch.
       if (delayMs === FAST_TIMINGS.queue.retryMs) failures++
       return shifted.after(delayMs, callback)
     }
@@ -92,17 +92,17 @@ describe('the queue while PostgreSQL is away', () => {
     proxy.accept()
   })
 
-  test('a put fails as an outage of the storage does, and may be tried again', async () => {
-    const { url, proxy, queue } = await cuttable()
+  test('a put fails with a storage error and can be retried', async () => {
+    const { url, proxy, queue } = await openBehindProxy()
     await queue.put('k', 'before')
     proxy.refuse()
-    const faults: unknown[] = []
+    const errors: unknown[] = []
     await waitUntil(async () => {
-      await queue.putAll('k', ['a', 'b']).catch(error => faults.push(error))
-      return faults.length > 3
+      await queue.putAll('k', ['a', 'b']).catch(error => errors.push(error))
+      return errors.length > 3
     })
     proxy.accept()
-    expect(faults.filter(error => !isStorageError(error))).toEqual([])
+    expect(errors.filter(error => !isStorageError(error))).toEqual([])
     await waitUntil(() =>
       queue.put('k', 'after').then(
         () => true,
@@ -136,7 +136,7 @@ describe('the queue while PostgreSQL is away', () => {
     await waitUntil(async () => (await entriesIn(url)).length === 0)
   })
 
-  test('a listening connection that is cut is replaced, and what came meanwhile is found', async () => {
+  test('a listening connection that is cut is replaced, and entries put meanwhile are found', async () => {
     const url = await emptyPostgres()
     const one = await openQueue(url)
     const other = await openQueue(url, { timings: NEVER_LOOKING })
@@ -156,13 +156,13 @@ describe('the queue while PostgreSQL is away', () => {
     desk.endAll()
   })
 
-  test('three connections are held at the most', async () => {
+  test('at most three connections are open', async () => {
     const url = await emptyPostgres()
     const queue = await openQueue(url)
     const kinds = Array.from({ length: 8 }, (_, n) => `kind${n}`)
     for (const kind of kinds) queue.work(kind, async () => 'done', { concurrency: 50 })
     const keys = Array.from({ length: 200 }, (_, n) => `key${n}`)
-    let most = 0
+    let connectionsMax = 0
     for (let round = 0; round < 5; round++) {
       const puts = Promise.all(kinds.map(kind => queue.putAll(kind, keys)))
       const [row] = await ask<{ count: string }>(
@@ -170,17 +170,17 @@ describe('the queue while PostgreSQL is away', () => {
         `select count(*) from pg_stat_activity
         where datname = current_database() and application_name = 'ev queue'`,
       )
-      most = Math.max(most, Number(row?.count))
+      connectionsMax = Math.max(connectionsMax, Number(row?.count))
       await puts
     }
-    expect(most).toBe(3)
+    expect(connectionsMax).toBe(3)
   })
 
-  test('the queue cannot be opened without its database, and says so as an outage', async () => {
-    const gone = `${inject('postgres')}nobody_made_this`
+  test('opening the queue without its database fails with a storage error', async () => {
+    const gone = `${inject('postgres')}no_such_database`
     await expect(openQueue(gone)).rejects.toMatchObject({ code: '3D000' })
     const closed = 'postgres://ev@127.0.0.1:1/ev'
-    const fault = await openQueue(closed).catch((error: unknown) => error)
-    expect(isStorageError(fault)).toBe(true)
+    const failure = await openQueue(closed).catch((error: unknown) => error)
+    expect(isStorageError(failure)).toBe(true)
   })
 })

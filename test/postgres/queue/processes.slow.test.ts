@@ -10,7 +10,7 @@ import {
 import { entriesIn, openQueue } from '../../support/pg-queue.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-// With the timings of production, as the promise is one of real time.
+// These tests use the timings of production because they check a guarantee in real time.
 
 const keysOf = (count: number) => Array.from({ length: count }, (_, n) => `operator${n}|a#0`)
 
@@ -36,7 +36,7 @@ describe('processes that share a queue on PostgreSQL', () => {
     await Promise.all(workers.map(worker => worker.end()))
   })
 
-  test('take over what a process had that was killed, within twenty seconds', async () => {
+  test('take over the entries of a killed process within twenty seconds', async () => {
     const url = await emptyLedger()
     const dying = await startCompetingWorker(url, { concurrency: 5, runMs: 600_000 })
     const queue = await openQueue(url, { timings: DEFAULT_QUEUE_TIMINGS })
@@ -54,7 +54,7 @@ describe('processes that share a queue on PostgreSQL', () => {
     await next.end()
   })
 
-  test('one that stood still knows that its lease is lost, and what it says afterwards changes nothing', async () => {
+  test('notify a stalled process that its lease is lost, and ignore its late result', async () => {
     const url = await emptyLedger()
     const stalled = await startCompetingWorker(url, { concurrency: 1, runMs: 1_000 })
     const queue = await openQueue(url, { timings: DEFAULT_QUEUE_TIMINGS })

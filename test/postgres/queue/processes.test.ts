@@ -13,15 +13,15 @@ import {
 } from '../../support/pg-queue.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-// Each queue has connections and workers of its own, as that of another process has.
+// Each queue has its own connections and workers, like that of another process.
 
 const keysOf = (count: number) => Array.from({ length: count }, (_, n) => `operator${n}|a#0`)
 
-/** Five in each of the moments that are tried. */
+/** Five runs for each of the tested moments. */
 const ROUNDS = process.env.EV_TEST_ALL === '1' ? 300 : 100
 
-/** Claims are kept often, so that a lost one is soon noticed. */
-const KEEPING = { ...FAST_TIMINGS.queue, touchMs: 20 }
+/** Claims are renewed often, so a lost one is noticed soon. */
+const FREQUENT_RENEWAL = { ...FAST_TIMINGS.queue, touchMs: 20 }
 
 describe('queues that share a PostgreSQL', () => {
   test('share the work, and no entry runs twice at once', async () => {
@@ -38,7 +38,7 @@ describe('queues that share a PostgreSQL', () => {
           if (running.has(key)) twiceAtOnce.push(key)
           running.add(key)
           runs[n] = (runs[n] ?? 0) + 1
-          // No worker can take all of the work: each holds its entries until the other has some.
+          // No worker can take all entries: each holds its own until the other has some.
           if (runs.some(count => count < 5)) await waitUntil(() => runs.every(count => count >= 5))
           running.delete(key)
           return 'done'
@@ -52,10 +52,10 @@ describe('queues that share a PostgreSQL', () => {
     expect(Math.min(...runs)).toBeGreaterThanOrEqual(5)
   })
 
-  test('take over an entry whose worker was not heard of, which then knows its lease is lost', async () => {
+  test('take over an entry without a heartbeat, and notify its worker that the lease is lost', async () => {
     const url = await emptyPostgres()
     const clock = stallingClock(systemClock)
-    const stalled = await openQueue(url, { clock, timings: KEEPING })
+    const stalled = await openQueue(url, { clock, timings: FREQUENT_RENEWAL })
     const next = await openQueue(url)
     const lost: string[] = []
     const end = Promise.withResolvers<void>()
@@ -85,7 +85,7 @@ describe('queues that share a PostgreSQL', () => {
     expect({ lost, order: desk.order }).toEqual({ lost: ['a'], order: ['a'] })
   })
 
-  test('what one puts wakes the others at once', async () => {
+  test('a put by one wakes the others at once', async () => {
     const url = await emptyPostgres()
     const one = await openQueue(url)
     const other = await openQueue(url, { timings: NEVER_LOOKING })
@@ -102,34 +102,34 @@ describe('queues that share a PostgreSQL', () => {
     desk.endAll()
   })
 
-  test('what another puts is found by the recheck, in whichever moment of the end of its run', async () => {
+  test('the recheck finds an entry that another process puts at any moment while a run ends', async () => {
     const url = await emptyPostgres()
     const [one, other] = [await openQueue(url), await openQueue(url)]
     const puts: Promise<void>[] = []
-    let [started, filed] = [0, 0]
+    let [started, putsDone] = [0, 0]
     const handler = async () => {
       const turns = started++ % 20
-      filed = 0
-      const file = async () => {
+      putsDone = 0
+      const putEntry = async () => {
         for (let turn = 0; turn < started % 7; turn++) await yieldToEventLoop()
-        filed++
+        putsDone++
         await other.put('k', 'a')
       }
-      if (started <= ROUNDS) puts.push(file())
+      if (started <= ROUNDS) puts.push(putEntry())
       for (let turn = 0; turn < turns; turn++) await yieldToEventLoop()
       return 'done' as const
     }
-    const recheck = async () => (filed > 0 ? ({ dueAt: Date.now() } as const) : 'done')
+    const recheck = async () => (putsDone > 0 ? ({ dueAt: Date.now() } as const) : 'done')
     one.work('k', handler, { concurrency: 3, recheck })
     await one.put('k', 'a')
     await waitUntil(() => started > ROUNDS)
     await Promise.all(puts)
     await waitUntil(async () => (await entriesIn(url)).length === 0)
-    // What was accepted right after the end may be found by the recheck as well.
+    // A put that was accepted right after the end may also be found by the recheck.
     expect(started).toBeLessThanOrEqual(2 * ROUNDS)
   })
 
-  test('many may start at once, each with the kinds of all', async () => {
+  test('many can start at once with the same kinds', async () => {
     const url = await emptyPostgres()
     const queues = await Promise.all(Array.from({ length: 6 }, () => openQueue(url)))
     const kinds = ['route', 'deliver', 'probe/a']

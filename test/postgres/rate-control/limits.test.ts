@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { RateController } from '../../../src/engine/rate-control/controller.ts'
 import { never, pause, permitOf, processes } from '../../support/cluster-rate-state.ts'
 
-/** Who holds connections, told by nobody but those who hold them. */
-function ledger() {
+/** Counts the open connections, as reported by their holders. */
+function createConnectionCounter() {
   let held = 0
   return {
     most: 0,
@@ -19,33 +19,33 @@ function ledger() {
   }
 }
 
-test('eight processes that want all they can get hold no more connections than the row allows', async () => {
+test('eight greedy processes open no more connections than the limits allow', async () => {
   const eight = await processes(8)
-  const book = ledger()
+  const counter = createConnectionCounter()
   await Promise.all(
     eight.flatMap(one => {
       const pace = one.pace()
-      // Three hands each, as a process has several.
-      return [1, 2, 3].map(async hand => {
-        for (let n = 0; n < 3; n++) await book.hold(pace, (hand * n) % 5)
+      // Three concurrent loops each, as in a real process.
+      return [1, 2, 3].map(async loop => {
+        for (let n = 0; n < 3; n++) await counter.hold(pace, (loop * n) % 5)
       })
     }),
   )
-  expect(book.times.length).toBe(8 * 3 * 3)
-  expect(book.most).toBe(2)
+  expect(counter.times.length).toBe(8 * 3 * 3)
+  expect(counter.most).toBe(2)
 })
 
-test('the rate and its burst hold over all processes', async () => {
+test('the rate and its burst apply across all processes', async () => {
   const four = await processes(4)
-  const book = ledger()
+  const counter = createConnectionCounter()
   const started = performance.now()
   await Promise.all(
     four.map(async one => {
       const pace = one.pace('mx.test', { sessionsMax: 3, sessionsPerSecond: 100 })
-      for (let n = 0; n < 15; n++) await book.hold(pace, 0)
+      for (let n = 0; n < 15; n++) await counter.hold(pace, 0)
     }),
   )
   const tookMs = performance.now() - started
-  expect(book.times.length).toBe(60)
+  expect(counter.times.length).toBe(60)
   expect(60).toBeLessThanOrEqual(3 + (100 * tookMs) / 1_000)
 })

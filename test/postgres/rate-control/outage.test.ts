@@ -13,54 +13,54 @@ import { cutProxy } from '../../support/cut-proxy.ts'
 import { tempPostgres } from '../../support/database.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-/** One process that reaches the database through a line that can be cut, and one that has a line of its own. */
-async function cuttable() {
+/** Starts one process behind a proxy that can cut connections, and one with direct ones. */
+async function startBehindProxy() {
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   onTestFinished(() => proxy.close())
-  const [near] = await processes(1, url)
-  const [far] = await processes(1, proxy.url, 'far')
-  return { proxy, near, far }
+  const [direct] = await processes(1, url)
+  const [proxied] = await processes(1, proxy.url, 'proxied')
+  return { proxy, direct, proxied }
 }
 
-test('while the database is away no list opens a connection, and whoever waits for an answer is told', async () => {
-  const { proxy, near, far } = await cuttable()
-  const pace = far.pace('mx.test', { sessionsMax: 2 })
+test('while the database is unavailable no list opens a connection, and a single verification gets an error', async () => {
+  const { proxy, direct, proxied } = await startBehindProxy()
+  const pace = proxied.pace('mx.test', { sessionsMax: 2 })
   const held = await permitOf(pace.start(0, never))
   proxy.refuse()
-  let isIn = false
+  let isGranted = false
   const list = pace.start(0, never).finally(() => {
-    isIn = true
+    isGranted = true
   })
   const fault = await pace.start(0, never, true).catch((error: unknown) => error)
   expect(isStorageError(fault)).toBe(true)
-  // What ends meanwhile is told later.
+  // A release during the outage is stored later.
   held.release()
-  await near.looked(8)
-  expect(isIn).toBe(false)
-  expect((await storedOf(near))?.held).toEqual({ far0: 1 })
+  await direct.looked(8)
+  expect(isGranted).toBe(false)
+  expect((await storedOf(direct))?.held).toEqual({ proxied0: 1 })
   pace.throttled(MINUTE)
   expect(await list).toMatchObject({ paused: true })
   proxy.accept()
-  await waitUntil(async () => (await storedOf(near))?.state.sessionsAllowed === 1)
-  expect((await storedOf(near))?.held).toEqual({})
+  await waitUntil(async () => (await storedOf(direct))?.state.sessionsAllowed === 1)
+  expect((await storedOf(direct))?.held).toEqual({})
   expect(pace.readyInMs).toBeGreaterThan(MINUTE)
 })
 
-test('a list goes on by itself when the database is back', async () => {
-  const { proxy, near, far } = await cuttable()
-  const pace = far.pace()
+test('a list continues when the database is available again', async () => {
+  const { proxy, direct, proxied } = await startBehindProxy()
+  const pace = proxied.pace()
   proxy.refuse()
   const list = permitOf(pace.start(0, never))
-  await near.looked(4)
+  await direct.looked(4)
   proxy.accept()
   ;(await list).release()
-  await untilFree(near)
+  await untilFree(direct)
 })
 
-test('wherever the line is cut, nothing stays held that nobody holds, and nothing is held that is not noted', async () => {
-  const { proxy, near, far } = await cuttable()
-  const pace = far.pace('mx.test', { sessionsMax: 1, sessionsPerSecond: 1_000 })
+test('a cut after any number of bytes leaves no stale permit and no permit that is not stored', async () => {
+  const { proxy, direct, proxied } = await startBehindProxy()
+  const pace = proxied.pace('mx.test', { sessionsMax: 1, sessionsPerSecond: 1_000 })
   let lost = 0
   for (let bytes = 1; bytes < 900; bytes += 30) {
     const cut = proxy.cutAfterBytes(bytes)
@@ -74,21 +74,22 @@ test('wherever the line is cut, nothing stays held that nobody holds, and nothin
         return null
       })
       if (start !== null && 'permit' in start) {
-        expect((await storedOf(near))?.held).toEqual({ far0: 1 })
+        expect((await storedOf(direct))?.held).toEqual({ proxied0: 1 })
         start.permit.release()
       }
       await Promise.resolve()
     }
   }
   expect(lost).toBeGreaterThan(0)
-  await untilFree(near)
-  ;(await permitOf(near.pace('mx.test', { sessionsMax: 1 }).start(0, never))).release()
+  await untilFree(direct)
+  ;(await permitOf(direct.pace('mx.test', { sessionsMax: 1 }).start(0, never))).release()
 })
 
-test('the end of a long connection that could not be noted is noted when it can, though nothing else happens', async () => {
+test('a release that could not be stored is stored later, even if nothing else happens', async () => {
   const [one] = await processes(1)
   const permit = await permitOf(one.pace('mx.test', { sessionsMax: 1 }).start(0, never))
-  // Somebody who waits has all paces looked at oftener: this one has not been used for many looks then.
+  // A waiting single verification makes all rate states refresh more often, so this one has
+  // then been unused for many refreshes.
   const busy = one.pace('busy.test', { sessionsMax: 1 })
   const other = await permitOf(busy.start(0, never))
   const giveUp = new AbortController()
@@ -108,14 +109,14 @@ test('the end of a long connection that could not be noted is noted when it can,
   await untilFree(one)
 })
 
-test('a wish for less speed that was heard while the database is away is told when it is back', async () => {
-  const { proxy, near, far } = await cuttable()
-  const pace = far.pace()
+test('throttling that is reported during an outage is stored after recovery', async () => {
+  const { proxy, direct, proxied } = await startBehindProxy()
+  const pace = proxied.pace()
   ;(await permitOf(pace.start(0, never))).release()
-  await untilFree(near)
+  await untilFree(direct)
   proxy.refuse()
   pace.throttled(null)
-  await near.looked(4)
+  await direct.looked(4)
   proxy.accept()
-  await waitUntil(async () => ((await storedOf(near))?.state.throttledUntil ?? 0) > 0)
+  await waitUntil(async () => ((await storedOf(direct))?.state.throttledUntil ?? 0) > 0)
 })

@@ -4,7 +4,7 @@ import type { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
 import { processes, REFUSAL, storedOf } from '../../support/cluster-rate-state.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-test('refusals of egresses of other processes are told with what was said, until somebody is let in', async () => {
+test('lists blocks of egresses of other processes with the reply, until a connection succeeds', async () => {
   const [one, worker] = await processes(2)
   const seenBy = (...names: string[]) => {
     const egressPool = { names } as Pick<EgressPool, 'names'> as EgressPool
@@ -13,11 +13,11 @@ test('refusals of egresses of other processes are told with what was said, until
   const pace = worker.pace('mx.test', {}, 'oslo')
   pace.refused(REFUSAL)
   await waitUntil(async () => (await storedOf(one, 'mx.test', 'oslo'))?.state.refusal != null)
-  const [told, ...more] = await seenBy('default')
+  const [block, ...more] = await seenBy('default')
   expect(more).toEqual([])
-  expect(told).toMatchObject({ title: 'Mail of mx.test', egress: 'oslo', answer: REFUSAL })
-  expect((told?.until ?? 0) - (told?.since ?? 0)).toBe(30 * 60_000)
-  // One of its own stands among the operators that it asks.
+  expect(block).toMatchObject({ title: 'Mail of mx.test', egress: 'oslo', answer: REFUSAL })
+  expect((block?.until ?? 0) - (block?.since ?? 0)).toBe(30 * 60_000)
+  // A block of its own egress is shown with its operators instead.
   expect(await seenBy('default', 'oslo')).toEqual([])
   pace.succeeded()
   await waitUntil(async () => (await seenBy('default')).length === 0)

@@ -15,60 +15,60 @@ import { waitUntil } from '../../support/wait.ts'
 
 const ONE = { sessionsMax: 1 }
 
-test('a permit of a member that is gone comes free, and whoever waits has it', async () => {
-  const [dead, other] = await processes(2)
-  await permitOf(dead.pace('mx.test', ONE).start(0, never))
+test('a permit of an expired member is released, and a waiting process gets it', async () => {
+  const [expired, other] = await processes(2)
+  await permitOf(expired.pace('mx.test', ONE).start(0, never))
   const waiting = permitOf(other.pace('mx.test', ONE).start(0, never))
   await other.looked(4)
   expect((await storedOf(other))?.held).toEqual({ m0: 1 })
-  await dead.die()
+  await expired.die()
   await waiting
   expect((await storedOf(other))?.held).toEqual({ m1: 1 })
 })
 
-test('who was buried has no permit any more, gets none, and under a new ID begins anew', async () => {
+test('an expired member loses its permits, gets none, and can acquire again under a new ID', async () => {
   const [one, other] = await processes(2)
   const pace = one.pace('mx.test', ONE)
   const old = await permitOf(pace.start(0, never))
   await one.die()
   const taken = await permitOf(other.pace('mx.test', ONE).start(0, never))
-  let isIn = false
-  const again = permitOf(pace.start(0, never)).then(permit => {
-    isIn = true
+  let isGranted = false
+  const newPermit = permitOf(pace.start(0, never)).then(permit => {
+    isGranted = true
     return permit
   })
-  // What it gives back is not the other's.
+  // Its late release does not affect the permit of the other.
   old.release()
   taken.release()
   await untilFree(other)
   await one.looked(5)
-  expect(isIn).toBe(false)
+  expect(isGranted).toBe(false)
   await one.join('m0-again')
-  const permit = await again
+  const permit = await newPermit
   expect((await storedOf(other))?.held).toEqual({ 'm0-again': 1 })
   permit.release()
   await untilFree(other)
 })
 
-test('who was buried and joins anew has its open connections counted, until they are over', async () => {
+test('an expired member that rejoins has its open connections counted until they close', async () => {
   const [one, other] = await processes(2)
   const old = await permitOf(one.pace('mx.test', ONE).start(0, never))
   await one.die()
   await one.join('m0-again')
   await waitUntil(async () => (await storedOf(other))?.held['m0-again'] === 1)
-  let isIn = false
+  let isGranted = false
   const waiting = permitOf(other.pace('mx.test', ONE).start(0, never)).then(permit => {
-    isIn = true
+    isGranted = true
     return permit
   })
   await other.looked(5)
-  expect(isIn).toBe(false)
+  expect(isGranted).toBe(false)
   old.release()
   await waiting
   expect((await storedOf(other))?.held).toEqual({ m1: 1 })
 })
 
-test('one of several that is released is one less, whoever asks', async () => {
+test('the release of one of several permits is visible to every process', async () => {
   const [one, other] = await processes(2)
   const row = { sessionsMax: 3 }
   const [mine, theirs] = [one.pace('mx.test', row), other.pace('mx.test', row)]
@@ -81,29 +81,29 @@ test('one of several that is released is one less, whoever asks', async () => {
   await waitUntil(() => theirs.status('mx.test').sessions === 2)
 })
 
-test('what nobody wants any more when it is granted is given back', async () => {
+test('a permit that is granted after its request was aborted is released', async () => {
   const [one] = await processes(1)
   for (let n = 0; n < 20; n++) {
     const giveUp = new AbortController()
     const start = one.pace().start(0, giveUp.signal)
     if (n % 2 === 1) await pause(n % 5)
     giveUp.abort()
-    const told = await start
-    if ('permit' in told) told.permit.release()
+    const result = await start
+    if ('permit' in result) result.permit.release()
   }
   await untilFree(one)
   expect(one.pace().status('mx.test').sessions).toBe(0)
 })
 
-test('somebody who waits for an answer goes before the lists of other processes', async () => {
+test('a single verification goes before the lists of other processes', async () => {
   const [lists, other] = await processes(2)
   const row = { sessionsMax: 1, sessionsPerSecond: 100 }
   const busy = lists.pace('mx.test', row)
   let isDone = false
-  const hands = [1, 2, 3].map(async () => {
+  const loops = [1, 2, 3].map(async () => {
     while (!isDone) {
       const permit = await permitOf(busy.start(0, never))
-      // A list leaves its connection when somebody waits for one.
+      // A list gives up its connection when a request waits for one.
       await waitUntil(() => busy.isRequested || isDone)
       permit.release()
     }
@@ -112,10 +112,10 @@ test('somebody who waits for an answer goes before the lists of other processes'
   const permit = await permitOf(other.pace('mx.test', row).start(0, never, true))
   isDone = true
   permit.release()
-  await Promise.all(hands)
+  await Promise.all(loops)
 })
 
-test('paces of two egresses, or of two operators, have nothing to do with one another', async () => {
+test('the limits of two egresses or of two operators are independent', async () => {
   const [one, other] = await processes(2)
   const start = (operator: string, egress: string) =>
     permitOf(other.pace(operator, ONE, egress).start(0, never))
@@ -124,7 +124,7 @@ test('paces of two egresses, or of two operators, have nothing to do with one an
   expect((await storedOf(one, 'mx.test', 'b'))?.held).toEqual({ m1: 1 })
 })
 
-test('a permit is written for a member alone: one that was buried in this moment gets none', async () => {
+test('a permit is stored only for a current member', async () => {
   const [one] = await processes(1)
   const write = (member: string) => {
     const stored = { state: newState(ROW), held: { [member]: 1 }, waiting: {} }
@@ -138,15 +138,15 @@ test('a permit is written for a member alone: one that was buried in this moment
   expect((await storedOf(one))?.held).toEqual({ m0: 1 })
 })
 
-test('who waits says so as long as he waits', async () => {
+test('a waiting process renews its wait ticket as long as it waits', async () => {
   const [one, other] = await processes(2)
   await permitOf(one.pace('mx.test', ONE).start(0, never))
   const giveUp = new AbortController()
   const waiting = other.pace('mx.test', ONE).start(0, giveUp.signal, true)
-  const told = async () => (await storedOf(one))?.waiting.m1
-  await waitUntil(async () => (await told()) !== undefined)
-  // Long after the first ticket has ended.
-  const first = await told()
+  const getTicket = async () => (await storedOf(one))?.waiting.m1
+  await waitUntil(async () => (await getTicket()) !== undefined)
+  // Wait until the first ticket has expired.
+  const first = await getTicket()
   await waitUntil(async () => (await serverNow(one.database)) > (first?.until ?? 0))
   await other.looked(1)
   const ticket = (await storedOf(one))?.waiting.m1

@@ -11,7 +11,7 @@ import {
 } from '../../support/cluster-rate-state.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-test('a wish for less speed that one hears pauses all at their next look', async () => {
+test('throttling reported by one process pauses all at their next refresh', async () => {
   const many = await processes(4)
   const paces = many.map(one => one.pace())
   for (const pace of paces) (await permitOf(pace.start(0, never))).release()
@@ -26,7 +26,7 @@ test('a wish for less speed that one hears pauses all at their next look', async
   }
 })
 
-test('one that never asked an operator hears of a pause before it opens a connection', async () => {
+test('a process that never probed an operator learns of a pause before it opens a connection', async () => {
   const [one, other] = await processes(2)
   const pace = one.pace()
   pace.throttled(null)
@@ -34,7 +34,7 @@ test('one that never asked an operator hears of a pause before it opens a connec
   expect(await other.pace().start(0, never)).toMatchObject({ paused: true })
 })
 
-test('a refusal is known to all at their next look, also to who never asked there', async () => {
+test('a block is known to all processes at their next refresh, even if they never probed there', async () => {
   const many = await processes(3)
   const [one, two] = many
   const pace = two.pace()
@@ -42,16 +42,16 @@ test('a refusal is known to all at their next look, also to who never asked ther
   one.pace().refused(REFUSAL)
   const key = { operator: 'mx.test', egress: 'a' }
   await waitUntil(() => many.every(({ paces }) => paces.refusal(key) !== null))
-  // Word for word, whatever the server said.
+  // The reply is passed on unchanged.
   expect(await pace.start(0, never)).toEqual({ refusal: REFUSAL })
   expect(pace.status('mx.test').refusal?.answer).toEqual(REFUSAL)
   expect(many.some(({ paces }) => paces.refusal({ ...key, egress: 'b' }) !== null)).toBe(false)
-  // Somebody was let in nevertheless.
+  // One connection was accepted nevertheless.
   pace.succeeded()
   await waitUntil(() => !many.some(({ paces }) => paces.refusal(key) !== null))
 })
 
-test('a process that starts later knows what is refused', async () => {
+test('a process that starts later knows the existing blocks', async () => {
   const [one] = await processes(1)
   one.pace().refused(REFUSAL)
   one.pace().skipped(7)
@@ -60,7 +60,7 @@ test('a process that starts later knows what is refused', async () => {
   await waitUntil(() => later.paces.refusal({ operator: 'mx.test', egress: 'a' }) !== null)
 })
 
-test('what ends well in one process makes all faster again', async () => {
+test('a success in one process speeds up all processes again', async () => {
   const [one, other] = await processes(2)
   const [mine, theirs] = [one.pace(), other.pace()]
   ;(await permitOf(theirs.start(0, never))).release()
@@ -71,7 +71,7 @@ test('what ends well in one process makes all faster again', async () => {
   expect(theirs.status('mx.test').sessionsPerSecond).toBe(312.5)
 })
 
-test('the same said in several processes at once is one trouble', async () => {
+test('the same throttling reported by several processes at once counts once', async () => {
   const many = await processes(4)
   const paces = many.map(one => one.pace('mx.test', { sessionsMax: 8 }))
   for (const pace of paces) (await permitOf(pace.start(0, never))).release()
@@ -83,7 +83,7 @@ test('the same said in several processes at once is one trouble', async () => {
   })
 })
 
-test('unknown users of one process go on where those of another left off, once its connection is over', async () => {
+test('a streak of unknown recipients continues in another process after the connection closes', async () => {
   const [one, other] = await processes(2)
   const [mine, theirs] = [one.pace(), other.pace()]
   const permit = await permitOf(mine.start(0, never))
@@ -100,7 +100,7 @@ test('unknown users of one process go on where those of another left off, once i
   expect(mine.status('mx.test').pause?.why).toBe('unknown-users')
 })
 
-test('a user who was found in one process ends the row in another', async () => {
+test('a known recipient in one process ends the streak in another', async () => {
   const [one, other] = await processes(2)
   const [mine, theirs] = [one.pace(), other.pace()]
   const first = await permitOf(mine.start(0, never))
@@ -113,7 +113,7 @@ test('a user who was found in one process ends the row in another', async () => 
   await waitUntil(() => mine.unknownsLeft === 20)
 })
 
-test('an operator that nobody asked for two hours begins anew', async () => {
+test('the state of an operator that is unused for two hours is deleted', async () => {
   const [one] = await processes(1)
   one.pace().throttled(null)
   await waitUntil(async () => (await storedOf(one)) !== null)

@@ -16,16 +16,16 @@ import {
   writeChanges,
 } from '../../support/cluster-results.ts'
 
-/** How often the server had to undo one of two transactions that waited for each other. */
-async function deadlocksOf({ db }: Database): Promise<number> {
+/** Returns how many deadlocks the server has resolved. */
+async function countDeadlocks({ db }: Database): Promise<number> {
   await sql`select pg_stat_force_next_flush()`.execute(db)
   const { rows } = await sql<{ deadlocks: number }>`
     select deadlocks from pg_stat_database where datname = current_database()`.execute(db)
   return rows[0]?.deadlocks ?? -1
 }
 
-describe('groups of several servers', () => {
-  test('on the same list count each result once, and finish it once', async () => {
+describe('result groups of several servers', () => {
+  test('count each result of a shared list once and finish the list once', async () => {
     const { a, deps } = await twoHouses()
     await join(a, 'mem_a')
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 400, holder: 'mem_a' })
@@ -42,10 +42,10 @@ describe('groups of several servers', () => {
       credits: ['acc_a used 400 held 0'],
       ...{ verifications: 400, history: 400 },
     })
-    expect(await deadlocksOf(a)).toBe(0)
+    expect(await countDeadlocks(a)).toBe(0)
   })
 
-  test('on many lists of many accounts, named in any order, never wait for one another in a ring', async () => {
+  test('do not deadlock on many lists of many accounts in any order', async () => {
     const accounts = ['acc_a', 'acc_b', 'acc_c']
     const { a, b, deps } = await twoHouses(accounts)
     await join(a, 'mem_a')
@@ -56,11 +56,11 @@ describe('groups of several servers', () => {
     }
     const groups = Array.from({ length: 20 }, (_, n) => {
       const order = n % 2 === 0 ? lists : lists.toReversed()
-      const turned = [...order.slice(n % 6), ...order.slice(0, n % 6)]
+      const rotated = [...order.slice(n % 6), ...order.slice(0, n % 6)]
       const rows = resultsOf('mem_a', 2 * n + 1, 2 * n + 2)
       return writeChanges(
         n % 3 === 0 ? deps.a : deps.b,
-        Object.fromEntries(turned.map(jobId => [jobId, [rows]])),
+        Object.fromEntries(rotated.map(jobId => [jobId, [rows]])),
       )
     })
     await Promise.all(groups)
@@ -70,10 +70,10 @@ describe('groups of several servers', () => {
       credits: accounts.map(id => `${id} used 80 held 0`),
       ...{ verifications: 240, history: 240 },
     })
-    expect(await deadlocksOf(a)).toBe(0)
+    expect(await countDeadlocks(a)).toBe(0)
   })
 
-  test('while their member is buried: each result counts once, for whoever has the item', async () => {
+  test('count each result once, for the current holder, while their member is expired', async () => {
     const { a, b, deps } = await twoHouses()
     for (const id of ['mem_a', 'mem_b']) await join(a, id)
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 200, holder: 'mem_a' })
@@ -95,12 +95,12 @@ describe('groups of several servers', () => {
       credits: ['acc_a used 200 held 0'],
       ...{ verifications: 200, history: 200 },
     })
-    expect(await deadlocksOf(a)).toBe(0)
+    expect(await countDeadlocks(a)).toBe(0)
   })
 })
 
-describe('a member that was buried', () => {
-  test('writes and counts nothing: no result, no credit, no history, no event', async () => {
+describe('an expired member', () => {
+  test('writes no result, credit, history or event', async () => {
     const { a, deps } = await twoHouses()
     await join(a, 'mem_a')
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 2, holder: 'mem_a' })
@@ -112,7 +112,7 @@ describe('a member that was buried', () => {
     expect(before).toMatchObject({ events: [], history: 0, credits: ['acc_a used 0 held 2'] })
   })
 
-  test('counts nothing either after another claimed the item, whoever writes first', async () => {
+  test('writes nothing after another member claimed the item, in any order of the writes', async () => {
     const { a, deps } = await twoHouses()
     for (const id of ['mem_a', 'mem_b']) await join(a, id)
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 3, holder: 'mem_a' })
@@ -129,7 +129,7 @@ describe('a member that was buried', () => {
   })
 })
 
-test('what a member that was buried would put off stays with whoever has it', async () => {
+test('an expired member cannot postpone an item that another member holds', async () => {
   const { a, deps } = await twoHouses()
   for (const id of ['mem_a', 'mem_b']) await join(a, id)
   const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
@@ -143,7 +143,7 @@ test('what a member that was buried would put off stays with whoever has it', as
   expect(await item()).toEqual([{ state: 'routed', holder: null, tries: 2 }])
 })
 
-test('what one that only routed an item found is nothing once another has filed it', async () => {
+test('a result from routing is ignored after another process has routed the item', async () => {
   const { a, deps } = await twoHouses()
   await join(a, 'mem_a')
   const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
@@ -154,13 +154,13 @@ test('what one that only routed an item found is nothing once another has filed 
   expect(await tell(a)).toMatchObject({ events: [], history: 0, credits: ['acc_a used 0 held 1'] })
 })
 
-test('a list that fails does so once, at whichever server, and its account is told once', async () => {
+test('a list that two servers fail at once fails once and emits one event', async () => {
   const { a, deps } = await twoHouses()
   await join(a, 'mem_a')
   const jobId = await claimedList(a, { accountId: 'acc_a', rows: 3, holder: 'mem_a' })
   const both = [writeFailure(deps.a, jobId), writeFailure(deps.b, jobId)]
-  const ended = (await Promise.all(both)).filter(job => job !== null)
-  expect(ended).toMatchObject([{ state: 'failed', error: 'server_error' }])
+  const failed = (await Promise.all(both)).filter(job => job !== null)
+  expect(failed).toMatchObject([{ state: 'failed', error: 'server_error' }])
   expect(await writeFailure(deps.a, jobId)).toBeNull()
   expect(await tell(a)).toMatchObject({
     ...{ jobs: ['failed 0/3 held 0'], credits: ['acc_a used 0 held 0'] },
@@ -168,19 +168,19 @@ test('a list that fails does so once, at whichever server, and its account is to
   })
 })
 
-describe('a group whose commit was made though its answer was lost', () => {
-  test('counts nothing when it is written again', async () => {
+describe('a group whose commit succeeded but whose answer was lost', () => {
+  test('counts nothing on retry', async () => {
     const { a, b, deps } = await twoHouses()
     await join(a, 'mem_a')
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 4, holder: 'mem_a' })
     const group = { [jobId]: [resultsOf('mem_a', 1, 2)] }
     const lossy = depsOf(losingAnswers(a))
     await expect(writeChanges(lossy, group)).rejects.toThrow('Connection terminated')
-    const again = await writeChanges(lossy, group)
-    expect(again).toMatchObject({ jobs: [{ done: 2 }], lost: [] })
+    const retry = await writeChanges(lossy, group)
+    expect(retry).toMatchObject({ jobs: [{ done: 2 }], lost: [] })
     const last = { [jobId]: [resultsOf('mem_a', 3, 4)] }
     await expect(writeChanges(depsOf(losingAnswers(b)), last)).rejects.toThrow('terminated')
-    // It was the last of its list, which is finished, and takes no more.
+    // The list is finished after its last group and accepts no more results.
     expect(await writeChanges(deps.b, last)).toEqual({ jobs: [], lost: [jobId] })
     expect(await tell(a)).toEqual({
       jobs: ['completed 4/4 held 0'],

@@ -23,10 +23,10 @@ import {
 
 const FREE = findPlan(PLANS, 'free')
 
-/** Books that give nothing up. */
-function booksOf(database: Database, member: string) {
+/** Creates a usage ledger, and asserts that it logs only retries. */
+function createLedger(database: Database, member: string) {
   const error: Log['error'] = (message, fields) =>
-    expect([message, fields]).toEqual([AGAIN, fields])
+    expect([message, fields]).toEqual([RETRY_MESSAGE, fields])
   return createUsageLedger({
     ...{ database, clock: database.clock, random: systemRandom, plans: PLANS },
     log: { ...silentLog, error },
@@ -34,14 +34,14 @@ function booksOf(database: Database, member: string) {
   })
 }
 
-const AGAIN = 'usage ledger write failed; will retry'
+const RETRY_MESSAGE = 'usage ledger write failed; will retry'
 
-const settled = (accountId: string, reservation: Reservation | null) => ({
+const toSettlement = (accountId: string, reservation: Reservation | null) => ({
   ...{ accountId, keyId: 'key_a', source: 'single' as const, sandbox: false, reservation },
   entry: { result: RESULT },
 })
 
-/** Lets what is asked of the database be answered, and timers fire. */
+/** Advances the clock until the promises settle, so that queries and timers complete. */
 async function untilDone(clock: FakeClock, ...done: Promise<unknown>[]): Promise<void> {
   let isDone = false
   const all = Promise.all(done).finally(() => {
@@ -51,53 +51,57 @@ async function untilDone(clock: FakeClock, ...done: Promise<unknown>[]): Promise
   await all
 }
 
-const holdsOf = async ({ db }: Database) =>
+const listHolds = async ({ db }: Database) =>
   (await db.selectFrom('hold').selectAll().orderBy('member_id').execute()).map(
     ({ member_id, amount }) => `${member_id} ${amount}`,
   )
 
-async function held(ledger: ReturnType<typeof createUsageLedger>, accountId = 'acc_a', amount = 1) {
+async function reserve(
+  ledger: ReturnType<typeof createUsageLedger>,
+  accountId = 'acc_a',
+  amount = 1,
+) {
   const reservation = await ledger.reserve(accountId, FREE, amount)
   if (reservation === null) throw new Error('there are no credits left')
   return reservation
 }
 
-describe('what a server holds for single verifications', () => {
-  test('stands under its name, and is less with each that is settled or given back', async () => {
+describe('credits reserved by a server for single verifications', () => {
+  test('are stored under its member ID and shrink with each settlement or release', async () => {
     const { a, clock } = await twoHouses()
     await join(a, 'mem_a')
-    const ledger = booksOf(a, 'mem_a')
-    const holds = [await held(ledger), await held(ledger), await held(ledger, 'acc_a', 5)]
+    const ledger = createLedger(a, 'mem_a')
+    const holds = [await reserve(ledger), await reserve(ledger), await reserve(ledger, 'acc_a', 5)]
     expect(holds[0]).toMatchObject({ amount: 1, member: 'mem_a' })
-    expect(await holdsOf(a)).toEqual(['mem_a 7'])
-    ledger.settle(settled('acc_a', holds[0] ?? null))
+    expect(await listHolds(a)).toEqual(['mem_a 7'])
+    ledger.settle(toSettlement('acc_a', holds[0] ?? null))
     ledger.giveBack('acc_a', holds[2] as Reservation)
     await untilDone(clock, ledger.flushed())
-    expect(await holdsOf(a)).toEqual(['mem_a 1'])
+    expect(await listHolds(a)).toEqual(['mem_a 1'])
     expect(await tell(a)).toMatchObject({ credits: ['acc_a used 1 held 1'], history: 1 })
     ledger.giveBack('acc_a', holds[1] as Reservation)
     await untilDone(clock, ledger.flushed())
-    expect(await holdsOf(a)).toEqual([])
+    expect(await listHolds(a)).toEqual([])
     expect(await tell(a)).toMatchObject({ credits: ['acc_a used 1 held 0'] })
   })
 
-  test('goes back when it dies; what it settles after that takes nothing from others', async () => {
+  test('are released when the member expires, and late settlements leave other reservations unchanged', async () => {
     const { a, b, clock } = await twoHouses()
     for (const id of ['mem_a', 'mem_b']) await join(a, id)
-    const [dying, living] = [booksOf(a, 'mem_a'), booksOf(b, 'mem_b')]
-    const late = [await held(dying), await held(dying)]
-    await held(living, 'acc_a', 3)
+    const [dying, living] = [createLedger(a, 'mem_a'), createLedger(b, 'mem_b')]
+    const late = [await reserve(dying), await reserve(dying)]
+    await reserve(living, 'acc_a', 3)
     await deregister(b, 'mem_a', releaseClaims)
     expect(await tell(a)).toMatchObject({ credits: ['acc_a used 0 held 3'] })
-    dying.settle(settled('acc_a', late[0] ?? null))
+    dying.settle(toSettlement('acc_a', late[0] ?? null))
     dying.giveBack('acc_a', late[1] as Reservation)
     await untilDone(clock, dying.flushed())
     expect(await tell(a)).toMatchObject({ credits: ['acc_a used 1 held 3'], history: 1 })
-    expect(await holdsOf(a)).toEqual(['mem_b 3'])
+    expect(await listHolds(a)).toEqual(['mem_b 3'])
   })
 })
 
-test('two servers that settle the same accounts at once, while lists are written, count all, and none waits in a ring', async () => {
+test('two servers that settle the same accounts while lists are written count everything without deadlock', async () => {
   const accounts = ['acc_a', 'acc_b', 'acc_c', 'acc_d']
   const { a, b, clock, deps } = await twoHouses(accounts)
   for (const id of ['mem_a', 'mem_b']) await join(a, id)
@@ -105,12 +109,12 @@ test('two servers that settle the same accounts at once, while lists are written
     await claimedList(a, { accountId: 'acc_d', rows: 20, holder: 'mem_a' }),
     await claimedList(a, { accountId: 'acc_a', rows: 20, holder: 'mem_a' }),
   ]
-  const ledger = [booksOf(a, 'mem_a'), booksOf(b, 'mem_b')]
+  const ledger = [createLedger(a, 'mem_a'), createLedger(b, 'mem_b')]
   const rounds = ledger.map(async (one, n) => {
     const order = n === 0 ? accounts : accounts.toReversed()
     for (let round = 0; round < 10; round++) {
-      for (const id of order) one.settle(settled(id, await held(one, id)))
-      for (const id of order) one.giveBack(id, await held(one, id))
+      for (const id of order) one.settle(toSettlement(id, await reserve(one, id)))
+      for (const id of order) one.giveBack(id, await reserve(one, id))
       await one.flushed()
     }
   })
@@ -127,14 +131,14 @@ test('two servers that settle the same accounts at once, while lists are written
     ],
     ...{ verifications: 120, history: 120 },
   })
-  expect(await holdsOf(a)).toEqual([])
+  expect(await listHolds(a)).toEqual([])
 }, 60_000)
 
-test('an account that two servers refuse at once is told of it once', async () => {
+test('emits one quota.exceeded event if two servers reject an account at once', async () => {
   const { a, b } = await twoHouses()
   for (const id of ['mem_a', 'mem_b']) await join(a, id)
-  const ledger = [booksOf(a, 'mem_a'), booksOf(b, 'mem_b')] as const
-  await held(ledger[0], 'acc_a', 1_000)
+  const ledger = [createLedger(a, 'mem_a'), createLedger(b, 'mem_b')] as const
+  await reserve(ledger[0], 'acc_a', 1_000)
   const refused = Array.from({ length: 10 }, (_, n) =>
     (n % 2 === 0 ? ledger[0] : ledger[1]).reserve('acc_a', FREE, 1),
   )
@@ -142,45 +146,42 @@ test('an account that two servers refuse at once is told of it once', async () =
   expect((await tell(a)).events).toEqual(['quota.exceeded', 'quota.warning', 'quota.warning'])
 })
 
-describe('a group of the ledger whose commit was made though its answer was lost', () => {
-  test.each([1, 3])(
-    'is written once, however often its answers are lost (%i times)',
-    async times => {
-      const { a, clock } = await twoHouses()
-      await join(a, 'mem_a')
-      const ledger = booksOf(losingAnswers(a, times), 'mem_a')
-      const holds = [await held(ledger), await held(ledger), await held(ledger)]
-      ledger.settle(settled('acc_a', holds[0] ?? null))
-      ledger.giveBack('acc_a', holds[1] as Reservation)
-      await untilDone(clock, ledger.flushed())
-      expect(await tell(a)).toMatchObject({
-        ...{ credits: ['acc_a used 1 held 1'], history: 1, verifications: 1 },
-      })
-    },
-  )
-
-  test('gives back once, where that is all it does', async () => {
+describe('a ledger group whose commit answer is lost', () => {
+  test.each([1, 3])('is written once, even if the answer is lost repeatedly (%i)', async times => {
     const { a, clock } = await twoHouses()
     await join(a, 'mem_a')
-    const ledger = booksOf(losingAnswers(a), 'mem_a')
-    const holds = [await held(ledger), await held(ledger, 'acc_a', 5)]
+    const ledger = createLedger(losingAnswers(a, times), 'mem_a')
+    const holds = [await reserve(ledger), await reserve(ledger), await reserve(ledger)]
+    ledger.settle(toSettlement('acc_a', holds[0] ?? null))
+    ledger.giveBack('acc_a', holds[1] as Reservation)
+    await untilDone(clock, ledger.flushed())
+    expect(await tell(a)).toMatchObject({
+      ...{ credits: ['acc_a used 1 held 1'], history: 1, verifications: 1 },
+    })
+  })
+
+  test('releases a reservation once if that is its only change', async () => {
+    const { a, clock } = await twoHouses()
+    await join(a, 'mem_a')
+    const ledger = createLedger(losingAnswers(a), 'mem_a')
+    const holds = [await reserve(ledger), await reserve(ledger, 'acc_a', 5)]
     ledger.giveBack('acc_a', holds[0] as Reservation)
     await untilDone(clock, ledger.flushed())
     expect(await tell(a)).toMatchObject({ credits: ['acc_a used 0 held 5'] })
-    expect(await holdsOf(a)).toEqual(['mem_a 5'])
+    expect(await listHolds(a)).toEqual(['mem_a 5'])
   })
 
-  test('is written again where the commit was not made', async () => {
+  test('is retried if the commit failed', async () => {
     const { a, clock } = await twoHouses()
     await join(a, 'mem_a')
-    const ledger = booksOf(undoingOnce(a), 'mem_a')
-    ledger.settle(settled('acc_a', await held(ledger)))
+    const ledger = createLedger(undoingOnce(a), 'mem_a')
+    ledger.settle(toSettlement('acc_a', await reserve(ledger)))
     await untilDone(clock, ledger.flushed())
     expect(await tell(a)).toMatchObject({ credits: ['acc_a used 1 held 0'], history: 1 })
   })
 })
 
-test('a list and its ledger are as they should be by the deps of either server', async () => {
+test('both servers see the same list and credits', async () => {
   const { a, b } = await twoHouses()
   await join(a, 'mem_a')
   const jobId = await claimedList(b, { accountId: 'acc_a', rows: 5, holder: 'mem_a' })

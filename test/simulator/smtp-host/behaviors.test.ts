@@ -8,20 +8,20 @@ import { waitUntil } from '../../support/wait.ts'
 import { Talk } from '../talk.ts'
 
 const OVERLAID = { seconds: 3_600, max: 2, ms: 1, mailboxes: ['ann', 'bob.*'] }
-let world: Simulator
+let simulator: Simulator
 
 beforeAll(async () => {
   const plans = Object.keys(BEHAVIORS).map(behavior => [
     `${behavior}.test`,
     { behavior: behavior, ...OVERLAID },
   ])
-  world = await startSimulator({ domains: {}, hosts: Object.fromEntries(plans) })
+  simulator = await startSimulator({ domains: {}, hosts: Object.fromEntries(plans) })
 })
-afterAll(() => world.close())
+afterAll(() => simulator.close())
 
 /** Opens a session up to MAIL. */
 async function atMail(behavior: string): Promise<Talk> {
-  const talk = await Talk.with(world, `${behavior}.test`)
+  const talk = await Talk.with(simulator, `${behavior}.test`)
   expect(await talk.reply()).toBe(`220 ${behavior}.test ESMTP`)
   expect(await talk.say('EHLO probe.test')).toMatch(/^250-/)
   return talk
@@ -66,16 +66,16 @@ describe('the reply of each behavior to a recipient', () => {
     ['resets', 'ann@a.test', 'ECONNRESET'],
   ])('%s, of %s', async (behavior, address, reply) => {
     const talk = await atRcpt(behavior)
-    const said = await talk.say(`RCPT TO:<${address}>`)
-    if (reply instanceof RegExp) expect(said).toMatch(reply)
-    else expect(said).toBe(reply)
+    const actual = await talk.say(`RCPT TO:<${address}>`)
+    if (reply instanceof RegExp) expect(actual).toMatch(reply)
+    else expect(actual).toBe(reply)
     talk.hangUp()
   })
 })
 
 describe('special behaviors', () => {
   test('blocks-us greets with 554, replies 503 to all commands but QUIT', async () => {
-    const talk = await Talk.with(world, 'blocks-us.test')
+    const talk = await Talk.with(simulator, 'blocks-us.test')
     expect(await talk.reply()).toMatch(/^554 5\.7\.1 .*blocked using zen\.blocklist\.example/)
     expect(await talk.say('EHLO probe.test')).toMatch(/^503 /)
     expect(await talk.say('QUIT')).toMatch(/^221 /)
@@ -90,7 +90,7 @@ describe('special behaviors', () => {
   })
 
   test('needs-starttls requires TLS, and discards the state before it', async () => {
-    const talk = await Talk.with(world, 'needs-starttls.test')
+    const talk = await Talk.with(simulator, 'needs-starttls.test')
     await talk.reply()
     expect(await talk.say('EHLO probe.test')).toContain('250 STARTTLS')
     expect(await talk.say('MAIL FROM:<>')).toMatch(/^530 5\.7\.0 /)
@@ -132,15 +132,15 @@ describe('special behaviors', () => {
   })
 
   test('dead refuses the connection', async () => {
-    const ip = world.addresses.get('dead.test')?.[0]
+    const ip = simulator.addresses.get('dead.test')?.[0]
     const error = await new Promise<NodeJS.ErrnoException>(resolve =>
-      connect(world.smtpPort, ip).on('error', resolve),
+      connect(simulator.smtpPort, ip).on('error', resolve),
     )
     expect(error.code).toBe('ECONNREFUSED')
   })
 
   test('helo-only rejects EHLO', async () => {
-    const talk = await Talk.with(world, 'helo-only.test')
+    const talk = await Talk.with(simulator, 'helo-only.test')
     await talk.reply()
     expect(await talk.say('EHLO probe.test')).toMatch(/^500 /)
     expect(await talk.say('HELO probe.test')).toBe('250 helo-only.test')
@@ -149,7 +149,7 @@ describe('special behaviors', () => {
   })
 
   test('no-pipelining does not offer it, and ends the session of a client that pipelines', async () => {
-    const talk = await Talk.with(world, 'no-pipelining.test')
+    const talk = await Talk.with(simulator, 'no-pipelining.test')
     await talk.reply()
     expect(await talk.say('EHLO probe.test')).not.toContain('PIPELINING')
     talk.send('MAIL FROM:<>\r\nRCPT TO:<ann@a.test>\r\n')
@@ -158,7 +158,7 @@ describe('special behaviors', () => {
   })
 
   test('no-smtputf8 neither offers nor accepts it', async () => {
-    const talk = await Talk.with(world, 'no-smtputf8.test')
+    const talk = await Talk.with(simulator, 'no-smtputf8.test')
     await talk.reply()
     expect(await talk.say('EHLO probe.test')).not.toContain('SMTPUTF8')
     expect(await talk.say('MAIL FROM:<> SMTPUTF8')).toMatch(/^555 5\.5\.4 /)
@@ -175,7 +175,7 @@ describe('special behaviors', () => {
   })
 
   test('early sends all its replies before the first command', async () => {
-    const talk = await Talk.with(world, 'early.test')
+    const talk = await Talk.with(simulator, 'early.test')
     expect(await talk.reply()).toMatch(/^220 /)
     expect(await talk.reply()).toMatch(/^250-/)
     expect(await talk.reply()).toMatch(/^250 2\.1\.0/)
@@ -184,28 +184,28 @@ describe('special behaviors', () => {
   })
 
   test('garbage is not SMTP', async () => {
-    const talk = await Talk.with(world, 'garbage.test')
-    const bytes = await talk.heard(20)
+    const talk = await Talk.with(simulator, 'garbage.test')
+    const bytes = await talk.received(20)
     expect(bytes).not.toMatch(/^\d{3}[ -]/)
     expect(bytes).toContain('\u0000\u00ff')
     talk.hangUp()
   })
 
   test('endless never ends its EHLO reply', async () => {
-    const talk = await Talk.with(world, 'endless.test')
+    const talk = await Talk.with(simulator, 'endless.test')
     await talk.reply()
     talk.send('EHLO probe.test\r\n')
-    expect(await talk.heard(100_000)).toMatch(/^(250-and one more\r\n)+/)
+    expect(await talk.received(100_000)).toMatch(/^(250-and one more\r\n)+/)
     talk.hangUp()
   })
 
   test('silent never replies', async () => {
-    const talk = await Talk.with(world, 'silent.test')
-    const before = world.counters().hosts['silent.test']?.pregreet
+    const talk = await Talk.with(simulator, 'silent.test')
+    const before = simulator.counters().hosts['silent.test']?.pregreet
     talk.send('EHLO probe.test\r\n')
     // Once the command is counted, a reply would already have arrived.
-    await waitUntil(() => world.counters().hosts['silent.test']?.pregreet !== before)
-    expect(await talk.heard(0)).toBe('')
+    await waitUntil(() => simulator.counters().hosts['silent.test']?.pregreet !== before)
+    expect(await talk.received(0)).toBe('')
     talk.hangUp()
   })
 })

@@ -20,7 +20,7 @@ const MOMENT: Moment = {
   times: 1,
   sinceMs: 0,
 }
-const said = (
+const replyTo = (
   rules: Parameters<typeof createRuleSet>[0],
   moment: Partial<Moment> = {},
   verb = 'RCPT',
@@ -33,16 +33,16 @@ describe('a rule set', () => {
       { on: 'RCPT', to: 'ann', reply: 'ann' },
       { on: 'RCPT', reply: 'anybody' },
     ] as const
-    expect(said(rules)).toBe('ann')
-    expect(said(rules, { to: 'zoe@a.test' })).toBe('anybody')
-    expect(said(rules, {}, 'MAIL')).toBeUndefined()
+    expect(replyTo(rules)).toBe('ann')
+    expect(replyTo(rules, { to: 'zoe@a.test' })).toBe('anybody')
+    expect(replyTo(rules, {}, 'MAIL')).toBeUndefined()
   })
 
   test('ANY matches every command, of SMTP or not, but not the connection', () => {
     const rules = [{ on: 'ANY', reply: 'no' }] as const
-    expect(said(rules, {}, 'RSET')).toBe('no')
-    expect(said(rules, {}, 'VRFY')).toBe('no')
-    expect(said(rules, {}, 'CONNECT')).toBeUndefined()
+    expect(replyTo(rules, {}, 'RSET')).toBe('no')
+    expect(replyTo(rules, {}, 'VRFY')).toBe('no')
+    expect(replyTo(rules, {}, 'CONNECT')).toBeUndefined()
   })
 
   test.each([
@@ -61,8 +61,8 @@ describe('a rule set', () => {
     [{ client: ['127.0.0.2', '::1'] }, { client: '::1' }, { client: '127.0.0.1' }],
   ])('%j matches %j and not %j', (condition, holds, fails) => {
     const rules = [{ on: 'RCPT', ...condition, reply: 'yes' }] as const
-    expect(said(rules, holds)).toBe('yes')
-    expect(said(rules, fails)).toBeUndefined()
+    expect(replyTo(rules, holds)).toBe('yes')
+    expect(replyTo(rules, fails)).toBeUndefined()
   })
 
   test.each([
@@ -88,11 +88,11 @@ test('rules of a scenario come before those of the behavior', async () => {
     timesMax: 1,
     reply: '451 4.7.1 <{to}>: not yet, {client}',
   }
-  const world = await startSimulator({
+  const simulator = await startSimulator({
     domains: {},
     hosts: { 'mx.a.test': { behavior: 'polite', rules: [{ ...rule, on: 'RCPT' }] } },
   })
-  const talk = await Talk.with(world, 'mx.a.test')
+  const talk = await Talk.with(simulator, 'mx.a.test')
   await talk.reply()
   await talk.say('HELO probe.test')
   await talk.say('MAIL FROM:<>')
@@ -102,11 +102,11 @@ test('rules of a scenario come before those of the behavior', async () => {
   expect(await talk.say('RCPT TO:<user1@a.test>')).toBe('250 2.1.5 Ok')
   expect(await talk.say('RCPT TO:<user2@a.test>')).toBe('250 2.1.5 Ok')
   talk.hangUp()
-  await world.close()
+  await simulator.close()
 })
 
 test('a rule for one client does not affect others, and each is counted', async () => {
-  const world = await startSimulator({
+  const simulator = await startSimulator({
     domains: {},
     hosts: {
       'mx.a.test': {
@@ -115,28 +115,28 @@ test('a rule for one client does not affect others, and each is counted', async 
       },
     },
   })
-  const blocked = await Talk.with(world, 'mx.a.test', '127.0.0.2')
+  const blocked = await Talk.with(simulator, 'mx.a.test', '127.0.0.2')
   expect(await blocked.reply()).toBe('554 5.7.1 127.0.0.2 is blocked')
-  const welcome = await Talk.with(world, 'mx.a.test', '127.0.0.3')
+  const welcome = await Talk.with(simulator, 'mx.a.test', '127.0.0.3')
   expect(await welcome.reply()).toBe('220 mx.a.test ESMTP')
   await welcome.say('QUIT')
-  await (await Talk.with(world, 'mx.a.test', '127.0.0.3')).reply()
-  const { total, hosts } = world.counters()
+  await (await Talk.with(simulator, 'mx.a.test', '127.0.0.3')).reply()
+  const { total, hosts } = simulator.counters()
   expect(total.clients).toMatchObject({
     '127.0.0.2': { connections: 1, sessionsNow: 1, sessionsPeak: 1 },
     '127.0.0.3': { connections: 2, sessionsNow: 1, sessionsPeak: 1 },
   })
   expect(hosts['mx.a.test']?.clients).toEqual(total.clients)
   expect(total).toMatchObject({ connections: 3, sessionsPeak: 2 })
-  await world.close()
+  await simulator.close()
 })
 
 test('a greylist accepts a recipient after its delay', async () => {
-  const world = await startSimulator({
+  const simulator = await startSimulator({
     domains: {},
     hosts: { 'mx.a.test': { behavior: 'greylist', seconds: 0.05 } },
   })
-  const talk = await Talk.with(world, 'mx.a.test')
+  const talk = await Talk.with(simulator, 'mx.a.test')
   await talk.reply()
   await talk.say('HELO probe.test')
   await talk.say('MAIL FROM:<>')
@@ -146,5 +146,5 @@ test('a greylist accepts a recipient after its delay', async () => {
   expect(replies[0]).toMatch(/^450 4\.2\.0 /)
   expect(replies.at(-1)).toBe('250 2.1.5 Ok')
   talk.hangUp()
-  await world.close()
+  await simulator.close()
 })

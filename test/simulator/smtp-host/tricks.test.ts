@@ -5,16 +5,16 @@ import type { HostPlan } from '../../../src/simulator/smtp-host/behaviors.ts'
 import { Talk } from '../talk.ts'
 
 const HOST = 'mx.a.test'
-let world: Simulator | undefined
-afterEach(() => world?.close())
+let simulator: Simulator | undefined
+afterEach(() => simulator?.close())
 
 /** Connects to a new host and reads its greeting. */
 async function visit(plan: Omit<HostPlan, 'behavior'> & Partial<Pick<HostPlan, 'behavior'>>) {
-  world = await startSimulator({
+  simulator = await startSimulator({
     domains: {},
     hosts: { [HOST]: { behavior: 'catch-all', ...plan } },
   })
-  return Talk.with(world, HOST)
+  return Talk.with(simulator, HOST)
 }
 
 async function greeted(plan: Parameters<typeof visit>[0]): Promise<Talk> {
@@ -71,7 +71,7 @@ describe('TLS', () => {
     })
     await talk.say('EHLO probe.test')
     talk.send('STARTTLS\r\n')
-    expect(await talk.heard(30)).toBe('220 go\r\nthis is no TLS, whatever you say')
+    expect(await talk.received(30)).toBe('220 go\r\nthis is no TLS, whatever you say')
     talk.hangUp()
   })
 
@@ -82,7 +82,7 @@ describe('TLS', () => {
     })
     await talk.say('EHLO probe.test')
     talk.send('STARTTLS\r\n')
-    expect(await talk.heard(30)).toBe('220 go\r\n250 2.1.5 Put in between\r\n')
+    expect(await talk.received(30)).toBe('220 go\r\n250 2.1.5 Put in between\r\n')
     expect(await talk.reply()).toBe('220 go')
     expect(await talk.reply()).toBe('250 2.1.5 Put in between')
     await talk.secure()
@@ -109,31 +109,31 @@ describe('streams', () => {
     const bytes = '250-bare\n250-\u0000\r\n250 \u00fcber\r\n'
     const talk = await greeted({ rules: [{ on: 'EHLO', raw: bytes }] })
     talk.send('EHLO probe.test\r\n')
-    expect(await talk.heard(bytes.length)).toBe(bytes)
+    expect(await talk.received(bytes.length)).toBe(bytes)
     talk.send('MAIL FROM:<>\r\n')
-    expect(await talk.heard(bytes.length + 1)).toBe(`${bytes}250 2.1.0 Ok\r\n`)
+    expect(await talk.received(bytes.length + 1)).toBe(`${bytes}250 2.1.0 Ok\r\n`)
     talk.hangUp()
   })
 
   test('can end within a reply', async () => {
     const talk = await visit({ rules: [{ on: 'CONNECT', raw: '220-mx.a', end: 'close' }] })
     expect(await talk.reply()).toBeNull()
-    expect(await talk.heard(0)).toBe('220-mx.a')
+    expect(await talk.received(0)).toBe('220-mx.a')
   })
 
   test('can be a raw greeting, which does not count as early talk', async () => {
     const talk = await visit({ rules: [{ on: 'CONNECT', raw: '220 mx.a.test\n' }] })
-    await talk.heard(14)
+    await talk.received(14)
     talk.send('EHLO probe.test\r\n')
-    expect(await talk.heard(20)).toContain('250-mx.a.test')
-    expect(world?.counters().total.pregreet).toBe(0)
+    expect(await talk.received(20)).toContain('250-mx.a.test')
+    expect(simulator?.counters().total.pregreet).toBe(0)
     talk.hangUp()
   })
 })
 
 describe('a host that drops', () => {
   /** Returns the state of a connection attempt after a while. */
-  const fate = (ip: string | undefined, port: number) =>
+  const outcomeOf = (ip: string | undefined, port: number) =>
     new Promise<string>(resolve => {
       const socket = connect({ host: ip, port, timeout: 300 })
       const settle = (what: string) => {
@@ -146,7 +146,7 @@ describe('a host that drops', () => {
     })
 
   test('neither accepts nor refuses connections, beside others that reply', async () => {
-    world = await startSimulator({
+    simulator = await startSimulator({
       domains: {},
       hosts: {
         'mx.a.test': { behavior: 'polite' },
@@ -154,11 +154,11 @@ describe('a host that drops', () => {
         'mx2.drops.test': { behavior: 'drops' },
       },
     })
-    const { smtpPort, addresses } = world
-    const fates = ['mx.a.test', 'mx1.drops.test', 'mx2.drops.test', 'mx1.drops.test'].map(name =>
-      fate(addresses.get(name)?.[0], smtpPort),
+    const { smtpPort, addresses } = simulator
+    const outcomes = ['mx.a.test', 'mx1.drops.test', 'mx2.drops.test', 'mx1.drops.test'].map(name =>
+      outcomeOf(addresses.get(name)?.[0], smtpPort),
     )
-    expect(await Promise.all(fates)).toEqual(['taken', 'nothing', 'nothing', 'nothing'])
+    expect(await Promise.all(outcomes)).toEqual(['taken', 'nothing', 'nothing', 'nothing'])
   })
 
   test('releases its port when the simulator is closed', async () => {
@@ -169,24 +169,24 @@ describe('a host that drops', () => {
       `Port ${smtpPort} is in use`,
     )
     await first.close()
-    world = await startSimulator({ ...scenario, smtpPort })
-    expect(world.smtpPort).toBe(smtpPort)
+    simulator = await startSimulator({ ...scenario, smtpPort })
+    expect(simulator.smtpPort).toBe(smtpPort)
   })
 })
 
 test('a scenario without reachable hosts has a port that refuses connections', async () => {
-  world = await startSimulator({ domains: {}, hosts: { [HOST]: { behavior: 'dead' } } })
-  expect(world.smtpPort).toBeGreaterThan(0)
-  await expect(Talk.with(world, HOST)).rejects.toThrow('ECONNREFUSED')
+  simulator = await startSimulator({ domains: {}, hosts: { [HOST]: { behavior: 'dead' } } })
+  expect(simulator.smtpPort).toBeGreaterThan(0)
+  await expect(Talk.with(simulator, HOST)).rejects.toThrow('ECONNREFUSED')
 })
 
 test('a host without an address gets a unique one', async () => {
-  world = await startSimulator({
+  simulator = await startSimulator({
     domains: {},
     hosts: {
       [HOST]: { behavior: 'polite' },
       'mx.b.test': { behavior: 'polite', ip: '127.20.0.1' },
     },
   })
-  expect(world.addresses.get(HOST)).toEqual(['127.20.0.2'])
+  expect(simulator.addresses.get(HOST)).toEqual(['127.20.0.2'])
 })

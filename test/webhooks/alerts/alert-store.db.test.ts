@@ -35,11 +35,11 @@ const switchOff = (database: Database, now: number, reason = 'gone') =>
 /** Marks the alert of `wh_a` as sent in its current state, whenever it is due. */
 async function sent(
   database: Database,
-  told: Pick<DueAlert, 'failedEvents' | 'disabledReason'>,
+  reported: Pick<DueAlert, 'failedEvents' | 'disabledReason'>,
   now: number,
 ): Promise<boolean> {
   const dueAt = (await noticeOf(database))?.due_at ?? 0
-  return write(database, trx => markAlertSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
+  return write(database, trx => markAlertSent(trx, { webhookId: 'wh_a', dueAt }, reported, now))
 }
 
 const postpone = (database: Database, seen: Partial<AlertClaim>, until: number) =>
@@ -122,10 +122,10 @@ describe('an alert', () => {
   test('keeps changes during its sending for the next one, an hour later', async () => {
     const database = await services()
     await fail(database, 10, 2)
-    const [told] = (await listDueAlerts(database, 10)) as [DueAlert]
+    const [reported] = (await listDueAlerts(database, 10)) as [DueAlert]
     await fail(database, 20, 3, 'later')
     await switchOff(database, 30)
-    await sent(database, told, 50)
+    await sent(database, reported, 50)
     expect(await listDueAlerts(database, 50 + HOUR - 1)).toEqual([])
     expect(await listDueAlerts(database, 50 + HOUR)).toMatchObject([
       { failedEvents: 3, lastError: 'later', disabledReason: 'gone' },
@@ -216,9 +216,9 @@ describe('an alert on two servers', () => {
   test('and sent after the claim has expired is marked by the other one only', async () => {
     const database = await services()
     await fail(database, 10, 2)
-    const told = { failedEvents: 2, disabledReason: null }
+    const reported = { failedEvents: 2, disabledReason: null }
     const note = (dueAt: number, now: number) =>
-      write(database, trx => markAlertSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
+      write(database, trx => markAlertSent(trx, { webhookId: 'wh_a', dueAt }, reported, now))
     await postpone(database, { dueAt: 10 }, 500)
     await postpone(database, { dueAt: 500 }, 900)
     expect(await note(900, 510)).toBe(true)

@@ -44,12 +44,12 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
     )
   await addWebhook('wh_a')
   /** A poll has ended once the clock has a timer for the next one. */
-  const looked = async () => {
+  const untilPolled = async () => {
     await drainEventLoop()
     while (clock.pending === 0) await drainEventLoop()
   }
   return {
-    ...{ clock, database, notify, lines, addWebhook, looked },
+    ...{ clock, database, notify, lines, addWebhook, untilPolled },
     fail: (events = 1, webhookId = 'wh_a') =>
       write(database, trx =>
         queueFailureAlert(trx, {
@@ -70,14 +70,14 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
       const notices = startEndpointAlerts({
         ...{ database, notify, clock, log, baseUrl: 'https://ev.example', notifyTo },
       })
-      await looked()
+      await untilPolled()
       return notices
     },
     /** Advances the clock, poll by poll. */
     pass: async (ms: number) => {
       for (let left = ms; left > 0; left -= POLL_MS) {
         await clock.advance(Math.min(left, POLL_MS))
-        await looked()
+        await untilPolled()
       }
     },
   }
@@ -136,10 +136,10 @@ describe('an alert', () => {
 
   test('leaves failures during its sending to the next one', async () => {
     const { fail, begin, notify, pass } = await services()
-    notify.meet(async () => void (await fail(5)))
+    notify.handleWith(async () => void (await fail(5)))
     await fail()
     await begin()
-    notify.meet(async () => {})
+    notify.handleWith(async () => {})
     await pass(2 * HOUR)
     expect(notify.sent.map(({ subject }) => subject)).toEqual([
       'ev: 1 event could not be delivered to wh-a.example (wh_a)',
@@ -195,7 +195,7 @@ describe('if it is not accepted', () => {
 
   test('it is retried after five minutes with all failures until then, and the log has a line', async () => {
     const { fail, begin, notify, pass, lines } = await services({ email: OWNER })
-    notify.meet(refuse)
+    notify.handleWith(refuse)
     await fail()
     await begin()
     expect(lines).toEqual([
@@ -207,7 +207,7 @@ describe('if it is not accepted', () => {
     await fail()
     await pass(NOTICE_RETRY_MS - POLL_MS)
     expect(notify.tried).toHaveLength(1)
-    notify.meet(async () => {})
+    notify.handleWith(async () => {})
     await pass(POLL_MS)
     expect(notify.sent.map(({ subject }) => subject)).toEqual([
       'ev: 2 events could not be delivered to wh-a.example (wh_a)',
@@ -217,26 +217,26 @@ describe('if it is not accepted', () => {
   })
 
   test('the seven days until it is dropped count from its own first attempt', async () => {
-    const { fail, begin, notify, pass, lines, clock, looked } = await services()
+    const { fail, begin, notify, pass, lines, clock, untilPolled } = await services()
     for (let nth = 1; nth <= 2; nth++) {
-      notify.meet(refuse)
+      notify.handleWith(refuse)
       await fail()
       if (nth === 1) await begin()
       else await pass(POLL_MS)
       expect(lines).toHaveLength(nth)
       expect(lines.at(-1)?.message).toMatch(/will retry$/)
-      notify.meet(async () => {})
+      notify.handleWith(async () => {})
       await pass(NOTICE_RETRY_MS)
       expect(notify.sent).toHaveLength(nth)
       for (let days = 0; days < 8; days++) await clock.advance(DAY)
-      await looked()
+      await untilPolled()
     }
   })
 
   test('others are sent all the same', async () => {
     const { fail, begin, notify, addWebhook } = await services()
     await addWebhook('wh_b')
-    notify.meet(mail => (mail.subject.includes('wh_a') ? refuse() : Promise.resolve()))
+    notify.handleWith(mail => (mail.subject.includes('wh_a') ? refuse() : Promise.resolve()))
     await fail()
     await fail(1, 'wh_b')
     await begin()
@@ -245,27 +245,27 @@ describe('if it is not accepted', () => {
   })
 
   test('it is dropped after seven days, and later failures are reported again', async () => {
-    const { fail, begin, notify, lines, clock, looked } = await services()
-    notify.meet(refuse)
+    const { fail, begin, notify, lines, clock, untilPolled } = await services()
+    notify.handleWith(refuse)
     await fail(4)
     await begin()
     const started = clock.now()
     const isGivenUp = () => lines.at(-1)?.message.endsWith('giving up') ?? false
     while (!isGivenUp() && clock.now() - started < 2 * GIVE_UP_MS) {
       await clock.advance(HOUR)
-      await looked()
+      await untilPolled()
     }
     expect(isGivenUp()).toBe(true)
     expect(clock.now() - started).toBeGreaterThanOrEqual(7 * DAY)
     expect(clock.now() - started).toBeLessThan(7 * DAY + 2 * HOUR)
     const { length } = notify.tried
     await clock.advance(2 * HOUR)
-    await looked()
+    await untilPolled()
     expect(notify.tried).toHaveLength(length)
-    notify.meet(async () => {})
+    notify.handleWith(async () => {})
     await fail()
     await clock.advance(POLL_MS)
-    await looked()
+    await untilPolled()
     expect(notify.sent.map(({ subject }) => subject)).toEqual([
       'ev: 1 event could not be delivered to wh-a.example (wh_a)',
     ])
@@ -293,7 +293,7 @@ describe('two servers that share a database', () => {
 
   test('share the retries of a rejected alert, and neither retries early', async () => {
     const { fail, begin, notify, pass } = await services()
-    notify.meet(async () => {
+    notify.handleWith(async () => {
       throw new Error('451 Try later')
     })
     await fail()
@@ -362,21 +362,21 @@ describe('at shutdown', () => {
   test('the mail in flight is aborted, and sent after the next start', async () => {
     const { fail, begin, notify, pass, clock, lines } = await services()
     const given = Promise.withResolvers<void>()
-    const onItsWay = Promise.withResolvers<void>()
-    notify.meet(() => {
-      onItsWay.resolve()
+    const inFlight = Promise.withResolvers<void>()
+    notify.handleWith(() => {
+      inFlight.resolve()
       return given.promise
     })
     const notices = await begin()
     await fail()
     await clock.advance(POLL_MS)
-    await onItsWay.promise
+    await inFlight.promise
     const stopped = notices.stop()
     expect(notify.isClosed).toBe(true)
     given.reject(new Error('closed'))
     await stopped
     expect([clock.pending, notify.sent, lines]).toEqual([0, [], []])
-    notify.meet(async () => {})
+    notify.handleWith(async () => {})
     const others = await begin()
     await pass(NOTICE_RETRY_MS)
     expect(notify.sent).toHaveLength(1)
@@ -388,7 +388,7 @@ describe('at shutdown', () => {
     await addWebhook('wh_b')
     const notices = await begin()
     const stopped = Promise.withResolvers<void>()
-    notify.meet(async () => void notices.stop().then(stopped.resolve))
+    notify.handleWith(async () => void notices.stop().then(stopped.resolve))
     await fail()
     await fail(1, 'wh_b')
     await clock.advance(POLL_MS)

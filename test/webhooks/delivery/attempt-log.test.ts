@@ -15,34 +15,36 @@ const attempt = (state: Attempt['next']['state'], statusCode = 500) =>
     next: { state },
   }) as Attempt
 
-function desk() {
+function createLog() {
   const clock = fakeClock()
   const { log, lines } = recordingLog()
-  const told = () => lines.filter(({ level }) => level !== 'debug').splice(0)
-  return { clock, lines, told, tell: createAttemptLog({ log, clock }) }
+  const loggedLines = () => lines.filter(({ level }) => level !== 'debug').splice(0)
+  return { clock, lines, loggedLines, record: createAttemptLog({ log, clock }) }
 }
 
 describe('an endpoint that is down', () => {
   test('with 10,000 events is one log line per hour, with the number of suppressed ones', async () => {
-    const { clock, tell, told } = desk()
-    for (let n = 0; n < 10_000; n++) tell(due(), attempt('retry_scheduled'), null)
+    const { clock, record, loggedLines } = createLog()
+    for (let n = 0; n < 10_000; n++) record(due(), attempt('retry_scheduled'), null)
     const message = 'webhook delivery attempt failed; will retry'
     const fields = { webhook: 'wh_a', event: 'evt_1', status: 500, attempts: 1 }
     const first = { level: 'info', message, fields: { ...fields, why: 'It answered 500.' } }
-    expect(told()).toEqual([first])
+    expect(loggedLines()).toEqual([first])
     await clock.advance(HOUR - 1)
-    tell(due(), attempt('retry_scheduled'), null)
-    expect(told()).toHaveLength(1)
+    record(due(), attempt('retry_scheduled'), null)
+    expect(loggedLines()).toHaveLength(1)
     await clock.advance(1)
-    tell(due(), attempt('retry_scheduled'), null)
-    expect(told().slice(1)).toMatchObject([{ message, fields: { ...fields, times: 10_001 } }])
+    record(due(), attempt('retry_scheduled'), null)
+    expect(loggedLines().slice(1)).toMatchObject([
+      { message, fields: { ...fields, times: 10_001 } },
+    ])
   })
 
   test('is logged separately from other endpoints and from failed events', () => {
-    const { tell, told } = desk()
-    for (const id of ['wh_a', 'wh_b', 'wh_a']) tell(due(id), attempt('retry_scheduled'), null)
-    for (const id of ['wh_a', 'wh_a']) tell(due(id), attempt('failed'), null)
-    expect(told().map(({ level, fields }) => [level, fields.webhook])).toEqual([
+    const { record, loggedLines } = createLog()
+    for (const id of ['wh_a', 'wh_b', 'wh_a']) record(due(id), attempt('retry_scheduled'), null)
+    for (const id of ['wh_a', 'wh_a']) record(due(id), attempt('failed'), null)
+    expect(loggedLines().map(({ level, fields }) => [level, fields.webhook])).toEqual([
       ...[
         ['info', 'wh_a'],
         ['info', 'wh_b'],
@@ -52,21 +54,21 @@ describe('an endpoint that is down', () => {
   })
 
   test('and recovers is logged once; one that never failed is not', async () => {
-    const { clock, tell, told } = desk()
-    tell(due(), attempt('delivered', 200), null)
-    expect(told()).toEqual([])
-    for (let n = 0; n < 4; n++) tell(due('wh_a', 1), attempt('delivered', 200), null)
+    const { clock, record, loggedLines } = createLog()
+    record(due(), attempt('delivered', 200), null)
+    expect(loggedLines()).toEqual([])
+    for (let n = 0; n < 4; n++) record(due('wh_a', 1), attempt('delivered', 200), null)
     await clock.advance(MINUTE)
-    tell(due(), attempt('delivered', 200), null)
-    expect(told().map(({ level, message }) => [level, message])).toEqual([
+    record(due(), attempt('delivered', 200), null)
+    expect(loggedLines().map(({ level, message }) => [level, message])).toEqual([
       ['info', 'webhook endpoint recovered'],
     ])
   })
 
   test('that is disabled has a log line of its own', () => {
-    const { tell, told } = desk()
-    tell(due(), attempt('failed', 410), 'gone')
-    expect(told().map(({ message }) => message)).toEqual([
+    const { record, loggedLines } = createLog()
+    record(due(), attempt('failed', 410), 'gone')
+    expect(loggedLines().map(({ message }) => message)).toEqual([
       'webhook delivery failed',
       'webhook endpoint disabled',
     ])
@@ -74,8 +76,8 @@ describe('an endpoint that is down', () => {
 })
 
 test('every attempt is logged at debug level', () => {
-  const { tell, lines } = desk()
-  for (let n = 0; n < 3; n++) tell(due(), attempt('retry_scheduled'), null)
+  const { record, lines } = createLog()
+  for (let n = 0; n < 3; n++) record(due(), attempt('retry_scheduled'), null)
   expect(lines.filter(({ level }) => level === 'debug')).toEqual(
     Array.from({ length: 3 }, () => ({
       ...{ level: 'debug', message: 'webhook delivery attempt' },

@@ -5,7 +5,7 @@ import { RUNS_MAX } from '../../../src/webhooks/delivery/start-deliveries.ts'
 import { retryDelivery } from '../../../src/webhooks/delivery-store.ts'
 import type { WebhookRequest } from '../../../src/webhooks/transport/transport.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
-import { createTestDelivery, SECRET, slowPost } from '../../support/webhook-delivery.ts'
+import { createTestDelivery, SECRET, slowTransport } from '../../support/webhook-delivery.ts'
 import { verify } from '../../support/webhook-signature.ts'
 import { answered } from '../../support/webhook-transport.ts'
 
@@ -18,26 +18,26 @@ describe('an event', () => {
     const [id] = await h.addEvents()
     await h.clock.advance(SECOND / 2)
     await h.sent(1)
-    const [letter] = h.transport.sent as [WebhookRequest]
+    const [request] = h.transport.sent as [WebhookRequest]
     const event = await h.database.db.selectFrom('event').selectAll().executeTakeFirstOrThrow()
-    expect(letter).toMatchObject({ url: 'https://wh-a.test/hook', body: event.body })
-    expect(letter.headers).toMatchObject({
+    expect(request).toMatchObject({ url: 'https://wh-a.test/hook', body: event.body })
+    expect(request.headers).toMatchObject({
       ...{ 'Content-Type': 'application/json', 'User-Agent': 'ev/1.2.3', 'webhook-id': id },
     })
-    expect(verify(letter, SECRET)).toBe(true)
+    expect(verify(request, SECRET)).toBe(true)
     await waitUntil(() => deliveries.status().delivered === 1)
     expect(await h.deliveries()).toMatchObject([
       { state: 'delivered', attempt: 1, status_code: 200, duration_ms: 84, error: null },
     ])
     expect(await h.attempts()).toMatchObject([
-      { number: 1, trigger: 'scheduled', url: letter.url, status_code: 200, excerpt: 'ok' },
+      { number: 1, trigger: 'scheduled', url: request.url, status_code: 200, excerpt: 'ok' },
     ])
     await h.clock.advance(HOUR)
     expect(h.transport.sent).toHaveLength(1)
   })
 
   test('is sent at once when the service is woken, and when it starts', async () => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
     await h.addEvents()
     const deliveries = h.start()
@@ -55,7 +55,7 @@ describe('an event', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    const post = slowPost()
+    const post = slowTransport()
     h.start({ transport: post })
     await waitUntil(() => post.sent.length === 1)
     await h.clock.advance(10 * SECOND)
@@ -71,9 +71,13 @@ describe('an event', () => {
     h.transport.answer({ fault: 'It did not answer within 30 s.', durationMs: 30_000 })
     const deliveries = h.start()
     await waitUntil(() => deliveries.status().retried === 1)
-    const told = { status_code: null, error: 'It did not answer within 30 s.', duration_ms: 30_000 }
-    expect(await h.attempts()).toMatchObject([{ ...told, headers: null, excerpt: null }])
-    expect(await h.deliveries()).toMatchObject([{ ...told, state: 'retry_scheduled' }])
+    const expected = {
+      status_code: null,
+      error: 'It did not answer within 30 s.',
+      duration_ms: 30_000,
+    }
+    expect(await h.attempts()).toMatchObject([{ ...expected, headers: null, excerpt: null }])
+    expect(await h.deliveries()).toMatchObject([{ ...expected, state: 'retry_scheduled' }])
   })
 
   test('with another status has that status, and redirects are not followed', async () => {
@@ -96,7 +100,7 @@ describe('concurrent requests', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(10)
-    const post = slowPost()
+    const post = slowTransport()
     const deliveries = h.start({ transport: post })
     for (const sent of [4, 8, 10]) {
       await waitUntil(() => post.sent.length === sent)
@@ -128,11 +132,11 @@ describe('concurrent requests', () => {
     await h.addWebhooks(50)
     await h.addEvents(20)
     const sentTo = new Map<string, number>()
-    const slow = slowPost()
-    h.transport.answer(async letter => {
-      const to = new URL(letter.url).hostname
+    const slow = slowTransport()
+    h.transport.answer(async request => {
+      const to = new URL(request.url).hostname
       if (to === 'wh-0.test') return new Promise(() => {})
-      if (to === 'wh-1.test') return (await slow.send(letter)) as { durationMs: number }
+      if (to === 'wh-1.test') return (await slow.send(request)) as { durationMs: number }
       sentTo.set(to, (sentTo.get(to) ?? 0) + 1)
       return 200
     })
@@ -154,13 +158,13 @@ describe('concurrent requests', () => {
     const count = RUNS_MAX + 20
     await h.addWebhooks(count)
     await h.addEvents(6)
-    const post = slowPost()
+    const post = slowTransport()
     h.start({ transport: post })
-    await waitUntil(() => post.underWay === RUNS_MAX * 4)
+    await waitUntil(() => post.inFlight === RUNS_MAX * 4)
     // Their runs are over once they have a response, so they free their slots.
     await h.clock.advance(2 * SECOND)
     post.answer(200)
-    await waitUntil(() => post.underWay === RUNS_MAX * 4 - (RUNS_MAX - 20) * 2)
+    await waitUntil(() => post.inFlight === RUNS_MAX * 4 - (RUNS_MAX - 20) * 2)
     const urls = new Set(post.sent.map(({ url }) => url))
     expect(urls.size).toBe(count)
   })
@@ -171,14 +175,14 @@ describe('a manually retried event', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    const post = slowPost()
+    const post = slowTransport()
     const deliveries = h.start({ transport: post })
-    await waitUntil(() => post.underWay === 1)
+    await waitUntil(() => post.inFlight === 1)
     post.answer(500)
     await waitUntil(() => deliveries.status().retried === 1)
     await drainEventLoop(60)
     await h.clock.advance(MINUTE)
-    await waitUntil(() => post.underWay === 1)
+    await waitUntil(() => post.inFlight === 1)
     const [{ id = '' } = {}] = await h.deliveries()
     await write(h.database, trx => retryDelivery(trx, 'wh_a', id, h.clock.now()))
     deliveries.wake()

@@ -2,20 +2,20 @@ import { describe, expect, test } from 'vitest'
 import type { Database } from '../../../src/db/database.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
-import { createTestDelivery, slowPost } from '../../support/webhook-delivery.ts'
+import { createTestDelivery, slowTransport } from '../../support/webhook-delivery.ts'
 
 describe('a process that dies', () => {
   test('during a request leaves its event to the next one: the same event, the same bytes', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     const [id] = await h.addEvents()
-    const dying = slowPost()
-    h.start({ transport: dying })
-    await waitUntil(() => dying.underWay === 1)
+    const dyingTransport = slowTransport()
+    h.start({ transport: dyingTransport })
+    await waitUntil(() => dyingTransport.inFlight === 1)
     const next = h.start()
     await h.sent(1)
     await waitUntil(() => next.status().delivered === 1)
-    expect(h.transport.sent[0]?.body).toBe(dying.sent[0]?.body)
+    expect(h.transport.sent[0]?.body).toBe(dyingTransport.sent[0]?.body)
     expect(h.transport.sent[0]?.headers['webhook-id']).toBe(id)
     expect(await h.deliveries()).toMatchObject([{ state: 'delivered', attempt: 1 }])
   })
@@ -24,18 +24,22 @@ describe('a process that dies', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(20)
-    const dying = slowPost()
-    const before = h.start({ transport: dying })
+    const dyingTransport = slowTransport()
+    const before = h.start({ transport: dyingTransport })
     for (const done of [4, 8]) {
-      await waitUntil(() => dying.underWay === 4)
-      dying.answer(200)
+      await waitUntil(() => dyingTransport.inFlight === 4)
+      dyingTransport.answer(200)
       await waitUntil(() => before.status().delivered === done)
     }
-    await waitUntil(() => dying.underWay === 4)
+    await waitUntil(() => dyingTransport.inFlight === 4)
     const next = h.start()
     await waitUntil(() => next.status().delivered === 12)
-    const twice = h.transport.sent.filter(({ body }) => dying.sent.some(one => one.body === body))
-    expect(twice.map(({ body }) => body)).toEqual(dying.sent.slice(8).map(({ body }) => body))
+    const twice = h.transport.sent.filter(({ body }) =>
+      dyingTransport.sent.some(one => one.body === body),
+    )
+    expect(twice.map(({ body }) => body)).toEqual(
+      dyingTransport.sent.slice(8).map(({ body }) => body),
+    )
   })
 })
 
@@ -44,9 +48,9 @@ describe('stopping', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
-    const post = slowPost()
+    const post = slowTransport()
     const deliveries = h.start({ transport: post })
-    await waitUntil(() => post.underWay === 4)
+    await waitUntil(() => post.inFlight === 4)
     let isDone = false
     const stopped = deliveries.stop().then(() => {
       isDone = true
@@ -64,19 +68,19 @@ describe('stopping', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    let looks = 0
+    let polls = 0
     const database: Database = {
       ...h.database,
       get reader() {
         // The third query loads the due deliveries.
-        if (++looks === nth) queueMicrotask(() => void deliveries.stop())
+        if (++polls === nth) queueMicrotask(() => void deliveries.stop())
         return h.database.reader
       },
     }
     const deliveries = h.start({ database })
     await drainEventLoop(60)
     await deliveries.stop()
-    expect(looks).toBeGreaterThanOrEqual(nth)
+    expect(polls).toBeGreaterThanOrEqual(nth)
     expect(h.transport.sent).toEqual([])
   })
 
@@ -84,9 +88,9 @@ describe('stopping', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
-    const post = slowPost()
+    const post = slowTransport()
     const deliveries = h.start({ transport: post })
-    await waitUntil(() => post.underWay === 1)
+    await waitUntil(() => post.inFlight === 1)
     const stopped = deliveries.stop()
     await drainEventLoop(60)
     await h.clock.advance(5 * SECOND)
@@ -129,11 +133,11 @@ describe('a full disk', () => {
     await drainEventLoop(60)
     expect(h.transport.sent).toHaveLength(4)
     expect(deliveries.status()).toMatchObject({ delivered: 0, inFlight: 0 })
-    const told = h.lines.filter(
+    const logged = h.lines.filter(
       ({ message }) => message === 'delivery attempts could not be written; will retry',
     )
-    expect(told.length).toBeGreaterThanOrEqual(10)
-    expect(told.length).toBeLessThanOrEqual(12)
+    expect(logged.length).toBeGreaterThanOrEqual(10)
+    expect(logged.length).toBeLessThanOrEqual(12)
     disk.isFull = false
     await h.clock.advance(SECOND)
     await waitUntil(() => deliveries.status().delivered === 6)
@@ -177,8 +181,8 @@ describe('a full disk', () => {
     await h.clock.advance(3 * SECOND)
     await drainEventLoop(60)
     expect(h.transport.sent).toEqual([])
-    const told = h.lines.filter(({ message }) => message === 'delivery poll failed')
-    expect(told.length).toBe(1)
+    const logged = h.lines.filter(({ message }) => message === 'delivery poll failed')
+    expect(logged.length).toBe(1)
     isBroken = false
     await h.clock.advance(2 * SECOND)
     await h.sent(1)

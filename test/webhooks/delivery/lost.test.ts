@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import { createMemoryQueue } from '../../../src/queue/memory-queue.ts'
 import type { Queue } from '../../../src/queue/queue.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
-import { createTestDelivery, slowPost } from '../../support/webhook-delivery.ts'
+import { createTestDelivery, slowTransport } from '../../support/webhook-delivery.ts'
 
 test('a run with a lost lease starts no requests and does not wait', async () => {
   const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(6)
-  const post = slowPost()
+  const post = slowTransport()
   const { queue, lose, ended } = losing(createMemoryQueue(h.clock, h.log))
   h.start({ transport: post, queue })
   await waitUntil(() => post.sent.length === 4)
@@ -20,10 +20,10 @@ test('a run with a lost lease starts no requests and does not wait', async () =>
 })
 
 test('attempts of a run with a lost lease are recorded all the same', async () => {
-  const h = await createTestDelivery({ watches: false })
+  const h = await createTestDelivery({ polls: false })
   await h.addWebhook()
   await h.addEvents(1)
-  const post = slowPost()
+  const post = slowTransport()
   const { queue, lose, ended } = losing(createMemoryQueue(h.clock, h.log))
   h.start({ transport: post, queue })
   await waitUntil(() => post.sent.length === 1)

@@ -11,7 +11,7 @@ const TIMES = [0, 1, 6, 36, 156, 1_596].map(minutes => minutes * MINUTE)
 
 describe('the schedule of an undeliverable event', () => {
   test('is six attempts at their exact times, polled or not; then it has failed', async () => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
     await h.addEvents()
     const begin = h.clock.now()
@@ -39,7 +39,7 @@ describe('the schedule of an undeliverable event', () => {
   })
 
   test('counts each delay from the end of the attempt before', async () => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
     await h.addEvents()
     h.transport.answer(async () => {
@@ -53,7 +53,7 @@ describe('the schedule of an undeliverable event', () => {
   })
 
   test('sends the same bytes and event each time, with a new signature', async () => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
     const [eventId] = await h.addEvents()
     h.transport.answer(500)
@@ -61,7 +61,7 @@ describe('the schedule of an undeliverable event', () => {
     await eachAttempt(h, async () => {})
     const [first, ...others] = h.transport.sent
     expect(others).toHaveLength(5)
-    for (const letter of others) expect(letter.body).toBe(first?.body)
+    for (const request of others) expect(request.body).toBe(first?.body)
     expect(new Set(h.transport.sent.map(({ headers }) => headers['webhook-id']))).toEqual(
       new Set([eventId]),
     )
@@ -72,7 +72,7 @@ describe('the schedule of an undeliverable event', () => {
   })
 
   test('ends with one alert and one log line, and is deleted after 7 days', async () => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook({ url: 'https://hook.test/?token=of-the-receiver' })
     const [eventId] = await h.addEvents()
     h.transport.answer(500)
@@ -123,7 +123,7 @@ describe('the schedule of an undeliverable event', () => {
   })
 
   test('is not affected by a sleep of the machine', async () => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
     await h.addEvents()
     h.transport.answer(500)
@@ -179,9 +179,9 @@ describe('a Retry-After', () => {
     [RETRY_DATE, 30 * MINUTE],
     ['soon', MINUTE],
     ['-600', MINUTE],
-    ['99999999', DAY], // no receiver puts us off for longer
+    ['99999999', DAY], // the maximum delay
   ])('of “%s” delays the event by %i ms', async (header, waitedMs) => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
     await h.addEvents()
     h.transport.answer(answered(500, { 'retry-after': header }))

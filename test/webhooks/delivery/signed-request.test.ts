@@ -7,7 +7,7 @@ import { waitUntil } from '../../support/wait.ts'
 import {
   createTestDelivery,
   SECRET,
-  slowPost,
+  slowTransport,
   type TestDelivery,
 } from '../../support/webhook-delivery.ts'
 import { verify } from '../../support/webhook-signature.ts'
@@ -18,10 +18,10 @@ describe('the secret', () => {
     await h.addWebhook()
     const secrets = [SECRET]
     await h.addEvents(40)
-    const post = slowPost()
+    const post = slowTransport()
     const deliveries = h.start({ transport: post })
     for (const letter of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) {
-      await waitUntil(() => post.underWay === 4)
+      await waitUntil(() => post.inFlight === 4)
       const last = secrets.slice(-2)
       for (const one of post.sent.slice(-4))
         expect(last.map(text => verify(one, text))).toEqual(last.map(() => true))
@@ -30,7 +30,7 @@ describe('the secret', () => {
       await rotate(h, next)
       post.answer(200)
     }
-    await waitUntil(() => post.underWay === 4)
+    await waitUntil(() => post.inFlight === 4)
     post.answer(200)
     await waitUntil(() => deliveries.status().delivered === 40)
     expect(new Set(post.sent.map(({ headers }) => headers['webhook-id'])).size).toBe(40)

@@ -3,13 +3,17 @@ import { write } from '../../../src/db/database.ts'
 import { HOUR, SECOND } from '../../../src/platform/clock.ts'
 import { deleteWebhook, updateWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
-import { createTestDelivery, slowPost, type TestDelivery } from '../../support/webhook-delivery.ts'
+import {
+  createTestDelivery,
+  slowTransport,
+  type TestDelivery,
+} from '../../support/webhook-delivery.ts'
 import { answered } from '../../support/webhook-transport.ts'
 
 describe('a webhook that', () => {
   test('responds 429 or 503 with a delay gets nothing until then, with all its deliveries', async () => {
     for (const status of [429, 503]) {
-      const h = await createTestDelivery({ watches: true })
+      const h = await createTestDelivery({ polls: true })
       await h.addWebhook()
       await h.addWebhook({ id: 'wh_b' })
       await h.addEvents()
@@ -84,14 +88,14 @@ describe('a webhook that', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(2)
-    const post = slowPost()
+    const post = slowTransport()
     const deliveries = h.start({ transport: post })
-    await waitUntil(() => post.underWay === 2)
+    await waitUntil(() => post.inFlight === 2)
     post.answer(500)
     await waitUntil(() => deliveries.status().retried === 2)
     await h.addEvents()
     await h.clock.advance(SECOND)
-    await waitUntil(() => post.underWay === 1)
+    await waitUntil(() => post.inFlight === 1)
     await write(h.database, trx => deleteWebhook(trx, 'acc_1', 'wh_a', h.clock.now()))
     post.answer(500)
     await drainEventLoop(60)
@@ -125,23 +129,23 @@ describe('a webhook that', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
-    const post = slowPost()
+    const post = slowTransport()
     h.start({ transport: post })
-    await waitUntil(() => post.underWay === 4)
+    await waitUntil(() => post.inFlight === 4)
     const url = 'https://elsewhere.test/'
     await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', { url, now: h.clock.now() }))
     post.answer(200)
-    await waitUntil(() => post.underWay === 2)
-    expect(post.sent.slice(4).map(letter => letter.url)).toEqual([url, url])
+    await waitUntil(() => post.inFlight === 2)
+    expect(post.sent.slice(4).map(request => request.url)).toEqual([url, url])
   })
 
   test('responds 410 is disabled at once: that event has failed, and the others wait', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(2)
-    const post = slowPost()
+    const post = slowTransport()
     const deliveries = h.start({ transport: post })
-    await waitUntil(() => post.underWay === 2)
+    await waitUntil(() => post.inFlight === 2)
     await h.addEvents()
     post.answer(410)
     await waitUntil(() => deliveries.status().failed === 2)
@@ -163,7 +167,7 @@ describe('a webhook that', () => {
   })
 
   test('fails for 5 days is disabled with the next attempt', async () => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
     h.transport.answer(500)
     const deliveries = h.start()
@@ -192,7 +196,7 @@ describe('a webhook that', () => {
   })
 
   test('failed for 5 days, as stored, has an hour after a start and after a success', async () => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
     const since = h.clock.now() - 6 * 24 * HOUR
     const deliveries = h.start()
@@ -221,7 +225,7 @@ describe('a webhook that', () => {
   })
 
   test('responds once in the 5 days is not disabled', async () => {
-    const h = await createTestDelivery({ watches: false })
+    const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
     h.transport.answer((_, nth) => (nth === 4 ? 204 : 500))
     const deliveries = h.start()

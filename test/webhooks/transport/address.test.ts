@@ -13,14 +13,16 @@ const HAS_IPV6 = Object.values(networkInterfaces()).some(list =>
 )
 
 /** Listens on one port of the addresses that must not be dialed, and counts connections. */
-const tripwires = () => withFreePort(openTripwires)
+const countingServers = () => withFreePort(openCountingServers)
 
-async function openTripwires(port: number): Promise<{ port: number; readonly visitors: number }> {
+async function openCountingServers(
+  port: number,
+): Promise<{ port: number; readonly connections: number }> {
   const receiver = await openReceiver({ ip: '127.0.0.2', port, name: 'inside.example' })
-  let visitors = 0
+  let connections = 0
   for (const ip of ['127.0.0.1', '127.0.0.3', ...(HAS_IPV6 ? ['::1'] : [])]) {
     const server: Server = createServer(socket => {
-      visitors += 1
+      connections += 1
       socket.destroy()
     })
     onTestFinished(() => void server.close())
@@ -29,8 +31,8 @@ async function openTripwires(port: number): Promise<{ port: number; readonly vis
   }
   return {
     port,
-    get visitors() {
-      return visitors + receiver.connections.came
+    get connections() {
+      return connections + receiver.connections.came
     },
   }
 }
@@ -63,21 +65,21 @@ describe('no connection is made', () => {
     ['mixed.example', 'a name of an outer and an inner address'],
     ['six.example', 'a name of an inner IPv6 address'],
   ])('at %s (%s)', async host => {
-    const wires = await tripwires()
+    const servers = await countingServers()
     const resolver = zone({
       'inside.example': { A: ['127.0.0.2'] },
       'mixed.example': { A: ['8.8.8.8', '127.0.0.2'] },
       'six.example': { A: ['8.8.8.8'], AAAA: ['::1'] },
     })
     const post = openPost({ resolver, allowed: [] })
-    const url = `https://${host}:${wires.port}/`
+    const url = `https://${host}:${servers.port}/`
     expect(await post.to(url)).toMatchObject({
       ...{ answer: null, faultCode: 'address_not_public' },
       fault: expect.stringMatching(/is not public\.$/),
     })
     const mayDial = createIpPolicy([])
     expect(await validateWebhookUrl(url, { resolver, mayDial })).toMatch(/is not public\.$/)
-    expect(wires.visitors).toBe(0)
+    expect(servers.connections).toBe(0)
   })
 
   test.each([
@@ -104,31 +106,31 @@ describe('no connection is made', () => {
   })
 
   test('to forbidden addresses beside allowed ones', async () => {
-    const wires = await tripwires()
+    const servers = await countingServers()
     const receiver = await openReceiver()
     const resolver = zone({ 'hook.example': { A: ['127.0.0.1', '127.0.0.2'] } })
     const post = openPost({ resolver, allowed: ['127.0.0.1'] })
     const { fault } = await post.to(`https://hook.example:${receiver.port}/`)
     expect(fault).toBe('The name hook.example has an address that is not public.')
-    expect((await post.to(`https://127.0.0.2:${wires.port}/`)).fault).toMatch(/not public/)
-    expect((await post.to(`https://[::1]:${wires.port}/`)).fault).toMatch(/not public/)
-    expect([wires.visitors, receiver.connections.came]).toEqual([0, 0])
+    expect((await post.to(`https://127.0.0.2:${servers.port}/`)).fault).toMatch(/not public/)
+    expect((await post.to(`https://[::1]:${servers.port}/`)).fault).toMatch(/not public/)
+    expect([servers.connections, receiver.connections.came]).toEqual([0, 0])
   })
 
   test('to a name that was public when it was saved', async () => {
-    const wires = await tripwires()
+    const servers = await countingServers()
     const resolver = zone({ 'hook.example': { A: ['8.8.8.8'] } })
-    const url = `https://hook.example:${wires.port}/`
+    const url = `https://hook.example:${servers.port}/`
     expect(await validateWebhookUrl(url, { resolver, mayDial: createIpPolicy([]) })).toBeNull()
     resolver.set('hook.example', { A: ['127.0.0.2'] })
     expect((await openPost({ resolver, allowed: [] }).to(url)).fault).toMatch(/not public/)
-    expect(wires.visitors).toBe(0)
+    expect(servers.connections).toBe(0)
   })
 })
 
 describe('the checked address is the one that is dialed', () => {
   test('the name is resolved once per connection', async () => {
-    const [receiver, wires] = await withFreePort(async port => [
+    const [receiver, servers] = await withFreePort(async port => [
       await openReceiver({ port }),
       await openReceiver({ ip: '127.0.0.2', port }),
     ])
@@ -142,7 +144,7 @@ describe('the checked address is the one that is dialed', () => {
     }
     expect(await openPost({ resolver }).to(receiver.url)).toMatchObject({ answer: { status: 200 } })
     expect(resolver.asked).toEqual(['A hook.example', 'AAAA hook.example'])
-    expect(wires.connections.came).toBe(0)
+    expect(servers.connections.came).toBe(0)
   })
 
   test.runIf(HAS_IPV6)('an allowed IPv6 address is dialed', async () => {

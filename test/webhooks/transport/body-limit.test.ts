@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Told } from '../../support/http-receiver.ts'
+import type { ScriptedReply } from '../../support/http-receiver.ts'
 import { openPost, openReceiver, sendOne } from '../../support/https-post.ts'
 import { waitUntil } from '../../support/wait.ts'
 
@@ -7,7 +7,7 @@ const TOO_MUCH = 'The receiver sent too much data.'
 const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 
 /** On a clock that does not advance, so that no deadline ends it. */
-test.each<[string, Told, { status: number | null; fault: string | null }]>([
+test.each<[string, ScriptedReply, { status: number | null; fault: string | null }]>([
   ['early hints', { pour: 'HTTP/1.1 103 Early Hints\r\n\r\n' }, { status: null, fault: TOO_MUCH }],
   ['blank lines', { pour: '\r\n' }, { status: null, fault: TOO_MUCH }],
   ['a reason phrase', { raw: 'HTTP/1.1 200 ', pour: 'a' }, { status: null, fault: TOO_MUCH }],

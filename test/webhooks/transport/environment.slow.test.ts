@@ -42,8 +42,8 @@ describe('the environment of the process', () => {
       NODE_TLS_REJECT_UNAUTHORIZED: '0',
       NODE_OPTIONS: '--tls-min-v1.0 --tls-cipher-list=ALL:@SECLEVEL=0 --no-warnings',
     }
-    const stranger = await openReceiver({ certificate: 'self-signed' })
-    expect((await sentBy(weak, stranger)).fault).toMatch(/self-signed/)
+    const unknownCa = await openReceiver({ certificate: 'self-signed' })
+    expect((await sentBy(weak, unknownCa)).fault).toMatch(/self-signed/)
     const old = await openReceiver({ tls: 'TLSv1.1' })
     expect((await sentBy(weak, old)).fault).toMatch(/TLS 1\.2 or later is required/)
   })
@@ -58,7 +58,7 @@ describe('the environment of the process', () => {
     const environment = { NODE_EXTRA_CA_CERTS: file }
     expect(await sentBy(environment, receiver, false)).toMatchObject({ answer: { status: 200 } })
     const { cert: ca } = makeAuthority({ name: 'Another', now: systemClock.now(), days: 1, random })
-    const stranger = { ...receiver, ca }
-    expect(await sentBy(environment, stranger)).toMatchObject({ answer: { status: 200 } })
+    const unknownCa = { ...receiver, ca }
+    expect(await sentBy(environment, unknownCa)).toMatchObject({ answer: { status: 200 } })
   })
 })

@@ -25,10 +25,10 @@ describe('a request', () => {
       ...{ fault: null, faultCode: null },
       durationMs: 0,
     })
-    const [letter] = receiver.received
-    expect(letter).toMatchObject({ method: 'POST', path: '/hook', serverName: 'hook.example' })
-    expect(letter?.body.toString()).toBe(BODY)
-    expect(letter?.headers).toEqual({
+    const [request] = receiver.received
+    expect(request).toMatchObject({ method: 'POST', path: '/hook', serverName: 'hook.example' })
+    expect(request?.body.toString()).toBe(BODY)
+    expect(request?.headers).toEqual({
       host: `hook.example:${receiver.port}`,
       connection: 'keep-alive',
       'content-type': 'application/json',
@@ -155,7 +155,7 @@ describe('there is no response', () => {
       { raw: '' },
       /^The receiver closed the connection before it answered\.$/,
     ],
-    ['no HTTP', { raw: 'hello\r\n\r\n' }, /not valid HTTP\/1\.1/],
+    ['a response that is not HTTP', { raw: 'hello\r\n\r\n' }, /not valid HTTP\/1\.1/],
     [
       'two Content-Length headers',
       { raw: 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab' },
@@ -171,14 +171,14 @@ describe('there is no response', () => {
       { raw: 'HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n' },
       /answered with 100 or 101/,
     ],
-  ])('where there is %s', async (_, answer, says) => {
+  ])('if there is %s', async (_, answer, says) => {
     expect(await receiptFor(answer)).toMatchObject({
       answer: null,
       fault: expect.stringMatching(says),
     })
   })
 
-  test('where a connection is reset before it', async () => {
+  test('if a connection is reset before it', async () => {
     const { receiver, sending } = await sendOne({ answer: { delayMs: 1_000 } })
     await waitUntil(() => receiver.received.length === 1)
     await receiver.close()
@@ -189,7 +189,7 @@ describe('there is no response', () => {
     })
   })
 
-  test('where no server listens', async () => {
+  test('if no server listens', async () => {
     const receiver = await openReceiver()
     await receiver.close()
     expect(await openPost().to(receiver.url)).toMatchObject({

@@ -4,25 +4,25 @@ import type { SessionCounters } from '../../src/simulator/session-log.ts'
 import { startScenarioProcess } from '../../src/simulator/simulator-process.ts'
 import type { List } from './scenario.ts'
 
-/** Connections: the most at once, and the most that were opened within one second. */
+/** Peak number of concurrent connections, and of those opened within one second. */
 export type Pressure = { readonly atOnce: number; readonly perSecond: number }
 
 export type Measured = {
   readonly seconds: number
-  /** Addresses whose verdict is the right one. */
-  readonly right: number
+  /** Addresses with the correct verdict. */
+  readonly correct: number
   readonly connections: number
   readonly ip: Pressure
   readonly operator: Pressure
   readonly domain: Pressure
 }
 
-/** Verifies a list by the engine with its default settings; what would be asked again later ends as it is. */
+/** Verifies a list with the default settings of the engine, without retries after a delay. */
 export async function measure(list: List): Promise<Measured> {
-  const world = await startScenarioProcess(list.scenario)
+  const simulator = await startScenarioProcess(list.scenario)
   const engine = createEngine({
-    dns: [world.dnsAddress],
-    smtpPort: world.smtpPort,
+    dns: [simulator.dnsAddress],
+    smtpPort: simulator.smtpPort,
     allowRanges: ['127.0.0.0/8'],
     specialDomains: true,
     helo: 'probe.example.com',
@@ -30,30 +30,30 @@ export async function measure(list: List): Promise<Measured> {
   })
   try {
     const startedAt = performance.now()
-    let right = 0
+    let correct = 0
     for await (const { email, verdict } of engine.verifyMany(list.addresses.keys(), {
       wait: false,
     })) {
-      if (verdict.reason === list.addresses.get(email)) right++
+      if (verdict.reason === list.addresses.get(email)) correct++
     }
     const seconds = (performance.now() - startedAt) / 1_000
     await engine.close()
-    return { seconds, right, ...pressuresOf(await world.counters(), list) }
+    return { seconds, correct, ...pressuresOf(await simulator.counters(), list) }
   } finally {
     await engine.close()
-    await world.close()
+    await simulator.close()
   }
 }
 
-/** All servers of a list are at one address. */
+/** All servers of a list share one IP address. */
 function pressuresOf({ total, hosts, domains }: SimulatorCounters, { ownOperators }: List) {
-  const ip = most(Object.values(hosts))
-  const domain = most(Object.values(domains))
+  const ip = toPressure(Object.values(hosts))
+  const domain = toPressure(Object.values(domains))
   const operator = ownOperators ? domain : ip
   return { connections: total.connections, ip, operator, domain }
 }
 
-const most = (counters: readonly SessionCounters[]): Pressure => ({
+const toPressure = (counters: readonly SessionCounters[]): Pressure => ({
   atOnce: Math.max(...counters.map(({ sessionsPeak }) => sessionsPeak)),
   perSecond: Math.max(...counters.map(one => one.connectionsPerSecondPeak)),
 })

@@ -1,23 +1,23 @@
-// How hard mail servers are pressed, by the counters of the simulator: see bench/README.md.
+// Measures the load on mail servers by the counters of the simulator: see bench/README.md.
 import { parseArgs } from 'node:util'
 import { machine } from './engine/figures.ts'
-import { measure, type Pressure } from './manners/measure.ts'
-import { LISTS } from './manners/scenario.ts'
+import { measure, type Pressure } from './server-load/measure.ts'
+import { LISTS } from './server-load/scenario.ts'
 
 const { values } = parseArgs({
   options: { list: { type: 'string', multiple: true }, addresses: { type: 'string' } },
 })
-const HEADINGS = ['list', 'seconds', 'right', 'connections', 'to one IP', 'operator', 'domain']
+const HEADINGS = ['list', 'seconds', 'correct', 'connections', 'to one IP', 'operator', 'domain']
 const addresses = values.addresses === undefined ? 10_000 : Number(values.addresses)
 
 console.log(`${machine()}\n`)
-console.log('At once / within one second, at most:\n')
+console.log('Peak of concurrent connections / of connections opened within one second:\n')
 for (const cells of [HEADINGS, HEADINGS.map(() => '---')]) printRow(cells)
 for (const [name, list] of Object.entries(LISTS)) {
   if (values.list !== undefined && !values.list.includes(name)) continue
   const plan = list(addresses)
-  const { seconds, right, connections, ip, operator, domain } = await measure(plan)
-  const share = `${right} of ${plan.addresses.size}`
+  const { seconds, correct, connections, ip, operator, domain } = await measure(plan)
+  const share = `${correct} of ${plan.addresses.size}`
   const pressures = [ip, operator, domain].map(pressureText)
   printRow([plan.title, seconds.toFixed(1), share, String(connections), ...pressures])
 }

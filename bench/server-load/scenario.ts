@@ -1,20 +1,20 @@
 import type { Scenario } from '../../src/simulator/scenario.ts'
 
-/** One list, the mail servers that it is about, and what is true of each address. */
+/** A list, its mail servers, and the correct verdicts. */
 export type List = {
   readonly title: string
   readonly scenario: Scenario
-  /** Each address with the reason of the right verdict. */
+  /** The addresses with the reason of the correct verdict. */
   readonly addresses: ReadonlyMap<string, string>
-  /** Each domain is an operator of its own; else one operator has all of them. */
+  /** Whether each domain is a separate operator; otherwise one operator has all of them. */
   readonly ownOperators: boolean
 }
 
 const ROUND_TRIP_MS = 50
 const IP = '127.30.0.1'
 const DOMAINS_PER_HOSTER = 100
-/** More than make a domain count as refusing us. */
-const REFUSED_RECIPIENTS = 5
+/** More than it takes for a domain to count as blocking. */
+const BLOCKED_RECIPIENTS = 5
 
 export const LISTS = {
   vanity: () => vanityDomains(400),
@@ -22,7 +22,7 @@ export const LISTS = {
   hoster: (count: number) => hoster(count),
 } satisfies Record<string, (count: number) => List>
 
-/** Domains whose exchangers have names of their own, all at one address. */
+/** Domains with individually named exchangers on one IP address. */
 function vanityDomains(count: number): List {
   const names = namesOf('vanity', count)
   return {
@@ -38,14 +38,14 @@ function vanityDomains(count: number): List {
   }
 }
 
-/** Tenants of Microsoft 365, of which the first refuses us at RCPT. */
+/** Tenants of Microsoft 365, the first of which blocks the client at RCPT. */
 function tenants(count: number): List {
   const names = namesOf('tenant', count)
-  const [refusing = '', ...others] = names
-  const refused = Array.from({ length: REFUSED_RECIPIENTS }, (_, n) => `user${n}@${refusing}`)
+  const [blocking = '', ...others] = names
+  const blocked = Array.from({ length: BLOCKED_RECIPIENTS }, (_, n) => `user${n}@${blocking}`)
   const reply = '550 5.7.1 Service unavailable, access denied by the policy of this organization'
   return {
-    title: `${count} tenants, one of which refuses us`,
+    title: `${count} tenants, one of which blocks the client`,
     scenario: {
       roundTripMs: ROUND_TRIP_MS,
       mailboxes: ['user*'],
@@ -54,12 +54,12 @@ function tenants(count: number): List {
         'server.test': {
           behavior: 'polite',
           ip: IP,
-          rules: [{ on: 'RCPT', to: `*@${refusing}`, reply }],
+          rules: [{ on: 'RCPT', to: `*@${blocking}`, reply }],
         },
       },
     },
     addresses: new Map([
-      ...refused.map(address => [address, 'probe_blocked'] as const),
+      ...blocked.map(address => [address, 'probe_blocked'] as const),
       ...others.map(name => [`user1@${name}`, 'accepted_email'] as const),
     ]),
     ownOperators: false,
