@@ -47,7 +47,6 @@ export function accountRoutes(service: Service) {
 function creditRoutes(service: Service) {
   const credits = route(service, 'GET /v1/credits', {
     id: 'getCredits',
-    tag: 'Account',
     summary: "Get today's credits",
     description:
       'Each new verification with a definite result costs one credit. `unknown` results, cached results, malformed addresses, duplicates and the sandbox are free. If the plan has no daily limit, `credits_balance` and `credits_added` are null.',
@@ -74,7 +73,6 @@ function creditRoutes(service: Service) {
 function limitRoutes(service: Service) {
   const limits = route(service, 'GET /v1/limits', {
     id: 'getLimits',
-    tag: 'Account',
     summary: 'List all limits and what is left of them',
     description:
       'The rate limits that apply to this key and client IP address, plus the daily credits if the plan limits them. Only this request itself is counted. If a limit has not been used recently, its `resets_at` is the end of the window that would start now.',
@@ -128,7 +126,6 @@ const presentLimit = (
 function statsRoutes(service: Service) {
   const stats = route(service, 'GET /v1/stats', {
     id: 'getStats',
-    tag: 'Account',
     summary: 'Get verification counts by day and by key',
     description:
       'Covers today (UTC), or the last 7 or 30 days including today. Days without verifications are included.',
@@ -182,7 +179,6 @@ function sumUsage(rows: readonly Usage[]) {
 function historyRoutes(service: Service) {
   const history = route(service, 'GET /v1/history', {
     id: 'listHistory',
-    tag: 'Account',
     summary: 'List verifications, newest first',
     description:
       'One row for each verified address, kept for the configured retention period. With `X-EV-Sandbox: true`, lists simulated verifications, otherwise live ones. When a filter is applied to a long history, a page can have few rows or none although `has_more` is true: continue at `next_cursor`.',

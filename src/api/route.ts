@@ -11,15 +11,22 @@ import { IDEMPOTENCY_KEY, SANDBOX_HEADERS } from './schemas/headers.ts'
 import type { Service } from './service.ts'
 import { sandboxDelay } from './verify/sandbox.ts'
 
+/** Tags of the OpenAPI document by scope. */
+const TAGS = {
+  ...{ 'verify:single': 'Verification', 'verify:bulk': 'Verification' },
+  ...{ 'jobs:read': 'Jobs', 'jobs:write': 'Jobs' },
+  ...{ 'webhooks:read': 'Webhooks', 'webhooks:write': 'Webhooks' },
+  ...{ 'account:read': 'Account', 'keys:write': 'Keys' },
+} as const satisfies Partial<Record<Scope, string>>
+
 /** What a route declares; `route` derives the rest. */
 type RouteOptions<Params, Query, Body, Answer, Status> = {
   /** `operationId` of the OpenAPI document. */
   readonly id: string
-  readonly tag: string
   readonly summary: string
   readonly description?: string
-  /** The scope that the key must have. */
-  readonly scope: Scope
+  /** The scope that the key must have; its resource determines the tag. */
+  readonly scope: keyof typeof TAGS
   /** Set for a verification: the limit that it counts against. */
   readonly counts?: Counts
   /** Whether the route takes an Idempotency-Key. */
@@ -79,7 +86,7 @@ type JsonBody<Schema> = [Schema] extends [never]
 /**
  * Declares a route that needs a key: its OpenAPI description and its middleware. Derived are
  *
- * - the security requirement and `requireKey`, with the scope and the limit on the body;
+ * - the tag, the security requirement and `requireKey`, from the scope and the limit on the body;
  * - for an idempotent route, the header parameter and the middleware of the Idempotency-Key;
  * - for a verification, the header parameters and the delay of the sandbox;
  * - errors: `invalid_request` and those of `requireKey` always, `not_found` with path parameters,
@@ -91,7 +98,6 @@ type JsonBody<Schema> = [Schema] extends [never]
  * @example
  * const job = route(service, 'GET /v1/jobs/{id}', {
  *   id: 'getJob',
- *   tag: 'Jobs',
  *   summary: 'Get a job',
  *   scope: 'jobs:read',
  *   params: jobParams,
@@ -120,7 +126,7 @@ export function route<
     operationId: o.id,
     summary: o.summary,
     description: o.description,
-    tags: [o.tag],
+    tags: [TAGS[o.scope]],
     security: [{ bearer: [] }],
     ...headerParameters(o),
     middleware: routeMiddleware(service, o),

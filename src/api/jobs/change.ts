@@ -1,7 +1,7 @@
 import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
-import { answerWith, unchecked } from '../middleware/idempotency.ts'
+import { answerWith } from '../middleware/idempotency.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -16,7 +16,6 @@ export function jobChangeRoutes(service: Service) {
 
   const cancel = route(service, 'POST /v1/jobs/{id}/cancel', {
     id: 'cancelJob',
-    tag: 'Jobs',
     summary: 'Cancel a job',
     description:
       'Stops the job and returns its unused credits. Existing results remain available: download them with `partial=true`. A job that is already cancelled is returned unchanged.',
@@ -32,7 +31,6 @@ export function jobChangeRoutes(service: Service) {
 
   const resume = route(service, 'POST /v1/jobs/{id}/resume', {
     id: 'resumeJob',
-    tag: 'Jobs',
     summary: 'Resume a cancelled or failed job',
     description:
       'Continues where the job stopped. Existing results are kept, and credits for the remaining rows are reserved as at submission. `started_at` is moved forward by the time that the job was stopped. Webhooks receive an event again when the job ends, even if they have received `batch.failed` for it.',
@@ -45,18 +43,16 @@ export function jobChangeRoutes(service: Service) {
   router.openapi(resume, async c => {
     const job = await loadJob(c, service, c.req.valid('param').id)
     const { plan } = c.get('caller')
-    const answer = answerWith<Job>(
+    return answerWith<Job>(
       c,
       service,
       beforeCommit => resumeJob(jobServices(service), { job, plan }, beforeCommit),
       resumed => ({ status: 200, body: presentJob(service, resumed) }),
     )
-    return unchecked(answer)
   })
 
   const remove = route(service, 'DELETE /v1/jobs/{id}', {
     id: 'deleteJob',
-    tag: 'Jobs',
     summary: 'Delete a job',
     description:
       'Deletes its addresses and results, also from the history. Statistics keep their counts. An unfinished job is cancelled first.',

@@ -80,7 +80,6 @@ const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 /** Routes that download the results of a job as a file. */
 export function downloadRoutes(service: Service) {
   const options = {
-    tag: 'Jobs',
     description:
       "CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
     scope: 'jobs:read',

@@ -54,7 +54,6 @@ export function jobEventRoutes(service: Service) {
   const { streams } = getState(service)
   const events = route(service, 'GET /v1/jobs/{id}/events', {
     id: 'followJob',
-    tag: 'Jobs',
     summary: 'Stream the progress of a job',
     description:
       'Server-sent events. Sends `progress` at once and after each change, at most twice a second, and `end` when the job has finished. The data of both is a `JobProgress`. If the stream closes without `end`, reconnect. An account can have 20 open streams.',

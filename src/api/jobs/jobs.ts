@@ -36,7 +36,6 @@ export function jobRoutes(service: Service) {
 function jobListRoutes(service: Service) {
   const list = route(service, 'GET /v1/jobs', {
     id: 'listJobs',
-    tag: 'Jobs',
     summary: 'List jobs, newest first',
     description: 'With `X-EV-Sandbox: true`, lists simulated jobs, otherwise live ones.',
     scope: 'jobs:read',
@@ -67,7 +66,6 @@ function jobListRoutes(service: Service) {
 function breakdownRoutes(service: Service) {
   const breakdown = route(service, 'GET /v1/jobs/{id}/breakdown', {
     id: 'getBreakdown',
-    tag: 'Jobs',
     summary: 'Count the results of a job by class, reason and mail operator',
     description:
       'Most frequent first; at most 20 operators. Counting a million rows takes some seconds. The counts of a finished job are cached; those of a running job are up to five seconds old.',

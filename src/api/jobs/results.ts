@@ -15,7 +15,6 @@ import { plainRow } from './row-view.ts'
 export function resultRoutes(service: Service) {
   const results = route(service, 'GET /v1/jobs/{id}/results', {
     id: 'listResults',
-    tag: 'Jobs',
     summary: 'List the rows of a job',
     description:
       'Rows in the order of the list, also while the job is running: fields are null if a row has no result yet. A search in a long list stops after a while: the page then has fewer rows than requested, or none, although `has_more` is true; continue at `next_cursor`. To get all rows, use the download.',

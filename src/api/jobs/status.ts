@@ -21,7 +21,6 @@ export function statusRoutes(service: Service) {
 
   const status = route(service, 'GET /v1/verify/bulk/status/{id}', {
     id: 'getBulkStatus',
-    tag: 'Jobs',
     summary: 'Get the status and results of a list',
     description:
       'All fields are present in every state. `data.results` is filled when the job is completed.',
@@ -40,7 +39,6 @@ export function statusRoutes(service: Service) {
 
   const job = route(service, 'GET /v1/jobs/{id}', {
     id: 'getJob',
-    tag: 'Jobs',
     summary: 'Get a job',
     description:
       'The status without the results, which `include=results` adds. Accepts jobs of every type, including the `verification_id` of a single address.',

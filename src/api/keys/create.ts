@@ -1,7 +1,7 @@
 import type { z } from '@hono/zod-openapi'
 import { type KeyPatch, listKeys } from '../../accounts/key-store.ts'
 import { createKey, type KeyWithSecret } from '../../accounts/keys.ts'
-import { answerWith, unchecked } from '../middleware/idempotency.ts'
+import { answerWith } from '../middleware/idempotency.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -24,7 +24,6 @@ export function keyCreateRoutes(service: Service) {
 
   const list = route(service, 'GET /v1/keys', {
     id: 'listKeys',
-    tag: 'Keys',
     summary: 'List API keys',
     description: 'Deleted keys are not included.',
     scope: 'keys:write',
@@ -38,7 +37,6 @@ export function keyCreateRoutes(service: Service) {
 
   const create = route(service, 'POST /v1/keys', {
     id: 'createKey',
-    tag: 'Keys',
     summary: 'Create an API key',
     description:
       'The key itself is returned only in this response: the service stores its hash. Restrictions that are omitted are inherited from the calling key. A new key cannot have more rights than the calling key.',
@@ -53,7 +51,7 @@ export function keyCreateRoutes(service: Service) {
     const caller = c.get('caller')
     const owner = { accountId: caller.account.id, actor: ownRights(caller) }
     const input = { ...owner, name, scopes, ...toKeyPatch(restrictions) }
-    const answer = answerWith<KeyWithSecret>(
+    return answerWith<KeyWithSecret>(
       c,
       service,
       beforeCommit => createKey(service, input, beforeCommit),
@@ -62,7 +60,6 @@ export function keyCreateRoutes(service: Service) {
         headers: { Location: `/v1/keys/${key.id}` },
       }),
     )
-    return unchecked(answer)
   })
 
   return router

@@ -12,7 +12,7 @@ import {
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
-import { answerWith, unchecked } from '../middleware/idempotency.ts'
+import { answerWith } from '../middleware/idempotency.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -43,7 +43,6 @@ function keyChangeRoutes(service: Service) {
 
   const get = route(service, 'GET /v1/keys/{id}', {
     id: 'getKey',
-    tag: 'Keys',
     summary: 'Get an API key',
     scope: 'keys:write',
     params,
@@ -57,7 +56,6 @@ function keyChangeRoutes(service: Service) {
 
   const change = route(service, 'PATCH /v1/keys/{id}', {
     id: 'updateKey',
-    tag: 'Keys',
     summary: 'Update an API key',
     description:
       'Fields that are omitted keep their values. The change applies from the next request on. A key can only reduce its own rights.',
@@ -74,7 +72,6 @@ function keyChangeRoutes(service: Service) {
 
   const rotate = route(service, 'POST /v1/keys/{id}/rotate', {
     id: 'rotateKey',
-    tag: 'Keys',
     summary: 'Rotate an API key',
     description:
       'Issues a new secret for the key, returned only in this response. Both secrets work until the grace period ends: deploy the new one in time. Dashboard sessions of the key are signed out, except the one that sends this request.',
@@ -90,7 +87,7 @@ function keyChangeRoutes(service: Service) {
     const keepSession = c.env?.session?.sessionId ?? null
     const target = keyTarget(c, c.req.valid('param'))
     const input = { ...target, graceMs: graceS * SECOND, keepSession }
-    const answer = answerWith<RotatedKeyText>(
+    return answerWith<RotatedKeyText>(
       c,
       service,
       beforeCommit => rotateKey(service, input, beforeCommit),
@@ -100,12 +97,10 @@ function keyChangeRoutes(service: Service) {
         return { status: 200, body: { success: true, data } }
       },
     )
-    return unchecked(answer)
   })
 
   const remove = route(service, 'DELETE /v1/keys/{id}', {
     id: 'deleteKey',
-    tag: 'Keys',
     summary: 'Delete an API key',
     description:
       'The key stops working at once, even if it is the calling key. Dashboard sessions of the key are signed out. The last key of the account that is neither revoked nor expired is only deleted with `force=true`; otherwise the request fails with 409 `last_key`.',

@@ -114,7 +114,6 @@ export function listRoutes(service: Service) {
 const LIST_BODY_MAX = 16 * 1024 * 1024
 
 const LISTS = {
-  tag: 'Verification',
   scope: 'verify:bulk',
   counts: 'bulk',
   idempotent: true,

@@ -230,7 +230,6 @@ function singleRoutes(service: Service) {
 }
 
 const SINGLE = {
-  tag: 'Verification',
   scope: 'verify:single',
   counts: 'single',
   idempotent: true,

@@ -8,7 +8,7 @@ import {
   type WebhookWithSecret,
 } from '../../webhooks/endpoints.ts'
 import type { Env } from '../context.ts'
-import { answerWith, unchecked } from '../middleware/idempotency.ts'
+import { answerWith } from '../middleware/idempotency.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -29,7 +29,6 @@ export function webhookCreateRoutes(service: Service) {
 
   const list = route(service, 'GET /v1/webhooks', {
     id: 'listWebhooks',
-    tag: 'Webhooks',
     summary: 'List webhook endpoints',
     description: 'Oldest first.',
     scope: 'webhooks:read',
@@ -43,7 +42,6 @@ export function webhookCreateRoutes(service: Service) {
 
   const create = route(service, 'POST /v1/webhooks', {
     id: 'createWebhook',
-    tag: 'Webhooks',
     summary: 'Create a webhook endpoint',
     description:
       'Events are sent to it from now on, signed with a secret that is returned only in this response.',
@@ -56,7 +54,7 @@ export function webhookCreateRoutes(service: Service) {
   })
   router.openapi(create, c => {
     const input = { ...c.req.valid('json'), accountId: c.get('caller').account.id }
-    const answer = answerWith<WebhookWithSecret>(
+    return answerWith<WebhookWithSecret>(
       c,
       service,
       beforeCommit => createWebhook(service, input, beforeCommit),
@@ -65,7 +63,6 @@ export function webhookCreateRoutes(service: Service) {
         headers: { Location: `/v1/webhooks/${webhook.id}` },
       }),
     )
-    return unchecked(answer)
   })
 
   return router

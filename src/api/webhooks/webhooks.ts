@@ -21,7 +21,7 @@ import {
 import { EVENT_KINDS } from '../../webhooks/event.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
 import { pageQuery, parseCursor, toPage } from '../cursor.ts'
-import { answerWith, commitResponse, unchecked } from '../middleware/idempotency.ts'
+import { answerWith, commitResponse } from '../middleware/idempotency.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -71,7 +71,6 @@ function webhookChangeRoutes(service: Service) {
 
   const read = route(service, 'GET /v1/webhooks/{id}', {
     id: 'getWebhook',
-    tag: 'Webhooks',
     summary: 'Get a webhook endpoint',
     scope: 'webhooks:read',
     params: webhookParams,
@@ -83,7 +82,6 @@ function webhookChangeRoutes(service: Service) {
 
   const change = route(service, 'PATCH /v1/webhooks/{id}', {
     id: 'updateWebhook',
-    tag: 'Webhooks',
     summary: 'Update a webhook endpoint',
     description: 'Fields that are omitted keep their values.',
     scope: 'webhooks:write',
@@ -99,7 +97,6 @@ function webhookChangeRoutes(service: Service) {
 
   const replace = route(service, 'PUT /v1/webhooks/{id}', {
     id: 'replaceWebhook',
-    tag: 'Webhooks',
     summary: 'Replace a webhook endpoint',
     description: 'Fields that are omitted get their default values. The secret does not change.',
     scope: 'webhooks:write',
@@ -115,7 +112,6 @@ function webhookChangeRoutes(service: Service) {
 
   const remove = route(service, 'DELETE /v1/webhooks/{id}', {
     id: 'deleteWebhook',
-    tag: 'Webhooks',
     summary: 'Delete a webhook endpoint',
     description: 'No more events are sent to it, and scheduled retries are dropped.',
     scope: 'webhooks:write',
@@ -140,7 +136,6 @@ const presentAnswer = (webhook: Webhook) => ({
 function webhookSecretRoutes(service: Service) {
   const rotate = route(service, 'POST /v1/webhooks/{id}/secret', {
     id: 'rotateWebhookSecret',
-    tag: 'Webhooks',
     summary: 'Rotate the secret of a webhook endpoint',
     description:
       'The new secret is returned only in this response. `X-EV-Signature` uses it from now on. Until the grace period ends, `webhook-signature` also has a signature of the previous secret.',
@@ -159,7 +154,7 @@ function webhookSecretRoutes(service: Service) {
     // Without a body, the defaults of its schema are not applied.
     const graceS = c.req.valid('json').grace_period_seconds ?? SECRET_GRACE_MS / SECOND
     const input = { ...webhookTarget(c, c.req.valid('param')), graceMs: graceS * SECOND }
-    const answer = answerWith<RotatedSecret>(
+    return answerWith<RotatedSecret>(
       c,
       service,
       beforeCommit => rotateWebhookSecret(service, input, beforeCommit),
@@ -169,7 +164,6 @@ function webhookSecretRoutes(service: Service) {
         return { status: 200, body: { success: true, data } }
       },
     )
-    return unchecked(answer)
   })
 }
 
@@ -191,7 +185,6 @@ export function webhookRoutes(service: Service) {
 function catalogueRoutes(service: Service) {
   const list = route(service, 'GET /v1/webhooks/events', {
     id: 'listEvents',
-    tag: 'Webhooks',
     summary: 'List event types',
     description:
       'Event types to subscribe to, with the JSON Schema of their data and an example. `webhook.test` is not included: it is only sent as a test event.',
@@ -221,7 +214,6 @@ function webhookTestRoutes(service: Service) {
   const services = { ...service, version: service.settings.version, testLimit }
   const send = route(service, 'POST /v1/webhooks/{id}/test', {
     id: 'testWebhook',
-    tag: 'Webhooks',
     summary: 'Send a test event to a webhook endpoint',
     description:
       'Sends `webhook.test` once, also to a disabled endpoint, and returns the response of the receiver, with 200 even if the delivery failed. It needs no subscription. With `X-EV-Sandbox: true`, it has `"sandbox": true`. An account can have four test events in flight.',
@@ -234,7 +226,7 @@ function webhookTestRoutes(service: Service) {
     const input = { ...webhookTarget(c, c.req.valid('param')), sandbox: c.get('sandbox') }
     const outcome = await sendTestEvent(services, input)
     const body = { success: true, data: presentTest(outcome) }
-    return unchecked(commitResponse(c, service, async () => ({ status: 200, body })))
+    return commitResponse(c, service, async () => ({ status: 200, body }))
   })
 }
 
@@ -244,7 +236,6 @@ function redeliveryRoutes(service: Service) {
 
   const retry = route(service, 'POST /v1/webhooks/{id}/deliveries/{delivery_id}/retry', {
     id: 'retryDelivery',
-    tag: 'Webhooks',
     summary: 'Retry a delivery',
     description:
       'Sends the same event at once, with the usual retries if it fails. Also works for a delivered event. Refused if the endpoint is disabled.',
@@ -255,7 +246,7 @@ function redeliveryRoutes(service: Service) {
   })
   router.openapi(retry, c => {
     const target = deliveryTarget(c, c.req.valid('param'))
-    const answer = answerWith<RetriedDelivery>(
+    return answerWith<RetriedDelivery>(
       c,
       service,
       beforeCommit => retryDelivery(service, target, beforeCommit),
@@ -264,12 +255,10 @@ function redeliveryRoutes(service: Service) {
         body: { success: true, data: presentDelivery(delivery, webhook) },
       }),
     )
-    return unchecked(answer)
   })
 
   const recover = route(service, 'POST /v1/webhooks/{id}/recover', {
     id: 'recoverDeliveries',
-    tag: 'Webhooks',
     summary: 'Resend failed deliveries',
     description:
       'Resends all events since a time whose deliveries failed, such as after a long outage of the receiver.',
@@ -282,13 +271,12 @@ function redeliveryRoutes(service: Service) {
   router.openapi(recover, c => {
     const { since } = c.req.valid('json')
     const input = { ...webhookTarget(c, c.req.valid('param')), since }
-    const answer = answerWith<RecoveredDeliveries>(
+    return answerWith<RecoveredDeliveries>(
       c,
       service,
       beforeCommit => retryFailedDeliveries(service, input, beforeCommit),
       ({ recovered }) => ({ status: 200, body: { success: true, data: { recovered } } }),
     )
-    return unchecked(answer)
   })
 
   return router
@@ -300,7 +288,6 @@ function deliveryLogRoutes(service: Service) {
 
   const list = route(service, 'GET /v1/webhooks/{id}/deliveries', {
     id: 'listDeliveries',
-    tag: 'Webhooks',
     summary: 'List the deliveries of a webhook endpoint, newest first',
     description:
       'One row for each event, with the outcome of its last attempt. Finished deliveries are kept for seven days.',
@@ -325,7 +312,6 @@ function deliveryLogRoutes(service: Service) {
 
   const read = route(service, 'GET /v1/webhooks/{id}/deliveries/{delivery_id}', {
     id: 'getDelivery',
-    tag: 'Webhooks',
     summary: 'Get a delivery with its request and responses',
     scope: 'webhooks:read',
     params: deliveryParams,
