@@ -64,7 +64,10 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 type ResponseObject = { readonly description: string; readonly content?: object }
 
-/** The type of a route for `OpenAPIHono.openapi`, which infers the types of its handler. */
+/**
+ * The type of a route for `OpenAPIHono.openapi`, which infers the types of its handler. It has no
+ * error responses: handlers throw ApiError.
+ */
 type Route<M extends Method, Path, Params, Query, Body, Answer, Status extends number> = {
   readonly method: Lowercase<M>
   readonly path: Path
@@ -84,16 +87,20 @@ type JsonBody<Schema> = [Schema] extends [never]
   : { readonly content: { readonly 'application/json': { readonly schema: Schema } } }
 
 /**
- * Declares a route that needs a key: its OpenAPI description and its middleware. Derived are
+ * Declares a route that needs a key. Returns its OpenAPI description with its middleware, for
+ * `router.openapi(route, handler)`. It derives:
  *
- * - the tag, the security requirement and `requireKey`, from the scope and the limit on the body;
- * - for an idempotent route, the header parameter and the middleware of the Idempotency-Key;
- * - for a verification, the header parameters and the delay of the sandbox;
- * - errors: `invalid_request` and those of `requireKey` always, `not_found` with path parameters,
- *   those of a body unless the method is GET, those of an Idempotency-Key, and for a single
- *   verification those that the sandbox simulates.
+ * - from `scope`, `counts` and `body`: the security requirement, the tag, and `requireKey`, which
+ *   checks the key and its limits and reads the body. Without `body`, a write accepts an empty JSON
+ *   object;
+ * - from `idempotent`: the Idempotency-Key header and the middleware that repeats responses;
+ * - from `counts`: the sandbox headers, and the delay that they request;
+ * - the error responses: `invalid_request` and those of `requireKey`, `not_found` with `params`,
+ *   those of a body unless the method is GET, those of an Idempotency-Key, and with `counts:
+ *   'single'` the bodies of errors that the sandbox simulates.
  *
- * A write without a declared body accepts an empty JSON object.
+ * Middleware runs in this order: `beforeKey`, `requireKey`, `afterKey`, sandbox delay,
+ * Idempotency-Key, then the schemas.
  *
  * @example
  * const job = route(service, 'GET /v1/jobs/{id}', {
