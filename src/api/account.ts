@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { readCredit } from '../accounts/credits/credit-store.ts'
 import type { Verification } from '../accounts/credits/history.ts'
@@ -15,7 +15,7 @@ import type { Env } from './context.ts'
 import { encodeCursor, pageQuery, parseCursor } from './cursor.ts'
 import { creditState, requestOrigin } from './middleware/rate-limit.ts'
 import { allBuckets, limitTitle } from './middleware/rate-limit-buckets.ts'
-import { requireKey } from './middleware/require-key.ts'
+import { route } from './route.ts'
 import { newRouter } from './router.ts'
 import {
   CREDITS_EXAMPLE,
@@ -32,7 +32,6 @@ import {
   Stats,
 } from './schemas/account.ts'
 import { json } from './schemas/answers.ts'
-import { errorResponses, SECURITY } from './schemas/error.ts'
 import type { Service } from './service.ts'
 
 /** Routes of credits, rate limits, usage statistics and history. */
@@ -46,19 +45,14 @@ export function accountRoutes(service: Service) {
 }
 
 function creditRoutes(service: Service) {
-  const credits = createRoute({
-    ...{ method: 'get', path: '/v1/credits', operationId: 'getCredits' },
+  const credits = route(service, 'GET /v1/credits', {
+    id: 'getCredits',
     summary: "Get today's credits",
     description:
       'Each new verification with a definite result costs one credit. `unknown` results, cached results, malformed addresses, duplicates and the sandbox are free. If the plan has no daily limit, `credits_balance` and `credits_added` are null.',
-    tags: ['Account'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
-    responses: {
-      200: json(Credits, 'The credits', CREDITS_EXAMPLE),
-      ...errorResponses('invalid_request'),
-    },
-  } as const)
+    scope: 'account:read',
+    answer: json(Credits, 'The credits', CREDITS_EXAMPLE),
+  })
   return newRouter().openapi(credits, async c => {
     const { account, key, plan } = c.get('caller')
     const now = service.clock.now()
@@ -77,19 +71,14 @@ function creditRoutes(service: Service) {
 }
 
 function limitRoutes(service: Service) {
-  const limits = createRoute({
-    ...{ method: 'get', path: '/v1/limits', operationId: 'getLimits' },
+  const limits = route(service, 'GET /v1/limits', {
+    id: 'getLimits',
     summary: 'List all limits and what is left of them',
     description:
       'The rate limits that apply to this key and client IP address, plus the daily credits if the plan limits them. Only this request itself is counted. If a limit has not been used recently, its `resets_at` is the end of the window that would start now.',
-    tags: ['Account'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
-    responses: {
-      200: json(Limits, 'The limits', LIMITS_EXAMPLE),
-      ...errorResponses('invalid_request'),
-    },
-  } as const)
+    scope: 'account:read',
+    answer: json(Limits, 'The limits', LIMITS_EXAMPLE),
+  })
   return newRouter().openapi(limits, async c => {
     const credits = await creditState(service, c.get('caller'))
     const data = {
@@ -135,20 +124,15 @@ const presentLimit = (
 })
 
 function statsRoutes(service: Service) {
-  const stats = createRoute({
-    ...{ method: 'get', path: '/v1/stats', operationId: 'getStats' },
+  const stats = route(service, 'GET /v1/stats', {
+    id: 'getStats',
     summary: 'Get verification counts by day and by key',
     description:
       'Covers today (UTC), or the last 7 or 30 days including today. Days without verifications are included.',
-    tags: ['Account'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
-    request: { query: z.object({ period: z.enum(PERIODS).default('day') }) },
-    responses: {
-      200: json(Stats, 'The counts', STATS_EXAMPLE),
-      ...errorResponses('invalid_request'),
-    },
-  } as const)
+    scope: 'account:read',
+    query: z.object({ period: z.enum(PERIODS).default('day') }),
+    answer: json(Stats, 'The counts', STATS_EXAMPLE),
+  })
   return newRouter().openapi(stats, async c => {
     const { period } = c.req.valid('query')
     const { account } = c.get('caller')
@@ -193,20 +177,15 @@ function sumUsage(rows: readonly Usage[]) {
 }
 
 function historyRoutes(service: Service) {
-  const history = createRoute({
-    ...{ method: 'get', path: '/v1/history', operationId: 'listHistory' },
+  const history = route(service, 'GET /v1/history', {
+    id: 'listHistory',
     summary: 'List verifications, newest first',
     description:
       'One row for each verified address, kept for the configured retention period. With `X-EV-Sandbox: true`, lists simulated verifications, otherwise live ones. When a filter is applied to a long history, a page can have few rows or none although `has_more` is true: continue at `next_cursor`.',
-    tags: ['Account'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
-    request: { query: z.object({ ...pageQuery, ...historyFilters }) },
-    responses: {
-      200: json(HistoryPage, 'One page of the history', HISTORY_EXAMPLE),
-      ...errorResponses('invalid_request'),
-    },
-  } as const)
+    scope: 'account:read',
+    query: z.object({ ...pageQuery, ...historyFilters }),
+    answer: json(HistoryPage, 'One page of the history', HISTORY_EXAMPLE),
+  })
   return newRouter().openapi(history, async c => {
     const { limit, cursor, class: classes, ...filters } = c.req.valid('query')
     const { rows, next } = await getHistoryPage(service.database, {

@@ -1,20 +1,19 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { createRowObject, createRowWriter, type ListDialect } from '../../csv/csv.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { requireKey } from '../middleware/require-key.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
-import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { DownloadRow } from '../schemas/job.ts'
 import { namesQuery } from '../schemas/names.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
 import { textStream } from '../text-stream.ts'
 import { type JobRow, rowPages } from './job-row.ts'
-import { loadJob } from './load-job.ts'
+import { jobParams, loadJob } from './load-job.ts'
 import { ROW_COLUMNS, rowJson, rowValues } from './row-view.ts'
 
 const FORMATS = ['csv', 'json', 'ndjson'] as const
@@ -80,32 +79,29 @@ const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 
 /** Routes that download the results of a job as a file. */
 export function downloadRoutes(service: Service) {
-  const route = {
-    method: 'get' as const,
+  const options = {
     description:
       "CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
-    tags: ['Jobs'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
-    request: { params, query },
-    responses: { 200: FILE, ...errorResponses('invalid_request', 'not_found', 'job_not_ready') },
-  }
-  const bulk = createRoute({
-    ...route,
-    ...{ path: '/v1/verify/bulk/download/{id}', operationId: 'downloadBulk' },
+    scope: 'jobs:read',
+    params: jobParams,
+    query,
+    answer: FILE,
+    errors: ['job_not_ready'],
+  } as const
+  const bulk = route(service, 'GET /v1/verify/bulk/download/{id}', {
+    ...options,
+    id: 'downloadBulk',
     summary: 'Download the results of a list',
-  } as const)
-  const job = createRoute({
-    ...route,
-    ...{ path: '/v1/jobs/{id}/download', operationId: 'downloadJob' },
+  })
+  const job = route(service, 'GET /v1/jobs/{id}/download', {
+    ...options,
+    id: 'downloadJob',
     summary: 'Download the results of a job',
-  } as const)
+  })
   return newRouter()
     .openapi(bulk, c => download(c, service, c.req.valid('param').id, c.req.valid('query')))
     .openapi(job, c => download(c, service, c.req.valid('param').id, c.req.valid('query')))
 }
-
-const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
 
 const flag = (description: string) =>
   z

@@ -1,18 +1,17 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { isStorageError } from '../../db/database.ts'
 import { accountJob } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
-import { requireKey } from '../middleware/require-key.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
-import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { JobProgress, PROGRESS_EXAMPLE } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
 import { presentClasses, presentSummary } from './job-view.ts'
-import { loadJob } from './load-job.ts'
+import { jobParams, loadJob } from './load-job.ts'
 import { nextCommit } from './long-poll.ts'
 
 /** The rate is measured over this time, since a connection returns its results in bursts. */
@@ -53,17 +52,15 @@ export function createProgress(clock: Pick<Clock, 'monotonicNow'>) {
 /** Route that streams the progress of a job. */
 export function jobEventRoutes(service: Service) {
   const { streams } = getState(service)
-  const events = createRoute({
-    ...{ method: 'get', path: '/v1/jobs/{id}/events', operationId: 'followJob' },
+  const events = route(service, 'GET /v1/jobs/{id}/events', {
+    id: 'followJob',
     summary: 'Stream the progress of a job',
     description:
       'Server-sent events. Sends `progress` at once and after each change, at most twice a second, and `end` when the job has finished. The data of both is a `JobProgress`. If the stream closes without `end`, reconnect. An account can have 20 open streams.',
-    tags: ['Jobs'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
-    request: { params },
-    responses: { 200: EVENTS, ...errorResponses('invalid_request', 'not_found', 'rate_limit') },
-  } as const)
+    scope: 'jobs:read',
+    params: jobParams,
+    answer: EVENTS,
+  })
   const router = newRouter()
   router.openAPIRegistry.register('JobProgress', JobProgress)
   return router.openapi(events, async c => {
@@ -75,8 +72,6 @@ export function jobEventRoutes(service: Service) {
     })
   })
 }
-
-const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
 
 const EVENTS = {
   description: 'Events until the job has finished',

@@ -1,14 +1,13 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { toClass } from '../../engine/verdict/verdict.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import type { Breakdown as Counted } from '../../jobs/results/breakdown.ts'
 import { pageQuery, parseCursor, toPage } from '../cursor.ts'
-import { requireKey } from '../middleware/require-key.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
-import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { JOB_STATES, JobPage, PAGE_EXAMPLE } from '../schemas/job.ts'
 import { BREAKDOWN_EXAMPLE, Breakdown } from '../schemas/job-results.ts'
 import type { Service } from '../service.ts'
@@ -17,9 +16,8 @@ import { jobChangeRoutes } from './change.ts'
 import { downloadRoutes } from './download.ts'
 import { jobEventRoutes } from './events.ts'
 import { presentJob } from './job-view.ts'
-import { loadJob } from './load-job.ts'
+import { jobParams, loadJob } from './load-job.ts'
 import { resultRoutes } from './results.ts'
-import { jobResumeRoutes } from './resume.ts'
 import { statusRoutes } from './status.ts'
 
 /** Routes of submitted lists. */
@@ -29,7 +27,6 @@ export function jobRoutes(service: Service) {
   router.route('/', jobListRoutes(service))
   router.route('/', jobEventRoutes(service))
   router.route('/', jobChangeRoutes(service))
-  router.route('/', jobResumeRoutes(service))
   router.route('/', resultRoutes(service))
   router.route('/', breakdownRoutes(service))
   router.route('/', downloadRoutes(service))
@@ -37,19 +34,14 @@ export function jobRoutes(service: Service) {
 }
 
 function jobListRoutes(service: Service) {
-  const list = createRoute({
-    ...{ method: 'get', path: '/v1/jobs', operationId: 'listJobs' },
+  const list = route(service, 'GET /v1/jobs', {
+    id: 'listJobs',
     summary: 'List jobs, newest first',
     description: 'With `X-EV-Sandbox: true`, lists simulated jobs, otherwise live ones.',
-    tags: ['Jobs'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
-    request: { query: z.object({ ...pageQuery, status: z.enum(JOB_STATES).optional() }) },
-    responses: {
-      200: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
-      ...errorResponses('invalid_request'),
-    },
-  } as const)
+    scope: 'jobs:read',
+    query: z.object({ ...pageQuery, status: z.enum(JOB_STATES).optional() }),
+    answer: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
+  })
   return newRouter().openapi(list, async c => {
     const { limit, cursor, status } = c.req.valid('query')
     const found = await accountJobs(service.database, {
@@ -72,20 +64,15 @@ function jobListRoutes(service: Service) {
 }
 
 function breakdownRoutes(service: Service) {
-  const breakdown = createRoute({
-    ...{ method: 'get', path: '/v1/jobs/{id}/breakdown', operationId: 'getBreakdown' },
+  const breakdown = route(service, 'GET /v1/jobs/{id}/breakdown', {
+    id: 'getBreakdown',
     summary: 'Count the results of a job by class, reason and mail operator',
     description:
       'Most frequent first; at most 20 operators. Counting a million rows takes some seconds. The counts of a finished job are cached; those of a running job are up to five seconds old.',
-    tags: ['Jobs'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
-    request: { params },
-    responses: {
-      200: json(Breakdown, 'The counts', BREAKDOWN_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found'),
-    },
-  } as const)
+    scope: 'jobs:read',
+    params: jobParams,
+    answer: json(Breakdown, 'The counts', BREAKDOWN_EXAMPLE),
+  })
   return newRouter().openapi(breakdown, async c => {
     const { id } = c.req.valid('param')
     const counted = await getState(service).breakdowns.get(await loadJob(c, service, id))
@@ -94,8 +81,6 @@ function breakdownRoutes(service: Service) {
     return c.json({ success: true as const, data }, 200)
   })
 }
-
-const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
 
 const present = (
   { total }: Job,

@@ -1,3 +1,4 @@
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { getJob } from '../../jobs/change-job.ts'
 import type { Job } from '../../jobs/job-store.ts'
@@ -5,6 +6,11 @@ import { OperationError } from '../../platform/operation-error.ts'
 import type { Env } from '../context.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
+
+/** Path parameters of a job. */
+export const jobParams = z.object({
+  id: z.string().max(100).openapi({ example: 'job_xyz789' }),
+})
 
 /** Loads the job of a path parameter. A job of another account is reported as missing. */
 export const loadJob = (c: Context<Env>, service: Service, id: string): Promise<Job> =>

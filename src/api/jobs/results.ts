@@ -1,33 +1,28 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { presentRow } from '../../engine/verdict/present-result.ts'
 import { findResults, type ResultRow } from '../../jobs/results/result-store.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { requireKey } from '../middleware/require-key.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
-import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { RESULTS_EXAMPLE, ResultPage, resultsQuery } from '../schemas/job-results.ts'
 import type { Service } from '../service.ts'
 import { toRow } from './job-row.ts'
-import { loadJob } from './load-job.ts'
+import { jobParams, loadJob } from './load-job.ts'
 import { plainRow } from './row-view.ts'
 
 /** Route that lists the rows of a job page by page. */
 export function resultRoutes(service: Service) {
-  const results = createRoute({
-    ...{ method: 'get', path: '/v1/jobs/{id}/results', operationId: 'listResults' },
+  const results = route(service, 'GET /v1/jobs/{id}/results', {
+    id: 'listResults',
     summary: 'List the rows of a job',
     description:
       'Rows in the order of the list, also while the job is running: fields are null if a row has no result yet. A search in a long list stops after a while: the page then has fewer rows than requested, or none, although `has_more` is true; continue at `next_cursor`. To get all rows, use the download.',
-    tags: ['Jobs'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
-    request: { params, query: z.object(resultsQuery) },
-    responses: {
-      200: json(ResultPage, 'One page of rows', RESULTS_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found'),
-    },
-  } as const)
+    scope: 'jobs:read',
+    params: jobParams,
+    query: z.object(resultsQuery),
+    answer: json(ResultPage, 'One page of rows', RESULTS_EXAMPLE),
+  })
   return newRouter().openapi(results, async c => {
     const { limit, cursor, after, class: classes, reason, search } = c.req.valid('query')
     const job = await loadJob(c, service, c.req.valid('param').id)
@@ -43,8 +38,6 @@ export function resultRoutes(service: Service) {
     return c.json({ success: true as const, data }, 200)
   })
 }
-
-const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
 
 function present(stored: ResultRow) {
   const [row] = toRow(stored)

@@ -1,71 +1,63 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { Job } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
-import { requireKey } from '../middleware/require-key.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
-import { errorResponses, SECURITY } from '../schemas/error.ts'
 import { JOB_EXAMPLE, JobAnswer, JobStatus, STATUS_EXAMPLE } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { textStream } from '../text-stream.ts'
 import { type JobRow, rowPages } from './job-row.ts'
 import { presentJob, presentStatus } from './job-view.ts'
-import { loadJob, noSuchJob } from './load-job.ts'
+import { jobParams, loadJob, noSuchJob } from './load-job.ts'
 import { WAIT_S_MAX, waitForJobChange } from './long-poll.ts'
 import { presentItem } from './row-view.ts'
 
 /** Routes that return the status of a job, with and without its results. */
 export function statusRoutes(service: Service) {
-  const middleware = requireKey(service, { scope: 'jobs:read', counts: null, bodyMax: 0 })
-  const status = createRoute({
-    ...{ method: 'get', path: '/v1/verify/bulk/status/{id}', operationId: 'getBulkStatus' },
+  const router = newRouter()
+
+  const status = route(service, 'GET /v1/verify/bulk/status/{id}', {
+    id: 'getBulkStatus',
     summary: 'Get the status and results of a list',
     description:
       'All fields are present in every state. `data.results` is filled when the job is completed.',
-    tags: ['Jobs'],
-    security: SECURITY,
-    middleware,
-    request: { params, query: z.object(statusQuery) },
-    responses: {
-      200: json(JobStatus, 'The status', STATUS_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found'),
-    },
-  } as const)
-  const job = createRoute({
-    ...{ method: 'get', path: '/v1/jobs/{id}', operationId: 'getJob' },
+    scope: 'jobs:read',
+    params: jobParams,
+    query: z.object(statusQuery),
+    answer: json(JobStatus, 'The status', STATUS_EXAMPLE),
+  })
+  router.openapi(status, async c => {
+    const current = await loadOrWait(c, service, c.req.valid('param').id, c.req.valid('query'))
+    const hasResults = current.state === 'completed' || isTrue(c.req.valid('query').partial)
+    const waitReport = await getState(service).waitReports.get(current)
+    const body = presentStatus(service, current, waitReport)
+    return withResults(c, service, body, hasResults ? current : null) as never
+  })
+
+  const job = route(service, 'GET /v1/jobs/{id}', {
+    id: 'getJob',
     summary: 'Get a job',
     description:
       'The status without the results, which `include=results` adds. Accepts jobs of every type, including the `verification_id` of a single address.',
-    tags: ['Jobs'],
-    security: SECURITY,
-    middleware,
-    request: { params, query: z.object({ ...statusQuery, include }) },
-    responses: {
-      200: json(JobAnswer, 'The job', JOB_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found'),
-    },
-  } as const)
-  return newRouter()
-    .openapi(status, async c => {
-      const current = await loadOrWait(c, service, c.req.valid('param').id, c.req.valid('query'))
-      const hasResults = current.state === 'completed' || isTrue(c.req.valid('query').partial)
-      const waitReport = await getState(service).waitReports.get(current)
-      const body = presentStatus(service, current, waitReport)
-      return withResults(c, service, body, hasResults ? current : null) as never
-    })
-    .openapi(job, async c => {
-      const query = c.req.valid('query')
-      const current = await loadOrWait(c, service, c.req.valid('param').id, query)
-      const body = presentJob(service, current, await getState(service).waitReports.get(current))
-      if (query.include === undefined) return c.json(body, 200)
-      const hasResults = current.state === 'completed' || isTrue(query.partial)
-      return withResults(c, service, body, hasResults ? current : null) as never
-    })
-}
+    scope: 'jobs:read',
+    params: jobParams,
+    query: z.object({ ...statusQuery, include }),
+    answer: json(JobAnswer, 'The job', JOB_EXAMPLE),
+  })
+  router.openapi(job, async c => {
+    const query = c.req.valid('query')
+    const current = await loadOrWait(c, service, c.req.valid('param').id, query)
+    const body = presentJob(service, current, await getState(service).waitReports.get(current))
+    if (query.include === undefined) return c.json(body, 200)
+    const hasResults = current.state === 'completed' || isTrue(query.partial)
+    return withResults(c, service, body, hasResults ? current : null) as never
+  })
 
-const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
+  return router
+}
 
 const statusQuery = {
   wait: z.coerce.number().int().min(0).max(WAIT_S_MAX).default(0).openapi({

@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import {
   getKey,
@@ -12,12 +12,10 @@ import {
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
-import { answerWith, idempotent } from '../middleware/idempotency.ts'
-import { requireKey } from '../middleware/require-key.ts'
+import { answerWith } from '../middleware/idempotency.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
-import { BODY_FAULTS, errorResponses, SECURITY } from '../schemas/error.ts'
-import { IDEMPOTENCY_KEY } from '../schemas/headers.ts'
 import {
   KEY_EXAMPLE,
   KeyAnswer,
@@ -41,105 +39,85 @@ export function keyRoutes(service: Service) {
 
 /** Routes that get, update, rotate and delete one key. */
 function keyChangeRoutes(service: Service) {
-  const middleware = requireKey(service, {
-    scope: 'keys:write',
-    counts: null,
-    bodyMax: KEY_BODY_MAX,
-  })
-  const common = { tags: ['Keys'], security: SECURITY }
-  const get = createRoute({
-    ...{ ...common, method: 'get' as const, path: '/v1/keys/{id}', operationId: 'getKey' },
+  const router = newRouter()
+
+  const get = route(service, 'GET /v1/keys/{id}', {
+    id: 'getKey',
     summary: 'Get an API key',
-    middleware,
-    request: { params },
-    responses: {
-      200: json(KeyAnswer, 'The key', KEY_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found'),
-    },
+    scope: 'keys:write',
+    params,
+    answer: json(KeyAnswer, 'The key', KEY_EXAMPLE),
   })
-  const change = createRoute({
-    ...{ ...common, method: 'patch' as const, path: '/v1/keys/{id}', operationId: 'updateKey' },
+  router.openapi(get, async c => {
+    const { actor: _, ...target } = keyTarget(c, c.req.valid('param'))
+    const key = await getKey(service, target)
+    return c.json({ success: true as const, data: presentKey(key) }, 200)
+  })
+
+  const change = route(service, 'PATCH /v1/keys/{id}', {
+    id: 'updateKey',
     summary: 'Update an API key',
     description:
       'Fields that are omitted keep their values. The change applies from the next request on. A key can only reduce its own rights.',
-    middleware,
-    request: {
-      params,
-      body: jsonBody(KeyPatchRequest, { example: PATCH_EXAMPLE, required: true }),
-    },
-    responses: {
-      200: json(KeyAnswer, 'The key', KEY_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
-    },
+    scope: 'keys:write',
+    params,
+    body: { schema: KeyPatchRequest, example: PATCH_EXAMPLE, max: KEY_BODY_MAX },
+    answer: json(KeyAnswer, 'The key', KEY_EXAMPLE),
   })
-  const rotate = createRoute({
-    ...{ ...common, method: 'post' as const, path: '/v1/keys/{id}/rotate' },
-    operationId: 'rotateKey',
+  router.openapi(change, async c => {
+    const target = keyTarget(c, c.req.valid('param'))
+    const key = await updateKey(service, { ...target, patch: toKeyPatch(c.req.valid('json')) })
+    return c.json({ success: true as const, data: presentKey(key) }, 200)
+  })
+
+  const rotate = route(service, 'POST /v1/keys/{id}/rotate', {
+    id: 'rotateKey',
     summary: 'Rotate an API key',
     description:
       'Issues a new secret for the key, returned only in this response. Both secrets work until the grace period ends: deploy the new one in time. Dashboard sessions of the key are signed out, except the one that sends this request.',
-    parameters: [IDEMPOTENCY_KEY],
-    middleware: [...middleware, idempotent(service)],
-    request: {
-      params,
-      body: jsonBody(RotateRequest, { example: ROTATION_EXAMPLE, required: false }),
-    },
-    responses: {
-      200: json(RotatedKey, 'The key with its new secret', ROTATED_KEY_EXAMPLE),
-      ...errorResponses(
-        'invalid_request',
-        'not_found',
-        ...BODY_FAULTS,
-        'idempotency_in_progress',
-        'idempotency_mismatch',
-      ),
-    },
+    scope: 'keys:write',
+    idempotent: true,
+    params,
+    body: { schema: RotateRequest, example: ROTATION_EXAMPLE, max: KEY_BODY_MAX, required: false },
+    answer: json(RotatedKey, 'The key with its new secret', ROTATED_KEY_EXAMPLE),
   })
-  const remove = createRoute({
-    ...{ ...common, method: 'delete' as const, path: '/v1/keys/{id}', operationId: 'deleteKey' },
+  router.openapi(rotate, c => {
+    // Without a body, the defaults of its schema are not applied.
+    const graceS = c.req.valid('json').grace_period_seconds ?? KEY_GRACE_MS / SECOND
+    const keepSession = c.env?.session?.sessionId ?? null
+    const target = keyTarget(c, c.req.valid('param'))
+    const input = { ...target, graceMs: graceS * SECOND, keepSession }
+    return answerWith<RotatedKeyText>(
+      c,
+      service,
+      beforeCommit => rotateKey(service, input, beforeCommit),
+      ({ key, text, previousExpiresAt }) => {
+        const previous_key_expires_at = isoTime(previousExpiresAt)
+        const data = { ...presentKey(key, text), previous_key_expires_at }
+        return { status: 200, body: { success: true, data } }
+      },
+    )
+  })
+
+  const remove = route(service, 'DELETE /v1/keys/{id}', {
+    id: 'deleteKey',
     summary: 'Delete an API key',
     description:
       'The key stops working at once, even if it is the calling key. Dashboard sessions of the key are signed out. The last key of the account that is neither revoked nor expired is only deleted with `force=true`; otherwise the request fails with 409 `last_key`.',
-    middleware,
-    request: { params, query: KeyDeletionQuery },
-    responses: {
-      204: { description: 'The key is deleted' },
-      ...errorResponses('invalid_request', 'not_found', 'last_key', ...BODY_FAULTS),
-    },
+    scope: 'keys:write',
+    params,
+    query: KeyDeletionQuery,
+    answer: { description: 'The key is deleted' },
+    status: 204,
+    errors: ['last_key'],
   })
-  return newRouter()
-    .openapi(get, async c => {
-      const { actor: _, ...target } = keyTarget(c, c.req.valid('param'))
-      const key = await getKey(service, target)
-      return c.json({ success: true as const, data: presentKey(key) }, 200)
-    })
-    .openapi(change, async c => {
-      const target = keyTarget(c, c.req.valid('param'))
-      const key = await updateKey(service, { ...target, patch: toKeyPatch(c.req.valid('json')) })
-      return c.json({ success: true as const, data: presentKey(key) }, 200)
-    })
-    .openapi(rotate, async c => {
-      // Without a body, the defaults of its schema are not applied.
-      const graceS = c.req.valid('json').grace_period_seconds ?? KEY_GRACE_MS / SECOND
-      const keepSession = c.env?.session?.sessionId ?? null
-      const target = keyTarget(c, c.req.valid('param'))
-      const input = { ...target, graceMs: graceS * SECOND, keepSession }
-      return (await answerWith<RotatedKeyText>(
-        c,
-        service,
-        beforeCommit => rotateKey(service, input, beforeCommit),
-        ({ key, text, previousExpiresAt }) => {
-          const previous_key_expires_at = isoTime(previousExpiresAt)
-          const data = { ...presentKey(key, text), previous_key_expires_at }
-          return { status: 200, body: { success: true, data } }
-        },
-      )) as never
-    })
-    .openapi(remove, async c => {
-      const isForced = c.req.valid('query').force === 'true'
-      await revokeKey(service, { ...keyTarget(c, c.req.valid('param')), isForced })
-      return c.body(null, 204)
-    })
+  router.openapi(remove, async c => {
+    const isForced = c.req.valid('query').force === 'true'
+    await revokeKey(service, { ...keyTarget(c, c.req.valid('param')), isForced })
+    return c.body(null, 204)
+  })
+
+  return router
 }
 
 const params = z.object({ id: z.string().max(100).openapi({ example: 'key_01' }) })
@@ -152,8 +130,3 @@ function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget 
 
 const PATCH_EXAMPLE = { name: 'CI of the shop', rate_limit_per_minute: 600 }
 const ROTATION_EXAMPLE = { grace_period_seconds: 3_600 }
-
-const jsonBody = <Schema extends z.ZodType>(
-  schema: Schema,
-  { example, required }: { example: z.input<Schema>; required: boolean },
-) => ({ content: { 'application/json': { schema, example } }, required })

@@ -1,16 +1,15 @@
-import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
 import type { ListDialect } from '../../csv/csv.ts'
 import type { Row } from '../../jobs/import/load-job.ts'
 import { MINUTE, SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
-import { type ApiCode, ApiError } from '../errors/api-error.ts'
-import { findStoredResponse, isAnswered } from '../middleware/idempotency.ts'
+import { ApiError } from '../errors/api-error.ts'
+import { findStoredResponse, isAnswered, unchecked } from '../middleware/idempotency.ts'
 import { refuseUnknown } from '../middleware/refuse-unknown.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
-import { errorResponses, SECURITY } from '../schemas/error.ts'
-import { HEADERS } from '../schemas/headers.ts'
 import { ITEM_EXAMPLE } from '../schemas/result.ts'
 import {
   BatchRequest,
@@ -24,12 +23,7 @@ import {
 } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
-import {
-  LIST_BODY_MAX,
-  SINGLE_BODY_MAX,
-  unchecked,
-  verifyMiddleware,
-} from '../verify/verify-middleware.ts'
+import { SINGLE_BODY_MAX } from '../verify/ask.ts'
 import { readName, verifyBatch } from './batch.ts'
 import { dryRun } from './dry-run.ts'
 import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
@@ -48,28 +42,55 @@ import { FORM_BYTES_MAX, fileForms, type Upload } from './upload.ts'
 
 /** Routes that verify lists. */
 export function listRoutes(service: Service) {
-  const rule = { scope: 'verify:bulk', counts: 'bulk', bodyMax: LIST_BODY_MAX } as const
-  const concurrency = limitConcurrency()
-  const disk = requireDiskSpace(service)
-  const middleware = [concurrency, ...verifyMiddleware(service, rule, disk)]
-  const bulkMiddleware = [
-    concurrency,
-    ...verifyMiddleware(service, { ...rule, freeBodyMax: SINGLE_BODY_MAX }, disk),
-  ]
-  const parseForm = fileForms(service.settings.dataDir, service.random)
   const router = newRouter()
-    .openapi(createRoute({ ...BULK, middleware: bulkMiddleware }), c =>
-      unchecked(verifyBulk(c, service, c.req.valid('json'))),
-    )
-    .openapi(createRoute({ ...BATCH, middleware }), c =>
-      unchecked(verifyBatch(c, service, c.req.valid('json'))),
-    )
+  const options = {
+    ...LISTS,
+    beforeKey: [limitConcurrency()],
+    afterKey: [requireDiskSpace(service)],
+  }
+
+  const bulk = route(service, 'POST /v1/verify/bulk', {
+    ...options,
+    id: 'verifyBulk',
+    summary: 'Verify a list',
+    description:
+      'Up to 10 addresses are answered at once, within ten seconds. Longer lists, up to 10,000 addresses, become a job.',
+    body: {
+      schema: BulkRequest,
+      example: { emails: ['user@example.com'] },
+      max: LIST_BODY_MAX,
+      // Ten addresses may be cached, and are then answered without credits.
+      freeMax: SINGLE_BODY_MAX,
+    },
+    answer: json(z.union([InstantBulk, QueuedBulk]), 'The results, or the job', INSTANT_EXAMPLE),
+  })
+  router.openapi(bulk, c => unchecked(verifyBulk(c, service, c.req.valid('json'))))
+
+  const batch = route(service, 'POST /v1/verify/batch', {
+    ...options,
+    id: 'verifyBatch',
+    summary: 'Verify a large list',
+    description:
+      'Up to 50,000 addresses, as `emails` or as `items` with your own IDs. Always creates a job: poll it, or register a webhook.',
+    body: { schema: BatchRequest, example: BATCH_EXAMPLE, max: LIST_BODY_MAX },
+    answer: json(QueuedBatch, 'The job', QUEUED_BATCH),
+  })
+  router.openapi(batch, c => unchecked(verifyBatch(c, service, c.req.valid('json'))))
+
+  const { middleware, ...file } = route(service, 'POST /v1/verify/file', {
+    ...options,
+    id: 'verifyFile',
+    summary: 'Verify a file of addresses',
+    description:
+      'CSV in any common dialect, up to 100 MiB and 1,000,000 rows. Its columns are returned with the results. With `dry_run`, the file is only read and counted: nothing is stored, charged or verified, and the request does not count against the hourly limit of lists.',
+    body: { schema: FileRequest, example: FILE_EXAMPLE, max: FORM_BYTES_MAX, isForm: true },
+    answer: FILE_ANSWER,
+  })
   // Not registered with `openapi`, which would read the whole form into memory.
-  router.openAPIRegistry.registerPath(FILE)
-  const form = { ...rule, bodyMax: FORM_BYTES_MAX, body: 'stream' } as const
-  const guards = verifyMiddleware(service, form, disk)
-  router.on('POST', [FILE.path], concurrency, ...guards, refuseUnknown(FILE))
-  router.post(FILE.path, async c => {
+  router.openAPIRegistry.registerPath(file)
+  router.on('POST', [file.path], ...middleware, refuseUnknown(file))
+  const parseForm = fileForms(service.settings.dataDir, service.random)
+  router.post(file.path, async c => {
     const upload = await parseForm(c.req.raw)
     try {
       // A dry run has no effect, so it needs no idempotency.
@@ -82,23 +103,26 @@ export function listRoutes(service: Service) {
       await upload.discard()
     }
   })
+
   return router
 }
 
-const ALL_LISTS: readonly ApiCode[] = [
-  'invalid_request',
-  ...(['emails_required', 'empty_list', 'too_many_emails', 'payload_too_large'] as const),
-  ...(['invalid_json', 'unsupported_media_type', 'idempotency_in_progress'] as const),
-  ...(['idempotency_mismatch', 'quota_exceeded', 'request_timeout'] as const),
-  ...(['concurrent_jobs_exceeded', 'stored_rows_exceeded', 'insufficient_storage'] as const),
-]
+/**
+ * The largest valid batch: 50,000 addresses of 254 octets with quotes and commas have 13 MB, plus
+ * their IDs.
+ */
+const LIST_BODY_MAX = 16 * 1024 * 1024
 
-const COMMON = {
-  method: 'post' as const,
-  tags: ['Verification'],
-  security: SECURITY,
-  parameters: HEADERS,
-}
+const LISTS = {
+  scope: 'verify:bulk',
+  counts: 'bulk',
+  idempotent: true,
+  errors: [
+    ...(['emails_required', 'empty_list', 'too_many_emails', 'quota_exceeded'] as const),
+    ...(['request_timeout', 'concurrent_jobs_exceeded', 'stored_rows_exceeded'] as const),
+    'insufficient_storage',
+  ],
+} as const
 
 const QUEUED = {
   success: true as const,
@@ -127,49 +151,12 @@ const INSTANT_EXAMPLE = {
   message: 'Verified 1 address',
 }
 
-const BULK = {
-  ...{ ...COMMON, path: '/v1/verify/bulk', operationId: 'verifyBulk' },
-  summary: 'Verify a list',
-  description:
-    'Up to 10 addresses are answered at once, within ten seconds. Longer lists, up to 10,000 addresses, become a job.',
-  request: {
-    body: {
-      required: true,
-      content: {
-        'application/json': { schema: BulkRequest, example: { emails: ['user@example.com'] } },
-      },
-    },
-  },
-  responses: {
-    200: json(z.union([InstantBulk, QueuedBulk]), 'The results, or the job', INSTANT_EXAMPLE),
-    ...errorResponses(...ALL_LISTS),
-  },
-}
+const BATCH_EXAMPLE = { emails: ['a@example.com', 'b@example.com'], name: 'March list' }
 
-const BATCH = {
-  ...{ ...COMMON, path: '/v1/verify/batch', operationId: 'verifyBatch' },
-  summary: 'Verify a large list',
-  description:
-    'Up to 50,000 addresses, as `emails` or as `items` with your own IDs. Always creates a job: poll it, or register a webhook.',
-  request: {
-    body: {
-      required: true,
-      content: {
-        'application/json': {
-          schema: BatchRequest,
-          example: { emails: ['a@example.com', 'b@example.com'], name: 'March list' },
-        },
-      },
-    },
-  },
-  responses: {
-    200: json(QueuedBatch, 'The job', {
-      ...QUEUED,
-      message: 'Batch queued. Check GET /v1/jobs/job_xyz789',
-      ...LINKS,
-    }),
-    ...errorResponses(...ALL_LISTS),
-  },
+const QUEUED_BATCH = {
+  ...QUEUED,
+  message: 'Batch queued. Check GET /v1/jobs/job_xyz789',
+  ...LINKS,
 }
 
 const FILE_EXAMPLE = {
@@ -207,30 +194,15 @@ const DRY_RUN = {
   ],
 }
 
-const FILE = {
-  ...{ ...COMMON, path: '/v1/verify/file', operationId: 'verifyFile' },
-  summary: 'Verify a file of addresses',
-  description:
-    'CSV in any common dialect, up to 100 MiB and 1,000,000 rows. Its columns are returned with the results. With `dry_run`, the file is only read and counted: nothing is stored, charged or verified, and the request does not count against the hourly limit of lists.',
-  request: {
-    body: {
-      required: true,
-      content: { 'multipart/form-data': { schema: FileRequest, example: FILE_EXAMPLE } },
+const FILE_ANSWER = {
+  description: 'The job; with `dry_run`, a preview of the file',
+  content: {
+    'application/json': {
+      schema: z.union([QueuedFile, FileDryRun]),
+      examples: { job: { value: QUEUED_FILE }, dry_run: { value: DRY_RUN } },
     },
   },
-  responses: {
-    200: {
-      description: 'The job; with `dry_run`, a preview of the file',
-      content: {
-        'application/json': {
-          schema: z.union([QueuedFile, FileDryRun]),
-          examples: { job: { value: QUEUED_FILE }, dry_run: { value: DRY_RUN } },
-        },
-      },
-    },
-    ...errorResponses(...ALL_LISTS),
-  },
-} satisfies RouteConfig
+}
 
 /** `POST /v1/verify/file`: creates a job from a file. Its columns are returned with the results. */
 async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Promise<Response> {

@@ -29,7 +29,7 @@ export type GuardRule = {
    * Bytes of the largest body with an answer that may be free, since all of it is cached. Without
    * credits a larger body is refused before it is read; if omitted, every body is.
    */
-  readonly freeBodyMax?: number
+  readonly freeBodyMax?: number | undefined
 }
 
 /**

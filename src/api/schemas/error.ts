@@ -29,44 +29,27 @@ const SimulatedError = z
     description: 'Response of the sandbox for an address that simulates an error.',
   })
 
-/** Security requirement of operations that need a key. */
-export const SECURITY = [{ bearer: [] }]
-
-/** Additional errors of operations with a body. */
-export const BODY_FAULTS = [
-  'invalid_json',
-  'payload_too_large',
-  'unsupported_media_type',
-] as const satisfies readonly ApiCode[]
-
-/** Additional errors of operations with an Idempotency-Key. */
-export const REPLAY_FAULTS = [
-  'idempotency_in_progress',
-  'idempotency_mismatch',
-] as const satisfies readonly ApiCode[]
-
-/** Error responses of an operation with a key: the common ones and those of `codes`. */
-export const errorResponses = (...codes: ApiCode[]) => buildResponses(codes, ErrorBody)
-
-/** Error responses of an operation with errors that the sandbox simulates. */
-export const errorResponsesWithSimulated = (...codes: ApiCode[]) =>
-  buildResponses(codes, z.union([ErrorBody, SimulatedError]))
-
-function buildResponses(codes: readonly ApiCode[], schema: z.ZodType) {
+/**
+ * Error responses of an operation with a key: the common ones and those of `codes`. With
+ * `isSimulated`, they include the bodies of errors that the sandbox simulates.
+ */
+export function errorResponses(codes: readonly ApiCode[], o: { readonly isSimulated: boolean }) {
   const byStatus: Record<number, ReturnType<typeof errorResponse>> = {}
-  const all = [...new Set([...codes, ...ALWAYS])]
+  const all = [...new Set<ApiCode>(['invalid_request', ...codes, ...ALWAYS])]
   for (const status of new Set(all.map(code => STATUS[code]))) {
-    const isSimulated = SIMULATED.includes(status)
     const documented = all.filter(code => STATUS[code] === status)
-    byStatus[status] = errorResponse(documented, isSimulated ? schema : ErrorBody)
+    const isSimulated = o.isSimulated && SIMULATED.includes(status)
+    byStatus[status] = errorResponse(documented, isSimulated ? ANY_ERROR : ErrorBody)
   }
   return byStatus
 }
 
+/** Statuses of errors that the sandbox simulates. */
 const SIMULATED: readonly number[] = [401, 429, 500, 504]
 
+const ANY_ERROR = z.union([ErrorBody, SimulatedError])
+
 const ALWAYS: readonly ApiCode[] = [
-  'invalid_request',
   'authentication_error',
   'key_expired',
   'key_revoked',

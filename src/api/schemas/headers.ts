@@ -8,7 +8,7 @@ export const IDEMPOTENCY_KEY = {
 }
 
 /** Headers of all verification endpoints. They are described here; middleware reads them. */
-export const HEADERS = [
+export const SANDBOX_HEADERS = [
   {
     name: 'X-EV-Sandbox',
     in: 'header' as const,
@@ -21,5 +21,4 @@ export const HEADERS = [
     description: 'Sandbox only: delay of the response in milliseconds.',
     schema: { type: 'integer' as const, minimum: 0, maximum: 30_000 },
   },
-  IDEMPOTENCY_KEY,
 ]

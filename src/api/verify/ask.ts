@@ -13,6 +13,9 @@ import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { reserveOrGetCached } from './credits.ts'
 
+/** Largest body of a single verification, in bytes: an address has 254 octets. */
+export const SINGLE_BODY_MAX = 16 * 1024
+
 /** One address to verify, with its options. */
 export type VerifyInput = JobOptions & { readonly email: string }
 

@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { isFault, parseAddress } from '../../engine/address/address.ts'
 import {
@@ -14,18 +14,17 @@ import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { queueOne } from '../lists/queue.ts'
 import { listRoutes } from '../lists/routes.ts'
+import { unchecked } from '../middleware/idempotency.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
-import { errorResponsesWithSimulated, SECURITY } from '../schemas/error.ts'
-import { HEADERS } from '../schemas/headers.ts'
 import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schemas/result.ts'
 import { STEP_EXAMPLE, VerifyStep } from '../schemas/step.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
-import { answerOne, type VerifyInput } from './ask.ts'
+import { answerOne, SINGLE_BODY_MAX, type VerifyInput } from './ask.ts'
 import { followOne, noKeyForEvents, wantsEvents } from './follow.ts'
 import { simulatedError } from './sandbox.ts'
-import { SINGLE_BODY, unchecked, verifyMiddleware } from './verify-middleware.ts'
 
 /** The body after validation by the schema; `email` may still be anything. */
 type SingleBody = {
@@ -193,56 +192,60 @@ export const verifyRoutes = (service: Service) =>
   newRouter().route('/', singleRoutes(service)).route('/', listRoutes(service))
 
 function singleRoutes(service: Service) {
-  const rule = { scope: 'verify:single', counts: 'single', ...SINGLE_BODY } as const
-  const common = {
-    method: 'post' as const,
-    tags: ['Verification'],
-    security: SECURITY,
-    parameters: HEADERS,
-  }
-  const single = createRoute({
-    ...{ ...common, path: '/v1/verify/single', operationId: 'verifySingle' },
+  const router = newRouter()
+  router.openAPIRegistry.register('VerifyStep', VerifyStep)
+
+  const single = route(service, 'POST /v1/verify/single', {
+    ...SINGLE,
+    id: 'verifySingle',
     summary: 'Verify one address',
     description:
       'An address that does not exist is a result. Only text that cannot be an address is refused, with 400 `invalid_email`. With `Accept: text/event-stream`, progress is streamed as server-sent events, and such text is a result, too: events `step` with a `VerifyStep` each, then `result` with the fields of `?include=flags,evidence`, or `error` with an `Error`.',
-    middleware: verifyMiddleware(service, rule, noKeyForEvents),
-    request: { body: jsonBody(SingleRequest), query: SingleQuery },
-    responses: {
-      200: withEventStream(
-        json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),
-      ),
-      ...errorResponsesWithSimulated(...SINGLE_FAULTS),
-    },
+    body: { ...SINGLE_BODY, schema: SingleRequest },
+    answer: withEventStream(
+      json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),
+    ),
+    afterKey: [noKeyForEvents],
   })
-  const scored = createRoute({
-    ...{ ...common, path: '/v1/verify', operationId: 'verify' },
+  router.openapi(single, c => {
+    const body = c.req.valid('json')
+    if (wantsEvents(c)) return unchecked(followSingle(c, service, body))
+    return unchecked(verifySingle(c, service, body, c.req.valid('query').include))
+  })
+
+  const scored = route(service, 'POST /v1/verify', {
+    ...SINGLE,
+    id: 'verify',
     summary: 'Verify one address with a status and a score',
     description:
       'With `X-EV-Sandbox: true`, the result is simulated by the prefix of the address: valid, invalid, risky, catchall, disposable, role; error-auth, error-ratelimit, error-timeout, error-server.',
-    middleware: verifyMiddleware(service, rule),
-    request: { body: jsonBody(ScoredRequest), query: SingleQuery },
-    responses: {
-      200: json(ScoredResult, 'The result', SCORED_EXAMPLE),
-      ...errorResponsesWithSimulated(...SINGLE_FAULTS),
-    },
+    body: { ...SINGLE_BODY, schema: ScoredRequest },
+    answer: json(ScoredResult, 'The result', SCORED_EXAMPLE),
   })
-  const router = newRouter()
-  router.openAPIRegistry.register('VerifyStep', VerifyStep)
+  router.openapi(scored, c =>
+    unchecked(verifyScored(c, service, c.req.valid('json'), c.req.valid('query').include)),
+  )
+
   return router
-    .openapi(single, c => {
-      const body = c.req.valid('json')
-      if (wantsEvents(c)) return unchecked(followSingle(c, service, body))
-      return unchecked(verifySingle(c, service, body, c.req.valid('query').include))
-    })
-    .openapi(scored, c =>
-      unchecked(verifyScored(c, service, c.req.valid('json'), c.req.valid('query').include)),
-    )
 }
 
-const jsonBody = <Schema extends z.ZodType>(schema: Schema) => ({
-  required: true as const,
-  content: { 'application/json': { schema, example: { email: 'user@example.com' } } },
-})
+const SINGLE = {
+  scope: 'verify:single',
+  counts: 'single',
+  idempotent: true,
+  query: SingleQuery,
+  errors: [
+    ...(['invalid_email', 'quota_exceeded', 'timeout', 'request_timeout'] as const),
+    'stored_rows_exceeded',
+  ],
+} as const
+
+/** The address may be cached, and is then answered without credits. */
+const SINGLE_BODY = {
+  example: { email: 'user@example.com' },
+  max: SINGLE_BODY_MAX,
+  freeMax: SINGLE_BODY_MAX,
+}
 
 /** Adds the event stream to a response. */
 const withEventStream = <C extends object>({
@@ -255,13 +258,6 @@ const withEventStream = <C extends object>({
   ...rest,
   content: { ...content, 'text/event-stream': { schema: z.string(), example: EVENTS_EXAMPLE } },
 })
-
-const SINGLE_FAULTS = [
-  ...(['invalid_request', 'invalid_email', 'invalid_json'] as const),
-  ...(['payload_too_large', 'unsupported_media_type'] as const),
-  ...(['idempotency_in_progress', 'idempotency_mismatch', 'quota_exceeded', 'timeout'] as const),
-  ...(['request_timeout', 'stored_rows_exceeded'] as const),
-]
 
 const EVENTS_EXAMPLE = [
   'retry: 3000',

@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { DeliveryTarget } from '../../webhooks/deliveries.ts'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
@@ -8,12 +8,10 @@ import {
   type WebhookWithSecret,
 } from '../../webhooks/endpoints.ts'
 import type { Env } from '../context.ts'
-import { answerWith, idempotent } from '../middleware/idempotency.ts'
-import { requireKey } from '../middleware/require-key.ts'
+import { answerWith } from '../middleware/idempotency.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
-import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schemas/error.ts'
-import { IDEMPOTENCY_KEY } from '../schemas/headers.ts'
 import {
   CREATED_WEBHOOK_EXAMPLE,
   CreatedWebhook,
@@ -27,66 +25,48 @@ import { presentWebhook, presentWithSecret } from './present.ts'
 
 /** Routes that list and create webhook endpoints. */
 export function webhookCreateRoutes(service: Service) {
-  const rule = { counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
-  const list = createRoute({
-    ...{ method: 'get', path: '/v1/webhooks', operationId: 'listWebhooks' },
+  const router = newRouter()
+
+  const list = route(service, 'GET /v1/webhooks', {
+    id: 'listWebhooks',
     summary: 'List webhook endpoints',
     description: 'Oldest first.',
-    tags: ['Webhooks'],
-    security: SECURITY,
-    middleware: requireKey(service, { ...rule, scope: 'webhooks:read' }),
-    responses: {
-      200: json(WebhookList, 'The endpoints', WEBHOOK_LIST_EXAMPLE),
-      ...errorResponses('invalid_request'),
-    },
-  } as const)
-  const create = createRoute({
-    ...{ method: 'post', path: '/v1/webhooks', operationId: 'createWebhook' },
+    scope: 'webhooks:read',
+    answer: json(WebhookList, 'The endpoints', WEBHOOK_LIST_EXAMPLE),
+  })
+  router.openapi(list, async c => {
+    const webhooks = await listWebhooks(service.database, c.get('caller').account.id)
+    const data = { webhooks: webhooks.map(presentWebhook), total: webhooks.length }
+    return c.json({ success: true as const, data }, 200)
+  })
+
+  const create = route(service, 'POST /v1/webhooks', {
+    id: 'createWebhook',
     summary: 'Create a webhook endpoint',
     description:
       'Events are sent to it from now on, signed with a secret that is returned only in this response.',
-    tags: ['Webhooks'],
-    security: SECURITY,
-    parameters: [IDEMPOTENCY_KEY],
-    middleware: [...requireKey(service, { ...rule, scope: 'webhooks:write' }), idempotent(service)],
-    request: {
-      body: {
-        content: {
-          'application/json': { schema: NewWebhookRequest, example: NEW_WEBHOOK_EXAMPLE },
-        },
-        required: true,
-      },
-    },
-    responses: {
-      201: json(CreatedWebhook, 'The endpoint', CREATED_WEBHOOK_EXAMPLE),
-      ...errorResponses('invalid_request', ...CREATION_FAULTS),
-    },
-  } as const)
-  return newRouter()
-    .openapi(list, async c => {
-      const webhooks = await listWebhooks(service.database, c.get('caller').account.id)
-      const data = { webhooks: webhooks.map(presentWebhook), total: webhooks.length }
-      return c.json({ success: true as const, data }, 200)
-    })
-    .openapi(create, async c => {
-      const input = { ...c.req.valid('json'), accountId: c.get('caller').account.id }
-      return (await answerWith<WebhookWithSecret>(
-        c,
-        service,
-        beforeCommit => createWebhook(service, input, beforeCommit),
-        ({ webhook, secret }) => ({
-          ...{ status: 201, body: { success: true, data: presentWithSecret(webhook, secret) } },
-          headers: { Location: `/v1/webhooks/${webhook.id}` },
-        }),
-      )) as never
-    })
-}
+    scope: 'webhooks:write',
+    idempotent: true,
+    body: { schema: NewWebhookRequest, example: NEW_WEBHOOK_EXAMPLE, max: WEBHOOK_BODY_MAX },
+    answer: json(CreatedWebhook, 'The endpoint', CREATED_WEBHOOK_EXAMPLE),
+    status: 201,
+    errors: ['invalid_webhook_url', 'invalid_event'],
+  })
+  router.openapi(create, c => {
+    const input = { ...c.req.valid('json'), accountId: c.get('caller').account.id }
+    return answerWith<WebhookWithSecret>(
+      c,
+      service,
+      beforeCommit => createWebhook(service, input, beforeCommit),
+      ({ webhook, secret }) => ({
+        ...{ status: 201, body: { success: true, data: presentWithSecret(webhook, secret) } },
+        headers: { Location: `/v1/webhooks/${webhook.id}` },
+      }),
+    )
+  })
 
-const CREATION_FAULTS = [
-  ...(['invalid_webhook_url', 'invalid_event'] as const),
-  ...BODY_FAULTS,
-  ...REPLAY_FAULTS,
-]
+  return router
+}
 
 /** Fits the longest URL, a description and all events. */
 export const WEBHOOK_BODY_MAX = 16 * 1024

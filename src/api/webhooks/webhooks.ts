@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import { SECOND } from '../../platform/clock.ts'
 import {
@@ -21,8 +21,8 @@ import {
 import { EVENT_KINDS } from '../../webhooks/event.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
 import { pageQuery, parseCursor, toPage } from '../cursor.ts'
-import { answerWith, commitResponse, idempotent } from '../middleware/idempotency.ts'
-import { requireKey } from '../middleware/require-key.ts'
+import { answerWith, commitResponse } from '../middleware/idempotency.ts'
+import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
 import {
@@ -40,9 +40,7 @@ import {
   WEBHOOK_TEST_EXAMPLE,
   WebhookTest,
 } from '../schemas/delivery.ts'
-import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schemas/error.ts'
 import { EVENTS } from '../schemas/event.ts'
-import { IDEMPOTENCY_KEY } from '../schemas/headers.ts'
 import {
   EventList,
   NEW_WEBHOOK_EXAMPLE,
@@ -59,7 +57,6 @@ import type { Service } from '../service.ts'
 import {
   deliveryParams,
   deliveryTarget,
-  webhookParams as params,
   WEBHOOK_BODY_MAX,
   webhookCreateRoutes,
   webhookParams,
@@ -70,111 +67,94 @@ import { presentWebhook, presentWithSecret } from './present.ts'
 
 /** Routes that get, update, replace and delete one endpoint. */
 function webhookChangeRoutes(service: Service) {
-  const bodyMax = WEBHOOK_BODY_MAX
-  const writing = requireKey(service, { scope: 'webhooks:write', counts: null, bodyMax })
-  const common = { path: '/v1/webhooks/{id}', tags: ['Webhooks'], security: SECURITY }
-  const answers = { 200: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE) }
-  const read = createRoute({
-    ...{ ...common, method: 'get' as const, operationId: 'getWebhook' },
+  const router = newRouter()
+
+  const read = route(service, 'GET /v1/webhooks/{id}', {
+    id: 'getWebhook',
     summary: 'Get a webhook endpoint',
-    middleware: requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax }),
-    request: { params },
-    responses: { ...answers, ...errorResponses('invalid_request', 'not_found') },
+    scope: 'webhooks:read',
+    params: webhookParams,
+    answer: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE),
   })
-  const change = createRoute({
-    ...{ ...common, method: 'patch' as const, operationId: 'updateWebhook' },
+  router.openapi(read, async c =>
+    c.json(presentAnswer(await getWebhook(service, webhookTarget(c, c.req.valid('param')))), 200),
+  )
+
+  const change = route(service, 'PATCH /v1/webhooks/{id}', {
+    id: 'updateWebhook',
     summary: 'Update a webhook endpoint',
     description: 'Fields that are omitted keep their values.',
-    middleware: writing,
-    request: { params, body: jsonBody(WebhookPatchRequest, { active: false }) },
-    responses: {
-      ...answers,
-      ...errorResponses(...CHANGE_FAULTS),
-    },
+    scope: 'webhooks:write',
+    params: webhookParams,
+    body: { schema: WebhookPatchRequest, example: { active: false }, max: WEBHOOK_BODY_MAX },
+    answer: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE),
+    errors: ['invalid_webhook_url', 'invalid_event'],
   })
-  const replace = createRoute({
-    ...{ ...common, method: 'put' as const, operationId: 'replaceWebhook' },
+  router.openapi(change, async c => {
+    const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
+    return c.json(presentAnswer(await updateWebhook(service, input)), 200)
+  })
+
+  const replace = route(service, 'PUT /v1/webhooks/{id}', {
+    id: 'replaceWebhook',
     summary: 'Replace a webhook endpoint',
     description: 'Fields that are omitted get their default values. The secret does not change.',
-    middleware: writing,
-    request: { params, body: jsonBody(NewWebhookRequest, NEW_WEBHOOK_EXAMPLE) },
-    responses: {
-      ...answers,
-      ...errorResponses(...CHANGE_FAULTS),
-    },
+    scope: 'webhooks:write',
+    params: webhookParams,
+    body: { schema: NewWebhookRequest, example: NEW_WEBHOOK_EXAMPLE, max: WEBHOOK_BODY_MAX },
+    answer: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE),
+    errors: ['invalid_webhook_url', 'invalid_event'],
   })
-  const remove = createRoute({
-    ...{ ...common, method: 'delete' as const, operationId: 'deleteWebhook' },
+  router.openapi(replace, async c => {
+    const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
+    return c.json(presentAnswer(await updateWebhook(service, input)), 200)
+  })
+
+  const remove = route(service, 'DELETE /v1/webhooks/{id}', {
+    id: 'deleteWebhook',
     summary: 'Delete a webhook endpoint',
     description: 'No more events are sent to it, and scheduled retries are dropped.',
-    middleware: writing,
-    request: { params },
-    responses: {
-      204: { description: 'The endpoint is deleted' },
-      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
-    },
+    scope: 'webhooks:write',
+    params: webhookParams,
+    answer: { description: 'The endpoint is deleted' },
+    status: 204,
   })
-  return newRouter()
-    .openapi(read, async c =>
-      c.json(answer(await getWebhook(service, webhookTarget(c, c.req.valid('param')))), 200),
-    )
-    .openapi(change, async c => {
-      const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
-      return c.json(answer(await updateWebhook(service, input)), 200)
-    })
-    .openapi(replace, async c => {
-      const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
-      return c.json(answer(await updateWebhook(service, input)), 200)
-    })
-    .openapi(remove, async c => {
-      await deleteWebhook(service, webhookTarget(c, c.req.valid('param')))
-      return c.body(null, 204)
-    })
+  router.openapi(remove, async c => {
+    await deleteWebhook(service, webhookTarget(c, c.req.valid('param')))
+    return c.body(null, 204)
+  })
+
+  return router
 }
 
-const CHANGE_FAULTS = [
-  ...(['invalid_request', 'not_found', 'invalid_webhook_url', 'invalid_event'] as const),
-  ...BODY_FAULTS,
-]
-
-const jsonBody = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schema>) => ({
-  content: { 'application/json': { schema, example } },
-  required: true as const,
+const presentAnswer = (webhook: Webhook) => ({
+  success: true as const,
+  data: presentWebhook(webhook),
 })
-
-const answer = (webhook: Webhook) => ({ success: true as const, data: presentWebhook(webhook) })
 
 /** Route that rotates the secret of an endpoint. */
 function webhookSecretRoutes(service: Service) {
-  const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
-  const rotate = createRoute({
-    ...{ method: 'post', path: '/v1/webhooks/{id}/secret', operationId: 'rotateWebhookSecret' },
+  const rotate = route(service, 'POST /v1/webhooks/{id}/secret', {
+    id: 'rotateWebhookSecret',
     summary: 'Rotate the secret of a webhook endpoint',
     description:
       'The new secret is returned only in this response. `X-EV-Signature` uses it from now on. Until the grace period ends, `webhook-signature` also has a signature of the previous secret.',
-    tags: ['Webhooks'],
-    security: SECURITY,
-    parameters: [IDEMPOTENCY_KEY],
-    middleware: [...requireKey(service, rule), idempotent(service)],
-    request: {
-      params: webhookParams,
-      body: {
-        content: {
-          'application/json': { schema: SecretRotation, example: SECRET_ROTATION_EXAMPLE },
-        },
-        required: false,
-      },
+    scope: 'webhooks:write',
+    idempotent: true,
+    params: webhookParams,
+    body: {
+      schema: SecretRotation,
+      example: SECRET_ROTATION_EXAMPLE,
+      max: WEBHOOK_BODY_MAX,
+      required: false,
     },
-    responses: {
-      200: json(RotatedWebhook, 'The endpoint with its new secret', ROTATED_WEBHOOK_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS),
-    },
-  } as const)
-  return newRouter().openapi(rotate, async c => {
+    answer: json(RotatedWebhook, 'The endpoint with its new secret', ROTATED_WEBHOOK_EXAMPLE),
+  })
+  return newRouter().openapi(rotate, c => {
     // Without a body, the defaults of its schema are not applied.
     const graceS = c.req.valid('json').grace_period_seconds ?? SECRET_GRACE_MS / SECOND
     const input = { ...webhookTarget(c, c.req.valid('param')), graceMs: graceS * SECOND }
-    return (await answerWith<RotatedSecret>(
+    return answerWith<RotatedSecret>(
       c,
       service,
       beforeCommit => rotateWebhookSecret(service, input, beforeCommit),
@@ -183,7 +163,7 @@ function webhookSecretRoutes(service: Service) {
         const data = { ...presentWithSecret(webhook, secret), previous_secret_expires_at }
         return { status: 200, body: { success: true, data } }
       },
-    )) as never
+    )
   })
 }
 
@@ -203,19 +183,14 @@ export function webhookRoutes(service: Service) {
 
 /** Route that lists the event types. */
 function catalogueRoutes(service: Service) {
-  const list = createRoute({
-    ...{ method: 'get', path: '/v1/webhooks/events', operationId: 'listEvents' },
+  const list = route(service, 'GET /v1/webhooks/events', {
+    id: 'listEvents',
     summary: 'List event types',
     description:
       'Event types to subscribe to, with the JSON Schema of their data and an example. `webhook.test` is not included: it is only sent as a test event.',
-    tags: ['Webhooks'],
-    security: SECURITY,
-    middleware: requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 }),
-    responses: {
-      200: json(EventList, 'The event types', CATALOGUE),
-      ...errorResponses('invalid_request'),
-    },
-  } as const)
+    scope: 'webhooks:read',
+    answer: json(EventList, 'The event types', CATALOGUE),
+  })
   return newRouter().openapi(list, c => c.json(CATALOGUE, 200))
 }
 
@@ -237,138 +212,116 @@ const CATALOGUE = {
 function webhookTestRoutes(service: Service) {
   const testLimit = createTestEventLimit()
   const services = { ...service, version: service.settings.version, testLimit }
-  const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
-  const send = createRoute({
-    ...{ method: 'post', path: '/v1/webhooks/{id}/test', operationId: 'testWebhook' },
+  const send = route(service, 'POST /v1/webhooks/{id}/test', {
+    id: 'testWebhook',
     summary: 'Send a test event to a webhook endpoint',
     description:
       'Sends `webhook.test` once, also to a disabled endpoint, and returns the response of the receiver, with 200 even if the delivery failed. It needs no subscription. With `X-EV-Sandbox: true`, it has `"sandbox": true`. An account can have four test events in flight.',
-    tags: ['Webhooks'],
-    security: SECURITY,
-    parameters: [IDEMPOTENCY_KEY],
-    middleware: [...requireKey(service, rule), idempotent(service)],
-    request: { params: webhookParams },
-    responses: {
-      200: json(WebhookTest, 'The result of the test', WEBHOOK_TEST_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS),
-    },
-  } as const)
+    scope: 'webhooks:write',
+    idempotent: true,
+    params: webhookParams,
+    answer: json(WebhookTest, 'The result of the test', WEBHOOK_TEST_EXAMPLE),
+  })
   return newRouter().openapi(send, async c => {
     const input = { ...webhookTarget(c, c.req.valid('param')), sandbox: c.get('sandbox') }
     const outcome = await sendTestEvent(services, input)
     const body = { success: true, data: presentTest(outcome) }
-    return (await commitResponse(c, service, async () => ({ status: 200, body }))) as never
+    return commitResponse(c, service, async () => ({ status: 200, body }))
   })
 }
 
 /** Routes that resend events. */
 function redeliveryRoutes(service: Service) {
-  const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
-  const common = {
-    ...{ tags: ['Webhooks'], security: SECURITY, method: 'post' as const },
-    parameters: [IDEMPOTENCY_KEY],
-  }
-  const middleware = [...requireKey(service, rule), idempotent(service)]
-  const errors = errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS)
-  const retry = createRoute({
-    ...{ ...common, path: '/v1/webhooks/{id}/deliveries/{delivery_id}/retry' },
-    operationId: 'retryDelivery',
+  const router = newRouter()
+
+  const retry = route(service, 'POST /v1/webhooks/{id}/deliveries/{delivery_id}/retry', {
+    id: 'retryDelivery',
     summary: 'Retry a delivery',
     description:
       'Sends the same event at once, with the usual retries if it fails. Also works for a delivered event. Refused if the endpoint is disabled.',
-    middleware,
-    request: { params: deliveryParams },
-    responses: { 200: json(DeliveryAnswer, 'The delivery', DELIVERY_EXAMPLE), ...errors },
+    scope: 'webhooks:write',
+    idempotent: true,
+    params: deliveryParams,
+    answer: json(DeliveryAnswer, 'The delivery', DELIVERY_EXAMPLE),
   })
-  const recover = createRoute({
-    ...{ ...common, path: '/v1/webhooks/{id}/recover', operationId: 'recoverDeliveries' },
+  router.openapi(retry, c => {
+    const target = deliveryTarget(c, c.req.valid('param'))
+    return answerWith<RetriedDelivery>(
+      c,
+      service,
+      beforeCommit => retryDelivery(service, target, beforeCommit),
+      ({ webhook, delivery }) => ({
+        status: 200,
+        body: { success: true, data: presentDelivery(delivery, webhook) },
+      }),
+    )
+  })
+
+  const recover = route(service, 'POST /v1/webhooks/{id}/recover', {
+    id: 'recoverDeliveries',
     summary: 'Resend failed deliveries',
     description:
       'Resends all events since a time whose deliveries failed, such as after a long outage of the receiver.',
-    middleware,
-    request: {
-      params: webhookParams,
-      body: {
-        content: { 'application/json': { schema: RecoveryRequest, example: RECOVERY_EXAMPLE } },
-        required: true,
-      },
-    },
-    responses: {
-      200: json(Recovered, 'The number of resent events', RECOVERED_EXAMPLE),
-      ...errors,
-    },
+    scope: 'webhooks:write',
+    idempotent: true,
+    params: webhookParams,
+    body: { schema: RecoveryRequest, example: RECOVERY_EXAMPLE, max: WEBHOOK_BODY_MAX },
+    answer: json(Recovered, 'The number of resent events', RECOVERED_EXAMPLE),
   })
-  return newRouter()
-    .openapi(retry, async c => {
-      const target = deliveryTarget(c, c.req.valid('param'))
-      return (await answerWith<RetriedDelivery>(
-        c,
-        service,
-        beforeCommit => retryDelivery(service, target, beforeCommit),
-        ({ webhook, delivery }) => ({
-          status: 200,
-          body: { success: true, data: presentDelivery(delivery, webhook) },
-        }),
-      )) as never
-    })
-    .openapi(recover, async c => {
-      const { since } = c.req.valid('json')
-      const input = { ...webhookTarget(c, c.req.valid('param')), since }
-      return (await answerWith<RecoveredDeliveries>(
-        c,
-        service,
-        beforeCommit => retryFailedDeliveries(service, input, beforeCommit),
-        ({ recovered }) => ({ status: 200, body: { success: true, data: { recovered } } }),
-      )) as never
-    })
+  router.openapi(recover, c => {
+    const { since } = c.req.valid('json')
+    const input = { ...webhookTarget(c, c.req.valid('param')), since }
+    return answerWith<RecoveredDeliveries>(
+      c,
+      service,
+      beforeCommit => retryFailedDeliveries(service, input, beforeCommit),
+      ({ recovered }) => ({ status: 200, body: { success: true, data: { recovered } } }),
+    )
+  })
+
+  return router
 }
 
 /** Routes of the delivery log. */
 function deliveryLogRoutes(service: Service) {
-  const common = { tags: ['Webhooks'], security: SECURITY }
-  const middleware = requireKey(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 })
-  const list = createRoute({
-    ...{ ...common, method: 'get' as const, path: '/v1/webhooks/{id}/deliveries' },
-    operationId: 'listDeliveries',
+  const router = newRouter()
+
+  const list = route(service, 'GET /v1/webhooks/{id}/deliveries', {
+    id: 'listDeliveries',
     summary: 'List the deliveries of a webhook endpoint, newest first',
     description:
       'One row for each event, with the outcome of its last attempt. Finished deliveries are kept for seven days.',
-    middleware,
-    request: { params: webhookParams, query: z.object({ ...pageQuery, ...deliveryFilters }) },
-    responses: {
-      200: json(DeliveryPage, 'One page of deliveries', DELIVERY_PAGE_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found'),
-    },
+    scope: 'webhooks:read',
+    params: webhookParams,
+    query: z.object({ ...pageQuery, ...deliveryFilters }),
+    answer: json(DeliveryPage, 'One page of deliveries', DELIVERY_PAGE_EXAMPLE),
   })
-  const read = createRoute({
-    ...{ ...common, method: 'get' as const, path: '/v1/webhooks/{id}/deliveries/{delivery_id}' },
-    operationId: 'getDelivery',
+  router.openapi(list, async c => {
+    const { limit, cursor, status, event } = c.req.valid('query')
+    const webhook = await getWebhook(service, webhookTarget(c, c.req.valid('param')))
+    const found = await getDeliveryPage(service.database, {
+      ...{ webhookId: webhook.id, before: parseCursor(cursor), max: limit + 1 },
+      ...(status === undefined ? {} : { status }),
+      ...(event === undefined ? {} : { event }),
+    })
+    const { rows, next } = toPage(found, limit)
+    const items = rows.map(row => presentDelivery(row, webhook))
+    const data = { items, next_cursor: next, has_more: next !== null }
+    return c.json({ success: true as const, data }, 200)
+  })
+
+  const read = route(service, 'GET /v1/webhooks/{id}/deliveries/{delivery_id}', {
+    id: 'getDelivery',
     summary: 'Get a delivery with its request and responses',
-    middleware,
-    request: { params: deliveryParams },
-    responses: {
-      200: json(DeliveryDetailAnswer, 'The delivery', DELIVERY_DETAIL_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found'),
-    },
+    scope: 'webhooks:read',
+    params: deliveryParams,
+    answer: json(DeliveryDetailAnswer, 'The delivery', DELIVERY_DETAIL_EXAMPLE),
   })
-  return newRouter()
-    .openapi(list, async c => {
-      const { limit, cursor, status, event } = c.req.valid('query')
-      const webhook = await getWebhook(service, webhookTarget(c, c.req.valid('param')))
-      const found = await getDeliveryPage(service.database, {
-        ...{ webhookId: webhook.id, before: parseCursor(cursor), max: limit + 1 },
-        ...(status === undefined ? {} : { status }),
-        ...(event === undefined ? {} : { event }),
-      })
-      const { rows, next } = toPage(found, limit)
-      const items = rows.map(row => presentDelivery(row, webhook))
-      const data = { items, next_cursor: next, has_more: next !== null }
-      return c.json({ success: true as const, data }, 200)
-    })
-    .openapi(read, async c => {
-      const target = deliveryTarget(c, c.req.valid('param'))
-      const { webhook, logged } = await getDelivery(service, target)
-      const data = presentDetail(logged, webhook)
-      return c.json({ success: true as const, data }, 200)
-    })
+  router.openapi(read, async c => {
+    const target = deliveryTarget(c, c.req.valid('param'))
+    const { webhook, logged } = await getDelivery(service, target)
+    return c.json({ success: true as const, data: presentDetail(logged, webhook) }, 200)
+  })
+
+  return router
 }

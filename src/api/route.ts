@@ -1,0 +1,194 @@
+import type { z } from '@hono/zod-openapi'
+import type { MiddlewareHandler } from 'hono'
+import type { Scope } from '../accounts/scope.ts'
+import type { Env } from './context.ts'
+import type { ApiCode } from './errors/api-error.ts'
+import { idempotent } from './middleware/idempotency.ts'
+import type { Counts } from './middleware/rate-limit-buckets.ts'
+import { requireKey } from './middleware/require-key.ts'
+import { errorResponses } from './schemas/error.ts'
+import { IDEMPOTENCY_KEY, SANDBOX_HEADERS } from './schemas/headers.ts'
+import type { Service } from './service.ts'
+import { sandboxDelay } from './verify/sandbox.ts'
+
+/** Tags of the OpenAPI document by scope. */
+const TAGS = {
+  ...{ 'verify:single': 'Verification', 'verify:bulk': 'Verification' },
+  ...{ 'jobs:read': 'Jobs', 'jobs:write': 'Jobs' },
+  ...{ 'webhooks:read': 'Webhooks', 'webhooks:write': 'Webhooks' },
+  ...{ 'account:read': 'Account', 'keys:write': 'Keys' },
+} as const satisfies Partial<Record<Scope, string>>
+
+/** What a route declares; `route` derives the rest. */
+type RouteOptions<Params, Query, Body, Answer, Status> = {
+  /** `operationId` of the OpenAPI document. */
+  readonly id: string
+  readonly summary: string
+  readonly description?: string
+  /** The scope that the key must have; its resource determines the tag. */
+  readonly scope: keyof typeof TAGS
+  /** Set for a verification: the limit that it counts against. */
+  readonly counts?: Counts
+  /** Whether the route takes an Idempotency-Key. */
+  readonly idempotent?: boolean
+  /** Schema of the path parameters. */
+  readonly params?: Params
+  readonly query?: Query
+  readonly body?: RouteBody<Body>
+  /** The response of a success, such as `json(Schema, 'The job', EXAMPLE)`. */
+  readonly answer: Answer
+  /** 200 if omitted. */
+  readonly status?: Status
+  /** Errors of this route in addition to the derived ones. */
+  readonly errors?: readonly ApiCode[]
+  /** Middleware that runs before the key is checked. */
+  readonly beforeKey?: readonly MiddlewareHandler<Env>[]
+  /** Middleware that runs when the key is checked and the body is read. */
+  readonly afterKey?: readonly MiddlewareHandler<Env>[]
+}
+
+type RouteBody<Schema> = {
+  readonly schema: Schema
+  readonly example: z.input<Schema>
+  /** Largest body in bytes. */
+  readonly max: number
+  /** See `GuardRule.freeBodyMax`. */
+  readonly freeMax?: number
+  /** True if omitted. */
+  readonly required?: boolean
+  /** The body is a form, which the handler reads as a stream. */
+  readonly isForm?: boolean
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+type ResponseObject = { readonly description: string; readonly content?: object }
+
+/**
+ * The type of a route for `OpenAPIHono.openapi`, which infers the types of its handler. It has no
+ * error responses: handlers throw ApiError.
+ */
+type Route<M extends Method, Path, Params, Query, Body, Answer, Status extends number> = {
+  readonly method: Lowercase<M>
+  readonly path: Path
+  readonly middleware: MiddlewareHandler<Env>[]
+  readonly request: RequestPart<'params', Params> &
+    RequestPart<'query', Query> &
+    RequestPart<'body', JsonBody<Body>>
+  readonly responses: { readonly [S in Status]: Answer }
+}
+
+type RequestPart<Name extends string, Part> = [Part] extends [never]
+  ? object
+  : { readonly [N in Name]: Part }
+
+type JsonBody<Schema> = [Schema] extends [never]
+  ? never
+  : { readonly content: { readonly 'application/json': { readonly schema: Schema } } }
+
+/**
+ * Declares a route that needs a key. Returns its OpenAPI description with its middleware, for
+ * `router.openapi(route, handler)`. It derives:
+ *
+ * - from `scope`, `counts` and `body`: the security requirement, the tag, and `requireKey`, which
+ *   checks the key and its limits and reads the body. Without `body`, a write accepts an empty JSON
+ *   object;
+ * - from `idempotent`: the Idempotency-Key header and the middleware that repeats responses;
+ * - from `counts`: the sandbox headers, and the delay that they request;
+ * - the error responses: `invalid_request` and those of `requireKey`, `not_found` with `params`,
+ *   those of a body unless the method is GET, those of an Idempotency-Key, and with `counts:
+ *   'single'` the bodies of errors that the sandbox simulates.
+ *
+ * Middleware runs in this order: `beforeKey`, `requireKey`, `afterKey`, sandbox delay,
+ * Idempotency-Key, then the schemas.
+ *
+ * @example
+ * const job = route(service, 'GET /v1/jobs/{id}', {
+ *   id: 'getJob',
+ *   summary: 'Get a job',
+ *   scope: 'jobs:read',
+ *   params: jobParams,
+ *   answer: json(JobAnswer, 'The job', JOB_EXAMPLE),
+ * })
+ * router.openapi(job, async c => c.json(await load(c.req.valid('param').id), 200))
+ */
+export function route<
+  const M extends Method,
+  const Path extends string,
+  const Answer extends ResponseObject,
+  Params extends z.ZodObject = never,
+  Query extends z.ZodObject = never,
+  Body extends z.ZodType = never,
+  const Status extends 200 | 201 | 204 = 200,
+>(
+  service: Service,
+  target: `${M} ${Path}`,
+  o: RouteOptions<Params, Query, Body, Answer, Status>,
+): Route<M, Path, Params, Query, Body, Answer, Status> {
+  const [method, path] = target.split(' ') as [M, Path]
+  const { params, query, body } = o
+  return {
+    method: method.toLowerCase() as Lowercase<M>,
+    path,
+    operationId: o.id,
+    summary: o.summary,
+    description: o.description,
+    tags: [TAGS[o.scope]],
+    security: [{ bearer: [] }],
+    ...headerParameters(o),
+    middleware: routeMiddleware(service, o),
+    request: { params, query, body: body && requestBody(body) },
+    responses: {
+      [o.status ?? 200]: o.answer,
+      ...errorResponses(errorCodes(method, o), { isSimulated: o.counts === 'single' }),
+    },
+  } as unknown as Route<M, Path, Params, Query, Body, Answer, Status>
+}
+
+type AnyOptions = RouteOptions<unknown, unknown, z.ZodType, unknown, unknown>
+
+/** Fits an empty JSON object, the only body of a route that declares none. */
+const EMPTY_BODY_MAX = 1_024
+
+function routeMiddleware(service: Service, o: AnyOptions): MiddlewareHandler<Env>[] {
+  const { body, counts = null } = o
+  const isForm = body?.isForm === true
+  const delay: MiddlewareHandler<Env> = async (c, next) => {
+    if (c.get('sandbox')) await sandboxDelay(c, service.clock)
+    await next()
+  }
+  return [
+    ...(o.beforeKey ?? []),
+    ...requireKey(service, {
+      ...{ scope: o.scope, counts, body: isForm ? 'stream' : 'json' },
+      ...{ bodyMax: body?.max ?? EMPTY_BODY_MAX, freeBodyMax: body?.freeMax },
+    }),
+    ...(o.afterKey ?? []),
+    ...(counts === null ? [] : [delay]),
+    // A form has a fingerprint only after it was read.
+    ...(o.idempotent ? [idempotent(service, { fingerprintLater: isForm })] : []),
+  ]
+}
+
+function headerParameters(o: AnyOptions) {
+  const parameters = [
+    ...(o.counts ? SANDBOX_HEADERS : []),
+    ...(o.idempotent ? [IDEMPOTENCY_KEY] : []),
+  ]
+  return parameters.length === 0 ? {} : { parameters }
+}
+
+const requestBody = ({ schema, example, required = true, isForm }: RouteBody<z.ZodType>) => ({
+  content: { [isForm ? 'multipart/form-data' : 'application/json']: { schema, example } },
+  required,
+})
+
+const errorCodes = (method: Method, { params, errors = [], ...o }: AnyOptions): ApiCode[] => [
+  ...(params === undefined ? [] : (['not_found'] as const)),
+  ...errors,
+  ...(method === 'GET' ? [] : BODY_FAULTS),
+  ...(o.idempotent ? REPLAY_FAULTS : []),
+]
+
+const BODY_FAULTS = ['invalid_json', 'payload_too_large', 'unsupported_media_type'] as const
+const REPLAY_FAULTS = ['idempotency_in_progress', 'idempotency_mismatch'] as const

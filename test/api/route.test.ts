@@ -1,0 +1,93 @@
+import { z } from '@hono/zod-openapi'
+import { expect, test } from 'vitest'
+import { route } from '../../src/api/route.ts'
+import { newRouter } from '../../src/api/router.ts'
+import { json } from '../../src/api/schemas/answers.ts'
+import { createTestService } from '../support/service.ts'
+
+const Count = z.object({ count: z.number() })
+const answer = json(Count, 'The count', { count: 1 })
+const base = { id: 'one', summary: 'One', scope: 'jobs:write', answer } as const
+
+type Description = {
+  readonly method: string
+  readonly path: string
+  readonly tags: readonly string[]
+  readonly parameters?: readonly { readonly name: string }[]
+  readonly responses: object
+}
+
+/** The parts of a route that are in the document, but not in its type. */
+const describeRoute = (declared: object) => declared as Description
+
+test('the method, the path and the tag come from the target and the scope', async () => {
+  const { service } = await createTestService()
+  const { method, path, tags } = describeRoute(route(service, 'PATCH /v1/one/{id}', base))
+  expect({ method, path, tags }).toEqual({ method: 'patch', path: '/v1/one/{id}', tags: ['Jobs'] })
+})
+
+const params = z.object({ id: z.string() })
+
+test.each([
+  ['a read has no errors of a body', 'GET /v1/one', {}, []],
+  ['a write has those of a body', 'POST /v1/one', {}, ['413', '415']],
+  ['what a path parameter names may not exist', 'GET /v1/one/{id}', { params }, ['404']],
+  [
+    'a repeated request may differ',
+    'POST /v1/one',
+    { idempotent: true },
+    ['409', '413', '415', '422'],
+  ],
+  ['a route adds its own errors', 'GET /v1/one', { errors: ['job_not_ready'] }, ['409']],
+] as const)('errors: %s', async (_, target, options, statuses) => {
+  const { service } = await createTestService()
+  const always = ['200', '400', '401', '403', '429', '500', '503']
+  const { responses } = describeRoute(route(service, target, { ...base, ...options }))
+  expect(Object.keys(responses)).toEqual([...always, ...statuses].sort())
+})
+
+test('only idempotent routes and verifications have header parameters', async () => {
+  const { service } = await createTestService()
+  const names = (declared: object) => describeRoute(declared).parameters?.map(({ name }) => name)
+  expect(names(route(service, 'POST /v1/one', base))).toBeUndefined()
+  expect(names(route(service, 'POST /v1/one', { ...base, idempotent: true }))).toEqual([
+    'Idempotency-Key',
+  ])
+  const verification = { ...base, counts: 'bulk', idempotent: true } as const
+  expect(names(route(service, 'POST /v1/one', verification))).toEqual([
+    'X-EV-Sandbox',
+    'X-EV-Sandbox-Delay',
+    'Idempotency-Key',
+  ])
+})
+
+test('the middleware before and after the check of the key keeps its order', async () => {
+  const { service } = await createTestService()
+  const [first, last] = [async () => {}, async () => {}]
+  const own = { beforeKey: [first], afterKey: [last] }
+  const { middleware } = route(service, 'POST /v1/one', { ...base, ...own, idempotent: true })
+  expect(middleware).toHaveLength(4)
+  expect([middleware[0], middleware[2]]).toEqual([first, last])
+})
+
+test('types of examples, parameters and responses are checked', async () => {
+  const { service } = await createTestService()
+  const body = { schema: Count, example: { count: 1 }, max: 100 }
+  const query = z.object({ limit: z.coerce.number() })
+  const one = route(service, 'POST /v1/one', { ...base, query, body })
+  const router = newRouter()
+  router.openapi(one, c => {
+    const count = c.req.valid('query').limit + c.req.valid('json').count
+    return c.json({ count }, 200)
+  })
+  // @ts-expect-error the response has another type
+  router.openapi(one, c => c.json({ count: 'one' }, 200))
+  // @ts-expect-error the status is not declared
+  router.openapi(one, c => c.json({ count: 1 }, 201))
+  // @ts-expect-error the query has no such parameter
+  router.openapi(one, c => c.json({ count: c.req.valid('query').offset }, 200))
+  // @ts-expect-error the example violates the schema
+  route(service, 'POST /v1/one', { ...base, body: { ...body, example: { count: 'one' } } })
+  // @ts-expect-error there is no such error code
+  route(service, 'POST /v1/one', { ...base, errors: ['not_there'] })
+})
