@@ -73,8 +73,8 @@ async function storeAllRoutes(
  * The state that an item must have for a change to apply; if left out, any state without a result.
  */
 export type Fence =
-  /** The item has not been routed meanwhile. */
-  | { readonly state: 'queued' }
+  /** The item was not claimed: it has not been routed meanwhile, or was routed just before. */
+  | { readonly state: 'queued' | 'routed' }
   /** The member that claimed the item has not expired, and no other has claimed it meanwhile. */
   | { readonly state: 'probing'; readonly holder: string }
 
@@ -150,7 +150,7 @@ export async function postponeItems(
     await sql`
       update item set state = 'routed', due_at = ${dueAt}, tries = ${tries},
         egress = ${egress}, refused_by = ${refused}, accepted = ${accepted ?? null}${clearHolder(fence)}
-      where job_id = ${jobId} and position = ${position} and state = 'probing'${fenceCondition(fence)}`.execute(
+      where job_id = ${jobId} and position = ${position}${fenceCondition(fence ?? CLAIMED)}`.execute(
       trx,
     )
   }
@@ -166,7 +166,8 @@ async function postponeAll(
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
         egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null
       from ${typedJsonRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text`)}
-      where ${matchItem(jobId, rows)} and state = 'probing' and ${FENCE_HOLDS}`.execute(trx)
+      where ${matchItem(jobId, rows)} and (fence is not null or state = 'probing')
+        and ${FENCE_HOLDS}`.execute(trx)
   }
 }
 
@@ -180,6 +181,9 @@ function matchItem(jobId: string, rows: readonly { readonly position: number }[]
     and item.position = each.position`
 }
 
+/** The state of a claimed item without a cluster. */
+const CLAIMED = { state: 'probing' } as const
+
 /** Columns of rows that may have a fence. */
 const FENCED = 'position bigint, fence json'
 const FENCE_HOLDS = sql`(fence is null or (state = fence ->> 'state'
@@ -189,7 +193,7 @@ const FENCE_HOLDS = sql`(fence is null or (state = fence ->> 'state'
  * The holder is compared only if there is one, because each column named costs an index lookup on
  * SQLite.
  */
-function fenceCondition(fence: Fence | undefined): RawBuilder<unknown> {
+function fenceCondition(fence: Fence | typeof CLAIMED | undefined): RawBuilder<unknown> {
   if (fence === undefined) return sql``
   const holderCondition = 'holder' in fence ? sql` and holder = ${fence.holder}` : sql``
   return sql` and state = ${sql.lit(fence.state)}${holderCondition}`
