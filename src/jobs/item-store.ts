@@ -2,6 +2,7 @@ import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
+import { runEach } from '../db/sqlite.ts'
 import type { ItemTable } from './tables.ts'
 
 // SQLite uses a partial index only if the statement contains its condition literally, so states in
@@ -46,12 +47,16 @@ export async function storeRoutes(
   o: { jobId: string; routed: readonly ItemRoute[]; now: number },
 ): Promise<void> {
   if (isPostgres(trx)) return storeAllRoutes(trx, o)
-  for (const { position, operator, backupOperator = null, domain, route } of o.routed) {
-    await sql`
-      update item set state = 'routed', operator = ${operator},
-        backup_operator = ${backupOperator}, domain = ${domain}, route = ${route}, due_at = ${o.now}, ready_at = ${o.now}
-      where job_id = ${o.jobId} and position = ${position} and state = 'queued'`.execute(trx)
-  }
+  const rows = o.routed.map(({ position, operator, backupOperator = null, domain, route }) => [
+    ...[operator, backupOperator, domain, route, o.now, o.now, o.jobId, position],
+  ])
+  await runEach(
+    trx,
+    `update item set state = 'routed', operator = ?, backup_operator = ?, domain = ?, route = ?,
+      due_at = ?, ready_at = ?
+    where job_id = ? and position = ? and state = 'queued'`,
+    rows,
+  )
 }
 
 // On PostgreSQL each statement is a round trip, so one statement writes all rows; on SQLite one
@@ -95,18 +100,28 @@ export async function recordResults(
   recorded: readonly Recorded[],
 ): Promise<boolean[]> {
   if (isPostgres(trx)) return recordAll(trx, jobId, recorded)
-  const written: boolean[] = []
-  for (const { position, result, class: klass, fence } of recorded) {
-    const { numAffectedRows } = await sql`
-      update item set state = 'done', result = ${result}, class = ${klass}, route = null,
-        accepted = null${clearHolder(fence)}
-      where job_id = ${jobId} and position = ${position} and state <> 'done'${fenceCondition(fence)}`.execute(
-      trx,
-    )
-    written.push(numAffectedRows === 1n)
+  const written = recorded.map(() => false)
+  const groups = Map.groupBy(recorded.entries(), ([, { fence }]) => recordText(fence))
+  for (const [text, group] of groups) {
+    const rows = group.map(([, { result, class: klass, position, fence }]) => [
+      ...[result, klass, jobId, position],
+      ...(isHeld(fence) ? [fence.holder] : []),
+    ])
+    const changes = await runEach(trx, text, rows)
+    for (const [at, [index]] of group.entries()) written[index] = changes[at] === 1
   }
   return written
 }
+
+/** Returns the statement for one result on SQLite, where each column set costs an index lookup. */
+function recordText(fence: Fence | undefined): string {
+  const [clear, held] = isHeld(fence) ? [', holder = null', ' and holder = ?'] : ['', '']
+  const state = fence === undefined ? '' : ` and state = '${fence.state}'`
+  return `update item set state = 'done', result = ?, class = ?, route = null, accepted = null${clear}
+    where job_id = ? and position = ? and state <> 'done'${state}${held}`
+}
+
+const isHeld = (fence: Fence | undefined) => fence !== undefined && 'holder' in fence
 
 async function recordAll(
   trx: Transaction<Schema>,
@@ -189,18 +204,14 @@ const FENCED = 'position bigint, fence json'
 const FENCE_HOLDS = sql`(fence is null or (state = fence ->> 'state'
   and holder is not distinct from fence ->> 'holder'))`
 
-/**
- * The holder is compared only if there is one, because each column named costs an index lookup on
- * SQLite.
- */
+/** The holder is compared only if there is one: each column named costs an index lookup. */
 function fenceCondition(fence: Fence | typeof CLAIMED | undefined): RawBuilder<unknown> {
   if (fence === undefined) return sql``
   const holderCondition = 'holder' in fence ? sql` and holder = ${fence.holder}` : sql``
   return sql` and state = ${sql.lit(fence.state)}${holderCondition}`
 }
 
-const clearHolder = (fence: Fence | undefined) =>
-  fence !== undefined && 'holder' in fence ? sql`, holder = null` : sql``
+const clearHolder = (fence: Fence | undefined) => (isHeld(fence) ? sql`, holder = null` : sql``)
 
 /** Splits rows into groups of distinct items, because one statement changes a row only once. */
 function* withoutDuplicates<Row extends { readonly position: number }>(
