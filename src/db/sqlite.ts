@@ -9,7 +9,10 @@ import {
   SqliteDialect,
   type SqliteDialectConfig,
   type SqliteDatabase as SqliteDialectDatabase,
+  type SqliteStatement as SqliteDialectStatement,
   SqliteDriver,
+  sql,
+  type Transaction,
 } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { type Clock, yieldToEventLoop } from '../platform/clock.ts'
@@ -52,6 +55,24 @@ function isForeign(sqlite: SqliteDatabase.Database): boolean {
   return tables.length > 0 && !tables.includes('kysely_migration')
 }
 
+/** Marks a statement that runs once for each row; its only parameter are the rows. */
+const EACH = '/* each ? */ '
+
+/**
+ * Runs a write statement once for each row of parameters and returns the number of rows changed by
+ * each. Costs a fifth of as many statements of the query builder, each with its own promises.
+ */
+export async function runEach(
+  trx: Transaction<Schema>,
+  text: string,
+  rows: readonly (readonly unknown[])[],
+): Promise<number[]> {
+  if (rows.length === 0) return []
+  const statement = sql<{ changes: number }>`/* each ${rows} */ ${sql.raw(text)}`
+  const done = await statement.execute(trx)
+  return done.rows.map(({ changes }) => changes)
+}
+
 /** Cached prepared statements; there are about forty, and a few more for varying row counts. */
 const STATEMENTS_MAX = 200
 
@@ -60,18 +81,28 @@ const STATEMENTS_MAX = 200
  * more than running it.
  */
 function withStatementCache(sqlite: SqliteDatabase.Database): SqliteDialectDatabase {
-  const statements = new LRUCache<string, SqliteDatabase.Statement>({ max: STATEMENTS_MAX })
+  const statements = new LRUCache<string, SqliteDialectStatement>({ max: STATEMENTS_MAX })
   return {
     close: () => void sqlite.close(),
     prepare(text) {
       const known = statements.get(text)
       if (known !== undefined) return known
-      const statement = sqlite.prepare(text)
+      const statement = text.startsWith(EACH)
+        ? eachOf(sqlite.prepare(text.slice(EACH.length)))
+        : sqlite.prepare(text)
       statements.set(text, statement)
       return statement
     },
   }
 }
+
+/** Returns a statement that takes rows of parameters and runs once for each. */
+const eachOf = (statement: SqliteDatabase.Statement): SqliteDialectStatement => ({
+  reader: true,
+  all: ([rows]) => (rows as unknown[][]).map(row => ({ changes: statement.run(row).changes })),
+  run: () => ({ changes: 0, lastInsertRowid: 0 }),
+  iterate: () => [][Symbol.iterator](),
+})
 
 /** How long queries may run back to back before the event loop gets a turn. */
 const SLICE_MS = 8

@@ -2,6 +2,8 @@ import { sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { type Expiry, skipLocked } from '../db/expiry.ts'
 import type { Schema } from '../db/schema.ts'
+import { isPostgres } from '../db/sql-dialect.ts'
+import { runEach } from '../db/sqlite.ts'
 import { type CachedAnswer, ttlFor } from '../engine/result-cache.ts'
 
 /** Deletes cached answers that expire by a time, epoch ms. */
@@ -35,6 +37,10 @@ export async function getCachedAnswers(
   return found
 }
 
+const PUT_ANSWER = `insert into answer (address_key, remembered, keep_until) values (?, ?, ?)
+  on conflict (address_key) do update
+    set remembered = excluded.remembered, keep_until = excluded.keep_until`
+
 /** Caches definite answers, each with its own expiry. */
 export async function putCachedAnswers(
   trx: Transaction<Schema>,
@@ -48,6 +54,11 @@ export async function putCachedAnswers(
     const keep_until = cached.at + ttl.keepMs
     return [{ address_key, remembered: JSON.stringify(cached), keep_until }]
   })
+  if (!isPostgres(trx)) {
+    const parameters = rows.map(row => [row.address_key, row.remembered, row.keep_until])
+    await runEach(trx, PUT_ANSWER, parameters)
+    return
+  }
   for (let from = 0; from < rows.length; from += KEYS_PER_STATEMENT) {
     await trx
       .insertInto('answer')

@@ -2,6 +2,7 @@ import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
+import { runEach } from '../db/sqlite.ts'
 import type { ItemTable } from './tables.ts'
 
 // SQLite uses a partial index only if the statement contains its condition literally, so states in
@@ -46,12 +47,16 @@ export async function storeRoutes(
   o: { jobId: string; routed: readonly ItemRoute[]; now: number },
 ): Promise<void> {
   if (isPostgres(trx)) return storeAllRoutes(trx, o)
-  for (const { position, operator, backupOperator = null, domain, route } of o.routed) {
-    await sql`
-      update item set state = 'routed', operator = ${operator},
-        backup_operator = ${backupOperator}, domain = ${domain}, route = ${route}, due_at = ${o.now}, ready_at = ${o.now}
-      where job_id = ${o.jobId} and position = ${position} and state = 'queued'`.execute(trx)
-  }
+  const rows = o.routed.map(({ position, operator, backupOperator = null, domain, route }) => [
+    ...[operator, backupOperator, domain, route, o.now, o.now, o.jobId, position],
+  ])
+  await runEach(
+    trx,
+    `update item set state = 'routed', operator = ?, backup_operator = ?, domain = ?, route = ?,
+      due_at = ?, ready_at = ?
+    where job_id = ? and position = ? and state = 'queued'`,
+    rows,
+  )
 }
 
 // On PostgreSQL each statement is a round trip, so one statement writes all rows; on SQLite one
@@ -73,8 +78,8 @@ async function storeAllRoutes(
  * The state that an item must have for a change to apply; if left out, any state without a result.
  */
 export type Fence =
-  /** The item has not been routed meanwhile. */
-  | { readonly state: 'queued' }
+  /** The item was not claimed: it has not been routed meanwhile, or was routed just before. */
+  | { readonly state: 'queued' | 'routed' }
   /** The member that claimed the item has not expired, and no other has claimed it meanwhile. */
   | { readonly state: 'probing'; readonly holder: string }
 
@@ -95,18 +100,28 @@ export async function recordResults(
   recorded: readonly Recorded[],
 ): Promise<boolean[]> {
   if (isPostgres(trx)) return recordAll(trx, jobId, recorded)
-  const written: boolean[] = []
-  for (const { position, result, class: klass, fence } of recorded) {
-    const { numAffectedRows } = await sql`
-      update item set state = 'done', result = ${result}, class = ${klass}, route = null,
-        accepted = null${clearHolder(fence)}
-      where job_id = ${jobId} and position = ${position} and state <> 'done'${fenceCondition(fence)}`.execute(
-      trx,
-    )
-    written.push(numAffectedRows === 1n)
+  const written = recorded.map(() => false)
+  const groups = Map.groupBy(recorded.entries(), ([, { fence }]) => recordText(fence))
+  for (const [text, group] of groups) {
+    const rows = group.map(([, { result, class: klass, position, fence }]) => [
+      ...[result, klass, jobId, position],
+      ...(isHeld(fence) ? [fence.holder] : []),
+    ])
+    const changes = await runEach(trx, text, rows)
+    for (const [at, [index]] of group.entries()) written[index] = changes[at] === 1
   }
   return written
 }
+
+/** Returns the statement for one result on SQLite, where each column set costs an index lookup. */
+function recordText(fence: Fence | undefined): string {
+  const [clear, held] = isHeld(fence) ? [', holder = null', ' and holder = ?'] : ['', '']
+  const state = fence === undefined ? '' : ` and state = '${fence.state}'`
+  return `update item set state = 'done', result = ?, class = ?, route = null, accepted = null${clear}
+    where job_id = ? and position = ? and state <> 'done'${state}${held}`
+}
+
+const isHeld = (fence: Fence | undefined) => fence !== undefined && 'holder' in fence
 
 async function recordAll(
   trx: Transaction<Schema>,
@@ -150,7 +165,7 @@ export async function postponeItems(
     await sql`
       update item set state = 'routed', due_at = ${dueAt}, tries = ${tries},
         egress = ${egress}, refused_by = ${refused}, accepted = ${accepted ?? null}${clearHolder(fence)}
-      where job_id = ${jobId} and position = ${position} and state = 'probing'${fenceCondition(fence)}`.execute(
+      where job_id = ${jobId} and position = ${position}${fenceCondition(fence ?? CLAIMED)}`.execute(
       trx,
     )
   }
@@ -166,7 +181,8 @@ async function postponeAll(
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
         egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null
       from ${typedJsonRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text`)}
-      where ${matchItem(jobId, rows)} and state = 'probing' and ${FENCE_HOLDS}`.execute(trx)
+      where ${matchItem(jobId, rows)} and (fence is not null or state = 'probing')
+        and ${FENCE_HOLDS}`.execute(trx)
   }
 }
 
@@ -180,23 +196,22 @@ function matchItem(jobId: string, rows: readonly { readonly position: number }[]
     and item.position = each.position`
 }
 
+/** The state of a claimed item without a cluster. */
+const CLAIMED = { state: 'probing' } as const
+
 /** Columns of rows that may have a fence. */
 const FENCED = 'position bigint, fence json'
 const FENCE_HOLDS = sql`(fence is null or (state = fence ->> 'state'
   and holder is not distinct from fence ->> 'holder'))`
 
-/**
- * The holder is compared only if there is one, because each column named costs an index lookup on
- * SQLite.
- */
-function fenceCondition(fence: Fence | undefined): RawBuilder<unknown> {
+/** The holder is compared only if there is one: each column named costs an index lookup. */
+function fenceCondition(fence: Fence | typeof CLAIMED | undefined): RawBuilder<unknown> {
   if (fence === undefined) return sql``
   const holderCondition = 'holder' in fence ? sql` and holder = ${fence.holder}` : sql``
   return sql` and state = ${sql.lit(fence.state)}${holderCondition}`
 }
 
-const clearHolder = (fence: Fence | undefined) =>
-  fence !== undefined && 'holder' in fence ? sql`, holder = null` : sql``
+const clearHolder = (fence: Fence | undefined) => (isHeld(fence) ? sql`, holder = null` : sql``)
 
 /** Splits rows into groups of distinct items, because one statement changes a row only once. */
 function* withoutDuplicates<Row extends { readonly position: number }>(

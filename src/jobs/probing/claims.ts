@@ -1,51 +1,84 @@
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../../db/database.ts'
-import { type ClaimedItem, claimItems, jobsWaitingFor } from '../item-claims.ts'
+import { type ClaimedItem, claimItems, jobsWaitingFor, nextDueAt } from '../item-claims.ts'
 import type { ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
+import { type PendingItem, PendingItems } from './pending-items.ts'
 import type { Slot } from './probe-tasks.ts'
 
-/** A claimed item and its list. */
-export type ClaimedRow = ClaimedItem & { readonly list: ActiveJob }
+/** A claimed item and its list; `pending` is null if the item was claimed in the database. */
+export type ClaimedRow = ClaimedItem & {
+  readonly list: ActiveJob
+  readonly pending: PendingItem | null
+}
 
 /** Maximum number of operators with a stored round-robin position; an evicted one starts over. */
 const OPERATORS_MAX = 20_000
 
+type ClaimOptions = Slot & {
+  readonly pinnedOnly?: boolean
+  readonly backedUpOnly?: boolean
+  readonly max: number
+  readonly now: number
+  /** The cluster member that claims the items; null or left out without a cluster. */
+  readonly holder?: string | null
+}
+
 /**
  * Claims items for connections from all lists round-robin, so that a small list does not wait
- * behind a large one.
+ * behind a large one. In a single process, most items wait in memory between routing and probe,
+ * and the database is read only for operators that may have stored items.
  */
 export class Claims {
   readonly #database: Database
   readonly #lists: ActiveJobs
   /** By operator, the ID of the list after which its next connection starts. */
   readonly #positions = new LRUCache<string, string>({ max: OPERATORS_MAX })
+  /** Null in a cluster, where all members claim in the database. */
+  readonly #pending: PendingItems | null
+  /**
+   * Operators that may have stored items, each with the number of the last note; not used in a
+   * cluster.
+   */
+  readonly #stored = new Map<string, number>()
+  #noteCount = 0
 
-  constructor(database: Database, lists: ActiveJobs) {
+  constructor(database: Database, lists: ActiveJobs, o: { readonly isShared: boolean }) {
     this.#database = database
     this.#lists = lists
+    this.#pending = o.isShared ? null : new PendingItems()
+  }
+
+  /** Whether no more items fit into memory. */
+  get isFull(): boolean {
+    return this.#pending?.isFull ?? false
+  }
+
+  /** Keeps a routed item in memory until it is claimed; returns false if it must be stored. */
+  keep(list: ActiveJob, item: PendingItem): boolean {
+    if (this.#pending === null || !this.#pending.add(list, item)) return false
+    list.kept.add(item.position)
+    return true
+  }
+
+  /** Records that items of an operator were stored; call it after the commit. */
+  noteStored(operator: string): void {
+    if (this.#pending !== null) this.#stored.set(operator, ++this.#noteCount)
   }
 
   /** Returns the lists that have items waiting for an operator, in the order of their IDs. */
   async waitingFor(operator: string): Promise<ActiveJob[]> {
-    const ids = await jobsWaitingFor(this.#database, operator)
-    return this.#lists.load(ids)
+    const kept = this.#pending?.listsFor(operator) ?? []
+    const ids = await this.#storedJobs(operator)
+    const lists = await this.#lists.load(ids)
+    if (kept.length === 0) return lists
+    return [...new Set([...lists, ...kept])].sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
   /**
    * Claims up to `max` items of these lists: each list gets an equal share, and the remainder goes
    * to lists with more items.
    */
-  async claim(
-    lists: readonly ActiveJob[],
-    o: Slot & {
-      readonly pinnedOnly?: boolean
-      readonly backedUpOnly?: boolean
-      readonly max: number
-      readonly now: number
-      /** The cluster member that claims the items; null or left out without a cluster. */
-      readonly holder?: string | null
-    },
-  ): Promise<ClaimedRow[]> {
+  async claim(lists: readonly ActiveJob[], o: ClaimOptions): Promise<ClaimedRow[]> {
     const claimed: ClaimedRow[] = []
     let served = this.#nextLists(lists, o.operator, o.max)
     while (served.length > 0 && claimed.length < o.max) {
@@ -56,13 +89,39 @@ export class Claims {
         if (max === 0) break
         // A resumed job has a new list, so items claimed for its ended list would be lost.
         if (list.ended.aborted) continue
-        const items = await claimItems(this.#database, { ...o, jobId: list.id, max })
-        claimed.push(...items.map(item => ({ ...item, list })))
+        const items = await this.#claimItems(list, { ...o, max })
+        claimed.push(...items)
         if (items.length === share) withMore.push(list)
       }
       served = withMore
     }
     return claimed
+  }
+
+  /** Returns when the next item of a list is due, epoch ms; null if no item waits. */
+  async nextDueAt(list: ActiveJob, slot: Slot, pinnedOnly: boolean): Promise<number | null> {
+    const isKept = this.#pending?.listsFor(slot.operator).includes(list) ?? false
+    if (isKept && !pinnedOnly) return this.#database.clock.now()
+    return nextDueAt(this.#database, { jobId: list.id, ...slot, pinnedOnly })
+  }
+
+  async #storedJobs(operator: string): Promise<string[]> {
+    const note = this.#stored.get(operator)
+    if (this.#pending !== null && note === undefined) return []
+    const ids = await jobsWaitingFor(this.#database, operator)
+    // Items may have been stored since the query.
+    if (ids.length === 0 && this.#stored.get(operator) === note) this.#stored.delete(operator)
+    return ids
+  }
+
+  async #claimItems(list: ActiveJob, o: ClaimOptions): Promise<ClaimedRow[]> {
+    // Items in memory are not pinned to an egress.
+    const kept = o.pinnedOnly ? [] : (this.#pending?.take(list, o) ?? [])
+    const rows = kept.map(item => fromPending(list, item))
+    const max = o.max - rows.length
+    if (max === 0 || (this.#pending !== null && !this.#stored.has(o.operator))) return rows
+    const items = await claimItems(this.#database, { ...o, jobId: list.id, max })
+    return [...rows, ...items.map(item => ({ ...item, list, pending: null }))]
   }
 
   /**
@@ -82,3 +141,9 @@ export class Claims {
     return served
   }
 }
+
+const fromPending = (list: ActiveJob, pending: PendingItem): ClaimedRow => ({
+  ...{ list, pending, position: pending.position, copies: pending.copies },
+  ...{ text: pending.task.text, ready_at: pending.readyAt, tries: 0 },
+  ...{ route: null, egress: null, refused_by: null, accepted: null, holder: null },
+})

@@ -66,15 +66,12 @@ export async function probeClaimed(
     const change = changeFor(work, slot, item, outcome)
     for (const postponed of change.postponed ?? []) otherEgresses.add(postponed.egress ?? egress)
     // Committed soon with its batch; the next session does not wait for it.
-    void recorder.add(item.list.id, { ...change, holder: item.holder })
+    record(work, slot, item, change)
   }
   const onRetryLater: ProbeListOptions['onRetryLater'] = (task, delayMs) => {
     const item = items.get(task) as ClaimedRow
     if (item.list.ended.aborted || work.lost.aborted) return
-    void recorder.add(item.list.id, {
-      postponed: [toPostponed(work, item, delayMs)],
-      holder: item.holder,
-    })
+    record(work, slot, item, { postponed: [toPostponed(work, item, delayMs)] })
   }
   try {
     for (const { engine, tasks } of batches(items)) {
@@ -92,6 +89,21 @@ export async function probeClaimed(
   for (const other of otherEgresses) await slots.put({ operator, egress: other })
 }
 
+/** Adds a change to the next batch, in which a postponed item that was in memory is also routed. */
+function record(
+  { recorder, claims }: ProbeWork,
+  { operator }: Slot,
+  { list, pending, holder }: ClaimedRow,
+  change: Change,
+): void {
+  const routed = pending !== null && change.postponed !== undefined ? [pending.route] : []
+  const added = recorder.add(
+    list.id,
+    pending === null ? { ...change, holder } : { ...change, routed },
+  )
+  if (change.postponed !== undefined) void added.then(() => claims.noteStored(operator))
+}
+
 async function probeTasksFor(
   work: ProbeWork,
   slot: Slot,
@@ -107,8 +119,7 @@ async function probeTasksFor(
     } catch (error) {
       const result = fromFailure(clock, { text: item.text, startedAt }, error)
       const outcome = { result, asked: false, egress: slot.egress }
-      const change = changeFor(work, slot, item, outcome)
-      void work.recorder.add(item.list.id, { ...change, holder: item.holder })
+      record(work, slot, item, changeFor(work, slot, item, outcome))
     }
   }
   return items
@@ -119,8 +130,11 @@ async function probeTasksFor(
  * routed it, is routed again.
  */
 async function probeTaskFor(work: ProbeWork, item: ClaimedRow): Promise<ProbeTask | null> {
-  const { recorder, stopping } = work
+  const { database, recorder, stopping } = work
   const { engine, id, options } = item.list
+  if (item.pending !== null) {
+    return { ...item.pending.task, startedAt: database.clock.monotonicNow() }
+  }
   const restored = restoreTask(engine, item)
   if (restored !== null) return restored
   const retried = await engine.routeOne(item.text, { ...options, signal: stopping })

@@ -1,7 +1,6 @@
 import type { Engine } from '../../engine/engine.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Reschedule } from '../../queue/queue.ts'
-import { nextDueAt } from '../item-claims.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
 import type { ClaimedRow, Claims } from './claims.ts'
 import { type ProbeWork, probeClaimed } from './probe-claimed.ts'
@@ -111,8 +110,8 @@ export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<Resche
     await slots.put({ operator, egress: egressPool.primaryFor(operator) })
   }
   let soonest: number | null = null
-  for (const { id } of lists) {
-    const dueAt = await nextDueAt(database, { jobId: id, ...slot, pinnedOnly })
+  for (const list of lists) {
+    const dueAt = await claims.nextDueAt(list, slot, pinnedOnly)
     if (dueAt !== null) soonest = Math.min(soonest ?? dueAt, dueAt)
   }
   if (soonest === null) return 'done'

@@ -19,6 +19,13 @@ const FAN_OUT = 4
 /** When all tasks of an operator were enqueued, and for how long they are assumed to be there. */
 type Wakeup = { readonly at: number; waitMs: number; readonly among: readonly string[] }
 
+export type RoutedItems = {
+  readonly operator: string
+  readonly count: number
+  /** Whether the operator serves only the domain of these items, and no more of them follow. */
+  readonly isComplete: boolean
+}
+
 type Gathering = { count: number; readonly since: number; putAt: number }
 
 /**
@@ -63,22 +70,27 @@ export class ProbeScheduler {
   }
 
   /**
-   * Counts a routed item: its operator is probed when a connection can be filled, or after a while.
+   * Counts routed items: their operator is probed when a connection can be filled, after a while,
+   * or at once if no more of its items follow.
    */
-  async onItemRouted({ engine, operators }: ActiveJob, operator: string): Promise<void> {
+  async onItemsRouted(
+    { engine, operators }: ActiveJob,
+    { operator, count, isComplete }: RoutedItems,
+  ): Promise<void> {
     const egress = engine.egressPool.primaryFor(operator)
     if (operators.size < COUNTED_MAX) operators.add(operator)
     if (this.#gathering.size >= COUNTED_MAX) this.#gathering.clear()
     const now = this.#clock.now()
     const gathered = this.#getGathering(operator, now)
-    gathered.count++
-    const isFull = gathered.count >= engine.egressPool.row(operator).recipientsPerSession
-    if (isFull) this.#gathering.delete(operator)
+    gathered.count += count
+    const { recipientsPerSession } = engine.egressPool.row(operator)
+    const isReady = isComplete || gathered.count >= recipientsPerSession
+    if (isReady) this.#gathering.delete(operator)
     else if (this.#isShared && now - gathered.putAt < this.#timings.requeueMs) return
     gathered.putAt = now
     await this.put(
       { operator, egress },
-      isFull ? undefined : gathered.since + this.#timings.gatherMs,
+      isReady ? undefined : gathered.since + this.#timings.gatherMs,
     )
   }
 

@@ -1,37 +1,51 @@
 import type { Database } from '../../db/database.ts'
 import { DnsPause } from '../../engine/dns-pause.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { PreparedAddress } from '../../engine/probing/prepare.ts'
+import type { PreparedAddress, ProbeTask } from '../../engine/probing/prepare.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
 import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
 import type { Priority } from '../../platform/priority.ts'
-import { type QueuedItem, queuedItems } from '../item-store.ts'
+import { type ItemRoute, type QueuedItem, queuedItems } from '../item-store.ts'
+import type { Outcome } from '../results/commit-batch.ts'
 import type { ResultWriter } from '../results/result-writer.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
+import type { Claims } from './claims.ts'
+import type { RoutedItems } from './probe-scheduler.ts'
 
 /**
- * Items read per page, and maximum number in flight over all lists: many, because a silent name
- * server delays its items for seconds.
+ * Items that are read ahead and grouped by domain, over all lists, about 150 bytes each: each
+ * domain is looked up once and its items share connections, wherever they are in the list.
  */
-const PAGE_MAX = 250
-const IN_FLIGHT_MAX = 1_000
+const WINDOW_MAX = 100_000
 /** Minimum per list, however many lists share the maximum. */
-const SHARE_MIN = 20
+const WINDOW_MIN = 2_000
+/** Items read per statement. */
+const PAGE_MAX = 500
+/**
+ * Maximum number of domains in flight over all lists: many, because a name server that does not
+ * respond delays its domain for seconds.
+ */
+const DOMAINS_MAX = 1_000
+/** Minimum per list, however many lists share the maximum. */
+const DOMAINS_MIN = 20
 /** Items routed per turn of the event loop: 3 ms. */
 const ROUTED_MAX = 25
 
 type RouteWork = {
   readonly database: Database
   readonly recorder: ResultWriter
+  readonly claims: Pick<Claims, 'keep' | 'noteStored'>
   /** Starts no new item and abandons items in flight. */
   readonly stopping: AbortSignal
   /** IDs of the lists that are being routed. */
   readonly routing: ReadonlySet<string>
   /** Lets requests go before routing; null if the process serves none. */
   readonly priority: Pick<Priority, 'yieldToRequests'> | null
-  /** Called when an item is routed to an operator and this is committed. */
-  readonly onRouted: (list: ActiveJob, operator: string) => Promise<void>
+  /** Resolves when more items may be routed. */
+  readonly hasCapacity: () => Promise<void>
+  /** Called when items can be claimed. */
+  readonly onRouted: (list: ActiveJob, routed: RoutedItems) => Promise<void>
 }
 
 /**
@@ -43,28 +57,23 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
   const stopping = AbortSignal.any([work.stopping, list.ended])
   const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
   const options = { ...list.options, signal: stopping, ...(list.wait ? { dnsPause } : {}) }
-  const yieldToRequests = () => work.priority?.yieldToRequests('route') ?? yieldToEventLoop()
   const inFlight = new Set<Promise<void>>()
   let onDone = () => {}
-  let after = 0
   let failure: { error: unknown } | null = null
-  while (!stopping.aborted && failure === null) {
-    const share = Math.max(SHARE_MIN, Math.floor(IN_FLIGHT_MAX / routing.size))
-    const pageMax = Math.min(PAGE_MAX, share)
-    // Promise.race would leave a reaction at each pending item for each finished one.
-    while (inFlight.size > share - pageMax) {
-      await new Promise<void>(resolve => {
-        onDone = resolve
-      })
-    }
-    await recorder.settled()
-    const page = await queuedItems(database, { jobId: list.id, after, max: pageMax })
-    const last = page.at(-1)
-    if (last === undefined) break
-    after = last.position
-    for (const [index, item] of page.entries()) {
-      if (index % ROUTED_MAX === 0) await yieldToRequests()
-      const run = routeItem(work, list, item, options)
+  let started = 0
+  for await (const domains of readWindows(work, list, stopping)) {
+    for (const items of domains) {
+      // Promise.race would leave a reaction at each pending item for each finished one.
+      while (inFlight.size >= shareOf(DOMAINS_MAX, routing, DOMAINS_MIN)) {
+        await new Promise<void>(resolve => {
+          onDone = resolve
+        })
+      }
+      if (started++ % ROUTED_MAX === 0) await yieldToRequests(work)
+      await recorder.settled()
+      await work.hasCapacity()
+      if (stopping.aborted || failure !== null) break
+      const run = routeDomain(work, list, items, options)
         .catch(error => {
           failure ??= { error }
         })
@@ -74,37 +83,124 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
         })
       inFlight.add(run)
     }
+    if (failure !== null) break
   }
   await Promise.all(inFlight)
   if (failure !== null) throw (failure as { error: unknown }).error
 }
 
+const shareOf = (max: number, { size }: ReadonlySet<string>, min: number) =>
+  Math.max(min, Math.floor(max / size))
+
+const yieldToRequests = ({ priority }: RouteWork) =>
+  priority?.yieldToRequests('route') ?? yieldToEventLoop()
+
+/** Reads the items of a list that are not routed yet, window by window, grouped by domain. */
+async function* readWindows(
+  work: RouteWork,
+  list: ActiveJob,
+  stopping: AbortSignal,
+): AsyncGenerator<Iterable<readonly QueuedItem[]>> {
+  let after = 0
+  for (;;) {
+    const windowMax = shareOf(WINDOW_MAX, work.routing, WINDOW_MIN)
+    const domains = new Map<string, QueuedItem[]>()
+    let isLast = false
+    for (let size = 0; size < windowMax && !isLast; size += PAGE_MAX) {
+      await yieldToRequests(work)
+      if (stopping.aborted) return
+      const page = await queuedItems(work.database, { jobId: list.id, after, max: PAGE_MAX })
+      after = page.at(-1)?.position ?? after
+      isLast = page.length < PAGE_MAX
+      for (const item of page) if (!list.kept.has(item.position)) addToDomain(domains, item)
+    }
+    yield domains.values()
+    if (isLast) return
+  }
+}
+
+/** Groups by the text of the domain: two spellings of one domain only cost a lookup in the cache. */
+function addToDomain(domains: Map<string, QueuedItem[]>, item: QueuedItem) {
+  const domain = item.text.slice(item.text.lastIndexOf('@') + 1).toLowerCase()
+  const items = domains.get(domain)
+  if (items === undefined) domains.set(domain, [item])
+  else items.push(item)
+}
+
 type RowOptions = RouteOptions & { readonly signal: AbortSignal }
 
-/** Routes one item, which can be probed as soon as its own route is committed. */
-async function routeItem(
-  { database, recorder, onRouted }: RouteWork,
+/** Routes the items of one domain; the first one looks up the route for all. */
+async function routeDomain(
+  work: RouteWork,
   list: ActiveJob,
-  { position, text, copies }: QueuedItem,
+  items: readonly QueuedItem[],
   options: RowOptions,
 ): Promise<void> {
-  const prepared = await prepare(list.engine, database.clock, text, options)
-  // The stop aborted the DNS lookup: the item is routed when the job continues.
-  if (options.signal.aborted) return
-  if ('result' in prepared) {
-    return recorder.add(list.id, { results: [{ position, copies, result: prepared.result }] })
+  const { clock } = work.database
+  const first = await prepare(list.engine, clock, items[0]?.text ?? '', options)
+  for (let from = 0; from < items.length; from += ROUTED_MAX) {
+    if (from > 0) {
+      await work.recorder.settled()
+      await yieldToRequests(work)
+    }
+    const chunk = items.slice(from, from + ROUTED_MAX)
+    const prepared = await Promise.all(
+      chunk.map((item, index) =>
+        from + index === 0 ? first : prepare(list.engine, clock, item.text, options),
+      ),
+    )
+    // The stop aborted the DNS lookup: the items are routed when the job continues.
+    if (options.signal.aborted) return
+    await addPrepared(work, list, { chunk, prepared, isLast: from + ROUTED_MAX >= items.length })
   }
-  const { operator, address, route, exchangers } = prepared.task
-  const routed = {
-    position,
-    operator: operator.name,
-    backupOperator: exchangers[1]?.operator.name ?? null,
-    domain: address.domain.ascii,
-    route: JSON.stringify(route),
-  }
-  await recorder.add(list.id, { routed: [routed] })
-  await onRouted(list, operator.name)
 }
+
+/** Records results, and keeps or stores routed items; these can be probed when it resolves. */
+async function addPrepared(
+  { database, recorder, claims, onRouted }: RouteWork,
+  list: ActiveJob,
+  o: {
+    readonly chunk: readonly QueuedItem[]
+    readonly prepared: readonly PreparedAddress[]
+    readonly isLast: boolean
+  },
+): Promise<void> {
+  const results: Outcome[] = []
+  const stored: ItemRoute[] = []
+  const tasks: ProbeTask[] = []
+  const readyAt = database.clock.now()
+  for (const [index, { position, copies }] of o.chunk.entries()) {
+    const prepared = o.prepared[index] as PreparedAddress
+    if ('result' in prepared) {
+      results.push({ position, copies, result: prepared.result })
+      continue
+    }
+    const { task } = prepared
+    tasks.push(task)
+    const route = toItemRoute(position, task)
+    if (!claims.keep(list, { position, copies, task, route, readyAt })) stored.push(route)
+  }
+  if (results.length > 0 || stored.length > 0) {
+    await recorder.add(list.id, { results, routed: stored })
+  }
+  for (const { operator } of stored) claims.noteStored(operator)
+  for (const [operator, { length: count }] of Map.groupBy(tasks, task => task.operator.name)) {
+    const domain = tasks[0]?.address.domain.ascii ?? ''
+    const isOwn = domain === operator || domain.endsWith(`.${operator}`)
+    await onRouted(list, { operator, count, isComplete: o.isLast && isOwn })
+  }
+}
+
+const toItemRoute = (
+  position: number,
+  { operator, address, route, exchangers }: ProbeTask,
+): ItemRoute => ({
+  position,
+  operator: operator.name,
+  backupOperator: exchangers[1]?.operator.name ?? null,
+  domain: address.domain.ascii,
+  route: JSON.stringify(route),
+})
 
 /** An internal failure becomes the result of its item and does not affect other items. */
 async function prepare(

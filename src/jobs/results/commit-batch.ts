@@ -26,13 +26,13 @@ export type ItemUpdate = {
   readonly routed?: readonly ItemRoute[]
   readonly postponed?: readonly Omit<Postponed, 'fence'>[]
   /**
-   * The cluster member that claimed the items; null without a cluster; left out if they were only
-   * being routed.
+   * The cluster member that claimed the items; null without a cluster; left out if they were not
+   * claimed in the database. A postponed item that was not claimed there is also in `routed`.
    */
   readonly holder?: string | null
 }
 
-type Outcome = {
+export type Outcome = {
   readonly position: number
   /** Number of rows of the list that share the result, its own included. */
   readonly copies: number
@@ -118,7 +118,7 @@ async function writeChanges(
 }
 
 const toPostponed = ({ postponed = [], ...change }: ItemUpdate): Postponed[] =>
-  postponed.map(row => ({ ...row, ...toFence(change) }))
+  postponed.map(row => ({ ...row, ...toFence(change, 'routed') }))
 
 const toRows = ({ results = [], ...change }: ItemUpdate): Recorded[] =>
   results.map(({ position, result }) => ({
@@ -127,8 +127,11 @@ const toRows = ({ results = [], ...change }: ItemUpdate): Recorded[] =>
   }))
 
 /** Returns the fence that discards late changes of items that other members hold by now. */
-function toFence({ holder }: Pick<ItemUpdate, 'holder'>): { fence?: Fence } {
-  if (holder === undefined) return { fence: { state: 'queued' } }
+function toFence(
+  { holder }: Pick<ItemUpdate, 'holder'>,
+  state: 'queued' | 'routed' = 'queued',
+): { fence?: Fence } {
+  if (holder === undefined) return { fence: { state } }
   return holder === null ? {} : { fence: { state: 'probing', holder } }
 }
 

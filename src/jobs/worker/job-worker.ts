@@ -39,6 +39,7 @@ export class JobWorker {
   readonly #waiters = new JobWaiters<Job>()
   readonly #queue: Queue
   readonly #slots: ProbeScheduler
+  readonly #claims: Claims
   readonly #recorder: ResultWriter
   readonly #resumption: Resumption
   readonly #executor: ProbeExecutor
@@ -72,7 +73,8 @@ export class JobWorker {
       onLost: jobId => void this.#onLost(jobId),
       onFailure: (jobId, error) => this.#failJob(jobId, error),
     })
-    this.#resumption = new Resumption(database, this.#slots)
+    this.#claims = new Claims(database, this.#lists, { isShared: cluster !== null })
+    this.#resumption = new Resumption(database, this.#slots, this.#claims)
     this.#starter = new JobStarter({
       ...{ database, log, retryStorageErrors, stopping, retryMs: timings.retryMs },
       start: (jobId, isDone) => this.#startJob(jobId, isDone),
@@ -81,7 +83,7 @@ export class JobWorker {
     this.#executor = new ProbeExecutor({
       ...{ ...deps, cluster, stopping, abort, timings, priority },
       ...{ recorder: this.#recorder, lists: this.#lists, slots: this.#slots },
-      claims: new Claims(database, this.#lists),
+      claims: this.#claims,
       orphans:
         cluster === null ? null : new OrphanedClaims({ database, log, cluster, stopping, timings }),
     })
@@ -181,9 +183,9 @@ export class JobWorker {
       await routeItems(
         {
           ...{ database: this.#deps.database, recorder: this.#recorder, routing: this.#routing },
-          stopping,
-          priority: this.#deps.priority ?? null,
-          onRouted: (list, operator) => this.#slots.onItemRouted(list, operator),
+          ...{ claims: this.#claims, stopping, priority: this.#deps.priority ?? null },
+          hasCapacity: () => this.#hasCapacity(),
+          onRouted: (list, routed) => this.#slots.onItemsRouted(list, routed),
         },
         list,
       )
@@ -196,6 +198,14 @@ export class JobWorker {
     await this.#slots.flushJob(list)
     // Another member continues with the rest.
     return stopping.aborted ? { dueAt: this.#deps.database.clock.now() } : 'done'
+  }
+
+  /**
+   * Waits while memory is full of items that only wait for a connection. If connections are free,
+   * the items wait for their operators, and other items go to the database.
+   */
+  async #hasCapacity(): Promise<void> {
+    while (this.#claims.isFull && this.#executor.isSaturated) await this.#executor.nextEnd()
   }
 
   /** In a cluster, the member that has the task starts the job. */
@@ -334,12 +344,14 @@ const PAGE_MAX = 1_000
 class Resumption {
   readonly #database: Database
   readonly #slots: ProbeScheduler
+  readonly #claims: Pick<Claims, 'noteStored'>
   readonly #waiting = new Map<string, ActiveJob>()
   #running: Promise<void> = Promise.resolve()
 
-  constructor(database: Database, slots: ProbeScheduler) {
+  constructor(database: Database, slots: ProbeScheduler, claims: Pick<Claims, 'noteStored'>) {
     this.#database = database
     this.#slots = slots
+    this.#claims = claims
   }
 
   /**
@@ -364,6 +376,7 @@ class Resumption {
       for (const { operator, jobId } of page) {
         const engine = lists.get(jobId)?.engine
         if (engine === undefined) continue
+        this.#claims.noteStored(operator)
         await this.#slots.put({ operator, egress: engine.egressPool.primaryFor(operator) })
       }
       const last = page.at(-1)
@@ -380,6 +393,7 @@ class Resumption {
   async #putPinned({ id, engine }: ActiveJob): Promise<void> {
     for (const slot of await pinnedItems(this.#database, id)) {
       const { operator, egress } = slot
+      this.#claims.noteStored(operator)
       if (engine.egressPool.ranked(operator).includes(egress)) await this.#slots.put(slot)
       else await unpinItems(this.#database, { jobId: id, operator, egress })
     }

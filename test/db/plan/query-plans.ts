@@ -34,8 +34,11 @@ export async function plansOf(
 
 async function planOf({ db, dialect }: Database, { sql, parameters }: CompiledQuery) {
   if (dialect === 'postgres') return plansOnServer(db, { sql, parameters })
-  // Without values: custom plans are made for each value.
-  const nothing = parameters.map(() => null)
+  // Without values: custom plans are made for each value. A statement that runs once for each row
+  // has the rows as its only parameter.
+  const isEach = sql.startsWith('/* each ? */')
+  const count = isEach ? sql.split('?').length - 2 : parameters.length
+  const nothing = Array.from({ length: count }, () => null)
   const { rows } = await db.executeQuery<{ detail: string }>(
     CompiledQuery.raw(`explain query plan ${sql}`, nothing),
   )

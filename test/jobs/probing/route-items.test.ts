@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { PreparedAddress } from '../../../src/engine/probing/prepare.ts'
 import { routeItems } from '../../../src/jobs/probing/route-items.ts'
 import type { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
-import type { ActiveJob } from '../../../src/jobs/worker/active-jobs.ts'
+import { type ActiveJob, PositionSet } from '../../../src/jobs/worker/active-jobs.ts'
 import { queuedJob } from '../../support/database.ts'
 
 test('routes at most 25 items per turn of the event loop', async () => {
@@ -22,6 +22,7 @@ test('routes at most 25 items per turn of the event loop', async () => {
     options: {},
     wait: false,
     ended: never,
+    kept: new PositionSet(610),
   } as unknown as ActiveJob
   const done: number[] = []
   const recorder = {
@@ -34,6 +35,8 @@ test('routes at most 25 items per turn of the event loop', async () => {
     {
       ...{ database, recorder, stopping: never, routing: new Set([job.id]) },
       priority: { yieldToRequests: async () => void routed.push(0) },
+      claims: { keep: () => true, noteStored: () => {} },
+      hasCapacity: async () => {},
       onRouted: async () => {},
     },
     list,

@@ -55,11 +55,12 @@ describe('a job', () => {
 
   test('gathers items of an operator while the list is routed, for a limited time', async () => {
     const stop = new AbortController()
-    const texts = ['u1@a.test', 'ann@silent.test', 'u2@a.test', 'u3@a.test']
+    const texts = ['u1@one.test', 'ann@silent.test', 'u2@two.test', 'u3@two.test']
+    const hosted = { MX: [[10, 'mx.a.test']] } as const
     const { work, clock, mx } = await createTestJob({
       texts,
       script: toRecipients(to => (to.startsWith('u') ? OK : UNKNOWN)),
-      zone: { 'silent.test': 'never' },
+      zone: { 'silent.test': 'never', 'one.test': hosted, 'two.test': hosted },
     })
     const startedAt = clock.monotonicNow()
     let dialledAt = 0
@@ -72,6 +73,24 @@ describe('a job', () => {
     expect(dialledAt - startedAt).toBeGreaterThanOrEqual(5_000)
     expect(dialledAt - startedAt).toBeLessThan(20_000)
     expect(mx.sessions.map(({ lines }) => recipientsIn(lines))).toEqual([3])
+  })
+
+  test('probes at once when all items of an operator with one domain are routed', async () => {
+    const stop = new AbortController()
+    const texts = ['u1@a.test', 'ann@silent.test', 'u2@a.test', 'u3@a.test']
+    const { work, clock, mx } = await createTestJob({
+      texts,
+      script: toRecipients(to => (to.startsWith('u') ? OK : UNKNOWN)),
+      zone: { 'silent.test': 'never' },
+    })
+    const startedAt = clock.monotonicNow()
+    const watch = setInterval(() => {
+      const isDone = mx.sessions.some(({ closed }) => closed)
+      if (isDone || clock.monotonicNow() > startedAt + 20_000) stop.abort()
+    }, 1)
+    await work({ stopping: stop.signal }).finally(() => clearInterval(watch))
+    expect(mx.sessions.map(({ lines }) => recipientsIn(lines))).toEqual([3])
+    expect(clock.monotonicNow() - startedAt).toBeLessThan(5_000)
   })
 
   test('probes at once when the items of an operator fill a connection', async () => {

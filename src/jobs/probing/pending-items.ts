@@ -1,0 +1,92 @@
+import type { ProbeTask } from '../../engine/probing/prepare.ts'
+import type { ItemRoute } from '../item-store.ts'
+import type { ActiveJob } from '../worker/active-jobs.ts'
+
+/** A routed item that waits in memory for a connection; the database has it as `queued`. */
+export type PendingItem = {
+  readonly position: number
+  readonly copies: number
+  readonly task: ProbeTask
+  /** Stored if the item is postponed. */
+  readonly route: ItemRoute
+  /** When the item was routed, epoch ms. */
+  readonly readyAt: number
+}
+
+/** Maximum number of items in memory, about 1.5 KB each. */
+const ITEMS_MAX = 20_000
+
+/** Routed items in memory, by operator and list. A crash loses nothing: they are routed again. */
+export class PendingItems {
+  readonly #byOperator = new Map<string, Map<ActiveJob, PendingItem[]>>()
+  /** Number of items by list, each with a listener that drops them when the list ends. */
+  readonly #sizes = new Map<ActiveJob, number>()
+  #size = 0
+
+  get isFull(): boolean {
+    return this.#size >= ITEMS_MAX
+  }
+
+  /** Returns false if the item must be stored: as many of its operator wait as it serves at once. */
+  add(list: ActiveJob, item: PendingItem): boolean {
+    const operator = item.route.operator
+    const lists = this.#byOperator.get(operator) ?? new Map<ActiveJob, PendingItem[]>()
+    const { sessionsMax, recipientsPerSession } = list.engine.egressPool.row(operator)
+    let waiting = 0
+    for (const items of lists.values()) waiting += items.length
+    if (this.isFull || waiting >= sessionsMax * recipientsPerSession) return false
+    this.#byOperator.set(operator, lists)
+    const items = lists.get(list)
+    if (items === undefined) lists.set(list, [item])
+    else items.push(item)
+    this.#count(list, 1)
+    return true
+  }
+
+  /** Returns the lists that have items for an operator. */
+  listsFor(operator: string): ActiveJob[] {
+    return [...(this.#byOperator.get(operator)?.keys() ?? [])]
+  }
+
+  /** Removes up to `max` items, oldest first; with `backedUpOnly`, only those with a backup operator. */
+  take(
+    list: ActiveJob,
+    o: { readonly operator: string; readonly max: number; readonly backedUpOnly?: boolean },
+  ): PendingItem[] {
+    const lists = this.#byOperator.get(o.operator)
+    const items = lists?.get(list)
+    if (lists === undefined || items === undefined) return []
+    const isWanted = ({ route }: PendingItem) => !o.backedUpOnly || route.backupOperator !== null
+    const taken = items.filter(isWanted).slice(0, o.max)
+    const left = o.backedUpOnly ? items.filter(item => !taken.includes(item)) : items.slice(o.max)
+    this.#set(lists, list, o.operator, left)
+    this.#count(list, -taken.length)
+    return taken
+  }
+
+  #set(
+    lists: Map<ActiveJob, PendingItem[]>,
+    list: ActiveJob,
+    operator: string,
+    items: PendingItem[],
+  ) {
+    if (items.length > 0) lists.set(list, items)
+    else lists.delete(list)
+    if (lists.size === 0) this.#byOperator.delete(operator)
+  }
+
+  #count(list: ActiveJob, change: number) {
+    const size = this.#sizes.get(list)
+    if (size === undefined && change > 0) {
+      list.ended.addEventListener('abort', () => this.#drop(list), { once: true })
+    }
+    this.#sizes.set(list, (size ?? 0) + change)
+    this.#size += change
+  }
+
+  #drop(list: ActiveJob) {
+    for (const [operator, lists] of this.#byOperator) this.#set(lists, list, operator, [])
+    this.#size -= this.#sizes.get(list) ?? 0
+    this.#sizes.delete(list)
+  }
+}
