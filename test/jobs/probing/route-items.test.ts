@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { PreparedAddress } from '../../../src/engine/probing/prepare.ts'
+import type { RoutedItems } from '../../../src/jobs/probing/probe-scheduler.ts'
 import { routeItems } from '../../../src/jobs/probing/route-items.ts'
 import type { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
 import { type ActiveJob, PositionSet } from '../../../src/jobs/worker/active-jobs.ts'
@@ -43,4 +44,92 @@ test('routes at most 25 items per turn of the event loop', async () => {
   )
   expect(done.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 610 }, (_, n) => n + 1))
   expect(Math.max(...routed)).toBe(25)
+})
+
+describe('routing', () => {
+  const never = new AbortController().signal
+
+  /** Routes a list with an engine that records its lookups; each domain is its own operator. */
+  async function route(
+    texts: readonly string[],
+    o: Partial<Parameters<typeof routeItems>[0]> = {},
+  ) {
+    const { database, job } = await queuedJob(texts)
+    const calls: string[] = []
+    const engine = {
+      resolverCheck: null,
+      async routeOne(text: string) {
+        calls.push(text)
+        const domain = text.slice(text.indexOf('@') + 1)
+        const operator = { name: domain === 'hosted.test' ? 'host.test' : domain }
+        const exchangers = [{ operator }]
+        const address = { domain: { ascii: domain } }
+        return { task: { text, operator, exchangers, address, route: {} } }
+      },
+    }
+    const list = { id: job.id, engine, options: {}, wait: false, ended: never } as object
+    const active = { ...list, kept: new PositionSet(texts.length) } as ActiveJob
+    const ready: string[] = []
+    const changes: unknown[] = []
+    const recorder = {
+      settled: async () => {},
+      add: async (_: string, change: object) => void changes.push(change),
+    } as unknown as ResultWriter
+    const work = {
+      ...{ database, recorder, stopping: never, routing: new Set([job.id]), priority: null },
+      claims: { keep: () => true, noteStored: () => {} },
+      hasCapacity: async () => {},
+      onRouted: async (_: ActiveJob, { operator, count, isComplete }: RoutedItems) =>
+        void ready.push(`${operator} ${count} ${isComplete}`),
+      ...o,
+    }
+    await routeItems(work, active)
+    return { calls, ready, changes, work, active }
+  }
+
+  test('takes the items of a domain together, wherever they are in the list', async () => {
+    const { calls, ready } = await route(['a@x.test', 'a@y.test', 'b@x.test', 'b@y.test'])
+    expect(calls).toEqual(['a@x.test', 'b@x.test', 'a@y.test', 'b@y.test'])
+    expect(ready).toEqual(['x.test 2 true', 'y.test 2 true'])
+  })
+
+  test('reports the operator of a single domain as complete after its last item', async () => {
+    const texts = Array.from({ length: 60 }, (_, n) => `u${n}@x.test`)
+    const { ready } = await route([...texts, 'a@hosted.test'])
+    expect(ready.toSorted()).toEqual([
+      ...['host.test 1 false', 'x.test 10 true', 'x.test 25 false', 'x.test 25 false'],
+    ])
+  })
+
+  test('stores what does not fit into memory, and skips what does in a second pass', async () => {
+    const stored: string[] = []
+    const { changes, work, active, calls } = await route(['a@x.test', 'b@x.test', 'c@x.test'], {
+      claims: {
+        keep: (list, { position }) => {
+          if (position === 3) return false
+          list.kept.add(position)
+          return true
+        },
+        noteStored: operator => void stored.push(operator),
+      },
+    })
+    expect(changes).toMatchObject([{ results: [], routed: [{ position: 3, operator: 'x.test' }] }])
+    expect(stored).toEqual(['x.test'])
+    calls.length = 0
+    await routeItems(work, active)
+    expect(calls).toEqual(['c@x.test'])
+  })
+
+  test('waits while there is no capacity', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let isDone = false
+    const running = route(['a@x.test'], { hasCapacity: () => promise }).then(({ calls }) => {
+      isDone = true
+      return calls
+    })
+    for (let n = 0; n < 20; n++) await new Promise(setImmediate)
+    expect(isDone).toBe(false)
+    resolve()
+    expect(await running).toEqual(['a@x.test'])
+  })
 })

@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest'
+import { write } from '../../../src/db/database.ts'
+import type { ProbeTask } from '../../../src/engine/probing/prepare.ts'
+import { storeRoutes } from '../../../src/jobs/item-store.ts'
+import { Claims } from '../../../src/jobs/probing/claims.ts'
+import { type ActiveJob, ActiveJobs, PositionSet } from '../../../src/jobs/worker/active-jobs.ts'
+import { queuedJob } from '../../support/database.ts'
+
+const LIMITS = { sessionsMax: 2, recipientsPerSession: 3 }
+const SLOT = { operator: 'op', egress: 'default' }
+
+async function createClaims(rows = 40, { isShared = false } = {}) {
+  const texts = Array.from({ length: rows }, (_, n) => `u${n}@a.test`)
+  const { database, job } = await queuedJob(texts)
+  const { clock } = database
+  const engine = { egressPool: { row: () => LIMITS } } as unknown as ActiveJob['engine']
+  const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
+  const list = lists.add(job)
+  const claims = new Claims(database, lists, { isShared })
+  const keep = (position: number, o: { operator?: string; backup?: string } = {}) => {
+    const { operator = 'op', backup: backupOperator = null } = o
+    const route = { position, operator, backupOperator, domain: 'a.test', route: '{}' }
+    const task = { text: `u${position}@a.test` } as ProbeTask
+    return claims.keep(list, { position, copies: 1, task, route, readyAt: clock.now() })
+  }
+  const store = async (position: number) => {
+    const routed = [{ position, operator: 'op', domain: 'a.test', route: '{}' }]
+    await write(database, trx => storeRoutes(trx, { jobId: job.id, routed, now: clock.now() }))
+    claims.noteStored('op')
+  }
+  const claim = async (max: number, o: { backedUpOnly?: boolean; pinnedOnly?: boolean } = {}) => {
+    const found = await claims.waitingFor('op')
+    const claimed = await claims.claim(found, { ...SLOT, ...o, max, now: clock.now() })
+    return claimed.map(({ position }) => position)
+  }
+  return { claims, lists, list, keep, store, claim, job }
+}
+
+describe('routed items in memory', () => {
+  test('are claimed once, in the order in which they were routed', async () => {
+    const { keep, claim } = await createClaims()
+    for (const position of [3, 1, 2]) expect(keep(position)).toBe(true)
+    expect(await claim(2)).toEqual([3, 1])
+    expect(await claim(2)).toEqual([2])
+    expect(await claim(2)).toEqual([])
+  })
+
+  test('are at most as many per operator as its connections take', async () => {
+    const { keep, claim } = await createClaims()
+    const kept = Array.from({ length: 8 }, (_, n) => keep(n + 1))
+    expect(kept).toEqual([true, true, true, true, true, true, false, false])
+    expect(keep(9, { operator: 'other' })).toBe(true)
+    await claim(3)
+    expect([10, 11, 12, 13].map(position => keep(position))).toEqual([true, true, true, false])
+  })
+
+  test('are at most 20,000', async () => {
+    const { claims, keep } = await createClaims(1)
+    for (let n = 0; n < 20_000; n++) expect(keep(1, { operator: `op${n}` })).toBe(true)
+    expect(claims.isFull).toBe(true)
+    expect(keep(1, { operator: 'last' })).toBe(false)
+  })
+
+  test('are claimed together with stored ones', async () => {
+    const { keep, store, claim } = await createClaims()
+    keep(1)
+    await store(7)
+    await store(8)
+    expect(await claim(2)).toEqual([1, 7])
+    expect(await claim(2)).toEqual([8])
+  })
+
+  test('are not claimed by an egress that takes only pinned items', async () => {
+    const { claims, list, keep, claim } = await createClaims()
+    keep(1)
+    expect(await claim(2, { pinnedOnly: true })).toEqual([])
+    expect(await claims.nextDueAt(list, SLOT, true)).toBeNull()
+    expect(await claims.nextDueAt(list, SLOT, false)).not.toBeNull()
+    expect(await claim(2)).toEqual([1])
+  })
+
+  test('are claimed for a paused operator only if they have a backup', async () => {
+    const { keep, claim } = await createClaims()
+    keep(1)
+    keep(2, { backup: 'backup' })
+    expect(await claim(5, { backedUpOnly: true })).toEqual([2])
+    expect(await claim(5)).toEqual([1])
+  })
+
+  test('are dropped when their list ends', async () => {
+    const { claims, lists, keep, claim, job } = await createClaims()
+    for (let n = 1; n <= 6; n++) keep(n)
+    lists.drop(job.id)
+    expect(await claims.waitingFor('op')).toEqual([])
+    expect(await claim(5)).toEqual([])
+    const again = lists.add(job)
+    expect(again.kept.has(1)).toBe(false)
+  })
+
+  test('are marked in their list, so that a second pass of routing skips them', async () => {
+    const { list, keep } = await createClaims()
+    keep(5)
+    expect([4, 5, 6].map(position => list.kept.has(position))).toEqual([false, true, false])
+  })
+
+  test('are not used in a cluster', async () => {
+    const { claims, keep, claim, store } = await createClaims(40, { isShared: true })
+    expect(keep(1)).toBe(false)
+    expect(claims.isFull).toBe(false)
+    await store(2)
+    expect(await claim(5)).toEqual([2])
+  })
+})
+
+describe('stored items', () => {
+  test('are found by each of several slots that look at the same moment', async () => {
+    const { claims, store } = await createClaims()
+    await store(1)
+    const found = await Promise.all([claims.waitingFor('op'), claims.waitingFor('op')])
+    expect(found.map(({ length }) => length)).toEqual([1, 1])
+  })
+
+  test('are found if they are stored while a slot looks', async () => {
+    const { claims, store, claim } = await createClaims()
+    claims.noteStored('op')
+    const looking = claims.waitingFor('op')
+    await store(1)
+    await looking
+    expect(await claim(5)).toEqual([1])
+  })
+})
+
+test('a set of positions has those that were added', () => {
+  const positions = new PositionSet(20)
+  for (const position of [1, 8, 20]) positions.add(position)
+  const all = Array.from({ length: 22 }, (_, n) => n)
+  expect(all.filter(position => positions.has(position))).toEqual([1, 8, 20])
+})
