@@ -7,11 +7,21 @@ export type PendingItem = {
   readonly position: number
   readonly copies: number
   readonly task: ProbeTask
-  /** Stored if the item is postponed. */
-  readonly route: ItemRoute
   /** When the item was routed, epoch ms. */
   readonly readyAt: number
 }
+
+/** Returns the route of an item in the form in which it is stored. */
+export const toItemRoute = (
+  position: number,
+  { operator, address, route, exchangers }: ProbeTask,
+): ItemRoute => ({
+  position,
+  operator: operator.name,
+  backupOperator: exchangers[1]?.operator.name ?? null,
+  domain: address.domain.ascii,
+  route: JSON.stringify(route),
+})
 
 /** Maximum number of items in memory, about 1.5 KB each. */
 const ITEMS_MAX = 20_000
@@ -29,7 +39,7 @@ export class PendingItems {
 
   /** Returns false if the item must be stored: as many of its operator wait as it serves at once. */
   add(list: ActiveJob, item: PendingItem): boolean {
-    const operator = item.route.operator
+    const operator = item.task.operator.name
     const lists = this.#byOperator.get(operator) ?? new Map<ActiveJob, PendingItem[]>()
     const { sessionsMax, recipientsPerSession } = list.engine.egressPool.row(operator)
     let waiting = 0
@@ -56,7 +66,7 @@ export class PendingItems {
     const lists = this.#byOperator.get(o.operator)
     const items = lists?.get(list)
     if (lists === undefined || items === undefined) return []
-    const isWanted = ({ route }: PendingItem) => !o.backedUpOnly || route.backupOperator !== null
+    const isWanted = ({ task }: PendingItem) => !o.backedUpOnly || task.exchangers.length > 1
     const taken = items.filter(isWanted).slice(0, o.max)
     const left = o.backedUpOnly ? items.filter(item => !taken.includes(item)) : items.slice(o.max)
     this.#set(lists, list, o.operator, left)

@@ -14,6 +14,7 @@ import type { ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
 import type { OrphanedClaims } from '../worker/orphaned-claims.ts'
 import type { WorkerTimings } from '../worker/worker-timings.ts'
 import type { ClaimedRow, Claims } from './claims.ts'
+import { toItemRoute } from './pending-items.ts'
 import type { ProbeScheduler, Slot } from './probe-scheduler.ts'
 
 export type ProbeWork = {
@@ -96,7 +97,8 @@ function record(
   { list, pending, holder }: ClaimedRow,
   change: Change,
 ): void {
-  const routed = pending !== null && change.postponed !== undefined ? [pending.route] : []
+  const isRouted = pending !== null && change.postponed !== undefined
+  const routed = isRouted ? [toItemRoute(pending.position, pending.task)] : []
   const added = recorder.add(
     list.id,
     pending === null ? { ...change, holder } : { ...change, routed },

@@ -11,6 +11,7 @@ import type { Outcome } from '../results/commit-batch.ts'
 import type { ResultWriter } from '../results/result-writer.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
 import type { Claims } from './claims.ts'
+import { toItemRoute } from './pending-items.ts'
 import type { RoutedItems } from './probe-scheduler.ts'
 
 /**
@@ -177,8 +178,9 @@ async function addPrepared(
     }
     const { task } = prepared
     tasks.push(task)
-    const route = toItemRoute(position, task)
-    if (!claims.keep(list, { position, copies, task, route, readyAt })) stored.push(route)
+    if (!claims.keep(list, { position, copies, task, readyAt })) {
+      stored.push(toItemRoute(position, task))
+    }
   }
   if (results.length > 0 || stored.length > 0) {
     await recorder.add(list.id, { results, routed: stored })
@@ -190,17 +192,6 @@ async function addPrepared(
     await onRouted(list, { operator, count, isComplete: o.isLast && isOwn })
   }
 }
-
-const toItemRoute = (
-  position: number,
-  { operator, address, route, exchangers }: ProbeTask,
-): ItemRoute => ({
-  position,
-  operator: operator.name,
-  backupOperator: exchangers[1]?.operator.name ?? null,
-  domain: address.domain.ascii,
-  route: JSON.stringify(route),
-})
 
 /** An internal failure becomes the result of its item and does not affect other items. */
 async function prepare(

@@ -18,10 +18,11 @@ async function createClaims(rows = 40, { isShared = false } = {}) {
   const list = lists.add(job)
   const claims = new Claims(database, lists, { isShared })
   const keep = (position: number, o: { operator?: string; backup?: string } = {}) => {
-    const { operator = 'op', backup: backupOperator = null } = o
-    const route = { position, operator, backupOperator, domain: 'a.test', route: '{}' }
-    const task = { text: `u${position}@a.test` } as ProbeTask
-    return claims.keep(list, { position, copies: 1, task, route, readyAt: clock.now() })
+    const operators = [o.operator ?? 'op', ...(o.backup === undefined ? [] : [o.backup])]
+    const exchangers = operators.map(name => ({ operator: { name } }))
+    const task = { text: `u${position}@a.test`, exchangers, ...exchangers[0] } as object
+    const item = { position, copies: 1, task: task as ProbeTask, readyAt: clock.now() }
+    return claims.keep(list, item)
   }
   const store = async (position: number) => {
     const routed = [{ position, operator: 'op', domain: 'a.test', route: '{}' }]
