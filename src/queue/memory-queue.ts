@@ -54,6 +54,8 @@ class Kind {
   readonly #retryMs: number
   readonly #entries = new Map<string, Entry>()
   readonly #stopping = new AbortController()
+  /** The lease of every run; one in memory is never lost. */
+  readonly #lease = { stopping: this.#stopping.signal, lost: new AbortController().signal }
   /** Due tasks, first come first served. */
   #ready: Entry[] = []
   #next = 0
@@ -148,11 +150,9 @@ class Kind {
   async #run(handler: Handler, entry: Entry): Promise<void> {
     entry.running = true
     this.#running++
-    // A lease in memory is never lost.
-    const { signal: lost } = new AbortController()
     let next: Reschedule
     try {
-      next = await handler(entry.key, { stopping: this.#stopping.signal, lost })
+      next = await handler(entry.key, this.#lease)
       if (next === 'done' && entry.retryAt === null) next = await this.#recheck(entry.key)
     } catch (error) {
       this.#logThrottled(entry.key, error)

@@ -83,7 +83,9 @@ export class ProbeExecutor {
 
   #probe(slot: Slot, lease: Lease): Promise<Reschedule> {
     this.#holder = this.#deps.cluster?.id ?? null
-    const lost = AbortSignal.any([lease.lost, this.#lost.signal])
+    // Without a cluster, neither of the two aborts, and a combined signal is not free.
+    const isShared = this.#deps.cluster !== null
+    const lost = isShared ? AbortSignal.any([lease.lost, this.#lost.signal]) : lease.lost
     return probeItems({ ...this.#deps, lost, holder: this.#holder }, slot)
   }
 
