@@ -70,21 +70,24 @@ describe('one address', () => {
     ['NXDOMAIN for everything', NXDOMAIN_FOR_ALL],
     ['NXDOMAIN for gmail.com alone', NXDOMAIN_FOR_GMAIL],
     ['NODATA for everything', NODATA_FOR_ALL],
-  ])('behind a DNS server with %s is unknown, with the cause in the evidence', async (_, falseReply) => {
-    const { address } = await startLyingServer(falseReply)
-    const { engine } = engineOn(address)
-    const { verdict, evidence } = await engine.verify('ann1@gmail.com')
-    expect(verdict).toMatchObject({ reason: 'dns_error', risk: 'unknown', confidence: 0 })
-    expect(evidence.route).toMatchObject({
-      kind: 'unknown',
-      fault: 'server',
-      detail: expect.stringContaining('the DNS server says that gmail.com'),
-    })
-    // Without the check the answers of this server are accepted.
-    const unchecked = engineOn(address, { dnsCheckNames: 'off' }).engine
-    const uncheckedResult = await unchecked.verify('ann1@gmail.com')
-    expect(classOf(uncheckedResult.verdict)).toBe('undeliverable')
-  })
+  ])(
+    'behind a DNS server with %s is unknown, with the cause in the evidence',
+    async (_, falseReply) => {
+      const { address } = await startLyingServer(falseReply)
+      const { engine } = engineOn(address)
+      const { verdict, evidence } = await engine.verify('ann1@gmail.com')
+      expect(verdict).toMatchObject({ reason: 'dns_error', risk: 'unknown', confidence: 0 })
+      expect(evidence.route).toMatchObject({
+        kind: 'unknown',
+        fault: 'server',
+        detail: expect.stringContaining('the DNS server says that gmail.com'),
+      })
+      // Without the check the answers of this server are accepted.
+      const unchecked = engineOn(address, { dnsCheckNames: 'off' }).engine
+      const uncheckedResult = await unchecked.verify('ann1@gmail.com')
+      expect(classOf(uncheckedResult.verdict)).toBe('undeliverable')
+    },
+  )
 
   test('behind a DNS server that invents addresses is unknown', async () => {
     const { engine } = engineOn((await startLyingServer(WILDCARD)).address)
