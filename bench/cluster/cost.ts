@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { worldOf } from '../../test/support/list-simulator.ts'
+import { scenarioOf } from '../../test/support/list-simulator.ts'
 import { closeHarness, cpuMsOf, openHarness, submitList, waitUntilCompleted } from './harness.ts'
 
 /**
@@ -21,7 +21,7 @@ export async function measureCost(print: (line: string) => void, rows = 20_000):
 async function measure(rows: number, onPostgres: boolean) {
   const list = { rows, domains: 300 }
   const harness = await openHarness(onPostgres, {
-    scenario: worldOf(list, 0),
+    scenario: scenarioOf(list, 0),
     serverArgs: ['--limits', 'off', '--plan', 'enterprise'],
     args: [
       ...['--cache', 'off', '--sessions-per-second', '1000'],

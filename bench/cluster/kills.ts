@@ -1,5 +1,5 @@
 import { runChaos } from '../../test/support/chaos.ts'
-import { worldOf } from '../../test/support/list-simulator.ts'
+import { scenarioOf } from '../../test/support/list-simulator.ts'
 import { closeHarness, openHarness } from './harness.ts'
 
 const EVERY_MS = 5_000
@@ -18,7 +18,7 @@ export async function measureChaos(
 ): Promise<string[]> {
   const list = { rows, domains: 200 }
   const harness = await openHarness(true, {
-    scenario: worldOf(list, 50),
+    scenario: scenarioOf(list, 50),
     config: { plans: { team: { requests: 1_000, per: 'second', 'credits-per-day': 10_000_000 } } },
     serverArgs: ['--plan', 'team', '--limits', 'off', '--webhook-allow-ranges', '127.0.0.0/8'],
     args: [

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { worldOf } from '../../test/support/list-simulator.ts'
+import { scenarioOf } from '../../test/support/list-simulator.ts'
 import { closeHarness, openHarness, submitList, waitUntilCompleted } from './harness.ts'
 
 const ROUND_TRIP_MS = 50
@@ -37,7 +37,7 @@ export async function measureSpeed(
 async function measure(rows: number, workers: number): Promise<number> {
   const list = { rows, domains: 300 }
   const harness = await openHarness(workers > 0, {
-    scenario: worldOf(list, ROUND_TRIP_MS),
+    scenario: scenarioOf(list, ROUND_TRIP_MS),
     serverArgs: ['--limits', 'off', '--plan', 'enterprise'],
     args: [
       ...['--cache', 'off', '--sessions-per-second', '1000'],

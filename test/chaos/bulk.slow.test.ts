@@ -8,7 +8,7 @@ import {
   startScenarioProcess,
 } from '../../src/simulator/simulator-process.ts'
 import { rowsOf, withoutTimes } from '../support/csv.ts'
-import { emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
+import { emptyFolder, runEv, simulatorFlags, startEv } from '../support/ev-process.ts'
 import { xorshift } from '../support/random.ts'
 
 const ROWS = 1_500
@@ -137,7 +137,7 @@ function bulkArgs(home: string): string[] {
     'out.csv',
     '--data-dir',
     'data',
-    ...towards(simulator),
+    ...simulatorFlags(simulator),
     ...limits,
   ]
 }

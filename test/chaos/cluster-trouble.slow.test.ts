@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import type { Scenario } from '../../src/simulator/scenario.ts'
-import { handIn, type Ledger, ledgerOf, untilFinished } from '../support/chaos.ts'
+import { type Ledger, ledgerOf, submitOne, untilFinished } from '../support/chaos.ts'
 import { cutProxy } from '../support/cut-proxy.ts'
 import { tempPostgres } from '../support/database.ts'
-import { type List, worldOf } from '../support/list-simulator.ts'
+import { type List, scenarioOf } from '../support/list-simulator.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 import { ProcessCluster, type ProcessClusterOptions } from '../support/process-cluster.ts'
 
@@ -52,13 +52,13 @@ const completeLedger = ({ rows }: List): Partial<Ledger> => ({
 
 test('a worker that stalls until it expires drops its results and continues as a new member', async () => {
   const cluster = await openCluster(await tempPostgres(), {
-    scenario: worldOf(LIST, 20),
+    scenario: scenarioOf(LIST, 20),
     args: SLOW_ARGS,
   })
   const api = await cluster.start('serve', 'server')
   const stalled = await cluster.start('worker', 'worker')
   const [before] = await cluster.ask<{ id: string }>("select id from member where role = 'worker'")
-  const job = await handIn(cluster, api, LIST)
+  const job = await submitOne(cluster, api, LIST)
   await wait(2_000)
   stalled.child.kill('SIGSTOP')
   await expect.poll(() => cluster.ask("select id from member where role = 'worker'")).toEqual([])
@@ -73,11 +73,11 @@ test('a worker that stalls until it expires drops its results and continues as a
 test('all processes wait for PostgreSQL while it restarts, and the API returns 503', async () => {
   server = await startPostgres()
   const cluster = await openCluster(await server.create('ev'), {
-    ...{ scenario: worldOf(LIST, 20), args: SLOW_ARGS },
+    ...{ scenario: scenarioOf(LIST, 20), args: SLOW_ARGS },
   })
   const api = await cluster.start('serve', 'server')
   await cluster.start('worker', 'worker')
-  const job = await handIn(cluster, api, LIST)
+  const job = await submitOne(cluster, api, LIST)
   const statuses = new Set<number>()
   const polling = (async () => {
     for (let n = 0; n < 60; n++) {
@@ -101,10 +101,10 @@ test('a connection that is cut right after COMMIT counts nothing twice', async (
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   try {
-    const cluster = await openCluster(url, { scenario: worldOf(LIST, 20), args: SLOW_ARGS })
+    const cluster = await openCluster(url, { scenario: scenarioOf(LIST, 20), args: SLOW_ARGS })
     const api = await cluster.start('serve', 'server', ['--work', 'off'])
     await cluster.start('worker', 'worker', [], proxy.url)
-    const job = await handIn(cluster, api, LIST)
+    const job = await submitOne(cluster, api, LIST)
     for (let cuts = 0; cuts < 5; cuts++) {
       await proxy.cutAfterCommit(/update .?item/i)
       await wait(100)
@@ -119,12 +119,12 @@ test('a connection that is cut right after COMMIT counts nothing twice', async (
 
 test('a worker that receives SIGTERM releases its claims, and another continues at once', async () => {
   const cluster = await openCluster(await tempPostgres(), {
-    scenario: worldOf(LIST, 20),
+    scenario: scenarioOf(LIST, 20),
     args: SLOW_ARGS,
   })
   const api = await cluster.start('serve', 'server', ['--work', 'off'])
   const first = await cluster.start('worker', 'first')
-  const job = await handIn(cluster, api, LIST)
+  const job = await submitOne(cluster, api, LIST)
   await wait(2_000)
   await cluster.start('worker', 'second')
   const startedAt = performance.now()
@@ -167,7 +167,7 @@ test('an operator that blocks one egress is probed by the other; a greylisted ad
   await cluster.start('worker', 'south', ['--egress', 'south', '--source-address', '127.0.0.3'])
   // Members refresh every three seconds, so each knows the other by now.
   await wait(4_000)
-  const job = await handIn(cluster, api, list)
+  const job = await submitOne(cluster, api, list)
   await untilFinished(cluster, [job])
   expect(await ledgerOf(cluster, { list })).toMatchObject(completeLedger(list))
   const { hosts } = await cluster.world.counters()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runChaos } from '../support/chaos.ts'
 import { tempPostgres } from '../support/database.ts'
-import { worldOf } from '../support/list-simulator.ts'
+import { scenarioOf } from '../support/list-simulator.ts'
 import { ProcessCluster } from '../support/process-cluster.ts'
 
 /** More kills find more faults, and take longer. */
@@ -14,7 +14,7 @@ const IN_FLIGHT_MAX = 20 * 10 + 200
 
 test('servers and workers on one PostgreSQL lose nothing and do nothing twice when each is killed with -9', async () => {
   const cluster = await ProcessCluster.open(await tempPostgres(), {
-    scenario: worldOf(LIST, 30),
+    scenario: scenarioOf(LIST, 30),
     config: CONFIG,
     serverArgs: ['--plan', 'team', '--webhook-allow-ranges', '127.0.0.0/8'],
     args: [

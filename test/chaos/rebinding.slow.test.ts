@@ -64,7 +64,7 @@ test('a webhook is not sent to an address that its host name resolves to only af
   // A second query between the check and the connection would get the other address.
   addressOf = nth => (nth === 0 ? ALLOWED : FORBIDDEN)
   await testAll()
-  expect(allowed.connections.came).toBe(NAMES.length)
-  expect(forbidden.connections.came).toBe(0)
+  expect(allowed.connections.opened).toBe(NAMES.length)
+  expect(forbidden.connections.opened).toBe(0)
   expect((await service.end('SIGTERM')).code).toBe(0)
 })

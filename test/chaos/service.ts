@@ -6,7 +6,7 @@ import {
   type SimulatorProcess,
   startScenarioProcess,
 } from '../../src/simulator/simulator-process.ts'
-import { emptyFolder, towards } from '../support/ev-process.ts'
+import { emptyFolder, simulatorFlags } from '../support/ev-process.ts'
 import { type Receiver, startReceiver } from '../support/http-receiver.ts'
 import { beginService } from '../support/service-process.ts'
 import { expectLedger, hasOpenWork } from './ledger.ts'
@@ -50,7 +50,15 @@ export async function startChaosService(options: ChaosOptions = {}): Promise<Cha
   writeFileSync(join(home, 'ev.config.json'), JSON.stringify(WORKLOAD_CONFIG))
   writeFileSync(join(home, 'ca.pem'), receiver.ca)
   const args = [
-    ...[...towards(simulator), '--data-dir', dataDir, '--plan', 'team', '--concurrency', '40'],
+    ...[
+      ...simulatorFlags(simulator),
+      '--data-dir',
+      dataDir,
+      '--plan',
+      'team',
+      '--concurrency',
+      '40',
+    ],
     ...['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem'],
     ...(options.args ?? []),
   ]

@@ -3,7 +3,14 @@ import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { EV, type EvOptions, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
+import {
+  EV,
+  type EvOptions,
+  emptyFolder,
+  type Ran,
+  runEv,
+  simulatorFlags,
+} from '../support/ev-process.ts'
 
 // Every exit code of `ev verify` and `ev bulk`. Those of other commands are tested with them.
 
@@ -34,7 +41,7 @@ async function run(args: readonly string[], options: Partial<EvOptions> = {}): P
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
   writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
-  return runEv([...args, ...towards(simulator)], {
+  return runEv([...args, ...simulatorFlags(simulator)], {
     home,
     ...options,
     environment: { EV_DATA_DIR: 'data', ...options.environment },

@@ -4,7 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { type CliOptions, emptyFolder, type Ran, runEv, startEv, towards } from '../support/cli.ts'
+import {
+  type CliOptions,
+  emptyFolder,
+  type Ran,
+  runEv,
+  simulatorFlags,
+  startEv,
+} from '../support/cli.ts'
 
 // Every exit code of `ev verify` and `ev bulk`. Those of other commands are tested with them.
 
@@ -41,7 +48,7 @@ async function run(args: readonly string[], options: Partial<CliOptions> = {}): 
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
   writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
-  return runEv([...args, ...towards(simulator)], {
+  return runEv([...args, ...simulatorFlags(simulator)], {
     home,
     ...options,
     environment: { EV_DATA_DIR: 'data', ...options.environment },
@@ -52,7 +59,7 @@ async function run(args: readonly string[], options: Partial<CliOptions> = {}): 
 async function stopped(name: string, args: readonly string[]): Promise<number | null> {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), `user1@${name}\n`)
-  const running = startEv([...args, ...towards(simulator), '--greeting-timeout', '2000'], {
+  const running = startEv([...args, ...simulatorFlags(simulator), '--greeting-timeout', '2000'], {
     ...{ home, environment: { EV_DATA_DIR: 'data' } },
   })
   while ((simulator.counters().hosts[`mx.${name}`]?.connections ?? 0) === 0) {

@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { EV, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
+import { EV, emptyFolder, type Ran, runEv, simulatorFlags } from '../support/ev-process.ts'
 
 /** Domains with one host each: polite, or deferring for one second. */
 const POLITE = ['good', 'listed', 'run']
@@ -54,7 +54,7 @@ describe.concurrent('ev bulk', () => {
   const hasScript = existsSync('/usr/bin/script')
   test.runIf(hasScript)('stops when its terminal closes, and can be resumed', async () => {
     const home = homeWith({ 'list.csv': 'email\nuser1@hung.test\n' })
-    const args = [...BULK, ...towards(simulator), '--greylist-delay', '2']
+    const args = [...BULK, ...simulatorFlags(simulator), '--greylist-delay', '2']
     const command = ['exec', process.execPath, EV, ...args].join(' ')
     const terminal = spawn('script', ['-qec', command, '/dev/null'], {
       cwd: home,
@@ -65,7 +65,7 @@ describe.concurrent('ev bulk', () => {
     terminal.kill('SIGKILL')
     await once(terminal, 'exit')
     // The random recipient differs between runs, and the server defers it too.
-    const resumeArgs = [...BULK, ...towards(simulator), '--greylist-delay', '2']
+    const resumeArgs = [...BULK, ...simulatorFlags(simulator), '--greylist-delay', '2']
     const again = await untilFree(() => runEv(resumeArgs, { home }))
     expect(again.stderr).toContain('Resuming this list')
     expect(again.code).toBe(0)

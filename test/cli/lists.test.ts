@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { emptyFolder, type Ran, runEv, startEv, towards } from '../support/cli.ts'
+import { emptyFolder, type Ran, runEv, simulatorFlags, startEv } from '../support/cli.ts'
 import { rowsIn } from '../support/csv.ts'
 
 /** Domains with one host each: polite, or deferring for one second. */
@@ -38,7 +38,7 @@ afterAll(() => simulator.close())
 async function verify(address: string, args: readonly string[], files: Record<string, string>) {
   const home = homeWith(files)
   const all = ['verify', address, '--json', '--include', 'flags,evidence', ...args]
-  const ran = await runEv([...all, ...towards(simulator)], { home })
+  const ran = await runEv([...all, ...simulatorFlags(simulator)], { home })
   return { ...ran, result: ran.stdout === '' ? null : JSON.parse(ran.stdout) }
 }
 
@@ -114,7 +114,7 @@ describe.concurrent('operators in the config file', () => {
     const acme = { hosts: ['good.test'], title: 'Acme Mail', truth: 'accepts-all' }
     const { result, stderr } = await verify('user2@good.test', [], config({ acme }))
     expect(result, stderr).toMatchObject({ reason: 'catch_all', evidence: { operator: 'acme' } })
-    const verifyArgs = ['verify', 'user2@good.test', ...towards(simulator)]
+    const verifyArgs = ['verify', 'user2@good.test', ...simulatorFlags(simulator)]
     const { stdout } = await runEv(verifyArgs, { home: homeWith(config({ acme })) })
     expect(stdout).toMatch(/mail server .*, run by Acme Mail\n/)
   })
@@ -135,7 +135,7 @@ async function startedList(domain: string, files: Record<string, string> = {}) {
     ...files,
   })
   // Longer than the steps of a test, which take milliseconds.
-  const args = [...BULK, ...towards(simulator), '--greylist-delay', '3']
+  const args = [...BULK, ...simulatorFlags(simulator), '--greylist-delay', '3']
   const running = startEv([...args, '--disposable-file', 'own.txt'], { home })
   await probedOnce(domain)
   return { home, ...running }
@@ -157,7 +157,7 @@ async function reasonsOf({ ended, home }: { ended: Promise<Ran>; home: string })
 describe.concurrent('ev bulk', () => {
   test('checks custom lists before it reads the input', async () => {
     const home = homeWith({ 'list.csv': 'email\nuser1@run.test\n', 'own.txt': 'foo bar' })
-    const args = [...BULK, ...towards(simulator), '--allow-file', 'own.txt']
+    const args = [...BULK, ...simulatorFlags(simulator), '--allow-file', 'own.txt']
     const { code, stderr } = await runEv(args, { home })
     expect({ code, stderr }).toEqual({
       code: 78,

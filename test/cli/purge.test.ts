@@ -12,7 +12,7 @@ import { purgeText } from '../../src/cli/purge.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { emptyFolder, runEv, towards } from '../support/cli.ts'
+import { emptyFolder, runEv, simulatorFlags } from '../support/cli.ts'
 import { rowsIn } from '../support/csv.ts'
 
 const LIST = 'email\nann@good.test\nben@good.test\ngone@good.test\n'
@@ -38,7 +38,7 @@ async function homeAfter(list = LIST): Promise<string> {
 async function bulk(home: string, list: string, output = 'out.csv') {
   writeFileSync(join(home, 'list.csv'), list)
   const args = ['bulk', 'list.csv', '-o', output, '--quiet', '--data-dir', 'data']
-  return runEv([...args, ...towards(simulator)], { home })
+  return runEv([...args, ...simulatorFlags(simulator)], { home })
 }
 
 const purge = (home: string, ...args: string[]) =>

@@ -7,7 +7,7 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { homeWith } from '../support/cli-webhooks.ts'
 import { emptyDatabase, tempPostgres } from '../support/database.ts'
-import { emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
+import { emptyFolder, runEv, simulatorFlags, startEv } from '../support/ev-process.ts'
 
 // Runs each command once through the launcher; `run` tests their behavior in process.
 
@@ -49,7 +49,7 @@ test.each([
 test('ev doctor', async () => {
   const simulator = await startSimulator({ domains: {}, hosts: {} })
   onTestFinished(() => simulator.close())
-  const args = ['doctor', '--json', '--ask', '127.0.0.1', ...towards(simulator), ...DATA]
+  const args = ['doctor', '--json', '--ask', '127.0.0.1', ...simulatorFlags(simulator), ...DATA]
   const ran = await runEv(args, { home: emptyFolder() })
   const { ok, checks } = JSON.parse(ran.stdout)
   expect(ran.code, ran.stderr).toBe(ok ? 0 : 1)

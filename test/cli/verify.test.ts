@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { type CliOptions, emptyFolder, runEv, startEv, towards } from '../support/cli.ts'
+import { type CliOptions, emptyFolder, runEv, simulatorFlags, startEv } from '../support/cli.ts'
 
 const SCENARIO: Scenario = {
   mailboxes: ['ann', 'ben', 'o’neil'],
@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => simulator.close())
 
 const verify = (args: readonly string[], options: Partial<CliOptions> = {}) =>
-  runEv(['verify', ...args, ...towards(simulator)], { home: emptyFolder(), ...options })
+  runEv(['verify', ...args, ...simulatorFlags(simulator)], { home: emptyFolder(), ...options })
 
 // Each test waits for its own process, so the tests run concurrently.
 describe.concurrent('the exit code of ev verify', () => {
@@ -46,7 +46,7 @@ describe.concurrent('the exit code of ev verify', () => {
   })
 
   test('is 130 when it is interrupted', async () => {
-    const args = ['verify', 'ann@silent.test', ...towards(simulator)]
+    const args = ['verify', 'ann@silent.test', ...simulatorFlags(simulator)]
     const running = startEv(args, { home: emptyFolder() })
     await connected(simulator, 'mx.silent.test')
     running.signal('SIGINT')
@@ -95,7 +95,7 @@ describe.concurrent('ev verify as text', () => {
   })
 
   test('warns on stderr if the host name is not fully qualified', async () => {
-    const args = ['verify', 'ann@good.test', ...towards(simulator), '--helo', 'desk']
+    const args = ['verify', 'ann@good.test', ...simulatorFlags(simulator), '--helo', 'desk']
     const { stdout, stderr } = await runEv(args, { home: emptyFolder() })
     expect(stderr).toMatch(/^Note: .*--helo probe\.example\.com/)
     expect(stdout).not.toContain('Note')
@@ -171,7 +171,7 @@ describe.concurrent('ev verify as JSON', () => {
   })
 
   test('prints a result as soon as it is available, before stdin ends', async () => {
-    const args = ['verify', '-', '--ndjson', ...towards(simulator)]
+    const args = ['verify', '-', '--ndjson', ...simulatorFlags(simulator)]
     const running = startEv(args, {
       home: emptyFolder(),
       stdin: 'ann@good.test\n',

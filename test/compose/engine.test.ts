@@ -9,8 +9,8 @@ import { fakeClock } from '../support/clock.ts'
 import { mail } from '../support/engine.ts'
 import { scriptedMx } from '../support/mx.ts'
 import { countedRandom } from '../support/random.ts'
-import { isUnguessable, knows, recipientsOf } from '../support/recipients.ts'
-import { fakePaceShare } from '../support/shared-rate-state.ts'
+import { isRandomRecipient, knows, recipientsOf } from '../support/recipients.ts'
+import { fakeSharedRates } from '../support/shared-rate-state.ts'
 import { drainEventLoop } from '../support/wait.ts'
 import { zone } from '../support/zone.ts'
 
@@ -18,7 +18,7 @@ import { zone } from '../support/zone.ts'
 function member(egresses: readonly string[] = ['default']) {
   const clock = fakeClock()
   const mx = scriptedMx(knows('ann'))
-  const rateStates = fakePaceShare(clock)
+  const rateStates = fakeSharedRates(clock)
   const domains = new Map<string, KnownCatchAll>()
   const catchAll = {
     get: async () => domains,
@@ -78,7 +78,7 @@ test('catch-all results of other members are used, and own ones are shared', asy
   expect((await known.engine.verify('ann@a.test')).verdict.reason).toBe('catch_all')
   const unknown = member()
   expect((await unknown.engine.verify('ann@a.test')).verdict.reason).toBe('accepted_email')
-  expect(unknown.recipients().some(isUnguessable)).toBe(true)
+  expect(unknown.recipients().some(isRandomRecipient)).toBe(true)
   expect(unknown.domains.get('a.test')?.catchAll).toBe(false)
 })
 

@@ -3,11 +3,11 @@ import type { EngineOptions } from '../../src/index.ts'
 import { MINUTE, SECOND } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { type MxScript, refused } from '../support/mx.ts'
-import { isUnguessable, toRecipients } from '../support/recipients.ts'
+import { isRandomRecipient, toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 import type { ZoneEntry } from '../support/zone.ts'
 
-const friendly = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : undefined))
+const friendly = toRecipients(to => (isRandomRecipient(to) ? '550 5.1.1 No such user' : undefined))
 const SHARED = '192.0.2.80'
 
 /** Domains with distinct exchanger names; `ipsOf` returns the addresses of each. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/engine/dns/resolver.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { closedDial, stay } from '../support/mx.ts'
-import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'
+import { isRandomRecipient, knows, toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 const YES = '250 2.1.5 Ok'
@@ -28,11 +28,11 @@ describe('an internal error is a result and never "invalid"', () => {
       },
     ],
   ])('%s', async (_, options) => {
-    const { verify, complaints } = createTestEngine(options)
+    const { verify, loggedErrors } = createTestEngine(options)
     const { verdict, evidence } = await verify('ann@a.test')
     expect(verdict).toMatchObject({ reason: 'unexpected_error', risk: 'unknown' })
     expect(evidence.failure).toEqual(expect.any(String))
-    expect(complaints.join()).toMatch(/^verification failed/)
+    expect(loggedErrors.join()).toMatch(/^verification failed/)
   })
 
   test('keeps the evidence found before the error', async () => {
@@ -97,7 +97,7 @@ describe('an early end', () => {
     let answer = () => {}
     const { engine, settled } = createTestEngine({
       script: toRecipients((to, session) => {
-        if (isUnguessable(to)) return null
+        if (isRandomRecipient(to)) return null
         answer = () => {
           session.say(YES)
           session.say(NO)

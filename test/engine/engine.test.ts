@@ -4,10 +4,10 @@ import { closedDial } from '../support/mx.ts'
 
 describe('one address', () => {
   test('has a result with the address, the evidence and the duration', async () => {
-    const { engine, clock, settled, complaints } = createTestEngine()
+    const { engine, clock, settled, loggedErrors } = createTestEngine()
     const result = await settled(engine.verify('Ann@A.test'))
     await engine.close()
-    expect(complaints).toEqual([])
+    expect(loggedErrors).toEqual([])
     expect(result).toMatchObject({
       email: 'Ann@A.test',
       provider: 'a.test',

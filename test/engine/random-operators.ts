@@ -5,7 +5,7 @@ import type { Dial, Target } from '../../src/engine/smtp/dial.ts'
 import { type Clock, MINUTE } from '../../src/platform/clock.ts'
 import { mail } from '../support/engine.ts'
 import { HANG_UP, type MxSays, type MxSession, refused, scriptedMx } from '../support/mx.ts'
-import { isUnguessable, recipientOf } from '../support/recipients.ts'
+import { isRandomRecipient, recipientOf } from '../support/recipients.ts'
 import type { ZoneEntry } from '../support/zone.ts'
 import { Dice } from './probe/hostile-server.ts'
 
@@ -37,7 +37,7 @@ const USERS_MAX = 45
  * from one seed. Their answer about a mailbox never changes: `nobody…` is unknown, `busy…` always
  * fails temporarily, and `user…` exists.
  */
-export function fickleWorld(seed: number, clock: () => Clock) {
+export function unreliableScenario(seed: number, clock: () => Clock) {
   const dice = new Dice(seed)
   const egresses = ['a', 'b', 'c'].slice(0, 2 + dice.below(2)).map(name => ({ name }))
   const domains = Array.from({ length: 1 + dice.below(OPERATORS_MAX) }, (_, n) => `d${n}.test`)
@@ -96,12 +96,12 @@ export class Ledger {
 
   /** Maximum number of replies to one egress about one address of the list. */
   get mostAnswers(): number {
-    return this.#most(recipient => !isUnguessable(recipient))
+    return this.#most(recipient => !isRandomRecipient(recipient))
   }
 
   /** The same for the random recipients. */
   get mostRandomAnswers(): number {
-    return this.#most(isUnguessable)
+    return this.#most(isRandomRecipient)
   }
 
   #most(counts: (recipient: string) => boolean): number {
@@ -140,7 +140,7 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
     if (mood === 'hangs-up' && dice.entropy(0.2)) return HANG_UP
     const taken = lines.filter(line => line.startsWith('RCPT')).length
     if (mood === 'has-enough' && taken > 3) return '452 4.5.3 Too many recipients'
-    const isNobody = isUnguessable(recipient) || recipient.startsWith('nobody')
+    const isNobody = isRandomRecipient(recipient) || recipient.startsWith('nobody')
     return isNobody ? '550 5.1.1 No such user' : '250 2.1.5 Ok'
   }
   const mx = scriptedMx({

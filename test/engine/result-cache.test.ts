@@ -3,7 +3,7 @@ import type { ResultCache } from '../../src/engine/result-cache.ts'
 import { DAY, HOUR, MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import type { MxScript } from '../support/mx.ts'
-import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'
+import { isRandomRecipient, knows, toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 /** A server with a changeable reply for `ann`. */
@@ -76,7 +76,7 @@ describe('cached answers and their freshness', () => {
 
   test('the key has the exact local part and the normalized domain', async () => {
     const { verify } = createTestEngine({
-      script: toRecipients(to => (isUnguessable(to) ? NO : YES)),
+      script: toRecipients(to => (isRandomRecipient(to) ? NO : YES)),
     })
     await verify('ann@a.test')
     expect((await verify('ann@A.Test')).cached).toBe(true)

@@ -263,13 +263,13 @@ describe('an observer', () => {
     ['rejects', () => Promise.reject(new Error('callback failed'))],
   ])('that %s breaks nothing, is logged once and is not called again', async (_, fail) => {
     let calls = 0
-    const { verify, complaints } = services()
+    const { verify, loggedErrors } = services()
     const onStep = () => {
       calls++
       return fail() as undefined
     }
     expect((await verify('ann@a.test', { onStep })).verdict.reason).toBe('accepted_email')
-    expect(complaints).toEqual(['onStep callback failed {"error":"callback failed"}'])
+    expect(loggedErrors).toEqual(['onStep callback failed {"error":"callback failed"}'])
     expect(calls).toBeLessThan(3)
   })
 

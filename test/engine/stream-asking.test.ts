@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine, mail, reasonsOf } from '../support/engine.ts'
-import { isUnguessable, knows, recipientOf, toRecipients, users } from '../support/recipients.ts'
+import {
+  isRandomRecipient,
+  knows,
+  recipientOf,
+  toRecipients,
+  users,
+} from '../support/recipients.ts'
 import { remoteDial } from '../support/remote.ts'
 
 const YES = '250 2.1.5 Ok'
@@ -16,7 +22,7 @@ describe('a greylisted address', () => {
     const script = (line: string, session: { lines: string[]; to: { ip: string } }) => {
       const to = recipientOf(line)
       if (to === '') return undefined
-      if (isUnguessable(to)) return NO
+      if (isRandomRecipient(to)) return NO
       const sender = session.lines.findLast(said => said.startsWith('MAIL')) ?? ''
       asked.push({ at: now(), sender, ip: session.to.ip })
       const first = firstAt.get(`${sender} ${to}`) ?? now()
@@ -99,7 +105,7 @@ describe('how a list is probed', () => {
     })
     await many(users(15))
     expect(mx.sessions).toHaveLength(1)
-    expect(recipients().filter(to => !isUnguessable(to))).toHaveLength(15)
+    expect(recipients().filter(to => !isRandomRecipient(to))).toHaveLength(15)
   })
 
   test('opens no more concurrent connections than configured', async () => {
@@ -130,16 +136,16 @@ describe('how a list is probed', () => {
 
   test('the catch-all probe is sent once per domain, whatever its length', async () => {
     const { many, recipients } = createTestEngine({
-      script: toRecipients(to => (isUnguessable(to) ? NO : YES)),
+      script: toRecipients(to => (isRandomRecipient(to) ? NO : YES)),
     })
     await many(users(60))
-    expect(recipients().filter(isUnguessable)).toHaveLength(1)
+    expect(recipients().filter(isRandomRecipient)).toHaveLength(1)
   })
 
   test('a domain without an accepted recipient gets no catch-all probe', async () => {
     const { many, recipients } = createTestEngine()
     await many(users(5))
-    expect(recipients().filter(isUnguessable)).toEqual([])
+    expect(recipients().filter(isRandomRecipient)).toEqual([])
   })
 
   test('skips SMTP on request', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createTestEngine, mail, reasonsOf } from '../support/engine.ts'
 import { HANG_UP, type MxSession } from '../support/mx.ts'
-import { isUnguessable, toRecipients, users } from '../support/recipients.ts'
+import { isRandomRecipient, toRecipients, users } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 const SLOW_DOWN = '450 4.7.1 Throttled, slow down'
@@ -14,7 +14,7 @@ const throttles = (max: number, random: () => string | undefined = () => NO) => 
     const count = (counts.get(session) ?? 0) + 1
     counts.set(session, count)
     if (count > max) return SLOW_DOWN
-    return isUnguessable(to) ? random() : undefined
+    return isRandomRecipient(to) ? random() : undefined
   })
 }
 
@@ -28,8 +28,8 @@ describe('a list with a skipped catch-all probe', () => {
     const home = createTestEngine({ script: throttles(5) })
     expect(reasonsOf(await home.many(texts))).toEqual(all(texts, 'accepted_email'))
     const asked = home.recipients()
-    expect(asked.filter(to => !isUnguessable(to))).toEqual([...texts, 'user5@a.test'])
-    expect(asked.filter(isUnguessable)).toHaveLength(1)
+    expect(asked.filter(to => !isRandomRecipient(to))).toEqual([...texts, 'user5@a.test'])
+    expect(asked.filter(isRandomRecipient)).toHaveLength(1)
     expect(home.mx.sessions).toHaveLength(2)
   })
 
@@ -53,7 +53,7 @@ describe('a list with a skipped catch-all probe', () => {
     ])
     const known = results.filter(({ email }) => email !== 'user5@a.test')
     expect(known.map(({ evidence }) => evidence.catchAll)).toEqual(Array(5).fill(null))
-    const randoms = home.recipients().filter(isUnguessable)
+    const randoms = home.recipients().filter(isRandomRecipient)
     expect(new Set(randoms).size).toBeLessThanOrEqual(1)
     expect(randoms.length).toBeLessThanOrEqual(3)
     expect(home.recipients().filter(to => /^user[0-4]@/.test(to))).toHaveLength(5)
@@ -62,7 +62,7 @@ describe('a list with a skipped catch-all probe', () => {
   test('uses another connection if the server closes after a recipient', async () => {
     const script = toRecipients((to, { lines }) => {
       if (lines.filter(line => line.startsWith('RCPT')).length > 1) return HANG_UP
-      return isUnguessable(to) ? NO : undefined
+      return isRandomRecipient(to) ? NO : undefined
     })
     const home = createTestEngine({ script })
     expect(reasonsOf(await home.many(['user0@a.test']))).toEqual(['user0@a.test accepted_email'])
@@ -80,7 +80,7 @@ describe('a list with a skipped catch-all probe', () => {
     const zone = mail('slow.test', '192.0.2.2')
     let isFirst = true
     const script = toRecipients(to => {
-      if (isUnguessable(to)) return isFirst ? HANG_UP : NO
+      if (isRandomRecipient(to)) return isFirst ? HANG_UP : NO
       return undefined
     })
     const home = createTestEngine({ script, zone, engine: { greylistDelayMs: 600_000 } })
@@ -92,7 +92,7 @@ describe('a list with a skipped catch-all probe', () => {
     }
     const results = await home.many(source())
     expect(reasonsOf(results)).toEqual(all(['ann@slow.test', 'bob@slow.test'], 'accepted_email'))
-    expect(home.recipients().filter(isUnguessable)).toHaveLength(2)
+    expect(home.recipients().filter(isRandomRecipient)).toHaveLength(2)
     // The waiting row needed no third connection.
     expect(home.mx.sessions).toHaveLength(2)
   })

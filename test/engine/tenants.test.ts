@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
-import { isUnguessable, toRecipients, users } from '../support/recipients.ts'
+import { isRandomRecipient, toRecipients, users } from '../support/recipients.ts'
 import type { ZoneEntry } from '../support/zone.ts'
 
 // Tenants of one operator, each with its own exchanger name, as at Microsoft 365.
@@ -22,7 +22,7 @@ function tenants(refuses: (to: string, atMs: number) => boolean, reply = POLICY)
     // A successful connection elsewhere does not revoke a block.
     engine: { sessionsPerOperator: 1 },
     script: toRecipients(to => {
-      if (isUnguessable(to)) return UNKNOWN
+      if (isRandomRecipient(to)) return UNKNOWN
       return refuses(to, home.clock.monotonicNow()) ? reply : undefined
     }),
   })

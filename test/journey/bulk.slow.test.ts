@@ -8,7 +8,7 @@ import { readScenario } from '../../src/simulator/check.ts'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { rowsIn, rowsOf } from '../support/csv.ts'
-import { EV, emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
+import { EV, emptyFolder, runEv, simulatorFlags, startEv } from '../support/ev-process.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -63,7 +63,7 @@ describe('a list with simulated mail servers', () => {
     writeFileSync(join(home, 'list.csv'), listOf('busy.test', 200))
     writeFileSync(join(home, 'other.csv'), listOf('other.test', 2))
     writeFileSync(join(home, 'another.csv'), listOf('other.test', 3))
-    const args = ['--data-dir', 'data', ...towards(simulator)]
+    const args = ['--data-dir', 'data', ...simulatorFlags(simulator)]
     const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', ...args], { home })
     await untilProbed(simulator, 'mx.busy.test', 20)
     await stopBetweenWrites(first.child, join(home, 'data/ev.sqlite'))
@@ -97,7 +97,9 @@ describe('the demo list', () => {
       const home = emptyFolder()
       writeFileSync(join(home, 'list.csv'), list)
       const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', '--json', '--raw']
-      const { code, stdout, stderr } = await runEv([...args, ...towards(simulator)], { home })
+      const { code, stdout, stderr } = await runEv([...args, ...simulatorFlags(simulator)], {
+        home,
+      })
       expect(code, stderr).toBe(0)
       expect(JSON.parse(stdout)).toMatchObject({
         ...{ total: 378, duplicates: 9 },

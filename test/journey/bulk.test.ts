@@ -10,8 +10,8 @@ import {
   emptyFolder,
   type Ran,
   runEv,
+  simulatorFlags,
   startEv,
-  towards,
   withRelativePaths,
 } from '../support/cli.ts'
 import { rowsIn, rowsOf, withoutTimes } from '../support/csv.ts'
@@ -306,7 +306,7 @@ describe.concurrent('a list with simulated mail servers', { timeout: 60_000 }, (
       'user1@Twins.Test',
       'user1@twins.test',
     ]
-    const { out, stderr } = await bulk(list.join('\n'), towards(simulator))
+    const { out, stderr } = await bulk(list.join('\n'), simulatorFlags(simulator))
     const rows = rowsIn(out)
     expect(rows.map(row => row.email)).toEqual(list.slice(1))
     expect(rows.map(row => row.ev_class)).toEqual(Array(4).fill('deliverable'))
@@ -319,7 +319,15 @@ describe.concurrent('a list with simulated mail servers', { timeout: 60_000 }, (
     const list = listOf('stop.test', 300)
     const home = emptyFolder()
     writeFileSync(join(home, 'list.csv'), list)
-    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(simulator)]
+    const args = [
+      'bulk',
+      'list.csv',
+      '-o',
+      'out.csv',
+      '--data-dir',
+      'data',
+      ...simulatorFlags(simulator),
+    ]
     const first = startEv(args, { home })
     await untilProbed(simulator, 'mx.stop.test', 60)
     first.signal('SIGINT')
@@ -338,14 +346,22 @@ describe.concurrent('a list with simulated mail servers', { timeout: 60_000 }, (
       [...getProbeCounts(simulator, 'mx.stop.test').values()].filter(times => times > 1),
     ).toEqual([])
     const resumed = withoutTimes(readFileSync(join(home, 'out.csv'), 'utf8'))
-    const reference = await bulk(list, towards(simulator))
+    const reference = await bulk(list, simulatorFlags(simulator))
     expect(resumed).toBe(withoutTimes(readFileSync(reference.out, 'utf8')))
   })
 
   test('--fresh discards the results of an earlier run', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'list.csv'), listOf('fresh.test', 120))
-    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(simulator)]
+    const args = [
+      'bulk',
+      'list.csv',
+      '-o',
+      'out.csv',
+      '--data-dir',
+      'data',
+      ...simulatorFlags(simulator),
+    ]
     const first = startEv(args, { home })
     await untilProbed(simulator, 'mx.fresh.test', 30)
     first.signal('SIGINT')

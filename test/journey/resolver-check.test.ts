@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { classOf, createEngine, type EngineOptions, type Result } from '../../src/index.ts'
 import { MINUTE, SECOND } from '../../src/platform/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { emptyFolder, runEv, startEv, towards } from '../support/cli.ts'
+import { emptyFolder, runEv, simulatorFlags, startEv } from '../support/cli.ts'
 import { type FakeClock, fakeClock, letTimePass } from '../support/clock.ts'
 import { seedJob } from '../support/job-rows.ts'
 import { recordingLog } from '../support/log.ts'
 import {
-  type Lie,
+  type FalseReply,
   lyingNameServer,
   NODATA_FOR_ALL,
   NXDOMAIN_FOR_ALL,
@@ -45,8 +45,8 @@ beforeAll(async () => {
 })
 afterAll(() => simulator.close())
 
-async function startLyingServer(lie: Lie | null) {
-  const server = await lyingNameServer(simulator.dnsAddress, lie)
+async function startLyingServer(falseReply: FalseReply | null) {
+  const server = await lyingNameServer(simulator.dnsAddress, falseReply)
   onTestFinished(() => server.close())
   return server
 }
@@ -66,25 +66,28 @@ const GMAIL_DENIED =
   'the DNS server says that gmail.com does not exist, so its answers are not trusted'
 
 describe('one address', () => {
-  test.each<[string, Lie]>([
+  test.each<[string, FalseReply]>([
     ['NXDOMAIN for everything', NXDOMAIN_FOR_ALL],
     ['NXDOMAIN for gmail.com alone', NXDOMAIN_FOR_GMAIL],
     ['NODATA for everything', NODATA_FOR_ALL],
-  ])('behind a DNS server with %s is unknown, with the cause in the evidence', async (_, lie) => {
-    const { address } = await startLyingServer(lie)
-    const { engine } = engineOn(address)
-    const { verdict, evidence } = await engine.verify('ann1@gmail.com')
-    expect(verdict).toMatchObject({ reason: 'dns_error', risk: 'unknown', confidence: 0 })
-    expect(evidence.route).toMatchObject({
-      kind: 'unknown',
-      fault: 'server',
-      detail: expect.stringContaining('the DNS server says that gmail.com'),
-    })
-    // Without the check the answers of this server are accepted.
-    const unchecked = engineOn(address, { dnsCheckNames: 'off' }).engine
-    const uncheckedResult = await unchecked.verify('ann1@gmail.com')
-    expect(classOf(uncheckedResult.verdict)).toBe('undeliverable')
-  })
+  ])(
+    'behind a DNS server with %s is unknown, with the cause in the evidence',
+    async (_, falseReply) => {
+      const { address } = await startLyingServer(falseReply)
+      const { engine } = engineOn(address)
+      const { verdict, evidence } = await engine.verify('ann1@gmail.com')
+      expect(verdict).toMatchObject({ reason: 'dns_error', risk: 'unknown', confidence: 0 })
+      expect(evidence.route).toMatchObject({
+        kind: 'unknown',
+        fault: 'server',
+        detail: expect.stringContaining('the DNS server says that gmail.com'),
+      })
+      // Without the check the answers of this server are accepted.
+      const unchecked = engineOn(address, { dnsCheckNames: 'off' }).engine
+      const uncheckedResult = await unchecked.verify('ann1@gmail.com')
+      expect(classOf(uncheckedResult.verdict)).toBe('undeliverable')
+    },
+  )
 
   test('behind a DNS server that invents addresses is unknown', async () => {
     const { engine } = engineOn((await startLyingServer(WILDCARD)).address)
@@ -137,7 +140,7 @@ describe('one address', () => {
 
   test('has the cause printed by ev verify', async () => {
     const { address } = await startLyingServer(NXDOMAIN_FOR_ALL)
-    const settings = towards({ dnsAddress: address, smtpPort: simulator.smtpPort })
+    const settings = simulatorFlags({ dnsAddress: address, smtpPort: simulator.smtpPort })
     const result = await runEv(['verify', ...settings, 'ann1@gmail.com'], { home: emptyFolder() })
     expect(result.stdout).toContain('ann1@gmail.com is unknown')
     expect(result.stdout).toContain(GMAIL_DENIED)
@@ -168,7 +171,7 @@ describe('a stream of addresses', () => {
     await waitUntil(() => engine.resolverCheck?.failure != null)
     await passHalfMinutes(clock, engine, 4)
     expect(results).toEqual([])
-    server.lie = null
+    server.falseReply = null
     await passHalfMinutes(clock, engine, 1)
     await letTimePass(clock, () => results.length === 100, {
       ...{ stepMs: 20, maxMs: 20 * SECOND, skips: false },
@@ -207,12 +210,12 @@ describe('a stream of addresses', () => {
 type Row = { readonly ev_reason: string }
 
 describe('ev bulk', () => {
-  async function list(lie: Lie | null, ...flags: string[]) {
+  async function list(falseReply: FalseReply | null, ...flags: string[]) {
     const home = emptyFolder()
-    const server = await startLyingServer(lie)
+    const server = await startLyingServer(falseReply)
     const clock = fakeClock()
     writeFileSync(join(home, 'list.csv'), `email\n${ROWS.join('\n')}\n`)
-    const settings = towards({ dnsAddress: server.address, smtpPort: simulator.smtpPort })
+    const settings = simulatorFlags({ dnsAddress: server.address, smtpPort: simulator.smtpPort })
     const data = ['--data-dir', join(home, 'data')]
     const args = ['bulk', ...settings, ...data, ...flags, 'list.csv', '-o', 'out.csv']
     const start = () => startEv(args, { home, context: { clock } })
@@ -239,7 +242,7 @@ describe('ev bulk', () => {
     const { server, clock, start, reasons } = await list(NXDOMAIN_FOR_ALL)
     const running = start()
     await running.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
-    server.lie = null
+    server.falseReply = null
     const { code, stderr } = await finish(clock, running)
     expect(code).toBe(0)
     expect(reasons()).toEqual(ROWS.map(reasonOf))
@@ -254,7 +257,7 @@ describe('ev bulk', () => {
     first.signal('SIGINT')
     const stopped = await finish(clock, first)
     expect(stopped.stderr).toContain('Stopped: 0 of 100 rows are done')
-    server.lie = null
+    server.falseReply = null
     expect((await finish(clock, start())).code).toBe(0)
     expect(reasons()).toEqual(ROWS.map(reasonOf))
   })
@@ -263,7 +266,7 @@ describe('ev bulk', () => {
 describe('the monitoring of a machine or a service', () => {
   test('ev doctor fails with a lying DNS server and passes after it recovers', async () => {
     const server = await startLyingServer(NXDOMAIN_FOR_GMAIL)
-    const settings = towards({ dnsAddress: server.address, smtpPort: simulator.smtpPort })
+    const settings = simulatorFlags({ dnsAddress: server.address, smtpPort: simulator.smtpPort })
     const doctor = async () => {
       const home = emptyFolder()
       const args = ['doctor', ...settings, '--ask', 'mx.one.com', '--json']
@@ -279,7 +282,7 @@ describe('the monitoring of a machine or a service', () => {
         todo: expect.stringContaining('Set another server with --dns'),
       },
     })
-    server.lie = null
+    server.falseReply = null
     expect(await doctor()).toMatchObject({ dns: { state: 'ok' } })
   })
 
@@ -306,7 +309,7 @@ describe('the monitoring of a machine or a service', () => {
     expect(server.packets).toHaveLength(4)
     await seedJob(service.database, { texts: ROWS, done: 1 })
     expect(await service.json('/v1/jobs/job_a')).toMatchObject({ status_detail: GMAIL_DENIED })
-    server.lie = null
+    server.falseReply = null
     await clock.advance(30 * SECOND)
     // This request starts the check that is due; the next one reports its result.
     await ready()

@@ -19,9 +19,9 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
   describe(`the queue ${name}`, () => {
     let bench: QueueBench
     let queue: Queue
-    let recorders: Desk[] = []
+    let recorders: RunRecorder[] = []
     const newRecorder = () => {
-      const recorder = new Desk()
+      const recorder = new RunRecorder()
       recorders.push(recorder)
       return recorder
     }
@@ -358,7 +358,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
 }
 
 /** A handler that records its runs, which last until the test ends them. */
-export class Desk {
+export class RunRecorder {
   readonly order: string[] = []
   readonly twiceAtOnce: string[] = []
   /** Keys that were running when their leases signaled the stop. */

@@ -3,7 +3,7 @@ import { type Log, silentLog } from '../../src/platform/log.ts'
 import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fc, runs } from '../support/property.ts'
-import { Desk, queueConformance } from './conformance.ts'
+import { queueConformance, RunRecorder } from './conformance.ts'
 
 /** Steps of fake time; an event more than an hour away never happens. */
 const STEP_MS = 50
@@ -40,7 +40,7 @@ describe('the in-memory queue', () => {
     const logged: unknown[] = []
     const log: Log = { ...silentLog, error: (message, fields) => logged.push([message, fields]) }
     const queue = createMemoryQueue(clock, log)
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     queue.work('k', recorder.handler, { concurrency: 1 })
     await queue.put('k', 'a')
     recorder.fail('a')
@@ -54,7 +54,7 @@ describe('the in-memory queue', () => {
   test('runs tasks on time when the wall clock jumps', async () => {
     const clock = fakeClock()
     const queue = createMemoryQueue(clock, silentLog)
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     queue.work('k', recorder.handler, { concurrency: 9 })
     await queue.put('k', 'a', clock.now() + 60_000)
     clock.jump(3_600_000)
@@ -68,7 +68,7 @@ describe('the in-memory queue', () => {
   test('runs a task that is enqueued as due now although its timer slept with the machine', async () => {
     const clock = fakeClock()
     const queue = createMemoryQueue(clock, silentLog)
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     queue.work('k', recorder.handler, { concurrency: 9 })
     await queue.put('k', 'a', clock.now() + 60_000)
     clock.jump(3_600_000)
@@ -80,7 +80,7 @@ describe('the in-memory queue', () => {
   test('leaves no timer after the close that would keep the process alive', async () => {
     const clock = fakeClock()
     const queue = createMemoryQueue(clock, silentLog)
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     queue.work('k', recorder.handler, { concurrency: 9 })
     await queue.put('k', 'waits', clock.now() + 60_000)
     await queue.put('k', 'runs')
@@ -132,7 +132,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
 async function play(steps: readonly Step[], concurrency: number): Promise<void> {
   const clock = fakeClock()
   const queue = createMemoryQueue(clock, silentLog)
-  const recorder = new Desk()
+  const recorder = new RunRecorder()
   const expectedAt = new Map<string, number>()
   const expectRun = (key: string, at: number) =>
     expectedAt.set(key, Math.min(expectedAt.get(key) ?? at, at))

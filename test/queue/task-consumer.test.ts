@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { TaskConsumer } from '../../src/queue/task-consumer.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { fc, runs } from '../support/property.ts'
-import { Desk } from './conformance.ts'
+import { RunRecorder } from './conformance.ts'
 import { FakeTaskStore } from './fake-task-store.ts'
 
 /** Consumers of several processes on one store; each second has a heartbeat and a poll. */
@@ -58,7 +58,7 @@ describe('a consumer of a shared kind', () => {
 
   test('needs no statement for a put of a task that runs here', async () => {
     const { consumer, store, clock } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     consumer.work(recorder.handler, { concurrency: 5 })
     await consumer.put(['a'], 0)
     await clock.advance(0)
@@ -72,7 +72,7 @@ describe('a consumer of a shared kind', () => {
 
   test('renews a claim every three seconds, and does not lose it', async () => {
     const { consumer, store, pass } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     const lost = loseInto(consumer, recorder)
     await consumer.put(['a'], 0)
     await pass(30_000)
@@ -83,7 +83,7 @@ describe('a consumer of a shared kind', () => {
 
   test('gives up a claim that it could not renew for nine seconds, before another process can have it', async () => {
     const { consumer, store, clock, pass, logged } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     const lost = loseInto(consumer, recorder)
     await consumer.put(['a'], 0)
     await clock.advance(0)
@@ -97,7 +97,7 @@ describe('a consumer of a shared kind', () => {
 
   test('gives up its claims with the first heartbeat after a suspension', async () => {
     const { consumer, clock } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     const lost = loseInto(consumer, recorder)
     await consumer.put(['a'], 0)
     await clock.advance(60_000)
@@ -108,7 +108,7 @@ describe('a consumer of a shared kind', () => {
   test('aborts a run when its claim turns out to belong to another process, and its end changes nothing', async () => {
     const { consumers, store, pass } = makeFixture(2)
     const [one, other] = consumers as [TaskConsumer, TaskConsumer]
-    const [ones, others] = [new Desk(), new Desk()]
+    const [ones, others] = [new RunRecorder(), new RunRecorder()]
     const lost = loseInto(one, ones)
     await one.put(['a'], 0)
     await pass(1_000)
@@ -128,7 +128,7 @@ describe('a consumer of a shared kind', () => {
 
   test('enqueues a put again at the end of a run whose claim was already lost', async () => {
     const { consumer, store, clock } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     consumer.work(recorder.handler, { concurrency: 1 })
     await consumer.put(['a'], 0)
     await clock.advance(0)
@@ -144,7 +144,7 @@ describe('a consumer of a shared kind', () => {
 
   test('waits for the old run to end when a lost task is claimed again', async () => {
     const { consumer, store, pass } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     const lost = loseInto(consumer, recorder)
     await consumer.put(['a'], 0)
     await pass(1_000)
@@ -163,7 +163,7 @@ describe('a consumer of a shared kind', () => {
 
   test('returns tasks at once that are claimed while the worker stops', async () => {
     const { consumer, store, clock } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     await consumer.put(['a', 'b'], 0)
     let open: (() => void) | undefined
     store.gate = new Promise<void>(resolve => {
@@ -180,7 +180,7 @@ describe('a consumer of a shared kind', () => {
 
   test('retries a failed claim once a second', async () => {
     const { consumer, store, logged, pass } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     await consumer.put(['a'], 0)
     store.fault = new Error('away')
     consumer.work(recorder.handler, { concurrency: 1 })
@@ -195,7 +195,7 @@ describe('a consumer of a shared kind', () => {
 
   test('retries a failed completion until it succeeds, with its slot free meanwhile', async () => {
     const { consumer, store, clock, pass } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     consumer.work(recorder.handler, { concurrency: 1 })
     await consumer.put(['a', 'b'], 0)
     await clock.advance(0)
@@ -212,7 +212,7 @@ describe('a consumer of a shared kind', () => {
 
   test('does not wait for an unavailable database when it stops', async () => {
     const { consumer, store, clock, logged } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     const worker = consumer.work(recorder.handler, { concurrency: 2 })
     await consumer.put(['a'], 0)
     await clock.advance(0)
@@ -226,7 +226,7 @@ describe('a consumer of a shared kind', () => {
 
   test('holds a task until it is due and adds it to the store then', async () => {
     const { consumer, store, clock } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     consumer.work(recorder.handler, { concurrency: 9 })
     await consumer.put(['a', 'b'], 3_600_000)
     await consumer.put(['a'], 300)
@@ -240,7 +240,7 @@ describe('a consumer of a shared kind', () => {
 
   test('runs a held task once if it is enqueued as due now', async () => {
     const { consumer, clock } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     consumer.work(recorder.handler, { concurrency: 9 })
     await consumer.put(['a'], 5_000)
     await consumer.put(['a'], 0)
@@ -264,7 +264,7 @@ describe('a consumer of a shared kind', () => {
 
   test('drops held tasks on stop, and puts with a later time after it', async () => {
     const { consumer, store, clock } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     const worker = consumer.work(recorder.handler, { concurrency: 1 })
     await consumer.put(['a'], 0)
     await consumer.put(['b'], 5_000)
@@ -278,7 +278,7 @@ describe('a consumer of a shared kind', () => {
   test('finds a put by another process, which was rejected during the run, by the recheck', async () => {
     const { consumers, store, clock } = makeFixture(2)
     const [one, other] = consumers as [TaskConsumer, TaskConsumer]
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     const filed: string[] = []
     const recheck = async (key: string) => {
       expect(store.keys).toEqual([])
@@ -300,7 +300,7 @@ describe('a consumer of a shared kind', () => {
 
   test('runs a task again if its recheck fails', async () => {
     const { consumer, clock, logged } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     const recheck = () => Promise.reject(new Error('away'))
     consumer.work(recorder.handler, { concurrency: 1, recheck })
     await consumer.put(['a'], 0)
@@ -314,7 +314,7 @@ describe('a consumer of a shared kind', () => {
 
   test('keeps the claim of a task that is due again at once for a minute while no other waits', async () => {
     const { consumer, store, clock } = makeFixture()
-    const recorder = new Desk()
+    const recorder = new RunRecorder()
     consumer.work(recorder.handler, { concurrency: 2 })
     await consumer.put(['a'], 0)
     await clock.advance(0)
@@ -338,7 +338,7 @@ describe('a consumer of a shared kind', () => {
 })
 
 /** Starts a worker and returns the keys whose leases were lost. */
-function loseInto(consumer: TaskConsumer, recorder: Desk): string[] {
+function loseInto(consumer: TaskConsumer, recorder: RunRecorder): string[] {
   const keys: string[] = []
   consumer.work(
     (key, lease) => {
@@ -375,7 +375,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
  */
 async function play(steps: readonly Step[]): Promise<void> {
   const { consumers, store, clock, pass } = makeFixture(CONSUMERS)
-  const recorder = new Desk()
+  const recorder = new RunRecorder()
   const expectedAt = new Map<string, number>()
   const requests = new Map<string, number[]>()
   const expectRun = (key: string, at: number) => {

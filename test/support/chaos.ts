@@ -59,7 +59,11 @@ export async function runChaos(cluster: ProcessCluster, plan: ChaosPlan): Promis
 }
 
 /** Subscribes to its completion and submits a list; returns the ID of its job. */
-export async function handIn(cluster: ProcessCluster, server: Unit, list: List): Promise<string> {
+export async function submitOne(
+  cluster: ProcessCluster,
+  server: Unit,
+  list: List,
+): Promise<string> {
   const client = cluster.client(server)
   await client.webhooks.create(HOOK)
   const [job] = await submit(cluster, server, { list, lists: 1 })

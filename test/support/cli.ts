@@ -13,7 +13,7 @@ import { systemRandom } from '../../src/platform/random.ts'
 import { onFileFinished } from './cleanup.ts'
 import type { Ran } from './home.ts'
 
-export { emptyFolder, type Ran, towards } from './home.ts'
+export { emptyFolder, type Ran, simulatorFlags } from './home.ts'
 
 export type CliOptions = {
   /** Working directory of the command, and its home directory. */

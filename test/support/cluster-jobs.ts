@@ -40,11 +40,12 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
   const names = Array.from({ length: domains }, (_, n) => mail(`d${n}.test`, `192.0.2.${n + 1}`))
   const resolver = zone(Object.assign({}, ...names))
   const mx = scriptedMx(script)
-  const complaints: string[] = []
+  const loggedErrors: string[] = []
   const joined: Services[] = []
   const log: Log = {
     ...{ debug() {}, info() {}, warn() {} },
-    error: (message, fields) => void complaints.push(`${message} ${JSON.stringify(fields ?? {})}`),
+    error: (message, fields) =>
+      void loggedErrors.push(`${message} ${JSON.stringify(fields ?? {})}`),
   }
 
   /**
@@ -121,7 +122,7 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
   }
 
   return {
-    ...{ url, database, mx, complaints, join, submit, until, known },
+    ...{ url, database, mx, loggedErrors, join, submit, until, known },
     /** Submits a job without an account, as `ev bulk` does. */
     submitAlone: (id: string, texts: readonly string[]) => queued({ id }, texts),
     finished: (id: string) => until(id, job => job.finished_at !== null),

@@ -41,9 +41,9 @@ export type Process = {
   /** Rejoins under another ID, as an expired member does. */
   join(id: string): Promise<void>
   /** Resolves after it has polled for changes `times` more times. */
-  looked(times: number): Promise<void>
+  polled(times: number): Promise<void>
   /** Expires the member without its knowledge. */
-  die(): Promise<void>
+  expire(): Promise<void>
 }
 
 /** Creates processes that share an empty database. */
@@ -85,11 +85,11 @@ async function process(url: string, first: string): Promise<Process> {
   })
   return {
     ...{ url, database, paces, join },
-    async looked(times) {
+    async polled(times) {
       const wanted = polls + times + 1
       await waitUntil(() => polls >= wanted)
     },
-    die: () => deregister(database, member, releaseClaims),
+    expire: () => deregister(database, member, releaseClaims),
     pace(operator = 'mx.test', row = {}, egress = 'a') {
       const limits = { ...ROW, ...row }
       return new RateController(limits, systemClock, paces.open({ operator, egress }, limits))

@@ -21,7 +21,7 @@ export const PLANS = mergePlans({ free: { creditsPerDay: 1_000 } })
 export const RESULT = resultOf('accepted_email')
 
 /** Creates two servers with accounts that subscribe to all events. */
-export async function twoHouses(accounts: readonly string[] = ['acc_a']) {
+export async function createTwoServers(accounts: readonly string[] = ['acc_a']) {
   const servers = await twoServers()
   const { a } = servers
   for (const id of accounts) {
@@ -87,7 +87,7 @@ export const writeChanges = (deps: WriteDeps, changes: Record<string, readonly I
   commitBatch(deps, { changes: new Map(Object.entries(changes)), answers: new Map() })
 
 /** Summarizes the database for all accounts and lists. */
-export async function tell(database: Database) {
+export async function summarize(database: Database) {
   const { db } = database
   const jobs = await db.selectFrom('job').selectAll().orderBy('id').execute()
   const events = await db.selectFrom('event').select('kind').orderBy('kind').execute()

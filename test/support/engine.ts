@@ -8,7 +8,7 @@ import { countedRandom } from './random.ts'
 import { knows, recipientsOf } from './recipients.ts'
 import { type ZoneEntry, zone } from './zone.ts'
 
-export { isUnguessable, knows, toRecipients } from './recipients.ts'
+export { isRandomRecipient, knows, toRecipients } from './recipients.ts'
 
 type TestEngineOptions = {
   /** Replies of every exchanger; by default it knows `ann`, `bob` and `info`. */
@@ -33,13 +33,13 @@ export function createTestEngine({
   const clock = fakeClock()
   const names = zone({ ...mail('a.test', '192.0.2.1'), ...given.zone })
   const mx = scriptedMx(script)
-  const complaints: string[] = []
+  const loggedErrors: string[] = []
   const engine = createEngine({
     clock,
     random: countedRandom(),
     resolver: resolver(names, clock),
     dial: dial(mx, clock),
-    log: recordErrors(complaints),
+    log: recordErrors(loggedErrors),
     helo: 'probe.test',
     allowRanges: ['192.0.2.0/24'],
     specialDomains: true,
@@ -61,7 +61,7 @@ export function createTestEngine({
     clock,
     zone: names,
     mx,
-    complaints,
+    loggedErrors,
     settled,
     verify: (...args: Parameters<typeof engine.verify>) => settled(engine.verify(...args)),
     reason: async (...args: Parameters<typeof engine.verify>) =>
@@ -90,8 +90,8 @@ export const reasonsOf = (results: readonly Result[]) =>
 const STEP_MS = 100
 const DAY_MS = 86_400_000
 
-function recordErrors(complaints: string[]): Log {
+function recordErrors(loggedErrors: string[]): Log {
   const note = (message: string, fields?: object) =>
-    void complaints.push(`${message} ${JSON.stringify(fields ?? {})}`)
+    void loggedErrors.push(`${message} ${JSON.stringify(fields ?? {})}`)
   return { debug() {}, info() {}, warn: note, error: note }
 }

@@ -21,7 +21,10 @@ export function emptyFolder(): string {
 }
 
 /** Options that make `ev` use a simulator instead of the network. */
-export const towards = ({ dnsAddress, smtpPort }: Pick<Simulator, 'dnsAddress' | 'smtpPort'>) => [
+export const simulatorFlags = ({
+  dnsAddress,
+  smtpPort,
+}: Pick<Simulator, 'dnsAddress' | 'smtpPort'>) => [
   ...['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--allow-ranges', '127.0.0.0/8'],
   ...['--helo', 'probe.example.com', '--special-domains', '--sessions-per-second', '1000'],
 ]

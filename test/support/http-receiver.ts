@@ -79,7 +79,7 @@ export type Receiver = {
   /** The completely received requests, in order. */
   readonly received: Received[]
   /** TCP connections: total, open and peak. */
-  readonly connections: { readonly came: number; readonly open: number; readonly most: number }
+  readonly connections: { readonly opened: number; readonly open: number; readonly most: number }
   /** Number of bytes sent by `flood` and `pour`. */
   readonly flooded: number
   /** Sets the response from now on. */
@@ -94,17 +94,17 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   const { name = 'hook.example', ip = '127.0.0.1', clock = systemClock } = options
   let respond: How = options.answer ?? 200
   const received: Received[] = []
-  const connections = { came: 0, open: 0, most: 0 }
+  const connections = { opened: 0, open: 0, most: 0 }
   const sockets = new Map<number, { socket: Socket; nth: number }>()
   let flooded = 0
 
   const server = options.tls === 'none' ? createPlain() : createServer(tlsOf(options, name, ip))
   server.on('connection', (socket: Socket) => {
-    connections.came += 1
+    connections.opened += 1
     connections.open += 1
     connections.most = Math.max(connections.most, connections.open)
     const port = socket.remotePort ?? 0
-    sockets.set(port, { socket, nth: connections.came })
+    sockets.set(port, { socket, nth: connections.opened })
     socket.on('error', () => {})
     socket.once('close', () => {
       connections.open -= 1

@@ -8,7 +8,7 @@ import { type FakeClock, fakeClock } from './clock.ts'
 import { type Receiver, type ReceiverOptions, startReceiver } from './http-receiver.ts'
 import { type Zone, zone } from './zone.ts'
 
-type TestPostOptions = {
+type TestTransportOptions = {
   readonly clock?: Clock
   /** Allowed addresses that are not public. */
   readonly allowed?: readonly string[]
@@ -23,8 +23,8 @@ export const BODY = '{"event":"batch.completed","data":{}}'
  * Opens a transport that trusts the test authority and resolves `hook.example` to 127.0.0.1; closed
  * after the test.
  */
-export function openPost(
-  options: TestPostOptions = {},
+export function openTransport(
+  options: TestTransportOptions = {},
 ): WebhookTransport & { to(url: string): Promise<TransportResult> } {
   const { clock = fakeClock(), allowed = ['127.0.0.1'], idleMs = MINUTE } = options
   const resolver = options.resolver ?? zone({ 'hook.example': { A: ['127.0.0.1'] } })
@@ -53,7 +53,7 @@ export async function openReceiver(options: ReceiverOptions = {}): Promise<Recei
 export async function sendOne(options: ReceiverOptions = {}): Promise<Sent> {
   const clock = fakeClock()
   const receiver = await openReceiver({ clock, ...options })
-  return { receiver, clock, sending: openPost({ clock }).to(receiver.url) }
+  return { receiver, clock, sending: openTransport({ clock }).to(receiver.url) }
 }
 
 export type Sent = {

@@ -51,8 +51,8 @@ export async function createJobDeps({ script = {}, flags = {}, ...given }: JobDe
     ...given.zone,
   })
   const mx = scriptedMx(script)
-  const complaints: string[] = []
-  const log: Log = { ...silentLog, error: message => void complaints.push(message) }
+  const loggedErrors: string[] = []
+  const log: Log = { ...silentLog, error: message => void loggedErrors.push(message) }
   const configWith = (structures = given.structures ?? {}) =>
     toConfig({
       flags: {
@@ -64,12 +64,12 @@ export async function createJobDeps({ script = {}, flags = {}, ...given }: JobDe
       structures,
     })
   const doors = { clock, random: countedRandom(), resolver: names, dial: given.dial ?? mx, log }
-  return { clock, file, database, names, mx, complaints, configWith, doors }
+  return { clock, file, database, names, mx, loggedErrors, configWith, doors }
 }
 
 /** Creates a job with its dependencies. */
 export async function createTestJob({ texts, ...given }: TestJobOptions) {
-  const { clock, database, names, mx, complaints, configWith, doors } = await createJobDeps(given)
+  const { clock, database, names, mx, loggedErrors, configWith, doors } = await createJobDeps(given)
   await load(database, texts)
 
   /** Processes the job like a separate process, until it is finished or `stopping` aborts. */
@@ -101,7 +101,7 @@ export async function createTestJob({ texts, ...given }: TestJobOptions) {
     database,
     mx,
     zone: names,
-    complaints,
+    loggedErrors,
     work,
     results: () => resultsOf(database, texts.length),
     /** The reason of each row, in order; null if there is no result. */

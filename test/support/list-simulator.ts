@@ -7,7 +7,7 @@ export type List = {
 }
 
 /** Polite hosts with latency, each a separate operator; every tenth is a catch-all. */
-export function worldOf({ domains }: List, roundTripMs: number): Scenario {
+export function scenarioOf({ domains }: List, roundTripMs: number): Scenario {
   const names = Array.from({ length: domains }, (_, n) => `d${n}.test`)
   return {
     roundTripMs,

@@ -1,6 +1,6 @@
 import type { EgressConfig } from '../../src/config/egresses.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
-import { isUnguessable, recipientsOf } from './recipients.ts'
+import { isRandomRecipient, recipientsOf } from './recipients.ts'
 
 /** Mail servers with a separate script for each egress, by its name. */
 export function mxByEgress<N extends string>(
@@ -18,7 +18,7 @@ export function mxByEgress<N extends string>(
     egresses: names.map(name => ({ name, helo: `${name}.probe.test` })),
     dial: ({ name }: EgressConfig) => of(name),
     /** The recipients probed by an egress, in order, without random ones. */
-    asked: (name: N) => recipientsOf(of(name).lines()).filter(to => !isUnguessable(to)),
+    asked: (name: N) => recipientsOf(of(name).lines()).filter(to => !isRandomRecipient(to)),
   }
 }
 

@@ -45,7 +45,7 @@ export async function openQueue(
 }
 
 /** With these timings a queue claims tasks only when a put wakes it. */
-export const NEVER_LOOKING: QueueTimings = {
+export const NO_POLLING: QueueTimings = {
   ...FAST_TIMINGS.queue,
   ...{ beatMs: HOUR, pollMs: HOUR },
 }

@@ -17,7 +17,7 @@ import { countedRandom } from './random.ts'
 import { recipientsOf } from './recipients.ts'
 import { type ZoneEntry, zone } from './zone.ts'
 
-export { isUnguessable, knows, recipientOf, toRecipients } from './recipients.ts'
+export { isRandomRecipient, knows, recipientOf, toRecipients } from './recipients.ts'
 
 export const ROW: RateLimits = {
   sessionsMax: 5,

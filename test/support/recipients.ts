@@ -8,7 +8,7 @@ export const recipientsOf = (lines: readonly string[]): string[] =>
   lines.map(recipientOf).filter(recipient => recipient !== '')
 
 /** Whether a recipient is a random one, which no server can know. */
-export const isUnguessable = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(recipient)
+export const isRandomRecipient = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(recipient)
 
 /** A script with these replies to recipients; all other commands are accepted. */
 export const toRecipients =

@@ -16,7 +16,7 @@ import type { Clock } from '../../src/platform/clock.ts'
 type Entry = { state: RateState; held: number; readonly watchers: Set<() => void> }
 
 /** Shared rate states in memory; while `fault` is set, requests for a connection throw it. */
-export function fakePaceShare(clock: Clock) {
+export function fakeSharedRates(clock: Clock) {
   const all = new Map<string, Entry>()
   const keyText = ({ operator, egress }: RateKey) => `${operator}|${egress}`
   const share: SharedRateState & { fault: Error | null; started: number } = {

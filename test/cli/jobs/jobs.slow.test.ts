@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
-import { emptyFolder, type Ran, runEv, startEv, towards } from '../../support/ev-process.ts'
+import { emptyFolder, type Ran, runEv, simulatorFlags, startEv } from '../../support/ev-process.ts'
 
 /** Creates a folder with a list. */
 function homeWith(list: string): string {
@@ -41,7 +41,16 @@ describe.concurrent('a running job', () => {
   afterAll(() => simulator.close())
 
   const args = (...more: string[]) => [
-    ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(simulator), ...more],
+    ...[
+      'bulk',
+      'list.csv',
+      '-o',
+      'out.csv',
+      '--data-dir',
+      'data',
+      ...simulatorFlags(simulator),
+      ...more,
+    ],
   ]
 
   test('is stopped after its process was killed, and resume finishes it with its options', async () => {
@@ -58,7 +67,7 @@ describe.concurrent('a running job', () => {
       `stopped; to continue it, run "ev jobs resume ${stopped.job_id}"`,
     )
     const resumed = await runEv(
-      ['jobs', 'resume', stopped.job_id, '--data-dir', 'data', ...towards(simulator)],
+      ['jobs', 'resume', stopped.job_id, '--data-dir', 'data', ...simulatorFlags(simulator)],
       { home },
     )
     expect(resumed.code, resumed.stderr).toBe(0)
@@ -79,7 +88,7 @@ describe.concurrent('a running job', () => {
         'out.csv',
         '--data-dir',
         'data',
-        ...towards(simulator),
+        ...simulatorFlags(simulator),
         ...SLOW,
         '--cache',
         'off',

@@ -8,8 +8,8 @@ import {
   type Ran,
   type RunningCli,
   runEv,
+  simulatorFlags,
   startEv,
-  towards,
 } from '../../support/cli.ts'
 import { rowsIn } from '../../support/csv.ts'
 
@@ -158,7 +158,16 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
   afterAll(() => simulator.close())
 
   const args = (...more: string[]) => [
-    ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(simulator), ...more],
+    ...[
+      'bulk',
+      'list.csv',
+      '-o',
+      'out.csv',
+      '--data-dir',
+      'data',
+      ...simulatorFlags(simulator),
+      ...more,
+    ],
   ]
 
   test('is not resumed after its file changed or disappeared, and keeps its results', async () => {
@@ -169,7 +178,7 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
     expect((await running.ended).code).toBe(130)
     const before = await only(home)
     const resume = () =>
-      runEv(['jobs', 'resume', before.job_id, '--data-dir', 'data', ...towards(simulator)], {
+      runEv(['jobs', 'resume', before.job_id, '--data-dir', 'data', ...simulatorFlags(simulator)], {
         home,
       })
     writeFileSync(join(home, 'list.csv'), listAt('change.test', 201))

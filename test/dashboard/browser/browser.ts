@@ -9,7 +9,7 @@ import {
   startScenarioProcess,
   startSimulatorProcess,
 } from '../../../src/simulator/simulator-process.ts'
-import { emptyFolder, towards } from '../../support/ev-process.ts'
+import { emptyFolder, simulatorFlags } from '../../support/ev-process.ts'
 import { type ServiceProcess, startService } from '../../support/service-process.ts'
 import { startChromium } from './chromium.ts'
 
@@ -69,7 +69,7 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
     simulator = await (scenario === undefined
       ? startSimulatorProcess(EXAMPLE)
       : startScenarioProcess(scenario))
-    service = await startService(home, [...towards(simulator), '--limits', 'off', ...args])
+    service = await startService(home, [...simulatorFlags(simulator), '--limits', 'off', ...args])
     browser = await startChromium()
   }, 120_000)
 

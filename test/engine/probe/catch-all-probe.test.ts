@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { HANG_UP } from '../../support/mx.ts'
 import { ask, createTestProber, each, MANNERS, people } from '../../support/prober.ts'
-import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
+import { isRandomRecipient, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 describe('the catch-all test', () => {
   const randoms = (home: ReturnType<typeof createTestProber>) =>
-    home.recipients().filter(isUnguessable)
+    home.recipients().filter(isRandomRecipient)
   const toRandom = (said: string | null) =>
-    toRecipients(to => (isUnguessable(to) ? said : undefined))
+    toRecipients(to => (isRandomRecipient(to) ? said : undefined))
 
   test('runs once per domain, after an accepted recipient', async () => {
     const home = createTestProber(() => undefined, { row: { recipientsPerTransaction: 2 } })
     const walk = await home.run([...people(5), 'zoe@z.test'])
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual(Array(6).fill(true))
     expect(randoms(home).map(to => to.split('@')[1])).toEqual(['a.test', 'z.test'])
-    const first = home.recipients().findIndex(isUnguessable)
+    const first = home.recipients().findIndex(isRandomRecipient)
     expect(home.recipients().slice(0, first)).toEqual(people(2))
     await home.run(['late@a.test'])
     expect(randoms(home)).toHaveLength(2)
@@ -66,7 +66,7 @@ describe('the catch-all test', () => {
     'uses one random name for a domain until it is decided: single %s',
     async single => {
       let reply = '450 4.2.0 Greylisted'
-      const home = createTestProber(toRecipients(to => (isUnguessable(to) ? reply : undefined)))
+      const home = createTestProber(toRecipients(to => (isRandomRecipient(to) ? reply : undefined)))
       for (const email of ['ann@a.test', 'bob@a.test']) {
         const walk = await home.begin([email], { single }).end()
         expect(walk.only().catchAll).toBeNull()
@@ -102,7 +102,9 @@ describe('the catch-all test', () => {
   )
 
   test('is undecided if the connection ends', async () => {
-    const home = createTestProber(line => (isUnguessable(recipientOf(line)) ? HANG_UP : undefined))
+    const home = createTestProber(line =>
+      isRandomRecipient(recipientOf(line)) ? HANG_UP : undefined,
+    )
     expect((await home.run(['ann@a.test'])).only()).toMatchObject({
       catchAll: null,
       answer: { kind: 'accepted' },
@@ -169,7 +171,7 @@ describe('the catch-all test', () => {
 
   test('is no evidence for a refused recipient', async () => {
     const home = createTestProber(
-      toRecipients(to => (isUnguessable(to) ? undefined : '550 5.1.1 No such user')),
+      toRecipients(to => (isRandomRecipient(to) ? undefined : '550 5.1.1 No such user')),
     )
     const walk = await home.single('ann@a.test')
     expect(walk.only()).toMatchObject({ catchAll: null, answer: { kind: 'rejected' } })

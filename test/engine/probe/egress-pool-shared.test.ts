@@ -5,14 +5,14 @@ import type { RateKey, SharedRateState } from '../../../src/engine/rate-control/
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestProber, REFUSAL, ROW } from '../../support/prober.ts'
 import { knows } from '../../support/recipients.ts'
-import { fakePaceShare } from '../../support/shared-rate-state.ts'
+import { fakeSharedRates } from '../../support/shared-rate-state.ts'
 
 const OPERATORS = Array.from({ length: 300 }, (_, n) => `mail${n}.example`)
 
 /** One process per egress, and the set of live ones. */
 function cluster(names: readonly string[], allowed: Record<string, readonly string[]> = {}) {
   const { world, clock } = createTestProber(knows())
-  const share = fakePaceShare(clock)
+  const share = fakeSharedRates(clock)
   const alive = { names }
   const fleetOf = (name: string, paces: SharedRateState = share) => {
     const own = { ...world, egress: { ...world.egress, name } }

@@ -10,7 +10,7 @@ import { silentLog } from '../../../src/platform/log.ts'
 import { ROW, TIMEOUTS } from '../../support/prober.ts'
 import { runs } from '../../support/property.ts'
 import { countedRandom } from '../../support/random.ts'
-import { isUnguessable, recipientOf } from '../../support/recipients.ts'
+import { isRandomRecipient, recipientOf } from '../../support/recipients.ts'
 import { Dice, HostileServer, steppedClock, type Trace } from './hostile-server.ts'
 
 /** Seeds from 1 on, the same in every run; a partial run uses the first ones. */
@@ -193,7 +193,7 @@ function faultOf({ failed, questions, told, traces }: Walk): string | null {
     }
     if (catchAll === true && question.catchAll === null) {
       const isHere = (recipient: string) =>
-        isUnguessable(recipient) && recipient.endsWith(`@${domain.ascii}`)
+        isRandomRecipient(recipient) && recipient.endsWith(`@${domain.ascii}`)
       if (!took(traces, isHere)) return `${domain.ascii} does not take everything`
     }
   }

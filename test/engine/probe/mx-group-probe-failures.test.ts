@@ -10,7 +10,7 @@ import {
   people,
   sorted,
 } from '../../support/prober.ts'
-import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
+import { isRandomRecipient, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 describe('a connection that ends early', () => {
@@ -60,7 +60,7 @@ describe('a connection that ends early', () => {
   })
 
   test('during the catch-all test keeps the acceptance', async () => {
-    const home = createTestProber(toRecipients(to => (isUnguessable(to) ? null : undefined)))
+    const home = createTestProber(toRecipients(to => (isRandomRecipient(to) ? null : undefined)))
     const walk = await home.run(['ann@a.test'])
     expect(nameOf(walk.only())).toBe('accepted/recipient')
     expect(walk.only().catchAll).toBeNull()

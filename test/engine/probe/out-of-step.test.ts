@@ -3,7 +3,7 @@ import type { ProbeResult } from '../../../src/engine/probe/probe-outcome.ts'
 import { HOUR } from '../../../src/platform/clock.ts'
 import { HANG_UP, type MxSays, type MxScript } from '../../support/mx.ts'
 import { createTestProber, each, LOCK_STEP, people, sorted } from '../../support/prober.ts'
-import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
+import { isRandomRecipient, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import {
   type Delivery,
@@ -143,7 +143,7 @@ describe('a pipelined group that is cut off', () => {
   const cutOff = (says: MxSays) =>
     createTestProber((line, session) => {
       if (session.number > 0) return knows()(line, session)
-      return isUnguessable(recipientOf(line)) ? says : toRecipients(() => NO)(line, session)
+      return isRandomRecipient(recipientOf(line)) ? says : toRecipients(() => NO)(line, session)
     })
 
   test.each<[string, MxSays]>([

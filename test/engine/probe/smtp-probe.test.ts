@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../../src/platform/clock.ts'
 import type { MxSession } from '../../support/mx.ts'
 import { ask, createTestProber, each, people, sorted } from '../../support/prober.ts'
-import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
+import { isRandomRecipient, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 
 /** The number of real recipients in each write that has any. */
 const sizes = (writes: readonly string[]) =>
@@ -14,7 +14,7 @@ const tested = (emails: readonly string[]) => emails.map(email => ask(email, ['m
 const OFFERS_TLS = '250-mx.test\n250-PIPELINING\n250 STARTTLS'
 
 const isRealRecipient = (line: string) =>
-  line.startsWith('RCPT') && !isUnguessable(recipientOf(line))
+  line.startsWith('RCPT') && !isRandomRecipient(recipientOf(line))
 
 describe('refused commands in one connection of a list', () => {
   test('limit the first write to eight recipients at a new operator', async () => {

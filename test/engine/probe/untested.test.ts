@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ProbeTarget } from '../../../src/engine/probe/mx-groups.ts'
 import { ask, createTestProber, people, ROW } from '../../support/prober.ts'
-import { isUnguessable, toRecipients } from '../../support/recipients.ts'
+import { isRandomRecipient, toRecipients } from '../../support/recipients.ts'
 
 const REPLY = { code: 250, enhanced: '2.1.5', text: 'Ok' }
 
@@ -16,7 +16,7 @@ const accepted = (emails: readonly string[]): ProbeTarget[] =>
   }))
 
 const toRandom = (said: string | null) =>
-  toRecipients(to => (isUnguessable(to) ? said : '550 5.1.1 The recipient was asked again'))
+  toRecipients(to => (isRandomRecipient(to) ? said : '550 5.1.1 The recipient was asked again'))
 
 describe('recipients accepted before the test of their domain', () => {
   test.each([
@@ -32,7 +32,7 @@ describe('recipients accepted before the test of their domain', () => {
     }
     expect(home.mx.dialled).toHaveLength(1)
     expect(home.recipients().map(to => to.split('@')[1])).toEqual(['a.test', 'b.test'])
-    expect(home.recipients().every(isUnguessable)).toBe(true)
+    expect(home.recipients().every(isRandomRecipient)).toBe(true)
   })
 
   test('share one test, even if a transaction has one recipient', async () => {
@@ -54,13 +54,15 @@ describe('recipients accepted before the test of their domain', () => {
 
   test('do not share a transaction with new recipients', async () => {
     const home = createTestProber(
-      toRecipients(to => (isUnguessable(to) || to === 'p00@a.test' ? '550 5.1.1 No' : undefined)),
+      toRecipients(to =>
+        isRandomRecipient(to) || to === 'p00@a.test' ? '550 5.1.1 No' : undefined,
+      ),
     )
     const [first, ...others] = accepted(people(3)) as [ProbeTarget, ...ProbeTarget[]]
     const walk = await home.run([first, 'new@a.test', ...others])
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual(Array(4).fill(false))
     const recipients = home.recipients()
-    expect(recipients.filter(to => !isUnguessable(to))).toEqual(['new@a.test'])
+    expect(recipients.filter(to => !isRandomRecipient(to))).toEqual(['new@a.test'])
     expect(recipients).toHaveLength(2)
   })
 
@@ -88,7 +90,7 @@ describe('recipients accepted before the test of their domain', () => {
       expect(probed).toMatchObject({ answer: { kind: 'accepted', reply: REPLY }, catchAll: null })
     }
     // This does not count as a successful session.
-    expect(home.recipients().filter(to => !isUnguessable(to))).toEqual([])
+    expect(home.recipients().filter(to => !isRandomRecipient(to))).toEqual([])
   })
 
   test('stay accepted without a probe during a pause', async () => {

@@ -5,7 +5,7 @@ import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { createTestEngine, mail } from '../../support/engine.ts'
 import { type MxScript, silentDial } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
-import { isUnguessable, toRecipients, users } from '../../support/recipients.ts'
+import { isRandomRecipient, toRecipients, users } from '../../support/recipients.ts'
 
 // Of two egresses, `a` is primary for the operator a.test, and `b` for b.test.
 
@@ -24,11 +24,11 @@ const GREYLISTED = '450 4.2.0 Greylisted, try again in 300 seconds'
 const YES = '250 2.1.5 Ok'
 
 /** Accepts every recipient except random names. */
-const friendly = toRecipients(to => (isUnguessable(to) ? UNKNOWN : YES))
+const friendly = toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : YES))
 /** Blocks us for these recipients only. */
 const refusesFor = (...locals: readonly string[]) =>
   toRecipients(to => {
-    if (isUnguessable(to)) return UNKNOWN
+    if (isRandomRecipient(to)) return UNKNOWN
     return locals.includes(to.split('@')[0] ?? '') ? REFUSAL : YES
   })
 
@@ -78,7 +78,7 @@ describe('one address', () => {
   })
 
   test.each<[string, Script]>([
-    ['greylisted', toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED))],
+    ['greylisted', toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : GREYLISTED))],
     ['rejected', toRecipients(() => UNKNOWN)],
     ['asked for TLS that it cannot have', toRecipients(() => '530 5.7.0 Must issue STARTTLS')],
   ])('that is %s is probed by one egress only', async (_, script) => {
@@ -215,14 +215,14 @@ describe('a list', () => {
     expect(peak).toEqual({ a: 2, b: 2 })
     // The catch-all result does not depend on the egress.
     const said = [...home.mx.of('a').lines(), ...home.mx.of('b').lines()]
-    expect(said.filter(line => isUnguessable(line.replace('RCPT TO:<', '')))).toHaveLength(1)
+    expect(said.filter(line => isRandomRecipient(line.replace('RCPT TO:<', '')))).toHaveLength(1)
     expect(home.mx.asked('a').length + home.mx.asked('b').length).toBe(400)
   })
 
   test('that is greylisted is retried by the same egress', async () => {
     const tries = new Map<string, number>()
     const greylists = toRecipients(to => {
-      if (isUnguessable(to)) return UNKNOWN
+      if (isRandomRecipient(to)) return UNKNOWN
       tries.set(to, (tries.get(to) ?? 0) + 1)
       return tries.get(to) === 1 ? GREYLISTED : YES
     })
@@ -237,7 +237,7 @@ describe('a list', () => {
     let visits = 0
     const changes: MxScript = {
       greeting: () => (visits++ === 0 ? '220 mx.a.test ESMTP' : REFUSAL),
-      answer: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+      answer: toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : GREYLISTED)),
     }
     const { many, mx } = twoEgresses({ a: changes, b: friendly })
     const results = await many(users(8))

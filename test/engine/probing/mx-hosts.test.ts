@@ -9,7 +9,7 @@ import {
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
 import { createTestEngine, reasonsOf } from '../../support/engine.ts'
 import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'
-import { isUnguessable, recipientOf } from '../../support/recipients.ts'
+import { isRandomRecipient, recipientOf } from '../../support/recipients.ts'
 
 const mx = (...hosts: string[]) => ({
   ...{ kind: 'mx' as const },
@@ -90,7 +90,7 @@ const SECOND = '192.0.2.12'
 
 const isAt = (ip: string, { to }: MxSession) => to.ip === ip
 /** Accepts every recipient except random names. */
-const tells = (line: string) => (isUnguessable(recipientOf(line)) ? NO : undefined)
+const tells = (line: string) => (isRandomRecipient(recipientOf(line)) ? NO : undefined)
 
 describe('a primary MX host without a session', () => {
   type Script = MxScript

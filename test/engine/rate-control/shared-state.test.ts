@@ -4,14 +4,14 @@ import type { RateLimits } from '../../../src/engine/rate-control/limit-table.ts
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { REFUSAL, ROW } from '../../support/prober.ts'
-import { fakePaceShare } from '../../support/shared-rate-state.ts'
+import { fakeSharedRates } from '../../support/shared-rate-state.ts'
 
 const never = new AbortController().signal
 const KEY = { operator: 'mx.test', egress: 'a' }
 /** Two processes with one shared rate state. */
 function two(row: Partial<RateLimits> = {}) {
   const clock = fakeClock()
-  const share = fakePaceShare(clock)
+  const share = fakeSharedRates(clock)
   const whole = { ...ROW, sessionsMax: 1, ...row }
   const paces = [1, 2].map(() => new RateController(whole, clock, share.open(KEY, whole)))
   const [one, other] = paces as [RateController, RateController]

@@ -40,7 +40,7 @@ async function createWriter(
   const progress: Job[] = []
   const failures: [jobId: string, error: unknown][] = []
   const lost: string[] = []
-  const complaints: string[] = []
+  const loggedErrors: string[] = []
   const all = new ResultWriter({
     ...{
       database,
@@ -49,7 +49,7 @@ async function createWriter(
       priority: { hasRequests: hasRequests },
     },
     ...{ random: countedRandom(), baseUrl: 'https://ev.test' },
-    log: { ...silentLog, error: message => void complaints.push(message) },
+    log: { ...silentLog, error: message => void loggedErrors.push(message) },
     onProgress: state => progress.push(state),
     onLost: jobId => lost.push(jobId),
     onFailure: (jobId, error) => failures.push([jobId, error]),
@@ -63,7 +63,7 @@ async function createWriter(
     settled: () => all.settled(),
     stop: () => all.stop(),
   }
-  return { database, clock, job, recorder, progress, failures, lost, complaints, recorded }
+  return { database, clock, job, recorder, progress, failures, lost, loggedErrors, recorded }
 }
 
 /** Returns true if a promise has settled. */
@@ -252,7 +252,7 @@ describe('a result writer with several jobs', () => {
   })
 
   test('fails a job with rejected changes and writes those of the others', async () => {
-    const { recorder, clock, database, progress, failures, complaints } = await createWriter(3, {
+    const { recorder, clock, database, progress, failures, loggedErrors } = await createWriter(3, {
       retryStorageErrors: true,
     })
     await addJob(database, ['t0', 't1'], 'job_b')
@@ -268,7 +268,7 @@ describe('a result writer with several jobs', () => {
       { id: 'job_b', state: 'failed', error: 'server_error', done: 0 },
     ])
     expect(failures).toMatchObject([['job_b', { message: expect.stringMatching(/constraint/i) }]])
-    expect(complaints).toEqual(['job failed with an internal error'])
+    expect(loggedErrors).toEqual(['job failed with an internal error'])
     expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(1)
   })
 
@@ -293,9 +293,12 @@ describe('a result writer that cannot write', () => {
   }
 
   test('retries each second without loss and blocks progress meanwhile', async () => {
-    const { recorder, clock, database, progress, failures, complaints } = await createWriter(200, {
-      retryStorageErrors: true,
-    })
+    const { recorder, clock, database, progress, failures, loggedErrors } = await createWriter(
+      200,
+      {
+        retryStorageErrors: true,
+      },
+    )
     const disk = fullDisk(database)
     const adding = recorder.add(result(1))
     await clock.advance(50)
@@ -303,7 +306,7 @@ describe('a result writer that cannot write', () => {
     const settled = recorder.settled()
     await clock.advance(5_000)
     expect([await isDone(adding), await isDone(settled)]).toEqual([false, false])
-    expect(complaints).toHaveLength(6)
+    expect(loggedErrors).toHaveLength(6)
     disk.isFull = false
     await clock.advance(1_000)
     await Promise.all([adding, settled])

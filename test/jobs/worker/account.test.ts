@@ -122,7 +122,7 @@ describe('a job of an account', () => {
       },
     } satisfies Pick<UsageLedger, 'record'> as unknown as UsageLedger
     const services = await createTestWorker({ script: knows('ann'), ledger: rejecting })
-    const { worker, submit, finished, database, reasons, failures, complaints } = services
+    const { worker, submit, finished, database, reasons, failures, loggedErrors } = services
     await subscribe(database)
     await submit('job_1', ['x', 'ann@a.test'])
     await submit('job_2', ['y', 'ann@a.test'])
@@ -137,7 +137,7 @@ describe('a job of an account', () => {
       { kind: 'batch.completed', data: { job_id: 'job_2' } },
     ])
     expect(failures.map(([id]) => id)).toEqual(['job_1'])
-    expect(complaints).toEqual(['job failed with an internal error'])
+    expect(loggedErrors).toEqual(['job failed with an internal error'])
   })
 })
 
@@ -221,7 +221,7 @@ describe('an item with an internal failure', () => {
 })
 
 test('fails a list that cannot be read after three tries', async () => {
-  const { worker, submit, finished, database, complaints } = await createTestWorker()
+  const { worker, submit, finished, database, loggedErrors } = await createTestWorker()
   await submit('job_1', ['ann@a.test'])
   let tries = 0
   const select = database.db.selectFrom.bind(database.db)
@@ -231,6 +231,6 @@ test('fails a list that cannot be read after three tries', async () => {
   }) as never
   worker.take('job_1')
   expect(await finished('job_1')).toMatchObject([{ state: 'failed', error: 'server_error' }])
-  expect(complaints.filter(line => line === 'job failed with an internal error')).toHaveLength(1)
+  expect(loggedErrors.filter(line => line === 'job failed with an internal error')).toHaveLength(1)
   expect(tries).toBeGreaterThanOrEqual(3)
 })

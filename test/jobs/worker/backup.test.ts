@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestJob } from '../../support/job.ts'
 import type { MxSession } from '../../support/mx.ts'
-import { isUnguessable, recipientOf, users } from '../../support/recipients.ts'
+import { isRandomRecipient, recipientOf, users } from '../../support/recipients.ts'
 
 const ZONE = {
   'one.test': { MX: [[10, 'mx.first.test']] },
@@ -18,7 +18,7 @@ const ZONE = {
 const SECOND = '192.0.2.12'
 
 const rejectRandom = (line: string) =>
-  isUnguessable(recipientOf(line)) ? '550 5.1.1 No such user' : undefined
+  isRandomRecipient(recipientOf(line)) ? '550 5.1.1 No such user' : undefined
 
 test('probes the second MX host for rows that wait while their operator is paused', async () => {
   let isBusy = true

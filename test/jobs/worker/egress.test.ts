@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE } from '../../../src/platform/clock.ts'
-import { isUnguessable, mail, toRecipients } from '../../support/engine.ts'
+import { isRandomRecipient, mail, toRecipients } from '../../support/engine.ts'
 import { createTestJob } from '../../support/job.ts'
 import type { MxScript } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
@@ -40,9 +40,9 @@ const YES = '250 2.1.5 Ok'
 const users = (count: number, domain = 'a.test') =>
   Array.from({ length: count }, (_, n) => `user${n}@${domain}`)
 
-const accepting = toRecipients(to => (isUnguessable(to) ? UNKNOWN : YES))
+const accepting = toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : YES))
 const blocksFor = (...refused: readonly string[]) =>
-  toRecipients(to => (isUnguessable(to) ? UNKNOWN : refused.includes(to) ? REFUSAL : YES))
+  toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : refused.includes(to) ? REFUSAL : YES))
 
 describe('a list with an operator that blocks one egress', () => {
   test('is finished by the other egress: every item is answered, and the first is not used', async () => {
@@ -100,7 +100,7 @@ describe('a list with an operator that blocks one egress', () => {
   test('continues with the other egress after a stop', async () => {
     const stopping = new AbortController()
     const stops = toRecipients(to => {
-      if (isUnguessable(to)) return UNKNOWN
+      if (isRandomRecipient(to)) return UNKNOWN
       if (to === 'user2@a.test') stopping.abort()
       return YES
     })
@@ -189,7 +189,7 @@ describe('an item that is greylisted', () => {
   const greylists = () => {
     const seen = new Set<string>()
     return toRecipients(to => {
-      if (isUnguessable(to)) return UNKNOWN
+      if (isRandomRecipient(to)) return UNKNOWN
       if (seen.has(to)) return YES
       seen.add(to)
       return GREYLISTED
@@ -240,7 +240,7 @@ describe('an item that is greylisted', () => {
     const greylisted = users(5)
     const others = ['c.test', 'd.test', 'e.test']
     const defersOrBlocks = toRecipients(to => {
-      if (isUnguessable(to)) return UNKNOWN
+      if (isRandomRecipient(to)) return UNKNOWN
       return greylisted.includes(to) ? GREYLISTED : REFUSAL
     })
     const hosted: ZoneEntry = { MX: [[10, 'mx.a.test']] }
@@ -262,9 +262,9 @@ describe('an item that is greylisted', () => {
     const fixture = await twoEgresses(['user1@a.test'], {
       a: {
         greeting: () => (sessions++ < 2 ? '220 mx.a.test ESMTP' : REFUSAL),
-        answer: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+        answer: toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : GREYLISTED)),
       },
-      b: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+      b: toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : GREYLISTED)),
     })
     expect(await fixture.work()).toMatchObject({ state: 'completed', unknown: 1 })
     expect(await fixture.reasons()).toEqual(['greylisted'])

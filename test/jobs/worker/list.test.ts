@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { startJob } from '../../../src/jobs/job-state.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { isUnguessable, knows, mail, toRecipients } from '../../support/engine.ts'
+import { isRandomRecipient, knows, mail, toRecipients } from '../../support/engine.ts'
 import { createTestJob } from '../../support/job.ts'
 
 const OK = '250 2.1.5 Ok'
@@ -129,7 +129,7 @@ describe('a job', () => {
         },
         answer: line => {
           if (line === 'QUIT') open--
-          return toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))(line, {} as never)
+          return toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : OK))(line, {} as never)
         },
       },
       flags: { recipientsPerSession: '5', sessionsPerOperator: '3' },
@@ -147,7 +147,7 @@ describe('a job that is stopped', () => {
     const { work, reasons, asked } = await createTestJob({
       texts,
       script: toRecipients(to => {
-        if (isUnguessable(to)) return UNKNOWN
+        if (isRandomRecipient(to)) return UNKNOWN
         if (++answered === 7) stopping.abort()
         return OK
       }),
@@ -197,7 +197,7 @@ describe('a job that is stopped', () => {
     const stopping = new AbortController()
     const { work, database, clock } = await createTestJob({
       texts: ['ann@a.test'],
-      script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+      script: toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : GREYLISTED)),
     })
     clock.after(MINUTE, () => stopping.abort())
     const before = clock.now()
@@ -215,7 +215,7 @@ describe('an item that is greylisted', () => {
     const services = await createTestJob({
       texts: ['ann@a.test', 'bob@a.test'],
       script: toRecipients(to => {
-        if (isUnguessable(to)) return UNKNOWN
+        if (isRandomRecipient(to)) return UNKNOWN
         if (!to.startsWith('ann')) return OK
         at.push(services.clock.now())
         return at.length === 1 ? GREYLISTED : OK
@@ -232,7 +232,7 @@ describe('an item that is greylisted', () => {
   test('is probed at most three times and ends as greylisted', async () => {
     const { work, reasons, asked } = await createTestJob({
       texts: ['ann@a.test'],
-      script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+      script: toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : GREYLISTED)),
     })
     expect(await work()).toMatchObject({ state: 'completed', unknown: 1 })
     expect(await reasons()).toEqual(['greylisted'])
@@ -242,7 +242,7 @@ describe('an item that is greylisted', () => {
   test('waits for the configured delay, if there is one', async () => {
     const { work, clock } = await createTestJob({
       texts: ['ann@a.test'],
-      script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
+      script: toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : GREYLISTED)),
       flags: { greylistDelayMs: '20' },
     })
     const before = clock.now()
@@ -255,10 +255,9 @@ describe('an item that is greylisted', () => {
     const { work, clock, reasons, asked } = await createTestJob({
       texts: ['ann@a.test', 'ann@b.test'],
       script: (line, session) =>
-        toRecipients(to => (isUnguessable(to) ? UNKNOWN : to.endsWith('a.test') ? GREYLISTED : OK))(
-          line,
-          session,
-        ),
+        toRecipients(to =>
+          isRandomRecipient(to) ? UNKNOWN : to.endsWith('a.test') ? GREYLISTED : OK,
+        )(line, session),
     })
     const before = clock.now()
     expect(await work({ wait: false })).toMatchObject({ state: 'completed' })

@@ -6,11 +6,13 @@ import { SECOND } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'
 import { createMemoryQueue } from '../../../src/queue/memory-queue.ts'
 import type { Handler, Queue } from '../../../src/queue/queue.ts'
-import { isUnguessable, toRecipients } from '../../support/engine.ts'
+import { isRandomRecipient, toRecipients } from '../../support/engine.ts'
 import { settled } from '../../support/job.ts'
 import { createTestWorker } from '../../support/worker.ts'
 
-const script = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : '250 2.1.5 Ok'))
+const script = toRecipients(to =>
+  isRandomRecipient(to) ? '550 5.1.1 No such user' : '250 2.1.5 Ok',
+)
 const users = (count: number) => Array.from({ length: count }, (_, n) => `u${n}@a.test`)
 
 /** Starts a worker as a member of a cluster, on a queue whose leases can be lost. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { toClass } from '../../../src/engine/verdict/verdict.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
-import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from '../../engine/random-operators.ts'
+import { RANDOM_TRIES_MAX, TRIES_MAX, unreliableScenario } from '../../engine/random-operators.ts'
 import type { FakeClock } from '../../support/clock.ts'
 import { createTestJob } from '../../support/job.ts'
 import { runs } from '../../support/property.ts'
@@ -15,7 +15,7 @@ test.each(SEEDS)(
   'a list at unreliable operators gets one result per row within the limits of connections and tries: %i',
   async seed => {
     let clock: FakeClock | null = null
-    const simulation = fickleWorld(seed, () => clock as FakeClock)
+    const simulation = unreliableScenario(seed, () => clock as FakeClock)
     const { texts, ledger, egresses, ...options } = simulation
     const fixture = await createTestJob({ texts, ...options, structures: { egresses } })
     clock = fixture.clock
@@ -27,7 +27,7 @@ test.each(SEEDS)(
     if (job.state !== 'completed') job = await fixture.work()
     await clock.advance(MINUTE)
 
-    expect(fixture.complaints).toEqual([])
+    expect(fixture.loggedErrors).toEqual([])
     const rows = job.deliverable + job.risky + job.undeliverable + job.unknown
     expect([job.state, job.done, rows]).toEqual(['completed', texts.length, texts.length])
     for (const [n, result] of (await fixture.results()).entries()) {

@@ -7,7 +7,7 @@ import { creditsToResume, resumeJob } from '../../../src/jobs/prepare-resume.ts'
 import { Claims } from '../../../src/jobs/probing/claims.ts'
 import { ActiveJobs } from '../../../src/jobs/worker/active-jobs.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { isUnguessable, toRecipients } from '../../support/engine.ts'
+import { isRandomRecipient, toRecipients } from '../../support/engine.ts'
 import { createTestWorker } from '../../support/worker.ts'
 
 const OK = '250 2.1.5 Ok'
@@ -17,7 +17,7 @@ const LATER = '450 4.2.0 Greylisted, try again in 300 seconds'
 const addresses = (count: number, domain: string) =>
   Array.from({ length: count }, (_, n) => `u${n}@${domain}`)
 
-const acceptsAll = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
+const acceptsAll = toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : OK))
 
 /** Resumes a job as the service does. */
 async function resume(database: Database, id = 'job_1') {
@@ -28,7 +28,9 @@ async function resume(database: Database, id = 'job_1') {
 }
 
 const recipients = (lines: readonly string[]) =>
-  lines.flatMap(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? []).filter(to => !isUnguessable(to))
+  lines
+    .flatMap(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? [])
+    .filter(to => !isRandomRecipient(to))
 
 describe('a job that is resumed', () => {
   test('answers every row once: rows with a result keep it and are not probed again', async () => {
@@ -86,7 +88,7 @@ describe('a job that is resumed', () => {
   test('probes greylisted rows when they are due', async () => {
     let isGrey = true
     const { worker, submit, finished, database, pass, reasons } = await createTestWorker({
-      script: toRecipients(to => (isGrey ? LATER : isUnguessable(to) ? UNKNOWN : OK)),
+      script: toRecipients(to => (isGrey ? LATER : isRandomRecipient(to) ? UNKNOWN : OK)),
     })
     await submit('job_1', ['ann@a.test'])
     worker.take('job_1')

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createTestJob } from '../../support/job.ts'
 import type { MxSession } from '../../support/mx.ts'
-import { isUnguessable, recipientsOf, toRecipients, users } from '../../support/recipients.ts'
+import { isRandomRecipient, recipientsOf, toRecipients, users } from '../../support/recipients.ts'
 
 const SLOW_DOWN = '450 4.7.1 Throttled, slow down'
 const NO = '550 5.1.1 No such user'
@@ -13,7 +13,7 @@ const fiveEach = () => {
     const count = (counts.get(session) ?? 0) + 1
     counts.set(session, count)
     if (count > 5) return SLOW_DOWN
-    return isUnguessable(to) ? NO : undefined
+    return isRandomRecipient(to) ? NO : undefined
   })
 }
 
@@ -27,7 +27,7 @@ describe.each([{ cache: 'on' }, { cache: 'off' }])('a list that is throttled, %o
     await job.work()
     expect(reasonCounts(await job.reasons())).toEqual({ accepted_email: 6 })
     expect(job.asked()).toEqual([...users(6), 'user5@a.test'])
-    expect(recipientsOf(job.mx.lines()).filter(isUnguessable)).toHaveLength(1)
+    expect(recipientsOf(job.mx.lines()).filter(isRandomRecipient)).toHaveLength(1)
     const items = await job.database.db.selectFrom('item').select('accepted').execute()
     expect(items.every(({ accepted }) => accepted === null)).toBe(true)
   })

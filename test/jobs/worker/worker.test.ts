@@ -3,7 +3,7 @@ import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { findJob, readJob } from '../../../src/jobs/job-store.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { isUnguessable, knows, toRecipients } from '../../support/engine.ts'
+import { isRandomRecipient, knows, toRecipients } from '../../support/engine.ts'
 import { settled } from '../../support/job.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import { createTestWorker } from '../../support/worker.ts'
@@ -15,14 +15,16 @@ const many = (count: number, domain: string, name = 'u') =>
   Array.from({ length: count }, (_, n) => `${name}${n}@${domain}`)
 
 /** Accepts every recipient except random ones. */
-const acceptsAll = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
+const acceptsAll = toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : OK))
 
 const recipients = (lines: readonly string[]) =>
-  lines.flatMap(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? []).filter(to => !isUnguessable(to))
+  lines
+    .flatMap(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? [])
+    .filter(to => !isRandomRecipient(to))
 
 describe('a worker with several jobs', () => {
   test('finishes each with its own results', async () => {
-    const { worker, submit, finished, reasons, complaints } = await createTestWorker({
+    const { worker, submit, finished, reasons, loggedErrors } = await createTestWorker({
       script: knows('ann'),
     })
     await submit('job_1', ['ann@a.test', 'gone@a.test', 'no address'])
@@ -36,7 +38,7 @@ describe('a worker with several jobs', () => {
     ])
     expect(await reasons('job_1')).toEqual(['accepted_email', 'rejected_email', 'invalid_email'])
     expect(await reasons('job_2')).toEqual(['rejected_email', 'accepted_email'])
-    expect(complaints).toEqual([])
+    expect(loggedErrors).toEqual([])
     expect(worker.status()).toEqual({ jobs: 0, waiting: 0, running: 0 })
   })
 
@@ -211,7 +213,7 @@ describe('a job that ends while it is processed', () => {
     const { worker, submit, finished, database, mx, reasons, clock } = await createTestWorker({
       script: toRecipients(to => {
         notifyStarted()
-        return isUnguessable(to) ? UNKNOWN : OK
+        return isRandomRecipient(to) ? UNKNOWN : OK
       }),
       flags: {
         recipientsPerSession: '11',

@@ -5,7 +5,7 @@ import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/outbound-reachabil
 import type { DomainPlan } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { rowsIn } from '../../support/csv.ts'
-import { emptyFolder, type Ran, startEv, towards } from '../../support/ev-process.ts'
+import { emptyFolder, type Ran, simulatorFlags, startEv } from '../../support/ev-process.ts'
 import { type DroppingHost, startDroppingHost } from './dropping-host.ts'
 
 // A blocked port 25 over real sockets: a firewall that drops, and one that rejects.
@@ -42,7 +42,7 @@ function allHostsAt(ip: string) {
 
 /** All MX hosts have one IP address, so its limit is raised. */
 const settings = ({ dnsAddress }: Simulator) => [
-  ...towards({ dnsAddress, smtpPort: dropping.port }),
+  ...simulatorFlags({ dnsAddress, smtpPort: dropping.port }),
   ...['--sessions-per-operator', '200'],
 ]
 

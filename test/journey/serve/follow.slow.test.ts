@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient, EvConnectionError, type JobProgress } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
-import { emptyFolder, towards } from '../../support/cli.ts'
+import { emptyFolder, simulatorFlags } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
 
 // A list is followed while it is cancelled and resumed, and across a restart of the service.
@@ -17,7 +17,7 @@ const home = emptyFolder()
 
 beforeAll(async () => {
   simulator = await startSimulator(SCENARIO)
-  service = await startService(home, towards(simulator))
+  service = await startService(home, simulatorFlags(simulator))
   key = service.key
 })
 
@@ -89,7 +89,7 @@ test('a stopping service ends its event streams, and the next one continues them
   }
   await expect(follow()).rejects.toBeInstanceOf(EvConnectionError)
   await expect(ended).resolves.toMatchObject({ code: 0 })
-  service = await startService(home, towards(simulator))
+  service = await startService(home, simulatorFlags(simulator))
   let last: JobProgress | null = null
   for await (const progress of client().jobs.events(job_id)) last = progress
   expect(last).toMatchObject({ status: 'completed', processed_emails: ROWS })

@@ -9,7 +9,7 @@ import {
 } from '../../../src/simulator/simulator-process.ts'
 import { bareApi, templatesOf } from '../../api/contract/document.ts'
 import { schemaChecks } from '../../api/contract/schemas.ts'
-import { emptyFolder, towards } from '../../support/ev-process.ts'
+import { emptyFolder, simulatorFlags } from '../../support/ev-process.ts'
 import { type ServiceProcess, startService } from '../../support/service-process.ts'
 
 // Runs the curl commands of the README and docs/ as they are printed, one after the other.
@@ -24,7 +24,7 @@ const home = emptyFolder()
 beforeAll(async () => {
   simulator = await startScenarioProcess(SCENARIO)
   service = await startService(home, [
-    ...towards(simulator),
+    ...simulatorFlags(simulator),
     '--webhook-allow-ranges',
     '127.0.0.0/8',
   ])

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect } from 'vitest'
 import { type ClientOptions, EvClient } from '../../../src/client/client.ts'
 import { type Scenario, type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { selfSigned } from '../../../src/simulator/smtp-host/host.ts'
-import { emptyFolder, towards } from '../../support/cli.ts'
+import { emptyFolder, simulatorFlags } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
 
 // A service over TLS with simulated mail servers, started once for a test file.
@@ -44,7 +44,7 @@ export async function restartService(): Promise<void> {
 }
 
 const args = () => [
-  ...towards(simulator),
+  ...simulatorFlags(simulator),
   ...['--tls-cert', 'cert', '--tls-key', 'key', '--webhook-allow-ranges', '127.0.0.0/8'],
 ]
 

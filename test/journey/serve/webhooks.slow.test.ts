@@ -14,7 +14,7 @@ import {
 } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
-import { emptyFolder, runEv, towards } from '../../support/cli.ts'
+import { emptyFolder, runEv, simulatorFlags } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
 import {
   type How,
@@ -36,7 +36,7 @@ beforeAll(async () => {
   writeFileSync(join(home, 'ca.pem'), receiver.ca)
   simulator = await startSimulator(SCENARIO)
   const receivers = ['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem']
-  service = await startService(home, [...towards(simulator), '--plan', 'team', ...receivers])
+  service = await startService(home, [...simulatorFlags(simulator), '--plan', 'team', ...receivers])
 })
 
 afterAll(async () => {
@@ -302,7 +302,7 @@ describe('the destination of events', () => {
       status_code: 307,
       error: expect.stringContaining('Redirects are not followed'),
     })
-    expect(elsewhere.connections.came).toBe(0)
+    expect(elsewhere.connections.opened).toBe(0)
     await elsewhere.close()
   })
 
@@ -321,7 +321,7 @@ describe('the destination of events', () => {
 
   test('this machine is rejected unless its addresses are allowed', async () => {
     const guarded = emptyFolder()
-    const other = await startService(guarded, towards(simulator))
+    const other = await startService(guarded, simulatorFlags(simulator))
     const otherClient = new EvClient({ apiKey: other.key, baseUrl: other.url })
     for (const url of [receiver.url, `https://127.0.0.1:${receiver.port}/hook`]) {
       const error = await getRejection(otherClient, url)

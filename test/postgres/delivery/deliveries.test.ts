@@ -11,7 +11,7 @@ import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../../src/webhooks/event-store.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'
-import { openPost, openReceiver } from '../../support/https-post.ts'
+import { openReceiver, openTransport } from '../../support/https-post.ts'
 import { emptyPostgres, loseHeartbeat, openQueue } from '../../support/pg-queue.ts'
 import { waitUntil } from '../../support/wait.ts'
 
@@ -22,7 +22,7 @@ async function startServer(url: string) {
   const [clock, log] = [systemClock, silentLog]
   const database = await openDatabase(url, clock)
   const queue = await openQueue(url)
-  const transport = openPost({ clock })
+  const transport = openTransport({ clock })
   const { deliveries: timings } = FAST_TIMINGS
   const deps = { database, queue, transport, secretBox, clock, log, version: '1.2.3', timings }
   const deliveries = startDeliveries(deps)

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import { cluster } from '../../support/cluster-jobs.ts'
-import { isUnguessable, toRecipients } from '../../support/engine.ts'
+import { isRandomRecipient, toRecipients } from '../../support/engine.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-const script = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : '250 2.1.5 Ok'))
+const script = toRecipients(to =>
+  isRandomRecipient(to) ? '550 5.1.1 No such user' : '250 2.1.5 Ok',
+)
 
 test('all servers share a cached answer, and each server also caches what it used last', async () => {
   const home = await cluster({ script, domains: 1 })

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { cluster } from '../../support/cluster-jobs.ts'
-import { isUnguessable, toRecipients } from '../../support/engine.ts'
+import { isRandomRecipient, toRecipients } from '../../support/engine.ts'
 
 const OK = '250 2.1.5 Ok'
 const UNKNOWN = '550 5.1.1 No such user'
 const REFUSAL = '554 5.7.1 Service unavailable; Client host blocked using bl.example'
-const accepting = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
+const accepting = toRecipients(to => (isRandomRecipient(to) ? UNKNOWN : OK))
 
 const addresses = (count: number, domains: number) =>
   Array.from({ length: count }, (_, n) => `u${n}@d${n % domains}.test`)
@@ -30,7 +30,7 @@ test('workers with different egresses divide the operators, and each probes from
   const operators = texts.map((text, n) => `${text.split('@')[1]} ${egresses[n]}`)
   expect(new Set(operators).size).toBe(20)
   expect(new Set(b.dialled).size + new Set(a.dialled).size).toBe(20)
-  expect(home.complaints).toEqual([])
+  expect(home.loggedErrors).toEqual([])
 })
 
 test('an operator that blocks one egress is probed from the other', async () => {
@@ -51,7 +51,7 @@ test('an operator that blocks one egress is probed from the other', async () => 
 test('a greylisted address is retried from the same egress', async () => {
   const seen = new Set<string>()
   const greylists = toRecipients(to => {
-    if (isUnguessable(to)) return UNKNOWN
+    if (isRandomRecipient(to)) return UNKNOWN
     if (seen.has(to)) return OK
     seen.add(to)
     return '450 4.2.0 Greylisted, try again later'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { cluster } from '../../support/cluster-jobs.ts'
-import { isUnguessable, toRecipients } from '../../support/engine.ts'
+import { isRandomRecipient, toRecipients } from '../../support/engine.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'
 import { waitUntil } from '../../support/wait.ts'
 
@@ -11,7 +11,7 @@ const UNKNOWN = '550 5.1.1 No such user'
 
 /** Every third address is unknown. */
 const isKnown = (to: string) => Number(/^u(\d+)@/.exec(to)?.[1] ?? 0) % 3 !== 0
-const script = toRecipients(to => (!isUnguessable(to) && isKnown(to) ? OK : UNKNOWN))
+const script = toRecipients(to => (!isRandomRecipient(to) && isKnown(to) ? OK : UNKNOWN))
 
 const addresses = (count: number, domains: number) =>
   Array.from({ length: count }, (_, n) => `u${n}@d${n % domains}.test`)
@@ -46,7 +46,7 @@ test('two workers finish one list together and probe each row once', async () =>
   expect(home.asked(texts).toSorted()).toEqual(texts.toSorted())
   expect((await home.history()).toSorted()).toEqual(texts.toSorted())
   expect(await home.events()).toMatchObject([{ kind: 'batch.completed' }])
-  expect(home.complaints).toEqual([])
+  expect(home.loggedErrors).toEqual([])
 })
 
 test('a worker that stops midway leaves the rest to the other, and no address is probed twice', async () => {
@@ -77,7 +77,7 @@ test('a worker that stops midway leaves the rest to the other, and no address is
   expect(home.asked(texts).toSorted()).toEqual(texts.toSorted())
   expect(await home.events()).toHaveLength(1)
   expect(other.dialled.length).toBeGreaterThan(0)
-  expect(home.complaints).toEqual([])
+  expect(home.loggedErrors).toEqual([])
 })
 
 describe('a worker that the others expired', () => {

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../../src/platform/clock.ts'
-import { Desk, queueConformance } from '../../queue/conformance.ts'
+import { queueConformance, RunRecorder } from '../../queue/conformance.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'
-import { emptyPostgres, entriesIn, NEVER_LOOKING, openQueue } from '../../support/pg-queue.ts'
+import { emptyPostgres, entriesIn, NO_POLLING, openQueue } from '../../support/pg-queue.ts'
 import { waitUntil } from '../../support/wait.ts'
 
 queueConformance('on PostgreSQL', async () => {
@@ -38,11 +38,11 @@ describe('the queue on PostgreSQL', () => {
 
   test('thousands of scheduled entries do not delay due ones, and are counted', async () => {
     const url = await emptyPostgres()
-    const queue = await openQueue(url, { timings: NEVER_LOOKING })
+    const queue = await openQueue(url, { timings: NO_POLLING })
     const watching = await openQueue(url)
     const keys = Array.from({ length: MANY }, (_, n) => `operator${n}.example#0`)
     await queue.putAll('k', keys, Date.now() + 3_600_000)
-    const desk = new Desk()
+    const desk = new RunRecorder()
     queue.work('k', desk.handler, { concurrency: 1 })
     // Only a put wakes the worker, which then finds the entry that is due now.
     for (const key of ['new', 'operator7.example#0', `operator${MANY - 1}.example#0`]) {
@@ -61,7 +61,7 @@ describe('the queue on PostgreSQL', () => {
   test('the table of tasks contains only entries that are due', async () => {
     const url = await emptyPostgres()
     const queue = await openQueue(url)
-    const desk = new Desk()
+    const desk = new RunRecorder()
     queue.work('k', desk.handler, { concurrency: 2 })
     await queue.put('k', 'later', Date.now() + 3_600_000)
     await queue.putAll('k', ['put back', 'runs'])
@@ -88,7 +88,7 @@ describe('the queue on PostgreSQL', () => {
     await one.put('k', 'a')
     await waitUntil(async () => (await entriesIn(url)).some(({ state }) => state === 'active'))
     await one.close()
-    const desk = new Desk()
+    const desk = new RunRecorder()
     other.work('l', desk.handler, { concurrency: 1 })
     await desk.started('next')
     desk.endAll()
@@ -98,7 +98,7 @@ describe('the queue on PostgreSQL', () => {
     const url = await emptyPostgres()
     const [one, other] = [await openQueue(url), await openQueue(url)]
     await one.put('probe/a', 'x')
-    const desk = new Desk()
+    const desk = new RunRecorder()
     const worker = other.work('probe/a', desk.handler, { concurrency: 1 })
     await desk.started('x')
     desk.end('x', { dueAt: Date.now() })

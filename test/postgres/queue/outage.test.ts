@@ -2,7 +2,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { isStorageError } from '../../../src/db/database.ts'
 import { SECOND, systemClock, yieldToEventLoop } from '../../../src/platform/clock.ts'
 import { type Log, silentLog } from '../../../src/platform/log.ts'
-import { Desk } from '../../queue/conformance.ts'
+import { RunRecorder } from '../../queue/conformance.ts'
 import { shiftedClock } from '../../support/clock.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'
@@ -11,7 +11,7 @@ import {
   emptyPostgres,
   entriesIn,
   loseHeartbeat,
-  NEVER_LOOKING,
+  NO_POLLING,
   openQueue,
 } from '../../support/pg-queue.ts'
 import { ask } from '../../support/postgres-server.ts'
@@ -116,7 +116,7 @@ describe('the queue while PostgreSQL is unavailable', () => {
   test('connections that are cut one by one are replaced', async () => {
     const url = await emptyPostgres()
     const queue = await openQueue(url)
-    const desk = new Desk()
+    const desk = new RunRecorder()
     queue.work('k', desk.handler, { concurrency: 5 })
     for (let round = 0; round < 5; round++) {
       await ask(
@@ -139,8 +139,8 @@ describe('the queue while PostgreSQL is unavailable', () => {
   test('a listening connection that is cut is replaced, and entries put meanwhile are found', async () => {
     const url = await emptyPostgres()
     const one = await openQueue(url)
-    const other = await openQueue(url, { timings: NEVER_LOOKING })
-    const desk = new Desk()
+    const other = await openQueue(url, { timings: NO_POLLING })
+    const desk = new RunRecorder()
     other.work('k', desk.handler, { concurrency: 5 })
     await one.put('k', 'before')
     await desk.started('before')

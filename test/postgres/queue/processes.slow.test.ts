@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_QUEUE_TIMINGS } from '../../../src/queue/queue-timings.ts'
-import { Desk } from '../../queue/conformance.ts'
+import { RunRecorder } from '../../queue/conformance.ts'
 import {
   emptyLedger,
   ledgerOf,
@@ -61,7 +61,7 @@ describe('processes that share a queue on PostgreSQL', () => {
     await queue.put('k', 'a')
     await waitUntil(async () => (await ledgerOf(url)).length === 1)
     stalled.child.kill('SIGSTOP')
-    const desk = new Desk()
+    const desk = new RunRecorder()
     queue.work('k', desk.handler, { concurrency: 1 })
     await desk.started('a')
     stalled.child.kill('SIGCONT')

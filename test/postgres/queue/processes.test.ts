@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock, yieldToEventLoop } from '../../../src/platform/clock.ts'
 import type { Queue } from '../../../src/queue/queue.ts'
-import { Desk } from '../../queue/conformance.ts'
+import { RunRecorder } from '../../queue/conformance.ts'
 import { stallingClock } from '../../support/clock.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'
 import {
   emptyPostgres,
   entriesIn,
   loseHeartbeat,
-  NEVER_LOOKING,
+  NO_POLLING,
   openQueue,
 } from '../../support/pg-queue.ts'
 import { waitUntil } from '../../support/wait.ts'
@@ -70,7 +70,7 @@ describe('queues that share a PostgreSQL', () => {
     )
     await next.put('k', 'a')
     await waitUntil(async () => (await entriesIn(url)).some(({ state }) => state === 'active'))
-    const desk = new Desk()
+    const desk = new RunRecorder()
     next.work('k', desk.handler, { concurrency: 1 })
     clock.stall()
     await loseHeartbeat(url, 'a')
@@ -88,8 +88,8 @@ describe('queues that share a PostgreSQL', () => {
   test('a put by one wakes the others at once', async () => {
     const url = await emptyPostgres()
     const one = await openQueue(url)
-    const other = await openQueue(url, { timings: NEVER_LOOKING })
-    const desk = new Desk()
+    const other = await openQueue(url, { timings: NO_POLLING })
+    const desk = new RunRecorder()
     other.work('k', desk.handler, { concurrency: 20 })
     await one.put('k', 'first')
     await desk.started('first')

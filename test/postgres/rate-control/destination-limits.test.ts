@@ -56,7 +56,7 @@ test('an address of only one operator stores no state of its own', async () => {
   const [one] = await processes(1)
   const limits = createLimits(one)
   for (let n = 0; n < 3; n++) (await acquireAt(limits, 'one.test')).release()
-  await one.looked(1)
+  await one.polled(1)
   const rows = await one.database.db.selectFrom('pace').select('operator').execute()
   expect(rows).toEqual([])
 })
@@ -74,7 +74,7 @@ test('the egresses of several processes share the limit of an unknown operator',
   const waiting = permitOf(theirs.start(0, never)).then(() => {
     isGranted = true
   })
-  await other.looked(3)
+  await other.polled(3)
   expect(isGranted).toBe(false)
   first.release()
   await waiting
@@ -100,7 +100,7 @@ test('domains that block an egress are counted per operator over all processes',
   mine.refusedByDomain('a.test', REFUSAL)
   mine.refusedByDomain('b.test', REFUSAL)
   mine.refusedByDomain('b.test', REFUSAL)
-  await one.looked(1)
+  await one.polled(1)
   expect(mine.isRefused).toBe(false)
   theirs.refusedByDomain('c.test', REFUSAL)
   await waitUntil(() => mine.isRefused && theirs.isRefused)

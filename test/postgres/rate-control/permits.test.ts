@@ -19,9 +19,9 @@ test('a permit of an expired member is released, and a waiting process gets it',
   const [expired, other] = await processes(2)
   await permitOf(expired.pace('mx.test', ONE).start(0, never))
   const waiting = permitOf(other.pace('mx.test', ONE).start(0, never))
-  await other.looked(4)
+  await other.polled(4)
   expect((await storedOf(other))?.held).toEqual({ m0: 1 })
-  await expired.die()
+  await expired.expire()
   await waiting
   expect((await storedOf(other))?.held).toEqual({ m1: 1 })
 })
@@ -30,7 +30,7 @@ test('an expired member loses its permits, gets none, and can acquire again unde
   const [one, other] = await processes(2)
   const pace = one.pace('mx.test', ONE)
   const old = await permitOf(pace.start(0, never))
-  await one.die()
+  await one.expire()
   const taken = await permitOf(other.pace('mx.test', ONE).start(0, never))
   let isGranted = false
   const newPermit = permitOf(pace.start(0, never)).then(permit => {
@@ -41,7 +41,7 @@ test('an expired member loses its permits, gets none, and can acquire again unde
   old.release()
   taken.release()
   await untilFree(other)
-  await one.looked(5)
+  await one.polled(5)
   expect(isGranted).toBe(false)
   await one.join('m0-again')
   const permit = await newPermit
@@ -53,7 +53,7 @@ test('an expired member loses its permits, gets none, and can acquire again unde
 test('an expired member that rejoins has its open connections counted until they close', async () => {
   const [one, other] = await processes(2)
   const old = await permitOf(one.pace('mx.test', ONE).start(0, never))
-  await one.die()
+  await one.expire()
   await one.join('m0-again')
   await waitUntil(async () => (await storedOf(other))?.held['m0-again'] === 1)
   let isGranted = false
@@ -61,7 +61,7 @@ test('an expired member that rejoins has its open connections counted until they
     isGranted = true
     return permit
   })
-  await other.looked(5)
+  await other.polled(5)
   expect(isGranted).toBe(false)
   old.release()
   await waiting
@@ -148,7 +148,7 @@ test('a waiting process renews its wait ticket as long as it waits', async () =>
   // Wait until the first ticket has expired.
   const first = await getTicket()
   await waitUntil(async () => (await serverNow(one.database)) > (first?.until ?? 0))
-  await other.looked(1)
+  await other.polled(1)
   const ticket = (await storedOf(one))?.waiting.m1
   expect(ticket?.single).toBe(true)
   expect(ticket?.until).toBeGreaterThan(await serverNow(one.database))

@@ -7,12 +7,12 @@ import { writeFailure } from '../../../src/jobs/results/commit-batch.ts'
 import {
   claim,
   claimedList,
+  createTwoServers,
   depsOf,
   join,
   losingAnswers,
   resultsOf,
-  tell,
-  twoHouses,
+  summarize,
   writeChanges,
 } from '../../support/cluster-results.ts'
 
@@ -26,7 +26,7 @@ async function countDeadlocks({ db }: Database): Promise<number> {
 
 describe('result groups of several servers', () => {
   test('count each result of a shared list once and finish the list once', async () => {
-    const { a, deps } = await twoHouses()
+    const { a, deps } = await createTwoServers()
     await join(a, 'mem_a')
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 400, holder: 'mem_a' })
     const groups = Array.from({ length: 40 }, (_, n) => {
@@ -36,7 +36,7 @@ describe('result groups of several servers', () => {
     const written = await Promise.all(groups)
     const finished = written.flatMap(({ jobs }) => jobs).filter(job => job.finished_at !== null)
     expect(finished).toHaveLength(1)
-    expect(await tell(a)).toEqual({
+    expect(await summarize(a)).toEqual({
       jobs: ['completed 400/400 held 0'],
       events: ['batch.completed'],
       credits: ['acc_a used 400 held 0'],
@@ -47,7 +47,7 @@ describe('result groups of several servers', () => {
 
   test('do not deadlock on many lists of many accounts in any order', async () => {
     const accounts = ['acc_a', 'acc_b', 'acc_c']
-    const { a, b, deps } = await twoHouses(accounts)
+    const { a, b, deps } = await createTwoServers(accounts)
     await join(a, 'mem_a')
     const lists: string[] = []
     for (let n = 0; n < 6; n++) {
@@ -64,7 +64,7 @@ describe('result groups of several servers', () => {
       )
     })
     await Promise.all(groups)
-    expect(await tell(b)).toEqual({
+    expect(await summarize(b)).toEqual({
       jobs: Array(6).fill('completed 40/40 held 0'),
       events: Array(6).fill('batch.completed'),
       credits: accounts.map(id => `${id} used 80 held 0`),
@@ -74,7 +74,7 @@ describe('result groups of several servers', () => {
   })
 
   test('count each result once, for the current holder, while their member is expired', async () => {
-    const { a, b, deps } = await twoHouses()
+    const { a, b, deps } = await createTwoServers()
     for (const id of ['mem_a', 'mem_b']) await join(a, id)
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 200, holder: 'mem_a' })
     const late = Array.from({ length: 20 }, (_, n) =>
@@ -89,7 +89,7 @@ describe('result groups of several servers', () => {
     const [before] = await a.db.selectFrom('job').select('done').execute()
     await writeChanges(deps.b, { [jobId]: [resultsOf('mem_b', 1, 200)] })
     expect(before?.done).toBeLessThanOrEqual(200)
-    expect(await tell(a)).toEqual({
+    expect(await summarize(a)).toEqual({
       jobs: ['completed 200/200 held 0'],
       events: ['batch.completed'],
       credits: ['acc_a used 200 held 0'],
@@ -101,19 +101,19 @@ describe('result groups of several servers', () => {
 
 describe('an expired member', () => {
   test('writes no result, credit, history or event', async () => {
-    const { a, deps } = await twoHouses()
+    const { a, deps } = await createTwoServers()
     await join(a, 'mem_a')
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 2, holder: 'mem_a' })
     await deregister(a, 'mem_a', releaseClaims)
-    const before = await tell(a)
+    const before = await summarize(a)
     const { jobs } = await writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 1, 2)] })
     expect(jobs).toMatchObject([{ id: jobId, done: 0, finished_at: null }])
-    expect(await tell(a)).toEqual(before)
+    expect(await summarize(a)).toEqual(before)
     expect(before).toMatchObject({ events: [], history: 0, credits: ['acc_a used 0 held 2'] })
   })
 
   test('writes nothing after another member claimed the item, in any order of the writes', async () => {
-    const { a, deps } = await twoHouses()
+    const { a, deps } = await createTwoServers()
     for (const id of ['mem_a', 'mem_b']) await join(a, id)
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 3, holder: 'mem_a' })
     await deregister(a, 'mem_a', releaseClaims)
@@ -121,7 +121,7 @@ describe('an expired member', () => {
     await writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 1, 2)] })
     await writeChanges(deps.b, { [jobId]: [resultsOf('mem_b', 1, 3)] })
     await writeChanges(deps.a, { [jobId]: [resultsOf('mem_a', 3, 3)] })
-    expect(await tell(a)).toMatchObject({
+    expect(await summarize(a)).toMatchObject({
       jobs: ['completed 3/3 held 0'],
       credits: ['acc_a used 3 held 0'],
       ...{ events: ['batch.completed'], history: 3 },
@@ -130,7 +130,7 @@ describe('an expired member', () => {
 })
 
 test('an expired member cannot postpone an item that another member holds', async () => {
-  const { a, deps } = await twoHouses()
+  const { a, deps } = await createTwoServers()
   for (const id of ['mem_a', 'mem_b']) await join(a, id)
   const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
   const put = { position: 1, dueAt: 9_000_000_000_000, tries: 2, egress: 'e', refusedBy: ['f'] }
@@ -144,25 +144,29 @@ test('an expired member cannot postpone an item that another member holds', asyn
 })
 
 test('a result from routing is ignored after another process has routed the item', async () => {
-  const { a, deps } = await twoHouses()
+  const { a, deps } = await createTwoServers()
   await join(a, 'mem_a')
   const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
   const { holder: _, ...routed } = resultsOf('', 1, 1)
   await deregister(a, 'mem_a', releaseClaims)
   const { jobs } = await writeChanges(deps.b, { [jobId]: [routed] })
   expect(jobs).toMatchObject([{ done: 0, finished_at: null }])
-  expect(await tell(a)).toMatchObject({ events: [], history: 0, credits: ['acc_a used 0 held 1'] })
+  expect(await summarize(a)).toMatchObject({
+    events: [],
+    history: 0,
+    credits: ['acc_a used 0 held 1'],
+  })
 })
 
 test('a list that two servers fail at once fails once and emits one event', async () => {
-  const { a, deps } = await twoHouses()
+  const { a, deps } = await createTwoServers()
   await join(a, 'mem_a')
   const jobId = await claimedList(a, { accountId: 'acc_a', rows: 3, holder: 'mem_a' })
   const both = [writeFailure(deps.a, jobId), writeFailure(deps.b, jobId)]
   const failed = (await Promise.all(both)).filter(job => job !== null)
   expect(failed).toMatchObject([{ state: 'failed', error: 'server_error' }])
   expect(await writeFailure(deps.a, jobId)).toBeNull()
-  expect(await tell(a)).toMatchObject({
+  expect(await summarize(a)).toMatchObject({
     ...{ jobs: ['failed 0/3 held 0'], credits: ['acc_a used 0 held 0'] },
     events: ['batch.failed'],
   })
@@ -170,7 +174,7 @@ test('a list that two servers fail at once fails once and emits one event', asyn
 
 describe('a group whose commit succeeded but whose answer was lost', () => {
   test('counts nothing on retry', async () => {
-    const { a, b, deps } = await twoHouses()
+    const { a, b, deps } = await createTwoServers()
     await join(a, 'mem_a')
     const jobId = await claimedList(a, { accountId: 'acc_a', rows: 4, holder: 'mem_a' })
     const group = { [jobId]: [resultsOf('mem_a', 1, 2)] }
@@ -182,7 +186,7 @@ describe('a group whose commit succeeded but whose answer was lost', () => {
     await expect(writeChanges(depsOf(losingAnswers(b)), last)).rejects.toThrow('terminated')
     // The list is finished after its last group and accepts no more results.
     expect(await writeChanges(deps.b, last)).toEqual({ jobs: [], lost: [jobId] })
-    expect(await tell(a)).toEqual({
+    expect(await summarize(a)).toEqual({
       jobs: ['completed 4/4 held 0'],
       events: ['batch.completed'],
       credits: ['acc_a used 4 held 0'],

@@ -9,14 +9,14 @@ import { systemRandom } from '../../../src/platform/random.ts'
 import type { FakeClock } from '../../support/clock.ts'
 import {
   claimedList,
+  createTwoServers,
   depsOf,
   join,
   losingAnswers,
   PLANS,
   RESULT,
   resultsOf,
-  tell,
-  twoHouses,
+  summarize,
   undoingOnce,
   writeChanges,
 } from '../../support/cluster-results.ts'
@@ -68,7 +68,7 @@ async function reserve(
 
 describe('credits reserved by a server for single verifications', () => {
   test('are stored under its member ID and shrink with each settlement or release', async () => {
-    const { a, clock } = await twoHouses()
+    const { a, clock } = await createTwoServers()
     await join(a, 'mem_a')
     const ledger = createLedger(a, 'mem_a')
     const holds = [await reserve(ledger), await reserve(ledger), await reserve(ledger, 'acc_a', 5)]
@@ -78,32 +78,32 @@ describe('credits reserved by a server for single verifications', () => {
     ledger.giveBack('acc_a', holds[2] as Reservation)
     await untilDone(clock, ledger.flushed())
     expect(await listHolds(a)).toEqual(['mem_a 1'])
-    expect(await tell(a)).toMatchObject({ credits: ['acc_a used 1 held 1'], history: 1 })
+    expect(await summarize(a)).toMatchObject({ credits: ['acc_a used 1 held 1'], history: 1 })
     ledger.giveBack('acc_a', holds[1] as Reservation)
     await untilDone(clock, ledger.flushed())
     expect(await listHolds(a)).toEqual([])
-    expect(await tell(a)).toMatchObject({ credits: ['acc_a used 1 held 0'] })
+    expect(await summarize(a)).toMatchObject({ credits: ['acc_a used 1 held 0'] })
   })
 
   test('are released when the member expires, and late settlements leave other reservations unchanged', async () => {
-    const { a, b, clock } = await twoHouses()
+    const { a, b, clock } = await createTwoServers()
     for (const id of ['mem_a', 'mem_b']) await join(a, id)
     const [dying, living] = [createLedger(a, 'mem_a'), createLedger(b, 'mem_b')]
     const late = [await reserve(dying), await reserve(dying)]
     await reserve(living, 'acc_a', 3)
     await deregister(b, 'mem_a', releaseClaims)
-    expect(await tell(a)).toMatchObject({ credits: ['acc_a used 0 held 3'] })
+    expect(await summarize(a)).toMatchObject({ credits: ['acc_a used 0 held 3'] })
     dying.settle(toSettlement('acc_a', late[0] ?? null))
     dying.giveBack('acc_a', late[1] as Reservation)
     await untilDone(clock, dying.flushed())
-    expect(await tell(a)).toMatchObject({ credits: ['acc_a used 1 held 3'], history: 1 })
+    expect(await summarize(a)).toMatchObject({ credits: ['acc_a used 1 held 3'], history: 1 })
     expect(await listHolds(a)).toEqual(['mem_b 3'])
   })
 })
 
 test('two servers that settle the same accounts while lists are written count everything without deadlock', async () => {
   const accounts = ['acc_a', 'acc_b', 'acc_c', 'acc_d']
-  const { a, b, clock, deps } = await twoHouses(accounts)
+  const { a, b, clock, deps } = await createTwoServers(accounts)
   for (const id of ['mem_a', 'mem_b']) await join(a, id)
   const lists = [
     await claimedList(a, { accountId: 'acc_d', rows: 20, holder: 'mem_a' }),
@@ -124,7 +124,7 @@ test('two servers that settle the same accounts while lists are written count ev
     return writeChanges(deps.b, Object.fromEntries(order.map(id => [id, rows])))
   })
   await untilDone(clock, ...rounds, ...groups)
-  expect(await tell(a)).toMatchObject({
+  expect(await summarize(a)).toMatchObject({
     credits: [
       ...['acc_a used 40 held 0', 'acc_b used 20 held 0'],
       ...['acc_c used 20 held 0', 'acc_d used 40 held 0'],
@@ -135,7 +135,7 @@ test('two servers that settle the same accounts while lists are written count ev
 }, 60_000)
 
 test('emits one quota.exceeded event if two servers reject an account at once', async () => {
-  const { a, b } = await twoHouses()
+  const { a, b } = await createTwoServers()
   for (const id of ['mem_a', 'mem_b']) await join(a, id)
   const ledger = [createLedger(a, 'mem_a'), createLedger(b, 'mem_b')] as const
   await reserve(ledger[0], 'acc_a', 1_000)
@@ -143,49 +143,49 @@ test('emits one quota.exceeded event if two servers reject an account at once', 
     (n % 2 === 0 ? ledger[0] : ledger[1]).reserve('acc_a', FREE, 1),
   )
   expect((await Promise.all(refused)).every(reservation => reservation === null)).toBe(true)
-  expect((await tell(a)).events).toEqual(['quota.exceeded', 'quota.warning', 'quota.warning'])
+  expect((await summarize(a)).events).toEqual(['quota.exceeded', 'quota.warning', 'quota.warning'])
 })
 
 describe('a ledger group whose commit answer is lost', () => {
   test.each([1, 3])('is written once, even if the answer is lost repeatedly (%i)', async times => {
-    const { a, clock } = await twoHouses()
+    const { a, clock } = await createTwoServers()
     await join(a, 'mem_a')
     const ledger = createLedger(losingAnswers(a, times), 'mem_a')
     const holds = [await reserve(ledger), await reserve(ledger), await reserve(ledger)]
     ledger.settle(toSettlement('acc_a', holds[0] ?? null))
     ledger.giveBack('acc_a', holds[1] as Reservation)
     await untilDone(clock, ledger.flushed())
-    expect(await tell(a)).toMatchObject({
+    expect(await summarize(a)).toMatchObject({
       ...{ credits: ['acc_a used 1 held 1'], history: 1, verifications: 1 },
     })
   })
 
   test('releases a reservation once if that is its only change', async () => {
-    const { a, clock } = await twoHouses()
+    const { a, clock } = await createTwoServers()
     await join(a, 'mem_a')
     const ledger = createLedger(losingAnswers(a), 'mem_a')
     const holds = [await reserve(ledger), await reserve(ledger, 'acc_a', 5)]
     ledger.giveBack('acc_a', holds[0] as Reservation)
     await untilDone(clock, ledger.flushed())
-    expect(await tell(a)).toMatchObject({ credits: ['acc_a used 0 held 5'] })
+    expect(await summarize(a)).toMatchObject({ credits: ['acc_a used 0 held 5'] })
     expect(await listHolds(a)).toEqual(['mem_a 5'])
   })
 
   test('is retried if the commit failed', async () => {
-    const { a, clock } = await twoHouses()
+    const { a, clock } = await createTwoServers()
     await join(a, 'mem_a')
     const ledger = createLedger(undoingOnce(a), 'mem_a')
     ledger.settle(toSettlement('acc_a', await reserve(ledger)))
     await untilDone(clock, ledger.flushed())
-    expect(await tell(a)).toMatchObject({ credits: ['acc_a used 1 held 0'], history: 1 })
+    expect(await summarize(a)).toMatchObject({ credits: ['acc_a used 1 held 0'], history: 1 })
   })
 })
 
 test('both servers see the same list and credits', async () => {
-  const { a, b } = await twoHouses()
+  const { a, b } = await createTwoServers()
   await join(a, 'mem_a')
   const jobId = await claimedList(b, { accountId: 'acc_a', rows: 5, holder: 'mem_a' })
-  expect(await tell(a)).toMatchObject({ credits: ['acc_a used 0 held 5'] })
+  expect(await summarize(a)).toMatchObject({ credits: ['acc_a used 0 held 5'] })
   await writeChanges(depsOf(a), { [jobId]: [resultsOf('mem_a', 1, 5)] })
-  expect(await tell(b)).toMatchObject({ credits: ['acc_a used 5 held 0'] })
+  expect(await summarize(b)).toMatchObject({ credits: ['acc_a used 5 held 0'] })
 })

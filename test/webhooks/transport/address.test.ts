@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
 import { validateWebhookUrl } from '../../../src/webhooks/webhook-url.ts'
 import { withFreePort } from '../../support/free-port.ts'
-import { openPost, openReceiver } from '../../support/https-post.ts'
+import { openReceiver, openTransport } from '../../support/https-post.ts'
 import { zone } from '../../support/zone.ts'
 
 const HAS_IPV6 = Object.values(networkInterfaces()).some(list =>
@@ -32,7 +32,7 @@ async function openCountingServers(
   return {
     port,
     get connections() {
-      return connections + receiver.connections.came
+      return connections + receiver.connections.opened
     },
   }
 }
@@ -71,7 +71,7 @@ describe('no connection is made', () => {
       'mixed.example': { A: ['8.8.8.8', '127.0.0.2'] },
       'six.example': { A: ['8.8.8.8'], AAAA: ['::1'] },
     })
-    const post = openPost({ resolver, allowed: [] })
+    const post = openTransport({ resolver, allowed: [] })
     const url = `https://${host}:${servers.port}/`
     expect(await post.to(url)).toMatchObject({
       ...{ answer: null, faultCode: 'address_not_public' },
@@ -97,7 +97,7 @@ describe('no connection is made', () => {
     ['https://broken.example/', /could not be looked up/],
   ])('for %s, though its address is allowed', async (url, says) => {
     const resolver = zone({ 'broken.example': { A: ['127.0.0.1'], AAAA: 'server' } })
-    const receipt = await openPost({ resolver }).to(url)
+    const receipt = await openTransport({ resolver }).to(url)
     const faultCode = url.endsWith('.example/') ? 'dns_error' : 'invalid_url'
     expect(receipt).toMatchObject({
       ...{ answer: null, faultCode },
@@ -109,12 +109,12 @@ describe('no connection is made', () => {
     const servers = await countingServers()
     const receiver = await openReceiver()
     const resolver = zone({ 'hook.example': { A: ['127.0.0.1', '127.0.0.2'] } })
-    const post = openPost({ resolver, allowed: ['127.0.0.1'] })
+    const post = openTransport({ resolver, allowed: ['127.0.0.1'] })
     const { fault } = await post.to(`https://hook.example:${receiver.port}/`)
     expect(fault).toBe('The name hook.example has an address that is not public.')
     expect((await post.to(`https://127.0.0.2:${servers.port}/`)).fault).toMatch(/not public/)
     expect((await post.to(`https://[::1]:${servers.port}/`)).fault).toMatch(/not public/)
-    expect([servers.connections, receiver.connections.came]).toEqual([0, 0])
+    expect([servers.connections, receiver.connections.opened]).toEqual([0, 0])
   })
 
   test('to a name that was public when it was saved', async () => {
@@ -123,7 +123,7 @@ describe('no connection is made', () => {
     const url = `https://hook.example:${servers.port}/`
     expect(await validateWebhookUrl(url, { resolver, mayDial: createIpPolicy([]) })).toBeNull()
     resolver.set('hook.example', { A: ['127.0.0.2'] })
-    expect((await openPost({ resolver, allowed: [] }).to(url)).fault).toMatch(/not public/)
+    expect((await openTransport({ resolver, allowed: [] }).to(url)).fault).toMatch(/not public/)
     expect(servers.connections).toBe(0)
   })
 })
@@ -142,14 +142,16 @@ describe('the checked address is the one that is dialed', () => {
       if (type === 'AAAA') resolver.set('hook.example', { A: ['127.0.0.2'] })
       return answer
     }
-    expect(await openPost({ resolver }).to(receiver.url)).toMatchObject({ answer: { status: 200 } })
+    expect(await openTransport({ resolver }).to(receiver.url)).toMatchObject({
+      answer: { status: 200 },
+    })
     expect(resolver.asked).toEqual(['A hook.example', 'AAAA hook.example'])
-    expect(servers.connections.came).toBe(0)
+    expect(servers.connections.opened).toBe(0)
   })
 
   test.runIf(HAS_IPV6)('an allowed IPv6 address is dialed', async () => {
     const receiver = await openReceiver({ ip: '::1' })
-    const post = openPost({
+    const post = openTransport({
       allowed: ['::1'],
       resolver: zone({ 'hook.example': { AAAA: ['::1'] } }),
     })

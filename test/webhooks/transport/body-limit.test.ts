@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ScriptedReply } from '../../support/http-receiver.ts'
-import { openPost, openReceiver, sendOne } from '../../support/https-post.ts'
+import { openReceiver, openTransport, sendOne } from '../../support/https-post.ts'
 import { waitUntil } from '../../support/wait.ts'
 
 const TOO_MUCH = 'The receiver sent too much data.'
@@ -28,9 +28,9 @@ test.each<[string, ScriptedReply, { status: number | null; fault: string | null 
 
 test('a hundred long responses do not reach that limit', async () => {
   const receiver = await openReceiver({ answer: { body: 'x'.repeat(60 * 1_024) } })
-  const post = openPost()
+  const post = openTransport()
   for (let nth = 0; nth < 100; nth++) {
     expect((await post.to(receiver.url)).answer?.status).toBe(200)
   }
-  expect(receiver.connections.came).toBe(1)
+  expect(receiver.connections.opened).toBe(1)
 })

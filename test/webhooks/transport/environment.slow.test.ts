@@ -34,7 +34,7 @@ describe('the environment of the process', () => {
     const proxies = Object.fromEntries(names.map(name => [name, url]))
     const receipt = await sentBy({ ...proxies, NODE_USE_ENV_PROXY: '1' }, receiver)
     expect(receipt).toMatchObject({ answer: { status: 200 } })
-    expect(proxy.connections.came).toBe(0)
+    expect(proxy.connections.opened).toBe(0)
   })
 
   test('cannot disable certificate verification or enable old TLS versions', async () => {

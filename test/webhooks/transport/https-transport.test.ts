@@ -11,7 +11,7 @@ import {
 import { CONNECT_TIMEOUT_MS } from '../../../src/webhooks/transport/policy-dial.ts'
 import { fakeClock } from '../../support/clock.ts'
 import type { How } from '../../support/http-receiver.ts'
-import { BODY, openPost, openReceiver, sendOne } from '../../support/https-post.ts'
+import { BODY, openReceiver, openTransport, sendOne } from '../../support/https-post.ts'
 import { waitUntil } from '../../support/wait.ts'
 import { zone } from '../../support/zone.ts'
 
@@ -39,7 +39,7 @@ describe('a request', () => {
 
   test('goes to the path and the query of its URL', async () => {
     const receiver = await openReceiver()
-    await openPost().to(`${receiver.url}/b%20c?d=%C3%A9&e#`.replace('#', ''))
+    await openTransport().to(`${receiver.url}/b%20c?d=%C3%A9&e#`.replace('#', ''))
     expect(receiver.received[0]?.path).toBe('/hook/b%20c?d=%C3%A9&e')
   })
 
@@ -61,7 +61,7 @@ describe('a request', () => {
       const { answer } = await receiptFor({ status, headers: { location } })
       expect(answer).toMatchObject({ status, headers: { location } })
     }
-    expect(other.connections.came).toBe(0)
+    expect(other.connections.opened).toBe(0)
   })
 
   test('with 100 Early Hints before the response has that response', async () => {
@@ -105,7 +105,7 @@ describe('time', () => {
   test('an unresponsive DNS server is limited to 30 s too', async () => {
     const clock = fakeClock()
     const resolver = zone({ 'hook.example': 'never' })
-    const sending = openPost({ clock, resolver }).to('https://hook.example/')
+    const sending = openTransport({ clock, resolver }).to('https://hook.example/')
     await waitUntil(() => resolver.asked.length === 2)
     await clock.advance(DEADLINE_MS)
     expect(await sending).toMatchObject({
@@ -192,7 +192,7 @@ describe('there is no response', () => {
   test('if no server listens', async () => {
     const receiver = await openReceiver()
     await receiver.close()
-    expect(await openPost().to(receiver.url)).toMatchObject({
+    expect(await openTransport().to(receiver.url)).toMatchObject({
       answer: null,
       fault: `127.0.0.1 port ${receiver.port} refused the connection.`,
       faultCode: 'connection_failed',
@@ -203,11 +203,11 @@ describe('there is no response', () => {
 describe('connections', () => {
   test('are reused, and replaced after 100 requests', async () => {
     const receiver = await openReceiver()
-    const post = openPost()
+    const post = openTransport()
     for (let nth = 0; nth < 100; nth++) await post.to(receiver.url)
-    expect(receiver.connections.came).toBe(1)
+    expect(receiver.connections.opened).toBe(1)
     await post.to(receiver.url)
-    expect(receiver.connections.came).toBe(2)
+    expect(receiver.connections.opened).toBe(2)
     expect(receiver.received).toHaveLength(101)
   })
 
@@ -217,22 +217,22 @@ describe('connections', () => {
       keepsIdle: true,
     })
     // In real time, because undici uses its own timers.
-    await openPost({ idleMs: 20 }).to(receiver.url)
-    expect(receiver.connections.came).toBe(1)
+    await openTransport({ idleMs: 20 }).to(receiver.url)
+    expect(receiver.connections.opened).toBe(1)
     await waitUntil(() => receiver.connections.open === 0)
   })
 
   test('are as many as requests in flight', async () => {
     const receiver = await openReceiver()
-    const post = openPost()
+    const post = openTransport()
     await Promise.all(Array.from({ length: 8 }, () => post.to(receiver.url)))
-    expect(receiver.connections.came).toBe(8)
+    expect(receiver.connections.opened).toBe(8)
   })
 
   test('try the next address of a name when one refuses', async () => {
     const receiver = await openReceiver()
     const resolver = zone({ 'hook.example': { A: ['127.0.0.7', '127.0.0.1'] } })
-    const post = openPost({ resolver, allowed: ['127.0.0.0/8'] })
+    const post = openTransport({ resolver, allowed: ['127.0.0.0/8'] })
     expect(await post.to(receiver.url)).toMatchObject({ answer: { status: 200 } })
   })
 
@@ -241,9 +241,9 @@ describe('connections', () => {
     const receiver = await openReceiver()
     const silent = await listen('127.0.0.7', receiver.port)
     const resolver = zone({ 'hook.example': { A: ['127.0.0.7', '127.0.0.1'] } })
-    const sending = openPost({ clock, resolver, allowed: ['127.0.0.0/8'] }).to(receiver.url)
+    const sending = openTransport({ clock, resolver, allowed: ['127.0.0.0/8'] }).to(receiver.url)
     await silent.called
-    expect(receiver.connections.came).toBe(0)
+    expect(receiver.connections.opened).toBe(0)
     await clock.advance(CONNECT_TIMEOUT_MS)
     expect(await sending).toMatchObject({ answer: { status: 200 }, durationMs: CONNECT_TIMEOUT_MS })
   })
@@ -254,21 +254,21 @@ describe('connections', () => {
     const ips = [7, 8, 9].map(nth => `127.0.0.${nth}`)
     const silent = await Promise.all(ips.map(ip => listen(ip, last.port)))
     const resolver = zone({ 'hook.example': { A: [...ips, '127.0.0.1'] } })
-    const sending = openPost({ clock, resolver, allowed: ['127.0.0.0/8'] }).to(last.url)
+    const sending = openTransport({ clock, resolver, allowed: ['127.0.0.0/8'] }).to(last.url)
     for (const { called } of silent) {
       await called
       await clock.advance(CONNECT_TIMEOUT_MS)
     }
     expect((await sending).fault).toBe('No response within 30 s.')
     for (let turns = 0; turns < 20; turns++) await setImmediate()
-    expect(last.connections.came).toBe(0)
+    expect(last.connections.opened).toBe(0)
   })
 
   test('try at most four addresses of a name', async () => {
     const receiver = await openReceiver()
     const others = [3, 4, 5, 6].map(nth => `127.0.0.${nth}`)
     const resolver = zone({ 'hook.example': { A: [...others, '127.0.0.1'] } })
-    const post = openPost({ resolver, allowed: ['127.0.0.0/8'] })
+    const post = openTransport({ resolver, allowed: ['127.0.0.0/8'] })
     expect(await post.to(receiver.url)).toMatchObject({
       fault: `127.0.0.6 port ${receiver.port} refused the connection.`,
     })
@@ -276,7 +276,7 @@ describe('connections', () => {
 
   test('are aborted when the transport is closed, and no new ones are made', async () => {
     const { receiver, clock, sending } = await sendOne({ answer: { delayMs: 1_000 } })
-    const other = openPost({ clock })
+    const other = openTransport({ clock })
     const silent = await listen('127.0.0.1', 0)
     const waiting = other.to(`https://hook.example:${silent.port}/`)
     await Promise.all([silent.called, waitUntil(() => receiver.received.length === 1)])

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openPost, openReceiver, sendOne } from '../../support/https-post.ts'
+import { openReceiver, openTransport, sendOne } from '../../support/https-post.ts'
 import { zone } from '../../support/zone.ts'
 
 describe('TLS', () => {
@@ -38,28 +38,30 @@ describe('TLS', () => {
     const receiver = await openReceiver({ tls: 'none' })
     const url = (host: string) => `http://${host}:${receiver.port}/`
     for (const host of ['127.0.0.1', 'localhost']) {
-      expect(await openPost().to(url(host))).toMatchObject({ answer: { status: 200 } })
+      expect(await openTransport().to(url(host))).toMatchObject({ answer: { status: 200 } })
     }
     const refused = { answer: null, faultCode: 'invalid_url' }
-    expect(await openPost({ allowed: [] }).to(url('127.0.0.1'))).toMatchObject(refused)
-    expect(await openPost().to(url('hook.example'))).toMatchObject(refused)
+    expect(await openTransport({ allowed: [] }).to(url('127.0.0.1'))).toMatchObject(refused)
+    expect(await openTransport().to(url('hook.example'))).toMatchObject(refused)
     expect(receiver.received).toHaveLength(2)
   })
 
   test('a certificate is verified against the address if the URL has one', async () => {
     const receiver = await openReceiver()
-    const right = await openPost().to(`https://127.0.0.1:${receiver.port}/`)
+    const right = await openTransport().to(`https://127.0.0.1:${receiver.port}/`)
     expect(right).toMatchObject({ answer: { status: 200 } })
     expect(receiver.received.at(-1)?.serverName).toBeNull()
     const other = await openReceiver({ certificate: 'other-name' })
-    const wrong = await openPost().to(`https://127.0.0.1:${other.port}/`)
+    const wrong = await openTransport().to(`https://127.0.0.1:${other.port}/`)
     expect(wrong.fault).toMatch(/certificate for another name/)
   })
 
   test('a certificate is verified against the name in the URL, not against what it resolves to', async () => {
     const receiver = await openReceiver({ name: 'hook.example' })
     const resolver = zone({ 'other.example': { A: ['127.0.0.1'] } })
-    const { fault } = await openPost({ resolver }).to(`https://other.example:${receiver.port}/`)
+    const { fault } = await openTransport({ resolver }).to(
+      `https://other.example:${receiver.port}/`,
+    )
     expect(fault).toMatch(/certificate for another name/)
   })
 
@@ -70,7 +72,7 @@ describe('TLS', () => {
       const name = hostname.replace(/\.$/, '')
       const receiver = await openReceiver({ name })
       const resolver = zone({ [name]: { A: ['127.0.0.1'] } })
-      const receipt = await openPost({ resolver }).to(`https://${written}:${receiver.port}/`)
+      const receipt = await openTransport({ resolver }).to(`https://${written}:${receiver.port}/`)
       expect(receipt).toMatchObject({ answer: { status: 200 } })
       expect(receiver.received[0]?.serverName).toBe(name)
     },
