@@ -23,6 +23,13 @@ export const toItemRoute = (
   route: JSON.stringify(route),
 })
 
+/** Returns how many recipients the connections of an operator take at once, over all egresses. */
+function capacityOf({ engine: { egressPool } }: ActiveJob, operator: string): number {
+  const { sessionsMax, recipientsPerSession } = egressPool.row(operator)
+  const egresses = egressPool.sharesLists(operator) ? egressPool.ranked(operator).length : 1
+  return egresses * sessionsMax * recipientsPerSession
+}
+
 /** Maximum number of items in memory, about 1.5 KB each. */
 const ITEMS_MAX = 20_000
 
@@ -41,10 +48,9 @@ export class PendingItems {
   add(list: ActiveJob, item: PendingItem): boolean {
     const operator = item.task.operator.name
     const lists = this.#byOperator.get(operator) ?? new Map<ActiveJob, PendingItem[]>()
-    const { sessionsMax, recipientsPerSession } = list.engine.egressPool.row(operator)
     let waiting = 0
     for (const items of lists.values()) waiting += items.length
-    if (this.isFull || waiting >= sessionsMax * recipientsPerSession) return false
+    if (this.isFull || waiting >= capacityOf(list, operator)) return false
     this.#byOperator.set(operator, lists)
     const items = lists.get(list)
     if (items === undefined) lists.set(list, [item])

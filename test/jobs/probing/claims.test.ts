@@ -13,7 +13,8 @@ async function createClaims(rows = 40, { isShared = false } = {}) {
   const texts = Array.from({ length: rows }, (_, n) => `u${n}@a.test`)
   const { database, job } = await queuedJob(texts)
   const { clock } = database
-  const engine = { egressPool: { row: () => LIMITS } } as unknown as ActiveJob['engine']
+  const egressPool = { row: () => LIMITS, sharesLists: () => false }
+  const engine = { egressPool } as unknown as ActiveJob['engine']
   const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
   const list = lists.add(job)
   const claims = new Claims(database, lists, { isShared })

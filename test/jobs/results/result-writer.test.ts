@@ -90,18 +90,18 @@ describe('a result writer', () => {
     expect(await recorded()).toHaveLength(3)
   })
 
-  test('commits fifty changes at once without waiting', async () => {
-    const { recorder, progress } = await createWriter(60)
-    const adding = Array.from({ length: 50 }, (_, n) => recorder.add(result(n + 1)))
+  test('commits 500 changes at once without waiting', async () => {
+    const { recorder, progress } = await createWriter(600)
+    const adding = Array.from({ length: 500 }, (_, n) => recorder.add(result(n + 1)))
     expect(await isDone(Promise.all(adding))).toBe(true)
-    expect(progress).toMatchObject([{ done: 50 }])
+    expect(progress).toMatchObject([{ done: 500 }])
   })
 
   test('writes one batch at a time; changes that arrive meanwhile wait for the next batch', async () => {
-    const { recorder, progress } = await createWriter(200)
-    for (let n = 1; n <= 170; n++) void recorder.add(result(n))
-    await drainEventLoop()
-    expect(progress.map(({ done }) => done)).toEqual([50, 170])
+    const { recorder, progress } = await createWriter(2_100)
+    for (let n = 1; n <= 2_000; n++) void recorder.add(result(n))
+    await recorder.flushed()
+    expect(progress.map(({ done }) => done)).toEqual([500, 1_500, 2_000])
   })
 
   test('writes at most 25 changes per turn of the event loop while requests are served', async () => {
@@ -186,10 +186,10 @@ describe('a result writer', () => {
   })
 
   test('is settled while few changes are pending, and waits if a crash would undo many', async () => {
-    const { recorder, clock } = await createWriter(300)
-    for (let n = 1; n <= 49; n++) void recorder.add(result(n))
+    const { recorder, clock } = await createWriter(1_200)
+    for (let n = 1; n <= 499; n++) void recorder.add(result(n))
     expect(await isDone(recorder.settled())).toBe(true)
-    for (let n = 50; n <= 120; n++) void recorder.add(result(n))
+    for (let n = 500; n <= 1_100; n++) void recorder.add(result(n))
     let settled = false
     const waiting = recorder.settled().then(() => {
       settled = true
@@ -272,11 +272,11 @@ describe('a result writer with several jobs', () => {
     expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(1)
   })
 
-  test('never commits more than 200 changes together', async () => {
-    const { recorder, progress } = await createWriter(700)
-    for (let n = 1; n <= 650; n++) void recorder.add(result(n))
+  test('never commits more than a thousand changes together', async () => {
+    const { recorder, progress } = await createWriter(3_100)
+    for (let n = 1; n <= 3_000; n++) void recorder.add(result(n))
     await recorder.flushed()
-    expect(progress.map(({ done }) => done)).toEqual([50, 250, 450, 650])
+    expect(progress.map(({ done }) => done)).toEqual([500, 1_500, 2_500, 3_000])
   })
 })
 
