@@ -33,8 +33,8 @@ type DestinationLimitsOptions = {
   readonly share: SharedRateState | null
 }
 
-/** The most limits in memory, for the destinations of a long list; about 2 KB each. */
-const LIMITS_MAX = 10_000
+/** The most limits in memory, for the destinations of a long list; about 1.3 KB each, 26 MB. */
+const LIMITS_MAX = 20_000
 /** Longer than any pause. */
 const LIMIT_TTL_MS = 2 * HOUR
 /**
