@@ -153,7 +153,8 @@ class Attempt {
       this.note(down, host, ip, false)
       return null
     }
-    const acquired = await options.permits.address(ip)
+    const permit = options.permits.addressNow(ip)
+    const acquired = permit === null ? await options.permits.address(ip) : { permit }
     if (!('permit' in acquired)) {
       this.held = acquired
       return null

@@ -98,6 +98,20 @@ export class DestinationLimits {
     return 'permit' in acquired ? { permit: addressPermit(address, acquired.permit) } : acquired
   }
 
+  /** Does the same without waiting; null if that is not possible. */
+  startNow(operator: string, ip: string, request: LimitRequest): AddressPermit | null {
+    const address = this.#address(ip)
+    const network = this.#network(ip)
+    if (!address.mayStartNow(request.single) || !network.mayStartNow(request.single)) return null
+    const permit = address.startNow(operator, request)
+    const networkPermit = network.startNow(ip, request)
+    const release = () => {
+      networkPermit.release()
+      permit.release()
+    }
+    return addressPermit(address, { release })
+  }
+
   /** Returns the time until this address may be dialed, in ms, as far as this process knows. */
   waitMs(ip: string): number {
     const limits = [this.#addresses.get(ip), this.#networks.get(networkOf(ip))]
