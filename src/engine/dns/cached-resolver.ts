@@ -78,6 +78,8 @@ export function cachedResolver(
   return {
     resolve: <T extends RecordType>(name: string, type: T, signal?: AbortSignal) =>
       ask(plainName(name), type, signal) as Promise<DnsAnswer<T>>,
+    cached: <T extends RecordType>(name: string, type: T) =>
+      cache.get(`${type} ${plainName(name)}`) as DnsAnswer<T> | undefined,
     clear() {
       clears++
       cache.clear()

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
-import { addressesOf, connectOrder } from '../dns/route.ts'
+import { addressesOf, cachedAddressesOf, connectOrder } from '../dns/route.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { isFailure } from '../smtp/connection.ts'
@@ -81,7 +81,9 @@ export async function openSession(
   const hosts = connectOrder(route, deps.random)
   for (const host of hosts.slice(0, HOSTS_MAX)) {
     const { hasIpv6 } = deps.egress
-    const lookup = await addressesOf(deps.resolver, host, options.signal, hasIpv6)
+    const lookup =
+      cachedAddressesOf(deps.resolver, host, hasIpv6) ??
+      (await addressesOf(deps.resolver, host, options.signal, hasIpv6))
     if (options.signal.aborted) return { ...attempt.timedOut(host), cutShort: true }
     if ('fault' in lookup) {
       const isCertain = lookup.fault === 'no-name' || lookup.fault === 'no-data'
