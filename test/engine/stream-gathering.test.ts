@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { sleep } from '../../src/platform/clock.ts'
 import { createTestEngine, mail } from '../support/engine.ts'
 import { isUnguessable, knows, users } from '../support/recipients.ts'
+import { remoteDial } from '../support/remote.ts'
 
 const DOMAINS = Array.from({ length: 50 }, (_, i) => `d${i}.test`)
 const ZONE = Object.assign({}, ...DOMAINS.map((name, i) => mail(name, `192.0.2.${i + 1}`)))
@@ -94,4 +95,27 @@ test('addresses of a domain beyond one connection share the next one', async () 
   })
   expect(await many(users(45))).toHaveLength(45)
   expect(mx.sessions).toHaveLength(3)
+})
+
+test('the catch-all test of a domain costs no round trip of its own if another domain follows', async () => {
+  const roundTripMs = 1_000
+  const names = ['a', 'b', 'c', 'd'].map(name => `${name}.shared.test`)
+  const zone = {
+    ...Object.fromEntries(
+      names.map(name => [name, { MX: [[10, 'mx.host.test']] as [number, string][] }]),
+    ),
+    'mx.host.test': { A: ['192.0.2.1'] },
+  }
+  const { many, mx, clock } = createTestEngine({
+    ...{ zone, script },
+    dial: (mx, clock) => remoteDial(mx, clock, roundTripMs),
+    engine: { connectTimeoutMs: 5_000 },
+  })
+  const startedAt = clock.monotonicNow()
+  const results = await many(names.map(name => `user0@${name}`))
+  expect(results.every(({ verdict }) => verdict.reason === 'accepted_email')).toBe(true)
+  expect(mx.sessions).toHaveLength(1)
+  // The connection, the greeting, EHLO, one for each domain, and the last random recipient with QUIT.
+  const roundTrips = (clock.monotonicNow() - startedAt) / roundTripMs
+  expect(roundTrips).toBeLessThan(3 + names.length + 1.5)
 })
