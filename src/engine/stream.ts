@@ -282,9 +282,11 @@ class Stream {
     const duplicates = this.#duplicates.get(key)
     if (duplicates !== undefined) {
       this.#active--
-      return void duplicates.push(task)
+      if (duplicates === NO_DUPLICATES) this.#duplicates.set(key, [task])
+      else duplicates.push(task)
+      return
     }
-    this.#duplicates.set(key, [])
+    this.#duplicates.set(key, NO_DUPLICATES)
     const since = this.#options.clock.monotonicNow()
     this.#enqueue({ task, since, tries: 0, egress: null, refusedBy: [] })
   }
@@ -471,8 +473,9 @@ class Stream {
 
   /** Delivers a result to an address and to its duplicates that arrived meanwhile. */
   #finish({ address }: ProbeTask, result: Result) {
-    const duplicates = this.#duplicates.get(addressKey(address)) ?? []
-    this.#duplicates.delete(addressKey(address))
+    const key = addressKey(address)
+    const duplicates = this.#duplicates.get(key) ?? NO_DUPLICATES
+    this.#duplicates.delete(key)
     this.#onInactive()
     this.#emit(result)
     for (const { text } of duplicates) this.#emit({ ...result, email: text })
@@ -483,6 +486,9 @@ class Stream {
     this.#wake()
   }
 }
+
+/** Shared by all addresses without a duplicate, and never changed. */
+const NO_DUPLICATES: ProbeTask[] = []
 
 function windowFor({ windowMax = WINDOW_MAX }: ManyOptions): number {
   if (Number.isInteger(windowMax) && windowMax >= 1) return windowMax

@@ -256,8 +256,11 @@ class Attempt {
       return null
     }
     const connectMs = timeouts.connectMs / (sharesLimits && single ? CONNECT_TIME_SHARES : 1)
-    const timeoutError = new Error(`no answer within ${formatDuration(connectMs)}`)
-    const cancel = clock.after(connectMs, () => limit.abort(timeoutError))
+    let isTimedOut = false
+    const cancel = clock.after(connectMs, () => {
+      isTimedOut = true
+      limit.abort()
+    })
     signal.addEventListener('abort', giveUp, { once: true })
     try {
       const connecting = egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
@@ -267,8 +270,10 @@ class Attempt {
       return socket
     } catch (error) {
       onDialEnd(signal.aborted ? 'given-up' : 'failed')
-      const cause = limit.signal.reason === timeoutError ? timeoutError : error
-      const answer = noResponse('connect', 'connect', errorMessage(cause))
+      const detail = isTimedOut
+        ? `no answer within ${formatDuration(connectMs)}`
+        : errorMessage(error)
+      const answer = noResponse('connect', 'connect', detail)
       // If the outbound port is blocked, the address is not marked as failed.
       if (!signal.aborted && reachability.blockedOutcome === null)
         this.#options.hosts.failed(ip, answer)
