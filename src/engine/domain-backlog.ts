@@ -32,6 +32,11 @@ export class DomainBacklog {
     this.#released = this.#groups.size
   }
 
+  /** Whether texts with the domain of this one wait. */
+  hasDomainOf(text: string): boolean {
+    return this.#groups.has(domainOf(text))
+  }
+
   /** Removes and returns at most `sizeMax` texts of the group that has waited longest. */
   take(sizeMax: number): readonly string[] {
     const [group] = this.#groups.values()

@@ -70,6 +70,12 @@ export class OperatorQueue {
     if (batch.addresses.length > 0) this.#file(batch)
   }
 
+  /** Does the same for the batch of a task, if it is pending. */
+  markHostsReady(task: ProbeTask): void {
+    const batch = this.#batches.get(mxGroupKey(task.exchangers[0].route))
+    if (batch !== undefined) this.markReady(batch)
+  }
+
   markAllReady(): void {
     for (const batch of this.#batches.values()) this.markReady(batch)
   }

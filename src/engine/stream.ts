@@ -8,7 +8,7 @@ import { DnsPause, dnsWaitMs } from './dns-pause.ts'
 import { DomainBacklog } from './domain-backlog.ts'
 import { type MxBatch, OperatorQueue, type PendingAddress } from './operator-queue.ts'
 import type { EgressPool } from './probe/egress-pool.ts'
-import type { RouteWithHost } from './probe/mx-groups.ts'
+import { hostsOf, type RouteWithHost } from './probe/mx-groups.ts'
 import { isBackupOnly } from './probing/mx-hosts.ts'
 import type { PreparedAddress, ProbeTask } from './probing/prepare.ts'
 import type { ProbeListOptions } from './probing/probe-runner.ts'
@@ -255,29 +255,38 @@ class Stream {
 
   /** Routes texts of one domain: the first one is looked up, and the others find its answer. */
   async #routeGroup(texts: readonly string[]): Promise<void> {
+    const [first] = texts as [string]
     this.#routing++
     this.#active += texts.length
-    for (const text of texts.slice(0, 1)) await this.#route(text)
+    const task = await this.#route(first)
     if (texts.length > 1) await Promise.all(texts.slice(1).map(text => this.#route(text)))
     this.#routing--
+    // Other domains rarely use the exchangers of this one, so no more recipients are expected.
+    if (task !== null && isSelfHosted(task) && !this.#backlog.hasDomainOf(first)) {
+      const queue = this.#queues.get(task.operator.name)
+      queue?.markHostsReady(task)
+      if (queue !== undefined) this.#dispatch(queue)
+    }
     if (this.#heldSince === null) this.#backlog.release()
     this.#routeBacklog()
     this.#dispatchAll()
   }
 
-  async #route(text: string): Promise<void> {
+  /** Returns the task of a text that needs a probe; null for any other. */
+  async #route(text: string): Promise<ProbeTask | null> {
     const { checkSmtp = true, forceRefresh = false, wait = true } = this.#options
     const options = { checkSmtp, forceRefresh, signal: this.#ending }
     const dnsPause = wait ? { dnsPause: this.#dnsPause } : {}
-    this.#routed(await this.#engine.routeOne(text, { ...options, ...dnsPause }))
+    const prepared = await this.#engine.routeOne(text, { ...options, ...dnsPause })
+    if ('task' in prepared) this.#routed(prepared.task)
+    else {
+      this.#active--
+      this.#emit(prepared.result)
+    }
+    return 'task' in prepared ? prepared.task : null
   }
 
-  #routed(prepared: PreparedAddress) {
-    if ('result' in prepared) {
-      this.#active--
-      return this.#emit(prepared.result)
-    }
-    const { task } = prepared
+  #routed(task: ProbeTask) {
     const key = addressKey(task.address)
     const duplicates = this.#duplicates.get(key)
     if (duplicates !== undefined) {
@@ -485,6 +494,12 @@ class Stream {
     this.#ready.push(result)
     this.#wake()
   }
+}
+
+/** Whether all exchangers of a domain have names below it. */
+function isSelfHosted({ address, route }: ProbeTask): boolean {
+  const domain = address.domain.ascii
+  return hostsOf(route).every(host => host === domain || host.endsWith(`.${domain}`))
 }
 
 /** Shared by all addresses without a duplicate, and never changed. */
