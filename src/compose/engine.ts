@@ -187,8 +187,11 @@ function composeCheckedResolver(
   const checkResolver = createResolver(config, clock)
   const check = new ResolverCheck({ resolver: checkResolver, names, clock, random, log })
   const resolver = cachedResolver(createCheckedResolver(inner, check), { clock })
-  // Answers cached before a failed check may be wrong too.
-  check.onChange(() => resolver.clear())
+  // Answers cached before a failed check may be wrong too. While the server only denies names that
+  // exist, records are trusted, so those in the cache are kept.
+  check.onChange(failure =>
+    failure?.kind === 'missing' ? resolver.clearNegative() : resolver.clear(),
+  )
   return {
     resolver,
     check,

@@ -3,7 +3,16 @@ import { type Clock, MINUTE } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
-import { type CachedAnswer, isCached, isFresh, type ResultCache, ttlFor } from './result-cache.ts'
+import {
+  type CachedAnswer,
+  isCached,
+  isFresh,
+  noCache,
+  type ResultCache,
+  ttlFor,
+} from './result-cache.ts'
+
+const NO_ANSWER = Promise.resolve(null)
 
 /** Maximum number of keys per cache read. */
 const BATCH_MAX = 500
@@ -34,7 +43,7 @@ export class BatchedCache {
    * rejects.
    */
   get(key: string): Promise<CachedAnswer | null> {
-    return this.#reads.add(key)
+    return this.#cache === noCache ? NO_ANSWER : this.#reads.add(key)
   }
 
   /** Writes entries to the cache. Never rejects. */

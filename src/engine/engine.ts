@@ -1,20 +1,23 @@
 import { abortable } from '../platform/abort.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
-import { addressKey, isFault, parseAddress } from './address/address.ts'
+import { type Address, addressKey, isFault, parseAddress } from './address/address.ts'
 import { BatchedCache } from './batched-cache.ts'
 import { withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operators.ts'
 import type { ResolverCheck } from './dns/resolver-check.ts'
-import { addressesOf } from './dns/route.ts'
+import { addressesOf, cachedAddressesOf, type Route } from './dns/route.ts'
 import { isUntrusted } from './dns-pause.ts'
 import type { EgressPool } from './probe/egress-pool.ts'
 import { type Acceptance, catchAllKey, type RouteWithHost } from './probe/mx-groups.ts'
 import {
+  cachedRouteFor,
+  conclude,
+  examine,
+  lookUpRoute,
   type PrepareDeps,
   type PreparedAddress,
   type ProbeTask,
-  prepare,
   restoreTask,
 } from './probing/prepare.ts'
 import { type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
@@ -187,7 +190,8 @@ export class Engine {
   prefetchHost(route: RouteWithHost): void {
     const host = route.kind === 'mx' ? route.hosts[0]?.host : route.host
     const { resolver, hasIpv6 } = this.#deps
-    if (host !== undefined) void addressesOf(resolver, host, undefined, hasIpv6)
+    if (host === undefined || cachedAddressesOf(resolver, host, hasIpv6) !== null) return
+    void addressesOf(resolver, host, undefined, hasIpv6)
   }
 
   /**
@@ -314,11 +318,19 @@ export class Engine {
   ): Promise<PreparedAddress> {
     const { clock, log } = this.#deps
     const startedAt = clock.monotonicNow()
-    const limit = withDeadline(clock, limitMs, [this.#closing.signal, options.signal])
     try {
       const checkSmtp = options.checkSmtp ?? true
-      const { signal } = limit
-      const prepared = await prepare(this.#deps, text, { checkSmtp, signal, observer, isUrgent })
+      const examined = examine(this.#deps, text, observer)
+      const prepared =
+        'result' in examined
+          ? examined
+          : conclude(
+              this.#deps,
+              examined,
+              cachedRouteFor(this.#deps, examined.address) ??
+                (await this.#lookUp(examined.address, options, { limitMs, isUrgent, checkSmtp })),
+              { checkSmtp, observer },
+            )
       const canUseCache = checkSmtp && !bypassesCache(options)
       return 'result' in prepared && canUseCache
         ? { result: await this.#staleIfDnsFailed(prepared.result, startedAt, observer) }
@@ -326,6 +338,18 @@ export class Engine {
     } catch (error) {
       log.error('verification failed', { error: errorMessage(error) })
       return { result: fromFailure(clock, { text, startedAt }, error) }
+    }
+  }
+
+  /** Looks up a route within the time limit. */
+  async #lookUp(
+    address: Address,
+    { signal }: VerifyOptions,
+    { limitMs, ...mode }: Pick<PrepareMode, 'limitMs' | 'isUrgent'> & { checkSmtp: boolean },
+  ): Promise<Route> {
+    const limit = withDeadline(this.#deps.clock, limitMs, [this.#closing.signal, signal])
+    try {
+      return await lookUpRoute(this.#deps, address, { ...mode, signal: limit.signal })
     } finally {
       limit.done()
     }

@@ -1,4 +1,5 @@
 import type { MxOperator } from './dns/operators.ts'
+import { mxGroupKey } from './probe/mx-groups.ts'
 import type { ProbeTask } from './probing/prepare.ts'
 import type { AttemptHistory } from './probing/retry-policy.ts'
 import type { RateLimits } from './rate-control/limit-table.ts'
@@ -10,21 +11,36 @@ export type PendingAddress = Omit<AttemptHistory, 'waitedMs'> & {
   readonly since: number
 }
 
+/** Pending addresses that can share a connection: one set of MX hosts, and one egress or any. */
+export type MxBatch = {
+  readonly mxKey: string
+  readonly egress: string | null
+  addresses: PendingAddress[]
+  /** When the last address arrived, monotonic ms. */
+  lastAt: number
+  /** True while more addresses may arrive, so that it is not probed unless it is full. */
+  isGathering: boolean
+}
+
+/** Which addresses an egress may take. */
+type TakeOptions = {
+  /** Whether it takes addresses that are not pinned to it. */
+  readonly takesFree: boolean
+  /** Whether it takes free addresses that do not fill a connection. */
+  readonly takesPartial: boolean
+  /** Returns the most recipients of a connection whose first one is this. */
+  readonly capacityFor: (first: PendingAddress) => number
+}
+
 /** The pending addresses of one operator, and the number of workers per egress. */
 export class OperatorQueue {
   readonly operator: MxOperator
   /** The rate limits of the operator. */
   readonly limits: RateLimits
-  /** True while the gather timer runs, because more addresses may arrive. */
-  gathering = false
-  /** True when nothing arrived for a while: a partial batch is probed then, too. */
-  ready = false
-  /** When the last address arrived, monotonic ms. */
-  lastAt = 0
-  /** Addresses that any egress may probe. */
-  #free: PendingAddress[] = []
-  /** Addresses pinned to one egress. */
-  readonly #pinned = new Map<string, PendingAddress[]>()
+  readonly #batches = new Map<string, MxBatch>()
+  /** The batches that may be taken, by egress, in the order in which they became ready. */
+  readonly #full = new BatchSets()
+  readonly #partial = new BatchSets()
   readonly #workers = new Map<string, number>()
 
   constructor(operator: MxOperator, limits: RateLimits) {
@@ -32,54 +48,67 @@ export class OperatorQueue {
     this.limits = limits
   }
 
-  add(pending: PendingAddress) {
-    const { egress } = pending
-    const target = egress === null ? this.#free : this.#pinnedTo(egress)
-    target.push(pending)
-    if (egress !== null) this.#pinned.set(egress, target)
+  /**
+   * Adds an address to the batch of its MX hosts and returns the batch; `isGathering`: more may
+   * arrive.
+   */
+  add(pending: PendingAddress, now: number, isGathering: boolean): MxBatch {
+    const { egress, task } = pending
+    const mxKey = mxGroupKey(task.exchangers[0].route)
+    const key = batchKey(mxKey, egress)
+    const batch = this.#batches.get(key) ?? { mxKey, egress, ...NEW_BATCH, addresses: [] }
+    if (batch.addresses.push(pending) === 1) this.#batches.set(key, batch)
+    batch.lastAt = now
+    batch.isGathering = isGathering
+    this.#file(batch)
+    return batch
   }
 
-  /**
-   * Returns how many addresses an egress can take: those pinned to it, and the free ones if
-   * allowed.
-   */
-  pendingFor(egress: string, takesFree: boolean): number {
-    return this.#pinnedTo(egress).length + (takesFree ? this.#free.length : 0)
+  /** Lets a batch be taken though it does not fill a connection. */
+  markReady(batch: MxBatch): void {
+    batch.isGathering = false
+    if (batch.addresses.length > 0) this.#file(batch)
+  }
+
+  /** Does the same for the batch of a task, if it is pending. */
+  markHostsReady(task: ProbeTask): void {
+    const batch = this.#batches.get(mxGroupKey(task.exchangers[0].route))
+    if (batch !== undefined) this.markReady(batch)
+  }
+
+  markAllReady(): void {
+    for (const batch of this.#batches.values()) this.markReady(batch)
+  }
+
+  /** Whether a batch fills a connection. */
+  get hasFull(): boolean {
+    return !this.#full.isEmpty
+  }
+
+  get isEmpty(): boolean {
+    return this.#batches.size === 0
   }
 
   /** Whether addresses are pinned to this egress. */
   needs(egress: string): boolean {
-    return this.#pinnedTo(egress).length > 0
+    return this.#full.first(egress) !== undefined || this.#partial.first(egress) !== undefined
   }
 
-  get isEmpty(): boolean {
-    return this.#size === 0
-  }
-
-  /** Whether the pending addresses fill a connection, the catch-all probe included. */
-  get fillsConnection(): boolean {
-    return this.#size >= this.limits.recipientsPerSession - 1
-  }
-
-  get #size(): number {
-    let count = this.#free.length
-    for (const pinned of this.#pinned.values()) count += pinned.length
-    return count
-  }
-
-  /** Returns the address that `take` would return first. */
-  next(egress: string, takesFree: boolean): PendingAddress | undefined {
-    return this.#pinnedTo(egress)[0] ?? (takesFree ? this.#free[0] : undefined)
-  }
-
-  /** Removes and returns the next recipients for one connection of an egress. */
-  take(egress: string, sizeMax: number, takesFree: boolean): PendingAddress[] {
-    const [pinned, pinnedRest] = splitBatch(this.#pinnedTo(egress), sizeMax)
-    if (pinned.length > 0) this.#pinned.set(egress, pinnedRest)
-    if (!takesFree || pinned.length >= sizeMax) return pinned
-    const [free, freeRest] = splitBatch(this.#free, sizeMax - pinned.length)
-    this.#free = freeRest
-    return pinned.length === 0 ? free : [...pinned, ...free]
+  /**
+   * Removes and returns the recipients of the next connection of an egress, all for one set of MX
+   * hosts: first those pinned to it. Empty if nothing may be taken now.
+   */
+  take(egress: string, { takesFree, takesPartial, capacityFor }: TakeOptions): PendingAddress[] {
+    const pinned = older(this.#full.first(egress), this.#partial.first(egress))
+    const partial = takesPartial ? this.#partial.first(null) : undefined
+    const batch = pinned ?? (takesFree ? older(this.#full.first(null), partial) : undefined)
+    const first = batch?.addresses[0]
+    if (batch === undefined || first === undefined) return []
+    const sizeMax = capacityFor(first)
+    const taken = this.#takeFrom(batch, sizeMax)
+    const same = batch === pinned && takesFree ? this.#batches.get(batch.mxKey) : undefined
+    if (same === undefined || taken.length >= sizeMax) return taken
+    return [...taken, ...this.#takeFrom(same, sizeMax - taken.length)]
   }
 
   workers(egress: string): number {
@@ -88,16 +117,70 @@ export class OperatorQueue {
 
   /** Records that a worker started (1) or stopped (-1). */
   countWorker(egress: string, change: 1 | -1) {
-    this.#workers.set(egress, this.workers(egress) + change)
+    const count = this.workers(egress) + change
+    if (count === 0) this.#workers.delete(egress)
+    else this.#workers.set(egress, count)
   }
 
   /** Whether no address is pending and no worker runs. */
   get isDone(): boolean {
-    return this.isEmpty && [...this.#workers.values()].every(workers => workers === 0)
+    return this.isEmpty && this.#workers.size === 0
   }
 
-  #pinnedTo(egress: string): PendingAddress[] {
-    return this.#pinned.get(egress) ?? []
+  #takeFrom(batch: MxBatch, sizeMax: number): PendingAddress[] {
+    const [taken, rest] = splitBatch(batch.addresses, sizeMax)
+    batch.addresses = rest
+    this.#file(batch)
+    return taken
+  }
+
+  /** Puts a batch where it belongs after a change. */
+  #file(batch: MxBatch) {
+    const { addresses, isGathering, mxKey, egress } = batch
+    // One recipient of a full connection is for the catch-all probe.
+    const isFull = addresses.length >= Math.max(1, this.limits.recipientsPerSession - 1)
+    if (isFull) this.#full.add(batch)
+    else this.#full.delete(batch)
+    if (!isFull && !isGathering && addresses.length > 0) this.#partial.add(batch)
+    else this.#partial.delete(batch)
+    if (addresses.length === 0) this.#batches.delete(batchKey(mxKey, egress))
+  }
+}
+
+/** Returns the batch whose first address has waited longer. */
+function older(one: MxBatch | undefined, other: MxBatch | undefined): MxBatch | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  return (other.addresses[0]?.since ?? 0) < (one.addresses[0]?.since ?? 0) ? other : one
+}
+
+const NEW_BATCH = { lastAt: 0, isGathering: false }
+
+/** No host name contains a space. */
+const batchKey = (mxKey: string, egress: string | null) =>
+  egress === null ? mxKey : `${egress}  ${mxKey}`
+
+/** Sets of batches, by egress. */
+class BatchSets {
+  readonly #sets = new Map<string | null, Set<MxBatch>>()
+
+  add(batch: MxBatch): void {
+    const set = this.#sets.get(batch.egress)
+    if (set === undefined) this.#sets.set(batch.egress, new Set([batch]))
+    else set.add(batch)
+  }
+
+  delete(batch: MxBatch): void {
+    const set = this.#sets.get(batch.egress)
+    if (set?.delete(batch) && set.size === 0) this.#sets.delete(batch.egress)
+  }
+
+  first(egress: string | null): MxBatch | undefined {
+    const set = this.#sets.get(egress)
+    return set === undefined ? undefined : set.values().next().value
+  }
+
+  get isEmpty(): boolean {
+    return this.#sets.size === 0
   }
 }
 

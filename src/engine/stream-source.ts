@@ -1,5 +1,7 @@
 /** Reads texts one at a time from an iterable, until it is exhausted, aborted or closed. */
 export class Source {
+  /** True if `read` may be called, because the iterable is synchronous. */
+  readonly isSync: boolean
   readonly #iterator: AsyncIterator<string> | Iterator<string>
   readonly #ending: AbortSignal
   #exhausted = false
@@ -10,6 +12,7 @@ export class Source {
 
   constructor(texts: AsyncIterable<string> | Iterable<string>, ending: AbortSignal) {
     this.#ending = ending
+    this.isSync = !(Symbol.asyncIterator in texts)
     this.#iterator =
       Symbol.asyncIterator in texts ? texts[Symbol.asyncIterator]() : texts[Symbol.iterator]()
     ending.addEventListener('abort', this.#onAbort, { once: true })
@@ -24,6 +27,19 @@ export class Source {
       if (this.#ending.aborted) return this.#resolveNext()
       this.#read().then(resolve, reject)
     })
+  }
+
+  /** Does the same without waiting, for a synchronous iterable. */
+  read(): { readonly text: string } | null {
+    if (this.#ending.aborted) return null
+    try {
+      const step = (this.#iterator as Iterator<string>).next()
+      if (step.done === true) this.#exhausted = true
+      return step.done === true ? null : { text: step.value }
+    } catch (error) {
+      this.#exhausted = true
+      throw error
+    }
   }
 
   /** Closes the source, so that it can release its resources. */

@@ -1,13 +1,14 @@
-import { type Clock, sleep } from '../platform/clock.ts'
+import { type Clock, SECOND, sleep, yieldToEventLoop } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { addressKey } from './address/address.ts'
 import { withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operators.ts'
 import type { ResolverCheck } from './dns/resolver-check.ts'
 import { DnsPause, dnsWaitMs } from './dns-pause.ts'
-import { OperatorQueue, type PendingAddress } from './operator-queue.ts'
+import { DomainBacklog } from './domain-backlog.ts'
+import { type MxBatch, OperatorQueue, type PendingAddress } from './operator-queue.ts'
 import type { EgressPool } from './probe/egress-pool.ts'
-import type { RouteWithHost } from './probe/mx-groups.ts'
+import { hostsOf, type RouteWithHost } from './probe/mx-groups.ts'
 import { isBackupOnly } from './probing/mx-hosts.ts'
 import type { PreparedAddress, ProbeTask } from './probing/prepare.ts'
 import type { ProbeListOptions } from './probing/probe-runner.ts'
@@ -38,17 +39,32 @@ type StreamOptions = ManyOptions & {
   readonly closing: AbortSignal
 }
 
-/** Large enough to fill sessions, small enough to hold in memory (about 1 KB per address). */
-const WINDOW_MAX = 10_000
+/**
+ * Texts in memory. A list often has the addresses of a domain far apart, and only those in the
+ * window can share a connection. A waiting text takes some 100 bytes, in total 10 MB.
+ */
+const WINDOW_MAX = 100_000
+/** The window is refilled when this share of it is free, so that texts arrive in groups. */
+const REFILL_SHARE = 1 / 16
+/** Addresses that are routed and not yet probed; about 1 KB each. Later ones wait as texts. */
+const ACTIVE_MAX = 10_000
 /** Concurrent route lookups: enough to keep the resolver busy, few enough that each is quick. */
 const ROUTING_MAX = 1_000
+/** Addresses of one domain that are routed together, so that other domains have their turn. */
+const GROUP_MAX = 200
 /**
  * Share of the window for addresses that wait until a block expires (half an hour). Without this
  * limit they could fill the window and stall the rest of the list.
  */
 const BLOCKED_SHARE_MAX = 0.5
-/** How long a queue that cannot fill a connection waits for more, after its last arrival. */
+/** How long addresses that cannot fill a connection wait for more, after the last arrival. */
 const GATHER_MS = 100
+/** A source is idle after this time without a text: those that wait are routed then. */
+const IDLE_MS = 25
+/** The longest wait for a source that is never idle, as in a list that is being routed. */
+const HOLD_MAX_MS = 5 * SECOND
+/** Texts of a synchronous source that are read in one turn of the event loop. */
+const READ_MAX = 2_000
 
 /** The part of the engine that a stream uses. */
 type StreamEngine = {
@@ -97,10 +113,23 @@ class Stream {
   /** Aborts with the stream, the caller's signal or the engine. */
   readonly #ending: AbortSignal
   readonly #dnsPause: DnsPause
+  /** Texts that wait for their route. */
+  readonly #backlog = new DomainBacklog()
+  /** Batches that wait for more addresses, in the order of `at`, a time of their last arrival. */
+  readonly #gathering = new Map<MxBatch, { readonly queue: OperatorQueue; readonly at: number }>()
+  #cancelGather: (() => void) | null = null
+  /** Since when the backlog waits for the source, monotonic ms; null if it does not. */
+  #heldSince: number | null = null
+  #cancelHold: (() => void) | null = null
+  /** When the last text was read, monotonic ms. */
+  #readAt = 0
   #ready: Result[] = []
   /** Number of texts read whose result is not yet delivered. */
   #inFlight = 0
+  /** Number of groups of texts that are being routed. */
   #routing = 0
+  /** Number of addresses that are routed, wait for no retry and have no result yet. */
+  #active = 0
   /** Number of addresses that wait, unprobed, until a block expires. */
   #blockedCount = 0
   #workers = 0
@@ -117,29 +146,66 @@ class Stream {
     this.#ending = ending.signal
     this.#dnsPause = new DnsPause(engine.resolverCheck, clock, ending.signal)
     this.#ending.addEventListener('abort', () => {
+      this.#cancelHold?.()
+      this.#cancelGather?.()
       this.#wake()
       this.#onCapacity()
     })
   }
 
-  /** Reads texts while the window has capacity, and starts routing each of them. */
+  /** Reads texts while the window has capacity. */
   async feed(texts: AsyncIterable<string> | Iterable<string>): Promise<void> {
     let source: Source | null = null
     try {
       source = new Source(texts, this.#ending)
-      while (!this.#ending.aborted) {
-        const item = await source.next()
+      for (let count = 1; !this.#ending.aborted; count++) {
+        const item = source.isSync ? source.read() : await source.next()
         if (item === null) return
-        this.#inFlight++
-        void this.#route(item.text)
-        await this.#waitForCapacity()
+        this.#accept(item.text, !source.isSync)
+        if (this.#inFlight >= this.#windowMax) await this.#waitForCapacity()
+        else if (source.isSync && count % READ_MAX === 0) await yieldToEventLoop()
       }
     } finally {
       source?.close()
       this.#inputEnded = true
+      this.#release()
       this.#dispatchAll()
       this.#wake()
     }
+  }
+
+  /**
+   * Adds a text to the backlog. While the source has more, the backlog grows, so that the addresses
+   * of a domain are found together; a text that arrives alone is routed at once.
+   */
+  #accept(text: string, mayBeAlone: boolean) {
+    const isAlone = mayBeAlone && this.#inFlight === 0
+    this.#inFlight++
+    this.#backlog.add(text)
+    if (isAlone) return this.#release()
+    this.#readAt = this.#options.clock.monotonicNow()
+    if (this.#heldSince !== null) return
+    this.#heldSince = this.#readAt
+    this.#hold(IDLE_MS)
+  }
+
+  #hold(delayMs: number) {
+    const { clock } = this.#options
+    this.#cancelHold = clock.after(delayMs, () => {
+      const now = clock.monotonicNow()
+      const idleInMs = this.#readAt + IDLE_MS - now
+      const heldMs = now - (this.#heldSince ?? now)
+      if (idleInMs >= 1 && heldMs < HOLD_MAX_MS) this.#hold(idleInMs)
+      else this.#release()
+    })
+  }
+
+  #release() {
+    this.#cancelHold?.()
+    this.#cancelHold = null
+    this.#heldSince = null
+    this.#backlog.release()
+    this.#routeBacklog()
   }
 
   /**
@@ -153,7 +219,7 @@ class Stream {
       const result = this.#ready.shift()
       if (result !== undefined) {
         this.#inFlight--
-        this.#onCapacity()
+        if (this.#inFlight <= this.#windowMax * (1 - REFILL_SHARE)) this.#onCapacity()
         return result
       }
       if (this.#inputEnded && this.#inFlight === 0) return null
@@ -168,35 +234,68 @@ class Stream {
   }
 
   async #waitForCapacity(): Promise<void> {
-    while (
-      (this.#inFlight >= this.#windowMax || this.#routing >= ROUTING_MAX) &&
-      !this.#ending.aborted
-    ) {
+    this.#release()
+    while (this.#inFlight >= this.#windowMax && !this.#ending.aborted) {
       await new Promise<void>(resolve => {
         this.#onCapacity = resolve
       })
     }
   }
 
-  async #route(text: string): Promise<void> {
+  /** Starts as many route lookups as the limits allow. */
+  #routeBacklog() {
+    while (
+      this.#backlog.hasReleased &&
+      this.#routing < ROUTING_MAX &&
+      this.#active < ACTIVE_MAX &&
+      !this.#ending.aborted
+    )
+      void this.#routeGroup(this.#backlog.take(GROUP_MAX))
+  }
+
+  /** Routes texts of one domain: the first one is looked up, and the others find its answer. */
+  async #routeGroup(texts: readonly string[]): Promise<void> {
+    const [first] = texts as [string]
     this.#routing++
+    this.#active += texts.length
+    const task = await this.#route(first)
+    if (texts.length > 1) await Promise.all(texts.slice(1).map(text => this.#route(text)))
+    this.#routing--
+    // Other domains rarely use the exchangers of this one, so no more recipients are expected.
+    if (task !== null && isSelfHosted(task) && !this.#backlog.hasDomainOf(first)) {
+      const queue = this.#queues.get(task.operator.name)
+      queue?.markHostsReady(task)
+      if (queue !== undefined) this.#dispatch(queue)
+    }
+    if (this.#heldSince === null) this.#backlog.release()
+    this.#routeBacklog()
+    this.#dispatchAll()
+  }
+
+  /** Returns the task of a text that needs a probe; null for any other. */
+  async #route(text: string): Promise<ProbeTask | null> {
     const { checkSmtp = true, forceRefresh = false, wait = true } = this.#options
     const options = { checkSmtp, forceRefresh, signal: this.#ending }
     const dnsPause = wait ? { dnsPause: this.#dnsPause } : {}
     const prepared = await this.#engine.routeOne(text, { ...options, ...dnsPause })
-    this.#routing--
-    this.#onCapacity()
-    this.#routed(prepared)
-    this.#dispatchAll()
+    if ('task' in prepared) this.#routed(prepared.task)
+    else {
+      this.#active--
+      this.#emit(prepared.result)
+    }
+    return 'task' in prepared ? prepared.task : null
   }
 
-  #routed(prepared: PreparedAddress) {
-    if ('result' in prepared) return this.#emit(prepared.result)
-    const { task } = prepared
+  #routed(task: ProbeTask) {
     const key = addressKey(task.address)
     const duplicates = this.#duplicates.get(key)
-    if (duplicates !== undefined) return void duplicates.push(task)
-    this.#duplicates.set(key, [])
+    if (duplicates !== undefined) {
+      this.#active--
+      if (duplicates === NO_DUPLICATES) this.#duplicates.set(key, [task])
+      else duplicates.push(task)
+      return
+    }
+    this.#duplicates.set(key, NO_DUPLICATES)
     const since = this.#options.clock.monotonicNow()
     this.#enqueue({ task, since, tries: 0, egress: null, refusedBy: [] })
   }
@@ -209,38 +308,50 @@ class Stream {
       this.#queues.set(operator.name, queue)
       this.#engine.prefetchHost(route)
     }
-    queue.add(pending)
     // Retries that were delayed together return together, so they gather even at the end of the
     // input.
-    queue.ready = this.#isAllRouted && !isRetry
-    queue.lastAt = this.#options.clock.monotonicNow()
-    if (queue.ready || queue.fillsConnection) this.#dispatch(queue)
-    if (!queue.isEmpty && !queue.ready && !queue.gathering) this.#gather(queue, GATHER_MS)
+    const gathers = isRetry || !this.#isAllRouted
+    const now = this.#options.clock.monotonicNow()
+    const batch = queue.add(pending, now, gathers)
+    if (queue.hasFull || !gathers) this.#dispatch(queue)
+    if (!batch.isGathering || this.#gathering.has(batch)) return
+    this.#gathering.set(batch, { queue, at: now })
+    if (this.#cancelGather === null) this.#gather(GATHER_MS)
   }
 
   /**
-   * One connection costs the same for one recipient as for many, so a queue waits for more of them.
+   * One connection costs the same for one recipient as for many, so a batch waits for more of them.
+   * One timer serves all batches.
    */
-  #gather(queue: OperatorQueue, delayMs: number) {
-    queue.gathering = true
-    this.#options.clock.after(delayMs, () => {
-      const leftMs = queue.lastAt + GATHER_MS - this.#options.clock.monotonicNow()
-      if (leftMs >= 1) return this.#gather(queue, leftMs)
-      queue.gathering = false
-      queue.ready = true
-      this.#dispatch(queue)
+  #gather(delayMs: number) {
+    const { clock } = this.#options
+    this.#cancelGather = clock.after(delayMs, () => {
+      this.#cancelGather = null
+      const now = clock.monotonicNow()
+      for (const [batch, { queue, at }] of this.#gathering) {
+        const leftMs = at + GATHER_MS - now
+        if (leftMs >= 1) return this.#gather(leftMs)
+        this.#gathering.delete(batch)
+        if (batch.addresses.length === 0 || !batch.isGathering) continue
+        if (batch.lastAt > at) {
+          this.#gathering.set(batch, { queue, at: batch.lastAt })
+          continue
+        }
+        queue.markReady(batch)
+        this.#dispatch(queue)
+      }
     })
   }
 
   get #isAllRouted(): boolean {
-    return this.#inputEnded && this.#routing === 0
+    return this.#inputEnded && this.#routing === 0 && this.#backlog.isEmpty
   }
 
   /** Dispatches partial batches once the input has ended and all routes are known. */
   #dispatchAll() {
     if (!this.#isAllRouted) return
     for (const queue of this.#queues.values()) {
-      queue.ready = true
+      queue.markAllReady()
       this.#dispatch(queue)
     }
   }
@@ -256,14 +367,14 @@ class Stream {
       const takesFree = egressPool.takesAny(egress, operator)
       // Only the primary egress takes a partial batch; the others take free addresses when they
       // fill a connection.
-      const takesPartial = egress === first || queue.needs(egress) || !takesFree
-      const isReady = queue.ready && takesPartial
+      const takesPartial = egress === first
       while (queue.workers(egress) < sessionsMax) {
-        const max = this.#capacityFor(queue, queue.next(egress, takesFree))
-        if (queue.pendingFor(egress, takesFree) < (isReady ? 1 : max)) break
-        if (this.#ending.aborted) return
+        if (queue.isEmpty || this.#ending.aborted) return
         if (this.#workers >= this.#options.concurrency) return void this.#waitingQueues.add(queue)
-        this.#startWorker(queue, egress, queue.take(egress, max, takesFree))
+        const capacityFor = (next: PendingAddress) => this.#capacityFor(queue, next)
+        const chunk = queue.take(egress, { takesFree, takesPartial, capacityFor })
+        if (chunk.length === 0) break
+        this.#startWorker(queue, egress, chunk)
       }
     }
   }
@@ -272,8 +383,8 @@ class Stream {
    * Recipients per connection; until the catch-all status is known, one goes to the catch-all
    * probe.
    */
-  #capacityFor({ limits }: OperatorQueue, next: PendingAddress | undefined): number {
-    const isTested = next === undefined || this.#engine.isTested(next.task)
+  #capacityFor({ limits }: OperatorQueue, next: PendingAddress): number {
+    const isTested = this.#engine.isTested(next.task)
     return Math.max(1, limits.recipientsPerSession - (isTested ? 0 : 1))
   }
 
@@ -357,14 +468,24 @@ class Stream {
   }
 
   async #enqueueLater(pending: PendingAddress, delayMs: number): Promise<void> {
+    this.#onInactive()
     await sleep(this.#options.clock, delayMs, this.#ending)
+    this.#active++
     if (!this.#ending.aborted) this.#enqueue(pending, true)
+  }
+
+  /** An address no longer counts as active, so that another one may be routed. */
+  #onInactive() {
+    this.#active--
+    this.#routeBacklog()
   }
 
   /** Delivers a result to an address and to its duplicates that arrived meanwhile. */
   #finish({ address }: ProbeTask, result: Result) {
-    const duplicates = this.#duplicates.get(addressKey(address)) ?? []
-    this.#duplicates.delete(addressKey(address))
+    const key = addressKey(address)
+    const duplicates = this.#duplicates.get(key) ?? NO_DUPLICATES
+    this.#duplicates.delete(key)
+    this.#onInactive()
     this.#emit(result)
     for (const { text } of duplicates) this.#emit({ ...result, email: text })
   }
@@ -374,6 +495,15 @@ class Stream {
     this.#wake()
   }
 }
+
+/** Whether all exchangers of a domain have names below it. */
+function isSelfHosted({ address, route }: ProbeTask): boolean {
+  const domain = address.domain.ascii
+  return hostsOf(route).every(host => host === domain || host.endsWith(`.${domain}`))
+}
+
+/** Shared by all addresses without a duplicate, and never changed. */
+const NO_DUPLICATES: ProbeTask[] = []
 
 function windowFor({ windowMax = WINDOW_MAX }: ManyOptions): number {
   if (Number.isInteger(windowMax) && windowMax >= 1) return windowMax

@@ -37,6 +37,8 @@ export function parseDomain(text: string, shift = 0): Domain | AddressSyntaxErro
   if (text.length > DOMAIN_LENGTH_MAX) {
     return syntaxError('domain_too_long', text, DOMAIN_LENGTH_MAX, shift)
   }
+  const known = PARSED.get(text)
+  if (known !== undefined) return known
   if (ORDINARY.test(text) && !/xn--/i.test(text)) return plainDomain(text)
   if (text.startsWith('[')) return parseLiteral(text, shift)
   const wrong = WRONG_CHARACTER.exec(text)
@@ -59,19 +61,20 @@ function plainName(text: string, shift: number): Domain | AddressSyntaxError {
 
 function plainDomain(text: string): Domain {
   const ascii = text.toLowerCase()
-  return { ascii, unicode: ascii, kind: kindOf(ascii) }
+  const domain: Domain = { ascii, unicode: ascii, kind: kindOf(ascii) }
+  PARSED.set(text, domain)
+  return domain
 }
 
 /**
- * The addresses of a list share few domains, and a conversion costs as much as parsing 20 others.
+ * Recently parsed domains, about 300 bytes each: the addresses of a list share few domains, and
+ * whatever follows from a domain alone is cached by this object.
  */
-const CONVERTED = new LRUCache<string, Domain>({ max: 500 })
+const PARSED = new LRUCache<string, Domain>({ max: 2_000 })
 
 function internationalName(text: string, shift: number): Domain | AddressSyntaxError {
-  const known = CONVERTED.get(text)
-  if (known !== undefined) return known
   const domain = convertedName(text, shift)
-  if (!isSyntaxError(domain)) CONVERTED.set(text, domain)
+  if (!isSyntaxError(domain)) PARSED.set(text, domain)
   return domain
 }
 

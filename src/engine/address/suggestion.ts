@@ -25,7 +25,18 @@ type Suggestion = {
 }
 
 /** Returns the domain that was probably intended; null for known providers and dissimilar names. */
-export function suggestDomain({ ascii, kind }: Domain): Suggestion | null {
+export function suggestDomain(domain: Domain): Suggestion | null {
+  const known = SUGGESTIONS.get(domain)
+  if (known !== undefined) return known
+  const suggestion = findSuggestion(domain)
+  SUGGESTIONS.set(domain, suggestion)
+  return suggestion
+}
+
+/** The parser returns the same object for a domain that it has parsed recently. */
+const SUGGESTIONS = new WeakMap<Domain, Suggestion | null>()
+
+function findSuggestion({ ascii, kind }: Domain): Suggestion | null {
   if (kind !== 'name') return null
   const listed = listedTypo(ascii)
   if (listed !== null) return { domain: listed, sure: true, large: true }

@@ -22,7 +22,15 @@ export function typoDistance(
   limit = Number.POSITIVE_INFINITY,
 ): number {
   if (typed === intended) return 0
-  if (minimumDistance(typed, intended) > limit) return Number.POSITIVE_INFINITY
+  if (limit !== Number.POSITIVE_INFINITY) {
+    const least = minimumDistance(
+      typed.length,
+      lettersOf(typed),
+      intended.length,
+      lettersOf(intended),
+    )
+    if (least > limit) return Number.POSITIVE_INFINITY
+  }
   let earlier: number[] = []
   let above = Array.from({ length: intended.length + 1 }, (_, column) => column * TYPO_COST)
   for (let row = 1; row <= typed.length; row++) {
@@ -42,18 +50,23 @@ function insertionCost(letter: string, before: string, after: string): number {
 }
 
 /**
- * Returns a cheap lower bound of the distance: an extra letter costs at least a doubled one, a
- * letter missing from the other name a full typo.
+ * Returns a cheap lower bound of the distance from the lengths and the letters of both names: an
+ * extra letter costs at least a doubled one, a letter missing from the other name a full typo.
  */
-function minimumDistance(typed: string, intended: string): number {
-  const length = typed.length - intended.length
+export function minimumDistance(
+  typedLength: number,
+  typedLetters: number,
+  intendedLength: number,
+  intendedLetters: number,
+): number {
+  const length = typedLength - intendedLength
   const byLength = length > 0 ? length * DOUBLED_LETTER_COST : -length * TYPO_COST
-  const [has, needs] = [lettersOf(typed), lettersOf(intended)]
-  return Math.max(byLength, bitCount(needs & ~has), bitCount(has & ~needs))
+  const missing = bitCount(intendedLetters & ~typedLetters)
+  return Math.max(byLength, missing, bitCount(typedLetters & ~intendedLetters))
 }
 
 /** Returns one bit per letter. Digits share bits with letters, which only lowers the bound. */
-function lettersOf(name: string): number {
+export function lettersOf(name: string): number {
   let letters = 0
   for (let index = 0; index < name.length; index++) letters |= 1 << (name.charCodeAt(index) & 31)
   return letters

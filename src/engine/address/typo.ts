@@ -1,4 +1,10 @@
-import { TYPO_COST, typoDistance, UNRELATED_INSERTION_COST } from './typo-distance.ts'
+import {
+  lettersOf,
+  minimumDistance,
+  TYPO_COST,
+  typoDistance,
+  UNRELATED_INSERTION_COST,
+} from './typo-distance.ts'
 import { hasRegisteredTld } from './typo-tld.ts'
 
 /** A provider whose name is often mistyped. */
@@ -176,6 +182,11 @@ function nearestTld(knownProvider: KnownProvider, ending: string): string {
 }
 
 const ALL = [...MULTI_TLD_PROVIDERS, ...SINGLE_DOMAIN_PROVIDERS]
+/** The length and the letters of each name, which rule most providers out at once. */
+const CANDIDATES = ALL.map(provider => ({
+  ...{ provider, length: provider.name.length, letters: lettersOf(provider.name) },
+  distanceMax: provider.distanceMax,
+}))
 const domainOf = ({ name, ending }: KnownProvider) => `${name}.${ending}`
 const squeezed = (knownProvider: KnownProvider) => domainOf(knownProvider).replaceAll('.', '')
 const SQUEEZED = new Map(
@@ -242,11 +253,16 @@ const withoutLaterVowels = (name: string) => name.charAt(0) + name.slice(1).repl
 function withoutVowels(name: string): string | null {
   const { first, ending } = split(name)
   if (first.length < CONSONANTS_MIN || isKnownSimilarDomain(first)) return null
-  const provider = MULTI_TLD_PROVIDERS.find(
-    ({ name, ending: usual }) => usual === ending && withoutLaterVowels(name) === first,
+  const provider = WITHOUT_VOWELS.find(
+    ({ consonants, ending: usual }) => consonants === first && usual === ending,
   )
   return provider === undefined ? null : domainOf(provider)
 }
+
+const WITHOUT_VOWELS = MULTI_TLD_PROVIDERS.map(provider => ({
+  ...provider,
+  consonants: withoutLaterVowels(provider.name),
+}))
 
 /**
  * In names up to this length, a missing and a wrong letter make another name: `gaol` is not
@@ -259,12 +275,13 @@ function nearest(name: string): string | null {
   if (isKnownSimilarDomain(first)) return null
   let best: string | null = null
   let bestDistance = Number.POSITIVE_INFINITY
-  for (const knownProvider of ALL) {
-    const byName = typoDistance(first, knownProvider.name, knownProvider.distanceMax)
-    if (
-      byName > knownProvider.distanceMax ||
-      (byName > TYPO_COST && isCutShort(first, knownProvider.name))
-    )
+  const letters = lettersOf(first)
+  for (const candidate of CANDIDATES) {
+    const { provider: knownProvider, distanceMax } = candidate
+    const least = minimumDistance(first.length, letters, candidate.length, candidate.letters)
+    if (least > distanceMax) continue
+    const byName = typoDistance(first, knownProvider.name, distanceMax)
+    if (byName > distanceMax || (byName > TYPO_COST && isCutShort(first, knownProvider.name)))
       continue
     const tld = intendedDomain(knownProvider, ending, name) ?? extraEnding(knownProvider, byName)
     // The closer ending decides between providers of the same name, such as gmx.de and gmx.net.

@@ -24,6 +24,7 @@ export function cachedResolver(
   })
   const inFlight = new Map<string, SharedQuery>()
   let clears = 0
+  let negativeClears = 0
 
   const ask = async (name: string, type: RecordType, signal?: AbortSignal): Promise<Answer> => {
     const key = `${type} ${name}`
@@ -40,11 +41,14 @@ export function cachedResolver(
   }
   const start = (key: string, name: string, type: RecordType): SharedQuery => {
     const cancel = new AbortController()
-    const before = clears
+    const before = { clears, negativeClears }
     const run = async () => {
       const answer = await inner.resolve(name, type, cancel.signal)
+      const isCleared =
+        clears !== before.clears ||
+        (!('records' in answer) && negativeClears !== before.negativeClears)
       // A cancelled query fails because of the cancellation, which says nothing about the name.
-      const isCacheable = !cancel.signal.aborted && clears === before && !isUntrusted(answer)
+      const isCacheable = !cancel.signal.aborted && !isCleared && !isUntrusted(answer)
       if (isCacheable) cache.set(key, answer, ttlFor(answer))
       if (isCacheable && 'records' in answer) cacheAdditional(answer.additional ?? [])
       query.isDone = true
@@ -74,9 +78,15 @@ export function cachedResolver(
   return {
     resolve: <T extends RecordType>(name: string, type: T, signal?: AbortSignal) =>
       ask(plainName(name), type, signal) as Promise<DnsAnswer<T>>,
+    cached: <T extends RecordType>(name: string, type: T) =>
+      cache.get(`${type} ${plainName(name)}`) as DnsAnswer<T> | undefined,
     clear() {
       clears++
       cache.clear()
+    },
+    clearNegative() {
+      negativeClears++
+      for (const [key, answer] of [...cache.entries()]) if ('fault' in answer) cache.delete(key)
     },
   }
 }
@@ -84,6 +94,8 @@ export function cachedResolver(
 type CachedResolver = Resolver & {
   /** Clears the cache; the answers of queries in flight are not cached. */
   clear(): void
+  /** Does the same for all answers without records. */
+  clearNegative(): void
 }
 
 type Answer = DnsAnswer<RecordType>
@@ -98,8 +110,11 @@ const PENDING = new Promise<never>(() => {})
 
 const ABORTED: Answer = { fault: 'timeout' }
 
-/** About 10 MB: a name has up to three entries of about 200 bytes. */
-const SIZE_MAX = 20_000
+/**
+ * MX and A records of 50,000 domains. A list comes back to a domain after as many others as it has,
+ * and a smaller cache would then have evicted it. An entry takes about 450 bytes, in total 45 MB.
+ */
+const SIZE_MAX = 100_000
 /**
  * node:dns reports no TTL for MX records. Most zones allow 5 minutes, and a fixed zone is seen
  * soon.

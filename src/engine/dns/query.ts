@@ -39,15 +39,13 @@ export class DnsQuery {
     this.#resolve = resolve
   }
 
-  /** Starts the query unless it is already cancelled. Resolves when it has ended. */
-  async run(): Promise<void> {
-    if (!this.#isDone) {
-      const { clock, servers, timeoutMs } = this.#options
-      this.#cancelDeadline = clock.after(timeoutMs, () => this.#end({ fault: this.#fault }))
-      this.#remaining = attemptOrder(servers.ordered())
-      this.#next()
-    }
-    await this.answer
+  /** Starts the query unless it is already cancelled. */
+  start(): void {
+    if (this.#isDone) return
+    const { clock, servers, timeoutMs } = this.#options
+    this.#cancelDeadline = clock.after(timeoutMs, () => this.#end({ fault: this.#fault }))
+    this.#remaining = attemptOrder(servers.ordered())
+    this.#next()
   }
 
   cancel(): void {
@@ -130,11 +128,11 @@ const TIMEOUT_MS = 1.5 * SECOND
 const TRIES_MAX = 3
 
 /** Returns the servers in order of attempts, starting over until the maximum is reached. */
-const attemptOrder = (servers: readonly string[]) =>
-  Array.from(
-    { length: Math.max(TRIES_MAX, servers.length) },
-    (_, i) => servers[i % servers.length],
-  ).filter(server => server !== undefined)
+function attemptOrder(servers: readonly string[]): string[] {
+  const order: string[] = []
+  while (servers.length > 0 && order.length < TRIES_MAX) order.push(...servers)
+  return order.slice(0, Math.max(TRIES_MAX, servers.length))
+}
 
 /** Codes of an attempt without any reply. */
 const NO_REPLY: ReadonlySet<string> = new Set(['ETIMEOUT', 'ECONNREFUSED', 'ECANCELLED'])

@@ -5,10 +5,15 @@ export interface Resolver {
    * thrown. An aborted query returns `timeout`.
    */
   resolve<T extends RecordType>(name: string, type: T, signal?: AbortSignal): Promise<DnsAnswer<T>>
+  /** Returns the answer that `resolve` has in its cache, without waiting; undefined if none. */
+  cached?<T extends RecordType>(name: string, type: T): DnsAnswer<T> | undefined
 }
 
 /** Returns the form for comparisons: lower case, without the trailing dot. */
-export const plainName = (name: string) => name.toLowerCase().replace(/\.$/, '')
+export function plainName(name: string): string {
+  const lower = name.toLowerCase()
+  return lower.endsWith('.') ? lower.slice(0, -1) : lower
+}
 
 /** TXT strings are joined (RFC 7208 §3.3); a PTR is the host name as in the zone. */
 export type RecordType = 'MX' | 'A' | 'AAAA' | 'TXT' | 'PTR'

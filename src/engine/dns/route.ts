@@ -45,6 +45,14 @@ export async function findRoute(
   return { ...answer, kind: 'unknown', fault: answer.fault }
 }
 
+/** Returns the route of a domain without waiting, if its MX answer is cached; else null. */
+export function cachedRouteOf(resolver: Resolver, domain: string): Route | null {
+  const answer = resolver.cached?.(domain, 'MX')
+  if (answer === undefined) return null
+  if ('records' in answer) return cachedRoute(answer.records)
+  return answer.fault === 'no-name' ? { kind: 'no-domain' } : null
+}
+
 /** Parses each cached answer once, because the addresses of a list share few domains. */
 function cachedRoute(records: readonly MxRecord[]): Route {
   const known = ROUTES.get(records)
@@ -60,6 +68,7 @@ const ROUTES = new WeakMap<readonly MxRecord[], Route>()
 export function connectOrder(route: Route, random: Random): string[] {
   if (route.kind === 'implicit') return [route.host]
   if (route.kind !== 'mx') return []
+  if (route.hosts.length === 1) return route.hosts.map(({ host }) => host)
   const byPreference = Map.groupBy(route.hosts, record => record.preference)
   return [...byPreference.entries()]
     .sort(([a], [b]) => a - b)
@@ -83,9 +92,26 @@ export async function addressesOf(
   const [a, early] = await Promise.all([pendingA, hasIpv6 ? queryAaaa() : null])
   const aaaa = early ?? (recordsOf(a).length > 0 ? NO_RECORDS : await queryAaaa())
   const addresses = [...recordsOf(a), ...recordsOf(aaaa)]
-  if (addresses.length > 0) return { addresses: [...new Set(addresses)].slice(0, ADDRESSES_MAX) }
+  if (addresses.length > 0) return { addresses: limitAddresses(addresses) }
   return moreUncertain(failureOf(a), failureOf(aaaa))
 }
+
+/** Returns what `addressesOf` would, without waiting, if all answers are cached; else null. */
+export function cachedAddressesOf(
+  resolver: Resolver,
+  host: string,
+  hasIpv6 = true,
+): { readonly addresses: readonly string[] } | null {
+  const a = resolver.cached?.(host, 'A')
+  if (a === undefined) return null
+  const aaaa = hasIpv6 ? resolver.cached?.(host, 'AAAA') : NO_RECORDS
+  if (aaaa === undefined) return null
+  const addresses = [...recordsOf(a), ...recordsOf(aaaa)]
+  return addresses.length === 0 ? null : { addresses: limitAddresses(addresses) }
+}
+
+const limitAddresses = (addresses: readonly string[]) =>
+  addresses.length === 1 ? addresses : [...new Set(addresses)].slice(0, ADDRESSES_MAX)
 
 /**
  * The limit of Postfix (`smtp_mx_address_limit`); without one, a host could amplify connections.

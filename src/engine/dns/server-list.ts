@@ -20,10 +20,11 @@ export class DnsFailover {
     this.#readSystem = options.system
   }
 
-  ordered(): string[] {
+  ordered(): readonly string[] {
+    const servers = this.#configured.length > 0 ? this.#configured : this.#systemNow()
+    if (this.#silentUntil.size === 0) return servers
     const isSilent = (server: string) =>
       this.#clock.monotonicNow() < (this.#silentUntil.get(server) ?? 0)
-    const servers = this.#configured.length > 0 ? this.#configured : this.#systemNow()
     return [...servers.filter(server => !isSilent(server)), ...servers.filter(isSilent)]
   }
 

@@ -24,6 +24,15 @@ export type CatchAllTest = {
   readonly isAbandoned: boolean
 }
 
+/** A test whose reply is awaited later. */
+export type StartedTest = {
+  readonly reply: Promise<Reply | ConnectionFailure>
+  /** Returns the result; null if the transaction was full, so that no test was made. */
+  readonly conclude: (reply: Reply | ConnectionFailure) => KnownCatchAllResult | null
+  /** Ends the test without a result. */
+  readonly drop: () => void
+}
+
 /** Sends one RCPT. `isLast`: no command follows. Resolves `quit-sent` if QUIT was sent before. */
 type Probe = (to: string, isLast: boolean) => Promise<Reply | ConnectionFailure | 'quit-sent'>
 
@@ -91,6 +100,34 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     if ('known' in lock) return lock
     const tested = await this.#resolve(lock, () => this.#replyFor(target, test))
     return tested.reply === 'quit-sent' ? 'quit-sent' : tested
+  }
+
+  /**
+   * Starts the test in the current transaction, so that more commands can follow before its reply.
+   * Returns null if that is not possible: the domain is known or is being tested, or the transaction
+   * is full.
+   */
+  start(target: Q, recipientCount: number): StartedTest | null {
+    const { catchAll, single } = this.#group.options
+    if (target.catchAll !== null || this.#group.transactionMax <= recipientCount) return null
+    const to = this.#randomRecipient(target)
+    const lock = catchAll.lock(catchAllKey(target), single)
+    if (lock === null) return null
+    const { inStep } = this.#session
+    return {
+      reply: this.#send.inBatch(to),
+      drop: lock.drop,
+      conclude: reply => {
+        if (isTooMany(outcomeFor('rcpt', reply))) {
+          lock.drop()
+          this.#send.noteFull(recipientCount)
+          return null
+        }
+        const known = catchAllFrom(reply)
+        lock.resolve(known, inStep)
+        return { known, inStep }
+      },
+    }
   }
 
   /** Tests the domain in the current transaction; `answer` is null if another session tested it. */

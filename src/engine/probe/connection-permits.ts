@@ -1,5 +1,5 @@
 import { acquireInOrder } from '../rate-control/connection-limit.ts'
-import type { AcquireResult, RateController } from '../rate-control/controller.ts'
+import type { AcquireResult, ConnectionPermit, RateController } from '../rate-control/controller.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import type { ProbeDeps } from './egress.ts'
 
@@ -31,6 +31,15 @@ export class ConnectionPermits {
     this.#options = options
   }
 
+  /** Returns a permit for the operator if none must be waited for; else null. */
+  operatorNow(): ConnectionPermit | null {
+    const { rateController, deps, operator, single } = this.#options
+    const hasLimit = (deps.destinationLimits?.operator(operator) ?? null) !== null
+    if (hasLimit || !rateController.mayStartNow(single)) return null
+    const acquired = rateController.tryStart(single)
+    return 'permit' in acquired ? acquired.permit : null
+  }
+
   /** Waits for a permit to open a connection to the operator. */
   async operator(): Promise<AcquireResult> {
     const { rateController, deps, operator, single, timeoutMs, signal } = this.#options
@@ -39,6 +48,18 @@ export class ConnectionPermits {
     return acquireInOrder(
       rateControllers.map(controller => () => controller.start(timeoutMs, signal, single)),
     )
+  }
+
+  /** Returns a permit for an address if none must be waited for; else null. */
+  addressNow(ip: string): AddressPermit | null {
+    const { deps, operator, key, single, isUrgent, timeoutMs, isReturnable, signal } = this.#options
+    const slots = single || isUrgent ? null : deps.connectionSlots
+    if (slots?.isFree === false) return null
+    const limits = deps.destinationLimits
+    const request = { key, single, signal, timeoutMs, isReturnable }
+    const permit = limits?.includes(operator) ? limits.startNow(operator, ip, request) : noLimit
+    const releaseSlot = permit === null ? null : (slots?.tryAcquire() ?? null)
+    return permit === null || releaseSlot === null ? permit : withSlot(permit, releaseSlot)
   }
 
   /** Waits for a permit to dial one of its addresses. */
@@ -51,12 +72,7 @@ export class ConnectionPermits {
       : UNLIMITED
     if (!('permit' in start) || single || isUrgent) return start
     const releaseSlot = await deps.connectionSlots.acquire()
-    const { permit } = start
-    const release = () => {
-      releaseSlot()
-      permit.release()
-    }
-    return { permit: { ...permit, release } }
+    return { permit: withSlot(start.permit, releaseSlot) }
   }
 
   /**
@@ -70,6 +86,15 @@ export class ConnectionPermits {
     return ips.toSorted((a, b) => (waits.get(a) as number) - (waits.get(b) as number))
   }
 }
+
+const withSlot = (permit: AddressPermit, releaseSlot: () => void): AddressPermit => ({
+  throttled: permit.throttled,
+  succeeded: permit.succeeded,
+  release() {
+    releaseSlot()
+    permit.release()
+  },
+})
 
 const noLimit: AddressPermit = { release() {}, throttled() {}, succeeded() {} }
 const UNLIMITED: AddressStart = { permit: noLimit }

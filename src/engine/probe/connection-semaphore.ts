@@ -1,17 +1,44 @@
-import pLimit, { type LimitFunction } from 'p-limit'
-
 /** A counting semaphore, such as for the concurrent connections of lists over all operators. */
 export class ConnectionSemaphore {
-  readonly #limit: LimitFunction
+  readonly #max: number
+  #held = 0
+  /** Resolves the `acquire` of each waiter, the longest wait first. */
+  readonly #waiting = new Set<(release: () => void) => void>()
 
   constructor(max: number) {
-    this.#limit = pLimit(max)
+    this.#max = max
   }
 
   /** Waits for a slot and returns the function that releases it, which may be called twice. */
   acquire(): Promise<() => void> {
-    return new Promise(acquired => {
-      void this.#limit(() => new Promise<void>(release => acquired(release)))
-    })
+    const release = this.tryAcquire()
+    if (release !== null) return Promise.resolve(release)
+    return new Promise(acquired => this.#waiting.add(acquired))
+  }
+
+  /** Whether `tryAcquire` returns a slot. */
+  get isFree(): boolean {
+    return this.#held < this.#max
+  }
+
+  /** Does the same without waiting; null if there is no free slot. */
+  tryAcquire(): (() => void) | null {
+    if (!this.isFree) return null
+    this.#held++
+    return this.#slot()
+  }
+
+  #slot(): () => void {
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      const [next] = this.#waiting
+      if (next === undefined) this.#held--
+      else {
+        this.#waiting.delete(next)
+        next(this.#slot())
+      }
+    }
   }
 }

@@ -50,6 +50,7 @@ export class DomainBlocks {
 
   /** Clears the count of a domain whose server did not block a recipient. */
   notBlocked(domain: string): void {
+    if (this.#known.size === 0) return
     const known = this.#known.get(domain)
     if (known === undefined) return
     this.#known.delete(domain)
@@ -64,6 +65,7 @@ export class DomainBlocks {
   /** Returns the current block by the domain, or null. */
   find(domain: string): CurrentBlock | null {
     const { clock, egress, share } = this.#options
+    if (this.isEmpty) return null
     const { until = null, answer } = this.#known.get(domain) ?? {}
     if (until !== null && answer !== undefined)
       return { answer, leftMs: until - clock.monotonicNow() }

@@ -65,7 +65,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if (this.#pending.size === 0) return
       const down = reachability.blockedOutcome ?? hosts.cachedFailure(this.#plan.key)
       if (down !== null) return this.#resolveUnprobed(down)
-      const acquired = await permits.operator()
+      const permit = permits.operatorNow()
+      const acquired = permit === null ? await permits.operator() : { permit }
       if ('refusal' in acquired) return this.#resolveUnprobed(acquired.refusal)
       if ('waitMs' in acquired)
         return this.#resolveUnprobed(withheld(acquired.waitMs, stop.aborted))

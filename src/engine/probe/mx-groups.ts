@@ -57,7 +57,17 @@ export function groupByMx<Q extends ProbeTarget>(targets: readonly Q[]): MxGroup
   return [...groups.values()]
 }
 
-export const mxGroupKey = (route: RouteWithHost) => hostsOf(route).join(' ')
+/** Returns the key of a set of MX hosts; cached, because every address of a list needs it. */
+export function mxGroupKey(route: RouteWithHost): string {
+  if (route.kind === 'implicit') return route.host
+  const known = KEYS.get(route)
+  if (known !== undefined) return known
+  const key = hostsOf(route).join(' ')
+  KEYS.set(route, key)
+  return key
+}
+
+const KEYS = new WeakMap<RouteWithHost, string>()
 
 export const hostsOf = (route: RouteWithHost) =>
   route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]

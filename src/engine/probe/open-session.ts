@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
-import { addressesOf, connectOrder } from '../dns/route.ts'
+import { addressesOf, cachedAddressesOf, connectOrder } from '../dns/route.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { isFailure } from '../smtp/connection.ts'
@@ -81,7 +81,9 @@ export async function openSession(
   const hosts = connectOrder(route, deps.random)
   for (const host of hosts.slice(0, HOSTS_MAX)) {
     const { hasIpv6 } = deps.egress
-    const lookup = await addressesOf(deps.resolver, host, options.signal, hasIpv6)
+    const lookup =
+      cachedAddressesOf(deps.resolver, host, hasIpv6) ??
+      (await addressesOf(deps.resolver, host, options.signal, hasIpv6))
     if (options.signal.aborted) return { ...attempt.timedOut(host), cutShort: true }
     if ('fault' in lookup) {
       const isCertain = lookup.fault === 'no-name' || lookup.fault === 'no-data'
@@ -153,7 +155,8 @@ class Attempt {
       this.note(down, host, ip, false)
       return null
     }
-    const acquired = await options.permits.address(ip)
+    const permit = options.permits.addressNow(ip)
+    const acquired = permit === null ? await options.permits.address(ip) : { permit }
     if (!('permit' in acquired)) {
       this.held = acquired
       return null
@@ -253,8 +256,11 @@ class Attempt {
       return null
     }
     const connectMs = timeouts.connectMs / (sharesLimits && single ? CONNECT_TIME_SHARES : 1)
-    const timeoutError = new Error(`no answer within ${formatDuration(connectMs)}`)
-    const cancel = clock.after(connectMs, () => limit.abort(timeoutError))
+    let isTimedOut = false
+    const cancel = clock.after(connectMs, () => {
+      isTimedOut = true
+      limit.abort()
+    })
     signal.addEventListener('abort', giveUp, { once: true })
     try {
       const connecting = egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
@@ -264,8 +270,10 @@ class Attempt {
       return socket
     } catch (error) {
       onDialEnd(signal.aborted ? 'given-up' : 'failed')
-      const cause = limit.signal.reason === timeoutError ? timeoutError : error
-      const answer = noResponse('connect', 'connect', errorMessage(cause))
+      const detail = isTimedOut
+        ? `no answer within ${formatDuration(connectMs)}`
+        : errorMessage(error)
+      const answer = noResponse('connect', 'connect', detail)
       // If the outbound port is blocked, the address is not marked as failed.
       if (!signal.aborted && reachability.blockedOutcome === null)
         this.#options.hosts.failed(ip, answer)

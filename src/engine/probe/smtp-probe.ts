@@ -4,7 +4,13 @@ import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
 import type { Session } from '../smtp/session.ts'
-import { CatchAllProbe, type CatchAllTest, type PipelinedReply } from './catch-all-probe.ts'
+import type { KnownCatchAllResult } from './catch-all.ts'
+import {
+  CatchAllProbe,
+  type CatchAllTest,
+  type PipelinedReply,
+  type StartedTest,
+} from './catch-all-probe.ts'
 import type { MxGroupState } from './mx-group-options.ts'
 import { catchAllKey, needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
@@ -28,6 +34,8 @@ const SESSION_SHARE = 0.5
  */
 const QUIT_TIMEOUT_MS = 500
 
+type AcceptedRecipients<Q> = readonly (readonly [Q, RecipientOutcome])[]
+
 /** The probe of one MX host over one connection: transactions, with RSET between them. */
 export class SmtpProbe<Q extends ProbeTarget> {
   readonly #group: MxGroupState<Q>
@@ -47,6 +55,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #isBlocked = false
   /** True once STARTTLS failed: it is not tried again on this connection. */
   #tlsUnavailable = false
+  /** Accepted recipients whose catch-all test has no result yet, while the session goes on. */
+  readonly #underTest = new Set<Q>()
+  #startedTest: (StartedTest & { readonly accepted: AcceptedRecipients<Q> }) | null = null
+  /** Accepted recipients whose test found no room, to be repeated at the end of the session. */
+  readonly #untested: AcceptedRecipients<Q>[] = []
   /** The outcome that ended the session early. */
   #failure: RecipientOutcome | null = null
   #isDone = false
@@ -71,19 +84,40 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   async run(): Promise<RecipientOutcome | null> {
-    while (!this.#isDone && this.#session.usable && this.#canContinue()) {
-      await this.#transaction(nextBatch(this.#group.pending, this.#batchMax()))
+    try {
+      while (!this.#isDone && this.#session.usable && this.#canContinue()) {
+        await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
+      }
+      await this.#concludeTest(true)
+      for (const accepted of this.#untested) {
+        const isAbandoned = this.#hasQuit || !this.#session.usable
+        const test = { recipientCount: this.#group.transactionMax, isLast: false, isAbandoned }
+        await this.#resolveAccepted(accepted, { ...test, pipelined: null })
+      }
+    } finally {
+      this.#startedTest?.drop()
     }
     const isComplete = this.#hasQuit || this.#session.usable
     this.#isClean = this.#failure === null && !this.#isBlocked && isComplete
     return this.#failure
   }
 
+  /** The targets without a reply. */
+  get #remaining(): Iterable<Q> {
+    const { pending } = this.#group
+    if (this.#underTest.size === 0) return pending
+    return [...pending].filter(target => !this.#underTest.has(target))
+  }
+
+  get #remainingCount(): number {
+    return this.#group.pending.size - this.#underTest.size
+  }
+
   /**
    * Recipients that this connection may still probe, besides the random one of a catch-all test.
    */
   get #recipientsLeft(): number {
-    const [first] = this.#group.pending
+    const [first] = this.#remaining
     const reserve = first === undefined || this.#catchAllProbe.isKnown(first) ? 0 : 1
     return this.#group.options.rateController.row.recipientsPerSession - this.#asked - reserve
   }
@@ -123,7 +157,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   #canContinue(): boolean {
     const { rateController, deps, drain, single } = this.#group.options
-    if (this.#group.pending.size === 0 || this.#streakExceeded || drain.aborted) return false
+    if (this.#remainingCount === 0 || this.#streakExceeded || drain.aborted) return false
     // The list yields only after a first reply; otherwise it would never make progress.
     if (!single && this.#received > 0 && rateController.isRequested) return false
     if (this.#refusals.isReached) return false
@@ -133,8 +167,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   async #transaction(batch: Q[]): Promise<void> {
     const [first] = batch as [Q, ...Q[]]
-    if (first.accepted !== null) return this.#testCatchAll(first)
     const smtpUtf8 = needsSmtpUtf8(first)
+    // Only a pipelined batch may follow a test without its reply.
+    const isPipelined = this.#session.pipelining && (!smtpUtf8 || this.#session.offersSmtpUtf8)
+    if (first.accepted !== null || !isPipelined) await this.#concludeTest(true)
+    if (first.accepted !== null) return this.#testCatchAll(first)
     if (smtpUtf8 && !this.#session.offersSmtpUtf8) {
       const answer = noResponse('smtputf8', 'mail', 'the server does not offer SMTPUTF8 (RFC 6531)')
       for (const target of batch) this.#resolve(target, answer)
@@ -154,6 +191,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       const last = tested?.reply ?? (replies.at(-1) as Reply | ConnectionFailure)
       const cut = mail === null ? null : cutShort(last)
       const answer = mailReply === null ? null : this.#mailAnswer(mailReply)
+      await this.#concludeTest(cut === null)
       if (answer !== null) await this.#mailFailed(answer, cut, batch.length)
       else if (cut === null) await this.#handleReplies(batch, replies, tested)
       else this.#handlePartialReplies(batch, replies, last)
@@ -188,7 +226,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   #isLast(batch: readonly Q[], isRandomInBatch: boolean): boolean {
     const { hosts, deps } = this.#group.options
-    if (batch.length < this.#group.pending.size) return false
+    if (batch.length < this.#remainingCount) return false
     const { host } = this.#opened
     if (!this.#session.secured && hosts.requiresTls(host, deps.startTls)) return false
     return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
@@ -364,11 +402,12 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const mayIntroduce = random === null && accepted.length === 0 && throttling === null
     const test = {
       recipientCount: batch.length,
-      isLast: this.#group.pending.size === accepted.length,
+      isLast: this.#remainingCount === accepted.length,
     }
     if (deferred !== null && mayIntroduce) await this.#catchAllProbe.introduce(deferred, test)
     const isAbandoned = throttling !== null || this.#group.isRefused(batch)
-    await this.#resolveAccepted(accepted, { ...test, pipelined: random, isAbandoned })
+    const fullTest = { ...test, pipelined: random, isAbandoned }
+    if (!this.#testMeanwhile(accepted, fullTest)) await this.#resolveAccepted(accepted, fullTest)
     if (throttling !== null) this.#abandon(throttling)
     this.#isDone ||= this.#group.options.rateController.isRefused
     this.#group.resolveBlocked()
@@ -429,15 +468,54 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return answer.kind === 'deferred' && answer.why === 'rate'
   }
 
-  async #resolveAccepted(accepted: [Q, RecipientOutcome][], test: CatchAllTest) {
+  async #resolveAccepted(accepted: AcceptedRecipients<Q>, test: CatchAllTest) {
     const [first] = accepted
     if (first === undefined) return
     const tested = await this.#catchAllProbe.determineCatchAll(first[0], test)
     if (tested === 'quit-sent') return void this.#retry()
-    const facts = { ...this.facts, catchAll: tested.known }
+    this.#resolveTested(accepted, tested)
+  }
+
+  #resolveTested(accepted: AcceptedRecipients<Q>, { known, inStep }: KnownCatchAllResult) {
+    const facts = { ...this.facts, catchAll: known }
+    const { pending } = this.#group
     for (const [target, answer] of accepted) {
-      this.#group.resolve(target, answer, facts, tested.inStep)
+      // A block may have resolved it during its test.
+      if (pending.has(target)) this.#group.resolve(target, answer, facts, inStep)
     }
+  }
+
+  /**
+   * Sends the random recipient and goes on with the next batch, so that the test of a domain costs
+   * no round trip of its own. Returns false if no batch follows, or if the test must be awaited.
+   */
+  #testMeanwhile(accepted: AcceptedRecipients<Q>, test: CatchAllTest): boolean {
+    const [first] = accepted
+    const isFollowed =
+      this.#remainingCount > accepted.length && !this.#isDone && this.#canContinue()
+    if (first === undefined || !isFollowed || !this.#session.pipelining) return false
+    if (test.pipelined !== null || test.isAbandoned || this.#hasQuit) return false
+    const started = this.#catchAllProbe.start(first[0], test.recipientCount)
+    if (started === null) return false
+    for (const [target] of accepted) this.#underTest.add(target)
+    this.#startedTest = { ...started, accepted }
+    return true
+  }
+
+  /**
+   * Handles the reply to a random recipient once all replies to the commands after it have arrived
+   * (`isComplete`). After a missing reply, it may belong to another command, and the recipients are
+   * probed again over the next connection.
+   */
+  async #concludeTest(isComplete: boolean): Promise<void> {
+    const test = this.#startedTest
+    if (test === null) return
+    this.#startedTest = null
+    if (!isComplete) return test.drop()
+    const tested = test.conclude(await test.reply)
+    if (tested === null) return void this.#untested.push(test.accepted)
+    for (const [target] of test.accepted) this.#underTest.delete(target)
+    this.#resolveTested(test.accepted, tested)
   }
 
   #rcpt(to: string): Promise<Reply | ConnectionFailure> {

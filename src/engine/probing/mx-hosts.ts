@@ -117,7 +117,7 @@ export const shouldTryNextHosts = ({ stage }: RecipientOutcome) => BEFORE_MAIL.h
 
 const BEFORE_MAIL: ReadonlySet<Stage> = new Set(['connect', 'greeting', 'ehlo', 'starttls'])
 
-/** An entry takes about 200 bytes. */
+/** An entry takes about 270 bytes, in total 5 MB. */
 const DOMAINS_MAX = 20_000
 /** A wrong guess costs only one DNS query, so an entry may be old. */
 const RETENTION_MS = DAY

@@ -6,7 +6,7 @@ import { suggestDomain, suggestForSyntaxError } from '../address/suggestion.ts'
 import type { MxOperatorReader } from '../dns/operator-table.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import type { Resolver } from '../dns/resolver.ts'
-import { addressesOf, findRoute, type Route } from '../dns/route.ts'
+import { addressesOf, cachedRouteOf, findRoute, type Route } from '../dns/route.ts'
 import type { ListLoader } from '../lists.ts'
 import {
   type Acceptance,
@@ -51,50 +51,58 @@ export type PrepareDeps = {
   readonly specialDomains: boolean
 }
 
-type PrepareOptions = {
-  readonly checkSmtp: boolean
-  readonly signal: AbortSignal
-  readonly observer: StepObserver | null
-  /** A caller waits: the address of the likely MX host is looked up in parallel with the route. */
-  readonly isUrgent: boolean
+/** An address whose route decides how it goes on. */
+type ExaminedAddress = {
+  readonly text: string
+  readonly startedAt: number
+  readonly address: Address
+  readonly flags: AddressFlags
 }
 
-/** Runs the checks that need no mail server: syntax, flags and route. */
-export async function prepare(
+/** Runs the checks that need neither DNS nor a mail server: syntax and flags. */
+export function examine(
   deps: PrepareDeps,
   text: string,
-  options: PrepareOptions,
-): Promise<PreparedAddress> {
+  observer: StepObserver | null,
+): { readonly result: Result } | ExaminedAddress {
   const startedAt = deps.clock.monotonicNow()
   const address = parseAddress(text)
   const suggested = isFault(address) ? suggestForSyntaxError(text) : null
-  options.observer?.read(address, suggested)
+  observer?.read(address, suggested)
   if (isFault(address)) return decided(deps, text, startedAt, { address, suggestion: suggested })
-  const { classifier, operators } = deps.lists
-  const flags = classifier.of(address)
+  const flags = deps.lists.classifier.of(address)
   if (flags.blocked) return decided(deps, text, startedAt, { address, flags })
   if (address.domain.kind === 'literal') {
     return decided(deps, text, startedAt, { address, flags, skipped: 'literal' })
   }
-  const route = await routeOf(deps, address, options)
+  return { text, startedAt, address, flags }
+}
+
+/** Returns the result or the probe task of an address with this route. */
+export function conclude(
+  deps: PrepareDeps,
+  { text, startedAt, address, flags }: ExaminedAddress,
+  route: Route,
+  options: { readonly checkSmtp: boolean; readonly observer: StepObserver | null },
+): PreparedAddress {
+  const { classifier, operators } = deps.lists
   const dnsMs = Math.round(deps.clock.monotonicNow() - startedAt)
-  const known = { text, address, flags, dnsMs, startedAt, ...suggest(address, route) }
+  const { suggestion, typo } = suggest(address, route)
   const operator = hasHost(route)
     ? groupHostsByOperator(route, operators, flags.free)[0].operator
     : null
   options.observer?.routed(address.domain, route, operator)
   const decidedBy = (facts: Partial<Evidence>) => {
-    const { suggestion, typo } = known
     const timings = { dnsMs, connectMs: null }
     const evidence = { address, flags, suggestion, typo, route, operator, timings, ...facts }
     return decided(deps, text, startedAt, evidence)
   }
   if (!hasHost(route) || operator === null) return decidedBy({})
   const disposableHost = isDisposableHost(classifier, address, route)
-  const isDecided =
-    flags.disposable || flags.spamTrap || disposableHost || isTrap(known.typo, operator)
+  const isDecided = flags.disposable || flags.spamTrap || disposableHost || isTrap(typo, operator)
   if (isDecided) return decidedBy({ disposableHost })
   if (!options.checkSmtp) return decidedBy({ skipped: 'unwanted' })
+  const known = { text, address, flags, dnsMs, startedAt, suggestion, typo }
   return { task: toProbeTask(known, route, operators, null) }
 }
 
@@ -126,18 +134,29 @@ function decided(
   text: string,
   startedAt: number,
   facts: Partial<Evidence> & Pick<Evidence, 'address'>,
-): PreparedAddress {
+): { readonly result: Result } {
   return { result: toResult(deps.clock, text, startedAt, toEvidence(facts)) }
 }
 
-async function routeOf(
-  deps: PrepareDeps,
-  { domain }: Address,
-  { checkSmtp, isUrgent, signal }: PrepareOptions,
-): Promise<Route> {
+/** Returns the route of an address without a DNS query; null if one is needed. */
+export function cachedRouteFor(deps: PrepareDeps, { domain }: Address): Route | null {
   // RFC 6761 §6: public DNS does not resolve these names, so no query is sent.
   if (domain.kind === 'special' && !deps.specialDomains) return { kind: 'no-domain' }
-  const { resolver, likelyHosts, hasIpv6 } = deps
+  return cachedRouteOf(deps.resolver, domain.ascii)
+}
+
+/** Looks up the route of an address. */
+export async function lookUpRoute(
+  { resolver, likelyHosts, hasIpv6 }: PrepareDeps,
+  { domain }: Address,
+  options: {
+    readonly checkSmtp: boolean
+    readonly signal: AbortSignal
+    /** A caller waits: the address of the likely MX host is looked up in parallel. */
+    readonly isUrgent: boolean
+  },
+): Promise<Route> {
+  const { checkSmtp, isUrgent, signal } = options
   const likely = checkSmtp && isUrgent ? likelyHosts.get(domain.ascii) : null
   // The later dial looks the host up again and reports the failure.
   if (likely !== null) addressesOf(resolver, likely, signal, hasIpv6).catch(() => {})

@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
+import { EvError } from '../../platform/error.ts'
 import { type AcquireResult, type ConnectionPermit, RateController } from './controller.ts'
 import type { RateLimits } from './limit-table.ts'
 import type { RateStateHandle } from './shared-state.ts'
@@ -38,7 +39,7 @@ type LimitOptions = {
 const WAIT_HERE_MAX_MS = 2 * SECOND
 /** How many such requests wait here per connection: each release wakes all of them. */
 const WAITERS_PER_SESSION = 2
-/** The most due times in memory: as many as a stream holds requests. */
+/** The most due times in memory: as many as a stream has routed addresses; about 100 bytes each. */
 const DUE_TIMES_MAX = 10_000
 /** The weight of the last connection in the moving average of the hold time. */
 const HOLD_TIME_WEIGHT = 1 / 8
@@ -84,6 +85,26 @@ export class ConnectionLimit {
     return mustRetryLater
       ? { retryInMs: Math.max(acquired.waitMs, this.#retryInMs(key)) }
       : acquired
+  }
+
+  /** Whether `startNow` may be called: there is one process, and a connection is allowed now. */
+  mayStartNow(single: boolean): boolean {
+    return (
+      this.#options.openShared === null && this.#rateControllers[0]?.mayStartNow(single) === true
+    )
+  }
+
+  /** Does the same as `start` without waiting. */
+  startNow(user: string, { key, single, isReturnable }: LimitRequest): ConnectionPermit {
+    this.#countUser(user)
+    if (isReturnable) {
+      this.#retryInMs(key)
+      this.#dueTimes.delete(key)
+    }
+    const acquired = this.#rateControllers[0]?.tryStart(single)
+    if (acquired === undefined || !('permit' in acquired))
+      throw new EvError('internal', 'startNow() needs a free connection.')
+    return this.#toPermit(user, acquired.permit)
   }
 
   /** Time until a connection may be opened, in ms, as far as this process knows. */
@@ -136,20 +157,23 @@ export class ConnectionLimit {
 
   async #acquire(user: string, request: LimitRequest, waitMaxMs?: number): Promise<AcquireResult> {
     const acquired = await acquireInOrder(this.#acquireCalls(request, waitMaxMs))
-    if (!('permit' in acquired)) return acquired
-    const startedAt = this.#options.clock.monotonicNow()
+    return 'permit' in acquired ? { permit: this.#toPermit(user, acquired.permit) } : acquired
+  }
+
+  #toPermit(user: string, permit: ConnectionPermit): ConnectionPermit {
+    const { clock, keepsUsers } = this.#options
+    const startedAt = clock.monotonicNow()
     let isHeld = true
-    const permit = {
+    return {
       release: () => {
-        if (!this.#options.keepsUsers) this.#users.delete(user)
+        if (!keepsUsers) this.#users.delete(user)
         if (isHeld)
           this.#meanHoldMs +=
-            (this.#options.clock.monotonicNow() - startedAt - this.#meanHoldMs) * HOLD_TIME_WEIGHT
+            (clock.monotonicNow() - startedAt - this.#meanHoldMs) * HOLD_TIME_WEIGHT
         isHeld = false
-        acquired.permit.release()
+        permit.release()
       },
     }
-    return { permit }
   }
 }
 

@@ -49,6 +49,7 @@ export class RateController {
   readonly row: RateLimits
   readonly #clock: Clock
   readonly #handle: RateStateHandle
+  readonly #isLocal: boolean
   #waiters = new Set<() => void>()
   readonly #queue = new FairWaitQueue()
   readonly #recent = new RecentOutcomes()
@@ -61,6 +62,12 @@ export class RateController {
     this.row = row
     this.#clock = clock
     this.#handle = handle
+    this.#isLocal = handle instanceof LocalRateState
+  }
+
+  /** Whether `tryStart` returns a permit; false if the state is shared. */
+  mayStartNow(single: boolean): boolean {
+    return this.#isLocal && this.#notNow(single) === null
   }
 
   /** Acquires a permit at once, from a local state only; `single`: for a single verification. */
@@ -308,6 +315,7 @@ export class RateController {
   }
 
   #wakeAll() {
+    if (this.#waiters.size === 0) return
     for (const wake of [...this.#waiters]) wake()
   }
 }

@@ -33,8 +33,8 @@ type DestinationLimitsOptions = {
   readonly share: SharedRateState | null
 }
 
-/** The most limits in memory, for the destinations of a long list; about 2 KB each. */
-const LIMITS_MAX = 10_000
+/** The most limits in memory, for the destinations of a long list; about 1.3 KB each, 26 MB. */
+const LIMITS_MAX = 20_000
 /** Longer than any pause. */
 const LIMIT_TTL_MS = 2 * HOUR
 /**
@@ -96,6 +96,20 @@ export class DestinationLimits {
       () => this.#network(ip).start(ip, request),
     ])
     return 'permit' in acquired ? { permit: addressPermit(address, acquired.permit) } : acquired
+  }
+
+  /** Does the same without waiting; null if that is not possible. */
+  startNow(operator: string, ip: string, request: LimitRequest): AddressPermit | null {
+    const address = this.#address(ip)
+    const network = this.#network(ip)
+    if (!address.mayStartNow(request.single) || !network.mayStartNow(request.single)) return null
+    const permit = address.startNow(operator, request)
+    const networkPermit = network.startNow(ip, request)
+    const release = () => {
+      networkPermit.release()
+      permit.release()
+    }
+    return addressPermit(address, { release })
   }
 
   /** Returns the time until this address may be dialed, in ms, as far as this process knows. */

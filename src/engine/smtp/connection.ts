@@ -17,6 +17,14 @@ type PendingReply = {
   readonly resolve: (outcome: Reply | ConnectionFailure) => void
 }
 
+type ReplyLimit = {
+  /** Monotonic ms. */
+  readonly at: number
+  readonly timeoutMs: number
+  readonly stage: Stage
+  readonly broken: 'timeout' | 'tls'
+}
+
 /** Success codes of the commands that may be pipelined (RFC 5321 §4.3.2). */
 const SUCCESS_CODES: Readonly<Partial<Record<Stage, ReadonlySet<number>>>> = {
   mail: new Set([250]),
@@ -55,6 +63,18 @@ const COMMAND_BYTES_MAX = 1_000
 /** The read limit of a session: a minimum, and more for each command, which has one reply. */
 const READ_BYTES_MIN = REPLY_BYTES_MAX
 const READ_BYTES_PER_COMMAND = 4 * 1_024
+/**
+ * Whether a command is short enough and has no control character. For other than ASCII the bytes are
+ * checked, not the characters: a narrower encoding could fold U+010A into a line feed.
+ */
+function isPlainLine(line: string): boolean {
+  if (PRINTABLE_ASCII.test(line)) return line.length <= COMMAND_BYTES_MAX
+  const bytes = Buffer.from(line, 'utf8')
+  return bytes.length <= COMMAND_BYTES_MAX && !bytes.some(byte => byte < 0x20 || byte === 0x7f)
+}
+
+const ASCII = /^[\x00-\x7f]*$/
+const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
 /** How long to wait for the reply to QUIT and for the close of the connection. */
 export const QUIT_TIMEOUT_MS = 2_000
 /** After EHLO, QUIT is sent before the connection is closed (RFC 5321 §4.1.1.10). */
@@ -73,10 +93,16 @@ export class Connection {
   #writeBuffer = ''
   #bytesLeft = READ_BYTES_MIN
   #broken: ConnectionFailure | null = null
-  #cancelReplyTimer: (() => void) | null = null
-  /** The command that the reply timer belongs to. */
+  /** One timer serves the session and all replies; it rarely fires before the session is over. */
+  #cancelTimer: (() => void) | null = null
+  /** When the timer fires, monotonic ms. */
+  #timerAt = Number.POSITIVE_INFINITY
+  readonly #sessionEndsAt: number
+  /** The time limit of the next expected reply; null if none is expected. */
+  #replyLimit: ReplyLimit | null = null
+  /** The command that the reply limit belongs to. */
   #timedReply: PendingReply | null = null
-  readonly #cancelSessionTimer: () => void
+  readonly #quitTimers: (() => void)[] = []
   readonly #closed = Promise.withResolvers<void>()
   readonly #inStep = Promise.withResolvers<boolean>()
   /** True once a command was sent before the reply to an earlier one had arrived. */
@@ -87,9 +113,7 @@ export class Connection {
     this.#options = options
     this.#socket = socket
     this.#listen(socket)
-    this.#cancelSessionTimer = options.clock.after(options.sessionTimeoutMs, () =>
-      this.#break('timeout', 'the session exceeded its time limit'),
-    )
+    this.#sessionEndsAt = options.clock.monotonicNow() + options.sessionTimeoutMs
     // A connection that closed before the listeners were attached emits no further event.
     if (socket.destroyed) this.#onClose()
   }
@@ -127,10 +151,7 @@ export class Connection {
    * does not wait for the replies to earlier ones.
    */
   command(stage: Stage, line: string, pipelined: boolean): Promise<Reply | ConnectionFailure> {
-    const bytes = Buffer.from(line, 'utf8')
-    // The bytes are checked, not the characters: a narrower encoding could fold U+010A into a line
-    // feed.
-    if (bytes.length > COMMAND_BYTES_MAX || bytes.some(byte => byte < 0x20 || byte === 0x7f)) {
+    if (!isPlainLine(line)) {
       throw new EvError('internal', 'The SMTP command is too long or contains a control character.')
     }
     return new Promise(resolve => {
@@ -142,22 +163,22 @@ export class Connection {
 
   /** Starts TLS after the server has answered 220 to STARTTLS. Returns null on success. */
   async secure(upgrade: (socket: Duplex) => Promise<Duplex>): Promise<ConnectionFailure | null> {
-    this.#startReplyTimer('starttls', 'tls')
+    this.#limitReply('starttls', 'tls')
     try {
       const secured = await upgrade(this.#socket)
       if (this.#broken !== null) {
         secured.destroy()
-        this.#closed.resolve()
+        this.#onClosed()
         return this.#broken
       }
       this.#socket = secured
       this.#listen(secured)
       return null
     } catch (error) {
-      this.#closed.resolve()
+      this.#onClosed()
       return this.#break('tls', errorMessage(error), 'starttls')
     } finally {
-      this.#cancelReplyTimer?.()
+      this.#replyLimit = null
     }
   }
 
@@ -203,7 +224,8 @@ export class Connection {
     const isIdle = this.#pending[0]?.sent === false
     if (isIdle && this.#reader.midway) this.#breakOutOfStep('a reply started before its command')
     for (const pending of this.#pending) pending.sent = true
-    if (this.#broken === null) this.#socket.write(batch)
+    // Node encodes Latin-1 faster, which is the same for ASCII.
+    if (this.#broken === null) this.#socket.write(batch, ASCII.test(batch) ? 'latin1' : 'utf8')
   }
 
   #awaitReply(pending: PendingReply) {
@@ -216,30 +238,61 @@ export class Connection {
     const next = this.#pending[0] ?? null
     if (this.#timedReply === next) return
     this.#timedReply = next
-    this.#cancelReplyTimer?.()
-    this.#cancelReplyTimer = null
+    this.#replyLimit = null
     if (next === null) return
-    if (next.quitTimeoutMs === null) this.#startReplyTimer(next.stage)
+    if (next.quitTimeoutMs === null) this.#limitReply(next.stage)
     else this.#startQuitTimers(next.quitTimeoutMs)
   }
 
   #startQuitTimers(timeoutMs: number) {
     const { clock } = this.#options
+    const confirm = () => this.#hasPartialReply || this.#inStep.resolve(true)
     if (timeoutMs === 0) this.#inStep.resolve(true)
-    const cancels = [
-      clock.after(timeoutMs, () => this.#hasPartialReply || this.#inStep.resolve(true)),
-      clock.after(QUIT_TIMEOUT_MS, () => this.#socket.destroy()),
-    ]
-    void this.#closed.promise.then(() => cancels.map(cancel => cancel()))
+    else if (timeoutMs < QUIT_TIMEOUT_MS) this.#quitTimers.push(clock.after(timeoutMs, confirm))
+    this.#quitTimers.push(
+      clock.after(QUIT_TIMEOUT_MS, () => {
+        if (timeoutMs >= QUIT_TIMEOUT_MS) confirm()
+        this.#socket.destroy()
+      }),
+    )
   }
 
-  #startReplyTimer(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
+  #onClosed() {
+    for (const cancel of this.#quitTimers) cancel()
+    this.#closed.resolve()
+  }
+
+  #limitReply(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
     const { clock, greetingTimeoutMs, replyTimeoutMs } = this.#options
     const timeoutMs = stage === 'greeting' ? greetingTimeoutMs : replyTimeoutMs
-    const close = QUIT_STAGES.has(stage) ? () => this.#quitWithoutReply() : undefined
-    this.#cancelReplyTimer = clock.after(timeoutMs, () =>
-      this.#break(broken, `no complete reply within ${timeoutMs} ms`, stage, close),
-    )
+    this.#replyLimit = { at: clock.monotonicNow() + timeoutMs, timeoutMs, stage, broken }
+    this.#startTimer()
+  }
+
+  /**
+   * Sets the timer for the earlier of both limits, unless it fires before that: then it is set again.
+   */
+  #startTimer() {
+    if (this.#broken !== null) return
+    const at = Math.min(this.#sessionEndsAt, this.#replyLimit?.at ?? Number.POSITIVE_INFINITY)
+    if (this.#timerAt <= at) return
+    this.#cancelTimer?.()
+    this.#timerAt = at
+    const { clock } = this.#options
+    this.#cancelTimer = clock.after(at - clock.monotonicNow(), () => this.#onTimer())
+  }
+
+  #onTimer() {
+    this.#timerAt = Number.POSITIVE_INFINITY
+    const now = this.#options.clock.monotonicNow()
+    const limit = this.#replyLimit
+    if (now >= this.#sessionEndsAt) this.#break('timeout', 'the session exceeded its time limit')
+    else if (limit === null || now < limit.at) this.#startTimer()
+    else {
+      const { stage, broken, timeoutMs } = limit
+      const close = QUIT_STAGES.has(stage) ? () => this.#quitWithoutReply() : undefined
+      this.#break(broken, `no complete reply within ${timeoutMs} ms`, stage, close)
+    }
   }
 
   /** Sends QUIT to a server that timed out; later data from it is ignored. */
@@ -247,8 +300,7 @@ export class Connection {
     const socket = this.#socket
     if (this.#hasQuit || !socket.writable) return void socket.destroy()
     this.#hasQuit = true
-    const cancel = this.#options.clock.after(QUIT_TIMEOUT_MS, () => socket.destroy())
-    void this.#closed.promise.then(cancel)
+    this.#quitTimers.push(this.#options.clock.after(QUIT_TIMEOUT_MS, () => socket.destroy()))
     this.#options.listener?.('C: QUIT')
     socket.end('QUIT\r\n')
   }
@@ -341,8 +393,7 @@ export class Connection {
     // Without pipelining, an impossible reply to one command does not affect earlier replies.
     const isSuspicious = broken === 'garbage' || this.#hasPartialReply
     this.#inStep.resolve(!isSuspicious || !this.#hasPipelined)
-    this.#cancelReplyTimer?.()
-    this.#cancelSessionTimer()
+    this.#cancelTimer?.()
     const unanswered = [...this.#pending, ...this.#sendQueue.map(({ pending }) => pending)]
     this.#pending = []
     this.#sendQueue = []
@@ -361,7 +412,7 @@ export class Connection {
     for (const [event, listener] of this.#listeners) this.#socket.off(event, listener)
     // The clear-text socket remains below TLS, which reports its errors.
     this.#socket.on('error', () => {})
-    this.#socket.once('close', () => this.#closed.resolve())
+    this.#socket.once('close', () => this.#onClosed())
   }
 
   readonly #onData = (chunk: Uint8Array) => this.#read(chunk)
@@ -369,7 +420,7 @@ export class Connection {
   readonly #onEnd = () => void this.#break('closed', 'the server closed the connection')
   readonly #onClose = () => {
     this.#break('closed', 'the server closed the connection')
-    this.#closed.resolve()
+    this.#onClosed()
   }
   readonly #listeners = [
     ['data', this.#onData],

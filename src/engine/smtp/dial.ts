@@ -1,11 +1,14 @@
-import { connect, isIPv6, type NetConnectOpts } from 'node:net'
+import { connect, isIPv6, type NetConnectOpts, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { EvError } from '../../platform/error.ts'
 
 /** Opens connections to mail servers. */
 export interface Dial {
-  /** Dials an IP address that the caller has checked, never the host name. Rejects on failure. */
+  /**
+   * Dials an IP address that the caller has checked, never the host name. Rejects on failure. The
+   * bytes of a `data` event may be overwritten after it.
+   */
   connect(to: Target, signal: AbortSignal): Promise<Duplex>
   /** Starts TLS on an open connection (RFC 3207). Rejects if the handshake fails. */
   secure(socket: Duplex, host: string, signal: AbortSignal): Promise<Duplex>
@@ -57,7 +60,19 @@ function dialDirectly(to: Target, sourceAddress: string | null, signal: AbortSig
     if (signal.aborted) return reject(new Error('given up'))
     const options: NetConnectOpts = { host: to.ip, port: to.port, noDelay: true }
     if (sourceAddress !== null) options.localAddress = sourceAddress
-    const socket = connect(options)
+    const socket: Socket = connect({
+      ...options,
+      onread: {
+        buffer: READ_BUFFER,
+        callback(length, buffer) {
+          const bytes = buffer.subarray(0, length)
+          // Without a listener the stream keeps the bytes until there is one.
+          if (socket.listenerCount('data') === 0) socket.push(Buffer.from(bytes))
+          else socket.emit('data', bytes)
+          return true
+        },
+      },
+    })
     const giveUp = () => socket.destroy(new Error('given up'))
     signal.addEventListener('abort', giveUp, { once: true })
     socket.once('error', error => {
@@ -71,6 +86,9 @@ function dialDirectly(to: Target, sourceAddress: string | null, signal: AbortSig
     })
   })
 }
+
+/** All connections read into one buffer; Node would allocate 64 KB for each read. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1_024)
 
 type Proxy = { host: string; port: number; type: 5; userId?: string; password?: string }
 

@@ -30,18 +30,20 @@ export class ReplyReader {
   push(chunk: Uint8Array | string): Reply[] {
     if (this.fault !== null) return []
     // One character per byte: lengths are octets, and a chunk may end within a UTF-8 character.
-    const text =
-      typeof chunk === 'string'
-        ? Buffer.from(chunk).toString('latin1')
-        : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('latin1')
-    const lines = (this.#buffer + text).split('\n')
-    this.#buffer = lines.pop() as string
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : toBuffer(chunk)
+    const text = this.#buffer + bytes.toString('latin1')
     const replies: Reply[] = []
-    for (const line of lines) {
-      const reply = this.#readLine(line.replace(/\r+$/, ''))
-      if (this.fault !== null) return replies
+    let start = 0
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', start)) {
+      let lineEnd = end
+      while (lineEnd > start && text.charCodeAt(lineEnd - 1) === CR) lineEnd--
+      const reply = this.#readLine(text.slice(start, lineEnd))
+      start = end + 1
+      if (this.fault !== null) break
       if (reply !== null) replies.push(reply)
     }
+    this.#buffer = text.slice(text.lastIndexOf('\n') + 1)
+    if (this.fault !== null) return replies
     // The CR of a line may have arrived without its LF.
     if (this.#buffer.length > LINE_BYTES_MAX + 1) this.fault = TOO_LONG
     return replies
@@ -62,30 +64,50 @@ export class ReplyReader {
     // RFC 5321 §2.3.8: CR is valid only before LF. Another parser would see two lines here.
     else if (line.includes('\r')) this.fault = 'a CR within a line'
     if (this.fault !== null) return null
-    const separator = line[3]
-    if (!/^[2-5]\d\d/.test(line) || !(separator === undefined || ' -'.includes(separator))) {
+    const code = codeOf(line)
+    if (code === null) {
       this.fault = 'a line that is not an SMTP reply'
       return null
     }
-    const code = Number(line.slice(0, 3))
     if (this.#lines.length > 0 && code !== this.#code) {
       this.fault = 'a reply of lines with different codes'
       return null
     }
     this.#code = code
     this.#lines.push(line.slice(4))
-    return separator === '-' ? null : this.#finishReply(code)
+    return line[3] === '-' ? null : this.#finishReply(code)
   }
 
   #finishReply(code: number): Reply {
     const lines = this.#lines
     this.#lines = []
     this.#bytes = 0
-    const enhanced = parseEnhanced(lines[0] as string, code)
+    const [first = ''] = lines
+    // Almost every reply is one line of ASCII.
+    const enhanced = MAYBE_ENHANCED.test(first) ? parseEnhanced(first, code) : null
     const texts = enhanced === null ? lines : lines.map(line => stripEnhanced(line, enhanced))
     return { code, enhanced, text: decode(texts.join('\n')).trim() }
   }
 }
+
+const CR = 0x0d
+const [DIGIT_0, DIGIT_2, DIGIT_5, DIGIT_9] = [0x30, 0x32, 0x35, 0x39]
+
+/** Returns the code of a reply line; null if it has none. */
+function codeOf(line: string): number | null {
+  const [a, b, c] = [line.charCodeAt(0), line.charCodeAt(1), line.charCodeAt(2)]
+  const isCode =
+    a >= DIGIT_2 && a <= DIGIT_5 && b >= DIGIT_0 && b <= DIGIT_9 && c >= DIGIT_0 && c <= DIGIT_9
+  const separator = line[3]
+  if (!isCode || !(separator === undefined || separator === ' ' || separator === '-')) return null
+  return (a - DIGIT_0) * 100 + (b - DIGIT_0) * 10 + (c - DIGIT_0)
+}
+
+/** A view of the same bytes with the methods of a Buffer. */
+const toBuffer = (bytes: Uint8Array): Buffer =>
+  Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+const MAYBE_ENHANCED = /^\s{0,3}#?[245]\./
 
 /** RFC 3463 §2; some servers write `#5.1.1`. A class that contradicts the code is ignored. */
 function parseEnhanced(line: string, code: number): string | null {

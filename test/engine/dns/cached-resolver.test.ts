@@ -69,6 +69,29 @@ describe('the cache of answers', () => {
     expect(await resolver.resolve('mx.a.test', 'A')).toEqual({ fault: 'no-name' })
   })
 
+  test('can be cleared of all answers, or of those without records', async () => {
+    const { dns, resolver } = setUp({ 'a.test': { MX: [[10, 'mx.a.test']] }, 'b.test': 'no-name' })
+    const askBoth = () =>
+      Promise.all([resolver.resolve('a.test', 'MX'), resolver.resolve('b.test', 'MX')])
+    await askBoth()
+    resolver.clearNegative()
+    await askBoth()
+    expect(dns.asked).toEqual(['MX a.test', 'MX b.test', 'MX b.test'])
+    resolver.clear()
+    await askBoth()
+    expect(dns.asked.slice(3)).toEqual(['MX a.test', 'MX b.test'])
+  })
+
+  test('keeps records that arrive after it was cleared of negative answers', async () => {
+    const { dns, resolver } = setUp({ 'a.test': { MX: [[10, 'mx.a.test']] }, 'b.test': 'no-name' })
+    const asking = [resolver.resolve('a.test', 'MX'), resolver.resolve('b.test', 'MX')]
+    resolver.clearNegative()
+    await Promise.all(asking)
+    await resolver.resolve('a.test', 'MX')
+    await resolver.resolve('b.test', 'MX')
+    expect(dns.asked).toEqual(['MX a.test', 'MX b.test', 'MX b.test'])
+  })
+
   test('ignores a change of the wall clock', async () => {
     const { dns, clock, resolver } = setUp({ 'a.test': 'server' })
     await resolver.resolve('a.test', 'MX')

@@ -174,8 +174,11 @@ describe('a resolver with false answers', () => {
     const { ask, server, check } = await checked((_, type) =>
       type === 'MX' ? truth('there.com', type) : a('x'),
     )
-    server.says = (name, type) => (type === 'MX' ? mx(name) : a(name))
+    const gate = Promise.withResolvers<void>()
+    server.says = (name, type) => (type === 'MX' ? mx(name) : gate.promise.then(() => a(name)))
+    // The check is not over yet.
     expect(await ask('there.com')).toEqual(FOUND)
+    gate.resolve()
     expect((await check.result())?.kind).toBe('invented')
     const detail = 'returns an address for a name that does not exist'
     expect(await ask('there.com')).toEqual(fault(detail))

@@ -16,7 +16,7 @@ function ask(...configured: string[]) {
     return { reply: promise, cancel: () => (call.isCancelled = true) }
   }
   const question = new DnsQuery({ transport, servers, clock, timeoutMs: 5 * SECOND })
-  question.run()
+  question.start()
   return { clock, servers, calls, question, asked: () => calls.map(call => call.server) }
 }
 
@@ -58,7 +58,7 @@ describe('a query', () => {
     }
     const question = new DnsQuery({ transport, servers, clock, timeoutMs: SECOND })
     question.cancel()
-    await question.run()
+    question.start()
     expect(await question.answer).toEqual({ fault: 'timeout' })
   })
 
