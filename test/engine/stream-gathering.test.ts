@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { sleep } from '../../src/platform/clock.ts'
 import { createTestEngine, mail } from '../support/engine.ts'
-import { isUnguessable, knows, users } from '../support/recipients.ts'
+import { isRandomRecipient, knows, users } from '../support/recipients.ts'
 import { remoteDial } from '../support/remote.ts'
 
 const DOMAINS = Array.from({ length: 50 }, (_, i) => `d${i}.test`)
@@ -84,7 +84,7 @@ test('domains on the same MX hosts share connections, those on others do not del
     engine: { recipientsPerSession: 100 },
   })
   expect(await many(INTERLEAVED.slice(0, 100))).toHaveLength(100)
-  expect(recipients().filter(to => !isUnguessable(to))).toHaveLength(100)
+  expect(recipients().filter(to => !isRandomRecipient(to))).toHaveLength(100)
   // 50 recipients, and a random one for each of 25 domains, for each of two hosts.
   expect(mx.sessions).toHaveLength(2)
 })
