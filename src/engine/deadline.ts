@@ -15,19 +15,19 @@ export function withDeadline(
   signals: readonly (AbortSignal | undefined)[],
 ): Limit {
   const controller = new AbortController()
-  const sources = signals.filter(signal => signal !== undefined)
-  let cancels: (() => void)[] = []
+  const cancels: (() => void)[] = []
   const done = () => {
     for (const cancel of cancels) cancel()
-    cancels = []
+    cancels.length = 0
   }
   const abort = () => {
     done()
     controller.abort()
   }
-  if (sources.some(signal => signal.aborted) || (limitMs !== null && limitMs <= 0)) abort()
+  const isOver = limitMs !== null && limitMs <= 0
+  if (isOver || signals.some(signal => signal?.aborted)) abort()
   else {
-    cancels = sources.map(signal => onAbort(signal, abort))
+    for (const signal of signals) if (signal !== undefined) cancels.push(onAbort(signal, abort))
     if (limitMs !== null) cancels.push(clock.after(limitMs, abort))
   }
   return { signal: controller.signal, done }

@@ -18,6 +18,16 @@ export function orOnAbort<T, F>(
   return new Promise((resolve, reject) => {
     const giveUp = () => resolve(fallback)
     signal.addEventListener('abort', giveUp, { once: true })
-    run.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
+    const done = () => signal.removeEventListener('abort', giveUp)
+    run.then(
+      result => {
+        done()
+        resolve(result)
+      },
+      error => {
+        done()
+        reject(error)
+      },
+    )
   })
 }

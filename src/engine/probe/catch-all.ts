@@ -2,6 +2,7 @@ import { orOnAbort } from '../../platform/abort.ts'
 import { type Clock, DAY, HOUR, SECOND } from '../../platform/clock.ts'
 import type { Random } from '../../platform/random.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
+import { catchAllKey, type ProbeTarget } from './mx-groups.ts'
 import { type CatchAllStore, SharedCatchAllLoader } from './shared-catch-all.ts'
 
 /** A catch-all domain may stop being one; the opposite change is rare. */
@@ -114,6 +115,12 @@ export class CatchAllCache {
     }
     this.#names.set(domain, name, NAME_TTL_MS)
     return name
+  }
+
+  /** Does the same as `load` for the domains of the targets that need a test. */
+  loadFor(targets: readonly ProbeTarget[]): Promise<void> | null {
+    if (this.#loader === null) return null
+    return this.load(targets.filter(({ catchAll }) => catchAll === null).map(catchAllKey))
   }
 
   /** Loads the results of other processes for domains unknown here; null if none needs loading. */

@@ -50,29 +50,26 @@ export class ConnectionPermits {
     )
   }
 
-  /** Returns a permit for an address if none must be waited for; else null. */
-  addressNow(ip: string): AddressPermit | null {
-    const { deps, operator, key, single, isUrgent, timeoutMs, isReturnable, signal } = this.#options
-    const slots = single || isUrgent ? null : deps.connectionSlots
-    if (slots?.isFree === false) return null
+  /** Waits for a permit to dial one of its addresses; returns it at once if it can. */
+  address(ip: string): AddressStart | Promise<AddressStart> {
+    const { deps, operator, key, single, timeoutMs, isReturnable, signal } = this.#options
     const limits = deps.destinationLimits
+    if (!limits?.includes(operator)) return this.#withSlot(UNLIMITED)
     const request = { key, single, signal, timeoutMs, isReturnable }
-    const permit = limits?.includes(operator) ? limits.startNow(operator, ip, request) : noLimit
-    const releaseSlot = permit === null ? null : (slots?.tryAcquire() ?? null)
-    return permit === null || releaseSlot === null ? permit : withSlot(permit, releaseSlot)
+    const permit = limits.startNow(operator, ip, request)
+    if (permit !== null) return this.#withSlot({ permit })
+    return limits.start(operator, ip, request).then(start => this.#withSlot(start))
   }
 
-  /** Waits for a permit to dial one of its addresses. */
-  async address(ip: string): Promise<AddressStart> {
-    const { deps, operator, key, single, isUrgent, timeoutMs, isReturnable, signal } = this.#options
-    const limits = deps.destinationLimits
-    const request = { key, single, signal, timeoutMs, isReturnable }
-    const start: AddressStart = limits?.includes(operator)
-      ? await limits.start(operator, ip, request)
-      : UNLIMITED
+  /** Acquires a connection slot, unless a caller waits. */
+  #withSlot(start: AddressStart): AddressStart | Promise<AddressStart> {
+    const { deps, single, isUrgent } = this.#options
     if (!('permit' in start) || single || isUrgent) return start
-    const releaseSlot = await deps.connectionSlots.acquire()
-    return { permit: withSlot(start.permit, releaseSlot) }
+    const releaseSlot = deps.connectionSlots.tryAcquire()
+    if (releaseSlot !== null) return { permit: withSlot(start.permit, releaseSlot) }
+    return deps.connectionSlots
+      .acquire()
+      .then(release => ({ permit: withSlot(start.permit, release) }))
   }
 
   /**

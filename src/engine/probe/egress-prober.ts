@@ -120,10 +120,11 @@ export class EgressProber {
   ): Promise<void> {
     const rateController = this.rateController(operator.name)
     if (rateController.isRefused) rateController.skipped(targets.length)
-    const untested = targets.filter(({ catchAll }) => catchAll === null)
-    const loaded = this.catchAll.load(untested.map(catchAllKey))
+    const loaded = this.catchAll.loadFor(targets)
     if (targets.some(({ accepted }) => accepted !== null)) await loaded
-    const remaining = targets.filter(target => !this.#resolveTested(target, options))
+    const remaining = targets.filter(
+      target => target.accepted === null || !this.#resolveTested(target, options),
+    )
     let closed = Promise.resolve()
     for (const plan of groupByMx(remaining)) {
       await closed

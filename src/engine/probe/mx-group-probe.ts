@@ -162,7 +162,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if (isInStep) probe.confirm()
       this.#withheld = null
       const retried = await withheld.conclude(session.inStep, signal, one => this.#notify(one))
-      this.#pending = new Set([...retried, ...this.#pending])
+      if (retried.length > 0) this.#pending = new Set([...retried, ...this.#pending])
     }
     const isRetried = probe.isRetried || (!isInStep && session.pipelining)
     if (!isInStep && session.pipelining) this.stopPipelining(host)

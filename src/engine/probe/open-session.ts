@@ -155,8 +155,8 @@ class Attempt {
       this.note(down, host, ip, false)
       return null
     }
-    const permit = options.permits.addressNow(ip)
-    const acquired = permit === null ? await options.permits.address(ip) : { permit }
+    const start = options.permits.address(ip)
+    const acquired = start instanceof Promise ? await start : start
     if (!('permit' in acquired)) {
       this.held = acquired
       return null

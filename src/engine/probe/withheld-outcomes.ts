@@ -37,13 +37,14 @@ export class WithheldOutcomes<Q> {
     if (!isInStep) return this.#answers.map(({ target }) => target)
     const retried: Q[] = []
     // Another connection may have tested a domain and may still be open.
-    const known = new Map<Promise<boolean> | null, boolean | null>([
-      [null, true],
-      [inStep, true],
-    ])
+    const known = new Map<Promise<boolean>, boolean | null>()
     for (const withheld of this.#answers) {
       const { catchAllInStep, facts, target } = withheld
-      if (catchAllInStep !== null && !known.has(catchAllInStep)) {
+      if (catchAllInStep === null || catchAllInStep === inStep) {
+        notify(withheld)
+        continue
+      }
+      if (!known.has(catchAllInStep)) {
         known.set(catchAllInStep, await orOnAbort(catchAllInStep, signal, null))
       }
       const isSure = known.get(catchAllInStep)

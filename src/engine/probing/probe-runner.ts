@@ -217,7 +217,7 @@ export class ProbeRunner {
     options: ProbeOptions<ProbeTask>,
   ): Promise<void> {
     const { signal, drain } = options
-    for (const group of Map.groupBy(attempts, ({ hosts }) => hosts.operator.name).values()) {
+    for (const group of groupByOperator(attempts)) {
       const [{ hosts }] = group as [HostAttempt, ...HostAttempt[]]
       const byTarget = new Map(group.map(attempt => [toProbeTarget(attempt), attempt]))
       const next: HostAttempt[] = []
@@ -317,6 +317,14 @@ type HostAttempt = {
   readonly hosts: OperatorHosts
   readonly remaining: readonly OperatorHosts[]
   readonly previous: ProbeResult | null
+}
+
+function groupByOperator(attempts: readonly HostAttempt[]): Iterable<readonly HostAttempt[]> {
+  if (attempts.length === 0) return []
+  const name = attempts[0]?.hosts.operator.name
+  // Only attempts at a second operator differ.
+  if (attempts.every(({ hosts }) => hosts.operator.name === name)) return [attempts]
+  return Map.groupBy(attempts, ({ hosts }) => hosts.operator.name).values()
 }
 
 /** Returns the first attempt of a task. */

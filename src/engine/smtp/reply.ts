@@ -75,7 +75,7 @@ export class ReplyReader {
     }
     this.#code = code
     this.#lines.push(line.slice(4))
-    return line[3] === '-' ? null : this.#finishReply(code)
+    return line.charCodeAt(3) === HYPHEN ? null : this.#finishReply(code)
   }
 
   #finishReply(code: number): Reply {
@@ -83,14 +83,19 @@ export class ReplyReader {
     this.#lines = []
     this.#bytes = 0
     const [first = ''] = lines
-    // Almost every reply is one line of ASCII.
     const enhanced = MAYBE_ENHANCED.test(first) ? parseEnhanced(first, code) : null
+    // Almost every reply has one line.
+    if (lines.length === 1) {
+      const text = enhanced === null ? first : stripEnhanced(first, enhanced)
+      return { code, enhanced, text: decode(text).trim() }
+    }
     const texts = enhanced === null ? lines : lines.map(line => stripEnhanced(line, enhanced))
     return { code, enhanced, text: decode(texts.join('\n')).trim() }
   }
 }
 
 const CR = 0x0d
+const HYPHEN = 0x2d
 const [DIGIT_0, DIGIT_2, DIGIT_5, DIGIT_9] = [0x30, 0x32, 0x35, 0x39]
 
 /** Returns the code of a reply line; null if it has none. */

@@ -17,8 +17,8 @@ import type { Reply } from './reply.ts'
  */
 export class Session {
   readonly #connection: Connection
-  /** The EHLO keywords of the server, in upper case. */
-  #capabilities = new Set<string>()
+  /** The extensions that the reply to EHLO offers. */
+  #offers = NO_OFFERS
   #mayPipeline = true
   /** True after a successful TLS handshake. */
   secured = false
@@ -38,7 +38,7 @@ export class Session {
   }
 
   get offersPipelining(): boolean {
-    return this.#capabilities.has('PIPELINING')
+    return this.#offers.pipelining
   }
 
   /** Makes each later command wait for the reply to the previous one. */
@@ -47,11 +47,11 @@ export class Session {
   }
 
   get offersStartTls(): boolean {
-    return this.#capabilities.has('STARTTLS') && !this.secured
+    return this.#offers.startTls && !this.secured
   }
 
   get offersSmtpUtf8(): boolean {
-    return this.#capabilities.has('SMTPUTF8')
+    return this.#offers.smtpUtf8
   }
 
   /** Waits for the greeting (§3.1); nothing is sent before it. */
@@ -61,12 +61,14 @@ export class Session {
 
   /** §4.1.1.1. Falls back to HELO if the server does not know EHLO. */
   async ehlo(name: string): Promise<Reply | ConnectionFailure> {
-    this.#capabilities = new Set()
+    this.#offers = NO_OFFERS
     const reply = await this.#command('ehlo', `EHLO ${name}`)
     if (isFailure(reply)) return reply
     if (reply.code === 250) {
-      for (const line of reply.text.split('\n').slice(1)) {
-        this.#capabilities.add((line.split(/[ =]/, 1)[0] as string).toUpperCase())
+      this.#offers = {
+        pipelining: PIPELINING.test(reply.text),
+        startTls: STARTTLS.test(reply.text),
+        smtpUtf8: SMTPUTF8.test(reply.text),
       }
       return reply
     }
@@ -78,7 +80,7 @@ export class Session {
   async starttls(secure: (socket: Duplex) => Promise<Duplex>): Promise<Reply | ConnectionFailure> {
     const reply = await this.#command('starttls', 'STARTTLS')
     if (isFailure(reply) || reply.code !== 220) return reply
-    this.#capabilities = new Set()
+    this.#offers = NO_OFFERS
     const failure = await this.#connection.secure(secure)
     if (failure !== null) return failure
     this.secured = true
@@ -123,6 +125,13 @@ export class Session {
     return this.#connection.command(stage, line, this.pipelining && PIPELINED.has(stage))
   }
 }
+
+const NO_OFFERS = { pipelining: false, startTls: false, smtpUtf8: false }
+
+/** A keyword is in any case, at the start of a line but the first (RFC 5321 §4.1.1.1). */
+const PIPELINING = /\nPIPELINING(?![^\n =])/i
+const STARTTLS = /\nSTARTTLS(?![^\n =])/i
+const SMTPUTF8 = /\nSMTPUTF8(?![^\n =])/i
 
 /** RFC 2920 §3.1: more commands may follow these in one write, but not EHLO and STARTTLS. */
 const PIPELINED: ReadonlySet<Stage> = new Set(['mail', 'rcpt', 'rset'])

@@ -15,10 +15,19 @@ const RETRY_AFTER_MAX_MS = DAY
  */
 export function plainText(reply: Reply, recipient?: string): string {
   const folded = fold(stripCodes(reply.text.slice(0, TEXT_LENGTH_MAX)))
+  // Most replies name no address, and no part of the recipient.
+  if (!folded.includes('<') && !hasPartOf(folded, recipient)) return maskNames(folded, []).trim()
   const { domains, locals } = findNames(folded, recipient)
   const masked = folded.includes('<') ? folded.replaceAll(BRACKETED, '<>') : folded
   const rest = domains.reduce((text, domain) => text.replaceAll(domain, ' '), masked)
   return maskNames(rest, locals).trim()
+}
+
+function hasPartOf(text: string, recipient: string | undefined): boolean {
+  if (recipient === undefined) return false
+  const address = recipient.toLowerCase()
+  const at = Math.max(address.lastIndexOf('@'), 0)
+  return text.includes(address.slice(0, at)) || text.includes(address.slice(at + 1))
 }
 
 function stripCodes(text: string): string {
