@@ -102,6 +102,12 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#failure
   }
 
+  /** Whether the random recipient of the domain of a target was sent in this session. */
+  #isUnderTest(target: Q): boolean {
+    const [first] = this.#startedTest?.accepted ?? []
+    return first !== undefined && catchAllKey(first[0]) === catchAllKey(target)
+  }
+
   /** The targets without a reply. */
   get #remaining(): Iterable<Q> {
     const { pending } = this.#group
@@ -118,7 +124,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   get #recipientsLeft(): number {
     const [first] = this.#remaining
-    const reserve = first === undefined || this.#catchAllProbe.isKnown(first) ? 0 : 1
+    const isCounted =
+      first === undefined || this.#catchAllProbe.isKnown(first) || this.#isUnderTest(first)
+    const reserve = isCounted ? 0 : 1
     return this.#group.options.rateController.row.recipientsPerSession - this.#asked - reserve
   }
 

@@ -92,7 +92,7 @@ describe('role', () => {
 
   test('custom names are added', () => {
     expect(flagsOf('Casework@firm.example', { role: ['casework'] }).role).toBe(true)
-    expect(flagsOf('front.desk+x@firm.example', { role: ['Front-RunRecorder'] }).role).toBe(true)
+    expect(flagsOf('front.desk+x@firm.example', { role: ['Front-Desk'] }).role).toBe(true)
   })
 })
 

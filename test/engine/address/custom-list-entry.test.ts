@@ -53,7 +53,7 @@ describe('addresses', () => {
 describe('role names', () => {
   test.each([
     ['frontdesk', 'frontdesk'],
-    ['Front-RunRecorder', 'front-desk'],
+    ['Front-Desk', 'front-desk'],
     ['zahlstelle.süd', 'zahlstelle.süd'],
     // A composed letter or a letter and a mark: a lookup uses the composed letter.
     ['zahlstelle.su\u0308d', 'zahlstelle.süd'],

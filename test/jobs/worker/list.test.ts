@@ -110,8 +110,8 @@ describe('a job', () => {
       if (isDone || clock.monotonicNow() > startedAt + 20_000) stop.abort()
     }, 1)
     await work({ stopping: stop.signal }).finally(() => clearInterval(watch))
-    // The random recipient is the third.
-    expect(mx.sessions.map(({ lines }) => recipientsIn(lines))[0]).toBe(2)
+    // The random recipient may be the third.
+    expect(Math.max(...mx.sessions.map(({ lines }) => recipientsIn(lines)))).toBe(2)
     expect(dialledAt - startedAt).toBeLessThan(5_000)
   })
 
