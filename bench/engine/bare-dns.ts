@@ -33,21 +33,20 @@ export class BareDns {
   /** Returns the exchanger with the lowest preference, or null. */
   async resolveMx(name: string): Promise<string | null> {
     const message = await this.#ask(name, MX)
-    let [lowest, host]: [number, string | null] = [Number.POSITIVE_INFINITY, null]
-    for (const at of message === null ? [] : dataOf(message, MX)) {
-      const preference = (message as Buffer).readUInt16BE(at)
-      if (preference < lowest) [lowest, host] = [preference, nameAt(message as Buffer, at + 2)]
-    }
-    return host
+    if (message === null) return null
+    const exchangers = [...dataOf(message, MX)].map(at => ({
+      preference: message.readUInt16BE(at),
+      host: nameAt(message, at + 2),
+    }))
+    return exchangers.sort((a, b) => a.preference - b.preference)[0]?.host ?? null
   }
 
   /** Returns the first address, or null. */
   async resolveA(name: string): Promise<string | null> {
     const message = await this.#ask(name, A)
-    for (const at of message === null ? [] : dataOf(message, A)) {
-      return (message as Buffer).subarray(at, at + 4).join('.')
-    }
-    return null
+    if (message === null) return null
+    const [at] = dataOf(message, A)
+    return at === undefined ? null : message.subarray(at, at + 4).join('.')
   }
 
   close(): void {

@@ -3,13 +3,18 @@ import { BareDns } from './bare-dns.ts'
 import type { OnResult, RunOptions } from './run-options.ts'
 import { LIMITS } from './scenario.ts'
 
-/** Concurrent DNS questions: fewer than the receive buffer of a server holds. */
+/** Concurrent DNS questions: so few that the receive buffer of the DNS server holds them. */
 const QUESTIONS_MAX = 500
-/** Every server must accept so many recipients per transaction (RFC 5321 §4.5.3.1.8). */
+/** Every server must accept this many recipients in a transaction (RFC 5321 §4.5.3.1.8). */
 const RECIPIENTS_PER_TRANSACTION = 100
 
-/** A mail server, with the addresses that wait for a connection to it. */
-type Host = { readonly ip: string; waiting: string[]; isQueued: boolean }
+type Host = {
+  readonly ip: string
+  /** Addresses for its next connection. */
+  waiting: string[]
+  /** Whether it is in the queue or has a connection. */
+  isActive: boolean
+}
 
 /**
  * The least that a probe can do: it asks for MX and A, and sends all recipients of a mail server in
@@ -20,7 +25,7 @@ export class BareProbe {
   readonly #onResult: OnResult
   readonly #hosts = new Map<string, Host>()
   readonly #addressByName = new Map<string, Promise<string | null>>()
-  /** Hosts that need a connection; each is here once, or has a connection. */
+  /** Hosts that wait for a connection. */
   readonly #queue: Host[] = []
   #connections = 0
   #isResolved = false
@@ -63,11 +68,11 @@ export class BareProbe {
       for (const address of addresses) this.#onResult(address, null)
       return
     }
-    const host = this.#hosts.get(ip) ?? { ip, waiting: [], isQueued: false }
+    const host = this.#hosts.get(ip) ?? { ip, waiting: [], isActive: false }
     this.#hosts.set(ip, host)
     host.waiting.push(...addresses)
-    if (host.isQueued) return
-    host.isQueued = true
+    if (host.isActive) return
+    host.isActive = true
     this.#queue.push(host)
     this.#connectNext()
   }
@@ -81,8 +86,8 @@ export class BareProbe {
       host.waiting = []
       probe(host.ip, this.#options.smtpPort, recipients, this.#onResult, () => {
         this.#connections -= 1
-        host.isQueued = host.waiting.length > 0
-        if (host.isQueued) this.#queue.push(host)
+        host.isActive = host.waiting.length > 0
+        if (host.isActive) this.#queue.push(host)
         this.#connectNext()
       })
     }
