@@ -1,18 +1,14 @@
 // Measures `ev bulk --sandbox` with a long list: parsing, storing and writing, without a network.
 // node bench/bulk.ts [rows] [output options of ev bulk, such as --split --format ndjson]
-import { type ChildProcess, spawn } from 'node:child_process'
+// Compares `ev bulk` with a bare probe: node bench/bulk.ts --network [options of bench/engine.ts]
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  createReadStream,
-  createWriteStream,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { createReadStream, createWriteStream, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { compareWithBareProbe } from './engine/compare.ts'
+import { watchPeakRss } from './engine/process-usage.ts'
 
 const outputOptions = process.argv.slice(2)
 const rows = /^\d+$/.test(outputOptions[0] ?? '') ? Number(outputOptions.shift()) : 1_000_000
@@ -21,50 +17,55 @@ const dir = mkdtempSync(join(tmpdir(), 'ev-bulk-'))
 const list = join(dir, 'list.csv')
 const output = join(dir, 'out.csv')
 
-await writeList()
-const startedAt = performance.now()
-const child = spawn(
-  process.execPath,
-  [
-    ev,
-    'bulk',
-    list,
-    '-o',
-    output,
-    '--sandbox',
-    '--json',
-    '--data-dir',
-    join(dir, 'data'),
-    ...outputOptions,
-  ],
-  { stdio: ['ignore', 'pipe', 'inherit'] },
-)
-const peak = watchMemory(child)
-let printed = ''
-child.stdout.on('data', chunk => {
-  printed += chunk
-})
-const [code] = await once(child, 'exit')
-const seconds = (performance.now() - startedAt) / 1_000
-const summary = code === 0 ? JSON.parse(printed) : null
-const files: { path: string; rows: number }[] = summary?.files ?? []
-const written = await Promise.all(files.map(file => countRows(file.path)))
-console.log(`| rows | options | seconds | rows/s | peak RSS | input | output |`)
-console.log(`|---|---|---|---|---|---|---|`)
-console.log(
-  `| ${rows} | ${outputOptions.join(' ')} | ${seconds.toFixed(1)} | ${Math.round(rows / seconds)} | ` +
-    `${Math.round(peak.bytes / 2 ** 20)} MB | ${megabytes(list)} MB | ` +
-    `${files.map(file => `${megabytes(file.path)} MB`).join(' + ')} |`,
-)
-console.log(`\nNode ${process.versions.node}, ${availableParallelism()} cores`)
+if (outputOptions[0] === '--network') await compareWithBareProbe('bulk', outputOptions.slice(1))
+else await measureSandbox()
 rmSync(dir, { recursive: true, force: true })
-const reported = files.map(file => file.rows)
-const expected = outputOptions.includes('--only') ? summary?.written : rows
-if (summary?.total !== rows || `${written}` !== `${reported}` || sum(written) !== expected) {
-  console.error(
-    `${rows} rows were read, ${summary?.total} counted, ${reported} reported, ${written} written`,
+
+async function measureSandbox() {
+  await writeList()
+  const startedAt = performance.now()
+  const child = spawn(
+    process.execPath,
+    [
+      ev,
+      'bulk',
+      list,
+      '-o',
+      output,
+      '--sandbox',
+      '--json',
+      '--data-dir',
+      join(dir, 'data'),
+      ...outputOptions,
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
   )
-  process.exitCode = 1
+  const peak = watchPeakRss(child)
+  let printed = ''
+  child.stdout.on('data', chunk => {
+    printed += chunk
+  })
+  const [code] = await once(child, 'exit')
+  const seconds = (performance.now() - startedAt) / 1_000
+  const summary = code === 0 ? JSON.parse(printed) : null
+  const files: { path: string; rows: number }[] = summary?.files ?? []
+  const written = await Promise.all(files.map(file => countRows(file.path)))
+  console.log(`| rows | options | seconds | rows/s | peak RSS | input | output |`)
+  console.log(`|---|---|---|---|---|---|---|`)
+  console.log(
+    `| ${rows} | ${outputOptions.join(' ')} | ${seconds.toFixed(1)} | ${Math.round(rows / seconds)} | ` +
+      `${Math.round(peak.bytes / 2 ** 20)} MB | ${megabytes(list)} MB | ` +
+      `${files.map(file => `${megabytes(file.path)} MB`).join(' + ')} |`,
+  )
+  console.log(`\nNode ${process.versions.node}, ${availableParallelism()} cores`)
+  const reported = files.map(file => file.rows)
+  const expected = outputOptions.includes('--only') ? summary?.written : rows
+  if (summary?.total !== rows || `${written}` !== `${reported}` || sum(written) !== expected) {
+    console.error(
+      `${rows} rows were read, ${summary?.total} counted, ${reported} reported, ${written} written`,
+    )
+    process.exitCode = 1
+  }
 }
 
 async function writeList() {
@@ -86,20 +87,6 @@ async function writeList() {
   }
   stream.end()
   await once(stream, 'close')
-}
-
-/** Polls the peak memory from the kernel until the process has exited. */
-function watchMemory({ pid }: ChildProcess) {
-  const peak = { bytes: 0 }
-  const timer = setInterval(() => {
-    try {
-      const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-      peak.bytes = Math.max(peak.bytes, Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1_024)
-    } catch {
-      clearInterval(timer)
-    }
-  }, 200)
-  return peak
 }
 
 /** Counts lines, which are records, as the notes contain no line breaks. */

@@ -1,16 +1,18 @@
 import { cpus } from 'node:os'
 import type { Measured } from './measure.ts'
-import type { Variant } from './run-options.ts'
+import type { Program } from './run-options.ts'
+import type { Shape } from './scenario.ts'
 
-/** Returns the addresses per second of a run. */
-export const speed = ({ addresses, seconds }: Measured) => addresses / seconds
+/** Share of a core from which the simulator counts as the limit and not its client. */
+const BUSY_SHARE = 0.9
 
-const cpuPerThousand = ({ cpuMs, addresses }: Measured) => (cpuMs / addresses) * 1_000
-const connections = ({ counters, addresses }: Measured) => counters.total.connections / addresses
-const recipients = ({ counters, addresses }: Measured) =>
-  (counters.total.commands.RCPT ?? 0) / addresses
-const queries = ({ counters, addresses }: Measured) => counters.dns.total / addresses
-const simulatorLoad = ({ simulatorCpuMs, seconds }: Measured) => simulatorCpuMs / 10 / seconds
+const speed = ({ addresses, seconds }: Measured) => addresses / seconds
+const cpuSeconds = ({ cpuMs }: Measured) => cpuMs / 1_000
+const simulatorShare = ({ simulatorCpuMs, seconds }: Measured) => simulatorCpuMs / 1_000 / seconds
+
+/** Whether the simulator limited the speed of the runs. */
+export const isSimulatorBusy = (runs: readonly Measured[]) =>
+  median(runs.map(simulatorShare)) >= BUSY_SHARE
 
 /** Returns the median; of an even number of values, the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
@@ -24,53 +26,51 @@ export function median(values: readonly number[]): number {
 export const percentile = (values: readonly number[], share: number): number =>
   values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? 0
 
-export const HEADINGS = [
+const HEADINGS = [
+  'list',
   'round trip',
-  'variant',
+  'program',
   'addresses/s',
-  'CPU ms per 1,000',
+  'CPU s',
   'peak RSS MiB',
-  'connections per address',
-  'RCPTs per address',
-  'DNS queries per address',
-  'simulator CPU %',
-  '**ev / naive, speed**',
-  '**naive / ev, CPU**',
+  'connections',
+  'DNS questions',
+  'simulator CPU s',
+  '**speed / bare probe**',
+  '**CPU / bare probe**',
 ] as const
 
-const NAMES: Record<Variant, string> = {
-  ours: 'ev',
-  naive: 'naive',
-  'naive-bare': 'naive, no catch-all probe',
+const NAMES: Record<Program, string> = {
+  bare: 'bare probe',
+  engine: '`verifyMany`',
+  bulk: '`ev bulk`',
 }
 
-/** Formats a table row: the medians of a variant and its ratios to ev. */
+/** Formats a table row: the medians of a program, and its ratios to the bare probe. */
 export function row(
+  shape: Shape,
   roundTripMs: number,
   runs: readonly Measured[],
-  ours: readonly Measured[],
+  bareRuns: readonly Measured[],
 ): string {
-  const [first] = runs
-  if (first === undefined) return ''
   const of = (figure: (run: Measured) => number, digits = 0) =>
     median(runs.map(figure)).toLocaleString('en', { maximumFractionDigits: digits })
-  const times = (figure: (run: Measured) => number, invert: boolean) => {
-    if (first.variant === 'ours') return ''
-    const ratio = median(ours.map(figure)) / median(runs.map(figure))
-    return `**${(invert ? 1 / ratio : ratio).toFixed(1)}×**`
-  }
+  const ratio = (figure: (run: Measured) => number) =>
+    runs === bareRuns
+      ? ''
+      : `**${(median(runs.map(figure)) / median(bareRuns.map(figure))).toFixed(2)}**`
   return cells([
+    shape.name,
     `${roundTripMs} ms`,
-    NAMES[first.variant],
+    NAMES[runs[0]?.program ?? 'bare'],
     of(speed),
-    of(cpuPerThousand),
+    of(cpuSeconds, 2),
     of(run => run.peakRssMiB),
-    of(connections, 3),
-    of(recipients, 3),
-    of(queries, 3),
-    of(simulatorLoad),
-    times(speed, false),
-    times(cpuPerThousand, true),
+    of(run => run.counters.total.connections),
+    of(run => run.counters.dns.total),
+    `${of(run => run.simulatorCpuMs / 1_000, 2)}${isSimulatorBusy(runs) ? ' *' : ''}`,
+    ratio(speed),
+    ratio(cpuSeconds),
   ])
 }
 

@@ -1,29 +1,29 @@
 /** Options of a measured process. */
 export type RunOptions = {
-  readonly variant: Variant
+  readonly program: Program
   readonly addresses: readonly string[]
   readonly dnsAddress: string
   readonly smtpPort: number
-  readonly sessionsPerHost: number
-  readonly recipientsPerSession: number
-  readonly concurrency: number
 }
 
-/** `naive-bare` does not probe for a catch-all. */
-export type Variant = 'ours' | 'naive' | 'naive-bare'
+/** `bare` is the bare probe, `engine` is `verifyMany`, `bulk` is `ev bulk`. */
+export type Program = 'bare' | 'engine' | 'bulk'
 
 /** Receives each result: whether the mailbox exists, or null if that is unknown. */
 export type OnResult = (address: string, deliverable: boolean | null) => void
 
 /** Measurements of a process. */
-export type Run = {
-  /** From the start to the last result. */
+export type Run = ResultFaults & {
+  /** From the start to the last result; of `ev bulk`, the duration of the process. */
   readonly seconds: number
   /** User and system time until the last connection is closed. */
   readonly cpuMs: number
   /** Of the whole process, including its code and the list. */
   readonly peakRssMiB: number
-  /** Addresses without a result, with more than one, or with a wrong one. */
+}
+
+/** Numbers of addresses without a result, with more than one, and with a wrong one. */
+export type ResultFaults = {
   readonly missing: number
   readonly repeated: number
   readonly wrong: number

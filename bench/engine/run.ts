@@ -2,44 +2,38 @@
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import type { OnResult, Run, RunOptions } from './run-options.ts'
-import { exists } from './scenario.ts'
+import { findFaults } from './scenario.ts'
 
 const options: RunOptions = JSON.parse(await text(process.stdin))
-const resultsByAddress = new Map<string, (boolean | null)[]>()
+const results: [address: string, deliverable: boolean | null][] = []
 let lastResultAt = 0
-const verify = await loadVariant(options)
+const verify = await loadProgram(options)
 const cpuBeforeMs = getCpuMs()
 const startedAt = performance.now()
 // Reports when the last connection is closed, so that the CPU time includes QUIT.
 process.once('beforeExit', () => process.stdout.write(`${JSON.stringify(report())}\n`))
 await verify((address, deliverable) => {
-  resultsByAddress.set(address, [...(resultsByAddress.get(address) ?? []), deliverable])
+  results.push([address, deliverable])
   lastResultAt = performance.now()
 })
 
 function report(): Run {
-  const results = options.addresses.map(address => ({
-    address,
-    all: resultsByAddress.get(address) ?? [],
-  }))
   return {
     seconds: (lastResultAt - startedAt) / 1_000,
     cpuMs: getCpuMs() - cpuBeforeMs,
     peakRssMiB: peakRssMiB(),
-    missing: results.filter(({ all }) => all.length === 0).length,
-    repeated: results.filter(({ all }) => all.length > 1).length,
-    wrong: results.filter(({ address, all }) => all.some(one => one !== exists(address))).length,
+    ...findFaults(options.addresses, results),
   }
 }
 
-/** Loads only the measured variant, before the clock starts. */
-async function loadVariant(options: RunOptions): Promise<(onResult: OnResult) => Promise<void>> {
-  if (options.variant === 'ours') {
+/** Loads only the measured program, before the clock starts. */
+async function loadProgram(options: RunOptions): Promise<(onResult: OnResult) => Promise<void>> {
+  if (options.program === 'engine') {
     const { verifyWithEngine } = await import('./ours.ts')
     return onResult => verifyWithEngine(options, onResult)
   }
-  const { verifyNaively } = await import('./naive.ts')
-  return onResult => verifyNaively(options, options.variant === 'naive', onResult)
+  const { BareProbe } = await import('./bare-probe.ts')
+  return onResult => new BareProbe(options, onResult).run()
 }
 
 /** Returns the user and system time of this process, in ms. */

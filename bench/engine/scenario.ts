@@ -1,64 +1,63 @@
 import type { Scenario } from '../../src/simulator/scenario.ts'
+import type { ResultFaults } from './run-options.ts'
 
-/** A shape of list, with the limits of all variants. */
+/** A shape of list. */
 export type Shape = {
   readonly name: string
   readonly addresses: number
   readonly domains: number
   readonly hosts: number
-  /** Concurrent connections to one host. */
-  readonly sessionsPerHost: number
-  /** Recipients per connection of ev; the naive variants have one. */
-  readonly recipientsPerSession: number
-  /** Concurrent connections in total. */
-  readonly concurrency: number
-  /**
-   * Number of addresses for the naive variants with latency, where their rate does not depend on
-   * it.
-   */
-  readonly naiveAddresses: number
+  readonly isShuffled?: boolean
+  /** Maximum number of connections per address of ev; by default it is not checked. */
+  readonly connectionsPerAddressMax?: number
 }
 
-/** The default limits of an unknown operator. */
-const USUAL = { sessionsPerHost: 2, recipientsPerSession: 20, concurrency: 200 } as const
+/** Limits so high that the programs and round trips decide. The bare probe has only the first. */
+export const LIMITS = {
+  /** Concurrent connections in total. */
+  concurrency: 1_000,
+  /** Concurrent connections to one host. */
+  sessionsPerHost: 100,
+  sessionsPerSecond: 1_000,
+  /** A hundred, which every server must accept (RFC 5321 §4.5.3.1.8), and the random one. */
+  recipientsPerSession: 101,
+} as const
 
 export const SHAPES = {
-  thousand: {
-    ...USUAL,
-    name: '1,000 addresses on 1,000 domains',
+  '1k-1k': {
+    name: '1,000 on 1,000 domains',
     addresses: 1_000,
     domains: 1_000,
     hosts: 1_000,
-    naiveAddresses: 1_000,
+    connectionsPerAddressMax: 1,
   },
-  hundred: {
-    ...USUAL,
-    name: '10,000 addresses on 100 domains',
+  '10k-10k': {
+    name: '10,000 on 10,000 domains',
+    addresses: 10_000,
+    domains: 10_000,
+    hosts: 10_000,
+    connectionsPerAddressMax: 1,
+  },
+  '10k-100': {
+    name: '10,000 on 100 domains',
     addresses: 10_000,
     domains: 100,
     hosts: 100,
-    // Postfix accepts fifty per transaction (default_destination_recipient_limit), plus the random
-    // one.
-    recipientsPerSession: 51,
-    naiveAddresses: 10_000,
+    connectionsPerAddressMax: 0.06,
   },
-  usual: {
-    ...USUAL,
-    name: '10,000 addresses on 100 domains, with the default limits',
+  '10k-hoster': {
+    name: '10,000 on 1,000 domains of one hoster',
     addresses: 10_000,
-    domains: 100,
-    hosts: 100,
-    naiveAddresses: 2_000,
-  },
-  one: {
-    ...USUAL,
-    name: '10,000 addresses on one operator',
-    addresses: 10_000,
-    domains: 100,
+    domains: 1_000,
     hosts: 1,
-    sessionsPerHost: 10,
-    // All of them would take the naive variant eight minutes n 50 ms.
-    naiveAddresses: 500,
+    connectionsPerAddressMax: 0.06,
+  },
+  '100k-10k': {
+    name: '100,000 on 10,000 domains, shuffled',
+    addresses: 100_000,
+    domains: 10_000,
+    hosts: 10_000,
+    isShuffled: true,
   },
 } as const satisfies Record<string, Shape>
 
@@ -78,21 +77,51 @@ export function scenarioFor(shape: Shape, roundTripMs: number): Scenario {
   } as Scenario
 }
 
-/**
- * Addresses in a round-robin over the domains, which keeps all hosts of the naive variants busy;
- * nine of ten exist.
- */
+/** Addresses in a round-robin over the domains, or shuffled; nine of ten exist. */
 export function addressesOf(shape: Shape): string[] {
-  return range(shape.addresses).map(n => {
+  const addresses = range(shape.addresses).map(n => {
     const round = Math.floor(n / shape.domains)
     const name = (n + round) % 10 === 0 ? 'unknown' : 'user'
     return `${name}${n}@${domainName(n % shape.domains)}`
   })
+  return shape.isShuffled === true ? shuffle(addresses) : addresses
 }
 
-/** Whether an address of this benchmark exists. */
-export const exists = (address: string) => address.startsWith('user')
+/** Shuffles in place (Fisher-Yates), in the same order in every run (xorshift32). */
+function shuffle<T>(items: T[]): T[] {
+  let state = 1
+  for (let at = items.length - 1; at > 0; at -= 1) {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    const other = (state >>> 0) % (at + 1)
+    const item = items[at] as T
+    items[at] = items[other] as T
+    items[other] = item
+  }
+  return items
+}
 
+/** The definite reasons of ev; the others mean that the mailbox is unknown. */
+export const DELIVERABLE_BY_REASON: Readonly<Record<string, boolean>> = {
+  accepted_email: true,
+  rejected_email: false,
+}
+
+/** Compares the results of a run with the mailboxes of the simulator. */
+export function findFaults(
+  addresses: readonly string[],
+  results: readonly (readonly [address: string, deliverable: boolean | null])[],
+): ResultFaults {
+  const seen = new Set(results.map(([address]) => address))
+  return {
+    missing: addresses.filter(address => !seen.has(address)).length,
+    repeated: results.length - seen.size,
+    wrong: results.filter(([address, deliverable]) => deliverable !== exists(address)).length,
+  }
+}
+
+const exists = (address: string) => address.startsWith('user')
 const domainName = (n: number) => `list${n}.example`
 const hostName = (n: number) => `mx.operator${n}.test`
 const range = (length: number) => Array.from({ length }, (_, n) => n)
