@@ -3,8 +3,7 @@ type Group = { readonly domain: string; texts: string[] }
 
 /**
  * Texts of a stream that wait for their route, grouped by domain, so that each domain is looked up
- * once and its addresses share connections. A text takes some 100 bytes, a tenth of a routed
- * address.
+ * once and its addresses share connections. A text takes 70 to 200 bytes, a routed address 1 KB.
  */
 export class DomainBacklog {
   readonly #groups = new Map<string, Group>()
