@@ -57,7 +57,7 @@ function keepHeapSmall() {
   // often and the throughput falls to a third. The old generation may grow by 40 % over what is in
   // use, because 8 concurrent lists of 50,000 rows leave 100 MiB of garbage.
   const flags = isList
-    ? ['--max-semi-space-size=4', '--initial-heap-size=40', '--heap-growing-percent=30']
+    ? ['--max-semi-space-size=8', '--initial-heap-size=40', '--heap-growing-percent=30']
     : ['--max-semi-space-size=16', '--initial-heap-size=64', '--heap-growing-percent=40']
   const isLong = isList || rest[1] === 'serve' || rest[1] === 'worker'
   if (!isLong || !process.execve) return
