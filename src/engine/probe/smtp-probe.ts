@@ -118,8 +118,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   get #recipientsLeft(): number {
     const [first] = this.#remaining
-    const reserve = first === undefined || this.#catchAllProbe.isKnown(first) ? 0 : 1
+    const needsTest = first !== undefined && !this.#catchAllProbe.isKnown(first)
+    const reserve = needsTest && !this.#isUnderTest(first) ? 1 : 0
     return this.#group.options.rateController.row.recipientsPerSession - this.#asked - reserve
+  }
+
+  /** Whether the random recipient for the domain of this target was sent. */
+  #isUnderTest(target: Q): boolean {
+    const [first] = this.#startedTest?.accepted ?? []
+    return first !== undefined && catchAllKey(first[0]) === catchAllKey(target)
   }
 
   /**
