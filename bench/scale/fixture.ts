@@ -124,7 +124,7 @@ class SimulatedWorkers {
       rateController: (operator: string, egress: string) => this.#controllerFor(egress, operator),
     } as never
     for (const egress of names) {
-      const work = (key: string) => this.#runTask({ operator: parseOperator(key), egress })
+      const work = (key: string) => this.#runTask({ operator: parseSlot(key, '').operator, egress })
       this.#queue.work(probeKind(egress), work, { concurrency: CONCURRENCY })
     }
   }

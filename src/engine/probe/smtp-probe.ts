@@ -102,12 +102,6 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#failure
   }
 
-  /** Whether the random recipient of the domain of a target was sent in this session. */
-  #isUnderTest(target: Q): boolean {
-    const [first] = this.#startedTest?.accepted ?? []
-    return first !== undefined && catchAllKey(first[0]) === catchAllKey(target)
-  }
-
   /** The targets without a reply. */
   get #remaining(): Iterable<Q> {
     const { pending } = this.#group
@@ -124,10 +118,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   get #recipientsLeft(): number {
     const [first] = this.#remaining
-    const isCounted =
-      first === undefined || this.#catchAllProbe.isKnown(first) || this.#isUnderTest(first)
-    const reserve = isCounted ? 0 : 1
+    const needsTest = first !== undefined && !this.#catchAllProbe.isKnown(first)
+    const reserve = needsTest && !this.#isUnderTest(first) ? 1 : 0
     return this.#group.options.rateController.row.recipientsPerSession - this.#asked - reserve
+  }
+
+  /** Whether the random recipient for the domain of this target was sent. */
+  #isUnderTest(target: Q): boolean {
+    const [first] = this.#startedTest?.accepted ?? []
+    return first !== undefined && catchAllKey(first[0]) === catchAllKey(target)
   }
 
   /**

@@ -16,6 +16,9 @@ const COUNTED_MAX = 20_000
 /** Number of egresses that one egress wakes when it has too much to do. */
 const FAN_OUT = 4
 
+/** Returns the second of the two slots that a slot enqueues. */
+const lastChild = (number: number) => 2 * number + 2
+
 /** When all tasks of an operator were enqueued, and for how long they are assumed to be there. */
 type Wakeup = { readonly at: number; waitMs: number; readonly among: readonly string[] }
 
@@ -131,13 +134,17 @@ export class ProbeScheduler {
   }
 
   /**
-   * Enqueues all slots of every egress that `egress` is to wake; tasks that exist stay as they are.
+   * Enqueues more slots of every egress that `egress` is to wake; tasks that exist stay as they are.
+   * In a single process a slot enqueues two others, which do the same if they find as much to do:
+   * an operator may allow hundreds of connections and have items for three. In a cluster, where
+   * each step costs round trips, it enqueues all.
    */
-  async putAll({ egressPool }: Engine, { operator, egress }: Slot): Promise<void> {
+  async putAll({ egressPool }: Engine, { operator, egress, number = 0 }: Slot): Promise<void> {
     if (this.#isShared && !this.#shouldWake(operator, egressPool.all)) return
     const { sessionsMax } = egressPool.row(operator)
     const egresses = this.#egressesToWake(egressPool, operator, egress)
-    const put = egresses.map(name => this.#tasks.putAll({ operator, egress: name }, sessionsMax))
+    const count = this.#isShared ? sessionsMax : Math.min(sessionsMax, lastChild(number) + 1)
+    const put = egresses.map(name => this.#tasks.putAll({ operator, egress: name }, count))
     // In a cluster the caller does not wait until other members are woken.
     if (!this.#isShared) await Promise.all(put)
     else for (const entered of put) entered.catch(() => this.#wakeups.delete(operator))

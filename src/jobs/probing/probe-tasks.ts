@@ -4,7 +4,12 @@ import type { Queue } from '../../queue/queue.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-timings.ts'
 
 /** One connection that an operator allows to one egress. */
-export type Slot = { readonly operator: string; readonly egress: string }
+export type Slot = {
+  readonly operator: string
+  readonly egress: string
+  /** Its number among these connections, from 0; left out: 0. */
+  readonly number?: number
+}
 
 /** Returns the task kind of an egress: a process works on the tasks of its own egresses. */
 export const probeKind = (egress: string) => `probe/${egress}`
@@ -12,8 +17,11 @@ export const probeKind = (egress: string) => `probe/${egress}`
 /** Returns the task key of one connection to an operator, counted from 0. */
 export const slotKey = (operator: string, number: number) => `${operator}#${number}`
 
-/** Returns the operator of a task key. */
-export const parseOperator = (key: string) => key.slice(0, key.lastIndexOf('#'))
+/** Returns the slot of a task key. */
+export function parseSlot(key: string, egress: string): Slot {
+  const at = key.lastIndexOf('#')
+  return { operator: key.slice(0, at), egress, number: Number(key.slice(at + 1)) }
+}
 
 /** Enqueues the probe tasks of slots. */
 export interface ProbeTasks {

@@ -16,7 +16,7 @@ import {
 } from '../job-store.ts'
 import { Claims } from '../probing/claims.ts'
 import { ProbeScheduler } from '../probing/probe-scheduler.ts'
-import { batchedTasks, directTasks, parseOperator, probeKind } from '../probing/probe-tasks.ts'
+import { batchedTasks, directTasks, parseSlot, probeKind } from '../probing/probe-tasks.ts'
 import { routeItems } from '../probing/route-items.ts'
 import { ResultWriter } from '../results/result-writer.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from './active-jobs.ts'
@@ -146,7 +146,7 @@ export class JobWorker {
     if (egresses.length === 0) return []
     const route = (jobId: string, lease: Lease) => this.#route(jobId, lease)
     const probes = egresses.map(egress => {
-      const slotOf = (key: string) => ({ operator: parseOperator(key), egress })
+      const slotOf = (key: string) => parseSlot(key, egress)
       return this.#queue.work(
         probeKind(egress),
         (key, lease) => this.#executor.serve(slotOf(key), lease),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { batchedTasks, parseOperator, slotKey } from '../../../src/jobs/probing/probe-tasks.ts'
+import { batchedTasks, parseSlot, slotKey } from '../../../src/jobs/probing/probe-tasks.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
@@ -74,6 +74,6 @@ test('rejects when a batch cannot be enqueued, and enqueues the next ones', asyn
 
 test('the name of an operator may contain any character', () => {
   for (const operator of ['a.test', 'a#1', 'a|b', 'ä ö']) {
-    expect(parseOperator(slotKey(operator, 12))).toBe(operator)
+    expect(parseSlot(slotKey(operator, 12), 'a')).toEqual({ operator, egress: 'a', number: 12 })
   }
 })
