@@ -19,6 +19,8 @@ import type { RoutedItems } from './probe-scheduler.ts'
  * domain is looked up once and its items share connections, wherever they are in the list.
  */
 const WINDOW_MAX = 100_000
+/** The same in a process that serves requests, which has several lists in memory. */
+const SERVICE_WINDOW_MAX = 20_000
 /** Minimum per list, however many lists share the maximum. */
 const WINDOW_MIN = 2_000
 /** Items read per statement. */
@@ -104,7 +106,8 @@ async function* readWindows(
 ): AsyncGenerator<Iterable<readonly QueuedItem[]>> {
   let after = 0
   for (;;) {
-    const windowMax = shareOf(WINDOW_MAX, work.routing, WINDOW_MIN)
+    const max = work.priority === null ? WINDOW_MAX : SERVICE_WINDOW_MAX
+    const windowMax = shareOf(max, work.routing, WINDOW_MIN)
     const domains = new Map<string, QueuedItem[]>()
     let isLast = false
     for (let size = 0; size < windowMax && !isLast; size += PAGE_MAX) {

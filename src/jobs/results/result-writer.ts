@@ -26,6 +26,8 @@ export type { ItemUpdate as Change } from './commit-batch.ts'
 const BATCH_MIN = 500
 /** Maximum size of a batch: writing it blocks the event loop for some 10 ms. */
 const BATCH_MAX = 1_000
+/** The same for a process that serves requests, which also writes history and usage of each row. */
+const SERVICE_BATCH = { min: 50, max: 200 }
 /**
  * Maximum size while requests are served, when short blocking matters more than few commits: some 3
  * ms and a commit.
@@ -68,7 +70,7 @@ export class ResultWriter {
     this.#retryMs = retryMs
     this.#batcher = new Batcher({
       ...{ clock: deps.database.clock, waitMs: batchMs },
-      sizeMin: () => Math.min(BATCH_MIN, this.#batchMax),
+      sizeMin: () => Math.min(this.#isService ? SERVICE_BATCH.min : BATCH_MIN, this.#batchMax),
       sizeMax: () => this.#batchMax,
       sizeOf: countItems,
       run: batch => this.#writeBatch(batch),
@@ -94,7 +96,8 @@ export class ResultWriter {
    * Waits while more changes are pending than a crash may undo, and while nothing can be written.
    */
   async settled(): Promise<void> {
-    if (this.#batcher.sizePending > BATCH_MAX || this.#isFailing) await this.flushed()
+    const pendingMax = this.#isService ? SERVICE_BATCH.min : BATCH_MAX
+    if (this.#batcher.sizePending > pendingMax || this.#isFailing) await this.flushed()
   }
 
   /**
@@ -121,8 +124,13 @@ export class ResultWriter {
     await this.#batcher.close()
   }
 
+  get #isService(): boolean {
+    return (this.#deps.priority ?? null) !== null
+  }
+
   get #batchMax(): number {
-    return this.#deps.priority?.hasRequests ? BATCH_MAX_WITH_REQUESTS : BATCH_MAX
+    if (this.#deps.priority?.hasRequests) return BATCH_MAX_WITH_REQUESTS
+    return this.#isService ? SERVICE_BATCH.max : BATCH_MAX
   }
 
   #add(entry: BatchEntry): Promise<void> {
