@@ -27,14 +27,14 @@ type WriterOptions = {
   readonly ledger?: UsageLedger
   /** True to retry a failed commit. */
   readonly retryStorageErrors?: boolean
-  /** True while requests are served. */
+  /** Whether requests are being served; left out if the process serves none. */
   readonly hasRequests?: boolean
 }
 
 /** Creates a job of `rows` rows and its result writer. */
 async function createWriter(
   rows: number,
-  { ledger, retryStorageErrors = false, hasRequests = false }: WriterOptions = {},
+  { ledger, retryStorageErrors = false, hasRequests }: WriterOptions = {},
 ) {
   const { database, clock, job } = await queuedJob(Array.from({ length: rows }, (_, n) => `t${n}`))
   const progress: Job[] = []
@@ -46,7 +46,7 @@ async function createWriter(
       database,
       retryStorageErrors,
       ledger: ledger ?? null,
-      priority: { hasRequests: hasRequests },
+      priority: hasRequests === undefined ? null : { hasRequests },
     },
     ...{ random: countedRandom(), baseUrl: 'https://ev.test' },
     log: { ...silentLog, error: message => void loggedErrors.push(message) },
@@ -109,6 +109,13 @@ describe('a result writer', () => {
     for (let n = 1; n <= 100; n++) void recorder.add(result(n))
     await recorder.flushed()
     expect(progress.map(({ done }) => done)).toEqual([25, 50, 75, 100])
+  })
+
+  test('writes smaller batches in a process that serves requests', async () => {
+    const { recorder, progress } = await createWriter(700, { hasRequests: false })
+    for (let n = 1; n <= 650; n++) void recorder.add(result(n))
+    await recorder.flushed()
+    expect(progress.map(({ done }) => done)).toEqual([50, 250, 450, 650])
   })
 
   test('counts a shared result for each row that shares it, and each item once only', async () => {
