@@ -25,27 +25,27 @@ type ClaimOptions = Slot & {
 
 /**
  * Claims items for connections from all lists round-robin, so that a small list does not wait
- * behind a large one. In a single process, most items wait in memory between routing and probe,
- * and the database is read only for operators that may have stored items.
+ * behind a large one. With `inMemory`, most items wait in memory between routing and probe, and the
+ * database is read only for operators that may have stored items.
  */
 export class Claims {
   readonly #database: Database
   readonly #lists: ActiveJobs
   /** By operator, the ID of the list after which its next connection starts. */
   readonly #positions = new LRUCache<string, string>({ max: OPERATORS_MAX })
-  /** Null in a cluster, where all members claim in the database. */
+  /** Null if all items are claimed in the database. */
   readonly #pending: PendingItems | null
   /**
-   * Operators that may have stored items, each with the number of the last note; not used in a
-   * cluster.
+   * Operators that may have stored items, each with the number of the last note; not used without
+   * items in memory.
    */
   readonly #stored = new Map<string, number>()
   #noteCount = 0
 
-  constructor(database: Database, lists: ActiveJobs, o: { readonly isShared: boolean }) {
+  constructor(database: Database, lists: ActiveJobs, o: { readonly inMemory: boolean }) {
     this.#database = database
     this.#lists = lists
-    this.#pending = o.isShared ? null : new PendingItems()
+    this.#pending = o.inMemory ? new PendingItems() : null
   }
 
   /** Whether no more items fit into memory. */

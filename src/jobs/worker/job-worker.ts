@@ -73,7 +73,9 @@ export class JobWorker {
       onLost: jobId => void this.#onLost(jobId),
       onFailure: (jobId, error) => this.#failJob(jobId, error),
     })
-    this.#claims = new Claims(database, this.#lists, { isShared: cluster !== null })
+    // Members of a cluster share the items, and lists of a service share memory with requests.
+    const inMemory = cluster === null && priority === null
+    this.#claims = new Claims(database, this.#lists, { inMemory })
     this.#resumption = new Resumption(database, this.#slots, this.#claims)
     this.#starter = new JobStarter({
       ...{ database, log, retryStorageErrors, stopping, retryMs: timings.retryMs },

@@ -9,7 +9,7 @@ import { queuedJob } from '../../support/database.ts'
 const LIMITS = { sessionsMax: 2, recipientsPerSession: 3 }
 const SLOT = { operator: 'op', egress: 'default' }
 
-async function createClaims(rows = 40, { isShared = false } = {}) {
+async function createClaims(rows = 40, { inMemory = true } = {}) {
   const texts = Array.from({ length: rows }, (_, n) => `u${n}@a.test`)
   const { database, job } = await queuedJob(texts)
   const { clock } = database
@@ -17,7 +17,7 @@ async function createClaims(rows = 40, { isShared = false } = {}) {
   const engine = { egressPool } as unknown as ActiveJob['engine']
   const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
   const list = lists.add(job)
-  const claims = new Claims(database, lists, { isShared })
+  const claims = new Claims(database, lists, { inMemory })
   const keep = (position: number, o: { operator?: string; backup?: string } = {}) => {
     const operators = [o.operator ?? 'op', ...(o.backup === undefined ? [] : [o.backup])]
     const exchangers = operators.map(name => ({ operator: { name } }))
@@ -105,8 +105,8 @@ describe('routed items in memory', () => {
     expect([4, 5, 6].map(position => list.kept.has(position))).toEqual([false, true, false])
   })
 
-  test('are not used in a cluster', async () => {
-    const { claims, keep, claim, store } = await createClaims(40, { isShared: true })
+  test('are not used in a cluster or a service', async () => {
+    const { claims, keep, claim, store } = await createClaims(40, { inMemory: false })
     expect(keep(1)).toBe(false)
     expect(claims.isFull).toBe(false)
     await store(2)
