@@ -1,4 +1,5 @@
 import { promises } from 'node:dns'
+import pLimit from 'p-limit'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { type Random, systemRandom } from '../../platform/random.ts'
@@ -40,31 +41,9 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
   const random = options.random ?? systemRandom
   const udp = new UdpTransport(random)
   const transportFor = createTransports(udp, random, timeoutMs)
-  const inFlightMax = options.inFlightMax ?? IN_FLIGHT_MAX
+  const limit = pLimit(options.inFlightMax ?? IN_FLIGHT_MAX)
   const open = new Set<DnsQuery>()
-  /** Queries that wait for a slot. */
-  const waiting = new Set<DnsQuery>()
-  let inFlight = 0
   let closed = false
-
-  const start = (query: DnsQuery) => {
-    if (inFlight >= inFlightMax) {
-      waiting.add(query)
-      return
-    }
-    inFlight++
-    query.start()
-  }
-  const onEnd = (query: DnsQuery) => {
-    // One that was cancelled before its start has no slot.
-    if (waiting.delete(query)) return
-    inFlight--
-    for (const next of waiting) {
-      waiting.delete(next)
-      start(next)
-      break
-    }
-  }
 
   const resolve = async (
     text: string,
@@ -83,9 +62,8 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     const cancel = () => query.cancel()
     signal?.addEventListener('abort', cancel, { once: true })
     open.add(query)
-    start(query)
+    limit(() => query.run())
     const answer = await query.answer
-    onEnd(query)
     open.delete(query)
     signal?.removeEventListener('abort', cancel)
     return answer

@@ -39,13 +39,15 @@ export class DnsQuery {
     this.#resolve = resolve
   }
 
-  /** Starts the query unless it is already cancelled. */
-  start(): void {
-    if (this.#isDone) return
-    const { clock, servers, timeoutMs } = this.#options
-    this.#cancelDeadline = clock.after(timeoutMs, () => this.#end({ fault: this.#fault }))
-    this.#remaining = attemptOrder(servers.ordered())
-    this.#next()
+  /** Starts the query unless it is already cancelled. Resolves when it has ended. */
+  async run(): Promise<void> {
+    if (!this.#isDone) {
+      const { clock, servers, timeoutMs } = this.#options
+      this.#cancelDeadline = clock.after(timeoutMs, () => this.#end({ fault: this.#fault }))
+      this.#remaining = attemptOrder(servers.ordered())
+      this.#next()
+    }
+    await this.answer
   }
 
   cancel(): void {

@@ -16,7 +16,7 @@ function ask(...configured: string[]) {
     return { reply: promise, cancel: () => (call.isCancelled = true) }
   }
   const question = new DnsQuery({ transport, servers, clock, timeoutMs: 5 * SECOND })
-  question.start()
+  question.run()
   return { clock, servers, calls, question, asked: () => calls.map(call => call.server) }
 }
 
@@ -58,7 +58,7 @@ describe('a query', () => {
     }
     const question = new DnsQuery({ transport, servers, clock, timeoutMs: SECOND })
     question.cancel()
-    question.start()
+    await question.run()
     expect(await question.answer).toEqual({ fault: 'timeout' })
   })
 
