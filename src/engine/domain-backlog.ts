@@ -11,7 +11,7 @@ export class DomainBacklog {
   #released = 0
 
   add(text: string): void {
-    const domain = domainOf(text)
+    const domain = roughDomain(text)
     const group = this.#groups.get(domain)
     if (group === undefined) this.#groups.set(domain, { domain, texts: [text] })
     else group.texts.push(text)
@@ -33,7 +33,7 @@ export class DomainBacklog {
 
   /** Whether texts with the domain of this one wait. */
   hasDomainOf(text: string): boolean {
-    return this.#groups.has(domainOf(text))
+    return this.#groups.has(roughDomain(text))
   }
 
   /** Removes and returns at most `sizeMax` texts of the group that has waited longest. */
@@ -57,5 +57,5 @@ export class DomainBacklog {
  * A rough domain for grouping only. Untyped callers pass values that are no texts; these count as a
  * text without a domain.
  */
-const domainOf = (text: unknown) =>
+export const roughDomain = (text: unknown) =>
   typeof text === 'string' ? text.slice(text.lastIndexOf('@') + 1).toLowerCase() : ''

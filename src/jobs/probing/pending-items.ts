@@ -67,7 +67,7 @@ export class PendingItems {
     return [...(this.#byOperator.get(operator)?.keys() ?? [])]
   }
 
-  /** Removes up to `max` items, oldest first; with `backedUpOnly`, only those with a backup operator. */
+  /** Removes up to `max` items, oldest first; with `backedUpOnly`, only those with a backup. */
   take(
     list: ActiveJob,
     o: { readonly operator: string; readonly max: number; readonly backedUpOnly?: boolean },
@@ -75,9 +75,13 @@ export class PendingItems {
     const lists = this.#byOperator.get(o.operator)
     const items = lists?.get(list)
     if (lists === undefined || items === undefined) return []
-    const isWanted = ({ task }: PendingItem) => !o.backedUpOnly || task.exchangers.length > 1
-    const taken = items.filter(isWanted).slice(0, o.max)
-    const left = o.backedUpOnly ? items.filter(item => !taken.includes(item)) : items.slice(o.max)
+    const taken: PendingItem[] = []
+    const left: PendingItem[] = []
+    for (const item of items) {
+      const isWanted = !o.backedUpOnly || item.task.exchangers.length > 1
+      if (isWanted && taken.length < o.max) taken.push(item)
+      else left.push(item)
+    }
     this.#set(lists, list, o.operator, left)
     this.#count(list, -taken.length)
     return taken

@@ -1,5 +1,6 @@
 import type { Database } from '../../db/database.ts'
 import { DnsPause } from '../../engine/dns-pause.ts'
+import { roughDomain } from '../../engine/domain-backlog.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { PreparedAddress, ProbeTask } from '../../engine/probing/prepare.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
@@ -63,6 +64,7 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
   const inFlight = new Set<Promise<void>>()
   let onDone = () => {}
   let failure: { error: unknown } | null = null
+  /** Items started in this turn of the event loop. */
   let started = 0
   for await (const domains of readWindows(work, list, stopping)) {
     for (const items of domains) {
@@ -72,7 +74,13 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
           onDone = resolve
         })
       }
-      if (started++ % ROUTED_MAX === 0) await yieldToRequests(work)
+      // The items behind the first chunk of a domain have turns of their own.
+      const size = Math.min(items.length, ROUTED_MAX)
+      if (started + size > ROUTED_MAX) {
+        await yieldToRequests(work)
+        started = 0
+      }
+      started += size
       await recorder.settled()
       await work.hasCapacity()
       if (stopping.aborted || failure !== null) break
@@ -125,7 +133,7 @@ async function* readWindows(
 
 /** Groups by the text of the domain: two spellings of one domain only cost a lookup in the cache. */
 function addToDomain(domains: Map<string, QueuedItem[]>, item: QueuedItem) {
-  const domain = item.text.slice(item.text.lastIndexOf('@') + 1).toLowerCase()
+  const domain = roughDomain(item.text)
   const items = domains.get(domain)
   if (items === undefined) domains.set(domain, [item])
   else items.push(item)

@@ -120,6 +120,28 @@ describe('routing', () => {
     expect(calls).toEqual(['c@x.test'])
   })
 
+  test('starts at most 25 items per turn, also if many have the same domain', async () => {
+    const perTurn: number[] = [0]
+    const texts = Array.from({ length: 200 }, (_, n) => `u${n}@d${n % 10}.test`)
+    await route(texts, {
+      priority: {
+        async yieldToRequests() {
+          await new Promise(setImmediate)
+          perTurn.push(0)
+        },
+      },
+      claims: {
+        keep: () => {
+          perTurn.push((perTurn.pop() ?? 0) + 1)
+          return true
+        },
+        noteStored: () => {},
+      },
+    })
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(25)
+    expect(perTurn.reduce((sum, count) => sum + count)).toBe(200)
+  })
+
   test('waits while there is no capacity', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     let isDone = false
