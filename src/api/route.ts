@@ -19,7 +19,7 @@ const TAGS = {
   ...{ 'account:read': 'Account', 'keys:write': 'Keys' },
 } as const satisfies Partial<Record<Scope, string>>
 
-/** What a route declares; `route` derives the rest. */
+/** Options of `route`. */
 type RouteOptions<Params, Query, Body, Answer, Status> = {
   /** `operationId` of the OpenAPI document. */
   readonly id: string
@@ -43,7 +43,7 @@ type RouteOptions<Params, Query, Body, Answer, Status> = {
   readonly errors?: readonly ApiCode[]
   /** Middleware that runs before the key is checked. */
   readonly beforeKey?: readonly MiddlewareHandler<Env>[]
-  /** Middleware that runs when the key is checked and the body is read. */
+  /** Middleware that runs after the key is checked and the body is read. */
   readonly afterKey?: readonly MiddlewareHandler<Env>[]
 }
 
