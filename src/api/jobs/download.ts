@@ -1,7 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { createRowObject, createRowWriter, type ListDialect } from '../../csv/csv.ts'
-import type { Class } from '../../engine/verdict/verdict.ts'
+import { LIST_COLUMNS, RESULT_COLUMNS } from '../../engine/verdict/present-result.ts'
+import { DedupeIndex } from '../../jobs/import/import-counter.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -12,9 +13,10 @@ import { namesQuery } from '../schemas/names.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
 import { textStream } from '../text-stream.ts'
-import { type JobRow, rowPages } from './job-row.ts'
+import { attachment, downloadName } from './download-name.ts'
+import { type JobRow, type RowsOptions, rowPages } from './job-row.ts'
 import { jobParams, loadJob } from './load-job.ts'
-import { ROW_COLUMNS, rowJson, rowValues } from './row-view.ts'
+import { rowJson, rowValues } from './row-view.ts'
 
 const FORMATS = ['csv', 'json', 'ndjson'] as const
 type Format = (typeof FORMATS)[number]
@@ -50,8 +52,7 @@ function downloadText(job: Job, format: Format, options: { raw: boolean }): Down
 
 /** The original columns unchanged, followed by the columns of the results. */
 function fileCsv(dialect: ListDialect, options: { raw: boolean }): DownloadText {
-  const columns = ROW_COLUMNS.map(name => `ev_${name}`)
-  const writer = createRowWriter(dialect, columns, options)
+  const writer = createRowWriter(dialect, LIST_COLUMNS, options)
   const row = (row: JobRow) => writer.row(row.cells ?? [], rowValues(row))
   return { begin: writer.header(), between: '', end: '', row }
 }
@@ -59,7 +60,7 @@ function fileCsv(dialect: ListDialect, options: { raw: boolean }): DownloadText 
 /** RFC 4180. If addresses were submitted with IDs, the last column has them. */
 function listCsv(job: Job, { raw }: { raw: boolean }): DownloadText {
   const hasIds = parseSource(job).ids === true
-  const columns = [...ROW_COLUMNS, ...(hasIds ? ['id'] : [])]
+  const columns = [...RESULT_COLUMNS, ...(hasIds ? ['id'] : [])]
   const writer = createRowWriter(NO_COLUMNS, columns, { raw })
   const row = (row: JobRow) => writer.row([], [...rowValues(row), ...(hasIds ? [row.id] : [])])
   return { begin: writer.header(), between: '', end: '', row }
@@ -73,7 +74,12 @@ const NO_COLUMNS: ListDialect = {
 /** The CSV dialect of the uploaded file; null if the list was not a file. */
 const jobDialect = (job: Job): ListDialect | null => parseSource(job).dialect ?? null
 
-type Source = { readonly dialect?: ListDialect | null; readonly ids?: boolean }
+type Source = {
+  readonly dialect?: ListDialect | null
+  readonly ids?: boolean
+  /** Name of the uploaded file. */
+  readonly file_name?: string
+}
 
 const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 
@@ -81,7 +87,7 @@ const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 export function downloadRoutes(service: Service) {
   const options = {
     description:
-      "CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
+      "The file is named after the list and the classes, such as `customers-deliverable.csv`. CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
     scope: 'jobs:read',
     params: jobParams,
     query,
@@ -119,6 +125,9 @@ const query = z.object({
   raw: flag(
     'Set to true to leave cells unmodified, for programs. A spreadsheet may run them as formulas.',
   ),
+  deduplicate: flag(
+    'Set to true to get each address once: the first of the rows with the same address that the filter selects.',
+  ),
   partial: flag('Set to true to get the existing results of a job that is not completed.'),
 })
 
@@ -141,15 +150,18 @@ async function download(
   c: Context<Env>,
   service: Service,
   id: string,
-  { format, filter, raw, partial }: Query,
+  { format, filter, raw, deduplicate, partial }: Query,
 ): Promise<Response> {
   const job = await loadJob(c, service, id)
   if (job.state !== 'completed' && !partial) throw notReady(job)
   const text = downloadText(job, format, { raw })
-  const chunks = fileChunks(service, job, text, filter)
+  const first = deduplicate ? new DedupeIndex(service.random) : null
+  const chunks = fileChunks(service, job, text, { classes: filter, first })
+  const listName = job.name ?? parseSource(job).file_name ?? null
+  const name = downloadName({ id: job.id, listName, classes: filter, extension: format })
   return c.body(textStream(c, service, chunks), 200, {
     'Content-Type': CONTENT_TYPES[format],
-    'Content-Disposition': `attachment; filename="${job.id}.${format}"`,
+    'Content-Disposition': attachment(name),
   })
 }
 
@@ -161,20 +173,26 @@ function notReady({ state }: Job): ApiError {
   return new ApiError('job_not_ready', message)
 }
 
+type Selection = RowsOptions & {
+  /** Finds rows with the address of an earlier row, which are left out; null to keep them. */
+  readonly first: DedupeIndex | null
+}
+
 async function* fileChunks(
   { database }: Service,
   job: Job,
   text: DownloadText,
-  classes: readonly Class[] | undefined,
+  { classes, first }: Selection,
 ): AsyncGenerator<string> {
   let before = text.begin
-  let isEmpty = true
-  const present = (rows: readonly JobRow[]) => rows.map(row => text.row(row)).join(text.between)
-  for await (const chunk of rowPages(database, job, { classes }, present)) {
-    yield before + chunk
+  const isSelected = ({ position, dedupeKey }: JobRow) =>
+    first === null || first.add(dedupeKey, position) === null
+  const present = (rows: readonly JobRow[]) => rows.filter(isSelected).map(row => text.row(row))
+  for await (const rows of rowPages(database, job, { classes }, present)) {
+    if (rows.length === 0) continue
+    yield before + rows.join(text.between)
     before = text.between
-    isEmpty = false
   }
-  const end = isEmpty ? text.begin + text.end : text.end
+  const end = before === text.begin ? text.begin + text.end : text.end
   if (end !== '') yield end
 }

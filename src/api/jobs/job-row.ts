@@ -12,12 +12,14 @@ export type JobRow = {
   readonly id: string | null
   /** The cells of the row in the uploaded file; null for other lists. */
   readonly cells: readonly string[] | null
+  /** Equal for all rows with the same address. */
+  readonly dedupeKey: string
   readonly class: Class
   /** Null if the address was erased (`ev purge`); only its class remains. */
   readonly result: Result | null
 }
 
-type RowsOptions = {
+export type RowsOptions = {
   /** All rows if omitted. */
   readonly classes?: readonly Class[] | undefined
 }
@@ -78,13 +80,13 @@ function nextMax(page: readonly ResultRow[]): number {
 
 /** Converts a stored row; returns an empty array if it has no result. */
 export function toRow(row: ResultRow): JobRow[] {
-  const { position, text, cells, class: klass } = row
+  const { position, text, cells, dedupeKey, class: klass } = row
   if (row.result === null || klass === null) return []
   const result = JSON.parse(row.result) as Result | null
   const parsed = cells === null ? null : (JSON.parse(cells) as string | string[])
   return [
     {
-      position,
+      ...{ position, dedupeKey },
       id: typeof parsed === 'string' ? parsed : null,
       cells: Array.isArray(parsed) ? parsed : null,
       class: klass,

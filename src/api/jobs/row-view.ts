@@ -1,8 +1,9 @@
 import {
   plainResult,
-  presentAddressFlags,
   presentResult,
   presentRow,
+  resultValues,
+  toColumns,
 } from '../../engine/verdict/present-result.ts'
 import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { type Class, DEFAULT_REASON_BY_CLASS, type Result } from '../../engine/verdict/verdict.ts'
@@ -34,29 +35,11 @@ function presentFull(result: Result) {
   return { ...presentResult(result, ['flags']), operator, smtp_code, smtp_text }
 }
 
-/** The columns of a CSV download; the fields of a list row come first. */
-export const ROW_COLUMNS = [
-  ...['email', 'valid', 'deliverable', 'risk_level', 'reason', 'cached', 'class'],
-  ...['confidence', 'provider', 'syntax_valid', 'domain_exists', 'mx_record', 'smtp_valid'],
-  ...['is_disposable', 'is_role', 'is_catch_all', 'is_free', 'did_you_mean'],
-  ...['operator', 'mx_host', 'smtp_code', 'smtp_text', 'checked_at'],
-] as const
-
-/** The values of `ROW_COLUMNS`, in the same order. */
-export function rowValues(row: JobRow): (string | number | boolean | null)[] {
-  const plain = plainRow(row)
-  const { syntax_valid, domain_exists, mx_record, smtp_valid } = plain.details
-  const flags = row.result === null ? null : presentAddressFlags(row.result.evidence)
-  const shown = row.result === null ? null : presentRow(row.result)
-  return [
-    ...[plain.email, plain.valid, plain.deliverable, plain.risk_level, plain.reason, plain.cached],
-    ...[row.class, plain.confidence, plain.provider],
-    ...[syntax_valid, domain_exists, mx_record, smtp_valid],
-    ...[flags?.is_disposable ?? null, flags?.is_role ?? null],
-    ...[flags?.is_catch_all ?? null, flags?.is_free ?? null, shown?.did_you_mean ?? null],
-    ...[shown?.operator ?? null, shown?.mx_host ?? null, shown?.smtp_code ?? null],
-    ...[shown?.smtp_text ?? null, shown?.checked_at ?? null],
-  ]
+/** The values of `RESULT_COLUMNS`; those of an erased address are derived from its class. */
+export function rowValues(row: JobRow) {
+  if (row.result !== null) return resultValues(row.result)
+  const { details, ...plain } = plainRow(row)
+  return toColumns({ ...plain, ...details })
 }
 
 /** The plain result of a row; for an erased address it is derived from the class. */

@@ -3,6 +3,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import type { ListDialect } from '../../csv/csv.ts'
 import type { Row } from '../../jobs/import/load-job.ts'
 import { MINUTE, SECOND } from '../../platform/clock.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { findStoredResponse, isAnswered, unchecked } from '../middleware/idempotency.ts'
@@ -206,12 +207,13 @@ const FILE_ANSWER = {
 
 /** `POST /v1/verify/file`: creates a job from a file. Its columns are returned with the results. */
 async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Promise<Response> {
-  const { path, fields } = upload
+  const { path, fields, fileName } = upload
   const name = readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
   const options = readFormOptions(fields)
   const dialect = await findDialect(upload)
-  const source = { dialect }
+  const file_name = name === null ? sanitizeText(fileName) : ''
+  const source = { dialect, ...(file_name === '' ? {} : { file_name }) }
   const rows = storedRows(path, dialect)
   const listed = { type: 'file' as const, name, deduplicate, source, options, rows }
   return queueList(c, service, listed, (job, estimated) => ({

@@ -1,5 +1,5 @@
 import { createRowObject, createRowWriter, type ListDialect, type ListRow } from '../../csv/csv.ts'
-import { LIST_COLUMNS, listValues, presentResult } from '../../engine/verdict/present-result.ts'
+import { LIST_COLUMNS, presentResult, resultValues } from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 
 export type Format = 'csv' | 'ndjson' | 'json'
@@ -28,7 +28,7 @@ function csvText(dialect: ListDialect, options: { raw: boolean }): RowText {
     begin: writer.header(),
     between: '',
     end: '',
-    row: ({ cells }, result) => writer.row(cells, listValues(result)),
+    row: ({ cells }, result) => writer.row(cells, resultValues(result)),
   }
 }
 

@@ -38,6 +38,8 @@ export type DownloadOptions = RowsOptions & {
   readonly format?: 'csv' | 'json' | 'ndjson' | undefined
   /** Disables the escaping of CSV cells that a spreadsheet could run as formulas. */
   readonly raw?: boolean | undefined
+  /** Returns each address once. */
+  readonly deduplicate?: boolean | undefined
 }
 
 export type RowsQuery = Omit<ListResultsQuery, 'cursor' | 'class' | 'reason'> & {
@@ -76,10 +78,10 @@ export type Jobs = {
 export function createJobsResource({ json, stream }: Connection): Jobs {
   const download = (
     jobId: string,
-    { format, filter, partial, raw, ...options }: DownloadOptions = {},
+    { format, filter, partial, raw, deduplicate, ...options }: DownloadOptions = {},
   ) => {
     const path = `${jobPath(jobId)}/download`
-    const query = { format, filter, partial, raw }
+    const query = { format, filter, partial, raw, deduplicate }
     return stream({ method: 'GET', path, query }, options)
   }
 

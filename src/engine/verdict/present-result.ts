@@ -113,52 +113,30 @@ function presentOutcome(answer: RecipientOutcome) {
   }
 }
 
-/** The columns appended to a list. */
-export const LIST_COLUMNS = [
-  'ev_email',
-  'ev_class',
-  'ev_valid',
-  'ev_deliverable',
-  'ev_risk_level',
-  'ev_reason',
-  'ev_confidence',
-  'ev_did_you_mean',
-  'ev_is_disposable',
-  'ev_is_role',
-  'ev_is_catch_all',
-  'ev_is_free',
-  'ev_provider',
-  'ev_operator',
-  'ev_mx_host',
-  'ev_smtp_code',
-  'ev_smtp_text',
-  'ev_checked_at',
-] as const
+/** The columns of a result in CSV, for the command line and the service. */
+export const RESULT_COLUMNS = [
+  ...(['email', 'valid', 'deliverable', 'risk_level', 'reason', 'cached', 'class'] as const),
+  ...(['confidence', 'provider', 'syntax_valid', 'domain_exists', 'mx_record'] as const),
+  ...(['smtp_valid', 'is_disposable', 'is_role', 'is_catch_all', 'is_free'] as const),
+  ...(['did_you_mean', 'operator', 'mx_host', 'smtp_code', 'smtp_text', 'checked_at'] as const),
+]
 
-/** Returns the values of `LIST_COLUMNS`, in their order. */
-export function listValues(result: Result): (string | number | boolean | null)[] {
-  const { verdict, evidence } = result
-  return [
-    result.email,
-    toClass(verdict),
-    verdict.valid,
-    verdict.deliverable,
-    verdict.risk,
-    verdict.reason,
-    verdict.confidence,
-    evidence.suggestion,
-    isDisposable(evidence),
-    evidence.flags?.role ?? false,
-    evidence.catchAll,
-    evidence.flags?.free ?? false,
-    result.provider,
-    evidence.operator?.name ?? null,
-    mxHost(evidence),
-    evidence.answer === null ? null : smtpCode(evidence.answer),
-    evidence.answer === null ? null : smtpText(evidence.answer),
-    isoTime(result.checkedAt),
-  ]
+/** `RESULT_COLUMNS` with the prefix that they have after the columns of an uploaded list. */
+export const LIST_COLUMNS = RESULT_COLUMNS.map(name => `ev_${name}`)
+
+type ColumnValue = string | number | boolean | null
+
+/** Returns the values of `RESULT_COLUMNS`, in their order. */
+export function resultValues(result: Result): ColumnValue[] {
+  const { is_relay: _, ...flags } = presentAddressFlags(result.evidence)
+  const { details, ...plain } = plainResult(result)
+  return toColumns({ ...plain, ...details, ...flags, ...presentRow(result) })
 }
+
+/** Orders fields by `RESULT_COLUMNS`; a missing one is null. */
+export const toColumns = (
+  fields: Partial<Record<(typeof RESULT_COLUMNS)[number], ColumnValue>>,
+): ColumnValue[] => RESULT_COLUMNS.map(name => fields[name] ?? null)
 
 /** Returns a result as a table row for display. */
 export function presentRow(result: Result) {

@@ -10,6 +10,8 @@ import { yieldToEventLoop } from '../../platform/clock.ts'
 export type ResultRow = {
   readonly position: number
   readonly text: string
+  /** Equal for all rows with the same address. */
+  readonly dedupeKey: string
   /** JSON of the data that came with the address; null if there is none. */
   readonly cells: string | null
   readonly class: Class | null
@@ -94,6 +96,7 @@ type Part = Pick<FindOptions, 'jobId' | 'after' | 'max' | 'classes' | 'reasons' 
 async function selectRows({ reader }: Database, o: Part): Promise<ResultRow[]> {
   const { rows } = await sql<ResultRow>`
     select item.position as position, item.text as text,
+      item.dedupe_key as "dedupeKey",
       ${o.withoutCells ? sql`null` : sql`item.cells`} as cells,
       coalesce(item.class, first.class) as class, coalesce(item.result, first.result) as result
     from item left join item as first

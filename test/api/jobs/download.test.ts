@@ -235,6 +235,50 @@ describe('a download', () => {
     expect(((await json.json()) as object[])[0]).toMatchObject({ row: 1, email: '', erased: true })
   })
 
+  test('with deduplicate=true has each address once, whether or not the list was deduplicated', async () => {
+    const { database, json, request } = await createTestService()
+    const emails = [
+      'valid@a.example',
+      'risky@a.example',
+      'valid@A.example',
+      'x',
+      'valid@a.example',
+      'x',
+    ]
+    for (const deduplicate of [true, false]) {
+      const { job_id } = await json('/v1/verify/batch', { body: { emails, deduplicate } })
+      await giveResults(database, String(job_id), 6)
+      const path = `/v1/jobs/${job_id}/download?format=ndjson`
+      const rowsIn = async (query: string) =>
+        (await (await request(`${path}${query}`)).text())
+          .split('\n')
+          .slice(0, -1)
+          .map(line => JSON.parse(line).row)
+      expect(await rowsIn('')).toEqual([1, 2, 3, 4, 5, 6])
+      expect(await rowsIn('&deduplicate=true')).toEqual([1, 2, 4])
+      expect(await rowsIn('&deduplicate=true&filter=undeliverable')).toEqual([4])
+    }
+  })
+
+  test('is named after the list or its file, and the classes', async () => {
+    const { database, json, request } = await createTestService()
+    const nameOf = async (id: string, query = '') =>
+      (await request(`/v1/jobs/${id}/download${query}`)).headers.get('Content-Disposition')
+    await seedJob(database, { texts: MIXED, name: 'Käufer.csv' })
+    expect(await nameOf('job_a', '?filter=deliverable&format=json')).toBe(
+      `attachment; filename="K_ufer-deliverable.json"; filename*=UTF-8''K%C3%A4ufer-deliverable.json`,
+    )
+    const form = new FormData()
+    form.set('file', new Blob(['valid@a.example\n']), 'customers.csv')
+    const whole = new Response(form)
+    const { job_id } = await json('/v1/verify/file', {
+      body: new Uint8Array(await whole.arrayBuffer()),
+      headers: { 'Content-Type': whole.headers.get('Content-Type') ?? '' },
+    })
+    await giveResults(database, String(job_id), 1)
+    expect(await nameOf(String(job_id))).toBe('attachment; filename="customers-verified.csv"')
+  })
+
   test('before completion is refused without partial=true', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })

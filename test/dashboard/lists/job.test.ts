@@ -251,7 +251,7 @@ describe('the download of a list', () => {
   test('has its rows, all or of some classes, under its own name', async () => {
     const { get } = await dashboardWithList()
     const all = await get('/lists/job_a/download')
-    expect(all.headers.get('Content-Disposition')).toBe('attachment; filename="job_a.csv"')
+    expect(all.headers.get('Content-Disposition')).toBe('attachment; filename="March-verified.csv"')
     expect(all.headers.get('Content-Type')).toContain('text/csv')
     expect(lines(all.text)).toHaveLength(6)
     const some = await get('/lists/job_a/download?format=csv&class=risky&class=unknown')

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import {
   LIST_COLUMNS,
-  listValues,
   plainResult,
   presentResult,
+  resultValues,
 } from '../../../src/engine/verdict/present-result.ts'
 import { createTestEngine, mail } from '../../support/engine.ts'
 import { toRecipients } from '../../support/recipients.ts'
@@ -142,21 +142,26 @@ describe('a single result', () => {
 })
 
 describe('a row of a list', () => {
-  const row = (values: ReturnType<typeof listValues>) =>
+  const row = (values: ReturnType<typeof resultValues>) =>
     Object.fromEntries(LIST_COLUMNS.map((column, index) => [column, values[index]]))
 
   test('has a value for each column, in their order', async () => {
     const { verify } = createTestEngine({ zone: mail('gamil.com', '192.0.2.2') })
-    const values = listValues(await verify('info@gamil.com'))
+    const values = resultValues(await verify('info@gamil.com'))
     expect(values).toHaveLength(LIST_COLUMNS.length)
     expect(row(values)).toEqual({
       ev_email: 'info@gamil.com',
-      ev_class: 'risky',
       ev_valid: true,
       ev_deliverable: true,
       ev_risk_level: 'medium',
       ev_reason: 'role_account',
+      ev_cached: false,
+      ev_class: 'risky',
       ev_confidence: 80,
+      ev_syntax_valid: true,
+      ev_domain_exists: true,
+      ev_mx_record: true,
+      ev_smtp_valid: true,
       ev_did_you_mean: 'info@gmail.com',
       ev_is_disposable: false,
       ev_is_role: true,
@@ -173,7 +178,7 @@ describe('a row of a list', () => {
 
   test('distinguishes valid from deliverable', async () => {
     const { verify } = createTestEngine({ script: {} })
-    expect(row(listValues(await verify('ann@a.test')))).toMatchObject({
+    expect(row(resultValues(await verify('ann@a.test')))).toMatchObject({
       ev_valid: true,
       ev_deliverable: false,
       ev_reason: 'catch_all',
@@ -183,12 +188,12 @@ describe('a row of a list', () => {
 
   test('has a verdict and no facts for an invalid address', async () => {
     const { verify } = createTestEngine()
-    expect(row(listValues(await verify('nonsense')))).toMatchObject({
+    expect(row(resultValues(await verify('nonsense')))).toMatchObject({
       ev_email: 'nonsense',
       ev_class: 'undeliverable',
       ev_reason: 'invalid_email',
       ev_is_catch_all: null,
-      ev_provider: null,
+      ev_provider: '',
       ev_operator: null,
       ev_mx_host: null,
       ev_smtp_code: null,
@@ -198,7 +203,7 @@ describe('a row of a list', () => {
 
   test('has the observed failure and no code without a reply', async () => {
     const { verify } = createTestEngine({ script: { greeting: null } })
-    const shown = row(listValues(await verify('ann@a.test')))
+    const shown = row(resultValues(await verify('ann@a.test')))
     expect(shown).toMatchObject({ ev_reason: 'timeout', ev_smtp_code: null })
     expect(shown.ev_smtp_text).toMatch(/./)
   })
@@ -206,7 +211,7 @@ describe('a row of a list', () => {
   test('has server text as one short line', async () => {
     const long = `550-5.1.1 ${'no '.repeat(200)}\n550 5.1.1 ${'never '.repeat(200)}`
     const { verify } = createTestEngine({ script: toRecipients(() => long) })
-    const text = row(listValues(await verify('ann@a.test'))).ev_smtp_text
+    const text = row(resultValues(await verify('ann@a.test'))).ev_smtp_text
     expect(text).toMatch(/^no no .*…$/)
     expect(String(text).length).toBeLessThanOrEqual(256)
   })

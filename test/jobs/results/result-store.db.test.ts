@@ -26,9 +26,23 @@ test('returns a row with its text, its cells and the class of its result', async
     recordResults(trx, 'j', [{ position: 1, result: '"of a"', class: 'risky' }]),
   )
   expect(await resultPage(database, { jobId: 'j', after: 0, max: 9 })).toEqual([
-    { position: 1, text: 'Ann@x.test', cells: '["7","Ann"]', class: 'risky', result: '"of a"' },
-    { position: 2, text: 'ann@x.test', cells: null, class: 'risky', result: '"of a"' },
-    { position: 3, text: 'bob@x.test', cells: null, class: null, result: null },
+    {
+      position: 1,
+      text: 'Ann@x.test',
+      dedupeKey: 'a',
+      cells: '["7","Ann"]',
+      class: 'risky',
+      result: '"of a"',
+    },
+    {
+      position: 2,
+      text: 'ann@x.test',
+      dedupeKey: 'a',
+      cells: null,
+      class: 'risky',
+      result: '"of a"',
+    },
+    { position: 3, text: 'bob@x.test', dedupeKey: 'b', cells: null, class: null, result: null },
   ])
 })
 
@@ -119,8 +133,22 @@ describe('finding rows', () => {
       reasons: ['timeout'],
     })
     expect(rows).toEqual([
-      { position: 1, text: 'Timeout@x.test', cells: null, class: 'unknown', result },
-      { position: 2, text: 'timeout@x.test', cells: null, class: 'unknown', result },
+      {
+        position: 1,
+        text: 'Timeout@x.test',
+        dedupeKey: 'a',
+        cells: null,
+        class: 'unknown',
+        result,
+      },
+      {
+        position: 2,
+        text: 'timeout@x.test',
+        dedupeKey: 'a',
+        cells: null,
+        class: 'unknown',
+        result,
+      },
     ])
   })
 
