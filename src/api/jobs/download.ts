@@ -156,9 +156,10 @@ async function download(
   if (job.state !== 'completed' && !partial) throw notReady(job)
   const text = downloadText(job, format, { raw })
   const first = deduplicate ? new DedupeIndex(service.random) : null
-  const chunks = fileChunks(service, job, text, { classes: filter, first })
+  const classes = filter?.length === STATUSES.length ? undefined : filter
+  const chunks = fileChunks(service, job, text, { classes, first })
   const listName = job.name ?? parseSource(job).file_name ?? null
-  const name = downloadName({ id: job.id, listName, classes: filter, extension: format })
+  const name = downloadName({ id: job.id, listName, classes, extension: format })
   return c.body(textStream(c, service, chunks), 200, {
     'Content-Type': CONTENT_TYPES[format],
     'Content-Disposition': attachment(name),

@@ -268,6 +268,8 @@ describe('a download', () => {
     expect(await nameOf('job_a', '?filter=deliverable&format=json')).toBe(
       `attachment; filename="K_ufer-deliverable.json"; filename*=UTF-8''K%C3%A4ufer-deliverable.json`,
     )
+    const all = '?filter=unknown,deliverable,risky,undeliverable'
+    expect(await nameOf('job_a', all)).toMatch(/K%C3%A4ufer-verified\.csv$/)
     const form = new FormData()
     form.set('file', new Blob(['valid@a.example\n']), 'customers.csv')
     const whole = new Response(form)
