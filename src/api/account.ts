@@ -73,7 +73,7 @@ function creditRoutes(service: Service) {
 function limitRoutes(service: Service) {
   const limits = route(service, 'GET /v1/limits', {
     id: 'getLimits',
-    summary: 'List all limits and what is left of them',
+    summary: 'List all limits and their usage',
     description:
       'The rate limits that apply to this key and client IP address, plus the daily credits if the plan limits them. Only this request itself is counted. If a limit has not been used recently, its `resets_at` is the end of the window that would start now.',
     scope: 'account:read',
@@ -130,7 +130,12 @@ function statsRoutes(service: Service) {
     description:
       'Covers today (UTC), or the last 7 or 30 days including today. Days without verifications are included.',
     scope: 'account:read',
-    query: z.object({ period: z.enum(PERIODS).default('day') }),
+    query: z.object({
+      period: z
+        .enum(PERIODS)
+        .default('day')
+        .openapi({ description: 'Today, or the last 7 or 30 days.' }),
+    }),
     answer: json(Stats, 'The counts', STATS_EXAMPLE),
   })
   return newRouter().openapi(stats, async c => {
@@ -181,7 +186,7 @@ function historyRoutes(service: Service) {
     id: 'listHistory',
     summary: 'List verifications, newest first',
     description:
-      'One row for each verified address, kept for the configured retention period. With `X-EV-Sandbox: true`, lists simulated verifications, otherwise live ones. When a filter is applied to a long history, a page can have few rows or none although `has_more` is true: continue at `next_cursor`.',
+      'One row for each verified address, kept for the configured retention period. With `X-EV-Sandbox: true`, lists simulated verifications, otherwise live ones. With a filter, a page can have few rows or none although `has_more` is true: continue with `next_cursor`.',
     scope: 'account:read',
     query: z.object({ ...pageQuery, ...historyFilters }),
     answer: json(HistoryPage, 'One page of the history', HISTORY_EXAMPLE),

@@ -63,12 +63,14 @@ function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env
     return answerError(
       c,
       service.log,
-      new ApiError('not_found', 'There is no such path; see /docs for all paths'),
+      new ApiError('not_found', 'Path not found. See /docs for all paths.'),
     )
   }
   c.header('Allow', methods.join(', '))
   if (isOptions) return c.body(null, 204, PREFLIGHT)
-  const message = `This path supports only ${methods.join(', ')}`
+  const choice = new Intl.ListFormat('en', { type: 'disjunction' })
+  const usable = methods.filter(name => name !== 'HEAD' && name !== 'OPTIONS')
+  const message = `Method not allowed. Use ${choice.format(usable)}.`
   return answerError(c, service.log, new ApiError('method_not_allowed', message))
 }
 

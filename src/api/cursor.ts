@@ -22,8 +22,10 @@ export const pageQuery = {
 
 /** Pagination fields of every page. */
 export const pageFields = {
-  next_cursor: z.string().nullable(),
-  has_more: z.boolean(),
+  next_cursor: z.string().nullable().openapi({
+    description: 'Value of `cursor` for the next page. Null on the last page.',
+  }),
+  has_more: z.boolean().openapi({ description: 'Whether there is a next page.' }),
 }
 
 /** Parses a cursor; null for the first page. Throws ApiError if it is malformed. */
@@ -35,7 +37,7 @@ export function parseCursor(cursor: string | undefined): CursorPosition | null {
   }
   throw new ApiError(
     'invalid_request',
-    '"cursor" must be the `next_cursor` of an earlier response; omit it to start with the newest row',
+    '"cursor" must be the `next_cursor` of an earlier response. Omit it to start with the newest row.',
   )
 }
 

@@ -57,14 +57,14 @@ export class Streams {
 const tooMany = () =>
   new ApiError(
     'rate_limit',
-    `${STREAMS_PER_ACCOUNT_MAX} streams of this account are open: close one, or poll the job instead`,
+    `${STREAMS_PER_ACCOUNT_MAX} streams of this account are open, which is the maximum. Close one, or poll the job instead.`,
     { retryAfterS: 5 },
   )
 
 const tooBusy = () =>
   new ApiError(
     'service_unavailable',
-    `${STREAMS_MAX} streams are open, which is the maximum: poll the job instead`,
+    `${STREAMS_MAX} streams are open, which is the maximum. Poll the job instead.`,
     { retryAfterS: 5 },
   )
 

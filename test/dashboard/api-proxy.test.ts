@@ -47,9 +47,6 @@ test('a client that disconnects cancels the API response', async () => {
 })
 
 test('an error response throws an ApiProblem', async () => {
-  const refusal = Response.json(
-    { error: 'There is no such job', code: 'not_found' },
-    { status: 404 },
-  )
+  const refusal = Response.json({ error: 'Job not found.', code: 'not_found' }, { status: 404 })
   expect(await (await pass(refusal).given).json()).toEqual({ isProblem: true })
 })

@@ -25,7 +25,7 @@ describe('an error', () => {
     await services.signIn(await services.addKey({ scopes: ['dashboard'] }))
     const refused = await services.get('/lists/job_none')
     expect(refused.status).toBe(403)
-    expect(refused.text).toContain('lacks the scope jobs:read')
+    expect(refused.text).toContain('does not have the scope jobs:read')
     expect(refused.text).toContain('Sign in with a key that has the scope')
   })
 

@@ -75,14 +75,10 @@ const STORE_RETRY_S = 5
 function fromHttpException(thrown: HTTPException): ApiError {
   const cause = { cause: thrown }
   if (thrown.status === 415) {
-    return new ApiError(
-      'unsupported_media_type',
-      'This endpoint does not accept this Content-Type',
-      cause,
-    )
+    return new ApiError('unsupported_media_type', 'Unsupported Content-Type.', cause)
   }
   if (thrown.status === 413)
-    return new ApiError('payload_too_large', 'The body is too large', cause)
+    return new ApiError('payload_too_large', 'The request body is too large.', cause)
   if (thrown.status < 500) return new ApiError('invalid_request', thrown.message, cause)
   return new ApiError('server_error', 'An internal error occurred. Try again later.', cause)
 }
@@ -119,7 +115,7 @@ const notOverHttp = () =>
 
 /** Maps each operation error to an API error. */
 const ANSWERS: OperationTexts<ApiError> = {
-  webhook_not_found: () => new ApiError('not_found', 'There is no such webhook endpoint'),
+  webhook_not_found: () => new ApiError('not_found', 'Webhook endpoint not found.'),
   webhook_disabled: () =>
     new ApiError(
       'invalid_request',
@@ -133,7 +129,7 @@ const ANSWERS: OperationTexts<ApiError> = {
   webhook_url_rejected: ({ url, fault, isPrivate }) =>
     new ApiError(
       'invalid_webhook_url',
-      `"url" is "${sanitizeText(url, 100)}", which cannot be used. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
+      `"url" is "${sanitizeText(url, 100)}", which is not allowed. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
     ),
   webhook_test_limit_reached: ({ count }) =>
     new ApiError(
@@ -142,13 +138,13 @@ const ANSWERS: OperationTexts<ApiError> = {
       { retryAfterS: TEST_RETRY_S },
     ),
   delivery_not_found: () =>
-    new ApiError('not_found', 'There is no such delivery to this webhook endpoint'),
+    new ApiError('not_found', 'This webhook endpoint has no such delivery.'),
   name_invalid: ({ name, lengthMax }) =>
     new ApiError(
       'invalid_request',
       `"name" is ${sanitizeText(JSON.stringify(name), 60)}; it must be 1 to ${lengthMax} characters on one line.`,
     ),
-  key_not_found: () => new ApiError('not_found', 'There is no such key'),
+  key_not_found: () => new ApiError('not_found', 'API key not found.'),
   key_limit_reached: ({ count }) =>
     new ApiError(
       'invalid_request',
@@ -167,15 +163,15 @@ const ANSWERS: OperationTexts<ApiError> = {
       'invalid_request',
       `"expires_at" is "${isoTime(expiresAt)}"; it must be a time in the future.`,
     ),
-  job_not_found: () => new ApiError('not_found', 'There is no such job'),
+  job_not_found: () => new ApiError('not_found', 'Job not found.'),
   job_not_cancellable: ({ state }) =>
-    new ApiError('job_not_cancellable', `The job is ${state} already`),
+    new ApiError('job_not_cancellable', `The job is already ${state}.`),
   job_not_resumable: ({ state }) =>
     new ApiError(
       'job_not_resumable',
       state === 'cancelled' || state === 'failed'
-        ? 'The job was resumed in the meantime: get its current status'
-        : `The job is ${state}; only a cancelled or failed job can be resumed`,
+        ? 'The job was resumed by another request. Get its current status.'
+        : `The job is ${state}. Only a cancelled or failed job can be resumed.`,
     ),
   job_in_use: notOverHttp,
   list_empty: () => emptyList('The list has no rows.'),

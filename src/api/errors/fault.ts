@@ -26,7 +26,7 @@ export function validationError(
   input: unknown,
 ): ApiError {
   const issue = issues[0]
-  if (issue === undefined) return new ApiError('invalid_request', 'The request is not valid')
+  if (issue === undefined) return new ApiError('invalid_request', 'The request is not valid.')
   const label = fieldLabel(target, issue.path)
   const message = `${label} ${describeIssue(issue, excerptAt(input, issue.path))}`
   return new ApiError(errorCode(issue), sanitizeText(message, SENTENCE_LENGTH_MAX))

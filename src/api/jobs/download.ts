@@ -117,13 +117,13 @@ const flag = (description: string) =>
     .openapi({ type: 'string', enum: ['true', 'false', '1', '0'], description })
 
 const query = z.object({
-  format: z.enum(FORMATS).default('csv'),
+  format: z.enum(FORMATS).default('csv').openapi({ description: 'File format.' }),
   filter: namesQuery(STATUSES, {
     description: 'Only rows of these classes',
     example: 'deliverable,risky',
   }),
   raw: flag(
-    'Set to true to leave cells unmodified, for programs. A spreadsheet may run them as formulas.',
+    'Set to true to leave cells unchanged, for programs. A spreadsheet can run such cells as formulas.',
   ),
   deduplicate: flag(
     'Set to true to get each address once: the first of the rows with the same address that the filter selects.',
@@ -170,7 +170,7 @@ function notReady({ state }: Job): ApiError {
   const isStopped = state === 'cancelled' || state === 'failed'
   const message = isStopped
     ? `The job is ${state}, so its results are incomplete. Add ?partial=true to get the existing ones.`
-    : `The job is ${state}; its results are available when it is completed. Add ?partial=true to get the existing ones.`
+    : `The job is ${state}. Its results are available when it is completed. Add ?partial=true to get the existing ones.`
   return new ApiError('job_not_ready', message)
 }
 

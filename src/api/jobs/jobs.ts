@@ -39,7 +39,10 @@ function jobListRoutes(service: Service) {
     summary: 'List jobs, newest first',
     description: 'With `X-EV-Sandbox: true`, lists simulated jobs, otherwise live ones.',
     scope: 'jobs:read',
-    query: z.object({ ...pageQuery, status: z.enum(JOB_STATES).optional() }),
+    query: z.object({
+      ...pageQuery,
+      status: z.enum(JOB_STATES).optional().openapi({ description: 'Only jobs with this status.' }),
+    }),
     answer: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
   })
   return newRouter().openapi(list, async c => {

@@ -9,7 +9,7 @@ import { getState } from '../state.ts'
 
 /** Path parameters of a job. */
 export const jobParams = z.object({
-  id: z.string().max(100).openapi({ example: 'job_xyz789' }),
+  id: z.string().max(100).openapi({ description: 'ID of the job.', example: 'job_xyz789' }),
 })
 
 /** Loads the job of a path parameter. A job of another account is reported as missing. */

@@ -59,7 +59,10 @@ const NO_RESULT = {
 function startRow(cursor: string | undefined, after: number | undefined): number {
   if (cursor === undefined) return after ?? 0
   if (after !== undefined) {
-    throw new ApiError('invalid_request', '"cursor" and "after" both set the start: send only one')
+    throw new ApiError(
+      'invalid_request',
+      '"cursor" and "after" both set the start. Send only one of them.',
+    )
   }
   const position = parseRowCursor(cursor)
   if (position !== null) return position

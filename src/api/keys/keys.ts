@@ -120,7 +120,9 @@ function keyChangeRoutes(service: Service) {
   return router
 }
 
-const params = z.object({ id: z.string().max(100).openapi({ example: 'key_01' }) })
+const params = z.object({
+  id: z.string().max(100).openapi({ description: 'ID of the key.', example: 'key_01' }),
+})
 
 /** The key of the path parameter, within the account of the caller. */
 function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget {

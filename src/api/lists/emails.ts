@@ -88,7 +88,7 @@ function tooMany(length: number, max: number): ApiError {
   const where = LARGER_ENDPOINTS.find(([, most]) => length <= most)?.[0]
   return new ApiError(
     'too_many_emails',
-    `The list has ${count} addresses; this endpoint takes at most ${limit}. ${
+    `The list has ${count} addresses; this endpoint accepts at most ${limit}. ${
       where === undefined ? 'Split the list' : `Use ${where}`
     }.`,
   )

@@ -55,7 +55,7 @@ export function listRoutes(service: Service) {
     id: 'verifyBulk',
     summary: 'Verify a list',
     description:
-      'Up to 10 addresses are answered at once, within ten seconds. Longer lists, up to 10,000 addresses, become a job.',
+      'Up to 10 addresses are verified in the request, within ten seconds. Longer lists, up to 10,000 addresses, become a job.',
     body: {
       schema: BulkRequest,
       example: { emails: ['user@example.com'] },

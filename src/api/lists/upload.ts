@@ -60,7 +60,7 @@ function toApiError(fault: UploadFault): ApiError {
       return new ApiError('service_unavailable', sentence, { retryAfterS: STORE_RETRY_S, cause })
     }
     case 'cut-off':
-      return new ApiError('request_timeout', 'The request body is incomplete')
+      return new ApiError('request_timeout', 'The request body is incomplete.')
     case 'malformed':
       return new ApiError(
         'invalid_request',

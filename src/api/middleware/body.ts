@@ -18,13 +18,16 @@ export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule):
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
     throw new ApiError(
       'unsupported_media_type',
-      'Send the body uncompressed, without Content-Encoding',
+      'Unsupported Content-Encoding. Send the body uncompressed.',
     )
   }
   const length = req.header('Content-Length')
   if (length !== undefined && Number(length) > bytesMax) throw tooLarge(bytesMax)
   if (kind === 'json' && hasBody(c) && !isJson(req.header('Content-Type'))) {
-    throw new ApiError('unsupported_media_type', 'Send the body as Content-Type: application/json')
+    throw new ApiError(
+      'unsupported_media_type',
+      'Unsupported Content-Type. Send the body as application/json.',
+    )
   }
 }
 
@@ -70,7 +73,7 @@ async function readBytes(c: Context<Env>, bytesMax: number): Promise<Uint8Array>
     if (bytes.byteLength <= bytesMax) return bytes
   } catch (error) {
     if (error instanceof ApiError) throw error
-    throw new ApiError('invalid_request', 'The body was cut off', { cause: error })
+    throw new ApiError('invalid_request', 'The request body is incomplete.', { cause: error })
   }
   throw tooLarge(bytesMax)
 }
@@ -89,7 +92,7 @@ async function readChunks(c: Context<Env>, bytesMax: number): Promise<Uint8Array
 function tooLarge(bytesMax: number): ApiError {
   return new ApiError(
     'payload_too_large',
-    `The body is larger than ${bytesMax} bytes, the limit of this endpoint`,
+    `The request body is larger than ${bytesMax} bytes, the limit of this endpoint.`,
   )
 }
 
@@ -102,11 +105,11 @@ function parse(bytes: Uint8Array): unknown {
   } catch (error) {
     throw new ApiError(
       'invalid_json',
-      sanitizeText(`The body is not valid JSON: ${errorMessage(error)}`),
+      sanitizeText(`The request body is not valid JSON: ${errorMessage(error)}`),
     )
   }
   if (isDeeper(value, DEPTH_MAX)) {
-    const message = `The body is nested deeper than ${DEPTH_MAX} levels`
+    const message = `The request body is nested deeper than ${DEPTH_MAX} levels.`
     throw new ApiError('invalid_json', message)
   }
   return value
@@ -121,7 +124,7 @@ function decode(bytes: Uint8Array): string {
   } catch {
     throw new ApiError(
       'invalid_json',
-      `The body is not valid UTF-8 at byte ${firstInvalidByte(bytes)}`,
+      `The request body is not valid UTF-8 at byte ${firstInvalidByte(bytes)}.`,
     )
   }
 }

@@ -4,7 +4,7 @@ import { ApiError } from '../errors/api-error.ts'
 
 /** Error of a client that has disconnected; it is never delivered. */
 export const clientAborted = () =>
-  new ApiError('request_timeout', 'The client disconnected before the response was ready')
+  new ApiError('request_timeout', 'The client disconnected before the response was ready.')
 
 /**
  * Waits for `work` while the client is connected, then throws `clientAborted`. `work` continues,

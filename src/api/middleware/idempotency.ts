@@ -94,7 +94,7 @@ async function storeAnswer(
   // Another process of the service stored a response first; a retry gets that one.
   throw new ApiError(
     'idempotency_in_progress',
-    'Another request with this Idempotency-Key was answered first: repeat the request',
+    'Another request with this Idempotency-Key finished first. Repeat the request.',
     {
       retryAfterS: 1,
     },
@@ -168,16 +168,20 @@ function checkKey(key: string): void {
   if (PRINTABLE.test(key)) return
   throw new ApiError(
     'invalid_request',
-    'Idempotency-Key must be 1 to 255 printable ASCII characters',
+    'Idempotency-Key must have 1 to 255 printable ASCII characters.',
   )
 }
 
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/
 
 const inProgress = () =>
-  new ApiError('idempotency_in_progress', 'A request with this Idempotency-Key is being answered', {
-    retryAfterS: 1,
-  })
+  new ApiError(
+    'idempotency_in_progress',
+    'A request with this Idempotency-Key is in progress. Try again later.',
+    {
+      retryAfterS: 1,
+    },
+  )
 
 /** The query and the sandbox header are part of the request, too. */
 function createFingerprint(c: Context<Env>, body: Uint8Array): string {
@@ -194,7 +198,7 @@ function repeat(
 ): Response {
   if (stored.fingerprint !== fingerprint) {
     const message =
-      'This Idempotency-Key was used for another request: use a new key for each request'
+      'This Idempotency-Key was used for another request. Use a new key for each request.'
     throw new ApiError('idempotency_mismatch', message)
   }
   c.header('Idempotency-Replayed', 'true')

@@ -79,14 +79,20 @@ function identifyCaller(c: Context<Env>, service: Service): Promise<Caller> {
 
 function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
   if (!ipAllowed(key, c.get('ip'))) {
-    throw new ApiError('ip_restricted', 'This API key may not be used from this IP address')
+    throw new ApiError(
+      'ip_restricted',
+      'This API key does not allow requests from this IP address.',
+    )
   }
   const site = c.req.header('Origin') ?? c.req.header('Referer') ?? null
   if (!domainAllowed(key, site)) {
-    throw new ApiError('domain_restricted', 'This API key may not be used from this domain')
+    throw new ApiError(
+      'domain_restricted',
+      'This API key does not allow requests from this domain.',
+    )
   }
   if (!permits(key.scopes, scope)) {
-    throw new ApiError('insufficient_scope', `This API key lacks the scope ${scope}`)
+    throw new ApiError('insufficient_scope', `This API key does not have the scope ${scope}.`)
   }
 }
 
@@ -136,7 +142,7 @@ function isSandbox(c: Context<Env>, { scope }: GuardRule): boolean {
   if (value === undefined || value === 'false' || scope === 'keys:write') return false
   if (value === 'true') return true
   // A misspelled value must not cause a charge.
-  throw new ApiError('invalid_request', 'X-EV-Sandbox must be true or false')
+  throw new ApiError('invalid_request', 'X-EV-Sandbox must be true or false.')
 }
 
 const stopping = () =>
@@ -183,19 +189,19 @@ const toCaller = ({ settings }: Service, { account, ...found }: FoundKey): Calle
 const signedOut = () =>
   new ApiError(
     'authentication_error',
-    'The API key of this session was revoked, has expired, or may no longer sign in: sign in again',
+    'The API key of this session was revoked, has expired, or no longer has access to the dashboard. Sign in again.',
   )
 
 const unauthenticated = () =>
   new ApiError(
     'authentication_error',
-    'Missing or invalid API key: send Authorization: Bearer <API_KEY>',
+    'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
   )
 
 const expired = () =>
-  new ApiError('key_expired', 'This API key has expired or was replaced: use a current one')
+  new ApiError('key_expired', 'This API key has expired or was rotated. Use a valid key.')
 
-const revoked = () => new ApiError('key_revoked', 'This API key was revoked: use another one')
+const revoked = () => new ApiError('key_revoked', 'This API key was revoked. Use another key.')
 
 /** The name of the scheme is case-insensitive (RFC 9110 §11.1). */
 const BEARER = /^Bearer +([\w-]{1,128}) *$/i

@@ -16,7 +16,7 @@ export function healthRoutes(service: MonitoringDeps) {
     .openapi(livez, c => c.json({ status: 'ok' as const }))
     .openapi(readyz, async c => {
       if (isStopping()) {
-        const message = 'The service is stopping'
+        const message = 'The service is stopping.'
         throw new ApiError('service_unavailable', message, { retryAfterS: 5 })
       }
       await checkDatabase()
@@ -63,7 +63,7 @@ function databaseCheck({ database, clock, log }: MonitoringDeps): () => Promise<
       await inTime(clock, pending)
     } catch (error) {
       log.error('the database does not answer', { why: errorMessage(error) })
-      const message = 'The database does not answer'
+      const message = 'The database does not respond.'
       throw new ApiError('service_unavailable', message, { retryAfterS: 5, cause: error })
     }
   }
@@ -93,7 +93,7 @@ function dnsFailure({ engine }: MonitoringDeps): CheckFailure | null {
 const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
 const diskSchema = z.enum(['ok', 'low']).openapi({
   description:
-    '`low`: the disk of the data directory is almost full, and new lists are refused with 507.',
+    '`low`: the disk of the data directory is almost full, and new lists are rejected with 507.',
 })
 const readySchema = okSchema.extend({ disk: diskSchema }).openapi('Ready')
 const healthSchema = z
@@ -124,7 +124,7 @@ const livez = createRoute({
   responses: ok,
 })
 const STOPPING = {
-  ...{ success: false as const, error: 'The service is stopping' },
+  ...{ success: false as const, error: 'The service is stopping.' },
   ...{ code: 'service_unavailable' as const, request_id: 'req_01hx' },
 }
 const readyz = createRoute({

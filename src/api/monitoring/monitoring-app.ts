@@ -21,7 +21,7 @@ export function monitoringApp(deps: MonitoringDeps, metrics: Metrics): Hono<Env>
   return app.route('/', metricsRoutes(deps, metrics))
 }
 
-const UNKNOWN_PATH = 'There is no such path; available are /livez, /readyz, /health and /metrics'
+const UNKNOWN_PATH = 'Path not found. Available paths: /livez, /readyz, /health and /metrics.'
 
 /** Serves metrics to clients on this machine or with the token. */
 export function metricsRoutes(deps: MonitoringDeps, metrics: Metrics) {
@@ -35,7 +35,8 @@ function monitoringOnly({ settings }: MonitoringDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const sent = /^Bearer +(\S+) *$/i.exec(c.req.header('Authorization') ?? '')?.[1]
     if (token !== null && sent !== undefined) {
-      if (!isEqual(sent, token)) throw new ApiError('authentication_error', 'Invalid metrics token')
+      if (!isEqual(sent, token))
+        throw new ApiError('authentication_error', 'Invalid metrics token.')
       return next()
     }
     // A request forwarded by a proxy on this machine comes from elsewhere, even if the proxy is not

@@ -22,7 +22,10 @@ const HistoryRow = z
     reason: plainFields.reason,
     cached: plainFields.cached,
     source: z.enum(SOURCES),
-    job_id: z.string().nullable(),
+    job_id: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Job of the verification. Null for single verifications.' }),
     created_at: time,
   })
   .openapi('Verification')
@@ -59,8 +62,11 @@ export const historyFilters = {
     description: 'Only results of these classes',
     example: 'deliverable,risky',
   }),
-  reason: z.enum(REASONS).optional(),
-  source: z.enum(SOURCES).optional(),
+  reason: z.enum(REASONS).optional().openapi({ description: 'Only results with this reason.' }),
+  source: z
+    .enum(SOURCES)
+    .optional()
+    .openapi({ description: 'Only verifications that were requested in this way.' }),
   since: timeFilter('Start of the time range, inclusive.'),
   until: timeFilter('End of the time range, exclusive.'),
 }
@@ -74,9 +80,12 @@ export const Credits = z
       api_key_name: z.string(),
       plan: z.string(),
       credits_balance: z.int().min(0).nullable().openapi({
-        description: 'Credits that are left and not reserved. Null if the plan has no limit.',
+        description: 'Available credits, without those reserved. Null if the plan has no limit.',
       }),
-      credits_consumed: z.int().min(0),
+      credits_consumed: z
+        .int()
+        .min(0)
+        .openapi({ description: 'Credits charged in the current period.' }),
       credits_held: z.int().min(0).openapi({
         description: 'Credits reserved for verifications in progress. Unused ones are returned.',
       }),
@@ -84,7 +93,7 @@ export const Credits = z
         description: 'Credits of the plan per period. Null if the plan has no limit.',
       }),
       period: z.literal('day'),
-      resets_at: time,
+      resets_at: time.openapi({ description: 'End of the current period.' }),
       last_updated: time,
     }),
   })
@@ -94,12 +103,12 @@ export const LIMIT_NAMES = [...LIMIT_KINDS, 'credits'] as const
 
 const Limit = z
   .object({
-    name: z.enum(LIMIT_NAMES),
+    name: z.enum(LIMIT_NAMES).openapi({ description: 'Machine-readable limit name.' }),
     text: z.string().openapi({ description: 'Human-readable limit name.' }),
-    limit: z.int().min(0),
-    remaining: z.int().min(0),
-    window_seconds: z.number().min(0),
-    resets_at: time,
+    limit: z.int().min(0).openapi({ description: 'Maximum per window.' }),
+    remaining: z.int().min(0).openapi({ description: 'What is left in the current window.' }),
+    window_seconds: z.number().min(0).openapi({ description: 'Length of the window.' }),
+    resets_at: time.openapi({ description: 'End of the current window.' }),
   })
   .openapi('Limit')
 

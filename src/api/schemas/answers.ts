@@ -10,7 +10,9 @@ export const ErrorBody = z
     success: z.literal(false),
     error: z.string().openapi({ description: 'Human-readable message.' }),
     code: z.enum(CODES).openapi({ description: 'Machine-readable code.' }),
-    request_id: z.string(),
+    request_id: z.string().openapi({
+      description: 'ID of the request, also in the header `X-Request-Id` and in the log.',
+    }),
   })
   .openapi('Error')
 

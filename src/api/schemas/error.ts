@@ -39,7 +39,7 @@ export function errorResponses(codes: readonly ApiCode[], o: { readonly isSimula
   for (const status of new Set(all.map(code => STATUS[code]))) {
     const documented = all.filter(code => STATUS[code] === status)
     const isSimulated = o.isSimulated && SIMULATED.includes(status)
-    byStatus[status] = errorResponse(documented, isSimulated ? ANY_ERROR : ErrorBody)
+    byStatus[status] = errorResponse(status, documented, isSimulated ? ANY_ERROR : ErrorBody)
   }
   return byStatus
 }
@@ -61,10 +61,10 @@ const ALWAYS: readonly ApiCode[] = [
   'service_unavailable',
 ]
 
-function errorResponse(codes: readonly ApiCode[], schema: z.ZodType) {
+function errorResponse(status: number, codes: readonly ApiCode[], schema: z.ZodType) {
   const examples = Object.fromEntries(codes.map(code => [code, { value: errorExample(code) }]))
   return {
-    description: codes.map(code => `\`${code}\``).join(', '),
+    description: `${TITLES[status]}: ${codes.map(code => `\`${code}\``).join(', ')}`,
     content: {
       'application/json': { schema, examples },
       'application/problem+json': { schema: Problem },
@@ -72,34 +72,52 @@ function errorResponse(codes: readonly ApiCode[], schema: z.ZodType) {
   }
 }
 
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'Invalid request',
+  401: 'Authentication failed',
+  403: 'Permission denied',
+  404: 'Not found',
+  408: 'Request timeout',
+  409: 'Conflict',
+  413: 'Body too large',
+  415: 'Unsupported content type',
+  422: 'Idempotency-Key mismatch',
+  429: 'Limit exceeded',
+  500: 'Internal error',
+  503: 'Service unavailable',
+  504: 'Timeout',
+  507: 'Disk almost full',
+}
+
 const errorExample = (code: ApiCode) => ({
   success: false as const,
-  error: EXAMPLES[code] ?? 'A sentence that describes the error',
+  error: EXAMPLES[code] ?? 'A description of the error.',
   code,
   request_id: 'req_01hx',
 })
 
 const EXAMPLES: Partial<Record<ApiCode, string>> = {
   invalid_request: '"limit" in the query is "1000"; it must be at most 200.',
-  invalid_json: 'The body is not valid JSON: Unexpected end of JSON input',
+  invalid_json: 'The request body is not valid JSON: Unexpected end of JSON input',
   invalid_email: 'Invalid email format',
-  authentication_error: 'Missing or invalid API key: send Authorization: Bearer <API_KEY>',
-  key_expired: 'This API key has expired or was replaced: use a current one',
-  key_revoked: 'This API key was revoked: use another one',
-  insufficient_scope: 'This API key lacks the scope verify:single',
-  ip_restricted: 'This API key may not be used from this IP address',
-  domain_restricted: 'This API key may not be used from this domain',
-  not_found: 'There is no such job',
+  authentication_error:
+    'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
+  key_expired: 'This API key has expired or was rotated. Use a valid key.',
+  key_revoked: 'This API key was revoked. Use another key.',
+  insufficient_scope: 'This API key does not have the scope verify:single.',
+  ip_restricted: 'This API key does not allow requests from this IP address.',
+  domain_restricted: 'This API key does not allow requests from this domain.',
+  not_found: 'Job not found.',
   last_key: LAST_KEY,
   job_not_ready:
-    'The job is processing; its results are available when it is completed. Add ?partial=true to get the existing ones.',
-  job_not_cancellable: 'The job is completed already',
-  job_not_resumable: 'The job is completed; only a cancelled or failed job can be resumed',
-  idempotency_in_progress: 'A request with this Idempotency-Key is being answered',
+    'The job is processing. Its results are available when it is completed. Add ?partial=true to get the existing ones.',
+  job_not_cancellable: 'The job is already completed.',
+  job_not_resumable: 'The job is completed. Only a cancelled or failed job can be resumed.',
+  idempotency_in_progress: 'A request with this Idempotency-Key is in progress. Try again later.',
   idempotency_mismatch:
-    'This Idempotency-Key was used for another request: use a new key for each request',
-  payload_too_large: 'The body is larger than 16384 bytes, the limit of this endpoint',
-  unsupported_media_type: 'Send the body as Content-Type: application/json',
+    'This Idempotency-Key was used for another request. Use a new key for each request.',
+  payload_too_large: 'The request body is larger than 16384 bytes, the limit of this endpoint.',
+  unsupported_media_type: 'Unsupported Content-Type. Send the body as application/json.',
   rate_limit: 'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 s.',
   quota_exceeded: 'All 100 daily verifications are used up. They reset at midnight UTC.',
   concurrent_jobs_exceeded:

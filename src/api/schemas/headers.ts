@@ -3,7 +3,7 @@ export const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
   in: 'header' as const,
   description:
-    'A unique value that you choose for this request. If the request is repeated with the same API key within 24 hours, it returns the first response and has no further effect. The value is valid for one API key and all paths: with another method, path, query, body or `X-EV-Sandbox`, the request is refused with 422 `idempotency_mismatch`; while the first request is in progress, with 409 `idempotency_in_progress`. After a refused or failed request, the value can be used again.',
+    'A unique value that you choose for this request. A repeated request with the same value and API key within 24 hours returns the first response and has no further effect. The value is valid for one API key and all paths. With another method, path, query, body or `X-EV-Sandbox`, the request is rejected with 422 `idempotency_mismatch`. While the first request is in progress, it is rejected with 409 `idempotency_in_progress`. After a rejected or failed request, the value can be used again.',
   schema: { type: 'string' as const, minLength: 1, maxLength: 255 },
 }
 

@@ -9,12 +9,9 @@ const JOB_TYPES = ['single', 'bulk', 'batch', 'file'] as const
 
 const time = z.string().openapi({ format: 'date-time' })
 
-const id = z
-  .string()
-  .optional()
-  .openapi({ description: 'The ID that was submitted with the address.' })
+const id = z.string().optional().openapi({ description: 'Your ID, as submitted with the address.' })
 const erased = z.literal(true).optional().openapi({
-  description: 'The address was erased; only the class of its result is left.',
+  description: 'True if the address was erased. Only the class of its result is left.',
 })
 
 const JobItem = z.object({ id, ...BulkItem.shape, erased }).openapi('JobItem')
@@ -46,7 +43,7 @@ const statusFields = {
     .int()
     .min(0)
     .max(100)
-    .openapi({ description: 'Percent. 100 only if the job is completed.' }),
+    .openapi({ description: 'Percentage of processed rows. 100 only if the job is completed.' }),
   total_emails: z.int().min(0),
   processed_emails: z.int().min(0),
   estimated_time: z.string().nullable().openapi({ description: 'Estimated remaining time.' }),
@@ -68,7 +65,7 @@ export const JobStatus = z
 
 const status_detail = z.string().optional().openapi({
   description:
-    'Why most rows wait, such as a DNS server that fails its check or an operator that throttles. Only present while they wait.',
+    'Why the job is waiting, such as a mail operator that throttles or a DNS server that fails its check. Only present while it waits.',
 })
 /** Reasons why rows wait at an operator. */
 const WAIT_REASONS = ['refused', 'throttled', 'unknown_users', 'asked_again_later', 'pace'] as const
@@ -85,13 +82,14 @@ const waiting_for = z
           '`refused`: the operator blocks the service. `throttled`: the operator asked to slow down. `unknown_users`: the operator rejected many recipients in a row as unknown. `asked_again_later`: mail servers asked for a later retry, or other domains at the same IP address come first. `pace`: addresses are probed at the rate that the operator accepts.',
       }),
       until: time.nullable().openapi({
-        description: 'Earliest time of the next attempt. Null if the rows are probed in turn.',
+        description: 'Earliest time of the next attempt. Null if there is no fixed time.',
       }),
     }),
   )
   .optional()
   .openapi({
-    description: 'Operators at which most rows wait. Only present while the job is not finished.',
+    description:
+      'Mail operators with the most waiting rows. Only present while the job is not finished.',
   })
 const jobFields = {
   ...statusFields,

@@ -20,11 +20,13 @@ const Details = z
     syntax_valid: z
       .boolean()
       .openapi({ description: 'Whether the text is a well-formed address.' }),
-    domain_exists: z.boolean(),
-    mx_record: z.boolean(),
+    domain_exists: z.boolean().openapi({ description: 'Whether the domain exists.' }),
+    mx_record: z.boolean().openapi({
+      description: 'Whether the domain has a mail server: an MX record, or else its own address.',
+    }),
     smtp_valid: z.boolean().openapi({
       description:
-        'Whether the mail server accepts mail for the address. Also false if it was not asked.',
+        'Whether the mail server accepts mail for the address. Also false if it was not contacted.',
     }),
   })
   .openapi('Details')
@@ -36,7 +38,7 @@ export const DELIVERABLE = 'True if mail is expected to arrive. This includes so
 
 const Class = z.enum(STATUSES).openapi('Class', {
   description:
-    'One of four classes. Jobs count by class; downloads and the history can be filtered by it.',
+    'Class of the result. Jobs count rows by class; downloads and the history can be filtered by it.',
 })
 
 export const plainFields = {
@@ -47,23 +49,28 @@ export const plainFields = {
   provider: z.string().openapi({ description: 'Domain of the address. Empty if it has none.' }),
   response_time: z.int().min(0).openapi({ description: 'Duration in milliseconds.' }),
   confidence: z.int().min(0).max(100).openapi({
-    description: 'How certain the result is, not how good the address is.',
+    description: 'How certain the result is, from 0 to 100. It does not rate the address itself.',
   }),
   details: Details,
   reason: ReasonName,
-  cached: z.boolean().openapi({ description: 'Whether the answer came from the cache.' }),
+  cached: z.boolean().openapi({ description: 'Whether the result came from the cache.' }),
   class: Class,
 }
 
 const addressFlagFields = {
-  is_disposable: z.boolean(),
-  is_role: z.boolean(),
-  is_catch_all: z
+  is_disposable: z
     .boolean()
-    .nullable()
-    .openapi({ description: 'Null if the domain was not tested.' }),
-  is_free: z.boolean(),
-  is_relay: z.boolean(),
+    .openapi({ description: 'Whether the domain provides temporary addresses.' }),
+  is_role: z
+    .boolean()
+    .openapi({ description: 'Whether the address belongs to a function, such as `info@`.' }),
+  is_catch_all: z.boolean().nullable().openapi({
+    description: 'Whether the domain accepts every address. Null if it was not tested.',
+  }),
+  is_free: z.boolean().openapi({ description: 'Whether the domain is a free email provider.' }),
+  is_relay: z.boolean().openapi({
+    description: 'Whether the address is an alias of a forwarding service.',
+  }),
 }
 
 /** The mail server and its reply. */
@@ -73,9 +80,11 @@ export const hostFields = {
     .nullable()
     .openapi({ description: 'Operator of the mail servers of the domain.' }),
   mx_host: z.string().nullable().openapi({
-    description: 'The mail server that was asked, or the first one of the domain if none was.',
+    description: 'The mail server that was contacted, or the first one of the domain if none was.',
   }),
-  smtp_code: z.int().nullable(),
+  smtp_code: z.int().nullable().openapi({
+    description: 'SMTP reply code of the mail server. Null if it sent none.',
+  }),
   smtp_text: z.string().nullable().openapi({
     description: 'Reply of the mail server, or what was observed if it sent none.',
   }),
@@ -87,16 +96,21 @@ const flagFields = {
     description: 'Seconds after which a retry is useful, if known.',
   }),
   flags: z.object(addressFlagFields).optional(),
-  did_you_mean: z.string().nullable().optional(),
+  did_you_mean: z.string().nullable().optional().openapi({
+    description: 'Suggested address if the domain is probably misspelled. Null if it is not.',
+  }),
   mx_host: hostFields.mx_host.optional(),
-  checked_at: z.string().optional().openapi({ format: 'date-time' }),
+  checked_at: z.string().optional().openapi({
+    format: 'date-time',
+    description: 'When the address was verified. Earlier than now if the result is cached.',
+  }),
 }
 
 const includedFields = {
   ...flagFields,
   evidence: z.record(z.string(), z.unknown()).optional().openapi({
     description:
-      '`?include=evidence`: what DNS and mail servers replied. For debugging; its fields may change.',
+      'Replies of DNS and mail servers, with `?include=evidence`. For debugging; its fields can change.',
   }),
 }
 
@@ -120,7 +134,7 @@ export const ScoredResult = z
       .int()
       .min(0)
       .max(100)
-      .openapi({ description: 'How likely mail is welcome, from 0 to 100.' }),
+      .openapi({ description: 'Quality of the address from 0 (do not send) to 100 (send).' }),
     is_disposable: addressFlagFields.is_disposable,
     is_role: addressFlagFields.is_role,
     is_catch_all: addressFlagFields.is_catch_all,

@@ -12,7 +12,7 @@ const email = z.unknown().optional().openapi({
 })
 
 const CHECK_SMTP = 'Set to false to skip the mail server (reason `smtp_skipped`).'
-const FORCE_REFRESH = 'Set to true to ask the mail server even if its answer is cached.'
+const FORCE_REFRESH = 'Set to true to contact the mail server even if a cached result exists.'
 
 const optionFields = {
   check_smtp: z.boolean().optional().openapi({ description: CHECK_SMTP }),
@@ -25,7 +25,7 @@ export const SingleRequest = z
     ...optionFields,
     async: z.boolean().optional().openapi({
       description:
-        'Set to true to return at once; the event `verification.completed` has the result.',
+        'Set to true to get a `verification_id` at once. The event `verification.completed` contains the result.',
     }),
   })
   .openapi('SingleRequest', { required: ['email'] })
@@ -37,8 +37,7 @@ export const ScoredRequest = SingleRequest.omit({ async: true }).openapi('Scored
 
 export const SingleQuery = z.object({
   include: z.string().optional().openapi({
-    description:
-      'What to add to the plain result: `flags`, `evidence`, or both separated by a comma.',
+    description: 'Fields to add to the result: `flags`, `evidence`, or both, separated by a comma.',
     example: 'flags',
   }),
 })
@@ -74,7 +73,7 @@ const list = (max: number) =>
 
 const webhook_url = z.unknown().optional().openapi({
   type: 'string',
-  description: 'Not supported: register an endpoint once with `POST /v1/webhooks`.',
+  description: 'Not supported. Create an endpoint with `POST /v1/webhooks`.',
   deprecated: true,
 })
 

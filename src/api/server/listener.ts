@@ -84,7 +84,7 @@ function unhandled(deps: ListenerDeps, error: unknown): Response {
     deps.log.error('a request could not be answered', { why: errorMessage(error) })
   return refusalResponse(
     isClientError
-      ? new ApiError('invalid_request', 'The request cannot be parsed')
+      ? new ApiError('invalid_request', 'The request cannot be parsed.')
       : new ApiError('server_error', 'An internal error occurred. Try again later.'),
     deps,
   )
@@ -114,7 +114,7 @@ function tlsError(
   { mayBePlain }: ListenerDeps,
 ): ApiError | null {
   if ('encrypted' in socket || mayBePlain(socketIp(socket), forwardedProto(headers))) return null
-  return new ApiError('ip_restricted', 'This service requires HTTPS')
+  return new ApiError('ip_restricted', 'This service requires HTTPS.')
 }
 
 /** If there are several proxies, the first entry is the protocol of the client. */
@@ -148,7 +148,12 @@ const hasBody = ({ headers }: IncomingMessage) =>
 
 function onLateBody(deps: ListenerDeps, request: IncomingMessage, response: ServerResponse): void {
   if (response.headersSent) request.destroy()
-  else refuse(response, deps, new ApiError('request_timeout', 'The body did not arrive in time'))
+  else
+    refuse(
+      response,
+      deps,
+      new ApiError('request_timeout', 'The request body did not arrive in time.'),
+    )
 }
 
 /** Validates a request before it is routed; null if it is valid. */
@@ -157,19 +162,19 @@ function requestError(
   { headersMax }: Pick<ServerLimits, 'headersMax'>,
 ): ApiError | null {
   if (request.rawHeaders.length / 2 > headersMax) {
-    return new ApiError('headers_too_large', `A request may have at most ${headersMax} headers`)
+    return new ApiError('headers_too_large', `A request can have at most ${headersMax} headers.`)
   }
   const hosts = headerValues(request, 'host')
   // RFC 9112 §3.2: without a Host header, or with several, the requested host is ambiguous.
   if (!isHealthCheck(request, hosts) && (hosts.length !== 1 || !isHost(hosts[0] ?? ''))) {
     return new ApiError(
       'invalid_request',
-      'A request needs exactly one Host header with a valid host name',
+      'A request must have exactly one Host header with a valid host name.',
     )
   }
   return TARGET.test(request.url ?? '') && !/%00/.test(request.url ?? '')
     ? null
-    : new ApiError('invalid_request', 'The request target must be a path, such as /v1/jobs')
+    : new ApiError('invalid_request', 'The request target must be a path, such as /v1/jobs.')
 }
 
 /** Load balancers use HTTP/1.0 for health checks, which has no Host. */

@@ -67,13 +67,13 @@ export function fromParserError({ code = '' }: NodeJS.ErrnoException): ApiError 
     return new ApiError(apiCode, message)
   }
   return code.startsWith('HPE_')
-    ? new ApiError('invalid_request', 'This is not a valid HTTP request')
+    ? new ApiError('invalid_request', 'This is not a valid HTTP request.')
     : null
 }
 
 const PARSER_ERRORS: Readonly<Record<string, [ApiCode, string]>> = {
-  HPE_HEADER_OVERFLOW: ['headers_too_large', 'The headers are too large'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'The chunk extensions are too large'],
+  HPE_HEADER_OVERFLOW: ['headers_too_large', 'The request headers are too large.'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'The chunk extensions are too large.'],
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request did not arrive in time'],
 }
 

@@ -109,7 +109,10 @@ function registerHandlers(server: Server | TlsServer, deps: ListenerDeps): void 
     refuse(
       response,
       deps,
-      new ApiError('expectation_failed', 'The only supported expectation is 100-continue'),
+      new ApiError(
+        'expectation_failed',
+        'Unsupported Expect header. Only 100-continue is supported.',
+      ),
     ),
   )
   server.on('clientError', parserErrorHandler(deps))
@@ -158,7 +161,11 @@ function answerParserError(fault: ApiError, socket: Socket, deps: ListenerDeps):
 
 /** CONNECT requests a tunnel, which only a proxy provides (RFC 9110 §9.3.6). */
 function refuseConnect(socket: Socket, deps: ListenerDeps): void {
-  sendErrorAndClose(new ApiError('method_not_allowed', 'CONNECT is not supported'), socket, deps)
+  sendErrorAndClose(
+    new ApiError('method_not_allowed', 'Method not allowed. CONNECT is not supported.'),
+    socket,
+    deps,
+  )
 }
 
 /** Handles a connection that was idle for the timeout of its socket. */

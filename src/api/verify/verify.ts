@@ -200,7 +200,7 @@ function singleRoutes(service: Service) {
     id: 'verifySingle',
     summary: 'Verify one address',
     description:
-      'An address that does not exist is a result. Only text that cannot be an address is refused, with 400 `invalid_email`. With `Accept: text/event-stream`, progress is streamed as server-sent events, and such text is a result, too: events `step` with a `VerifyStep` each, then `result` with the fields of `?include=flags,evidence`, or `error` with an `Error`.',
+      'For an address that does not exist, the response is a result with status 200. Text that is not a well-formed address is rejected with 400 `invalid_email`. With `Accept: text/event-stream`, the response is a stream of server-sent events: a `step` event with a `VerifyStep` for each step, then a `result` event with the fields of `?include=flags,evidence`, or an `error` event with an `Error`. In a stream, malformed text is a result too.',
     body: { ...SINGLE_BODY, schema: SingleRequest },
     answer: withEventStream(
       json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),

@@ -73,12 +73,15 @@ export const WEBHOOK_BODY_MAX = 16 * 1024
 
 /** Path parameters of an endpoint. */
 export const webhookParams = z.object({
-  id: z.string().max(100).openapi({ example: 'wh_8f3a2c1d' }),
+  id: z.string().max(100).openapi({ description: 'ID of the endpoint.', example: 'wh_8f3a2c1d' }),
 })
 
 /** Path parameters of a delivery. */
 export const deliveryParams = webhookParams.extend({
-  delivery_id: z.string().max(100).openapi({ example: 'dlv_01' }),
+  delivery_id: z
+    .string()
+    .max(100)
+    .openapi({ description: 'ID of the delivery.', example: 'dlv_01' }),
 })
 
 /** The endpoint of the path parameter, within the account of the caller. */

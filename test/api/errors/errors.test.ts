@@ -64,15 +64,15 @@ describe('an error', () => {
 
   test('is a problem document (RFC 9457) for clients that accept one', async () => {
     const headers = { Accept: 'application/problem+json' }
-    const answer = await thrown(new ApiError('not_found', 'There is no such job'), headers)
+    const answer = await thrown(new ApiError('not_found', 'Job not found.'), headers)
     expect(answer.headers.get('Content-Type')).toBe('application/problem+json')
     expect(await answer.json()).toEqual({
       type: 'about:blank',
       title: 'not_found',
       status: 404,
-      detail: 'There is no such job',
+      detail: 'Job not found.',
       success: false,
-      error: 'There is no such job',
+      error: 'Job not found.',
       code: 'not_found',
       request_id: answer.headers.get('X-Request-Id'),
     })

@@ -54,7 +54,7 @@ describe('cancelling a job', () => {
     const response = await request('/v1/jobs/job_a/cancel', POST)
     expect(response.status).toBe(409)
     expect(await response.json()).toMatchObject({
-      ...{ success: false, code: 'job_not_cancellable', error: 'The job is completed already' },
+      ...{ success: false, code: 'job_not_cancellable', error: 'The job is already completed.' },
     })
   })
 })

@@ -166,7 +166,9 @@ describe('the limit of open streams', () => {
     expect(refused.headers.get('Retry-After')).toBe('5')
     expect(await refused.json()).toMatchObject({
       code: 'rate_limit',
-      error: expect.stringMatching(/^20 streams of this account are open: close one/),
+      error: expect.stringMatching(
+        /^20 streams of this account are open, which is the maximum\. Close one/,
+      ),
     })
     expect((await request(EVENTS, { method: 'HEAD' })).status).toBe(200)
     // One stream that is not read, and one that is.

@@ -60,7 +60,7 @@ describe('resuming a job', () => {
     expect(response.status).toBe(409)
     expect(await response.json()).toMatchObject({
       code: 'job_not_resumable',
-      error: `The job is ${state}; only a cancelled or failed job can be resumed`,
+      error: `The job is ${state}. Only a cancelled or failed job can be resumed.`,
     })
     expect(worker.taken).toEqual([])
   })

@@ -59,7 +59,7 @@ describe('an unreadable body is refused with the position', () => {
   test.each([
     [
       '{"email": }',
-      /^The body is not valid JSON: Unexpected token '}', "\{"email": }" is not valid JSON$/,
+      /^The request body is not valid JSON: Unexpected token '}', "\{"email": }" is not valid JSON$/,
     ],
     ['{"a":1', /position 6/],
     ['{"a":1} x', /position 8/],
@@ -80,7 +80,7 @@ describe('an unreadable body is refused with the position', () => {
     expect(await sent({ body: Uint8Array.from(bytes) })).toMatchObject({
       status: 400,
       code: 'invalid_json',
-      error: `The body is not valid UTF-8 at byte ${at}`,
+      error: `The request body is not valid UTF-8 at byte ${at}.`,
     })
   })
 
@@ -90,7 +90,7 @@ describe('an unreadable body is refused with the position', () => {
       expect(await sent({ body, bodyMax: 1_000_000 })).toMatchObject({
         status: 400,
         code: 'invalid_json',
-        error: 'The body is nested deeper than 16 levels',
+        error: 'The request body is nested deeper than 16 levels.',
       })
     }
     expect((await sent({ body: '['.repeat(16) + ']'.repeat(16) })).status).toBe(200)

@@ -47,7 +47,7 @@ describe('a caller without a valid key', () => {
       'Bearer',
       {
         success: false,
-        error: 'Missing or invalid API key: send Authorization: Bearer <API_KEY>',
+        error: 'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
         code: 'authentication_error',
       },
     ])
@@ -159,7 +159,7 @@ describe('a key', () => {
     const answer = await ask({ key: await addKey({ scopes: [] }) })
     expect(await answer.json()).toMatchObject({
       code: 'insufficient_scope',
-      error: 'This API key lacks the scope jobs:write',
+      error: 'This API key does not have the scope jobs:write.',
     })
   })
 

@@ -99,7 +99,7 @@ describe('a malformed request', () => {
     const server = await openHttpServer()
     const answer = parseAnswer(await server.send(sent))
     expect(answer).toMatchObject({ status, rest: '', json: { success: false, code } })
-    expect(answer.json.error).toMatch(/^[A-Z].+[^.]$/)
+    expect(answer.json.error).toMatch(/^[A-Z].+\.$/)
     expect(answer.json.request_id).toMatch(/^req_[a-z0-9]{20}$/)
     expect(answer.headers).toMatchObject({
       'content-type': 'application/json',

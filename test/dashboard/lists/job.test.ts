@@ -227,7 +227,7 @@ describe('an action on a list', () => {
     const { post } = await dashboardWithList()
     const cancelled = await post('/lists/job_a/cancel')
     expect(cancelled.status).toBe(409)
-    expect(cancelled.text).toContain('The job is completed already')
+    expect(cancelled.text).toContain('The job is already completed.')
     expect(cancelled.text).toContain('<h1>March</h1>')
     expect((await post('/lists/job_a/resume')).status).toBe(409)
   })

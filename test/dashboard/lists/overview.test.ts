@@ -98,6 +98,6 @@ describe('the lists of an account', () => {
     const { get, as } = await createListsDashboard()
     await as('verify:single')
     const { status, text } = await get('/lists')
-    expect([status, text.includes('lacks the scope jobs:read')]).toEqual([403, true])
+    expect([status, text.includes('does not have the scope jobs:read')]).toEqual([403, true])
   })
 })
