@@ -236,6 +236,11 @@ export class Engine {
     return task.catchAll !== null || catchAll.isResolved(catchAllKey(task), false)
   }
 
+  /** Whether results are simulated, without DNS and SMTP. */
+  get isSandbox(): boolean {
+    return this.#deps.sandbox
+  }
+
   /** The check of the DNS server; null if the resolver is not checked. */
   get resolverCheck(): ResolverCheck | null {
     return this.#deps.resolverCheck

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Clock } from '../platform/clock.ts'
 import { isFault, parseAddress } from './address/address.ts'
 import type { AddressFlags } from './address/classifier.ts'
@@ -46,7 +46,11 @@ const REALISTIC: readonly Reason[] = [
  */
 export function sandboxResult(clock: Clock, text: string): Result {
   const address = parseAddress(text)
-  const reason = isFault(address) ? 'invalid_email' : reasonFor(address.local, text)
+  // Two bytes of the digest: one selects the reason, the other the duration.
+  const digest = isFault(address) ? '' : hash('sha256', text.toLowerCase()).slice(0, 4)
+  const reason = isFault(address)
+    ? 'invalid_email'
+    : reasonFor(address.local, Number.parseInt(digest.slice(0, 2), 16))
   const { details, ...template } = VERDICT_BY_REASON[reason]
   return {
     email: text,
@@ -58,17 +62,17 @@ export function sandboxResult(clock: Clock, text: string): Result {
       catchAll: CATCH_ALL[reason] ?? null,
       skipped: 'sandbox',
     }),
-    tookMs: 2 + (isFault(address) ? 0 : (digest(text)[1] as number) % 30),
+    tookMs: 2 + (isFault(address) ? 0 : Number.parseInt(digest.slice(2), 16) % 30),
     cached: false,
     checkedAt: clock.now(),
   }
 }
 
-function reasonFor(local: string, text: string): Reason {
+function reasonFor(local: string, random: number): Reason {
   const name = local.toLowerCase()
   const found = BY_PREFIX.find(([prefix]) => name.startsWith(prefix))
   if (found !== undefined) return found[1]
-  return REALISTIC[(digest(text)[0] as number) % REALISTIC.length] as Reason
+  return REALISTIC[random % REALISTIC.length] as Reason
 }
 
 /** The catch-all status for reasons that imply one. */
@@ -77,8 +81,6 @@ const CATCH_ALL: Readonly<Partial<Record<Reason, boolean>>> = {
   role_account: false,
   catch_all: true,
 }
-
-const digest = (text: string) => createHash('sha256').update(text.toLowerCase()).digest()
 
 function simulatedFlags(reason: Reason, canonical: string): AddressFlags {
   return {

@@ -53,11 +53,12 @@ describe('routing', () => {
   async function route(
     texts: readonly string[],
     o: Partial<Parameters<typeof routeItems>[0]> = {},
+    isSandbox = false,
   ) {
     const { database, job } = await queuedJob(texts)
     const calls: string[] = []
     const engine = {
-      resolverCheck: null,
+      ...{ resolverCheck: null, isSandbox },
       async routeOne(text: string) {
         calls.push(text)
         const domain = text.slice(text.indexOf('@') + 1)
@@ -91,6 +92,11 @@ describe('routing', () => {
     const { calls, ready } = await route(['a@x.test', 'a@y.test', 'b@x.test', 'b@y.test'])
     expect(calls).toEqual(['a@x.test', 'b@x.test', 'a@y.test', 'b@y.test'])
     expect(ready).toEqual(['x.test 2 true', 'y.test 2 true'])
+  })
+
+  test('keeps the list order in a sandbox, which looks up no domain', async () => {
+    const texts = ['a@x.test', 'a@y.test', 'b@x.test', 'b@y.test']
+    expect((await route(texts, {}, true)).calls).toEqual(texts)
   })
 
   test('reports the operator of a single domain as complete after its last item', async () => {
