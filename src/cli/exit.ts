@@ -111,6 +111,8 @@ const SENTENCES: OperationTexts<EvError> = {
       'usage',
       `--url is "${sanitizeText(url, 100)}", which is not allowed. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
     ),
+  webhook_header_rejected: ({ name, fault }) =>
+    new EvError('usage', `The header "${sanitizeText(name, 100)}" is not allowed. ${fault}`),
   webhook_test_limit_reached: ({ count }) =>
     new EvError('usage', `${count} test events of this account are in flight. Try again later.`),
   delivery_not_found: ({ id, webhookId }) =>

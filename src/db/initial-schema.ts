@@ -225,7 +225,9 @@ const WEBHOOKS = [
     previous_until bigint,
     failing_since bigint,
     deleted_at bigint,
-    disabled_code text
+    disabled_code text,
+    headers text,
+    daily_attempts text
   )`,
   'create index webhook_account on webhook (account_id)',
   `create table delivery (
@@ -266,6 +268,7 @@ const WEBHOOKS = [
     excerpt text,
     error text,
     error_code text,
+    request_headers text,
     constraint attempt_key primary key (delivery_id, number)
   )`,
   `create table notice (

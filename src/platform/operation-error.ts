@@ -10,6 +10,11 @@ type RefusalFacts = {
     /** Whether the URL would be accepted if its address range were allowed. */
     readonly isPrivate: boolean
   }
+  readonly webhook_header_rejected: {
+    readonly name: string
+    /** The problem with the header, as a sentence. */
+    readonly fault: string
+  }
   readonly webhook_test_limit_reached: { readonly count: number }
   readonly delivery_not_found: {
     readonly id: string

@@ -2,8 +2,10 @@ import { sql, type Transaction } from 'kysely'
 import type { Schema } from '../db/schema.ts'
 import { inArray, isPostgres, jsonRows } from '../db/sql-dialect.ts'
 import { queueDisabledAlert, queueFailureAlert } from './alerts/alert-store.ts'
+import { countAttempts, parseDailyAttempts } from './daily-attempts.ts'
 import { type DeliveryTransition, GONE } from './delivery-state.ts'
 import { type DeliveryError, DISABLED_REASONS, type DisabledCode } from './endpoint.ts'
+import type { SentKind } from './event.ts'
 import type { AttemptTable, DeliveryTable, DeliveryTrigger } from './tables.ts'
 
 /** One request to a webhook and its result. */
@@ -20,6 +22,8 @@ export type AttemptDetails = {
   /** Error message; null if the attempt succeeded. */
   readonly error: string | null
   readonly errorCode: DeliveryError | null
+  /** Request headers, without the values of custom headers; null if nothing was sent. */
+  readonly requestHeaders: Readonly<Record<string, string>> | null
 }
 
 export type NewAttempt = AttemptDetails & {
@@ -68,6 +72,7 @@ export async function recordAttempts(
   await updateDeliveries(trx, inCycle)
   await queueFailureAlerts(trx, inCycle, now)
   await touchWebhooks(trx, records.filter(affectsWebhook), now)
+  await countByDay(trx, inCycle.filter(isCurrentUrl))
 }
 
 /** An attempt with the state of its delivery before it. */
@@ -121,18 +126,19 @@ const toAttemptRow = (
   excerpt: attempt.excerpt,
   error: attempt.error,
   error_code: attempt.errorCode,
+  request_headers: attempt.requestHeaders === null ? null : JSON.stringify(attempt.requestHeaders),
 })
 
 /** All rows are one JSON parameter, so that one prepared statement serves any number of them. */
 async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): Promise<void> {
   await sql`
     insert into attempt (delivery_id, number, "trigger", url, started_at, duration_ms,
-      status_code, headers, excerpt, error, error_code)
+      status_code, headers, excerpt, error, error_code, request_headers)
     select value ->> 'delivery_id', cast(value ->> 'number' as integer), value ->> 'trigger',
       value ->> 'url', cast(value ->> 'started_at' as bigint),
       cast(value ->> 'duration_ms' as integer), cast(value ->> 'status_code' as integer),
       value ->> 'headers', value ->> 'excerpt', value ->> 'error',
-      value ->> 'error_code'
+      value ->> 'error_code', value ->> 'request_headers'
     from ${jsonRows(trx, rows)}`.execute(trx)
 }
 
@@ -207,7 +213,7 @@ export type NewTest = AttemptDetails & {
   readonly accountId: string
   readonly webhookId: string
   /** The event as it was sent. */
-  readonly event: { readonly id: string; readonly body: string }
+  readonly event: { readonly id: string; readonly kind: SentKind; readonly body: string }
   readonly deliveryId: string
   readonly next: DeliveryTransition
   readonly now: number
@@ -219,10 +225,11 @@ export type NewTest = AttemptDetails & {
  */
 export async function recordTest(trx: Transaction<Schema>, test: NewTest): Promise<void> {
   const { accountId, webhookId, event, deliveryId, now } = test
-  const [kind, trigger] = ['webhook.test', 'test'] as const
+  const { kind } = event
+  const trigger = 'test'
   await trx
     .insertInto('event')
-    .values({ ...event, account_id: accountId, kind, created_at: now })
+    .values({ ...event, account_id: accountId, created_at: now })
     .execute()
   const after = toDeliveryUpdate(test)
   await trx
@@ -233,6 +240,24 @@ export async function recordTest(trx: Transaction<Schema>, test: NewTest): Promi
     })
     .execute()
   await insertAttempts(trx, [toAttemptRow(test, { delivery_id: deliveryId, number: 1, trigger })])
+}
+
+/** Adds the attempts to the daily counts of their webhooks. */
+async function countByDay(
+  trx: Transaction<Schema>,
+  records: readonly RecordedAttempt[],
+): Promise<void> {
+  const groups = Map.groupBy(records, ({ delivery }) => delivery.webhookId)
+  const rows = [...groups].map(([id, group]) => {
+    const attempts = group.map(({ attempt: { startedAt, next } }) => ({
+      ...{ startedAt, isDelivered: next.state === 'delivered' },
+    }))
+    const days = parseDailyAttempts(group[0]?.delivery.dailyAttempts ?? null)
+    return { id, days: JSON.stringify(countAttempts(days, attempts)) }
+  })
+  await sql`
+    update webhook set daily_attempts = value ->> 'days'
+    from ${jsonRows(trx, rows)} where webhook.id = value ->> 'id'`.execute(trx)
 }
 
 /** Updates since when webhooks have been failing, and disables those whose attempts ask for it. */
@@ -299,6 +324,8 @@ type EndpointStatus = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {
   readonly url: string
   readonly active: number
   readonly failingSince: number | null
+  /** The JSON of `DailyAttempts`. */
+  readonly dailyAttempts: string | null
   /** Attempts of all its cycles. */
   attempts: number
 }
@@ -315,7 +342,7 @@ async function getEndpointStatus(
   const { rows } = await sql<EndpointStatus>`
     select delivery.id, delivery."trigger", delivery.attempt,
       webhook.id as "webhookId", webhook.account_id as "accountId", webhook.url, webhook.active,
-      webhook.failing_since as "failingSince",
+      webhook.failing_since as "failingSince", webhook.daily_attempts as "dailyAttempts",
       (select coalesce(max(number), 0) from attempt where delivery_id = delivery.id) as attempts
     from delivery join webhook on webhook.id = delivery.webhook_id
     where delivery.id in ${inArray(trx, ids)} and webhook.deleted_at is null`.execute(trx)

@@ -2,6 +2,8 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
+import type { CustomHeaders } from './custom-headers.ts'
+import { type DailyAttempts, parseDailyAttempts } from './daily-attempts.ts'
 import type { DisabledCode } from './endpoint.ts'
 import { type EventKind, isEventKind } from './event.ts'
 import type { WebhookTable } from './tables.ts'
@@ -28,12 +30,18 @@ export type Webhook = {
   readonly previousSecret: { readonly secret: string; readonly until: number } | null
   /** Start of the current series of failed attempts, epoch ms; null if the last one succeeded. */
   readonly failingSince: number | null
+  /** Custom request headers, their values encrypted. */
+  readonly headers: CustomHeaders
+  /** Attempts by day, oldest first. */
+  readonly dailyAttempts: readonly DailyAttempts[]
 }
 
 export type NewWebhook = Omit<
   Webhook,
-  'updatedAt' | 'disabledReason' | 'disabledCode' | 'previousSecret' | 'failingSince'
->
+  | ('updatedAt' | 'disabledReason' | 'disabledCode' | 'previousSecret')
+  | ('failingSince' | 'dailyAttempts' | 'headers')
+> &
+  Partial<Pick<Webhook, 'headers'>>
 
 export async function createWebhook(
   trx: Transaction<Schema>,
@@ -54,6 +62,7 @@ export async function createWebhook(
       updated_at: webhook.createdAt,
       disabled_reason: null,
       disabled_code: null,
+      headers: formatHeaders(webhook.headers ?? {}),
     })
     .returningAll()
     .executeTakeFirstOrThrow()
@@ -103,7 +112,9 @@ export async function findWebhook(
 }
 
 export type WebhookPatch = {
-  readonly [Field in 'url' | 'events' | 'active' | 'description']?: Webhook[Field] | undefined
+  readonly [Field in 'url' | 'events' | 'active' | 'description' | 'headers']?:
+    | Webhook[Field]
+    | undefined
 } & { readonly now: number }
 
 /** Updates the fields in `patch`. Enabling a webhook clears the reason why it was disabled. */
@@ -113,7 +124,7 @@ export async function updateWebhook(
   id: string,
   patch: WebhookPatch,
 ): Promise<Webhook | null> {
-  const { url, events, active, description, now } = patch
+  const { url, events, active, description, headers, now } = patch
   const row = await trx
     .updateTable('webhook')
     .set({
@@ -121,6 +132,7 @@ export async function updateWebhook(
       ...(url === undefined ? {} : { url }),
       ...(events === undefined ? {} : { events: JSON.stringify(events) }),
       ...(description === undefined ? {} : { description }),
+      ...(headers === undefined ? {} : { headers: formatHeaders(headers) }),
       ...(active === undefined ? {} : { active: active ? 1 : 0 }),
       ...(active ? { disabled_reason: null, disabled_code: null } : {}),
       failing_since: keptFailingSince(patch),
@@ -226,7 +238,12 @@ export const toWebhook = (row: WebhookTable): Webhook => ({
   disabledCode: row.disabled_code,
   previousSecret: toPreviousSecret(row),
   failingSince: row.failing_since,
+  headers: row.headers === null ? {} : (JSON.parse(row.headers) as CustomHeaders),
+  dailyAttempts: parseDailyAttempts(row.daily_attempts),
 })
+
+const formatHeaders = (headers: CustomHeaders) =>
+  Object.keys(headers).length === 0 ? null : JSON.stringify(headers)
 
 const toPreviousSecret = ({ previous_secret: secret, previous_until: until }: WebhookTable) =>
   secret === null || until === null ? null : { secret, until }

@@ -5,6 +5,7 @@ import type { Clock } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
+import { type CustomHeadersPatch, patchHeaders } from './custom-headers.ts'
 import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from './endpoint.ts'
 import {
   countWebhooks,
@@ -54,7 +55,10 @@ export async function getWebhook(
   return (await findWebhook(database, accountId, id)) ?? webhookNotFound(id)
 }
 
-type WebhookInput = Pick<NewWebhook, 'accountId' | 'url' | 'events' | 'active' | 'description'>
+type WebhookInput = Pick<NewWebhook, 'accountId' | 'url' | 'events' | 'active' | 'description'> & {
+  /** Custom request headers by name; omitted: none. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
 
 export type WebhookWithSecret = {
   readonly webhook: Webhook
@@ -63,7 +67,8 @@ export type WebhookWithSecret = {
 }
 
 /**
- * Creates an endpoint with a new secret. Throws `webhook_url_rejected` and `webhook_limit_reached`.
+ * Creates an endpoint with a new secret. Throws `webhook_url_rejected`, `webhook_header_rejected`
+ * and `webhook_limit_reached`.
  */
 export async function createWebhook(
   services: SecretServices & UrlServices,
@@ -85,6 +90,7 @@ export function createUncheckedWebhook(
   const { text: secret, hint } = newSigningSecret(random)
   const row = {
     ...{ ...input, id: newWebhookId(random), description: blankToNull(input.description) },
+    headers: patchHeaders(secretBox, {}, input.headers ?? {}),
     ...{ secret: secretBox.encrypt(secret), secretHint: hint, createdAt: clock.now() },
   }
   const insert = async (trx: Parameters<typeof insertRow>[0]) => {
@@ -95,19 +101,33 @@ export function createUncheckedWebhook(
   return writeWith(database, insert, beforeCommit)
 }
 
-type WebhookChange = Omit<WebhookPatch, 'now'>
+type WebhookUpdate = WebhookTarget & {
+  readonly change: Omit<WebhookPatch, 'now' | 'headers'> & {
+    /** Changes of single headers. */
+    readonly headers?: CustomHeadersPatch | undefined
+  }
+  /** Whether headers that are not in `change` are removed. */
+  readonly replacesHeaders?: boolean
+}
 
 /**
  * Updates the fields in `change`. A changed URL is checked. An unchanged one is not, because a
- * temporary DNS failure must not block other changes.
+ * temporary DNS failure must not block other changes. Throws `webhook_url_rejected` and
+ * `webhook_header_rejected`.
  */
 export async function updateWebhook(
-  services: ChangeServices & UrlServices,
-  { change, ...target }: WebhookTarget & { readonly change: WebhookChange },
+  services: ChangeServices & UrlServices & Pick<SecretServices, 'secretBox'>,
+  { change, replacesHeaders = false, ...target }: WebhookUpdate,
 ): Promise<Webhook> {
   const webhook = await getWebhook(services, target)
-  if (change.url !== undefined && change.url !== webhook.url) await checkUrl(services, change.url)
-  return applyChange(services, webhook, change)
+  const { url = webhook.url, headers } = change
+  if (url !== webhook.url) await checkUrl(services, url)
+  // Otherwise a caller that may not read the headers could have them sent to another server.
+  const isMoved = new URL(url).origin !== new URL(webhook.url).origin
+  const areReset = replacesHeaders || isMoved
+  const current = areReset ? {} : webhook.headers
+  const patched = patchHeaders(services.secretBox, current, headers ?? {})
+  return applyChange(services, webhook, { ...change, headers: patched })
 }
 
 /** Enables or disables an endpoint. */
@@ -166,15 +186,15 @@ export function requireActive({ id, active }: Webhook): void {
 async function applyChange(
   { database, clock, deliveries }: ChangeServices,
   { id, accountId }: Webhook,
-  { url, events, active, description }: WebhookChange,
+  { description, ...change }: Omit<WebhookPatch, 'now'>,
 ): Promise<Webhook> {
   const patch = {
-    ...{ url, events, active, now: clock.now() },
+    ...{ ...change, now: clock.now() },
     description: description === undefined ? undefined : blankToNull(description),
   }
   const webhook = await write(database, trx => updateRow(trx, accountId, id, patch))
   // Deliveries that waited while it was disabled are due now.
-  if (active === true) deliveries?.wake()
+  if (change.active === true) deliveries?.wake()
   return webhook ?? webhookNotFound(id)
 }
 

@@ -5,7 +5,14 @@ import { type Attempt, type AttemptDeps, makeAttempt } from './delivery/attempt.
 import { recordTest } from './delivery-store.ts'
 import type { Webhook } from './endpoint-store.ts'
 import { getWebhook, type WebhookTarget } from './endpoints.ts'
-import { eventBody, newDeliveryId, newEventId, TEST_KIND } from './event.ts'
+import {
+  type EventKind,
+  eventBody,
+  newDeliveryId,
+  newEventId,
+  type SentKind,
+  TEST_KIND,
+} from './event.ts'
 
 type TestEventServices = AttemptDeps & {
   readonly database: Database
@@ -20,7 +27,14 @@ export type TestOutcome = Pick<
   readonly webhook: Webhook
   readonly deliveryId: string
   readonly eventId: string
+  readonly kind: SentKind
   readonly state: 'delivered' | 'failed'
+}
+
+type TestEvent = {
+  readonly sandbox: boolean
+  /** An event to send an example of; null sends `webhook.test`. An example is a sandbox event. */
+  readonly example: { readonly kind: EventKind; readonly data: object } | null
 }
 
 /**
@@ -29,12 +43,12 @@ export type TestOutcome = Pick<
  */
 export async function sendTestEvent(
   services: TestEventServices,
-  { sandbox, ...target }: WebhookTarget & { readonly sandbox: boolean },
+  { sandbox, example, ...target }: WebhookTarget & TestEvent,
 ): Promise<TestOutcome> {
   const webhook = await getWebhook(services, target)
   const release = services.testLimit.acquire(webhook.accountId)
   try {
-    return await send(services, webhook, sandbox)
+    return await send(services, webhook, { sandbox, example })
   } finally {
     release()
   }
@@ -43,20 +57,23 @@ export async function sendTestEvent(
 async function send(
   services: TestEventServices,
   webhook: Webhook,
-  sandbox: boolean,
+  { sandbox, example }: TestEvent,
 ): Promise<TestOutcome> {
   const { database, clock, random } = services
   const [at, eventId, deliveryId] = [clock.now(), newEventId(random), newDeliveryId(random)]
-  const data = { webhook_id: webhook.id, message: 'Test event' }
-  const body = eventBody({ id: eventId, kind: TEST_KIND, at, data, sandbox })
+  const { kind, data } = example ?? {
+    ...{ kind: TEST_KIND, data: { webhook_id: webhook.id, message: 'Test event' } },
+  }
+  const isSandbox = sandbox || example !== null
+  const body = eventBody({ id: eventId, kind, at, data, sandbox: isSandbox })
   const sent = { eventId, body, trigger: 'test', attempt: 0, webhook } as const
   const attempt = await makeAttempt(services, sent)
-  const event = { id: eventId, body }
+  const event = { id: eventId, kind, body }
   const of = { accountId: webhook.accountId, webhookId: webhook.id, event, deliveryId }
   await write(database, trx => recordTest(trx, { ...attempt, ...of, now: clock.now() }))
   const { statusCode, durationMs, excerpt, error, errorCode } = attempt
   return {
-    ...{ webhook, deliveryId, eventId, statusCode, durationMs, excerpt, error, errorCode },
+    ...{ webhook, deliveryId, eventId, kind, statusCode, durationMs, excerpt, error, errorCode },
     state: attempt.next.state === 'delivered' ? 'delivered' : 'failed',
   }
 }

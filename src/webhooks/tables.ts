@@ -48,6 +48,10 @@ export type WebhookTable = {
    * Set when it is deleted: its deliveries are deleted in steps, and the row with the last of them.
    */
   deleted_at: number | null
+  /** JSON: custom request headers by name, each value encrypted; null if there are none. */
+  headers: string | null
+  /** JSON: attempts by day, an array of `DailyAttempts`; null if there were none. */
+  daily_attempts: string | null
 }
 
 export type DeliveryState = 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
@@ -94,6 +98,8 @@ export type AttemptTable = {
   /** Error message; null if the attempt succeeded. */
   error: string | null
   error_code: DeliveryError | null
+  /** JSON: request headers, without the values of custom headers; null if nothing was sent. */
+  request_headers: string | null
 }
 
 /** A pending alert about a webhook; one row per webhook that ever had one. */

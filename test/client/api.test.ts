@@ -139,7 +139,7 @@ describe('a webhook operation whose response was lost', () => {
 
 test('a webhook test waits for the receiver and the service', async () => {
   const { client, waits } = createScriptedClient([{ json: { data: {} } }])
-  await client.webhooks.test('wh_1')
+  await client.webhooks.test('wh_1', { event: 'batch.failed' })
   await client.webhooks.retry('wh_1', 'dlv_1')
   expect(waits).toEqual([45_000])
 })

@@ -46,7 +46,8 @@ export const attemptAt = (id: string, given: Partial<NewAttempt> = {}): NewAttem
   delivery: { id, webhookId: 'wh_a', cycle: { trigger: 'scheduled', attempt: 0 } },
   next: { state: 'retry_scheduled', dueAt: 60_000 },
   ...{ startedAt: 1_000, url: 'https://app.example/hook', durationMs: 84, statusCode: 500 },
-  ...{ headers: { server: 'x' }, excerpt: 'no', error: 'It answered 500.' },
+  ...{ headers: { server: 'x' }, requestHeaders: null, excerpt: 'no' },
+  error: 'It answered 500.',
   ...{ errorCode: 'http_status', disabledCode: null },
   ...given,
 })

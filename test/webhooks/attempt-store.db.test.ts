@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
+import { DAY } from '../../src/platform/clock.ts'
 import {
   listNextDeliveries,
   type NewAttempt,
@@ -49,6 +50,7 @@ describe('an attempt', () => {
         ...{
           headers: '{"server":"x"}',
           excerpt: 'no',
+          request_headers: null,
           error: 'It answered 500.',
           error_code: 'http_status',
         },
@@ -193,12 +195,41 @@ describe('the owner of a webhook', () => {
   })
 })
 
+test('attempts are counted by webhook and day; late ones and those at a former URL are not', async () => {
+  const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
+  await addWebhook(database, { id: 'wh_b' })
+  await addDelivery(database, 'dlv_other', { at: 100, webhook_id: 'wh_b' })
+  const other = {
+    id: 'dlv_other',
+    webhookId: 'wh_b',
+    cycle: cycleOf('', 'scheduled', 0).delivery.cycle,
+  }
+  await record(database, [
+    attemptAt('dlv_a', SUCCESS),
+    attemptAt('dlv_b'),
+    attemptAt('dlv_other', { delivery: other }),
+  ])
+  await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_b', NOW))
+  const late = cycleOf('dlv_b', 'scheduled', 1)
+  await record(database, [
+    attemptAt('dlv_c', { startedAt: DAY }),
+    attemptAt('dlv_d', { startedAt: DAY, url: 'https://app.example/former' }),
+    attemptAt('dlv_b', { ...late, startedAt: DAY }),
+  ])
+  const counts = async (id: string) => (await findWebhook(database, null, id))?.dailyAttempts
+  expect(await counts('wh_a')).toEqual([
+    { date: '1970-01-01', delivered: 1, failed: 1 },
+    { date: '1970-01-02', delivered: 0, failed: 1 },
+  ])
+  expect(await counts('wh_b')).toEqual([{ date: '1970-01-01', delivered: 0, failed: 1 }])
+})
+
 describe('a test', () => {
   const TEST: NewTest = {
     ...{ accountId: 'acc_a', webhookId: 'wh_a', deliveryId: 'dlv_t', now: NOW },
-    event: { id: 'evt_t', body: '{"event":"webhook.test"}' },
+    event: { id: 'evt_t', kind: 'webhook.test', body: '{"event":"webhook.test"}' },
     ...{ startedAt: 4_900, url: 'https://app.example/hook', durationMs: 84, statusCode: 200 },
-    ...{ headers: {}, excerpt: 'ok', error: null, errorCode: null },
+    ...{ headers: {}, requestHeaders: null, excerpt: 'ok', error: null, errorCode: null },
     next: { state: 'delivered', expiresAt: 900_000 },
   }
 
@@ -223,6 +254,7 @@ describe('a test', () => {
         ...{ delivery_id: 'dlv_t', number: 1, trigger: 'test', started_at: 4_900 },
         ...{ url: 'https://app.example/hook', duration_ms: 84, status_code: 200 },
         ...{ headers: '{}', excerpt: 'ok', error: null, error_code: null },
+        request_headers: null,
       },
     ])
   })

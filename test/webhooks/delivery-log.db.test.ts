@@ -4,9 +4,12 @@ import {
   type DeliveryQuery,
   findDelivery,
   getDeliveryPage,
+  searchDeliveries,
 } from '../../src/webhooks/delivery-store.ts'
 import { tempDatabase } from '../support/database.ts'
 import { addDelivery, deliveryRow } from '../support/webhook-rows.ts'
+
+type DeliverySearch = Parameters<typeof searchDeliveries>[1]
 
 async function services(): Promise<Database> {
   const database = await tempDatabase()
@@ -48,6 +51,52 @@ describe('the log of a webhook', () => {
     expect(await page(database, both)).toEqual(['dlv_a'])
     const before = { createdAt: 20, id: 'dlv_b' }
     expect(await page(database, { status: 'failed', before })).toEqual(['dlv_a'])
+  })
+})
+
+describe('a search in the log', () => {
+  const search = async (database: Database, text: string, given: Partial<DeliverySearch> = {}) => {
+    const query = { webhookId: 'wh_a', before: null, max: 9, search: text, ...given }
+    const { rows, next } = await searchDeliveries(database, query)
+    return { ids: rows.map(({ id }) => id), next }
+  }
+
+  test.each([
+    ['the body', 'BODY of evt_b', ['dlv_b']],
+    ['all bodies', 'body of', ['dlv_d', 'dlv_b', 'dlv_a', 'dlv_c']],
+    ['the event ID', 'evt_a', ['dlv_a']],
+    ['the delivery ID', 'dlv_c', ['dlv_c']],
+    ['the status code', '503', ['dlv_e']],
+    ['the error', 'no such HOST', ['dlv_f']],
+    ['nothing', 'absent', []],
+    ['another webhook', 'dlv_other', []],
+  ])('finds %s', async (_, text, ids) => {
+    const database = await services()
+    await addDelivery(database, 'dlv_e', { at: 5, status_code: 503 })
+    await addDelivery(database, 'dlv_f', { at: 4, error: 'No such host.' })
+    const expected = text === 'body of' ? [...ids, 'dlv_e', 'dlv_f'] : ids
+    expect(await search(database, text)).toEqual({ ids: expected, next: null })
+  })
+
+  test('respects the filters and continues after a page', async () => {
+    const database = await services()
+    const failed = { status: 'failed' } as const
+    expect((await search(database, 'body', failed)).ids).toEqual(['dlv_b', 'dlv_a'])
+    const first = await search(database, 'body', { max: 3 })
+    expect(first).toEqual({
+      ids: ['dlv_d', 'dlv_b', 'dlv_a'],
+      next: { createdAt: 20, id: 'dlv_a' },
+    })
+    expect(await search(database, 'body', { max: 3, before: first.next })).toEqual({
+      ...{ ids: ['dlv_c'], next: null },
+    })
+  })
+
+  test('ends after a number of deliveries, and continues there', async () => {
+    const database = await services()
+    const first = await search(database, 'evt_c', { scannedMax: 2 })
+    expect(first).toEqual({ ids: [], next: { createdAt: 20, id: 'dlv_b' } })
+    expect((await search(database, 'evt_c', { before: first.next })).ids).toEqual(['dlv_c'])
   })
 })
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
+import { decryptHeaders } from '../../src/webhooks/custom-headers.ts'
 import { WEBHOOKS_MAX } from '../../src/webhooks/endpoint.ts'
-import { listWebhooks } from '../../src/webhooks/endpoint-store.ts'
+import { listWebhooks, type Webhook } from '../../src/webhooks/endpoint-store.ts'
 import {
   createWebhook,
   deleteWebhook,
@@ -37,6 +38,51 @@ async function createServices({ webhookAllowRanges = [] as string[] } = {}) {
 }
 
 const refused = (code: string, facts: object) => expect.objectContaining({ code, facts })
+
+describe('custom headers of a webhook', () => {
+  const names = ({ headers }: Webhook) => Object.keys(headers)
+
+  test('are stored encrypted', async () => {
+    const services = await createServices()
+    const headers = { Authorization: 'Bearer 4f9c21' }
+    const { webhook } = await createWebhook(services, { ...INPUT, headers })
+    expect(names(webhook)).toEqual(['Authorization'])
+    const { headers: stored } = await services.database.db
+      .selectFrom('webhook')
+      .select('headers')
+      .executeTakeFirstOrThrow()
+    expect(stored).not.toContain('4f9c21')
+    expect(decryptHeaders(services.secretBox, webhook.headers)).toEqual(headers)
+  })
+
+  test('are changed one by one, or replaced', async () => {
+    const services = await createServices()
+    const headers = { 'X-A': 'a', 'X-B': 'b', 'X-C': 'c' }
+    const { webhook } = await createWebhook(services, { ...INPUT, headers })
+    const target = { webhookId: webhook.id, accountId: null }
+    const change = { headers: { 'x-a': 'new', 'X-B': null } }
+    const changed = await updateWebhook(services, { ...target, change })
+    expect(decryptHeaders(services.secretBox, changed.headers)).toEqual({
+      'X-C': 'c',
+      'x-a': 'new',
+    })
+    const renamed = await updateWebhook(services, { ...target, change: { description: 'x' } })
+    expect(names(renamed)).toEqual(['X-C', 'x-a'])
+    const replacement = { ...target, change: { headers: { 'X-D': 'd' } }, replacesHeaders: true }
+    expect(names(await updateWebhook(services, replacement))).toEqual(['X-D'])
+  })
+
+  test('are not sent to another origin', async () => {
+    const services = await createServices()
+    const headers = { 'X-A': 'a' }
+    const { webhook } = await createWebhook(services, { ...INPUT, headers })
+    const target = { webhookId: webhook.id, accountId: null }
+    const samePath = { url: 'https://app.test/other' }
+    expect(names(await updateWebhook(services, { ...target, change: samePath }))).toEqual(['X-A'])
+    const moved = { url: 'https://app.test:8443/hook', headers: { 'X-B': 'b' } }
+    expect(names(await updateWebhook(services, { ...target, change: moved }))).toEqual(['X-B'])
+  })
+})
 
 describe('creating a webhook', () => {
   test('returns its secret, which the database stores encrypted', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import { DAY } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
+import { patchHeaders } from '../../src/webhooks/custom-headers.ts'
 import { listWebhooks, updateWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { createTestEventLimit, sendTestEvent } from '../../src/webhooks/send-test-event.ts'
 import type { WebhookRequest } from '../../src/webhooks/transport/transport.ts'
@@ -24,6 +25,7 @@ describe('a test event', () => {
     })
     expect(outcome).toEqual({
       webhook: expect.objectContaining({ id: 'wh_a' }),
+      kind: 'webhook.test',
       ...{ deliveryId: expect.stringMatching(/^dlv_/), eventId: expect.stringMatching(/^evt_/) },
       ...{ state: 'delivered', statusCode: 200, durationMs: 84, excerpt: 'ok', error: null },
       errorCode: null,
@@ -78,6 +80,51 @@ describe('a test event', () => {
     expect(await h.webhooks()).toMatchObject([{ active: 0 }])
   })
 
+  test('can be an example of any event type, marked as simulated', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook()
+    const data = { job_id: 'job_1' }
+    const { eventId } = await send(h, false, { kind: 'batch.failed', data })
+    expect(JSON.parse(h.transport.sent[0]?.body ?? '')).toEqual({
+      ...{ event: 'batch.failed', event_id: eventId, sandbox: true, data },
+      timestamp: new Date(h.clock.now()).toISOString(),
+    })
+    expect(await h.deliveries()).toMatchObject([{ kind: 'batch.failed', trigger: 'test' }])
+  })
+
+  test('has the custom headers, whose values are nowhere in the log', async () => {
+    const h = await createTestDelivery({ clock: fakeClock(Date.now()) })
+    const headers = patchHeaders(h.secretBox, {}, { 'X-Token': 'a secret token' })
+    await h.addWebhook({ headers })
+    const echo = (request: WebhookRequest) =>
+      answered(
+        200,
+        { 'x-echo': request.headers['X-Token'] ?? '' },
+        `got ${request.headers['X-Token']}`,
+      )
+    h.transport.answer(echo)
+    await send(h)
+    const [request] = h.transport.sent as [WebhookRequest]
+    expect(request.headers['X-Token']).toBe('a secret token')
+    expect(new Webhook(SECRET).verify(request.body, request.headers)).toBeDefined()
+    const [attempt] = await h.attempts()
+    expect(JSON.parse(attempt?.request_headers ?? '')).toEqual({
+      ...request.headers,
+      'X-Token': '[hidden]',
+    })
+    expect(attempt).toMatchObject({ excerpt: 'got [hidden]', headers: '{"x-echo":"[hidden]"}' })
+    expect(JSON.stringify(h.lines)).not.toContain('a secret token')
+  })
+
+  test('is not sent without a custom header that cannot be decrypted', async () => {
+    const h = await createTestDelivery()
+    await h.addWebhook({ headers: { 'X-Token': 'encrypted elsewhere' } })
+    const outcome = await send(h)
+    expect(outcome).toMatchObject({ state: 'failed', errorCode: 'secret_unreadable' })
+    expect(outcome.error).toMatch(/custom headers/)
+    expect(h.transport.sent).toEqual([])
+  })
+
   test('that cannot be signed is not sent, and returns the reason', async () => {
     const h = await createTestDelivery()
     await h.addWebhook({ secret: 'sealed elsewhere' })
@@ -88,10 +135,12 @@ describe('a test event', () => {
   })
 })
 
-async function send(h: TestDelivery, sandbox = false) {
+type Example = Parameters<typeof sendTestEvent>[1]['example']
+
+async function send(h: TestDelivery, sandbox = false, example: Example = null) {
   const [webhook] = await listWebhooks(h.database, 'acc_1')
   if (webhook === undefined) throw new Error('there is no webhook')
   const testLimit = createTestEventLimit()
   const services = { ...h, random: systemRandom, version: '1.2.3', testLimit }
-  return sendTestEvent(services, { webhookId: webhook.id, accountId: null, sandbox })
+  return sendTestEvent(services, { webhookId: webhook.id, accountId: null, sandbox, example })
 }

@@ -131,6 +131,11 @@ const ANSWERS: OperationTexts<ApiError> = {
       'invalid_webhook_url',
       `"url" is "${sanitizeText(url, 100)}", which is not allowed. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
     ),
+  webhook_header_rejected: ({ name, fault }) =>
+    new ApiError(
+      'invalid_request',
+      `"headers" has "${sanitizeText(name, 100)}", which cannot be used. ${fault}`,
+    ),
   webhook_test_limit_reached: ({ count }) =>
     new ApiError(
       'rate_limit',

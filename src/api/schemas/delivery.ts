@@ -79,7 +79,10 @@ const DeliveryDetail = z
     ...row,
     request: z.object({
       url: z.string(),
-      headers: headers.openapi({ description: 'Headers of the last attempt, without signatures.' }),
+      headers: headers.openapi({
+        description:
+          'Headers of the last attempt. The values of custom headers are hidden. Signatures are included only if the key has the scope `webhooks:write`.',
+      }),
       body: z.string().openapi({ description: 'The exact body that is sent and signed.' }),
     }),
     response: z
@@ -110,13 +113,25 @@ export const deliveryFilters = {
     .enum(SENT_KINDS)
     .optional()
     .openapi({ description: 'Only deliveries of this event type.' }),
+  search: z.string().trim().min(1).max(200).optional().openapi({
+    description:
+      'Only deliveries with this text in the body, ID, status code or error; case is ignored. A search checks up to 100,000 deliveries: while `has_more` is true, continue with `next_cursor`, also after an empty page.',
+  }),
 }
+
+export const WebhookTestRequest = z
+  .strictObject({
+    event: z.enum(SENT_KINDS).default(TEST_KIND).openapi({
+      description: 'The event type to send an example of.',
+    }),
+  })
+  .openapi('WebhookTestRequest')
 
 export const WebhookTest = successBody(
   z.object({
     delivery_id: z.string(),
     event_id: z.string(),
-    event: z.literal(TEST_KIND),
+    event: z.enum(SENT_KINDS),
     status: z.enum(['delivered', 'failed']),
     ...outcome,
     duration_ms: z.int().min(0),
@@ -180,7 +195,10 @@ export const DELIVERY_DETAIL_EXAMPLE = {
       url: 'https://app.example.com/hook',
       headers: {
         'Content-Type': 'application/json',
+        'User-Agent': 'ev/1.0.0',
+        'X-EV-Signature': '04cd2a0b1f3c5f5b6ad9f6a3a1e5f3a7c8e1e4b3f3a5f1d2c0b9a8f7e6d5c4b3',
         ...{ 'webhook-id': 'evt_abc123', 'webhook-timestamp': '1774089060' },
+        'webhook-signature': 'v1,4b0XJ6m3hT2c5mVwq8oYkqS1zj0kq1p3m9o2yZ5Qn1c=',
       },
       body: '{"event":"batch.completed","event_id":"evt_abc123","timestamp":"2026-03-21T10:30:00.000Z","data":{"job_id":"job_xyz789"}}',
     },
@@ -196,10 +214,12 @@ export const DELIVERY_DETAIL_EXAMPLE = {
   },
 }
 
+export const WEBHOOK_TEST_REQUEST_EXAMPLE = { event: 'batch.completed' as const }
+
 export const WEBHOOK_TEST_EXAMPLE = {
   success: true as const,
   data: {
-    ...{ delivery_id: 'dlv_01', event_id: 'evt_abc123', event: TEST_KIND as typeof TEST_KIND },
+    ...{ delivery_id: 'dlv_01', event_id: 'evt_abc123', event: 'batch.completed' as const },
     ...{ status: 'delivered' as const, status_code: 200, duration_ms: 84 },
     ...{ response_excerpt: 'ok', error: null, error_code: null },
   },

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { EventKind } from '../../webhooks/event.ts'
+import { type EventKind, type SentKind, TEST_KIND } from '../../webhooks/event.ts'
 import { plainFields, RESULT_EXAMPLE } from './result.ts'
 
 // Schemas of webhook events by type.
@@ -77,3 +77,7 @@ export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
     },
   },
 }
+
+/** Returns the documented example of an event type to send as a test; null for `webhook.test`. */
+export const exampleOf = (kind: SentKind) =>
+  kind === TEST_KIND ? null : { kind, data: EVENTS[kind].example }

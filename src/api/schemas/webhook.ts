@@ -40,12 +40,16 @@ const description = z
   .nullable()
   .openapi({ description: 'Human-readable description.' })
 
+const HEADERS =
+  'Custom headers to send with each event, such as `Authorization`: up to 10, each value with up to 2,000 printable ASCII characters. Values are stored encrypted and never returned. Headers that HTTP or the service sets are refused.'
+
 export const NewWebhookRequest = z
   .strictObject({
     url,
     events,
     active: z.boolean().default(true),
     description: description.default(null),
+    headers: z.record(z.string(), z.string()).default({}).openapi({ description: HEADERS }),
   })
   .openapi('NewWebhook')
 
@@ -57,6 +61,12 @@ export const WebhookPatchRequest = z
       description: 'Set to true to enable the endpoint, also after the service disabled it.',
     }),
     description: description.optional(),
+    headers: z
+      .record(z.string(), z.string().nullable())
+      .optional()
+      .openapi({
+        description: `${HEADERS} Null removes a header; headers that are not named keep their values. A URL with another origin removes all headers that are not in this request.`,
+      }),
   })
   .openapi('WebhookPatch')
 
@@ -77,6 +87,9 @@ const fields = {
   events: z.array(z.enum(EVENT_KINDS)),
   active: z.boolean(),
   description: z.string().nullable(),
+  header_names: z.array(z.string()).openapi({
+    description: 'Names of the custom headers. Their values are never returned.',
+  }),
 }
 
 const rest = {
@@ -93,6 +106,22 @@ const rest = {
     description:
       'Start of continuous failures. Null if the last attempt succeeded. After five days the endpoint is disabled.',
   }),
+  success_rate: z.number().min(0).max(1).nullable().openapi({
+    description:
+      'Share of successful attempts on the days of `daily_attempts`. Null if there were no attempts.',
+  }),
+  daily_attempts: z
+    .array(
+      z.object({
+        date: z.string().openapi({ format: 'date', description: 'UTC.' }),
+        delivered: z.int().min(0),
+        failed: z.int().min(0),
+      }),
+    )
+    .openapi({
+      description:
+        'Attempts by day, oldest first: the last seven days on which events were sent. Tests are not counted.',
+    }),
 }
 
 const previous_secret_expires_at = time.openapi({
@@ -163,16 +192,20 @@ export const EventList = z
 const example = {
   ...{ id: 'wh_8f3a2c1d', url: 'https://app.example.com/hook' },
   ...{ events: ['batch.completed' as const], active: true, description: null },
+  header_names: ['Authorization'],
 }
 const exampleRest = {
   ...{ created_at: '2026-03-21T10:30:00.000Z', updated_at: '2026-03-21T10:30:00.000Z' },
   ...{ disabled_reason: null, disabled_code: null, failing_since: null },
+  success_rate: 0.975,
+  daily_attempts: [{ date: '2026-03-21', delivered: 39, failed: 1 }],
 }
 const shown = { ...example, secret_hint: 'LaSw', ...exampleRest }
 
 export const NEW_WEBHOOK_EXAMPLE = {
   ...{ url: 'https://app.example.com/hook', events: ['batch.completed' as const] },
   active: true,
+  headers: { Authorization: 'Bearer 4f9c21' },
 }
 export const CREATED_WEBHOOK_EXAMPLE = {
   success: true as const,

@@ -68,8 +68,8 @@ export function webhookCreateRoutes(service: Service) {
   return router
 }
 
-/** Fits the longest URL, a description and all events. */
-export const WEBHOOK_BODY_MAX = 16 * 1024
+/** Fits the longest URL, a description, all events and the longest headers. */
+export const WEBHOOK_BODY_MAX = 32 * 1024
 
 /** Path parameters of an endpoint. */
 export const webhookParams = z.object({

@@ -1,8 +1,7 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
-import { SECOND } from '../../platform/clock.ts'
 import type { LoggedDelivery } from '../../webhooks/delivery-store.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
-import { type SentKind, TEST_KIND } from '../../webhooks/event.ts'
+import type { SentKind } from '../../webhooks/event.ts'
 import type { TestOutcome } from '../../webhooks/send-test-event.ts'
 import type { AttemptTable, DeliveryTable } from '../../webhooks/tables.ts'
 
@@ -20,10 +19,19 @@ export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({
   expires_at: row.expires_at === null ? null : isoTime(row.expires_at),
 })
 
+type DetailOptions = {
+  /** Without signatures, a reader that may not send tests cannot repeat the request. */
+  readonly withSignatures: boolean
+}
+
 /** A delivery with its request and its responses. */
-export const presentDetail = ({ delivery, body, attempts }: LoggedDelivery, webhook: Webhook) => ({
+export const presentDetail = (
+  { delivery, body, attempts }: LoggedDelivery,
+  webhook: Webhook,
+  options: DetailOptions,
+) => ({
   ...presentDelivery(delivery, webhook),
-  request: presentRequest(delivery, { body, url: webhook.url, last: attempts.at(-1) }),
+  request: presentRequest(delivery, { ...options, body, url: webhook.url, last: attempts.at(-1) }),
   response: presentResponse(attempts.at(-1)),
   attempts: attempts.map(presentAttempt),
 })
@@ -32,7 +40,7 @@ export const presentDetail = ({ delivery, body, attempts }: LoggedDelivery, webh
 export const presentTest = (outcome: TestOutcome) => ({
   delivery_id: outcome.deliveryId,
   event_id: outcome.eventId,
-  event: TEST_KIND,
+  event: outcome.kind,
   status: outcome.state,
   status_code: outcome.statusCode,
   duration_ms: outcome.durationMs,
@@ -45,18 +53,20 @@ const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'r
 /** The request of the last attempt; before the first one, the request that will be sent. */
 const presentRequest = (
   { event_id }: DeliveryTable,
-  { body, url, last }: { body: string; url: string; last: AttemptTable | undefined },
-) => ({ url: last?.url ?? url, headers: requestHeaders(event_id, last), body })
+  o: DetailOptions & { body: string; url: string; last: AttemptTable | undefined },
+) => ({ url: o.last?.url ?? o.url, headers: requestHeaders(event_id, o), body: o.body })
 
-/** Omits signatures: with them a reader without write access could send the same request. */
-const requestHeaders = (
+function requestHeaders(
   eventId: string,
-  last: AttemptTable | undefined,
-): Record<string, string> => ({
-  'Content-Type': 'application/json',
-  'webhook-id': eventId,
-  ...(last && { 'webhook-timestamp': String(Math.floor(last.started_at / SECOND)) }),
-})
+  { last, withSignatures }: DetailOptions & { last: AttemptTable | undefined },
+): Record<string, string> {
+  const sent = last?.request_headers ?? null
+  if (sent === null) return { 'Content-Type': 'application/json', 'webhook-id': eventId }
+  const headers = Object.entries(JSON.parse(sent) as Record<string, string>)
+  return Object.fromEntries(headers.filter(([name]) => withSignatures || !SIGNATURE.test(name)))
+}
+
+const SIGNATURE = /-signature$/i
 
 const presentResponse = (last: AttemptTable | undefined) =>
   last === undefined || last.status_code === null

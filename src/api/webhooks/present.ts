@@ -1,4 +1,5 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
+import { successRate } from '../../webhooks/daily-attempts.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 
 /** An endpoint without its secret. */
@@ -16,8 +17,9 @@ export const presentWithSecret = (webhook: Webhook, secret: string) => ({
   ...presentStatus(webhook),
 })
 
-const presentFields = ({ id, url, events, active, description }: Webhook) => ({
+const presentFields = ({ id, url, events, active, description, headers }: Webhook) => ({
   ...{ id, url, events: [...events], active, description },
+  header_names: Object.keys(headers),
 })
 
 const presentStatus = ({ createdAt, updatedAt, failingSince, ...webhook }: Webhook) => ({
@@ -26,6 +28,8 @@ const presentStatus = ({ createdAt, updatedAt, failingSince, ...webhook }: Webho
   disabled_reason: webhook.disabledReason,
   disabled_code: webhook.disabledCode,
   failing_since: failingSince === null ? null : isoTime(failingSince),
+  success_rate: successRate(webhook.dailyAttempts),
+  daily_attempts: [...webhook.dailyAttempts],
 })
 
 /** Present after a rotation, while the previous secret is stored. */

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { permits } from '../../accounts/scope.ts'
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import { SECOND } from '../../platform/clock.ts'
 import {
@@ -8,7 +9,7 @@ import {
   retryDelivery,
   retryFailedDeliveries,
 } from '../../webhooks/deliveries.ts'
-import { getDeliveryPage } from '../../webhooks/delivery-store.ts'
+import { getDeliveryPage, searchDeliveries } from '../../webhooks/delivery-store.ts'
 import { SECRET_GRACE_MS } from '../../webhooks/endpoint.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import {
@@ -18,9 +19,9 @@ import {
   rotateWebhookSecret,
   updateWebhook,
 } from '../../webhooks/endpoints.ts'
-import { EVENT_KINDS } from '../../webhooks/event.ts'
+import { EVENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
-import { pageQuery, parseCursor, toPage } from '../cursor.ts'
+import { encodeCursor, pageQuery, parseCursor, toPage } from '../cursor.ts'
 import { answerWith, commitResponse } from '../middleware/idempotency.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
@@ -38,9 +39,11 @@ import {
   Recovered,
   RecoveryRequest,
   WEBHOOK_TEST_EXAMPLE,
+  WEBHOOK_TEST_REQUEST_EXAMPLE,
   WebhookTest,
+  WebhookTestRequest,
 } from '../schemas/delivery.ts'
-import { EVENTS } from '../schemas/event.ts'
+import { EVENTS, exampleOf } from '../schemas/event.ts'
 import {
   EventList,
   NEW_WEBHOOK_EXAMPLE,
@@ -106,7 +109,8 @@ function webhookChangeRoutes(service: Service) {
     errors: ['invalid_webhook_url', 'invalid_event'],
   })
   router.openapi(replace, async c => {
-    const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
+    const target = webhookTarget(c, c.req.valid('param'))
+    const input = { ...target, change: c.req.valid('json'), replacesHeaders: true }
     return c.json(presentAnswer(await updateWebhook(service, input)), 200)
   })
 
@@ -216,14 +220,22 @@ function webhookTestRoutes(service: Service) {
     id: 'testWebhook',
     summary: 'Send a test event to a webhook endpoint',
     description:
-      'Sends `webhook.test` once, also to a disabled endpoint, and returns the response of the receiver, with 200 even if the delivery failed. It needs no subscription. With `X-EV-Sandbox: true`, it has `"sandbox": true`. An account can have four test events in flight.',
+      'Sends an event once, also to a disabled endpoint, and returns the response of the receiver, with 200 even if the delivery failed. It needs no subscription. Without a body, it sends `webhook.test`; with `event`, it sends the documented example of that event type, marked with `"sandbox": true`. With `X-EV-Sandbox: true`, `webhook.test` has `"sandbox": true`, too. An account can have four test events in flight.',
     scope: 'webhooks:write',
     idempotent: true,
     params: webhookParams,
+    body: {
+      schema: WebhookTestRequest,
+      example: WEBHOOK_TEST_REQUEST_EXAMPLE,
+      max: WEBHOOK_BODY_MAX,
+      required: false,
+    },
     answer: json(WebhookTest, 'The result of the test', WEBHOOK_TEST_EXAMPLE),
   })
   return newRouter().openapi(send, async c => {
-    const input = { ...webhookTarget(c, c.req.valid('param')), sandbox: c.get('sandbox') }
+    // Without a body, the defaults of its schema are not applied.
+    const example = exampleOf(c.req.valid('json').event ?? TEST_KIND)
+    const input = { ...webhookTarget(c, c.req.valid('param')), sandbox: c.get('sandbox'), example }
     const outcome = await sendTestEvent(services, input)
     const body = { success: true, data: presentTest(outcome) }
     return commitResponse(c, service, async () => ({ status: 200, body }))
@@ -297,14 +309,13 @@ function deliveryLogRoutes(service: Service) {
     answer: json(DeliveryPage, 'One page of deliveries', DELIVERY_PAGE_EXAMPLE),
   })
   router.openapi(list, async c => {
-    const { limit, cursor, status, event } = c.req.valid('query')
+    const { limit, cursor, status, event, search } = c.req.valid('query')
     const webhook = await getWebhook(service, webhookTarget(c, c.req.valid('param')))
-    const found = await getDeliveryPage(service.database, {
-      ...{ webhookId: webhook.id, before: parseCursor(cursor), max: limit + 1 },
-      ...(status === undefined ? {} : { status }),
-      ...(event === undefined ? {} : { event }),
-    })
-    const { rows, next } = toPage(found, limit)
+    const query = { webhookId: webhook.id, before: parseCursor(cursor), status, event }
+    const { rows, next } =
+      search === undefined
+        ? toPage(await getDeliveryPage(service.database, { ...query, max: limit + 1 }), limit)
+        : toCursor(await searchDeliveries(service.database, { ...query, max: limit, search }))
     const items = rows.map(row => presentDelivery(row, webhook))
     const data = { items, next_cursor: next, has_more: next !== null }
     return c.json({ success: true as const, data }, 200)
@@ -320,8 +331,14 @@ function deliveryLogRoutes(service: Service) {
   router.openapi(read, async c => {
     const target = deliveryTarget(c, c.req.valid('param'))
     const { webhook, logged } = await getDelivery(service, target)
-    return c.json({ success: true as const, data: presentDetail(logged, webhook) }, 200)
+    const withSignatures = permits(c.get('caller').key.scopes, 'webhooks:write')
+    const data = presentDetail(logged, webhook, { withSignatures })
+    return c.json({ success: true as const, data }, 200)
   })
 
   return router
 }
+
+const toCursor = ({ rows, next }: Awaited<ReturnType<typeof searchDeliveries>>) => ({
+  ...{ rows, next: next === null ? null : encodeCursor(next) },
+})

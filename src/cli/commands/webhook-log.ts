@@ -25,6 +25,7 @@ function addDeliveries(webhooks: Command, context: CliContext, setExitCode: SetE
       ]),
     )
     .option('--event <event>', 'only deliveries of this event, such as batch.completed')
+    .option('--search <text>', 'only deliveries with this text in body, ID, status code or error')
     .option('--limit <n>', 'number of deliveries, up to 1000 (default: 20)')
     .option('--json', 'print JSON: an array of objects; for one delivery, an object')
     .addHelpText(

@@ -1,4 +1,5 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { SENT_KINDS } from '../../webhooks/event.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
@@ -8,6 +9,7 @@ const EXAMPLES = `
 Examples:
   ev webhooks
   ev webhooks create --url https://app.example.com/hook --events batch.completed,batch.failed
+  ev webhooks change wh_4kq2 --header 'Authorization: Bearer 4f9c21'
   ev webhooks test wh_4kq2
   ev webhooks deliveries wh_4kq2 --status failed
   ev webhooks retry dlv_7ab1
@@ -24,6 +26,7 @@ export function addWebhooks(ev: Command, context: CliContext, setExitCode: SetEx
   addList(webhooks, context, setExitCode)
   addShow(webhooks, context, setExitCode)
   addCreate(webhooks, context, setExitCode)
+  addChange(webhooks, context, setExitCode)
   addTest(webhooks, context, setExitCode)
   addWebhookLog(webhooks, context, setExitCode)
   addRotate(webhooks, context, setExitCode)
@@ -84,7 +87,8 @@ function addCreate(webhooks: Command, context: CliContext, setExitCode: SetExitC
     .description('create a webhook and show its secret once')
     .requiredOption('--url <url>', 'https URL that receives the events')
     .requiredOption('--events <a,b>', 'events to send, or * for all')
-    .option('--description <text>', 'a note for yourself')
+    .option('--description <text>', 'its title in lists')
+    .addOption(headerOption())
     .option('--inactive', 'send nothing until "ev webhooks enable"')
     .option('--account <account>', 'ID or name; optional if there is only one account')
     .option('--json', 'print JSON: one object')
@@ -94,6 +98,7 @@ function addCreate(webhooks: Command, context: CliContext, setExitCode: SetExitC
 Examples:
   ev webhooks create --url https://app.example.com/hook --events batch.completed,batch.failed
   ev webhooks create --url https://10.0.0.7/hook --events '*' --webhook-allow-ranges 10.0.0.0/8
+  ev webhooks create --url https://app.example.com/hook --events '*' --header 'Authorization: Bearer 4f9c21'
 
 Events: batch.completed, batch.failed, verification.completed, quota.warning, quota.exceeded.`,
     )
@@ -104,20 +109,66 @@ Events: batch.completed, batch.failed, verification.completed, quota.warning, qu
   addSettings(create, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
 }
 
+/** `--header`, which may be repeated. */
+const headerOption = () =>
+  new Option(
+    '--header <header>',
+    'custom header to send, as "Name: value"; repeat it for several',
+  ).argParser(collect)
+
+const collect = (value: string, previous: readonly string[] = []) => [...previous, value]
+
+function addChange(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const change = webhooks
+    .command('change')
+    .description('change the URL, events, description or headers of a webhook')
+    .argument('<webhook>', 'ID of the webhook')
+    .option('--url <url>', 'https URL that receives the events; another origin removes all headers')
+    .option('--events <a,b>', 'events to send, or * for all')
+    .option('--description <text>', 'its title in lists; an empty text removes it')
+    .addOption(headerOption())
+    .addOption(
+      new Option(
+        '--remove-header <name>',
+        'custom header to remove; repeat it for several',
+      ).argParser(collect),
+    )
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks change wh_4kq2 --url https://app.example.com/hook2
+  ev webhooks change wh_4kq2 --header 'Authorization: Bearer 4f9c21' --remove-header X-Old-Token
+
+Header values are stored encrypted and are not shown.`,
+    )
+    .action(async (id: string, flags) => {
+      const { changeCommand } = await import('../webhooks/change.ts')
+      setExitCode(await changeCommand(context, id, flags))
+    })
+  addSettings(change, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
+}
+
 function addTest(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const test = webhooks
     .command('test')
     .description('send a test event to a webhook and show the response')
     .argument('<webhook>', 'ID of the webhook')
+    .addOption(
+      new Option('--event <event>', 'event to send an example of (default: webhook.test)').choices([
+        ...SENT_KINDS,
+      ]),
+    )
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
       `
 Examples:
   ev webhooks test wh_4kq2
-  ev webhooks test wh_4kq2 --json
+  ev webhooks test wh_4kq2 --event batch.completed
 
-The event is sent once, from this process and with its settings. Exit codes: 0 delivered, 1 not delivered.`,
+Examples have "sandbox": true. The event is sent once, from this process and with its settings. Exit codes: 0 delivered, 1 not delivered.`,
     )
     .action(async (id: string, flags) => {
       const { testCommand } = await import('../webhooks/test-event.ts')

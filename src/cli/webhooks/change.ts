@@ -1,19 +1,72 @@
 import { DAY } from '../../platform/clock.ts'
+import { EvError } from '../../platform/error.ts'
 import { SECRET_GRACE_MAX_MS, SECRET_GRACE_MS } from '../../webhooks/endpoint.ts'
-import { deleteWebhook, rotateWebhookSecret, setWebhookActive } from '../../webhooks/endpoints.ts'
+import {
+  deleteWebhook,
+  rotateWebhookSecret,
+  setWebhookActive,
+  updateWebhook,
+} from '../../webhooks/endpoints.ts'
 import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { parseGrace } from '../keys/times.ts'
 import { readConfig } from '../settings.ts'
+import { parseDescription, parseEvents, parseHeaders, withWebhookServices } from './create.ts'
 import { withWebhook } from './lookup.ts'
-import { newSecretObject, newSecretText, printJson, urlText, webhookObject } from './print.ts'
+import {
+  newSecretObject,
+  newSecretText,
+  printJson,
+  urlText,
+  webhookObject,
+  webhookText,
+} from './print.ts'
 import { serviceSecretBox } from './service-secret-box.ts'
 
 export type ChangeFlags = {
   readonly grace?: string
+  readonly url?: string
+  readonly events?: string
+  readonly description?: string
+  readonly header?: readonly string[]
+  readonly removeHeader?: readonly string[]
   readonly json?: boolean
   readonly [setting: string]: unknown
+}
+
+/** Runs `ev webhooks change` and returns the exit code. */
+export function changeCommand(
+  context: CliContext,
+  id: string,
+  flags: ChangeFlags,
+): Promise<number> {
+  const change = parseChange(flags)
+  const config = readConfig(context, flags)
+  return withAccounts(context, config, async database => {
+    const webhook = await withWebhookServices(context, config, database, services =>
+      updateWebhook(services, { webhookId: id, accountId: null, change }),
+    )
+    if (flags.json) printJson(context, webhookObject(webhook))
+    else context.stdout.write(webhookText(context, webhook))
+    return 0
+  })
+}
+
+function parseChange({ url, events, description, header, removeHeader }: ChangeFlags) {
+  const removed = (removeHeader ?? []).map(name => [name, null] as const)
+  const headers = { ...Object.fromEntries(removed), ...parseHeaders(header) }
+  const change = {
+    ...(url === undefined ? {} : { url }),
+    ...(events === undefined ? {} : { events: parseEvents(events) }),
+    ...(description === undefined ? {} : { description: parseDescription(description) }),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
+  }
+  if (Object.keys(change).length > 0) return change
+  throw new EvError(
+    'usage',
+    'There is nothing to change. Give at least one of --url, --events, --description, --header and --remove-header.',
+  )
 }
 
 /** Runs `ev webhooks rotate` and returns the exit code. */

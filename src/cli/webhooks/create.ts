@@ -1,4 +1,6 @@
 import { composeResolver } from '../../compose/engine.ts'
+import type { Config } from '../../config/settings.ts'
+import type { Database } from '../../db/database.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { DESCRIPTION_LENGTH_MAX } from '../../webhooks/endpoint.ts'
@@ -14,6 +16,7 @@ export type CreateFlags = {
   readonly url: string
   readonly events: string
   readonly description?: string
+  readonly header?: readonly string[]
   readonly inactive?: boolean
   readonly account?: string
   readonly json?: boolean
@@ -28,25 +31,50 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
     events: parseEvents(flags.events),
     active: flags.inactive !== true,
     description: parseDescription(flags.description),
+    headers: parseHeaders(flags.header),
   }
   return withAccounts(context, config, async (database, accounts) => {
     const { id: accountId } = selectAccount(accounts, flags.account)
-    const secretBox = await serviceSecretBox(context, config, database)
-    const { clock, random, externalDeps } = context
-    const { resolver, close } = composeResolver(config, externalDeps?.resolver, clock)
-    try {
-      const services = { database, clock, random, secretBox, resolver, settings: config }
-      const { webhook, secret } = await createWebhook(services, { ...input, accountId })
-      if (flags.json) printJson(context, newSecretObject(webhook, secret))
-      else context.stdout.write(newSecretText(webhook, secret))
-      return 0
-    } finally {
-      close()
-    }
+    const { webhook, secret } = await withWebhookServices(context, config, database, services =>
+      createWebhook(services, { ...input, accountId }),
+    )
+    if (flags.json) printJson(context, newSecretObject(webhook, secret))
+    else context.stdout.write(newSecretText(webhook, secret))
+    return 0
   })
 }
 
-function parseEvents(value: string): EventKind[] {
+/** Calls `work` with the dependencies that create and change webhooks. */
+export async function withWebhookServices<T>(
+  context: CliContext,
+  config: Config,
+  database: Database,
+  work: (services: Parameters<typeof createWebhook>[0]) => Promise<T>,
+): Promise<T> {
+  const secretBox = await serviceSecretBox(context, config, database)
+  const { clock, random, externalDeps } = context
+  const { resolver, close } = composeResolver(config, externalDeps?.resolver, clock)
+  try {
+    return await work({ database, clock, random, secretBox, resolver, settings: config })
+  } finally {
+    close()
+  }
+}
+
+/** Parses headers in the form of curl: `Name: value`. */
+export function parseHeaders(values: readonly string[] = []): Record<string, string> {
+  const headers = values.map(value => {
+    const colon = value.indexOf(':')
+    if (colon > 0) return [value.slice(0, colon).trim(), value.slice(colon + 1).trim()] as const
+    throw new EvError(
+      'usage',
+      '--header has no colon; give the name and the value, as in "Authorization: Bearer 4f9c21".',
+    )
+  })
+  return Object.fromEntries(headers)
+}
+
+export function parseEvents(value: string): EventKind[] {
   const all = [...new Set(value.split(',').map(one => one.trim()))]
   if (all.length === 1 && all[0] === '*') return [...EVENT_KINDS]
   if (all.every(isEventKind)) return all
@@ -57,7 +85,7 @@ function parseEvents(value: string): EventKind[] {
   )
 }
 
-function parseDescription(value: string | undefined): string | null {
+export function parseDescription(value: string | undefined): string | null {
   const description = value?.trim() ?? null
   if (description === null || description.length <= DESCRIPTION_LENGTH_MAX) return description
   throw new EvError(

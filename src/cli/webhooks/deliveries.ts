@@ -1,8 +1,13 @@
 import { presentDelivery, presentDetail } from '../../api/webhooks/delivery-view.ts'
+import type { Database } from '../../db/database.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { getDelivery } from '../../webhooks/deliveries.ts'
-import { getDeliveryPage } from '../../webhooks/delivery-store.ts'
+import {
+  type DeliveryQuery,
+  getDeliveryPage,
+  searchDeliveries,
+} from '../../webhooks/delivery-store.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { SENT_KINDS } from '../../webhooks/event.ts'
 import type { DeliveryState, DeliveryTable } from '../../webhooks/tables.ts'
@@ -20,6 +25,7 @@ import { eventsText, printJson } from './print.ts'
 export type DeliveriesFlags = {
   readonly status?: DeliveryState
   readonly event?: string
+  readonly search?: string
   readonly limit?: string
   readonly json?: boolean
   readonly [setting: string]: unknown
@@ -46,22 +52,23 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
   }
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, webhook) => {
-    const page = { webhookId: id, ...filters, before: null, max: max + 1 }
-    const found = await getDeliveryPage(database, page)
-    const rows = found.slice(0, max)
+    const { rows, hasMore } = await find(database, {
+      ...{ webhookId: id, ...filters, before: null, max },
+      search: flags.search?.trim() ?? '',
+    })
     if (flags.json)
       printJson(
         context,
         rows.map(row => presentDelivery(row, webhook)),
       )
     else {
-      const isFiltered = Object.keys(filters).length > 0
+      const isFiltered = Object.keys(filters).length > 0 || flags.search !== undefined
       const log = {
         ...{
           webhook,
           rows,
           isFiltered,
-          hasMore: found.length > max,
+          hasMore,
           location: databaseName(config),
         },
         isServed: await isServed(database, config, ['serve']),
@@ -73,6 +80,18 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
   })
 }
 
+async function find(
+  database: Database,
+  { search, ...query }: DeliveryQuery & { readonly search: string },
+): Promise<{ readonly rows: readonly DeliveryTable[]; readonly hasMore: boolean }> {
+  if (search !== '') {
+    const { rows, next } = await searchDeliveries(database, { ...query, search })
+    return { rows, hasMore: next !== null }
+  }
+  const found = await getDeliveryPage(database, { ...query, max: query.max + 1 })
+  return { rows: found.slice(0, query.max), hasMore: found.length > query.max }
+}
+
 function showDelivery(
   context: CliContext,
   ids: { webhookId: string | null; deliveryId: string },
@@ -80,7 +99,7 @@ function showDelivery(
 ): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async database => {
     const { webhook, logged } = await getDelivery({ database }, { ...ids, accountId: null })
-    const detail = presentDetail(logged, webhook)
+    const detail = presentDetail(logged, webhook, { withSignatures: true })
     if (flags.json) printJson(context, detail)
     else context.stdout.write(deliveryText(detail, webhook))
     return 0

@@ -1,5 +1,6 @@
 import { presentWebhook } from '../../api/webhooks/present.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import { successRate } from '../../webhooks/daily-attempts.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { EVENT_KINDS } from '../../webhooks/event.ts'
 import { URL_LENGTH_MAX } from '../../webhooks/webhook-url.ts'
@@ -20,6 +21,8 @@ export const webhookText = (context: Pick<CliContext, 'clock'>, webhook: Webhook
     ['state', stateText(webhook)],
     ['secret', hintText(webhook)],
     ['old secret', previousText(context, webhook)],
+    ['headers', headersText(webhook)],
+    ['success rate', rateText(webhook)],
     ['description', webhook.description === null ? null : sanitizeText(webhook.description)],
     ['account', webhook.accountId],
     ['created', timeText(webhook.createdAt)],
@@ -93,6 +96,15 @@ function stateText({ active, disabledReason, failingSince }: Webhook): string {
 
 export const eventsText = ({ events }: Pick<Webhook, 'events'>) =>
   EVENT_KINDS.every(kind => events.includes(kind)) ? 'all events' : events.join(',')
+
+const headersText = ({ headers }: Webhook) =>
+  Object.keys(headers).length === 0 ? null : `${Object.keys(headers).join(', ')} (values hidden)`
+
+function rateText({ dailyAttempts: days }: Webhook): string | null {
+  const [rate, from, to] = [successRate(days), days[0]?.date, days.at(-1)?.date]
+  if (rate === null) return null
+  return `${Math.round(rate * 1_000) / 10} % of attempts, ${from === to ? from : `${from} to ${to}`}`
+}
 
 const hintText = ({ secretHint }: Webhook) => `…${secretHint}`
 

@@ -1,9 +1,11 @@
+import { exampleOf } from '../../api/schemas/event.ts'
 import { presentTest } from '../../api/webhooks/delivery-view.ts'
 import { composeResolver } from '../../compose/engine.ts'
 import { composeTransport, readWebhookCa } from '../../compose/webhook-transport.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import { type SentKind, TEST_KIND } from '../../webhooks/event.ts'
 import {
   createTestEventLimit,
   sendTestEvent,
@@ -16,13 +18,19 @@ import { withWebhook } from './lookup.ts'
 import { printJson, urlText } from './print.ts'
 import { serviceSecretBox } from './service-secret-box.ts'
 
-export type TestFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
+export type TestFlags = {
+  readonly event?: SentKind
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
 
 /** Runs `ev webhooks test` and returns the exit code. */
 export function testCommand(context: CliContext, id: string, flags: TestFlags): Promise<number> {
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, webhook) => {
-    const outcome = await send(context, config, database, webhook.id)
+    const outcome = await send(context, config, database, {
+      ...{ webhookId: webhook.id, kind: flags.event ?? TEST_KIND },
+    })
     if (flags.json) printJson(context, presentTest(outcome))
     else context.stdout.write(outcomeText(outcome))
     return outcome.state === 'delivered' ? 0 : NOT_DELIVERED
@@ -37,7 +45,7 @@ async function send(
   context: CliContext,
   config: Config,
   database: Database,
-  webhookId: string,
+  { webhookId, kind }: { readonly webhookId: string; readonly kind: SentKind },
 ): Promise<TestOutcome> {
   const [clock, random] = [context.clock, context.random]
   const ca = readWebhookCa(config)
@@ -56,7 +64,8 @@ async function send(
       version: version(),
       testLimit,
     }
-    return await sendTestEvent(services, { webhookId, accountId: null, sandbox: false })
+    const example = exampleOf(kind)
+    return await sendTestEvent(services, { webhookId, accountId: null, sandbox: false, example })
   } finally {
     await transport.close()
     close()

@@ -18,6 +18,7 @@ import type {
   WebhookList,
   WebhookPatch,
   WebhookTest,
+  WebhookTestRequest,
 } from '../types.ts'
 import { unwrapData } from './data.ts'
 import { createListing, type Listing } from './pagination.ts'
@@ -33,8 +34,15 @@ export type Webhooks = {
   /** Replaces a webhook; omitted fields get their default. The secret is kept. */
   replace(webhookId: string, webhook: NewWebhook, options?: CallOptions): Promise<Webhook>
   delete(webhookId: string, options?: CallOptions): Promise<void>
-  /** Sends a test event once and returns the receiver's response, or the failure. */
-  test(webhookId: string, options?: CreateOptions): Promise<WebhookTest['data']>
+  /**
+   * Sends a test event, or an example of another event type, once. Returns the receiver's response,
+   * or the failure.
+   */
+  test(
+    webhookId: string,
+    test?: WebhookTestRequest,
+    options?: CreateOptions,
+  ): Promise<WebhookTest['data']>
   /**
    * Issues a new signing secret, which only this response contains. Both secrets sign during the
    * grace period.
@@ -86,10 +94,10 @@ export function createWebhooksResource({ json }: Connection): Webhooks {
     replace: (webhookId, webhook, options) => write('PUT', webhookId, webhook, options),
     delete: (webhookId, options) =>
       json({ method: 'DELETE', path: webhookPath(webhookId) }, options),
-    test: (webhookId, options) =>
+    test: (webhookId, body = {}, options) =>
       create<WebhookTest>(
         `${webhookPath(webhookId)}/test`,
-        { timeoutMs: TEST_TIMEOUT_MS },
+        { body, timeoutMs: TEST_TIMEOUT_MS },
         options,
       ),
     rotateSecret: (webhookId, body = {}, options) =>

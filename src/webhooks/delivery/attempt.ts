@@ -1,6 +1,7 @@
 import type { Clock } from '../../platform/clock.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
 import type { AttemptDetails } from '../attempt-store.ts'
+import { type CustomHeaders, decryptHeaders, mapValues, redact } from '../custom-headers.ts'
 import { type DeliveryTransition, isDelivered, nextState, retryAfterMs } from '../delivery-state.ts'
 import type { DueDelivery } from '../delivery-store.ts'
 import type { Webhook } from '../endpoint-store.ts'
@@ -32,13 +33,17 @@ export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attemp
   const request = buildRequest(sent, { ...deps, at: startedAt })
   const result = 'fault' in request ? { ...request, ...UNSENT } : await transport.send(request)
   const { answer, durationMs } = result
+  const hide = (text: string) => ('fault' in request ? text : redact(text, request.custom))
   const status = answer?.status ?? null
   const now = clock.now()
   const requestedMs = retryAfterMs(answer?.headers['retry-after'], now)
   const outcome = { status, retryAfterMs: requestedMs }
   return {
     ...{ startedAt, url: sent.webhook.url, durationMs, statusCode: status },
-    ...{ headers: answer?.headers ?? null, excerpt: answer?.excerpt ?? null },
+    // A receiver may repeat the request in its response.
+    headers: answer === null ? null : mapValues(answer.headers, hide),
+    excerpt: answer === null ? null : hide(answer.excerpt),
+    requestHeaders: 'fault' in request ? null : mapValues(request.headers, hide),
     ...{ ...toError(result), retryAfterMs: requestedMs },
     next: nextState({
       ...{ attempt: sent.attempt, trigger: sent.trigger, outcome, now },
@@ -66,7 +71,7 @@ function toError({
 }
 
 type EventToSend = {
-  readonly webhook: Pick<Webhook, 'url' | 'secret' | 'previousSecret'>
+  readonly webhook: Pick<Webhook, 'url' | 'secret' | 'previousSecret' | 'headers'>
   readonly eventId: string
   /** The JSON of the event, sent unchanged. */
   readonly body: string
@@ -80,29 +85,41 @@ type SigningContext = {
   readonly version: string
 }
 
+type SignedRequest = WebhookRequest & {
+  /** The custom headers among `headers`. */
+  readonly custom: CustomHeaders
+}
+
 /**
- * Builds the request for an event, signed with the secrets valid now. Returns a fault if it cannot
- * be signed.
+ * Builds the request for an event, signed with the secrets valid now. Returns a fault if a secret
+ * or a custom header cannot be decrypted.
  */
 function buildRequest(
   { webhook, eventId, body }: EventToSend,
   { secretBox, at, version }: SigningContext,
-): WebhookRequest | Pick<TransportResult, 'fault' | 'faultCode'> {
+): SignedRequest | Pick<TransportResult, 'fault' | 'faultCode'> {
   const secret = decryptOrNull(secretBox, webhook.secret)
-  if (secret === null) return { fault: LOST_SECRET, faultCode: 'secret_unreadable' }
+  const custom = decryptHeaders(secretBox, webhook.headers)
+  if (secret === null || custom === null) {
+    return { fault: secret === null ? LOST_SECRET : LOST_HEADERS, faultCode: 'secret_unreadable' }
+  }
   const old = webhook.previousSecret
   const previous = old !== null && old.until > at ? decryptOrNull(secretBox, old.secret) : null
   const secrets = previous === null ? ([secret] as const) : ([secret, previous] as const)
   const headers = {
+    ...custom,
     'Content-Type': 'application/json',
     'User-Agent': `ev/${version}`,
     ...signedHeaders(body, { eventId, at, secrets }),
   }
-  return { url: webhook.url, headers, body }
+  return { url: webhook.url, headers, body, custom }
 }
 
 const LOST_SECRET =
   'The signing secret cannot be decrypted: it was encrypted with another EV_SECRET. Restore that EV_SECRET, or rotate the secret of this webhook.'
+
+const LOST_HEADERS =
+  'The custom headers cannot be decrypted: they were encrypted with another EV_SECRET. Restore that EV_SECRET, or set the headers of this webhook again.'
 
 function decryptOrNull(secretBox: SecretBox, encrypted: string): string | null {
   try {

@@ -18,6 +18,7 @@ describe('a rotated secret', () => {
       ...{ created_at: '2026-06-01T12:00:00.000Z', updated_at: '2026-06-01T12:01:00.000Z' },
       ...{ disabled_reason: null, disabled_code: null, failing_since: null },
       previous_secret_expires_at: '2026-06-02T12:01:00.000Z',
+      ...{ header_names: [], success_rate: null, daily_attempts: [] },
     })
     expect(data.secret).not.toBe(secret)
     const { secret: shown, ...kept } = data

@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { DAY } from '../../../src/platform/clock.ts'
 import { createSecretBox } from '../../../src/platform/secret-box.ts'
+import { EVENT_KINDS } from '../../../src/webhooks/event.ts'
 import { codeOf } from '../../support/guarded-route.ts'
 import { countedRandom } from '../../support/random.ts'
 import { waitUntil } from '../../support/wait.ts'
@@ -30,6 +31,26 @@ describe('a test event', () => {
       timestamp: '2026-06-01T12:00:00.000Z',
       data: { webhook_id: id, message: 'Test event' },
     })
+  })
+
+  test.each(EVENT_KINDS)('can be the documented example of %s', async event => {
+    const { json, path, post } = await endpoint({ events: ['batch.completed'] })
+    const { data } = await json(`${path}/test`, { body: { event } })
+    expect(data).toMatchObject({ event, status: 'delivered' })
+    const { data: catalogue } = (await json('/v1/webhooks/events')) as {
+      data: { events: { event: string; example: { data: object } }[] }
+    }
+    const example = catalogue.events.find(one => one.event === event)?.example
+    expect(JSON.parse(post.sent[0]?.body ?? '')).toMatchObject({
+      ...{ event, sandbox: true, data: example?.data },
+    })
+  })
+
+  test('of an unknown type is refused', async () => {
+    const { request, path, post } = await endpoint()
+    const response = await request(`${path}/test`, { body: { event: 'batch.done' } })
+    expect([response.status, await codeOf(response)]).toEqual([400, 'invalid_request'])
+    expect(post.sent).toEqual([])
   })
 
   test('is signed with the secret of the endpoint in both headers', async () => {

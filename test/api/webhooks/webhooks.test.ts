@@ -21,6 +21,7 @@ describe('creating a webhook endpoint', () => {
       secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/),
       ...{ created_at: '2026-06-01T12:00:00.000Z', updated_at: '2026-06-01T12:00:00.000Z' },
       ...{ disabled_reason: null, disabled_code: null, failing_since: null },
+      ...{ header_names: [], success_rate: null, daily_attempts: [] },
     })
     expect(response.headers.get('Location')).toBe(`/v1/webhooks/${data.id}`)
     const { secret, ...kept } = data
@@ -30,6 +31,35 @@ describe('creating a webhook endpoint', () => {
     const row = await database.db.selectFrom('webhook').selectAll().executeTakeFirstOrThrow()
     expect(row.secret).not.toContain(secret)
     expect(service.secretBox.decrypt(row.secret)).toBe(secret)
+  })
+
+  test('never returns the values of custom headers', async () => {
+    const { request } = await withNames()
+    const headers = { Authorization: 'Bearer 4f9c21', 'X-Tenant': 'tenant 7' }
+    const created = await request('/v1/webhooks', { body: { ...NEW, headers } })
+    const text = await created.text()
+    const { data } = JSON.parse(text) as { data: { id: string } }
+    expect(data).toMatchObject({ header_names: ['Authorization', 'X-Tenant'] })
+    const path = `/v1/webhooks/${data.id}`
+    const change = { headers: { Authorization: null, 'X-More': 'more 8' } }
+    const changed = await (await request(path, { method: 'PATCH', body: change })).text()
+    expect(JSON.parse(changed)).toMatchObject({ data: { header_names: ['X-Tenant', 'X-More'] } })
+    const put = await (await request(path, { method: 'PUT', body: NEW })).text()
+    expect(JSON.parse(put)).toMatchObject({ data: { header_names: [] } })
+    const shown = [text, changed, put, await (await request(path)).text()].join()
+    expect(shown).not.toMatch(/4f9c21|tenant 7|more 8/)
+  })
+
+  test('refuses a custom header that the service sets, and names it', async () => {
+    const { request } = await withNames()
+    const body = { ...NEW, headers: { 'webhook-signature': 'v1,x' } }
+    const response = await request('/v1/webhooks', { body })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      code: 'invalid_request',
+      error:
+        '"headers" has "webhook-signature", which cannot be used. ev or HTTP sets this header itself.',
+    })
   })
 
   test('twice under one Idempotency-Key creates one, and shows the same secret', async () => {

@@ -50,6 +50,8 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     expect(await ids()).toEqual(['dlv_bad', 'dlv_old', 'dlv_good'])
     expect(await ids('--limit', '2')).toEqual(['dlv_bad', 'dlv_old'])
     expect(await ids('--status', 'failed', '--event', 'quota.warning')).toEqual(['dlv_old'])
+    expect(await ids('--search', 'EVT_OLD')).toEqual(['dlv_old'])
+    expect(await ids('--search', '500', '--limit', '1')).toEqual(['dlv_bad'])
     const { stdout } = await ev(home, 'webhooks', 'deliveries', 'wh_a')
     expect(stdout).toMatch(/^dlv_good .* batch\.completed +delivered +1 +– +200 +84 ms$/m)
     expect(stdout).toMatch(/^dlv_bad .* failed +1 +– +500 +84 ms +It answered 500\.$/m)

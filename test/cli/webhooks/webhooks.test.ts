@@ -69,6 +69,37 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     expect(await read(home, 'webhooks', 'show', made.id)).toEqual(rest)
   })
 
+  test('changes the given fields only; header values are not shown', async () => {
+    const home = await homeWith('acc_a')
+    const header = ['--header', 'Authorization: Bearer 4f9c21', '--header', 'X-B:b']
+    const { id } = await read(home, ...CREATE, '--description', 'shop', ...header)
+    const args = ['webhooks', 'change', id, '--events', '*', '--remove-header', 'X-B', ...HERE]
+    const { code, stdout } = await ev(home, ...args, '--header', 'X-C: c:d')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^ {2}headers +Authorization, X-C \(values hidden\)$/m)
+    expect(stdout).toMatch(/^ {2}events +all events$/m)
+    expect(stdout).toMatch(/^ {2}description +shop$/m)
+    expect(stdout).not.toContain('4f9c21')
+    expect(readFileSync(join(home, 'data/ev.sqlite')).includes('4f9c21')).toBe(false)
+    const url = 'https://127.0.0.1:9443/hook'
+    const moved = await read(home, 'webhooks', 'change', id, '--url', url, ...HERE)
+    expect(moved).toMatchObject({ url, header_names: [] })
+    expect(await read(home, 'webhooks', 'change', id, '--description', '', ...HERE)).toMatchObject({
+      ...{ url, description: null },
+    })
+  })
+
+  test.each([
+    ['nothing', [], 'There is nothing to change. Give at least one of --url'],
+    ['a header without a colon', ['--header', 'X-A'], '--header has no colon'],
+    ['a reserved header', ['--header', 'Host: a'], 'The header "Host" is not allowed.'],
+  ])('does not change one with %s', async (_, args, message) => {
+    const home = await homeWith('acc_a')
+    const { id } = await read(home, ...CREATE)
+    const { code, stderr } = await ev(home, 'webhooks', 'change', id, ...args, ...HERE)
+    expect([code, stderr]).toEqual([64, expect.stringContaining(message)])
+  })
+
   test('subscribes to all events with *', async () => {
     const home = await homeWith('acc_a')
     const args = ['webhooks', 'create', '--url', URL_HERE, '--events', '*', ...HERE]
@@ -252,6 +283,18 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     expect(stdout).toContain(event.event_id)
     const [logged] = await read(home, 'webhooks', 'deliveries', id)
     expect(logged).toMatchObject({ status: 'delivered', trigger: 'test', status_code: 202 })
+  })
+
+  test('sends an example of any event with --event', async () => {
+    const { home, id } = await webhookHere()
+    receiver.answer(200)
+    const { code, stdout } = await to(home, 'webhooks', 'test', id, '--event', 'quota.warning')
+    expect([code, stdout]).toEqual([0, expect.stringContaining('responded with 200')])
+    expect(JSON.parse(String(receiver.received.at(-1)?.body))).toMatchObject({
+      ...{ event: 'quota.warning', sandbox: true, data: { threshold_percent: 80 } },
+    })
+    const refused = await to(home, 'webhooks', 'test', id, '--event', 'batch.done')
+    expect([refused.code, refused.stderr]).toEqual([64, expect.stringContaining('quota.warning')])
   })
 
   test('exits with 1 if it did not arrive, also for a disabled webhook', async () => {
