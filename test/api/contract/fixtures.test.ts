@@ -51,6 +51,7 @@ function plain(text: string): string {
   return text
     .replace(/\b(job_sbx|job|wh|evt|dlv|ver|key|acc|req)_(?!id\b)[A-Za-z0-9]+\b(?=["/\\])/g, '$1_…')
     .replace(/\b2026-06-01T\d\d:\d\d:\d\d\.\d{3}Z/g, '<now>')
+    .replace(/\b([0-9a-f]{64}|v1,[\w+/]{43}=)(?=")/g, '<signature>')
     .replace(/"ev_live_\w{38}"/g, '"<key>"')
     .replace(/"ev_live_\w{4}"/g, '"<prefix>"')
     .replace(/"whsec_[\w+/]{32}"/g, '"<secret>"')
