@@ -11,7 +11,7 @@ import type {
   Verification,
 } from '../client/types.ts'
 import { REASONS, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
-import { type Class, toClass } from '../engine/verdict/verdict.ts'
+import { toClass } from '../engine/verdict/verdict.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import { formatDuration, formatNumber, formatPercent } from '../platform/format.ts'
 import { queryOf } from './api.ts'
@@ -21,7 +21,9 @@ import { field, problemWith, select } from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
-import { badge, time } from './page/text.ts'
+import { segment, tiles } from './page/parts.ts'
+import { table } from './page/table.ts'
+import { ago, badge, CLASS_NAMES, CLASSES, time } from './page/text.ts'
 
 /** The Usage page: verifications, credits, limits and history of the account. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
@@ -70,11 +72,13 @@ async function usagePage(c: Context<Env>, baseUrl: string): Promise<Response> {
   })
 }
 
-const periods = (chosen: Period): Html => html`
-  <nav aria-label="Period" class="row">${PERIODS.map(
-    ({ period, name }) =>
-      html`<a class="button" href="/usage?period=${period}" ${period === chosen ? html`aria-current="page"` : NOTHING}>${name}</a>`,
-  )}</nav>`
+const periods = (chosen: Period): Html =>
+  segment(
+    'Period',
+    PERIODS.map(({ period, name }) => ({
+      ...{ href: `/usage?period=${period}`, label: name, isCurrent: period === chosen },
+    })),
+  )
 
 const hint = (baseUrl: string): Html => html`
   ${empty({
@@ -154,20 +158,18 @@ function meterLevel(share: number) {
 /** The threshold of the first quota webhook. */
 const WARNING_SHARE = 0.8
 
-/** In the order in which the chart stacks them, bottom first. */
-const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const satisfies Class[]
-
 /** Renders the totals of a period. */
-const totals = (total: Counts): Html => html`
-  <dl class="figures is-spread">
-    <div><dt>Verifications</dt><dd>${formatNumber(total.verifications)}</dd></div>
-    ${CLASSES.map(
-      kind =>
-        html`<div><dt>${kind}</dt><dd>${formatNumber(total[kind])} <small>${formatPercent(total[kind], total.verifications)}</small></dd></div>`,
-    )}
-    <div><dt>Cached</dt><dd>${formatNumber(total.cached)}</dd></div>
-    <div><dt>Credits used</dt><dd>${formatNumber(total.credits)}</dd></div>
-  </dl>`
+const totals = (total: Counts): Html =>
+  tiles([
+    { label: 'Verifications', value: formatNumber(total.verifications) },
+    ...CLASSES.map(kind => ({
+      label: CLASS_NAMES[kind],
+      value: formatNumber(total[kind]),
+      note: formatPercent(total[kind], total.verifications),
+    })),
+    { label: 'From cache', value: formatNumber(total.cached) },
+    { label: 'Credits used', value: formatNumber(total.credits) },
+  ])
 
 type Day = Stats['data']['days'][number]
 
@@ -182,7 +184,7 @@ const daysCard = (days: readonly Day[], total: Counts): Html => html`
         <caption class="unseen">Verifications by day (UTC) and class</caption>
         <thead><tr>
           <th scope="col">Day (UTC)</th>
-          ${CLASSES.map(kind => html`<th scope="col" class="number">${kind}</th>`)}
+          ${CLASSES.map(kind => html`<th scope="col" class="number">${CLASS_NAMES[kind]}</th>`)}
           <th scope="col" class="number">All</th><th scope="col" class="number">Credits</th>
         </tr></thead>
         <tbody>${days.map(
@@ -204,7 +206,7 @@ const chart = (total: Counts): Html => html`
     <li class="day">All days</li>
     ${CLASSES.map(
       kind =>
-        html`<li><span class="dot is-${kind}"></span>${kind} <b>${formatNumber(total[kind])}</b></li>`,
+        html`<li><span class="dot is-${kind}"></span>${CLASS_NAMES[kind]} <b>${formatNumber(total[kind])}</b></li>`,
     )}
   </ul>`
 
@@ -283,14 +285,19 @@ const DAY_LENGTH = 'YYYY-MM-DD'.length
 const fields = (filter: Filter): Html => html`
   <div class="row">
     ${field({ label: 'Part of the address', name: 'search', type: 'search', value: filter.search ?? '' })}
-    ${choose('Class', 'class', namesOf('deliverable', 'risky', 'undeliverable', 'unknown'), filter.class)}
+    ${choose(
+      'Class',
+      'class',
+      CLASSES.map((kind): Named => [kind, CLASS_NAMES[kind]]),
+      filter.class,
+    )}
     ${choose(
       'Reason',
       'reason',
       REASONS.map(reason => [reason, reasonWord(reason)]),
       filter.reason,
     )}
-    ${choose('Source', 'source', namesOf('single', 'bulk', 'batch', 'file'), filter.source)}
+    ${choose('Source', 'source', Object.entries(SOURCE_NAMES), filter.source)}
     ${field({ label: 'From (UTC)', name: 'from', type: 'date', value: filter.from ?? '' })}
     ${field({ label: 'To (UTC)', name: 'to', type: 'date', value: filter.to ?? '' })}
   </div>
@@ -299,8 +306,6 @@ const fields = (filter: Filter): Html => html`
     <button>Search</button></p>`
 
 type Named = readonly [value: string, label: string]
-
-const namesOf = (...values: string[]) => values.map((value): Named => [value, value])
 
 const choose = (label: string, name: string, values: readonly Named[], chosen = '') =>
   select({
@@ -319,7 +324,7 @@ function rows(
   const urlAt = (cursor: string | null) =>
     `/usage${queryOf({ period, ...filter, cursor })}#${HISTORY_PART}`
   return html`
-    ${items.length === 0 ? noResults(filter, next !== null) : table(items)}
+    ${items.length === 0 ? noResults(filter, next !== null) : historyTable(items)}
     <p class="actions">
       ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="${urlAt(null)}">Newest</a>`}
       ${next === null ? NOTHING : html`<a class="button" href="${urlAt(next)}">${items.length === 0 ? 'Search further back' : 'Older'}</a>`}
@@ -334,25 +339,30 @@ function noResults(filter: Filter, isMore: boolean): Html {
     : html`<p>No verifications yet. Verified addresses are listed here for the retention period of this service.</p>`
 }
 
-const table = (items: readonly Verification[]): Html => html`
-  <div class="scroll"><table>
-    <caption class="unseen">Verifications, newest first</caption>
-    <thead><tr>
-      <th scope="col">Address</th><th scope="col">Class</th><th scope="col">Reason</th>
-      <th scope="col">Source</th><th scope="col">Time</th>
-    </tr></thead>
-    <tbody>${items.map(
-      one => html`
-        <tr>
-          <th scope="row">${one.email}</th>
-          <td>${badge(toClass({ ...VERDICT_BY_REASON[one.reason], valid: one.valid, risk: one.risk_level }))}</td>
-          <td>${reasonCell(one.reason)}</td>
-          <td>${sourceOf(one)}${one.cached ? html` <small>cached</small>` : NOTHING}</td>
-          <td>${time(one.created_at)}</td>
-        </tr>`,
-    )}</tbody>
-  </table></div>
+const historyTable = (items: readonly Verification[]): Html => html`
+  ${table({
+    caption: 'Verifications, newest first',
+    rows: items,
+    columns: [
+      { label: 'Address', kind: 'name', cell: ({ email }) => email },
+      { label: 'Class', cell: one => badge(classOf(one)) },
+      { label: 'Reason', cell: ({ reason }) => reasonCell(reason) },
+      { label: 'Source', cell: sourceOf },
+      { label: 'Time', cell: ({ created_at: at }) => ago(at) },
+    ],
+  })}
   ${meanings(items.map(({ reason }) => reason))}`
 
-const sourceOf = ({ source, job_id: jobId }: Verification): Html | string =>
-  jobId === null || source === 'single' ? source : html`<a href="/lists/${jobId}">${source}</a>`
+const classOf = ({ reason, valid, risk_level: risk }: Verification) =>
+  toClass({ ...VERDICT_BY_REASON[reason], valid, risk })
+
+const SOURCE_NAMES: Readonly<Record<Verification['source'], string>> = {
+  ...{ single: 'Single', bulk: 'Bulk', batch: 'Batch', file: 'List' },
+}
+
+function sourceOf({ source, job_id: jobId, cached }: Verification): Html {
+  const name = SOURCE_NAMES[source]
+  const link =
+    jobId === null || source === 'single' ? name : html`<a href="/lists/${jobId}">${name}</a>`
+  return html`${link}${cached ? html` <small>cached</small>` : NOTHING}`
+}

@@ -67,7 +67,7 @@ describe('usage', () => {
     const { text } = await dashboard.get('/usage')
     const words = textOf(text)
     expect(words).toContain('Verifications 2,007')
-    expect(words).toContain('deliverable 1,500 74.7 %')
+    expect(words).toContain('Deliverable 1,500 74.7 %')
     expect(words).toContain('Credits used 2,000')
     expect(text.match(/<th scope="row">2026-\d\d-\d\d</g)).toHaveLength(7)
     expect(dayOf(text, '2026-06-01')).toEqual(['1,500', '500', '0', '0', '2,000', '2,000'])

@@ -1,14 +1,47 @@
 // Loaded by every page: local times, copy buttons and menus.
 
-/** Shows times in the local time zone; the tooltip keeps UTC. */
+/** Shows times in the local time zone, or as an age; the tooltip has the exact time and UTC. */
 function localTimes(/** @type {ParentNode} */ root) {
   for (const time of root.querySelectorAll('time[datetime]')) {
     const at = new Date(time.getAttribute('datetime') ?? '')
-    time.textContent = LOCAL.format(at)
+    const utc = `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+    time.setAttribute('title', `${EXACT.format(at)} · ${utc}`)
+    time.textContent = time.hasAttribute('data-relative') ? formatAge(at) : LOCAL.format(at)
   }
 }
 
-const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+/** `undefined` uses the locale of the browser, which may be one that `Intl` rejects. */
+const LOCALE = isSupported(navigator.language) ? undefined : 'en'
+const LOCAL = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'short' })
+const EXACT = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'medium' })
+const AGE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+const MINUTE_MS = 60_000
+
+function isSupported(/** @type {string} */ locale) {
+  try {
+    return Intl.getCanonicalLocales(locale).length > 0
+  } catch {
+    return false
+  }
+}
+
+/** @type {readonly [unit: Intl.RelativeTimeFormatUnit, ms: number, below: number][]} */
+const UNITS = [
+  ['minute', MINUTE_MS, 60],
+  ['hour', 60 * MINUTE_MS, 24],
+  ['day', 24 * 60 * MINUTE_MS, 30],
+]
+
+/** Formats a time as “2 hours ago” or “in 5 minutes”; older than a month as a date. */
+function formatAge(/** @type {Date} */ at) {
+  const left = at.getTime() - Date.now()
+  if (Math.abs(left) < MINUTE_MS) return left < 0 ? 'just now' : 'in a minute'
+  for (const [unit, ms, below] of UNITS) {
+    const count = Math.trunc(left / ms)
+    if (Math.abs(count) < below) return AGE.format(count, unit)
+  }
+  return LOCAL.format(at)
+}
 
 /** Adds a Copy button to each copyable text. */
 function copyButtons(/** @type {ParentNode} */ root) {
@@ -16,6 +49,7 @@ function copyButtons(/** @type {ParentNode} */ root) {
     code.removeAttribute('data-copy')
     const button = document.createElement('button')
     button.type = 'button'
+    button.className = 'is-small'
     button.textContent = 'Copy'
     button.addEventListener('click', async () => {
       await navigator.clipboard.writeText(code.textContent ?? '')
@@ -65,6 +99,7 @@ function clearError(/** @type {Event} */ event) {
 enhance(document)
 document.addEventListener('htmx:afterRequest', clearError)
 document.addEventListener('htmx:load', event => enhance(/** @type {ParentNode} */ (event.target)))
+setInterval(() => localTimes(document), MINUTE_MS)
 window.addEventListener('resize', () => makeScrollable(document))
 document.addEventListener('toggle', showConfirmation, true)
 document.addEventListener('click', closeMenus)

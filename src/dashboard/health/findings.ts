@@ -5,7 +5,8 @@ import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
-import { time } from '../page/text.ts'
+import { table } from '../page/table.ts'
+import { statusBadge, type Tone, time } from '../page/text.ts'
 import type { DoctorChecks } from './source.ts'
 
 /** Renders the results of the doctor checks; the fragment polls itself while they run. */
@@ -16,7 +17,7 @@ export function findings({ checks, at, isRunning, fault }: DoctorChecks): Html {
       <h2>This machine</h2>
       <p>${isRunning ? running(at) : summary(checks)} ${at === null ? NOTHING : checkedAt(at)}</p>
       ${fault === null ? NOTHING : notice('bad', `The checks failed: ${sanitizeText(fault)}. Try again, or run: ev doctor`)}
-      ${checks.length === 0 ? NOTHING : table(checks)}
+      ${checks.length === 0 ? NOTHING : checkTable(checks)}
     </section>`
 }
 
@@ -39,18 +40,25 @@ function summary(checks: readonly Check[]): string {
   return warnings === '' ? 'All checks passed.' : `${warnings}. Mail servers can be probed.`
 }
 
-const table = (checks: readonly Check[]) => html`
-  <div class="scroll"><table>
-    <thead><tr><th scope="col">Check</th><th scope="col">Status</th><th scope="col">Result and fix</th></tr></thead>
-    <tbody>${checks.map(
-      ({ check, egress, state, says, todo }, i) => html`
-        <tr ${isFirst(checks, i) ? html`id="check-${check}"` : NOTHING}>
-          <th scope="row">${NAMES[check]}${egress === null ? NOTHING : html` <small>${egress}</small>`}</th>
-          <td>${statusIcon(state)}</td>
-          <td>${says}${todo === null ? NOTHING : html`<br /><b>Fix:</b> ${todo}`}</td>
-        </tr>`,
-    )}</tbody>
-  </table></div>`
+const checkTable = (checks: readonly Check[]): Html =>
+  table({
+    caption: 'Results of the checks',
+    rows: checks,
+    row: ({ check }, i) => (isFirst(checks, i) ? html`id="check-${check}"` : NOTHING),
+    columns: [
+      {
+        ...{ label: 'Check', kind: 'name' },
+        cell: ({ check, egress }) =>
+          html`${NAMES[check]}${egress === null ? NOTHING : html` <small>${egress}</small>`}`,
+      },
+      { label: 'Status', cell: ({ state }) => statusIcon(state) },
+      {
+        ...{ label: 'Result and fix', kind: 'wide' },
+        cell: ({ says, todo }) =>
+          html`${says}${todo === null ? NOTHING : html`<br /><b>Fix:</b> ${todo}`}`,
+      },
+    ],
+  })
 
 /** Links on the page point to the first check of a name. */
 const isFirst = (checks: readonly Check[], i: number) =>
@@ -75,20 +83,9 @@ const NAMES: Readonly<Record<CheckName, string>> = {
 
 export type State = Finding['state']
 
-/** Renders a status with an icon and a label, so it does not depend on color. */
-export function statusIcon(state: State, label = LABELS[state]): Html {
-  const { icon, kind } = STYLES[state]
-  return html`<span class="badge is-${kind}"><span aria-hidden="true">${icon}</span> ${label}</span>`
-}
+/** Renders the status of a check or an operator. */
+export const statusIcon = (state: State, label = LABELS[state]): Html =>
+  statusBadge(TONES[state], label)
 
-const LABELS: Readonly<Record<State, string>> = {
-  ok: 'passed',
-  warn: 'warning',
-  fail: 'failed',
-}
-
-const STYLES: Readonly<Record<State, { readonly icon: string; readonly kind: string }>> = {
-  ok: { icon: '✓', kind: 'ok' },
-  warn: { icon: '!', kind: 'warn' },
-  fail: { icon: '✕', kind: 'bad' },
-}
+const LABELS: Readonly<Record<State, string>> = { ok: 'OK', warn: 'Warning', fail: 'Failed' }
+const TONES: Readonly<Record<State, Tone>> = { ok: 'ok', warn: 'warn', fail: 'bad' }

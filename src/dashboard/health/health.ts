@@ -7,7 +7,9 @@ import { form } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { Refusal } from '../page/notice.ts'
-import { time } from '../page/text.ts'
+import { card, facts } from '../page/parts.ts'
+import { table } from '../page/table.ts'
+import { ago, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { findings } from './findings.ts'
 import { operatorsTable, replyOf } from './operator-table.ts'
@@ -62,20 +64,21 @@ function membersTable(members: readonly Member[], refusals: readonly PeerBlock[]
   return html`
     <section>
       <h2>Members</h2>
-      <div class="scroll"><table>
-        <thead><tr>
-          <th scope="col">Member</th><th scope="col">Role</th><th scope="col">Egresses</th>
-          <th scope="col">Version</th><th scope="col">Since</th><th scope="col">Last heartbeat</th>
-        </tr></thead>
-        <tbody>${members.map(
-          one => html`
-            <tr>
-              <th scope="row">${one.name}</th><td>${roleText(one)}</td>
-              <td>${one.egresses.join(', ')}</td><td>${one.version}</td>
-              <td>${time(one.joinedAt)}</td><td>${formatDuration(Math.max(0, one.quietMs))} ago</td>
-            </tr>`,
-        )}</tbody>
-      </table></div>
+      ${table({
+        caption: 'Processes that share the database',
+        rows: members,
+        columns: [
+          { label: 'Member', kind: 'name', cell: ({ name }) => name },
+          { label: 'Role', cell: roleText },
+          { label: 'Egresses', cell: ({ egresses }) => egresses.join(', ') },
+          { label: 'Version', cell: ({ version }) => version },
+          { label: 'Since', cell: ({ joinedAt }) => ago(joinedAt) },
+          {
+            label: 'Last heartbeat',
+            cell: ({ quietMs }) => `${formatDuration(Math.max(0, quietMs))} ago`,
+          },
+        ],
+      })}
       <p><small>All processes that share this database. A member without a heartbeat for ten seconds expires: it is
       removed from this list and its work is released to the others.</small></p>
       ${refusals.length === 0 ? NOTHING : blockedOnPeers(refusals)}
@@ -84,8 +87,8 @@ function membersTable(members: readonly Member[], refusals: readonly PeerBlock[]
 
 /** A server without egresses runs with `--work off`. */
 function roleText({ role, egresses }: Member): string {
-  if (role === 'worker') return 'worker'
-  return egresses.length === 0 ? 'server' : 'server and worker'
+  if (role === 'worker') return 'Worker'
+  return egresses.length === 0 ? 'Server' : 'Server and worker'
 }
 
 /** Renders blocks of the egresses of other processes; workers have no page of their own. */
@@ -108,40 +111,36 @@ async function figures(health: HealthSource): Promise<Html> {
   const [workers, process] = await Promise.all([health.workers(), health.process()])
   const { concurrency, requestsInFlight, deliveriesOpen, noticesOpen } = workers
   return html`
-    <h2>Activity</h2>
     <div class="grid">
-      <section class="card">
-        <h3>Lists</h3>
-        <dl class="figures">
-          ${figure('Active', pluralize(jobs, 'job'))}
-          ${figure('Running', pluralize(running, 'task'))}
-          ${figure('Queued', pluralize(waiting, 'task'))}
-        </dl>
+      ${card({
+        title: 'Lists',
+        body: html`${facts([
+          ['Active', pluralize(jobs, 'job')],
+          ['Running', pluralize(running, 'task')],
+          ['Queued', pluralize(waiting, 'task')],
+        ])}
         <p><small>A task is one connection to an operator, or one list being imported. Lists use at most
-        ${pluralize(concurrency, 'connection')} at the same time.</small></p>
-      </section>
-      <section class="card">
-        <h3>Webhooks</h3>
-        <dl class="figures">
-          ${figure('In flight', pluralize(requestsInFlight, 'request'))}
-          ${figure('Pending', pluralize(deliveriesOpen, 'delivery'))}
-          ${figure('Emails to send', pluralize(noticesOpen, 'alert'))}
-        </dl>
-      </section>
-      <section class="card">
-        <h3>Process</h3>
-        <dl class="figures">
-          ${figure('Version', process.version)}
-          ${figure('Uptime', formatDuration(process.upMs))}
-          ${figure('Memory', formatBytes(process.memoryBytes))}
-          ${figure('Database', sizeOr(process.databaseBytes))}
-          ${figure('Free on disk', sizeOr(process.freeBytes))}
-        </dl>
-      </section>
+        ${pluralize(concurrency, 'connection')} at the same time.</small></p>`,
+      })}
+      ${card({
+        title: 'Webhooks',
+        body: facts([
+          ['In flight', pluralize(requestsInFlight, 'request')],
+          ['Pending', pluralize(deliveriesOpen, 'delivery')],
+          ['Emails to send', pluralize(noticesOpen, 'alert')],
+        ]),
+      })}
+      ${card({
+        title: 'Process',
+        body: facts([
+          ['Version', process.version],
+          ['Uptime', formatDuration(process.upMs)],
+          ['Memory', formatBytes(process.memoryBytes)],
+          ['Database', sizeOr(process.databaseBytes)],
+          ['Free on disk', sizeOr(process.freeBytes)],
+        ]),
+      })}
     </div>`
 }
 
-const figure = (name: string, value: string): Html =>
-  html`<div><dt>${name}</dt><dd>${value}</dd></div>`
-
-const sizeOr = (bytes: number | null) => (bytes === null ? 'unknown' : formatBytes(bytes))
+const sizeOr = (bytes: number | null) => (bytes === null ? 'Unknown' : formatBytes(bytes))

@@ -7,6 +7,7 @@ import { formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
+import { table } from '../page/table.ts'
 import { time } from '../page/text.ts'
 import { type State, statusIcon } from './findings.ts'
 import type { EgressStatus, OperatorStatus, OperatorsStatus } from './source.ts'
@@ -18,7 +19,7 @@ export function operatorsTable({ egresses, shown, left }: OperatorsStatus, now: 
     <section>
       <h2>Mail servers</h2>
       ${egresses.filter(({ closedSince }) => closedSince !== null).map(one => closed(one, isMany))}
-      ${shown.length === 0 ? html`<p>${NONE_PROBED}</p>` : table(shown, isMany, now)}
+      ${shown.length === 0 ? html`<p>${NONE_PROBED}</p>` : operatorRows(shown, isMany, now)}
       ${left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more operator')} probed recently, with no worse problems.</small></p>`}
     </section>`
 }
@@ -34,24 +35,29 @@ const closed = ({ name, closedSince, port }: EgressStatus, isMany: boolean) =>
       ev retries with each address, at most every 30 seconds. Until then addresses are unknown (no_connect).`,
   )
 
-const table = (shown: readonly OperatorStatus[], isMany: boolean, now: number) => html`
-  <div class="scroll"><table class="operators">
-    <thead><tr>
-      <th scope="col">Operator</th>${isMany ? html`<th scope="col">Egress</th>` : NOTHING}<th scope="col">Status</th>
-      <th scope="col" class="number">Connections</th><th scope="col" class="number">New per second</th>
-      <th scope="col" class="number">Recent probes</th>
-    </tr></thead>
-    <tbody>${shown.map(
-      one => html`
-        <tr>
-          <th scope="row">${one.title}</th>${isMany ? html`<td>${one.egress}</td>` : NOTHING}
-          <td>${state(one, now)}</td>
-          <td class="number">${formatNumber(one.sessions)} of ${withUsual(one.sessionsAllowed, one.sessionsMax)}</td>
-          <td class="number">${withUsual(rate(one.sessionsPerSecond), rate(one.sessionsPerSecondMax))}</td>
-          <td class="number">${formatNumber(Math.round(one.recent))}</td>
-        </tr>`,
-    )}</tbody>
-  </table></div>`
+const operatorRows = (shown: readonly OperatorStatus[], isMany: boolean, now: number): Html =>
+  table({
+    caption: 'Operators, those with problems first',
+    rows: shown,
+    columns: [
+      { label: 'Operator', kind: 'name', cell: ({ title }) => title },
+      isMany ? { label: 'Egress', cell: ({ egress }) => egress } : null,
+      { label: 'Status', kind: 'wide', cell: one => state(one, now) },
+      {
+        ...{ label: 'Connections', kind: 'number' },
+        cell: one =>
+          html`${formatNumber(one.sessions)} of ${withUsual(one.sessionsAllowed, one.sessionsMax)}`,
+      },
+      {
+        ...{ label: 'New per second', kind: 'number' },
+        cell: one => withUsual(rate(one.sessionsPerSecond), rate(one.sessionsPerSecondMax)),
+      },
+      {
+        ...{ label: 'Recent probes', kind: 'number' },
+        cell: ({ recent }) => formatNumber(Math.round(recent)),
+      },
+    ],
+  })
 
 function state(one: OperatorStatus, now: number): Html {
   const { state, label } = stateOf(one, now)
@@ -70,10 +76,10 @@ function stateOf(one: OperatorStatus, now: number): { state: State; label: strin
   const { refusal, pause } = one
   if (refusal !== null) {
     const isActive = refusal.until > now && !one.othersAsk
-    return isActive ? { state: 'fail', label: 'blocked' } : { state: 'warn', label: 'was blocked' }
+    return isActive ? { state: 'fail', label: 'Blocked' } : { state: 'warn', label: 'Was blocked' }
   }
-  if (pause !== null) return { state: 'warn', label: 'paused' }
-  return isSlowed(one) ? { state: 'warn', label: 'slowed down' } : { state: 'ok', label: 'normal' }
+  if (pause !== null) return { state: 'warn', label: 'Paused' }
+  return isSlowed(one) ? { state: 'warn', label: 'Slowed down' } : { state: 'ok', label: 'Normal' }
 }
 
 /** Renders the cause, the fix and the effect on addresses; empty if all is normal. */

@@ -18,7 +18,7 @@ import { page } from '../page/layout.ts'
 import { notice, Refusal } from '../page/notice.ts'
 import { time } from '../page/text.ts'
 import { dropToken, leaveNote } from '../session/cookie.ts'
-import { bodyOf, fields, readTyped, sentenceOf, type Typed, typedOf } from './key-form.ts'
+import { bodyOf, fields, KEYS, readTyped, sentenceOf, type Typed, typedOf } from './key-form.ts'
 import { secretPage } from './secret-page.ts'
 import { isDone } from './table.ts'
 
@@ -111,7 +111,7 @@ async function keyPage(
     ${form(c, `/keys/${key.id}`, html`${fields(c, typed)}<button class="primary">Save changes</button>`)}
     ${rotation(c, deps, key)} ${revocation(c, key, isLast)}`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
-  return page(c, { title: `Key “${key.name}”`, body, status })
+  return page(c, { title: key.name, back: KEYS, body, status })
 }
 
 const LAST =

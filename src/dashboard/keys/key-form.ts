@@ -8,6 +8,9 @@ import { boxes, field, type SubmittedForm } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
 import { may } from '../session/signed-in.ts'
 
+/** The page above those of a key. */
+export const KEYS = { href: '/keys', label: 'API keys' }
+
 /** The raw values of the key form. */
 export type Typed = {
   readonly name: string

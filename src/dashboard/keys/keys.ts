@@ -8,9 +8,10 @@ import { form, nonceField, problemWith, readNonce, sentForm } from '../page/form
 import { NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
+import { primaryLink } from '../page/parts.ts'
 import { may } from '../session/signed-in.ts'
 import { changeRoutes, keyOf } from './change.ts'
-import { bodyOf, fields, newKey, readTyped, sentenceOf, type Typed } from './key-form.ts'
+import { bodyOf, fields, KEYS, newKey, readTyped, sentenceOf, type Typed } from './key-form.ts'
 import { secretPage } from './secret-page.ts'
 import { keyTable } from './table.ts'
 
@@ -21,8 +22,8 @@ export function keyRoutes(deps: DashboardDeps): Hono<Env> {
     .use('/keys/*', requireKeysScope)
     .get('/keys', async c => {
       const { data } = await c.get('api').ask<KeyList>('/v1/keys')
-      const actions = html`<a class="button primary" href="/keys/new">Create key</a>`
-      return page(c, { title: 'Keys', actions, body: keyTable(c, data.keys, clock.now()) })
+      const actions = primaryLink('/keys/new', 'Create key', 'plus')
+      return page(c, { title: 'API keys', actions, body: keyTable(c, data.keys, clock.now()) })
     })
     .get('/keys/new', async c =>
       newPage(c, deps, { typed: newKey(await keyOf(c, c.get('user').keyId)) }),
@@ -47,7 +48,7 @@ const requireKeysScope: MiddlewareHandler<Env> = async (c, next) => {
   const user = c.get('user')
   if (may(user, 'keys:write')) return next()
   const sentence = `You are signed in with the key “${user.keyName}”, which lacks the scope keys:write. Sign in with a key that has it to view and manage keys. An administrator can create one with ev keys create.`
-  return page(c, { title: 'Keys', body: notice('info', sentence), status: 403 })
+  return page(c, { title: 'API keys', body: notice('info', sentence), status: 403 })
 }
 
 type Shown = {
@@ -62,5 +63,5 @@ function newPage(c: Context<Env>, { random }: DashboardDeps, shown: Shown): Prom
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
     ${form(c, '/keys', html`${nonceField(random, shown)}${fields(c, typed)}<button class="primary">Create key</button>`)}`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
-  return page(c, { title: 'Create key', body, status })
+  return page(c, { title: 'Create key', back: KEYS, body, status })
 }

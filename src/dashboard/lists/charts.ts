@@ -1,13 +1,13 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Breakdown, Job, ListedJob } from '../../client/types.ts'
-import type { Class } from '../../engine/verdict/verdict.ts'
 import { formatDuration, formatNumber, pluralize } from '../../platform/format.ts'
 import type { Env } from '../deps.ts'
 import { bars, donut, measureOf } from '../page/chart.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, reasonWord } from '../page/notice.ts'
+import { CLASS_NAMES, CLASSES, statusBadge, type Tone } from '../page/text.ts'
 
 /** Route with the charts of a list: a fragment for htmx, or a page. */
 export const chartRoutes = () =>
@@ -54,7 +54,7 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
 type Counts = Breakdown['data']
 
 const slices = ({ classes }: Counts) =>
-  CLASSES.map(kind => ({ label: kind, kind, value: classes[kind] }))
+  CLASSES.map(kind => ({ label: CLASS_NAMES[kind], kind, value: classes[kind] }))
 
 const reasons = ({ reasons }: Counts) =>
   reasons.map(({ reason, class: kind, count }) => ({
@@ -67,7 +67,7 @@ const OPERATORS_SHOWN = 8
 
 function byOperator({ operators, operators_left: left, done }: Counts): Html {
   const all = operators.map(({ operator, classes }) => ({
-    label: operator ?? 'no mail server probed',
+    label: operator ?? 'No mail server probed',
     segments: CLASSES.map(kind => ({ kind, value: classes[kind] })),
   }))
   const measure = { ...measureOf(all), total: done }
@@ -89,8 +89,6 @@ function byOperator({ operators, operators_left: left, done }: Counts): Html {
 type AnyJob = Job | ListedJob
 export type State = AnyJob['status']
 
-export const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
-
 /** Returns whether a job is queued or processing. */
 export const isActive = ({ status }: Pick<AnyJob, 'status'>) =>
   status === 'queued' || status === 'processing'
@@ -98,12 +96,21 @@ export const isActive = ({ status }: Pick<AnyJob, 'status'>) =>
 /** Returns the name of a list, or its ID if it has none. */
 export const titleOf = ({ name, job_id }: AnyJob): string => name ?? job_id
 
-/** Renders the state of a job as a colored badge. */
+/** Renders the state of a job as a badge. */
 export const stateBadge = ({ status }: AnyJob): Html =>
-  html`<span class="badge${TONES[status]}">${status}</span>`
+  statusBadge(STATE_TONES[status], STATE_NAMES[status])
 
-const TONES: Readonly<Record<State, string>> = {
-  ...{ queued: '', processing: '', completed: ' is-ok', failed: ' is-bad', cancelled: ' is-warn' },
+const STATE_TONES: Readonly<Record<State, Tone>> = {
+  ...{ queued: 'info', processing: 'running', completed: 'ok', failed: 'bad', cancelled: 'warn' },
+}
+
+/** The names of the states that people read. */
+export const STATE_NAMES: Readonly<Record<State, string>> = {
+  queued: 'Queued',
+  processing: 'Running',
+  completed: 'Completed',
+  failed: 'Failed',
+  cancelled: 'Cancelled',
 }
 
 /** Returns how long a job took, or has been running; null if it has not started. */

@@ -3,7 +3,7 @@ import { REASONS } from '../../engine/verdict/reason.ts'
 import { boxes, field, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { reasonWord } from '../page/notice.ts'
-import { CLASSES } from './charts.ts'
+import { CLASS_NAMES, CLASSES } from '../page/text.ts'
 import { pathTo, type RowFilter } from './filters.ts'
 
 /**
@@ -23,14 +23,18 @@ export const filter = (jobId: string, { search, classes, reason }: RowFilter): H
       ${select({
         ...{ label: 'Reason', name: 'reason' },
         choices: [
-          { value: '', label: 'any' },
+          { value: '', label: 'Any' },
           ...REASONS.map(one => ({ value: one, label: reasonWord(one), checked: one === reason })),
         ],
       })}
       ${boxes(
         'Classes',
         'class',
-        CLASSES.map(kind => ({ value: kind, label: kind, checked: classes.includes(kind) })),
+        CLASSES.map(kind => ({
+          value: kind,
+          label: CLASS_NAMES[kind],
+          checked: classes.includes(kind),
+        })),
       )}
       <button>Show</button>
     </div>

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../deps.ts'
-import { CLASSES } from './charts.ts'
+import { CLASSES } from '../page/text.ts'
 
 /** Selects the rows of a list to show. */
 export type RowFilter = {

@@ -9,10 +9,10 @@ import { boxes, confirmed, form, nonceField, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, notice, reasonCell } from '../page/notice.ts'
-import { badge, time } from '../page/text.ts'
+import { badge, CLASS_NAMES, CLASSES, time } from '../page/text.ts'
 import { whileSignedIn } from '../session/sessions.ts'
 import { may } from '../session/signed-in.ts'
-import { CLASSES, chartsOf, isActive, stateBadge, stateSentence, titleOf } from './charts.ts'
+import { chartsOf, isActive, stateBadge, stateSentence, titleOf } from './charts.ts'
 import { filter, pages } from './filter.ts'
 import { filterError, isFiltered, queryFor, type RowFilter, readFilter } from './filters.ts'
 
@@ -96,7 +96,7 @@ const downloadForm = ({ job_id }: Job): Html => html`
       ${boxes(
         'Classes to include (none selected: all)',
         'class',
-        CLASSES.map(kind => ({ value: kind, label: kind })),
+        CLASSES.map(kind => ({ value: kind, label: CLASS_NAMES[kind] })),
       )}
       <button>Download</button>
     </div>
@@ -208,7 +208,7 @@ const row = (one: ResultRow): Html => html`
   <tr>
     <td class="number">${formatNumber(one.row)}</td>
     <td class="long">${one.email || html`<small>(empty)</small>`}${one.did_you_mean === null ? NOTHING : html`<br /><small>Did you mean ${one.did_you_mean}?</small>`}</td>
-    <td>${one.class === null ? html`<span class="badge">pending</span>` : badge(one.class)}</td>
+    <td>${one.class === null ? html`<span class="badge">Pending</span>` : badge(one.class)}</td>
     <td>${reasonOf(one)}</td>
     <td>${replyOf(one)}</td>
   </tr>`

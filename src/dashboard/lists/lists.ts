@@ -5,17 +5,18 @@ import { formatDuration, formatNumber, formatPercent } from '../../platform/form
 import { queryOf } from '../api.ts'
 import type { AskOptions, DashboardDeps, Env } from '../deps.ts'
 import { bar } from '../page/chart.ts'
-import { problemWith, readNonce, select, sentForm } from '../page/form.ts'
+import { problemWith, readNonce, sentForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
-import { time } from '../page/text.ts'
+import { chips, primaryLink } from '../page/parts.ts'
+import { CLASS_NAMES, CLASSES, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import {
-  CLASSES,
   chartRoutes,
   isActive,
+  STATE_NAMES,
   type State,
   stateBadge,
   titleOf,
@@ -68,22 +69,20 @@ const readListFilter = ({ req }: Context<Env>): ListFilter => ({
 })
 
 const newList = (c: Context<Env>): Html =>
-  may(c.get('user'), 'verify:bulk')
-    ? html`<a class="button primary" href="/lists/new">New list</a>`
-    : NOTHING
+  may(c.get('user'), 'verify:bulk') ? primaryLink('/lists/new', 'New list', 'plus') : NOTHING
 
-const filter = ({ status, sandbox }: ListFilter): Html => html`
-  <form method="get" action="/lists" class="row filter">
-    ${select({
-      ...{ label: 'State', name: 'status' },
-      choices: [
-        { value: '', label: 'any' },
-        ...STATES.map(value => ({ value, label: value, checked: value === status })),
-      ],
-    })}
-    <label class="tick"><input type="checkbox" name="sandbox" ${sandbox ? html`checked` : NOTHING} /> Sandbox</label>
-    <button>Show</button>
-  </form>`
+function filter({ status, sandbox }: ListFilter): Html {
+  const href = (change: Partial<ListFilter>) =>
+    `/lists${queryOf(queryFor({ ...{ status, sandbox, cursor: undefined }, ...change }))}`
+  return html`
+    <div class="row filters">${chips('State of the lists', [
+      { label: 'All', href: href({ status: undefined }), isCurrent: status === undefined },
+      ...STATES.map(one => ({
+        ...{ label: STATE_NAMES[one], href: href({ status: one }), isCurrent: one === status },
+      })),
+    ])}
+    ${chips('Sandbox', [{ label: 'Sandbox', href: href({ sandbox: !sandbox }), isCurrent: sandbox }])}</div>`
+}
 
 function noLists(c: Context<Env>, { status, sandbox, cursor }: ListFilter, baseUrl: string): Html {
   if (status !== undefined || cursor !== undefined) {
@@ -148,7 +147,7 @@ function classes({ data, total_emails: total }: ListedJob): Html {
   const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
   const shown = segments.filter(({ value }) => value > 0)
   return html`<div class="bars is-alone">${bar(segments, total)}</div>
-    <small>${shown.map(({ kind, value }) => `${formatNumber(value)} ${kind}`).join(', ') || 'none'}</small>`
+    <small>${shown.map(({ kind, value }) => `${formatNumber(value)} ${CLASS_NAMES[kind].toLowerCase()}`).join(', ') || 'None'}</small>`
 }
 
 /** Routes that cancel, resume and delete a list. */

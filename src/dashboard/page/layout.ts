@@ -7,43 +7,63 @@ import type { Env, SignedIn } from '../deps.ts'
 import { takeNote } from '../session/cookie.ts'
 import { CSRF_FIELD } from '../session/csrf.ts'
 import { type Html, NOTHING } from './html.ts'
+import { type IconName, icon } from './icon.ts'
 import { notice } from './notice.ts'
 
 type Page = {
   readonly title: string
   readonly body: Html | readonly Html[]
-  /** Buttons beside the title. */
+  /** The page above this one. */
+  readonly back?: { readonly href: string; readonly label: string }
+  /** A sentence or a status below the title. */
+  readonly intro?: Html | string
+  /** Buttons beside the title; at most one is primary. */
   readonly actions?: Html
   /** Files of `browser/` to load in addition to `app.js`. */
   readonly scripts?: readonly string[]
   readonly status?: ContentfulStatusCode
+  /** False hides the alerts, as on a page with a secret that is shown once. */
+  readonly hasAlerts?: boolean
 }
 
 /** Renders a page for a signed-in user. */
 export async function page(c: Context<Env>, o: Page): Promise<Response> {
   const user = c.get('user')
   const note = takeNote(c)
-  const banners = await c.get('banners')()
-  const main = html`
-    <header class="head"><h1>${o.title}</h1><div class="actions">${o.actions ?? NOTHING}</div></header>
-    <div id="notes" aria-live="polite">${note === null ? NOTHING : notice('ok', note)}</div>
-    ${banners} ${o.body}`
+  const banners = o.hasAlerts === false ? [] : await c.get('banners')()
   const frame = html`
     <a class="skip" href="#main">Skip to content</a>
-    <nav class="rooms" aria-label="Pages"><div>
-      <a class="brand" href="/">ev</a>
-      <ul>${SECTIONS.filter(({ isFor }) => isFor(user)).map(section => link(c, section))}</ul>
-      ${account(c, user)}
-    </div></nav>
-    <main id="main" tabindex="-1">${main}</main>`
+    <header class="topbar">
+      <button type="button" class="quiet is-icon" popovertarget="side" aria-label="Menu">${icon('menu')}</button>${BRAND}
+    </header>
+    <nav class="side" id="side" popover aria-label="Pages">
+      ${BRAND} ${GROUPS.map(group => links(c, group))} ${account(c, user)}
+    </nav>
+    <main id="main" tabindex="-1">
+      ${head(o)}
+      <div id="notes" aria-live="polite">${note === null ? NOTHING : notice('ok', note)}</div>
+      ${banners} ${o.body}
+    </main>`
   return c.html(document(c, { ...o, body: frame, csrf: user.csrf }), o.status ?? 200)
 }
+
+const head = ({ title, back, intro, actions }: Page): Html => html`
+  <header class="head">
+    <div>
+      ${back === undefined ? NOTHING : html`<a class="crumb" href="${back.href}">${icon('arrow-left')}${back.label}</a>`}
+      <h1>${title}</h1>
+      ${intro === undefined ? NOTHING : html`<p class="intro">${intro}</p>`}
+    </div>
+    ${actions === undefined ? NOTHING : html`<div class="actions">${actions}</div>`}
+  </header>`
+
+const BRAND: Html = html`<a class="brand" href="/"><span>${icon('mail-check')}</span>ev</a>`
 
 /** Renders a page without navigation, as before sign-in. */
 export function barePage(c: Context<Env>, o: Page): Response | Promise<Response> {
   const body = html`
     <main id="main" class="bare">
-      <p class="brand">ev</p>
+      <p class="brand"><span>${icon('mail-check')}</span>ev</p>
       <h1>${o.title}</h1>
       ${o.body}
     </main>`
@@ -57,25 +77,52 @@ export const part = (c: Context<Env>, body: Html, status: ContentfulStatusCode =
 type Section = {
   readonly path: string
   readonly name: string
-  readonly isFor: (user: SignedIn) => boolean
+  readonly icon: IconName
+  readonly isFor?: (user: SignedIn) => boolean
 }
 
-const everyUser = () => true
+type Group = { readonly title: string | null; readonly sections: readonly Section[] }
 
-const SECTIONS: readonly Section[] = [
-  { path: '/verify', name: 'Verify', isFor: everyUser },
-  { path: '/lists', name: 'Lists', isFor: everyUser },
-  { path: '/keys', name: 'Keys', isFor: everyUser },
-  { path: '/webhooks', name: 'Webhooks', isFor: everyUser },
-  { path: '/usage', name: 'Usage', isFor: everyUser },
-  { path: '/doctor', name: 'Health', isFor: user => user.isAdmin },
+const GROUPS: readonly Group[] = [
+  {
+    title: null,
+    sections: [
+      { path: '/verify', name: 'Verify', icon: 'mail-check' },
+      { path: '/lists', name: 'Lists', icon: 'list-checks' },
+      { path: '/usage', name: 'Usage', icon: 'chart-column' },
+    ],
+  },
+  {
+    title: 'Developers',
+    sections: [
+      { path: '/keys', name: 'API keys', icon: 'key-round' },
+      { path: '/webhooks', name: 'Webhooks', icon: 'webhook' },
+      { path: '/docs', name: 'API reference', icon: 'book-open' },
+    ],
+  },
+  {
+    title: 'Admin',
+    sections: [
+      { path: '/doctor', name: 'Health', icon: 'activity', isFor: ({ isAdmin }) => isAdmin },
+    ],
+  },
 ]
+
+const SECTIONS = GROUPS.flatMap(({ sections }) => sections)
 
 const isCurrent = (c: Context<Env>, { path }: Section) =>
   c.req.path === path || c.req.path.startsWith(`${path}/`)
 
-const link = (c: Context<Env>, section: Section) =>
-  html`<li><a href="${section.path}" ${isCurrent(c, section) ? html`aria-current="page"` : NOTHING}>${section.name}</a></li>`
+function links(c: Context<Env>, { title, sections }: Group): Html {
+  const shown = sections.filter(({ isFor }) => isFor?.(c.get('user')) ?? true)
+  if (shown.length === 0) return NOTHING
+  return html`
+    ${title === null ? NOTHING : html`<h2>${title}</h2>`}
+    <ul>${shown.map(
+      one =>
+        html`<li><a href="${one.path}" ${isCurrent(c, one) ? html`aria-current="page"` : NOTHING}>${icon(one.icon)}${one.name}</a></li>`,
+    )}</ul>`
+}
 
 /** Renders a link from an error page to the start of its section. */
 export function backLink(c: Context<Env>): Html {
@@ -87,29 +134,42 @@ export function backLink(c: Context<Env>): Html {
 
 const account = (c: Context<Env>, user: SignedIn) => html`
   <details class="account">
-    <summary>${user.accountName}</summary>
+    <summary><span class="avatar" aria-hidden="true">${initialsOf(user.accountName)}</span>
+      <span>${user.accountName} <small>Plan ${user.plan}</small></span></summary>
     <div class="menu">
-      <p>Signed in with the key “${user.keyName}”, plan ${user.plan}.</p>
-      <a href="/sessions">Sessions</a>
-      <a href="/docs">API</a>
-      <form method="post" action="/theme">
+      <p><small>Signed in with the key “${user.keyName}”</small></p>
+      <form method="post" action="/theme" class="segment" aria-label="Theme">
         <input type="hidden" name="${CSRF_FIELD}" value="${user.csrf}" />
         <input type="hidden" name="next" value="${c.req.path}" />
-        Theme:
         ${THEMES.map(
           theme =>
-            html`<button class="quiet" name="theme" value="${theme}" aria-pressed="${String(theme === themeOf(c))}">${theme}</button>`,
+            html`<button name="theme" value="${theme}" aria-pressed="${String(theme === themeOf(c))}">${icon(THEME_ICONS[theme])}${THEME_NAMES[theme]}</button>`,
         )}
       </form>
+      <a href="/sessions">${icon('monitor')}Sessions</a>
       <form method="post" action="/sign-out">
         <input type="hidden" name="${CSRF_FIELD}" value="${user.csrf}" />
-        <button>Sign out</button>
+        <button>${icon('log-out')}Sign out</button>
       </form>
     </div>
   </details>`
 
+/** Returns the first letters of up to two words. */
+const initialsOf = (name: string): string =>
+  name
+    .split(/\s+/)
+    .slice(0, 2)
+    .map(word => [...word][0] ?? '')
+    .join('')
+    .toUpperCase()
+
 /** `auto` follows the system setting. */
 export const THEMES = ['auto', 'light', 'dark'] as const
+type Theme = (typeof THEMES)[number]
+const THEME_NAMES: Readonly<Record<Theme, string>> = { auto: 'Auto', light: 'Light', dark: 'Dark' }
+const THEME_ICONS: Readonly<Record<Theme, IconName>> = {
+  ...{ auto: 'monitor', light: 'sun', dark: 'moon' },
+}
 export const THEME_COOKIE = 'ev_theme'
 
 const themeOf = (c: Context<Env>) =>
@@ -140,9 +200,11 @@ function document(c: Context<Env>, o: Page & { readonly csrf: string | null }) {
         ${o.csrf === null ? NOTHING : html`<meta name="csrf" content="${o.csrf}" />`}
         <title>${o.title} · ev</title>
         <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml" />
+        <link rel="preload" href="${assetPath('inter.woff2')}" as="font" type="font/woff2" crossorigin />
         <link rel="stylesheet" href="${assetPath('style.css')}" />
         <script defer src="${assetPath('htmx.js')}"></script>
-        ${['app.js', ...(o.scripts ?? [])].map(
+        <script type="module" blocking="render" src="${assetPath('app.js')}"></script>
+        ${(o.scripts ?? []).map(
           name => html`<script type="module" src="${assetPath(name)}"></script>`,
         )}
       </head>

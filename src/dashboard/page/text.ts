@@ -1,27 +1,53 @@
 import { html } from 'hono/html'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import type { Html } from './html.ts'
+import { type IconName, icon } from './icon.ts'
 
 /** Renders a time in UTC, which `app.js` shows in local time; null renders `otherwise`. */
-export function time(at: string | number | null, otherwise = '–'): Html {
+export const time = (at: string | number | null, otherwise = '–'): Html =>
+  timeElement(at, otherwise, '')
+
+/** Renders a time that `app.js` shows as an age, such as “2 hours ago”; for tables and figures. */
+export const ago = (at: string | number | null, otherwise = '–'): Html =>
+  timeElement(at, otherwise, html` data-relative`)
+
+function timeElement(at: string | number | null, otherwise: string, attribute: Html | string) {
   if (at === null) return html`${otherwise}`
   const iso = new Date(at).toISOString()
-  return html`<time datetime="${iso}" title="${utc(iso)}">${utc(iso)}</time>`
+  return html`<time datetime="${iso}" title="${utc(iso)}"${attribute}>${utc(iso)}</time>`
 }
 
 /** 2026-03-21 10:30:00 UTC */
 const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
 
-/** Renders a class with an icon, so it does not depend on color. */
-export const badge = (kind: Class) =>
-  html`<span class="badge is-${kind}"><span aria-hidden="true">${SIGNS[kind]}</span> ${kind}</span>`
+/** Severity of a notice, a status or an item; `running` is active work. */
+export type Tone = 'ok' | 'info' | 'warn' | 'bad' | 'running'
 
-const SIGNS: Readonly<Record<Class, string>> = {
-  deliverable: '✓',
-  risky: '!',
-  undeliverable: '✕',
-  unknown: '?',
+const TONE_ICONS: Readonly<Record<Tone, IconName>> = {
+  ...{ ok: 'check', info: 'minus', warn: 'triangle-alert', bad: 'x', running: 'activity' },
 }
+
+/** Renders a status with an icon, so it does not depend on color. */
+export const statusBadge = (tone: Tone, label: Html | string): Html =>
+  html`<span class="badge is-${tone}">${icon(TONE_ICONS[tone])}${label}</span>`
+
+/** Renders a class with an icon, so it does not depend on color. */
+export const badge = (kind: Class): Html =>
+  html`<span class="badge is-${kind}">${icon(CLASS_ICONS[kind])}${CLASS_NAMES[kind]}</span>`
+
+const CLASS_ICONS: Readonly<Record<Class, IconName>> = {
+  ...{ deliverable: 'check', risky: 'triangle-alert', undeliverable: 'x', unknown: 'minus' },
+}
+
+export const CLASS_NAMES: Readonly<Record<Class, string>> = {
+  deliverable: 'Deliverable',
+  risky: 'Risky',
+  undeliverable: 'Undeliverable',
+  unknown: 'Unknown',
+}
+
+/** In the order of stacked bars and legends. */
+export const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
 /** Renders text to copy, such as a key; `app.js` adds a Copy button. */
 export const copyable = (text: string) => html`<code class="copyable" data-copy>${text}</code>`

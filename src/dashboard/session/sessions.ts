@@ -6,9 +6,11 @@ import { SECOND } from '../../platform/clock.ts'
 import { startLoop } from '../../platform/loop.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { form } from '../page/form.ts'
+import type { Html } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { Refusal } from '../page/notice.ts'
-import { time } from '../page/text.ts'
+import { table } from '../page/table.ts'
+import { ago, statusBadge } from '../page/text.ts'
 import { leaveNote } from './cookie.ts'
 import { may, userOf } from './signed-in.ts'
 
@@ -23,7 +25,7 @@ export function sessionRoutes({ database, clock }: DashboardDeps): Hono<Env> {
 
   return new Hono<Env>()
     .get('/sessions', async c => {
-      return page(c, { title: 'Sessions', body: table(c, await visible(c)) })
+      return page(c, { title: 'Sessions', intro: INTRO, body: sessionTable(c, await visible(c)) })
     })
     .post('/sessions/:id/end', async c => {
       const { accountId } = c.get('user')
@@ -37,24 +39,30 @@ export function sessionRoutes({ database, clock }: DashboardDeps): Hono<Env> {
     })
 }
 
-const table = (c: Context<Env>, sessions: readonly ListedSession[]) => html`
-  <p>A session expires after twelve hours without activity, after seven days at most, and when its key is revoked or
-  rotated.</p>
-  <div class="scroll"><table>
-    <thead><tr><th>Browser</th><th>From</th><th>Key</th><th>Signed in</th><th>Last used</th><th></th></tr></thead>
-    <tbody>${sessions.map(
-      one => html`
-        <tr>
-          <td title="${one.agent}">${browserName(one.agent)}</td><td>${one.ip}</td><td>${one.keyName}</td>
-          <td>${time(one.createdAt)}</td><td>${time(one.lastSeenAt)}</td>
-          <td>${
-            one.id === c.get('user').sessionId
-              ? 'current session'
-              : form(c, `/sessions/${one.id}/end`, html`<button>End</button>`)
-          }</td>
-        </tr>`,
-    )}</tbody>
-  </table></div>`
+const INTRO =
+  'A session expires after twelve hours without activity, after seven days at most, and when its key is revoked or rotated.'
+
+const sessionTable = (c: Context<Env>, rows: readonly ListedSession[]): Html =>
+  table({
+    caption: 'Dashboard sessions',
+    rows,
+    columns: [
+      {
+        ...{ label: 'Browser', kind: 'name' },
+        cell: ({ agent }) => html`<span title="${agent}">${browserName(agent)}</span>`,
+      },
+      { label: 'IP address', cell: ({ ip }) => ip },
+      { label: 'Key', cell: ({ keyName }) => keyName },
+      { label: 'Signed in', cell: ({ createdAt }) => ago(createdAt) },
+      { label: 'Last used', cell: ({ lastSeenAt }) => ago(lastSeenAt) },
+      { label: 'End', kind: 'action', cell: ({ id }) => endButton(c, id) },
+    ],
+  })
+
+const endButton = (c: Context<Env>, id: string): Html =>
+  id === c.get('user').sessionId
+    ? statusBadge('ok', 'This session')
+    : form(c, `/sessions/${id}/end`, html`<button>End</button>`)
 
 /** Formats a User-Agent as “Chrome 153 on Linux”; the tooltip has the original. */
 function browserName(agent: string): string {
@@ -62,7 +70,7 @@ function browserName(agent: string): string {
     ([, version]) => version !== undefined,
   )
   const system = SYSTEMS.find(([, pattern]) => pattern.test(agent))?.[0]
-  if (browser === undefined) return agent === '' ? 'unknown' : agent
+  if (browser === undefined) return agent === '' ? 'Unknown' : agent
   return `${browser[0]} ${browser[1]}${system === undefined ? '' : ` on ${system}`}`
 }
 

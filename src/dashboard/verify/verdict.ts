@@ -19,7 +19,7 @@ export function verdictBody(c: Context<Env>, { form, result, kind }: Judged): Ht
   const evidence = evidenceOf(result)
   return html`
     <p class="verdict">${badge(kind)} <b>${result.email}</b> <code>${result.reason}</code>
-      ${result.sandbox ? html`<span class="badge">simulated</span>` : NOTHING}</p>
+      ${result.sandbox ? html`<span class="badge">Simulated</span>` : NOTHING}</p>
     <p>${means}</p>
     ${fault(evidence)}
     <p><b>What to do:</b> ${todo}</p>

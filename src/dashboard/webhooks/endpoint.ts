@@ -7,8 +7,8 @@ import type { DashboardDeps, Env } from '../deps.ts'
 import { confirmed, field, form, nonceField, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
-import { notice, type Tone } from '../page/notice.ts'
-import { time } from '../page/text.ts'
+import { notice } from '../page/notice.ts'
+import { statusBadge, type Tone, time } from '../page/text.ts'
 import { csrfField } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
 import { type Draft, endpointFields } from './endpoint-form.ts'
@@ -26,9 +26,9 @@ type EndpointBadge = {
 function endpointBadge(webhook: Webhook): EndpointBadge {
   const { active, disabled_reason: reason, failing_since: since } = webhook
   if (!active && reason !== null) return autoDisabled(webhook, reason)
-  if (!active) return { tone: 'info', label: 'disabled', text: DISABLED }
-  if (since !== null) return { tone: 'warn', label: 'failing', text: failing(since) }
-  return { tone: 'ok', label: 'enabled', text: html`Events are sent as they happen.` }
+  if (!active) return { tone: 'info', label: 'Disabled', text: DISABLED }
+  if (since !== null) return { tone: 'warn', label: 'Failing', text: failing(since) }
+  return { tone: 'ok', label: 'Enabled', text: html`Events are sent as they happen.` }
 }
 
 const DISABLED = html`Disabled manually: no events are sent. Pending deliveries wait for up to seven days and resume when
@@ -42,7 +42,7 @@ const failing = (
 
 const autoDisabled = (webhook: Webhook, reason: string): EndpointBadge => ({
   tone: 'bad',
-  label: 'disabled by ev',
+  label: 'Disabled by ev',
   text: html`ev disabled this webhook ${time(webhook.updated_at)}: ${reason}
     ${webhook.failing_since === null ? '' : html`It has been failing since ${time(webhook.failing_since)}.`}
     Fix the receiver, enable the webhook again and test it. You can then resend the failed deliveries. If the webhook is
@@ -59,7 +59,7 @@ export const renderBadge = (webhook: Webhook): Html => {
       : webhook.active && since !== null
         ? html` <small>since ${time(since)}</small>`
         : ''
-  return html`<span class="badge is-${tone}">${label}</span>${why}`
+  return html`${statusBadge(tone, label)}${why}`
 }
 
 /** Route of an endpoint: state, deliveries and settings. */

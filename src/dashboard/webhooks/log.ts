@@ -9,7 +9,7 @@ import type { Env } from '../deps.ts'
 import { select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { part } from '../page/layout.ts'
-import { time } from '../page/text.ts'
+import { statusBadge, type Tone, time } from '../page/text.ts'
 
 /** Returns the API path of an endpoint. */
 export const pathOf = (id: string) => `/v1/webhooks/${encodeURIComponent(id)}`
@@ -125,16 +125,16 @@ export const TRIGGERS: Readonly<Record<Delivery['trigger'], string>> = {
 /** Renders the state of a delivery and its next attempt. */
 export function stateOf({ status, next_attempt_at: next }: Delivery): Html {
   const { tone, label } = STATE_BADGES[status]
-  return html`<span class="badge is-${tone}">${label}</span>
+  return html`${statusBadge(tone, label)}
     ${status === 'retry_scheduled' && next !== null ? html`<small>next attempt ${time(next)}</small>` : NOTHING}
     ${next === null && (status === 'pending' || status === 'retry_scheduled') ? html`<small>waiting: the webhook is disabled</small>` : NOTHING}`
 }
 
-const STATE_BADGES: Readonly<Record<Delivery['status'], { tone: string; label: string }>> = {
-  pending: { tone: 'info', label: 'pending' },
-  delivered: { tone: 'ok', label: 'delivered' },
-  retry_scheduled: { tone: 'warn', label: 'retry scheduled' },
-  failed: { tone: 'bad', label: 'failed' },
+const STATE_BADGES: Readonly<Record<Delivery['status'], { tone: Tone; label: string }>> = {
+  pending: { tone: 'info', label: 'Pending' },
+  delivered: { tone: 'ok', label: 'Delivered' },
+  retry_scheduled: { tone: 'warn', label: 'Retry scheduled' },
+  failed: { tone: 'bad', label: 'Failed' },
 }
 
 /** Renders the response. The error of an HTTP status is in the tooltip and on the delivery page. */

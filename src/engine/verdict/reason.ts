@@ -71,107 +71,141 @@ export type Reason = keyof typeof VERDICT_BY_REASON
 
 export const REASONS = Object.keys(VERDICT_BY_REASON) as Reason[]
 
-/** The meaning of each reason and the recommended action, for people. */
-export const REASON_TEXTS: Readonly<Record<Reason, { means: string; todo: string }>> = {
+/** What people read about a reason. */
+type ReasonText = {
+  /** A few words, as for a table. */
+  readonly name: string
+  readonly means: string
+  /** The recommended action. */
+  readonly todo: string
+}
+
+/** The name of each reason, its meaning and the recommended action, for people. */
+export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   accepted_email: {
+    name: 'Accepted',
     means: 'The mail server accepts mail for this address.',
     todo: 'Send.',
   },
   role_account: {
+    name: 'Role address',
     means:
       'The address works, but belongs to a function (such as info@ or sales@), not to a person.',
     todo: 'Fine for business mail; do not add it to newsletters without consent.',
   },
   possible_typo: {
+    name: 'Possible typo',
     means: 'The domain accepts mail, but looks like a misspelling of a well-known one.',
     todo: 'Ask the person to confirm the suggested address.',
   },
   catch_all: {
+    name: 'Catch-all domain',
     means: 'The domain accepts mail for every name, so this mailbox cannot be confirmed.',
     todo: 'Send small batches and watch for bounces.',
   },
   low_deliverability: {
+    name: 'Low deliverability',
     means:
       'The mail server accepts mail for this address, but the mailbox accepts mail from few senders or could not be confirmed.',
     todo: 'Send small batches and watch for bounces.',
   },
   low_quality: {
+    name: 'Low quality',
     means: 'The address works, but looks made up.',
     todo: 'Ask for confirmation before you rely on it.',
   },
   disposable_email: {
+    name: 'Disposable address',
     means: 'The address belongs to a disposable email service.',
     todo: 'Ask for a permanent address.',
   },
   mailbox_full: {
+    name: 'Mailbox full',
     means: 'The mailbox exists but is full: mail bounces for now.',
     todo: 'Try again in a few days; remove it if it stays full.',
   },
   spam_trap: {
+    name: 'Spam trap',
     means: 'The address is on a list of spam traps.',
     todo: 'Remove it, and find out how it got into your list.',
   },
   blocklisted: {
+    name: 'On your blocklist',
     means: 'The address or its domain is on your list of blocked entries.',
     todo: 'Nothing: this is your own rule.',
   },
   mailbox_disabled: {
+    name: 'Mailbox disabled',
     means: 'The mailbox is disabled.',
     todo: 'Remove it.',
   },
   rejected_email: {
+    name: 'Mailbox not found',
     means: 'The mail server says that this mailbox does not exist.',
     todo: 'Remove it.',
   },
   invalid_email: {
+    name: 'Invalid address',
     means: 'This is not an email address.',
     todo: 'Correct it at the position shown.',
   },
   invalid_domain: {
+    name: 'Domain not found',
     means: 'The domain does not exist.',
     todo: 'Correct or remove it.',
   },
   no_mx_record: {
+    name: 'No mail server',
     means: 'The domain exists, but has no mail server.',
     todo: 'Remove it.',
   },
   does_not_accept_mail: {
+    name: 'Accepts no mail',
     means: 'The domain declares that it accepts no mail.',
     todo: 'Remove it.',
   },
   dns_error: {
+    name: 'DNS error',
     means: 'The DNS lookup failed, so nothing is known about the domain.',
     todo: 'Try again later; check your resolver if this happens often.',
   },
   no_connect: {
+    name: 'No connection',
     means: 'No mail server of the domain could be reached.',
     todo: 'Try again later. If this happens for every domain, run `ev doctor`: outbound port 25 is probably blocked.',
   },
   timeout: {
+    name: 'Timeout',
     means: 'The mail server did not answer in time.',
     todo: 'Try again later.',
   },
   unavailable_smtp: {
+    name: 'Server unavailable',
     means: 'The mail server is temporarily unavailable, or asks to retry later.',
     todo: 'Try again later.',
   },
   invalid_smtp: {
+    name: 'Invalid reply',
     means: 'The mail server sent an invalid reply.',
     todo: 'Try again later; nothing is known about the mailbox.',
   },
   greylisted: {
+    name: 'Greylisted',
     means: 'The mail server asks unknown senders to retry later (greylisting).',
     todo: 'Try again after the time given; lists do so automatically.',
   },
   probe_blocked: {
+    name: 'Probe blocked',
     means: 'The mail server blocked ev, not the address.',
     todo: 'Nothing is known about the mailbox; see the reply for why ev was blocked.',
   },
   smtp_skipped: {
+    name: 'Not probed',
     means: 'The mail server was not contacted.',
     todo: 'Nothing is known about the mailbox beyond its domain.',
   },
   unexpected_error: {
+    name: 'Internal error',
     means: 'An internal error occurred in ev.',
     todo: 'Try again, and report it if it happens again.',
   },

@@ -73,7 +73,7 @@ test('revoking the key of the session shows a warning and signs out', async () =
   const { page, faults } = await set.open({ key: data.key })
   await page.goto('/keys')
   await page.getByRole('link', { name }).click()
-  await page.getByRole('heading', { name: `Key “${name}”` }).waitFor()
+  await page.getByRole('heading', { name, level: 1 }).waitFor()
   expect([await page.locator('main img').count(), faults]).toEqual([0, []])
   await page.getByText('Revoke key', { exact: true }).click()
   await page.getByText('you will be signed out').waitFor()

@@ -131,7 +131,7 @@ test('markup in files, addresses and replies is rendered as text, by scripts too
   await page.locator('#live').waitFor()
   await page.getByText('Completed: 12 rows').waitFor()
   expect(await page.locator('#live').count()).toBe(0)
-  expect(await rowsShown(page).getByText('pending').count()).toBe(0)
+  expect(await rowsShown(page).getByText('Pending').count()).toBe(0)
   await page.locator('#rows').getByText(`550 ${EVIL}`).first().waitFor()
   await visitor.check('list-evil')
   await visitor.go('/lists')

@@ -141,7 +141,7 @@ test('webhooks', async () => {
   await client().verify.later('ben.holm@atelier-noor.test')
   await expect.poll(() => receiver.received.length).toBe(2)
   await visitor.go(`/webhooks/${id}`)
-  await page.locator('#log').getByText('retry scheduled').waitFor()
+  await page.locator('#log').getByText('Retry scheduled').waitFor()
   await picture('webhook')
   await page.getByRole('link', { name: 'verification.completed' }).click()
   await page.getByText('not now').waitFor()

@@ -45,12 +45,12 @@ test('usage shows the chart, searches the history, and has a stable layout', asy
   expect(await height()).toBe(260)
 
   const legend = page.locator('#days-legend')
-  expect(await legend.textContent()).toMatch(/All days\s+deliverable 2,942/)
+  expect(await legend.textContent()).toMatch(/All days\s+Deliverable 2,942/)
   // Seven days up to today.
   await page.locator('.chart .u-over').hover({ position: { x: 20, y: 100 } })
-  await expect.poll(() => legend.textContent()).toMatch(/\d{4}-\d\d-\d\d\s+deliverable 490/)
+  await expect.poll(() => legend.textContent()).toMatch(/\d{4}-\d\d-\d\d\s+Deliverable 490/)
   await page.mouse.move(0, 0)
-  await expect.poll(() => legend.textContent()).toMatch(/All days\s+deliverable 2,942/)
+  await expect.poll(() => legend.textContent()).toMatch(/All days\s+Deliverable 2,942/)
   await visitor.check('usage')
 
   const ink = () => page.evaluate<string>('document.querySelector(".chart canvas").toDataURL()')

@@ -64,7 +64,7 @@ test('a webhook is created, tested, fails with an alert on every page, and is re
   await visitor.go('/sessions')
   await page.getByText('has been failing since').waitFor()
   await page.getByRole('link', { name: 'View deliveries' }).click()
-  await page.locator('#log').getByText('retry scheduled').waitFor()
+  await page.locator('#log').getByText('Retry scheduled').waitFor()
   await visitor.check('webhook')
   await page.getByRole('link', { name: 'verification.completed' }).click()
   await page.getByText(`not now ${EVIL}`).waitFor()
@@ -75,7 +75,7 @@ test('a webhook is created, tested, fails with an alert on every page, and is re
   await page.getByRole('button', { name: 'Resend' }).click()
   await page.getByText('Resending with six new attempts').waitFor()
   // The page polls every five seconds.
-  await page.locator('#course').getByText('delivered', { exact: true }).waitFor()
+  await page.locator('#course').getByText('Delivered', { exact: true }).waitFor()
   await page.getByText('Attempt 2: Responded 204').waitFor()
   expect(receiver.received).toHaveLength(3)
   expect(receiver.received[2]?.body).toEqual(receiver.received[1]?.body)

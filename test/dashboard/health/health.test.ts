@@ -60,9 +60,9 @@ describe('health', () => {
       ],
     })
     expect(text).toContain(
-      'mail-1 (412)server and worker default1.2.3 2026-06-01 11:00:00 UTC1 s ago',
+      'mail-1 (412) Server and worker default 1.2.3 2026-06-01 11:00:00 UTC 1 s ago',
     )
-    expect(text).toContain('worker a, b1.2.3 2026-06-01 11:00:00 UTC8 s ago')
+    expect(text).toContain('Worker a, b 1.2.3 2026-06-01 11:00:00 UTC 8 s ago')
     expect(text).not.toContain('Blocks of other egresses')
     expect(await words({})).not.toContain('Members')
   })
@@ -74,7 +74,7 @@ describe('health', () => {
       members: async () => [{ ...member, id: 'mem_a', role: 'serve', egresses: [] }],
       peerBlocks: async () => [{ title: 'Outlook.com', egress: 'oslo', since, until, answer }],
     })
-    expect(text).toMatch(/mail-1server 1\.2\.3/)
+    expect(text).toMatch(/mail-1 Server 1\.2\.3/)
     expect(text).toContain(
       'Outlook.com has been blocking the egress “oslo” since 2026-06-01 12:00:00 UTC',
     )
@@ -95,7 +95,7 @@ describe('health', () => {
     for (const line of [
       ...['1 job', '1,234 tasks', '2 tasks', '200 connections'],
       ...['3 requests', '1 delivery', '0 alerts', '1.2.3', '2 h 5 min'],
-      ...['163 MB', '2.4 GB', 'unknown'],
+      ...['163 MB', '2.4 GB', 'Unknown'],
     ]) {
       expect(text).toContain(line)
     }
@@ -112,8 +112,8 @@ describe('the check results', () => {
     const text = await words({ doctorChecks: () => FOUND })
     expect(text).toContain('1 failure. Fix the failures before verifying addresses.')
     expect(text).toContain('Checked at 2026-06-01 11:30:00 UTC.')
-    expect(text).toMatch(/Port 25 ✓ passed 5 of 5 greeted us/)
-    expect(text).toMatch(/Reverse DNS \(PTR\) ✕ failed no name ?Fix: Set a PTR record\./)
+    expect(text).toMatch(/Port 25 OK 5 of 5 greeted us/)
+    expect(text).toMatch(/Reverse DNS \(PTR\) Failed no name ?Fix: Set a PTR record\./)
   })
 
   test('are summarized with failures and warnings', async () => {
@@ -174,7 +174,7 @@ describe('the operators', () => {
     const text = await words({ operators: () => operatorsOf([one]) })
     expect(text).toContain('1 of 1 (usually 2)')
     expect(text).toContain('0.0033 (usually 1)')
-    expect(text).toContain('slowed down')
+    expect(text).toContain('Slowed down')
     expect(text).not.toContain('Egress')
     const egresses = ['a', 'b'].map(name => ({ name, closedSince: null, port: 25 }))
     expect(await words({ operators: () => operatorsOf([one], { egresses, left: 12 }) })).toMatch(

@@ -28,7 +28,7 @@ describe('the list of keys', () => {
     const { text } = await services.get('/keys')
     const row = /<a href="\/keys\/key_2">.*?<\/tr>/s.exec(text)?.[0] ?? ''
     for (const part of [
-      ...['CI', 'verify:single, jobs:read', '203.0.113.0/24, app.example', '600', 'never'],
+      ...['CI', 'verify:single, jobs:read', '203.0.113.0/24, app.example', '600', 'Never'],
     ]) {
       expect(row).toContain(part)
     }
@@ -44,7 +44,7 @@ describe('the list of keys', () => {
   test('marks expired keys', async () => {
     const services = await createTestDashboard()
     await services.addKey({ name: 'old', expiresAt: services.clock.now() - MINUTE })
-    expect((await services.get('/keys')).text).toContain('>expired<')
+    expect((await services.get('/keys')).text).toContain('>Expired<')
   })
 
   test('is closed to a key without the scope', async () => {

@@ -45,7 +45,7 @@ describe('the page of a list', () => {
     expect(plain(processing)).toContain('Done 2 of 6 rows')
     expect(processing).toContain('<progress max="6" value="2"')
     expect(processing).toContain('<dd data-live="risky">1</dd>')
-    expect(processing).toContain('pending')
+    expect(processing).toContain('Pending')
     expect(processing).toContain('/lists/job_a/cancel')
     expect(processing).not.toContain('/lists/job_a/resume')
   })
@@ -57,10 +57,10 @@ describe('the page of a list', () => {
     await giveResults(database, 'job_a', 6)
     const { text } = await page()
     expect(plain(text)).toContain('Completed: 6 rows in 1 min.')
-    expect(text).toContain('aria-label="Rows by class: deliverable 16.7 %, risky 33.3 %')
-    expect(plain(text)).toContain('timeout 1 16.7 %')
-    expect(plain(text)).toContain('timeout The mail server did not answer in time. What to do:')
-    expect(plain(text)).toContain('Rows by provider no mail server probed 6 100 %')
+    expect(text).toContain('aria-label="Rows by class: Deliverable 16.7 %, Risky 33.3 %')
+    expect(plain(text)).toContain('Timeout 1 16.7 %')
+    expect(plain(text)).toContain('Timeout The mail server did not answer in time. What to do:')
+    expect(plain(text)).toContain('Rows by provider No mail server probed 6 100 %')
     expect(text).not.toContain('data-events')
     expect(text).not.toMatch(/job_a\/(cancel|resume)/)
   })
@@ -85,7 +85,7 @@ describe('the page of a list', () => {
     const whole = (await get('/lists/job_a/charts')).text
     expect(whole).toContain('<h1>March</h1>')
     const part = (await get('/lists/job_a/charts', { 'HX-Request': 'true' })).text
-    expect(part).toContain('deliverable 100 %')
+    expect(part).toContain('Deliverable 100 %')
     expect(part).not.toContain('<h1>')
   })
 
@@ -108,7 +108,7 @@ describe('the rows of a list', () => {
     const { page, database } = await dashboardWithList({ texts: ['valid@a.example'] })
     await says(database, '2.1.5 Ok')
     expect(plain((await page()).text)).toContain(
-      '1 valid@a.example Did you mean v@b.example? ✓ deliverable accepted email 250 2.1.5 Ok mx.a.example',
+      '1 valid@a.example Did you mean v@b.example? Deliverable Accepted 250 2.1.5 Ok mx.a.example',
     )
   })
 

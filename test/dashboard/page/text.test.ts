@@ -14,5 +14,7 @@ describe('times', () => {
 })
 
 test('a class is rendered as an icon and a label, not only by color', async () => {
-  expect(String(await badge('risky'))).toMatch(/is-risky.*aria-hidden="true">!<\/span> risky/)
+  expect(String(await badge('risky'))).toMatch(
+    /is-risky"><svg .*aria-hidden="true">.*<\/svg>Risky</,
+  )
 })

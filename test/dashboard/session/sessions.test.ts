@@ -30,7 +30,7 @@ describe('the list of sessions', () => {
     for (const [agent, shown] of AGENTS) {
       const body = new URLSearchParams({ key: services.key })
       await services.fetch('/sign-in', { method: 'POST', body, headers: { 'User-Agent': agent } })
-      expect((await services.get('/sessions')).text).toContain(`>${shown}</td>`)
+      expect((await services.get('/sessions')).text).toContain(`>${shown}</span>`)
     }
   })
 

@@ -37,7 +37,7 @@ describe('the verify page without JavaScript', () => {
     expect(rowOf(text, 'dialogue')).toContain('C: RCPT TO:&lt;ann@a.test&gt;')
     expect(rowOf(text, 'dialogue')).toContain('S: 250 2.1.0 Ok S: 250 2.1.5 Ok')
     const verdict = rowOf(text, 'verdict')
-    expect(verdict).toContain('✓ deliverable ann@a.test accepted_email')
+    expect(verdict).toContain('Deliverable ann@a.test accepted_email')
     expect(verdict).toContain('The mail server accepts mail for this address.')
     expect(verdict).toContain('What to do: Send.')
     expect(verdict).toMatch(/Confidence 95 % .*Source mail server .*Domain a\.test/)
@@ -79,7 +79,7 @@ describe('the verify page without JavaScript', () => {
   test('in the sandbox contacts no server, costs nothing and shows that it simulates', async () => {
     const services = await createTestDashboard()
     const { text } = await services.post('/verify', { email: 'greylisted@a.test', sandbox: 'on' })
-    expect(rowOf(text, 'verdict')).toContain('greylisted simulated')
+    expect(rowOf(text, 'verdict')).toContain('greylisted Simulated')
     expect(rowOf(text, 'domain')).toContain('Simulated: a.test has one mail server')
     expect(services.mx.sessions).toHaveLength(0)
     expect(text).toMatch(/id="sandbox" name="sandbox" checked/)
@@ -124,7 +124,7 @@ describe('the verify page without JavaScript', () => {
     await services.ledger.stop()
     const { text } = await services.get('/verify/recent')
     expect(text).toMatch(/^\s*<section id="recent"/)
-    expect(text).toMatch(/<td class="long">ann@a\.test<\/td>.*deliverable.*accepted email/s)
+    expect(text).toMatch(/<td class="long">ann@a\.test<\/td>.*Deliverable.*Accepted/s)
     expect(text).toContain('<input type="hidden" name="email" value="ann@a.test"')
   })
 

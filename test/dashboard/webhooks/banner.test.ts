@@ -10,7 +10,7 @@ type TestDashboard = Awaited<ReturnType<typeof endpoint>>
 
 /** Returns the alerts of a page. */
 const alertsOf = (page: string) =>
-  [...page.matchAll(/<div class="notice is-warn" role="status"><p>(.*?)<\/p>/gs)].map(
+  [...page.matchAll(/<div class="notice is-warn" role="status">.*?<p>(.*?)<\/p>/gs)].map(
     ([, text = '']) =>
       text
         .replaceAll(/<[^>]+>/g, '')
