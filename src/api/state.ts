@@ -1,6 +1,6 @@
 import { ApiError } from './errors/api-error.ts'
 import { createStatisticsCache, type StatisticsCache } from './jobs/breakdowns.ts'
-import { createWaitReports, type WaitReports } from './jobs/wait-report.ts'
+import { createOutlooks, type Outlooks } from './jobs/outlook.ts'
 import { AdmissionQueue } from './middleware/admission-queue.ts'
 import { createLastUsed, type LastUsed } from './middleware/last-used.ts'
 import { createMetrics, type Metrics } from './monitoring/metrics.ts'
@@ -79,7 +79,7 @@ export type State = {
   readonly streams: Streams
   readonly lastUsed: LastUsed
   readonly breakdowns: StatisticsCache
-  readonly waitReports: WaitReports
+  readonly outlooks: Outlooks
 }
 
 const states = new WeakMap<Service, State>()
@@ -98,7 +98,7 @@ export function getState(service: Service): State {
     streams: new Streams(),
     lastUsed: createLastUsed(service),
     breakdowns: createStatisticsCache(service),
-    waitReports: createWaitReports(service),
+    outlooks: createOutlooks(service),
   }
   states.set(service, state)
   return state

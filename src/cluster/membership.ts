@@ -10,6 +10,7 @@ import {
   fixFutureHeartbeats,
   heartbeat,
   listMembers,
+  type Member,
   type NewMember,
   type ReleaseClaims,
   register,
@@ -58,6 +59,12 @@ export async function startMembership(deps: MembershipDeps): Promise<Membership>
   const member = new LocalMember(deps)
   await member.join()
   return member.live()
+}
+
+/** Returns the members with a recent heartbeat. */
+export async function activeMembers(database: Database): Promise<Member[]> {
+  const members = await listMembers(database)
+  return members.filter(({ quietMs }) => quietMs < DEFAULT_CLUSTER_TIMINGS.expiryMs)
 }
 
 /** 103 bits of entropy, as event IDs have. */

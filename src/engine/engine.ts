@@ -22,6 +22,7 @@ import {
 } from './probing/prepare.ts'
 import { type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
 import type { RateController, RateStatus } from './rate-control/controller.ts'
+import type { ProbeStop } from './rate-control/rules.ts'
 import { isFresh, type ResultCache } from './result-cache.ts'
 import { sandboxResult } from './sandbox.ts'
 import { sandboxSteps } from './sandbox-steps.ts'
@@ -217,6 +218,12 @@ export class Engine {
   rateStatus(operator: string): RateStatus | null {
     const { own } = this.egressPool
     return own.prober(own.primaryFor(operator)).knownController(operator)?.status(operator) ?? null
+  }
+
+  /** Returns why an operator is not probed now; null if it is, or if nothing is known of it. */
+  probeStop(operator: string): ProbeStop | null {
+    const { own } = this.egressPool
+    return own.prober(own.primaryFor(operator)).knownController(operator)?.stop ?? null
   }
 
   /** Returns the likely operator of a domain without a DNS lookup; the domain itself if unknown. */

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { isStorageError } from '../../db/database.ts'
 import { accountJob } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
-import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
+import { sleep } from '../../platform/clock.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
@@ -13,41 +13,20 @@ import { DEFAULT_HTTP_TIMINGS } from '../timings.ts'
 import { presentClasses, presentSummary } from './job-view.ts'
 import { jobParams, loadJob } from './load-job.ts'
 import { nextCommit } from './long-poll.ts'
+import { type Outlook, presentOutlook } from './outlook.ts'
 
-/** The rate is measured over this time, since a connection returns its results in bursts. */
-const RATE_OVER_MS = 10 * SECOND
-/** Over a shorter time it would be the rate of a single burst. */
-const RATE_SINCE_MS = SECOND
-
-/** Returns a function that turns a job into a progress report with its current rate. */
-export function createProgress(clock: Pick<Clock, 'monotonicNow'>) {
-  const samples: { readonly at: number; readonly done: number }[] = []
-
-  /** Rows per second since the oldest sample; null if the samples cover too short a time. */
-  const measureRate = ({ done }: Job): number | null => {
-    const now = clock.monotonicNow()
-    samples.push({ at: now, done })
-    while ((samples[1]?.at ?? now) <= now - RATE_OVER_MS) samples.shift()
-    const [first = { at: now, done }] = samples
-    const tookMs = now - first.at
-    if (tookMs < RATE_SINCE_MS) return null
-    return Math.round((10 * SECOND * (done - first.done)) / tookMs) / 10
-  }
-
-  return (job: Job) => {
-    const rate = job.finished_at === null ? measureRate(job) : null
-    return {
-      status: job.state as Exclude<Job['state'], 'loading'>,
-      progress: getProgress(job),
-      total_emails: job.total,
-      processed_emails: job.done,
-      classes: presentClasses(job),
-      rate_per_second: rate,
-      seconds_left: rate ? Math.ceil((job.total - job.done) / rate) : null,
-      summary: presentSummary(job),
-    }
-  }
-}
+/** Returns a progress report of a job; `outlook` is null if the job is finished. */
+const presentProgress = (job: Job, outlook: Outlook | null) => ({
+  status: job.state as Exclude<Job['state'], 'loading'>,
+  progress: getProgress(job),
+  total_emails: job.total,
+  processed_emails: job.done,
+  classes: presentClasses(job),
+  ...(outlook === null
+    ? { rate_per_second: null, seconds_left: null }
+    : presentOutlook(outlook, outlook.measuredLeftMs)),
+  summary: presentSummary(job),
+})
 
 /** Route that streams the progress of a job. */
 export function jobEventRoutes(service: Service) {
@@ -93,10 +72,11 @@ async function* progress(
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent, void> {
   const { clock, database, isStopping } = service
-  const progress = createProgress(clock)
+  const { outlooks } = getState(service)
   let sent = ''
   for (let last = job; !signal.aborted && !isStopping(); ) {
-    const data = progress(last)
+    const outlook = await unlessUnavailable(outlooks.get(last))
+    const data = presentProgress(last, outlook ?? null)
     if (last.finished_at !== null) return yield { event: 'end', data }
     const text = JSON.stringify(data)
     if (text !== sent) yield { event: 'progress', data }

@@ -1,16 +1,17 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import { getProgress, type Job, parseJobOptions } from '../../jobs/job-store.ts'
+import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
+import { describeWait } from '../../jobs/waits/wait-text.ts'
 import { formatEstimate } from '../../platform/format.ts'
 import { downloadUrl, JOB_FAILED } from '../../webhooks/event.ts'
 import type { Service } from '../service.ts'
-import { simulatedTime, typicalMs } from '../verify/estimate.ts'
-import { describeWait, presentWait, type WaitReport } from './wait-report.ts'
+import { type Outlook, presentOutlook } from './outlook.ts'
 
 /**
- * The status of a job. The caller adds results to `data`. `waitReport` is null if the job is
+ * The status of a job. The caller adds results to `data`. `outlook` is null if the job is
  * finished or one of a list of jobs.
  */
-export function presentStatus(service: Service, job: Job, waitReport: WaitReport | null = null) {
+export function presentStatus(service: Service, job: Job, outlook: Outlook | null = null) {
   return {
     success: true as const,
     job_id: job.id,
@@ -19,7 +20,7 @@ export function presentStatus(service: Service, job: Job, waitReport: WaitReport
     total_emails: job.total,
     processed_emails: job.done,
     estimated_time:
-      waitReport === null ? timeLeft(service, job) : formatEstimate(waitReport.leftMs),
+      outlook?.leftMs == null ? timeLeft(service, job) : formatEstimate(outlook.leftMs),
     created_at: isoTime(job.created_at),
     started_at: job.started_at === null ? null : isoTime(job.started_at),
     error:
@@ -33,30 +34,19 @@ export function presentStatus(service: Service, job: Job, waitReport: WaitReport
 }
 
 /** The status of a job with the fields of the newer endpoints. */
-export function presentJob(service: Service, job: Job, waitReport: WaitReport | null = null) {
-  const { data, ...status } = presentStatus(service, job, waitReport)
+export function presentJob(service: Service, job: Job, outlook: Outlook | null = null) {
+  const { data, ...status } = presentStatus(service, job, outlook)
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
-  const detail = reasonToWait(service, job, waitReport)
+  const [first] = outlook?.waits ?? []
   return {
     ...status,
-    ...(detail === null ? {} : { status_detail: detail }),
-    ...(waitReport?.waits.length ? { waiting_for: waitReport.waits.map(presentWait) } : {}),
+    ...(first === undefined ? {} : { status_detail: describeWait(first) }),
+    ...(outlook === null ? {} : presentOutlook(outlook, outlook.leftMs)),
     type: jobType(job),
     name: job.name,
     data: { ...data, classes: presentClasses(job), download_url },
   }
-}
-
-/** Explains why most rows wait, as far as this process knows; null if none do. */
-function reasonToWait(
-  { engine }: Service,
-  { state, sandbox }: Job,
-  waitReport: WaitReport | null,
-): string | null {
-  if (state !== 'processing' || sandbox === 1) return null
-  const [first] = waitReport?.waits ?? []
-  return engine.resolverCheck?.failure?.detail ?? (first ? describeWait(first) : null)
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Env } from '../context.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
-import { JOB_EXAMPLE, JobAnswer, JobStatus, STATUS_EXAMPLE } from '../schemas/job.ts'
+import { JobAnswer, JobStatus, OPEN_JOB_EXAMPLE, STATUS_EXAMPLE } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { textStream } from '../text-stream.ts'
@@ -32,8 +32,8 @@ export function statusRoutes(service: Service) {
   router.openapi(status, async c => {
     const current = await loadOrWait(c, service, c.req.valid('param').id, c.req.valid('query'))
     const hasResults = current.state === 'completed' || isTrue(c.req.valid('query').partial)
-    const waitReport = await getState(service).waitReports.get(current)
-    const body = presentStatus(service, current, waitReport)
+    const outlook = await getState(service).outlooks.get(current)
+    const body = presentStatus(service, current, outlook)
     return withResults(c, service, body, hasResults ? current : null) as never
   })
 
@@ -45,12 +45,12 @@ export function statusRoutes(service: Service) {
     scope: 'jobs:read',
     params: jobParams,
     query: z.object({ ...statusQuery, include }),
-    answer: json(JobAnswer, 'The job', JOB_EXAMPLE),
+    answer: json(JobAnswer, 'The job', OPEN_JOB_EXAMPLE),
   })
   router.openapi(job, async c => {
     const query = c.req.valid('query')
     const current = await loadOrWait(c, service, c.req.valid('param').id, query)
-    const body = presentJob(service, current, await getState(service).waitReports.get(current))
+    const body = presentJob(service, current, await getState(service).outlooks.get(current))
     if (query.include === undefined) return c.json(body, 200)
     const hasResults = current.state === 'completed' || isTrue(query.partial)
     return withResults(c, service, body, hasResults ? current : null) as never

@@ -2,13 +2,13 @@ import type { Context } from 'hono'
 import type { Row } from '../../jobs/import/load-job.ts'
 import { DEFAULT_JOB_OPTIONS, type Job, type JobOptions } from '../../jobs/job-store.ts'
 import { type JobInput, submitJob } from '../../jobs/submit-job.ts'
+import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { downloadUrl } from '../../webhooks/event.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { jobServices } from '../jobs/load-job.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
-import { estimatedTime } from '../verify/estimate.ts'
 
 /** Fields of a list that its route supplies. */
 type Listed = Pick<

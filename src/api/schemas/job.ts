@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { WAIT_REASONS } from '../../jobs/waits/wait-text.ts'
 import { pageFields } from '../cursor.ts'
 import { BulkItem, hostFields, ITEM_EXAMPLE, SingleResult } from './result.ts'
 
@@ -67,33 +68,40 @@ const status_detail = z.string().optional().openapi({
   description:
     'Why the job is waiting, such as a mail operator that throttles or a DNS server that fails its check. Only present while it waits.',
 })
-/** Reasons why rows wait at an operator. */
-const WAIT_REASONS = ['refused', 'throttled', 'unknown_users', 'asked_again_later', 'pace'] as const
-
-export type WaitReason = (typeof WAIT_REASONS)[number]
-
 const waiting_for = z
   .array(
     z.object({
-      operator: z.string(),
+      operator: z.string().nullable().openapi({
+        description: 'Null if the cause is not an operator.',
+      }),
       emails: z.int().min(0),
       reason: z.enum(WAIT_REASONS).openapi({
         description:
-          '`refused`: the operator blocks the service. `throttled`: the operator asked to slow down. `unknown_users`: the operator rejected many recipients in a row as unknown. `asked_again_later`: mail servers asked for a later retry, or other domains at the same IP address come first. `pace`: addresses are probed at the rate that the operator accepts.',
+          '`refused`: the operator blocks the service. `throttled`: the operator asked to slow down. `unknown_users`: the operator rejected many recipients in a row as unknown. `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`: not asked yet, for example because other domains at the same IP address come first. `pace`: addresses are probed at the rate that the operator accepts, in turn with other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists. `queued`: the list has not started.',
       }),
       until: time.nullable().openapi({
-        description: 'Earliest time of the next attempt. Null if there is no fixed time.',
+        description: 'Earliest time of the next attempt. Null if it is not known.',
       }),
+      detail: z.string().openapi({ description: 'The same in one sentence.' }),
     }),
   )
   .optional()
   .openapi({
     description:
-      'Mail operators with the most waiting rows. Only present while the job is not finished.',
+      'What the job waits for: the causes that affect most rows. Only present while rows wait.',
   })
+const rate_per_second = z.number().min(0).nullable().openapi({
+  description:
+    'Rows per second over the last ten seconds, or since the previous request if it is older. Null if not yet known.',
+})
+const seconds_left = z.int().min(0).nullable().openapi({
+  description: 'Estimated remaining seconds. Null if unknown or if the job has finished.',
+})
 const jobFields = {
   ...statusFields,
   status_detail,
+  rate_per_second: rate_per_second.optional(),
+  seconds_left: seconds_left.optional(),
   waiting_for,
   type: z.enum(JOB_TYPES),
   name: z.string().nullable(),
@@ -150,6 +158,18 @@ const processing = {
   estimated_time: '2 minutes',
 }
 
+const OUTLOOK_EXAMPLE = {
+  ...{ rate_per_second: 4.5, seconds_left: 129 },
+  waiting_for: [
+    {
+      ...{ operator: 'slow.example', emails: 12, reason: 'asked_again_later' as const },
+      until: '2026-03-21T10:35:00.000Z',
+      detail:
+        '12 addresses at slow.example: the mail server asked for a retry (greylisting). Next attempt at 2026-03-21T10:35:00.000Z.',
+    },
+  ],
+}
+
 const counts = { total: 1000, valid: 300, invalid: 100, unknown: 20, failed: 0 }
 const classCounts = { deliverable: 250, risky: 50, undeliverable: 100, unknown: 20 }
 
@@ -163,11 +183,14 @@ export const STATUS_EXAMPLE = {
   },
 }
 
-export const JOB_EXAMPLE = {
+const JOB_EXAMPLE = {
   ...processing,
   ...{ type: 'batch' as const, name: 'March list' },
   data: { summary: counts, completed_at: null, classes: classCounts, download_url: null },
 }
+
+/** A job with its outlook. */
+export const OPEN_JOB_EXAMPLE = { ...JOB_EXAMPLE, ...OUTLOOK_EXAMPLE }
 
 export const CANCELLED_EXAMPLE = {
   ...JOB_EXAMPLE,
@@ -188,13 +211,9 @@ export const JobProgress = z
     total_emails: z.int().min(0),
     processed_emails: z.int().min(0),
     classes,
-    rate_per_second: z.number().min(0).nullable().openapi({
-      description: 'Rows per second over the last ten seconds. Null if not yet known.',
-    }),
-    seconds_left: z.int().min(0).nullable().openapi({
-      description:
-        'Remaining seconds at that rate. Null if the rate is unknown or the job has finished.',
-    }),
+    rate_per_second,
+    seconds_left,
+    waiting_for,
     summary: Summary,
   })
   .openapi('JobProgress')

@@ -1,5 +1,4 @@
-import { listMembers, type Member } from '../../cluster/members.ts'
-import { DEFAULT_CLUSTER_TIMINGS } from '../../cluster/membership.ts'
+import { activeMembers } from '../../cluster/membership.ts'
 import type { MemberRole } from '../../cluster/tables.ts'
 import type { Database } from '../../db/database.ts'
 import { isLocked, SERVE_LOCK } from '../../db/file-lock.ts'
@@ -15,11 +14,4 @@ export async function isServed(
 ): Promise<boolean> {
   if (database.dialect === 'sqlite') return isLocked(dataDir, SERVE_LOCK)
   return (await activeMembers(database)).some(({ role }) => roles.includes(role))
-}
-
-/** Returns the members with a recent heartbeat. */
-export async function activeMembers(database: Database): Promise<Member[]> {
-  return (await listMembers(database)).filter(
-    ({ quietMs }) => quietMs < DEFAULT_CLUSTER_TIMINGS.expiryMs,
-  )
 }

@@ -6,6 +6,7 @@ import {
   setIfAbsent,
 } from '../../cluster/cluster-settings.ts'
 import { serverNow } from '../../cluster/members.ts'
+import { activeMembers } from '../../cluster/membership.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { fingerprint, needsSecret, readSecret } from '../../db/service-secret.ts'
@@ -14,7 +15,6 @@ import { EvError } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import type { CliContext } from '../context.ts'
-import { activeMembers } from './active-members.ts'
 
 type SecretLocation = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
 

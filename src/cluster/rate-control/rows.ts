@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
-import { jsonRows } from '../../db/sql-dialect.ts'
+import { inArray, jsonRows } from '../../db/sql-dialect.ts'
+import { ALL_EGRESSES } from '../../engine/rate-control/destination-limits.ts'
+import { currentStop, type ProbeStop } from '../../engine/rate-control/rules.ts'
 import type { RateKey } from '../../engine/rate-control/shared-state.ts'
 import { HOUR } from '../../platform/clock.ts'
 import { serverTime } from '../members.ts'
@@ -56,6 +58,46 @@ export async function readRates(
     members: first?.members ?? [],
     records: rows.flatMap(toRecords),
   }
+}
+
+/** Rate states read per call: operators of a report, each with several egresses. */
+const STOPS_READ_MAX = 500
+
+/**
+ * Returns why operators are not probed now, by name; times are those of the database's clock. An
+ * operator counts as stopped if its limit over all egresses is, or every egress that probed it
+ * lately, and then until the first of them continues.
+ */
+export async function readProbeStops(
+  database: Database,
+  operators: readonly string[],
+): Promise<ReadonlyMap<string, ProbeStop>> {
+  if (operators.length === 0) return new Map()
+  const db = readerOf(database)
+  const { rows } = await sql<StopRow>`
+    select operator, egress, state, ${serverTime(database)} as now from pace
+    where operator in ${inArray(db, operators)} and changed_at > ${serverTime(database)} - ${RETENTION_MS}
+    order by operator, egress limit ${STOPS_READ_MAX}`.execute(db)
+  const stops = new Map<string, ProbeStop>()
+  for (const [operator, states] of Map.groupBy(rows, row => row.operator)) {
+    const [overAll, single] = [true, false].map(isOverAll =>
+      states.filter(({ egress }) => (egress === ALL_EGRESSES) === isOverAll).map(toStop),
+    )
+    const stop = earliest(overAll) ?? earliest(single)
+    if (stop !== null) stops.set(operator, stop)
+  }
+  return stops
+}
+
+type StopRow = { operator: string; egress: string; state: string; now: number }
+
+const toStop = ({ state, now }: StopRow) =>
+  currentStop((JSON.parse(state) as StoredRate).state, now)
+
+/** Returns the stop that ends first; null if there is none, or if one egress is not stopped. */
+function earliest(stops: readonly (ProbeStop | null)[] = []): ProbeStop | null {
+  const [first = null] = stops.toSorted((a, b) => (a?.until ?? 0) - (b?.until ?? 0))
+  return first
 }
 
 /** Connections on which reads do not wait for writers. */

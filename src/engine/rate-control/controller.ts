@@ -9,6 +9,7 @@ import {
   RecentOutcomes,
 } from './local-state.ts'
 import {
+  currentStop,
   dueAt,
   isBlocked,
   isFull,
@@ -21,6 +22,7 @@ import {
   onThrottled,
   onUnknownRecipient,
   onUnknownStreak,
+  type ProbeStop,
 } from './rules.ts'
 import type { PermitEnd, RateStateHandle } from './shared-state.ts'
 
@@ -244,6 +246,12 @@ export class RateController {
   /** Records an accepted recipient, so the unknown users before it were no dictionary attack. */
   onKnownRecipient(): void {
     this.#handle.note(onKnownRecipient)
+  }
+
+  /** Why no connection may be opened, and until when, epoch ms; null if one may be. */
+  get stop(): ProbeStop | null {
+    const stop = currentStop(this.#handle.state, this.#handle.now())
+    return stop && { ...stop, until: this.#toEpochMs(stop.until) }
   }
 
   /** Sort key for the dashboard: blocks by skipped addresses, then pauses, then by activity. */

@@ -48,7 +48,7 @@ const ADDRESS_SHARING = { sharedFromUsers: 2, keepsUsers: true }
 /** With fewer addresses of a network in use, a few processes together stay below its limit. */
 const NETWORK_SHARING = { sharedFromUsers: 40, keepsUsers: false }
 /** Replaces the egress name in the key of a state; no egress name contains a star. */
-const ALL_EGRESSES = '*'
+export const ALL_EGRESSES = '*'
 
 /**
  * Additional limits for operators that are not in the table, besides the limit per egress. Such an

@@ -76,6 +76,24 @@ export const newState = ({ sessionsMax, sessionsPerSecond }: RateLimits): RateSt
 export const isBlocked = ({ refusal }: RateState, now: number) =>
   refusal !== null && refusal.until > now
 
+/** Why no connection may be opened, and until when. */
+export type ProbeStop = {
+  /**
+   * `refused`: the operator blocks us. `throttled`: it asked to slow down. `unknown-users`: it
+   * rejected many recipients in a row as unknown.
+   */
+  readonly why: 'refused' | 'throttled' | 'unknown-users'
+  readonly until: number
+}
+
+/** Returns the current block or pause; null if there is neither. */
+export function currentStop(state: RateState, now: number): ProbeStop | null {
+  const { refusal, pausedUntil, throttledUntil } = state
+  if (refusal !== null && isBlocked(state, now)) return { why: 'refused', until: refusal.until }
+  if (pausedUntil <= now) return null
+  return { why: throttledUntil > now ? 'throttled' : 'unknown-users', until: pausedUntil }
+}
+
 export const isFull = ({ sessionsAllowed }: RateState, sessions: number) =>
   sessions >= Math.floor(sessionsAllowed)
 

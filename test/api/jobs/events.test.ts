@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { endStreams, openapiDocument } from '../../../src/api/app.ts'
-import { createProgress } from '../../../src/api/jobs/events.ts'
+import { createJobRates } from '../../../src/api/jobs/outlook.ts'
 import { STREAMS_MAX, STREAMS_PER_ACCOUNT_MAX, Streams } from '../../../src/api/state.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
-import { cancelJob } from '../../../src/jobs/job-state.ts'
-import type { Job } from '../../../src/jobs/job-store.ts'
-import { SECOND } from '../../../src/platform/clock.ts'
+import { cancelJob, startJob } from '../../../src/jobs/job-state.ts'
+import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 import { openHttpServer } from '../../support/http-server.ts'
-import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
+import { giveResults, MIXED, seedFiledJob, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import { schemaChecks } from '../contract/schemas.ts'
@@ -55,6 +55,26 @@ describe('the events of a job', () => {
     })
     expect(isDone()).toBe(true)
     expect(events.filter(({ event }) => event === 'end')).toHaveLength(1)
+  })
+
+  test('have the remaining time, and what the job waits for', async () => {
+    const { database, request, clock } = await createTestService()
+    await seedFiledJob(database, 'job_a', ['slow', 'slow'])
+    await startJob(database, 'job_a')
+    await database.db
+      .updateTable('item')
+      .set({ due_at: clock.now() + MINUTE, egress: 'a' })
+      .execute()
+    const { events } = follow(await request(EVENTS))
+    await clock.advance(0)
+    expect(events).toMatchObject([
+      {
+        data: {
+          ...{ rate_per_second: null, seconds_left: 60 },
+          waiting_for: [{ operator: 'slow', emails: 2, reason: 'asked_again_later' }],
+        },
+      },
+    ])
   })
 
   test('match the schema of the document', async () => {
@@ -197,25 +217,33 @@ describe('the limit of open streams', () => {
 describe('the rate of a job', () => {
   test('is measured over the last ten seconds', () => {
     let at = 0
-    const progress = createProgress({ monotonicNow: () => at })
+    const rates = createJobRates({ ...fakeClock(), monotonicNow: () => at })
     const measure = (seconds: number, done: number) => {
       at = seconds * SECOND
-      const { rate_per_second, seconds_left } = progress({ ...JOB, done })
-      return [rate_per_second, seconds_left]
+      return rates.measure({ id: 'job_a', done })
     }
-    expect(measure(0, 0)).toEqual([null, null])
-    expect(measure(0.5, 10)).toEqual([null, null])
-    expect(measure(1, 10)).toEqual([10, 99])
-    expect(measure(4, 100)).toEqual([25, 36])
-    expect(measure(10, 100)).toEqual([10, 90])
+    expect(measure(0, 0)).toBeNull()
+    expect(measure(0.5, 10)).toBeNull()
+    expect(measure(1, 10)).toBe(10)
+    expect(measure(4, 100)).toBe(25)
+    expect(measure(10, 100)).toBe(10)
     // The ten rows of the first second no longer count.
-    expect(measure(11, 100)).toEqual([9, 100])
-    expect(measure(14, 100)).toEqual([0, null])
-    expect(measure(60, 101)).toEqual([0, null])
+    expect(measure(11, 100)).toBe(9)
+    expect(measure(14, 100)).toBe(0)
+    expect(measure(60, 101)).toBe(0)
+    // Nobody watched it for a while.
+    expect(measure(600, 500)).toBeNull()
+  })
+
+  test('is separate for each job, and not negative after a restart', () => {
+    let at = 0
+    const rates = createJobRates({ ...fakeClock(), monotonicNow: () => at })
+    expect(rates.measure({ id: 'job_a', done: 100 })).toBeNull()
+    at = 2 * SECOND
+    expect(rates.measure({ id: 'job_b', done: 900 })).toBeNull()
+    expect(rates.measure({ id: 'job_a', done: 50 })).toBe(0)
   })
 })
-
-const JOB = { state: 'processing', total: 1_000, finished_at: null } as Job
 
 type StreamedEvent = { event: string; data: Record<string, unknown> }
 

@@ -306,7 +306,9 @@ describe('what a job waits for', () => {
     await seedFiledJob(database, 'job_a', ['slow', 'slow', 'slow', 'grey', 'grey', 'quick'])
     await startJob(database, 'job_a')
     engine.rateController('slow', engine.egresses[0] as string).throttled(10 * MINUTE)
-    const greylisted = database.db.updateTable('item').set({ due_at: clock.now() + HOUR })
+    const greylisted = database.db
+      .updateTable('item')
+      .set({ due_at: clock.now() + HOUR, egress: engine.egresses[0] as string })
     await greylisted.where('operator', '=', 'grey').execute()
     expect(await json('/v1/jobs/job_a')).toMatchObject({
       status: 'processing',
@@ -322,8 +324,12 @@ describe('what a job waits for', () => {
           ...{ operator: 'grey', emails: 2, reason: 'asked_again_later' },
           until: '2026-06-01T13:00:00.000Z',
         },
-        { operator: 'quick', emails: 1, reason: 'pace', until: null },
+        {
+          ...{ operator: 'quick', emails: 1, reason: 'pace', until: null },
+          detail: '1 address at quick: they are probed at the rate that the operator accepts.',
+        },
       ],
+      ...{ rate_per_second: null, seconds_left: 3_600 },
     })
     expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({
       estimated_time: '60 minutes',
@@ -346,7 +352,7 @@ describe('what a job waits for', () => {
     await clock.advance(3 * SECOND)
     expect(await reasonNow()).toBe('pace')
     await clock.advance(3 * SECOND)
-    expect(await reasonNow()).toBe('asked_again_later')
+    expect(await reasonNow()).toBe('postponed')
   })
 
   test('includes an operator that blocks us', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { estimatedTime } from '../../../src/api/verify/estimate.ts'
 import { SCORES } from '../../../src/api/verify/verify.ts'
 import { REASONS, VERDICT_BY_REASON } from '../../../src/engine/verdict/reason.ts'
+import { estimatedTime } from '../../../src/jobs/waits/estimate.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'

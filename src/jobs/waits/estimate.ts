@@ -1,9 +1,9 @@
 import type { Database } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { countWaitingAt, unroutedRows } from '../../jobs/backlog.ts'
-import type { JobOptions } from '../../jobs/job-store.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { formatEstimate } from '../../platform/format.ts'
+import type { JobOptions } from '../job-store.ts'
+import { countWaitingAt, unroutedRows } from './backlog.ts'
 
 /** Number of addresses to probe at an operator. */
 type Demand = { readonly operator: string; readonly addresses: number }
@@ -39,7 +39,7 @@ export async function estimatedTime(
   return formatEstimate(STARTUP_MS + (await probingMs(deps, o.jobId, demands)))
 }
 
-export type EstimateDeps = {
+type EstimateDeps = {
   readonly engine: Engine
   readonly database: Database
   readonly clock: Pick<Clock, 'now'>

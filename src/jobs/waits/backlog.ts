@@ -1,16 +1,23 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { Database } from '../db/database.ts'
-import { jobsWaitingFor } from './item-claims.ts'
-import { lastPosition } from './results/result-store.ts'
+import type { Database } from '../../db/database.ts'
+import { jobsWaitingFor } from '../item-claims.ts'
+import { lastPosition } from '../results/result-store.ts'
 
-/** Rows of a job that are routed to an operator and wait to be probed. */
+/** Rows of a job that are routed to an operator and wait for the same cause. */
 export type WaitingRows = {
   readonly operator: string
+  readonly cause: WaitingCause
   readonly count: number
   /** When the first and the last of these rows are due, epoch ms. */
   readonly firstDueAt: number
   readonly lastDueAt: number
 }
+
+/**
+ * `due`: they can be probed. `retry`: a mail server was asked, and is asked again later.
+ * `postponed`: no mail server was asked yet, and none is before they are due.
+ */
+type WaitingCause = 'due' | 'retry' | 'postponed'
 
 /** Maximum number of rows counted over all jobs, by an index: some 5 ms. */
 const READ_MAX = 20_000
@@ -20,11 +27,11 @@ const READ_MAX = 20_000
 const COUNTED_BY_OPERATOR_MAX = 5_000
 /** Rows of the sample, spread evenly over the list. */
 const SAMPLE_ROWS = 200
-/** Maximum number of operators reported. */
-const OPERATORS_MAX = 20
+/** Maximum number of groups of rows reported. */
+const GROUPS_MAX = 20
 
 /**
- * Returns the waiting rows of a job by operator, the most rows first. The counts are estimates if
+ * Returns the waiting rows of a job by operator and cause, the most rows first. The counts are estimates if
  * `readMax` rows or more wait.
  */
 export async function waitingRows(
@@ -44,12 +51,18 @@ export async function waitingRows(
 }
 
 async function countByOperator(
-  { reader }: Database,
+  { reader, clock }: Database,
   where: RawBuilder<unknown>,
 ): Promise<WaitingRows[]> {
+  // An item that was asked about is pinned to its egress, which the index holds; it has no `tries`.
   const { rows } = await sql<WaitingRows>`
-    select operator, count(*) as count, min(due_at) as "firstDueAt", max(due_at) as "lastDueAt"
-    from item where ${where} group by operator order by 2 desc limit ${OPERATORS_MAX}`.execute(
+    select operator, cause, count(*) as count, min(due_at) as "firstDueAt",
+      max(due_at) as "lastDueAt"
+    from (
+      select operator, due_at, case when due_at <= ${clock.now()} then 'due'
+        when egress is null then 'postponed' else 'retry' end as cause
+      from item where ${where}) as waiting
+    group by operator, cause order by count desc, operator, cause limit ${GROUPS_MAX}`.execute(
     reader,
   )
   return rows

@@ -1,20 +1,38 @@
 import { describe, expect, test } from 'vitest'
-import { countWaitingAt, unroutedRows, waitingRows } from '../../src/jobs/backlog.ts'
-import { HOUR } from '../../src/platform/clock.ts'
-import { tempDatabase } from '../support/database.ts'
-import { seedFiledJob } from '../support/job-rows.ts'
+import { countWaitingAt, unroutedRows, waitingRows } from '../../../src/jobs/waits/backlog.ts'
+import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { seedFiledJob } from '../../support/job-rows.ts'
 
 describe('waiting rows of a job', () => {
-  test('are counted by operator, the most rows first, with their due times', async () => {
+  test('are counted by operator and cause, the most rows first, with their due times', async () => {
     const database = await tempDatabase()
     const now = database.clock.now()
-    await seedFiledJob(database, 'job_a', ['slow', 'quick', 'slow', 'slow', null])
+    await seedFiledJob(database, 'job_a', ['slow', 'quick', 'slow', 'slow', 'slow', 'slow', null])
     await seedFiledJob(database, 'job_b', ['slow'])
-    const later = database.db.updateTable('item').set({ due_at: now + HOUR })
-    await later.where('job_id', '=', 'job_a').where('position', '=', 1).execute()
+    const change = (position: number, set: { due_at: number; egress?: string }) =>
+      database.db
+        .updateTable('item')
+        .set(set)
+        .where('job_id', '=', 'job_a')
+        .where('position', '=', position)
+        .execute()
+    await change(1, { due_at: now + HOUR })
+    await change(3, { due_at: now + MINUTE, egress: 'a' })
+    await change(5, { due_at: now + 2 * MINUTE, egress: 'a' })
     expect(await waitingRows(database, 'job_a')).toEqual([
-      { operator: 'slow', count: 3, firstDueAt: now, lastDueAt: now + HOUR },
-      { operator: 'quick', count: 1, firstDueAt: now, lastDueAt: now },
+      ...[
+        { operator: 'slow', cause: 'due', count: 2, firstDueAt: now, lastDueAt: now },
+        {
+          ...{ operator: 'slow', cause: 'retry', count: 2 },
+          ...{ firstDueAt: now + MINUTE, lastDueAt: now + 2 * MINUTE },
+        },
+      ],
+      { operator: 'quick', cause: 'due', count: 1, firstDueAt: now, lastDueAt: now },
+      {
+        ...{ operator: 'slow', cause: 'postponed', count: 1 },
+        ...{ firstDueAt: now + HOUR, lastDueAt: now + HOUR },
+      },
     ])
   })
 

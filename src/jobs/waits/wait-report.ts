@@ -1,0 +1,149 @@
+import { activeMembers } from '../../cluster/membership.ts'
+import { readProbeStops } from '../../cluster/rate-control/rows.ts'
+import type { Database } from '../../db/database.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { ProbeStop } from '../../engine/rate-control/rules.ts'
+import { jobsWaitingFor } from '../item-claims.ts'
+import { type Job, parseJobOptions } from '../job-store.ts'
+import { type WaitingRows, waitingRows } from './backlog.ts'
+import { probingMs, typicalMs } from './estimate.ts'
+import type { Wait, WaitReason } from './wait-text.ts'
+
+/** The outlook of an unfinished job. */
+export type WaitReport = {
+  /** Estimated remaining time in ms; null if it is not known. */
+  readonly leftMs: number | null
+  /** The job takes at least this long, because of known due times. */
+  readonly minimumMs: number
+  /** Why rows wait, the most important cause first. */
+  readonly waits: readonly Wait[]
+}
+
+type WaitDeps = {
+  readonly database: Database
+  /** Null in a process that does not probe, which knows no rates. */
+  readonly engine: Engine | null
+  /** Rows that wait in memory, by operator. */
+  readonly inMemory?: ReadonlyMap<string, number>
+}
+
+/** Maximum number of causes that a report lists. */
+const WAITS_MAX = 5
+
+/** Derives why a job waits, and for how long, from what is stored and what this process knows. */
+export async function buildWaitReport(deps: WaitDeps, job: Job): Promise<WaitReport> {
+  const { database, engine } = deps
+  const now = database.clock.now()
+  const rows = job.state === 'processing' ? await waitingRows(database, job.id) : []
+  const all = addInMemory(rows, deps.inMemory ?? new Map(), now)
+  const stops = await findStops(deps, all)
+  const ofOperators = all
+    .slice(0, WAITS_MAX)
+    .map(row => toWait(row, stops.get(row.operator) ?? null))
+  const waits = [
+    ...(await jobWaits(deps, job)),
+    ...(await Promise.all(ofOperators.map(wait => withOtherLists(database, job.id, wait)))),
+  ].slice(0, WAITS_MAX)
+  const times = [...all.map(({ lastDueAt }) => lastDueAt), ...waits.map(({ until }) => until ?? 0)]
+  const minimumMs = Math.max(0, ...times.map(at => at - now))
+  const leftMs = engine === null ? null : await estimateLeftMs({ database, engine }, job, all)
+  return { leftMs: leftMs === null ? null : Math.max(leftMs, minimumMs), minimumMs, waits }
+}
+
+/** Adds rows in memory to those of the database; they are due. */
+function addInMemory(
+  stored: readonly WaitingRows[],
+  inMemory: ReadonlyMap<string, number>,
+  now: number,
+): WaitingRows[] {
+  const rows = new Map(stored.map(row => [`${row.operator} ${row.cause}`, row]))
+  for (const [operator, count] of inMemory) {
+    const due = { operator, cause: 'due' as const, count: 0, firstDueAt: now, lastDueAt: now }
+    const row = rows.get(`${operator} due`) ?? due
+    rows.set(`${operator} due`, { ...row, count: row.count + count })
+  }
+  return [...rows.values()].sort((a, b) => b.count - a.count)
+}
+
+/** On PostgreSQL, all processes share their rates; otherwise only this process knows them. */
+async function findStops(
+  { database, engine }: WaitDeps,
+  rows: readonly WaitingRows[],
+): Promise<ReadonlyMap<string, ProbeStop>> {
+  const operators = [...new Set(rows.map(({ operator }) => operator))]
+  if (database.dialect === 'postgres') return readProbeStops(database, operators)
+  const stops = operators.map(name => [name, engine?.probeStop(name) ?? null] as const)
+  return new Map(stops.filter((entry): entry is [string, ProbeStop] => entry[1] !== null))
+}
+
+/** Causes that affect the job as a whole. */
+async function jobWaits({ database, engine }: WaitDeps, job: Job): Promise<Wait[]> {
+  const wait = (reason: WaitReason, until: number | null = null) => ({
+    ...{ operator: null, rows: job.total - job.done, reason, until, otherLists: 0 },
+  })
+  const { dialect, clock } = database
+  if (job.account_id !== null && dialect === 'postgres' && !(await hasWorker(database))) {
+    return [wait('no_worker')]
+  }
+  const check = engine?.resolverCheck
+  if (check?.failure && job.state === 'processing') {
+    return [{ ...wait('dns_check', clock.now() + check.dueInMs), failure: check.failure.detail }]
+  }
+  return job.state === 'queued' ? [wait('queued')] : []
+}
+
+/** Whether a member of the cluster processes jobs. */
+const hasWorker = async (database: Database): Promise<boolean> =>
+  (await activeMembers(database)).some(({ egresses }) => egresses.length > 0)
+
+function toWait(row: WaitingRows, stop: ProbeStop | null): Wait {
+  const { operator, count: rows, cause, firstDueAt } = row
+  const wait = (reason: WaitReason, until: number | null) => ({
+    ...{ operator, rows, reason, until, otherLists: 0 },
+  })
+  if (cause === 'retry') return wait('asked_again_later', firstDueAt)
+  if (stop !== null) {
+    const reason = stop.why === 'unknown-users' ? 'unknown_users' : stop.why
+    return wait(reason, stop.until)
+  }
+  return cause === 'due' ? wait('pace', null) : wait('postponed', firstDueAt)
+}
+
+async function withOtherLists(database: Database, jobId: string, wait: Wait): Promise<Wait> {
+  if (wait.reason !== 'pace' || wait.operator === null) return wait
+  const ids = await jobsWaitingFor(database, wait.operator)
+  return { ...wait, otherLists: ids.filter(id => id !== jobId).length }
+}
+
+type EstimateDeps = { readonly database: Database; readonly engine: Engine }
+
+async function estimateLeftMs(
+  { database, engine }: EstimateDeps,
+  job: Job,
+  rows: readonly WaitingRows[],
+): Promise<number> {
+  const byOperator = Map.groupBy(rows, ({ operator }) => operator)
+  const demands = [...byOperator].map(([operator, groups]) => ({
+    operator,
+    addresses: groups.reduce((sum, { count }) => sum + count, 0),
+  }))
+  const waitingMs = await probingMs({ database, engine, clock: database.clock }, job.id, demands)
+  return Math.max(waitingMs, unroutedMs({ database, engine }, job, rows))
+}
+
+/**
+ * Time for unrouted rows: at the rate of the job so far or, before the first result, at a typical
+ * rate.
+ */
+function unroutedMs(
+  { engine, database: { clock } }: EstimateDeps,
+  job: Job,
+  rows: readonly WaitingRows[],
+): number {
+  const waiting = rows.reduce((sum, { count }) => sum + count, 0)
+  const left = Math.max(0, job.total - job.done - waiting)
+  if (left === 0) return 0
+  if (job.started_at === null || job.done === 0)
+    return typicalMs(engine, left, parseJobOptions(job))
+  return (Math.max(0, clock.now() - job.started_at) * left) / job.done
+}
