@@ -4,9 +4,10 @@ import { retry } from '../platform/retry.ts'
 import { codeOf } from './error-code.ts'
 import { migrate } from './migrate.ts'
 import { ConnectBackoff } from './postgres/connect-backoff.ts'
-import { checkEncoding, isConflict, isOutage } from './postgres/errors.ts'
+import { isConflict, isOutage } from './postgres/errors.ts'
 import { createPostgresKysely, openPool, type PoolOptions } from './postgres/pool.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './postgres/pool-timings.ts'
+import { checkEncoding, checkPooling } from './postgres/suitability.ts'
 import type { Schema } from './schema.ts'
 import { createSqliteKysely, openFile, openReader, TimeSlice } from './sqlite.ts'
 import { unusableFile, unusableServer } from './unusable.ts'
@@ -116,7 +117,10 @@ function shareConnections(connections: number) {
 
 async function migrated(database: Database, migrating: Database): Promise<Database> {
   try {
-    if (database.dialect === 'postgres') await checkEncoding(migrating.db)
+    if (database.dialect === 'postgres') {
+      await checkEncoding(migrating.db)
+      await checkPooling(migrating.db, database.db)
+    }
     await write(migrating, migrate)
     return database
   } catch (error) {

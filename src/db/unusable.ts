@@ -2,7 +2,8 @@ import { withoutPassword } from '../config/password.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { codeOf } from './error-code.ts'
 import { isUnknownMigration, OldDevelopmentDatabase } from './migrate.ts'
-import { isOutage, NotUtf8 } from './postgres/errors.ts'
+import { isOutage } from './postgres/errors.ts'
+import { UnsuitableServer } from './postgres/suitability.ts'
 
 /** Returns the error for a SQLite file that cannot be used, with a remedy. */
 export const unusableFile = (file: string, cause: unknown) =>
@@ -37,17 +38,19 @@ function fileRemedy(cause: unknown): string {
 /** SQLSTATE: insufficient_privilege. */
 const NO_RIGHT = '42501'
 
-function serverRemedy(cause: unknown): string {
+export const OUTAGE_REMEDY =
+  'Check that the server is running, accepts connections from this machine and has connections left, or choose another one with --database.'
+
+/** Returns what to do about an error of a PostgreSQL server, as a sentence. */
+export function serverRemedy(cause: unknown): string {
   if (cause instanceof OldDevelopmentDatabase) return `${OLD} one with --database.`
-  if (isOutage(cause)) {
-    return 'Check that the server is running, accepts connections from this machine and has connections left, or choose another one with --database.'
-  }
+  if (cause instanceof UnsuitableServer) return cause.remedy
+  const tlsRemedy = remedyForTls(cause)
+  if (tlsRemedy !== null) return tlsRemedy
+  if (isOutage(cause)) return OUTAGE_REMEDY
   // SQLSTATE: duplicate_table.
   if (codeOf(cause) === '42P07') {
     return 'Another program uses this database. Choose a separate one with --database.'
-  }
-  if (cause instanceof NotUtf8) {
-    return "Create another one with: create database NAME encoding 'UTF8' template template0; then set it with --database."
   }
   if (codeOf(cause) === NO_RIGHT) {
     return 'ev creates tables, and the schema ev_boss for its queue. As the owner of the database, run: grant create on database NAME to USER; grant create on schema public to USER.'
@@ -56,4 +59,21 @@ function serverRemedy(cause: unknown): string {
     return 'The server requires a password. Set it in EV_DATABASE, PGPASSWORD or ~/.pgpass.'
   }
   return 'Correct the user, password or database name in --database.'
+}
+
+/** Codes of Node for a certificate that OpenSSL or the name check rejects. */
+const CERTIFICATE =
+  /^(CERT_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_|INVALID_CA|ERR_TLS_CERT_ALTNAME_INVALID)/
+
+function remedyForTls(cause: unknown): string | null {
+  if (/^(ENOENT|EACCES|EISDIR)$/.test(codeOf(cause))) {
+    return 'Correct the path in sslrootcert, sslcert or sslkey of --database; ev must be able to read the file.'
+  }
+  if (CERTIFICATE.test(codeOf(cause))) {
+    return 'Connect to a name in the certificate of the server, and set sslrootcert=FILE in --database if a private authority signed it.'
+  }
+  if (/does not support SSL connections/.test(errorMessage(cause))) {
+    return 'Turn on ssl in the server, or remove sslmode from --database to connect without TLS.'
+  }
+  return null
 }

@@ -1,4 +1,5 @@
 import type { ConnectionLimit, ServerFacts, ServerInspection } from '../db/postgres/inspect.ts'
+import { POOLED, USE_SESSION_MODE } from '../db/postgres/suitability.ts'
 import { SECOND } from '../platform/clock.ts'
 import { formatDurationInWords } from '../platform/format.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
@@ -13,12 +14,7 @@ export function databaseServerFindings(
   connectionsMax: number,
 ): readonly Finding[] {
   if (inspection.kind === 'unreachable') {
-    return [
-      fail(
-        `cannot use the database ${url}: ${inspection.why}`,
-        'Check that the server runs and accepts this machine and user, or correct EV_DATABASE or --database.',
-      ),
-    ]
+    return [fail(`cannot use the database ${url}: ${inspection.why}`, inspection.remedy)]
   }
   const problems = [...failures(inspection), ...warnings(inspection, connectionsMax)]
   return problems.length > 0 ? problems : [ok(summary(inspection, url))]
@@ -41,6 +37,7 @@ function failures(facts: ServerFacts): Finding[] {
         `the database encoding is ${facts.encoding}; ev requires UTF8`,
         "Create another database: create database NAME encoding 'UTF8' template template0; then set it with --database.",
       ),
+    facts.isPooled && fail(POOLED, USE_SESSION_MODE),
     facts.isNewer &&
       fail('the database was written by a newer version of ev', 'Upgrade ev to that version.'),
     !facts.canCreateTables &&

@@ -1,6 +1,7 @@
 import { withoutPassword } from '../config/password.ts'
 import { isPostgresUrl } from '../db/database.ts'
 import { inspectServer } from '../db/postgres/inspect.ts'
+import { OUTAGE_REMEDY } from '../db/unusable.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import type { Dial } from '../engine/smtp/dial.ts'
 import { orOnAbort } from '../platform/abort.ts'
@@ -142,7 +143,8 @@ function serverFindings(
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   const url = withoutPassword(databaseUrl)
-  const noResponse = { kind: 'unreachable', why: 'it does not respond' } as const
+  const why = 'it does not respond'
+  const noResponse = { kind: 'unreachable', why, remedy: OUTAGE_REMEDY } as const
   return orOnAbort(inspectServer(databaseUrl, clock), signal, noResponse).then(inspection =>
     databaseServerFindings(inspection, url, databaseConnections),
   )

@@ -12,6 +12,7 @@ const WELL: ServerFacts = {
     canCreateQueue: true,
     closedTables: [],
     isNewer: false,
+    isPooled: false,
   },
   ...{ encoding: 'UTF8', clockAheadMs: 40, commitMs: 1.23 },
   limit: { of: 'server', name: '', used: 12, max: 97 },
@@ -34,8 +35,9 @@ test('a usable server is one line', () => {
 
 test('an unreachable server is a failure with the error', () => {
   const why = 'connect ECONNREFUSED 192.0.2.9:5432'
-  expect(databaseServerFindings({ kind: 'unreachable', why }, PLACE, 17)).toMatchObject([
-    { state: 'fail', says: `cannot use the database ${PLACE}: ${why}` },
+  const unreachable = { kind: 'unreachable', why, remedy: 'Start it.' } as const
+  expect(databaseServerFindings(unreachable, PLACE, 17)).toEqual([
+    { state: 'fail', says: `cannot use the database ${PLACE}: ${why}`, todo: 'Start it.' },
   ])
 })
 
@@ -43,6 +45,7 @@ test.each([
   [{ version: 120_022 }, 'fail', /PostgreSQL 12; ev requires 13/],
   [{ version: 130_000 }, 'ok', /^PostgreSQL 13\.0 /],
   [{ isStandby: true }, 'fail', /read-only standby/],
+  [{ isPooled: true }, 'fail', /^a pooler shares its connections between transactions$/],
   [{ isNewer: true }, 'fail', /newer version of ev/],
   [{ canCreateTables: false }, 'fail', /cannot create tables/],
   [{ canCreateQueue: false }, 'fail', /cannot create or use the schema ev_boss/],

@@ -35,7 +35,7 @@ export type PostgresOptions = {
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
 /** User ID of the account `nobody`: PostgreSQL refuses to run as root. */
-const NOBODY_UID = 65_534
+export const NOBODY_UID = 65_534
 
 export async function startPostgres({
   settings = {},

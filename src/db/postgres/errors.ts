@@ -1,6 +1,4 @@
-import { type Kysely, sql } from 'kysely'
 import { codeOf } from '../error-code.ts'
-import type { Schema } from '../schema.ts'
 
 /**
  * Whether the server is unavailable: connections are refused, reset or exhausted, it is starting,
@@ -18,18 +16,6 @@ const OUTAGES =
 /** Errors of pg itself have no code. */
 const isCutOff = (error: unknown) =>
   error instanceof Error &&
-  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client (was closed|has encountered a connection error))/.test(
+  /^(Connection terminated|timeout (exceeded when trying to connect|expired)|Query read timeout|Client (was closed|has encountered a connection error))/.test(
     error.message,
   )
-
-/** The encoding of the database cannot store every address. */
-export class NotUtf8 extends Error {}
-
-/**
- * Throws NotUtf8 unless the encoding is UTF8. SQL_ASCII stores any bytes, but has no characters.
- */
-export async function checkEncoding(db: Kysely<Schema>): Promise<void> {
-  const { rows } = await sql<{ server_encoding: string }>`show server_encoding`.execute(db)
-  const encoding = rows[0]?.server_encoding
-  if (encoding !== 'UTF8') throw new NotUtf8(`its encoding is ${encoding}, and ev needs UTF8`)
-}

@@ -3,10 +3,12 @@ import { type Clock, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { migrationSource } from '../migrate.ts'
 import { TABLES } from '../schema.ts'
+import { serverRemedy } from '../unusable.ts'
+import { PROCESS_ID, sharesProcess } from './suitability.ts'
 
 /** State of a database on a PostgreSQL server. */
 export type ServerInspection =
-  | { readonly kind: 'unreachable'; readonly why: string }
+  | { readonly kind: 'unreachable'; readonly why: string; readonly remedy: string }
   | ({ readonly kind: 'reached' } & ServerFacts)
 
 export type ServerFacts = {
@@ -24,6 +26,8 @@ export type ServerFacts = {
   readonly isNewer: boolean
   /** Server encoding, such as UTF8. */
   readonly encoding: string
+  /** Whether a pooler shares its connections between transactions. */
+  readonly isPooled: boolean
   /** The connection limit that is reached first. */
   readonly limit: ConnectionLimit
   /** How far the local clock is ahead of the server's, ms. */
@@ -52,27 +56,48 @@ export async function inspectServer(
   clock: Clock,
   timeoutMs = TIMEOUT_MS,
 ): Promise<ServerInspection> {
-  const client = new pg.Client({
-    ...{ connectionString: url, application_name: 'ev doctor' },
-    ...{ connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs },
-  })
-  // An error of an idle connection is reported by the next query.
-  client.on('error', () => {})
-  try {
+  const clients: pg.Client[] = []
+  const connect = async () => {
+    const client = new pg.Client({
+      ...{ connectionString: url, application_name: 'ev doctor' },
+      ...{ connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs },
+    })
+    // An error of an idle connection is reported by the next query.
+    client.on('error', () => {})
+    clients.push(client)
     await client.connect()
-    return { kind: 'reached', ...(await readFacts(client, clock)) }
+    return client
+  }
+  try {
+    const client = await connect()
+    const facts = await readFacts(client, clock)
+    // If the server has no second connection left, nothing is known of a pooler.
+    const other = await connect().catch(() => null)
+    return {
+      ...{ kind: 'reached', ...facts },
+      isPooled: other !== null && (await isPooledBetween(client, other)),
+    }
   } catch (error) {
-    return { kind: 'unreachable', why: errorMessage(error) }
+    return { kind: 'unreachable', why: errorMessage(error), remedy: serverRemedy(error) }
   } finally {
     // A server that does not respond does not close the connection either.
-    void client.end().catch(() => {})
+    for (const client of clients) void client.end().catch(() => {})
   }
 }
 
-async function readFacts(client: pg.Client, clock: Clock): Promise<ServerFacts> {
+function isPooledBetween(one: pg.Client, other: pg.Client): Promise<boolean> {
+  const processId = async (client: pg.Client) =>
+    (await client.query<{ id: number }>(PROCESS_ID)).rows[0]?.id
+  return sharesProcess(
+    () => processId(one),
+    () => processId(other),
+  )
+}
+
+async function readFacts(client: pg.Client, clock: Clock): Promise<Omit<ServerFacts, 'isPooled'>> {
   const clockAheadMs = await clockAhead(client, clock)
   const { rows } = await client.query<
-    Omit<ServerFacts, 'limit' | 'clockAheadMs' | 'commitMs' | 'isNewer'>
+    Omit<ServerFacts, 'limit' | 'clockAheadMs' | 'commitMs' | 'isNewer' | 'isPooled'>
   >(FACTS, [TABLES])
   const limits = await client.query<ConnectionLimit>(LIMITS)
   const [facts] = rows

@@ -32,6 +32,9 @@ export function openPool(
 ): pg.Pool {
   const { statementMs, silenceMs } = { ...timings, ...rest }
   const { backoff = new ConnectBackoff(clock, timings) } = rest
+  const settings = `set statement_timeout = ${statementMs ?? 0};
+    set idle_in_transaction_session_timeout = ${timings.idleInTransactionMs};
+    set synchronous_commit = ${asyncCommit ? 'off' : 'default'}`
   const pool = new SharingPool(backoff, {
     Client: createClientClass(clock, backoff),
     connectionString: url,
@@ -39,12 +42,11 @@ export function openPool(
     application_name: name,
     connectionTimeoutMillis: timings.connectMs,
     idleTimeoutMillis: timings.idleMs,
-    statement_timeout: statementMs ?? 0,
     ...(statementMs === null ? {} : { query_timeout: statementMs + silenceMs }),
-    idle_in_transaction_session_timeout: timings.idleInTransactionMs,
     keepAlive: true,
     types: { getTypeParser },
-    ...(asyncCommit ? { options: '-c synchronous_commit=off' } : {}),
+    // PgBouncer refuses most settings in the startup message, so they are set afterwards.
+    onConnect: client => client.query(settings),
   })
   // The next connect or statement reports the error. Without listeners it would end the process.
   pool.on('error', () => {})

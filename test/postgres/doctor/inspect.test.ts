@@ -120,5 +120,6 @@ test('gives up on a server that accepts a connection and never answers', async (
   const url = `postgres://ann:c4nary@127.0.0.1:${port}/ev`
   expect(await inspectServer(url, systemClock, 100)).toEqual({
     ...{ kind: 'unreachable', why: expect.not.stringContaining('c4nary') },
+    remedy: expect.stringMatching(/^Check that the server is running/),
   })
 })

@@ -1,0 +1,68 @@
+import { type Kysely, sql } from 'kysely'
+import type { Schema } from '../schema.ts'
+
+/** The server works, but ev cannot use it. */
+export class UnsuitableServer extends Error {
+  /** What the user can do, as a sentence. */
+  readonly remedy: string
+
+  constructor(reason: string, remedy: string) {
+    super(reason)
+    this.remedy = remedy
+  }
+}
+
+/**
+ * Throws UnsuitableServer unless the encoding is UTF8. SQL_ASCII stores any bytes, but has no
+ * characters.
+ */
+export async function checkEncoding(db: Kysely<Schema>): Promise<void> {
+  const { rows } = await sql<{ server_encoding: string }>`show server_encoding`.execute(db)
+  const encoding = rows[0]?.server_encoding
+  if (encoding === 'UTF8') return
+  throw new UnsuitableServer(
+    `its encoding is ${encoding}, and ev needs UTF8`,
+    "Create another one with: create database NAME encoding 'UTF8' template template0; then set it with --database.",
+  )
+}
+
+/**
+ * Throws UnsuitableServer if a pooler runs the statements of both pools, which have connections of
+ * their own, in the same server process. Prepared statements, session settings and LISTEN would get
+ * lost or collide.
+ */
+export async function checkPooling(one: Kysely<Schema>, other: Kysely<Schema>): Promise<void> {
+  const isShared = await sharesProcess(
+    () => processId(one),
+    () => processId(other),
+  )
+  if (isShared) throw new UnsuitableServer(POOLED, USE_SESSION_MODE)
+}
+
+export const POOLED = 'a pooler shares its connections between transactions'
+export const USE_SESSION_MODE =
+  'Set pool_mode = session in PgBouncer, or connect to the server directly.'
+
+/** A pooler may serve other clients meanwhile, so that two connections use different processes. */
+const ROUNDS = 3
+
+/** Whether two connections ever use the same server process. */
+export async function sharesProcess(
+  one: () => Promise<number | undefined>,
+  other: () => Promise<number | undefined>,
+): Promise<boolean> {
+  const ofOne = new Set<number | undefined>()
+  const ofOther = new Set<number | undefined>()
+  for (let round = 0; round < ROUNDS; round++) {
+    ofOne.add(await one())
+    ofOther.add(await other())
+  }
+  return [...ofOne].some(id => ofOther.has(id))
+}
+
+export const PROCESS_ID = 'select pg_backend_pid() as id'
+
+async function processId(db: Kysely<Schema>): Promise<number | undefined> {
+  const { rows } = await sql<{ id: number }>`${sql.raw(PROCESS_ID)}`.execute(db)
+  return rows[0]?.id
+}

@@ -1,0 +1,138 @@
+import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { openDatabase, write } from '../../src/db/database.ts'
+import { inspectServer } from '../../src/db/postgres/inspect.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { freePort, missingFiles, startDaemon } from '../real/server.ts'
+import { type CertificateKind, certificateOf, testAuthority } from '../support/certificate.ts'
+import { emptyDatabase } from '../support/database.ts'
+import { ask, NOBODY_UID, startPostgres } from '../support/postgres-server.ts'
+import { REQUIRED } from '../support/real-servers.ts'
+
+const refused = (url: string, about: RegExp) =>
+  expect(openDatabase(url, systemClock)).rejects.toThrow(
+    expect.objectContaining({ code: 'io', message: expect.stringMatching(about) }),
+  )
+
+/** Creates a folder that the servers, which run as nobody, can read. */
+function openFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ev-connection-'))
+  chmodSync(folder, 0o755)
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const missing = missingFiles('PgBouncer', 'usr/sbin/pgbouncer')
+
+describe.skipIf(missing !== null && !REQUIRED)('through PgBouncer', () => {
+  /** Starts PgBouncer in front of an empty database and returns the URL of the database. */
+  async function pooled(mode: 'session' | 'transaction'): Promise<string> {
+    const server = new URL(inject('postgres'))
+    const url = new URL(await emptyDatabase())
+    const dir = openFolder()
+    const port = await freePort()
+    const users = join(dir, 'users.txt')
+    writeFileSync(users, '"ev" ""\n')
+    const config = join(dir, 'pgbouncer.ini')
+    writeFileSync(
+      config,
+      `[databases]
+* = host=${server.hostname} port=${server.port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = trust
+auth_file = ${users}
+pool_mode = ${mode}
+`,
+    )
+    const args = ['-u', 'nobody', config]
+    const daemon = startDaemon({ name: 'pgbouncer', dir, command: 'usr/sbin/pgbouncer', args })
+    onTestFinished(() => daemon.stop())
+    url.port = String(port)
+    await expect.poll(() => ask(url.href, 'select 1').catch(() => null)).not.toBeNull()
+    return url.href
+  }
+
+  test('in session mode: the settings of a connection apply', async () => {
+    const url = await pooled('session')
+    const database = await openDatabase(url, systemClock)
+    onTestFinished(() => database.close())
+    const settings = await write(database, async trx => {
+      const { rows } = await sql<{ name: string; setting: string }>`
+        select name, setting from pg_settings where name in
+          ('statement_timeout', 'idle_in_transaction_session_timeout', 'synchronous_commit')
+        order by name`.execute(trx)
+      return rows.map(({ setting }) => setting)
+    })
+    expect(settings).toEqual(['10000', '10000', 'on'])
+    const { rows } = await sql`show synchronous_commit`.execute(database.asyncDb)
+    expect(rows).toEqual([{ synchronous_commit: 'off' }])
+    expect(await inspectServer(url, systemClock)).toMatchObject({ isPooled: false })
+  })
+
+  test('in transaction mode: it is refused, and nothing is created', async () => {
+    const url = await pooled('transaction')
+    await refused(
+      url,
+      /cannot be used: a pooler shares its connections between transactions\. Set pool_mode = session in PgBouncer, or connect to the server directly\.$/,
+    )
+    expect(await ask(url, "select 1 from pg_tables where schemaname = 'public'")).toEqual([])
+    expect(await inspectServer(url, systemClock)).toMatchObject({ isPooled: true })
+  })
+})
+
+describe('with TLS', () => {
+  async function withTls(kind: CertificateKind) {
+    const folder = openFolder()
+    const { key, cert } = certificateOf(kind, 'localhost', '127.0.0.1')
+    const files = { key: join(folder, 'key.pem'), cert: join(folder, 'cert.pem') }
+    writeFileSync(files.cert, cert)
+    writeFileSync(files.key, key, { mode: 0o600 })
+    if (process.getuid?.() === 0) chownSync(files.key, NOBODY_UID, NOBODY_UID)
+    const authority = join(folder, 'authority.pem')
+    writeFileSync(authority, testAuthority().cert)
+    const server = await startPostgres({
+      settings: { ssl: 'on', ssl_cert_file: files.cert, ssl_key_file: files.key },
+    })
+    onTestFinished(() => server.stop())
+    return { url: `${server.url()}?sslmode=verify-full`, authority }
+  }
+
+  test('a certificate of the given authority is accepted, of another one not', async () => {
+    const { url, authority } = await withTls('right')
+    const database = await openDatabase(`${url}&sslrootcert=${authority}`, systemClock)
+    const { rows } = await sql`select ssl from pg_stat_ssl where pid = pg_backend_pid()`.execute(
+      database.db,
+    )
+    await database.close()
+    expect(rows).toEqual([{ ssl: true }])
+    await refused(url, /cannot be used: .*certificate.*\. Connect to a name in the certificate/)
+    expect(await inspectServer(url, systemClock)).toMatchObject({
+      ...{ kind: 'unreachable', remedy: expect.stringContaining('sslrootcert=FILE') },
+    })
+    await refused(
+      `${url}&sslrootcert=${authority}.none`,
+      /cannot be used: .*authority\.pem\.none.*\. Correct the path in sslrootcert/,
+    )
+  })
+
+  test('a certificate for another name is refused', async () => {
+    const { url, authority } = await withTls('other-name')
+    await refused(
+      `${url}&sslrootcert=${authority}`,
+      /cannot be used: Hostname\/IP does not match .*\. Connect to a name in the certificate/,
+    )
+  })
+
+  test('a server without TLS is refused', async () => {
+    await refused(
+      `${inject('postgres')}postgres?sslmode=verify-full`,
+      /cannot be used: .*does not support SSL connections\. Turn on ssl in the server/,
+    )
+  })
+})
