@@ -25,7 +25,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
 /** Prints an error to stderr, with its stack when debugging, and returns the exit code. */
 export function reportError(context: CliContext, thrown: unknown, debug: boolean): number {
   const error = toEvError(thrown)
-  context.stderr.write(`ev: ${error.message}\n`)
+  context.stderr.write(`error: ${error.message}\n`)
   if (debug) {
     context.stderr.write(`${error.stack}\n`)
     if (error.cause !== undefined) context.stderr.write(`caused by: ${stackOf(error.cause)}\n`)

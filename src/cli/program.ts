@@ -1,4 +1,4 @@
-import { Command, type OutputConfiguration } from 'commander'
+import type { Command, OutputConfiguration } from 'commander'
 import { hasPassword } from '../config/password.ts'
 import { addAccounts } from './commands/accounts.ts'
 import { addBackup } from './commands/backup.ts'
@@ -6,6 +6,7 @@ import { addBulk } from './commands/bulk.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addConfig } from './commands/config.ts'
 import { addDoctor } from './commands/doctor.ts'
+import { addHelp } from './commands/help.ts'
 import { addJobs } from './commands/jobs.ts'
 import { addKeys } from './commands/keys.ts'
 import { addLists } from './commands/lists.ts'
@@ -16,55 +17,61 @@ import { addSimulate } from './commands/simulate.ts'
 import { addVerify } from './commands/verify.ts'
 import { addWebhooks } from './commands/webhooks.ts'
 import { addWorker } from './commands/worker.ts'
-import type { CliContext, CliOutput, SetExitCode } from './context.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { EvCommand } from './ev-command.ts'
 import { version } from './version.ts'
+import { widthOf } from './width.ts'
 
 /** Defines all commands with their options. Each loads its modules only when it runs. */
 export function program(context: CliContext, setExitCode: SetExitCode): Command {
-  const ev = new Command('ev')
+  const ev = new EvCommand('ev')
     .description('Verify whether an email address can receive mail, without sending any.')
-    .version(version())
-    .showHelpAfterError('Run "ev help" to see all commands and options.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show help')
+    .helpCommand(false)
     .exitOverride()
     .configureOutput(outputOf(context))
+    .addHelpText('after', EXAMPLES)
     .hook('preAction', (_, action) => warnAboutPassword(context, action.opts()))
   // Subcommands inherit these settings when they are added, so this comes after them.
-  for (const add of [
-    addVerify,
-    addBulk,
-    addServe,
-    addWorker,
-    addDoctor,
-    addJobs,
-    addConfig,
-    addLists,
-    addKeys,
-    addAccounts,
-    addWebhooks,
-    addBackup,
-    addMigrate,
-    addPurge,
-    addCompletion,
-    addSimulate,
-  ])
-    add(ev, context, setExitCode)
+  for (const [title, all] of GROUPS) {
+    ev.commandsGroup(title)
+    for (const add of all) add(ev, context, setExitCode)
+  }
+  for (const parent of [ev, ...ev.commands].filter(({ commands }) => commands.length > 0)) {
+    addHelp(parent)
+  }
   return ev
 }
 
+const EXAMPLES = `
+Examples:
+  ev verify ann@example.com
+  ev bulk list.csv
+  ev serve
+
+To show the options and examples of a command, run "ev help COMMAND".`
+
+/** The commands under their headings in help. */
+const GROUPS = [
+  ['Verify:', [addVerify, addBulk, addJobs]],
+  ['Service:', [addServe, addWorker, addAccounts, addKeys, addWebhooks]],
+  ['Set up and maintain:', [addDoctor, addConfig, addLists, addBackup, addMigrate, addPurge]],
+  ['Tools:', [addCompletion, addSimulate]],
+] as const
+
 /** Help is as wide as the terminal and has no colors. */
-const outputOf = ({ stdout, stderr }: CliContext): OutputConfiguration => ({
-  writeOut: text => void stdout.write(text),
-  writeErr: text => void stderr.write(text),
-  getOutHelpWidth: () => widthOf(stdout),
-  getErrHelpWidth: () => widthOf(stderr),
+const outputOf = (context: CliContext): OutputConfiguration => ({
+  writeOut: text => void context.stdout.write(text),
+  writeErr: text => void context.stderr.write(text),
+  getOutHelpWidth: () => widthOf(context, context.stdout) ?? WIDTH,
+  getErrHelpWidth: () => widthOf(context, context.stderr) ?? WIDTH,
   getOutHasColors: () => false,
   getErrHasColors: () => false,
 })
 
 /** Width of help in characters if the output is not a terminal: the default of commander. */
 const WIDTH = 80
-
-const widthOf = ({ isTTY, columns }: CliOutput) => (isTTY === true ? (columns ?? WIDTH) : WIDTH)
 
 /** Flags that take the URL of a database, by their names in commander. */
 const DATABASE_FLAGS = { database: '--database', to: '--to' } as const
@@ -78,5 +85,5 @@ function warnAboutPassword(context: CliContext, flags: Readonly<Record<string, u
 }
 
 const passwordWarning = (flag: string) =>
-  `ev: Other users of this machine can see the password in ${flag} in the process list. Set the URL as EV_DATABASE in ` +
+  `warning: Other users of this machine can see the password in ${flag} in the process list. Set the URL as EV_DATABASE in ` +
   'the environment or as "database" in the config file, or set only the password as PGPASSWORD or in ~/.pgpass.\n'

@@ -5,6 +5,8 @@ import type { Database } from '../db/database.ts'
 import { unfinishedJobs } from '../jobs/job-list.ts'
 import { type Purged as PurgedRows, purge } from '../maintenance/purge.ts'
 import { formatBytes, pluralize } from '../platform/format.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { confirm } from './confirm.ts'
 import type { CliContext } from './context.ts'
 import { closeAll, fileOf, isShared, listsUrl, openAll } from './database.ts'
 import { leftoverCopies } from './jobs/stdin-copy.ts'
@@ -14,6 +16,7 @@ export type PurgeFlags = {
   readonly all?: boolean
   readonly address?: string
   readonly dryRun?: boolean
+  readonly yes?: boolean
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
@@ -36,6 +39,7 @@ export async function purgeCommand(context: CliContext, flags: PurgeFlags): Prom
   const config = readConfig(context, flags)
   const databases = await openAll(context, config)
   try {
+    if (!flags.dryRun) await confirmPurge(context, flags)
     const purged = await purgeAll(context, databases, config, flags)
     context.stdout.write(
       flags.json ? `${JSON.stringify(purgeObject(purged), null, 2)}\n` : purgeText(purged),
@@ -43,6 +47,16 @@ export async function purgeCommand(context: CliContext, flags: PurgeFlags): Prom
     return 0
   } finally {
     await closeAll(databases)
+  }
+}
+
+/** What is older than the retention periods is deleted without a question. */
+async function confirmPurge(context: CliContext, flags: PurgeFlags): Promise<void> {
+  if (flags.all) {
+    await confirm(context, flags, 'delete all finished lists, history and cached answers')
+  }
+  if (flags.address !== undefined) {
+    await confirm(context, flags, `erase ${sanitizeText(flags.address)} from lists and history`)
   }
 }
 

@@ -32,7 +32,7 @@ async function runCommand(
     return code
   } catch (error) {
     if (!(error instanceof CommanderError)) return reportError(context, error, isDebug)
-    // Commander has printed its message; help and version end with 0.
+    // Commander has printed help or the version; help after a missing command ends with 1.
     return error.exitCode === 0 ? 0 : EXIT_CODES.usage
   }
 }

@@ -7,15 +7,104 @@ import {
   type Config,
   ENGINE_SETTINGS,
   isPath,
+  type LogLevel,
   SETTINGS,
+  type Setting,
   type Settings,
   toDisplayUnit,
 } from '../config/settings.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { type CliContext, inCwd } from './context.ts'
+import { EvCommand, SettingOption } from './ev-command.ts'
 
 /** Settings of commands that only read or change stored data. */
 export const DATA_SETTINGS = ['dataDir', 'database'] as const satisfies (keyof Settings)[]
+
+/** Headings of the settings in help, in the order of help, and the settings below each. */
+export const SETTING_GROUPS: readonly (readonly [
+  title: string,
+  keys: readonly (keyof Settings)[],
+])[] = [
+  [
+    'Service settings:',
+    [
+      'listen',
+      'baseUrl',
+      'tlsCert',
+      'tlsKey',
+      'trustProxy',
+      'insecureHttp',
+      'work',
+      'limits',
+      'plan',
+      'minFreeDisk',
+      'metricsListen',
+      'metricsToken',
+    ],
+  ],
+  [
+    'Identity and network settings:',
+    [
+      'helo',
+      'mailFrom',
+      'dns',
+      'dnsCheckNames',
+      'proxy',
+      'sourceAddress',
+      'egress',
+      'smtpPort',
+      'startTls',
+      'allowRanges',
+      'specialDomains',
+    ],
+  ],
+  [
+    'Speed and timeout settings:',
+    [
+      'concurrency',
+      'deadlineMs',
+      'sessionsPerOperator',
+      'recipientsPerSession',
+      'sessionsPerSecond',
+      'greylistDelayMs',
+      'connectTimeoutMs',
+      'greetingTimeoutMs',
+      'replyTimeoutMs',
+      'sessionTimeoutMs',
+    ],
+  ],
+  [
+    'Custom list settings:',
+    ['disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'],
+  ],
+  [
+    'Webhook and alert settings:',
+    ['webhookAllowRanges', 'webhookCaFile', 'notifySmtp', 'notifyFrom', 'notifyTo'],
+  ],
+  [
+    'Storage settings:',
+    [
+      'dataDir',
+      'database',
+      'databaseConnections',
+      'keepResultsMs',
+      'keepHistoryMs',
+      'cache',
+      'secret',
+      'secretFile',
+    ],
+  ],
+  ['Log settings:', ['log', 'logFormat']],
+]
+
+/** Settings that help shows without `--help-all`. */
+const COMMON: ReadonlySet<keyof Settings> = new Set([
+  ...(['listen', 'baseUrl', 'tlsCert', 'tlsKey', 'trustProxy'] as const),
+  ...(['helo', 'mailFrom', 'dns', 'proxy', 'concurrency', 'dataDir', 'database'] as const),
+] satisfies (keyof Settings)[])
+
+/** With fewer settings, help shows all of them. */
+const FEW = 9
 
 /** Adds settings as flags of a command; those of the engine if `keys` is left out. */
 export function addSettings(
@@ -23,25 +112,40 @@ export function addSettings(
   context: CliContext,
   keys: readonly (keyof Settings)[] = ENGINE_SETTINGS.map(one => one.key),
 ): void {
-  command.optionsGroup('Settings (also as EV_NAME in the environment or in the config file):')
-  command.option('--config <FILE>', "config file (default: ./ev.config.json, then the user's)")
-  for (const one of SETTINGS.filter(({ key }) => keys.includes(key))) {
-    const { flag, value, help } = one
-    if (one.isSecret) {
-      // The flag is parsed so that the error can explain why it is rejected, but it has no help.
-      command.addOption(new Option(`${flag} [value]`).hideHelp())
-      continue
+  const isShort = keys.length >= FEW
+  for (const [title, group] of SETTING_GROUPS) {
+    for (const key of group.filter(one => keys.includes(one))) {
+      const one = SETTINGS.find(setting => setting.key === key) as Setting
+      const option = optionOf(one, context, !isShort || COMMON.has(key))
+      command.addOption(option.helpGroup(title))
     }
-    const fallback = toDisplayUnit(one, one.fallback(context.env))
-    const hasText =
-      typeof fallback === 'number' || (typeof fallback === 'string' && fallback !== '')
-    command.option(
-      value === null ? flag : `${flag} <${value}>`,
-      hasText ? `${help} (default: ${fallback})` : help,
-    )
   }
+  if (keys.includes('log')) {
+    const quiet = new Option('-q, --quiet', 'print only results, warnings and errors')
+    command.addOption(quiet.conflicts('verbose'))
+    command.option('-v, --verbose', 'also print debug messages')
+  }
+  if (isShort && command instanceof EvCommand) command.addHelpAll()
+  command.option('--config <FILE>', "config file (default: ./ev.config.json, then the user's)")
   command.option('--debug', 'print stack traces')
 }
+
+function optionOf(one: Setting, { env }: CliContext, isCommon: boolean): Option {
+  const { flag, value, help } = one
+  // The flag is parsed so that the error can explain why it is rejected, but it has no help.
+  if (one.isSecret) return new Option(`${flag} [value]`).hideHelp()
+  const fallback = toDisplayUnit(one, one.fallback(env))
+  const hasText = typeof fallback === 'number' || (typeof fallback === 'string' && fallback !== '')
+  return new SettingOption(
+    value === null ? flag : `${flag} <${value}>`,
+    hasText ? `${help} (default: ${shortPath(`${fallback}`, env)})` : help,
+    isCommon,
+  )
+}
+
+/** Writes the home directory as `~`. */
+const shortPath = (path: string, { HOME }: CliContext['env']) =>
+  HOME !== undefined && path.startsWith(`${HOME}/`) ? `~${path.slice(HOME.length)}` : path
 
 /**
  * Reads and validates settings from flags, environment and file; `flags` are those of commander.
@@ -68,13 +172,21 @@ export function readSettings(
   flags: Readonly<Record<string, unknown>>,
 ): RawSettings {
   const file = findFile(context, flags.config)
+  const given = SETTINGS.map(one => [one.key, flags[commanderName(one.flag)] as string] as const)
   return {
-    flags: Object.fromEntries(
-      SETTINGS.map(one => [one.key, flags[commanderName(one.flag)] as string]),
-    ),
+    flags: {
+      ...logFlag(flags),
+      ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
+    },
     environment: context.env,
     file: file === null ? null : { path: file, values: readFile(context, file) },
   }
+}
+
+/** `--quiet` and `--verbose` select a log level; `--log` wins over both. */
+function logFlag({ quiet, verbose }: Readonly<Record<string, unknown>>): { log?: LogLevel } {
+  if (quiet === true) return { log: 'warn' }
+  return verbose === true ? { log: 'debug' } : {}
 }
 
 /** Returns a warning if the HELO name is not fully qualified, which servers reject; else null. */

@@ -1,5 +1,4 @@
 import { fstatSync, readFileSync } from 'node:fs'
-import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { readScenario } from '../simulator/check.ts'
 import { countersToJson, type HostCounters, type SimulatorCounters } from '../simulator/counters.ts'
@@ -7,6 +6,7 @@ import { answerLines } from '../simulator/line-service.ts'
 import { type DomainPlan, EXAMPLE_FILE, type Scenario } from '../simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { type CliContext, type CliInput, inCwd } from './context.ts'
+import { parsePort } from './integer-flag.ts'
 import { table } from './table.ts'
 
 export type SimulateFlags = {
@@ -50,13 +50,6 @@ function portsOf({ smtpPort, dnsPort }: SimulateFlags): Pick<Scenario, 'smtpPort
     ...(smtpPort !== undefined && { smtpPort: parsePort('--smtp-port', smtpPort) }),
     ...(dnsPort !== undefined && { dnsPort: parsePort('--dns-port', dnsPort) }),
   }
-}
-
-function parsePort(flag: string, value: string): number {
-  const port = Number(value)
-  if (/^\d+$/.test(value) && port <= 65_535) return port
-  const sentence = `${flag} is "${value}"; it takes a whole number from 0 to 65535 (0: a free port).`
-  throw new EvError('usage', sentence)
 }
 
 type Stopped = { readonly promise: Promise<void>; readonly dispose: () => void }

@@ -24,7 +24,7 @@ export async function getAccountLoad(db: Kysely<Schema>, accountId: string): Pro
 }
 
 /** Maximum number of jobs listed; finished jobs are deleted after a while. */
-const JOBS_MAX = 1_000
+export const JOBS_MAX = 1_000
 
 /** Lists all jobs, the latest first, except asynchronous single verifications. */
 export function listJobs({ db }: Database): Promise<Job[]> {

@@ -32,7 +32,6 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
     .option('--no-wait', 'do not wait for greylisting, pauses or blocks to end')
     .option('--fresh', 'discard an unfinished run of this list and start over')
     .option('--sandbox', 'simulated results, chosen by the prefix of the address')
-    .option('--quiet', 'print no progress and no summary')
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, flags) => {

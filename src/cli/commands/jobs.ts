@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
@@ -38,8 +39,9 @@ function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): 
     .command('list', { isDefault: true })
     .description('list all jobs, newest first')
     .allowExcessArguments()
+    .option('--limit <n>', 'number of jobs, up to 1000 (default: all)')
     .option('--json', 'print JSON: an array of objects')
-    .addHelpText('after', '\nExamples:\n  ev jobs list\n  ev jobs --json')
+    .addHelpText('after', '\nExamples:\n  ev jobs list\n  ev jobs --limit 10\n  ev jobs --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, jobs)
       const { listCommand } = await import('../jobs/list.ts')
@@ -67,7 +69,6 @@ function addResume(jobs: Command, context: CliContext, setExitCode: SetExitCode)
     .command('resume')
     .description('resume a stopped job with the options it was started with')
     .argument('<id>', 'ID of the job, or a unique prefix')
-    .option('--quiet', 'print no progress and no summary')
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText(
       'after',
@@ -98,6 +99,7 @@ function addDelete(jobs: Command, context: CliContext, setExitCode: SetExitCode)
     .command('delete')
     .description('delete a job and its addresses; output files are kept')
     .argument('<id>', 'ID of the job, or a unique prefix')
+    .option(...YES)
     .addHelpText(
       'after',
       '\nExamples:\n  ev jobs delete job_4kq2\n\nCached answers of mail servers are kept until they expire. "ev purge --all" deletes them.',

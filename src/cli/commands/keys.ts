@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
@@ -94,9 +95,10 @@ function addRevoke(keys: Command, context: CliContext, setExitCode: SetExitCode)
     .description('revoke a key')
     .argument('<key>', 'ID of the key')
     .option('--force', 'revoke even the last key of an account')
+    .option(...YES)
     .addHelpText(
       'after',
-      '\nExamples:\n  ev keys revoke key_4kq2\n  ev keys revoke key_4kq2 --force',
+      '\nExamples:\n  ev keys revoke key_4kq2\n  ev keys revoke key_4kq2 --force --yes',
     )
     .action(async (id: string, flags) => {
       const { revokeCommand } = await import('../keys/change.ts')

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import { pathOf } from '../ev-command.ts'
 
 /**
  * Returns the error for an unknown subcommand. A command with a default subcommand passes the
@@ -10,6 +11,6 @@ export function noSuchCommand(name: string, parent: Command): EvError {
   const names = parent.commands.map(command => command.name()).join(', ')
   return new EvError(
     'usage',
-    `Unknown command "ev ${parent.name()} ${sanitizeText(name)}". Available: ${names}.`,
+    `Unknown command "${pathOf(parent)} ${sanitizeText(name)}". Available: ${names}.`,
   )
 }

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { SETTINGS } from '../../config/settings.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
@@ -6,6 +6,7 @@ import { addSettings } from '../settings.ts'
 const EXAMPLES = `
 Examples:
   ev serve
+  ev serve --port 3000
   ev serve --listen 0.0.0.0:443 --tls-cert fullchain.pem --tls-key privkey.pem
   ev serve --trust-proxy 127.0.0.1 --base-url https://ev.example.com
   ev serve --notify-smtp smtp://127.0.0.1 --notify-from ev@example.com --notify-to ops@example.com
@@ -27,6 +28,13 @@ export function addServe(ev: Command, context: CliContext, setExitCode: SetExitC
   const serve = ev
     .command('serve')
     .description('run the HTTP service with its API and dashboard')
+    .addOption(
+      new Option(
+        '--host <host>',
+        'host of --listen: 127.0.0.1, 0.0.0.0 for all addresses',
+      ).conflicts('listen'),
+    )
+    .addOption(new Option('--port <n>', 'port of --listen; 0: a free port').conflicts('listen'))
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { serveCommand } = await import('../serve/serve.ts')

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import { SENT_KINDS } from '../../webhooks/event.ts'
+import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
@@ -220,6 +221,7 @@ function addDelete(webhooks: Command, context: CliContext, setExitCode: SetExitC
     .command('delete')
     .description('delete a webhook and its pending deliveries')
     .argument('<webhook>', 'ID of the webhook')
+    .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev webhooks delete wh_4kq2')
     .action(async (id: string, flags) => {
       const { deleteCommand } = await import('../webhooks/change.ts')

@@ -6,14 +6,16 @@ import type { Database } from '../../db/database.ts'
 import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
+import { pluralize } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'
 import { OperationError } from '../../platform/operation-error.ts'
+import { confirm } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { isActive, isOfService, jobContext, jobStatus, withJob } from './job-status.ts'
 import { deleteStdinCopy } from './stdin-copy.ts'
 
-export type Flags = { readonly [setting: string]: unknown }
+export type Flags = { readonly yes?: boolean; readonly [setting: string]: unknown }
 
 /** Runs `ev jobs resume` and returns the exit code. */
 export async function resumeCommand(
@@ -59,9 +61,10 @@ const stopText = (job: Job) =>
 export function deleteCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {
+    await confirm(context, flags, `delete ${job.id} and its ${pluralize(job.total, 'row')}`)
     const onDeleted = () => deleteStdinCopy(database, config, job)
     await deleteJob({ database, settings: config }, job, { isErased: true, onDeleted })
-    context.stdout.write(`Deleted ${job.id} with its ${job.total} rows.\n`)
+    context.stdout.write(`Deleted ${job.id} with its ${pluralize(job.total, 'row')}.\n`)
     return 0
   })
 }

@@ -1,23 +1,31 @@
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
-import { listJobs } from '../../jobs/job-list.ts'
+import { JOBS_MAX, listJobs } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
+import { pluralize } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, databaseName, openAll } from '../database.ts'
+import { parseInteger } from '../integer-flag.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
 import { jobObject } from './job-object.ts'
 import { belongsTo, type JobStatus, jobContext, jobStatus, listAndOutput } from './job-status.ts'
 import { timeText } from './time-text.ts'
 
-export type ListFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
+export type ListFlags = {
+  readonly json?: boolean
+  readonly limit?: string
+  readonly [setting: string]: unknown
+}
 
 /** Runs `ev jobs list` and returns the exit code. */
 export async function listCommand(context: CliContext, flags: ListFlags): Promise<number> {
+  const max = parseInteger('--limit', flags.limit ?? `${JOBS_MAX}`, [1, JOBS_MAX])
   const config = readConfig(context, flags)
   const databases = await openAll(context, config)
   try {
-    const status = await jobsOf(databases, config)
+    const all = await jobsOf(databases, config)
+    const status = all.slice(0, max)
     if (flags.json) {
       const objects = status.map(([job, state]) => jobObject(job, state))
       context.stdout.write(`${JSON.stringify(objects, null, 2)}\n`)
@@ -27,6 +35,9 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
       )
     } else {
       context.stdout.write(table(COLUMNS, status.map(rowOf)))
+      if (all.length > max) {
+        context.stderr.write(`note: ${pluralize(all.length - max, 'older job')} not shown.\n`)
+      }
     }
     return 0
   } finally {

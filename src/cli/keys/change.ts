@@ -2,6 +2,7 @@ import { listKeys } from '../../accounts/key-store.ts'
 import { KEY_GRACE_MAX_MS, KEY_GRACE_MS, revokeKey, rotateKey } from '../../accounts/keys.ts'
 import { HOUR } from '../../platform/clock.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
+import { confirm } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings.ts'
@@ -12,6 +13,7 @@ export type KeyFlags = {
   readonly account?: string
   readonly grace?: string
   readonly force?: boolean
+  readonly yes?: boolean
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
@@ -50,7 +52,10 @@ export function rotateCommand(context: CliContext, id: string, flags: KeyFlags):
 
 /** Runs `ev keys revoke` and returns the exit code. */
 export function revokeCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async database => {
+  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
+    const keys = (await Promise.all(accounts.map(one => listKeys(database, one.id)))).flat()
+    const found = keys.find(one => one.id === id)
+    if (found !== undefined) await confirm(context, flags, `revoke ${id} "${found.name}"`)
     const services = { database, clock: context.clock }
     const key = await revokeKey(services, { ...ofAdmin(id), isForced: flags.force === true })
     context.stdout.write(

@@ -2,6 +2,7 @@ import { EvError } from '../../platform/error.ts'
 import { plainIp } from '../../platform/ip.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { isLoopback } from '../../webhooks/webhook-url.ts'
+import { parseInteger, parsePort } from '../integer-flag.ts'
 import type { Registration } from './registration.ts'
 
 export type ListenFlags = {
@@ -37,8 +38,8 @@ export function toListenOptions(
   return {
     ...{ host, dialled: isLocal ? LOOPBACK : host },
     urlHost: isLocal ? 'localhost' : host.includes(':') ? `[${host}]` : host,
-    port: parseNumber('--port', flags.port ?? PORT, [0, 65_535]),
-    status: parseNumber('--status', flags.status ?? '200', [200, 599]),
+    port: parsePort('--port', flags.port ?? PORT),
+    status: parseInteger('--status', flags.status ?? '200', [200, 599]),
     secrets: flags.register === false ? parseSecrets(environment.EV_WEBHOOK_SECRET) : null,
     isJson: flags.json === true,
   }
@@ -56,19 +57,6 @@ function parseHost(value: string): string {
   throw new EvError(
     'usage',
     `--host is "${sanitizeText(value)}"; it takes localhost, a loopback address such as 127.0.0.1, or 0.0.0.0 or :: for all addresses of this machine. "ev serve" sends plain HTTP to loopback addresses only.`,
-  )
-}
-
-function parseNumber(
-  flag: string,
-  value: string,
-  [min, max]: readonly [min: number, max: number],
-): number {
-  const number = Number(value)
-  if (/^\d+$/.test(value) && number >= min && number <= max) return number
-  throw new EvError(
-    'usage',
-    `${flag} is "${sanitizeText(value)}"; it takes a whole number from ${min} to ${max}.`,
   )
 }
 

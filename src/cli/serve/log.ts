@@ -35,7 +35,7 @@ export function serveLog(
     timestamp: () => `,"time":${clock.now()}`,
     formatters: { level: (level: string) => ({ level }) },
   }
-  const format = { messageKey: 'message', colorize: isTTY, translateTime: true }
+  const format = { messageKey: 'message', colorize: isTTY, translateTime: true, singleLine: true }
   const { to, flush } = destinationOf(stderr, isPretty ? format : null)
   const logger = pino(options, to)
   const at =

@@ -12,6 +12,7 @@ import type { Service } from '../../api/service.ts'
 import { listFiles } from '../../compose/engine.ts'
 import { composeService, type HttpService } from '../../compose/service.ts'
 import type { Config } from '../../config/settings.ts'
+import { hostPort } from '../../config/values.ts'
 import { openDatabase } from '../../db/database.ts'
 import { canDecrypt } from '../../db/encrypted-values.ts'
 import { acquireLock, type Lock, SERVE_LOCK } from '../../db/file-lock.ts'
@@ -23,6 +24,7 @@ import { createLogTransport, type Notify } from '../../webhooks/alerts/mail-tran
 import { createSmtpTransport } from '../../webhooks/alerts/smtp-transport.ts'
 import type { CliContext } from '../context.ts'
 import { databaseUrl, isShared } from '../database.ts'
+import { parsePort } from '../integer-flag.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
 import { version } from '../version.ts'
@@ -39,7 +41,11 @@ import {
   untilSignal,
 } from './watch-server.ts'
 
-export type ServeFlags = { readonly [setting: string]: unknown }
+export type ServeFlags = {
+  readonly host?: string
+  readonly port?: string
+  readonly [setting: string]: unknown
+}
 
 /** How long requests in flight may take after the signal to stop. */
 const GRACE_MS = 15 * SECOND
@@ -48,7 +54,8 @@ const GRACE_MS = 15 * SECOND
 const CLOSING_MS = 3 * SECOND
 
 /** Runs `ev serve` and returns the exit code. */
-export async function serveCommand(context: CliContext, flags: ServeFlags): Promise<number> {
+export async function serveCommand(context: CliContext, given: ServeFlags): Promise<number> {
+  const flags = withListen(context, given)
   const config = readConfig(context, flags)
   checkWorkSetting(config)
   const address = listenAddress(config)
@@ -79,6 +86,15 @@ export async function serveCommand(context: CliContext, flags: ServeFlags): Prom
     stopSignal.dispose()
     removeFaultListeners()
   }
+}
+
+/** Applies `--host` and `--port` to the listen address of the settings. */
+function withListen(context: CliContext, flags: ServeFlags): ServeFlags {
+  if (flags.host === undefined && flags.port === undefined) return flags
+  const set = hostPort(readConfig(context, flags).listen)
+  const host = flags.host ?? set.host
+  const port = flags.port === undefined ? set.port : parsePort('--port', flags.port)
+  return { ...flags, listen: `${host.includes(':') ? `[${host}]` : host}:${port}` }
 }
 
 type ServeRun = {

@@ -8,6 +8,7 @@ import {
   updateWebhook,
 } from '../../webhooks/endpoints.ts'
 import { withAccounts } from '../accounts.ts'
+import { confirm } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { parseGrace } from '../keys/times.ts'
@@ -32,6 +33,7 @@ export type ChangeFlags = {
   readonly header?: readonly string[]
   readonly removeHeader?: readonly string[]
   readonly json?: boolean
+  readonly yes?: boolean
   readonly [setting: string]: unknown
 }
 
@@ -121,7 +123,8 @@ export function deleteCommand(
   id: string,
   flags: ChangeFlags,
 ): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async database => {
+  return withWebhook(context, readConfig(context, flags), id, async (database, found) => {
+    await confirm(context, flags, `delete webhook ${id} to ${urlText(found)}`)
     const services = { database, clock: context.clock }
     const webhook = await deleteWebhook(services, { webhookId: id, accountId: null })
     context.stdout.write(

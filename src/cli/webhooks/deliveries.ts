@@ -14,6 +14,7 @@ import type { DeliveryState, DeliveryTable } from '../../webhooks/tables.ts'
 import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { databaseName } from '../database.ts'
+import { parseInteger } from '../integer-flag.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { keyValues } from '../key-values.ts'
 import { isServed } from '../serve/active-members.ts'
@@ -45,7 +46,7 @@ export function deliveriesCommand(
 }
 
 function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags): Promise<number> {
-  const max = parseLimit(flags.limit)
+  const max = parseInteger('--limit', flags.limit ?? `${LIMIT}`, [1, LIMIT_MAX])
   const filters = {
     ...(flags.status === undefined ? {} : { status: flags.status }),
     ...(flags.event === undefined ? {} : { event: parseEvent(flags.event) }),
@@ -109,15 +110,6 @@ function showDelivery(
 const LIMIT = 20
 /** More than fits a terminal; the HTTP API pages through all deliveries. */
 const LIMIT_MAX = 1_000
-
-function parseLimit(value: string | undefined): number {
-  const limit = value === undefined ? LIMIT : Number(value)
-  if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit
-  throw new EvError(
-    'usage',
-    `--limit is "${sanitizeText(value ?? '')}"; it takes a whole number from 1 to ${LIMIT_MAX}.`,
-  )
-}
 
 function parseEvent(value: string) {
   const event = SENT_KINDS.find(kind => kind === value)

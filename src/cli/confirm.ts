@@ -1,0 +1,34 @@
+import { createInterface } from 'node:readline'
+import { EvError } from '../platform/error.ts'
+import type { CliContext } from './context.ts'
+
+/** Flag of the commands that delete data. */
+export const YES = ['-y, --yes', 'do not ask for confirmation'] as const
+
+/**
+ * Asks for confirmation of what a command is about to do, such as "delete job_a". Without a
+ * terminal, `--yes` is required. Throws EvError if it is not confirmed.
+ */
+export async function confirm(
+  { stdin, stderr }: Pick<CliContext, 'stdin' | 'stderr'>,
+  { yes = false }: { readonly yes?: boolean },
+  action: string,
+): Promise<void> {
+  if (yes) return
+  if (stdin.isTTY !== true || stderr.isTTY !== true) {
+    throw new EvError('usage', `This would ${action}. To confirm, add --yes.`)
+  }
+  const question = `This will ${action}. Continue? [y/N] `
+  const terminal = createInterface({ input: stdin, output: stderr, terminal: false })
+  try {
+    const answer = await new Promise<string>(resolve => {
+      terminal.once('close', () => resolve(''))
+      terminal.question(question, resolve)
+    })
+    if (!/^y(es)?$/i.test(answer.trim())) {
+      throw new EvError('interrupted', 'Not confirmed. Nothing was changed.')
+    }
+  } finally {
+    terminal.close()
+  }
+}

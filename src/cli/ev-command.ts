@@ -1,0 +1,145 @@
+import { Command, type ErrorOptions, Help, Option } from 'commander'
+import { EvError } from '../platform/error.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { suggestOption } from './suggestions.ts'
+import { wrapHelp } from './width.ts'
+
+/** An option of a setting. Help shows one that is not common only with `--help-all`. */
+export class SettingOption extends Option {
+  readonly isCommon: boolean
+
+  constructor(flags: string, description: string, isCommon: boolean) {
+    super(flags, description)
+    this.isCommon = isCommon
+  }
+}
+
+/** Width of help in characters if the output has none: the default of commander. */
+const WIDTH = 80
+
+/** A command whose help fits the width of the output, and whose errors are EvErrors. */
+export class EvCommand extends Command {
+  /** Whether help shows all settings. */
+  showsAll = false
+
+  override createCommand(name?: string): Command {
+    return new EvCommand(name)
+  }
+
+  override createHelp(): Help {
+    return Object.assign(new EvHelp(), this.configureHelp())
+  }
+
+  /** Adds `--help-all`, which shows the settings that `--help` leaves out. */
+  addHelpAll(): void {
+    this.addOption(new Option('--help-all', 'show help with all settings').helpGroup('Options:'))
+    this.on('option:help-all', () => {
+      this.showsAll = true
+      this.help()
+    })
+  }
+
+  override addHelpText(
+    position: Parameters<Command['addHelpText']>[0],
+    text: Parameters<Command['addHelpText']>[1] | string,
+  ): this {
+    if (typeof text !== 'string') return super.addHelpText(position, text)
+    return super.addHelpText(position, ({ error }) => {
+      const { getOutHelpWidth, getErrHelpWidth } = this.configureOutput()
+      return wrapHelp(text, (error ? getErrHelpWidth?.() : getOutHelpWidth?.()) ?? WIDTH)
+    })
+  }
+
+  /** Called by commander for each error in the usage of this command. */
+  override error(message: string, options?: ErrorOptions): never {
+    throw new EvError('usage', this.#sentence(message, options?.code))
+  }
+
+  #sentence(message: string, code: string | undefined): string {
+    const [what = '', suggestion = ''] = message.replace(/^error: /, '').split('\n')
+    if (code === 'commander.unknownOption') {
+      const flag = /'(.+)'/.exec(what)?.[1] ?? ''
+      const like = suggestOption(flag, this, suggestion)
+      const meant = like === null ? '' : ` Did you mean ${like}?`
+      return `Unknown option "${sanitizeText(flag)}".${meant} ${this.#remedy()}`
+    }
+    if (code === 'commander.unknownCommand') {
+      const name = /'(.+)'/.exec(what)?.[1] ?? ''
+      const meant = suggestion.replace(/^\((.+)\)$/, ' $1')
+      return `Unknown command "${pathOf(this)} ${sanitizeText(name)}".${meant} To list all commands, run "ev help".`
+    }
+    return `${sanitizeText(plain(what), 500)} ${this.#remedy()}`
+  }
+
+  #remedy(): string {
+    return `To list all options, run "${pathOf(this)} ${this.options.some(({ long }) => long === '--help-all') ? '--help-all' : '--help'}".`
+  }
+}
+
+/** Returns a command as typed, such as `ev jobs show`. */
+export const pathOf = (command: Command): string =>
+  command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
+
+/** The messages of commander in the form of ours. */
+const SENTENCES: readonly (readonly [RegExp, string])[] = [
+  [/^option '(.+)' argument missing$/, 'Option "$1" needs a value.'],
+  [/^required option '(.+)' not specified$/, 'Option "$1" is required.'],
+  [/^missing required argument '(.+)'$/, 'Argument "$1" is missing.'],
+  [
+    /^option '(.+)' cannot be used with option '(.+)'$/,
+    'Options "$1" and "$2" exclude each other.',
+  ],
+  [
+    /^option '(.+)' argument '(.*)' is invalid\. Allowed choices are (.+)\.$/,
+    'Option "$1" is "$2"; it takes one of $3.',
+  ],
+  [
+    /^command-argument value '(.*)' is invalid for argument '(.+)'\. Allowed choices are (.+)\.$/,
+    'Argument "$2" is "$1"; it takes one of $3.',
+  ],
+  [
+    /^too many arguments.*Expected (\d+) arguments? but got (\d+): (.+)\.$/,
+    'Too many arguments: $3. Expected: $1.',
+  ],
+]
+
+function plain(message: string): string {
+  for (const [form, sentence] of SENTENCES) {
+    if (form.test(message)) return message.replace(form, sentence)
+  }
+  return message.replace(/^./, first => first.toUpperCase()).replace(/[^.]$/, '$&.')
+}
+
+/** Below this width a description goes below its term. */
+const DESCRIPTION_MIN = 30
+
+class EvHelp extends Help {
+  override minWidthToWrap = 20
+
+  override subcommandTerm(command: Command): string {
+    return command.name()
+  }
+
+  /** Completion and suggestions read `visibleOptions`, so hidden settings are left out only here. */
+  override formatHelp(command: Command, helper: Help): string {
+    const all = helper.visibleOptions.bind(helper)
+    const showsAll = command instanceof EvCommand && command.showsAll
+    const isShown = (option: Option) =>
+      showsAll || !(option instanceof SettingOption) || option.isCommon
+    helper.visibleOptions = one => all(one).filter(isShown)
+    try {
+      return super.formatHelp(command, helper)
+    } finally {
+      helper.visibleOptions = all
+    }
+  }
+
+  override formatItem(term: string, termWidth: number, description: string, helper: Help): string {
+    const width = helper.helpWidth ?? WIDTH
+    if (description === '' || width - termWidth - 4 >= DESCRIPTION_MIN) {
+      return super.formatItem(term, termWidth, description, helper)
+    }
+    const lines = helper.boxWrap(description, width - 8).split('\n')
+    return [`  ${term}`, ...lines.map(line => `        ${line}`)].join('\n')
+  }
+}

@@ -1,0 +1,87 @@
+import stringWidth from 'string-width'
+import type { CliContext, CliOutput } from './context.ts'
+
+/**
+ * Returns the width of an output in characters: `COLUMNS` of the environment, else the width of the
+ * terminal; null if the output is not a terminal.
+ */
+export function widthOf({ env }: Pick<CliContext, 'env'>, output: CliOutput): number | null {
+  const fromEnvironment = Number(env.COLUMNS)
+  if (Number.isInteger(fromEnvironment) && fromEnvironment > 0) return fromEnvironment
+  // A terminal of unknown width reports 0 columns.
+  return output.isTTY === true && (output.columns ?? 0) > 0 ? (output.columns as number) : null
+}
+
+/** Pads a text with spaces, counting wide characters as two columns. */
+export const padded = (text: string, width: number, align: 'left' | 'right' = 'left'): string => {
+  const space = ' '.repeat(Math.max(0, width - stringWidth(text)))
+  return align === 'right' ? space + text : text + space
+}
+
+/** Wraps a text at spaces into lines of at most `width`; a longer word is cut. */
+export const wrapText = (text: string, width: number): string[] =>
+  fillLines(
+    text.split(' ').flatMap(word => cutWord(word, width)),
+    width,
+  )
+
+/** Fills lines with words; a longer word gets a line of its own. */
+export function fillLines(words: readonly string[], width: number, space = ' '): string[] {
+  const lines: string[] = []
+  for (const word of words) {
+    const line = lines.at(-1)
+    if (line === undefined || stringWidth(line + space + word) > width) lines.push(word)
+    else lines[lines.length - 1] = line + space + word
+  }
+  return lines
+}
+
+function cutWord(word: string, width: number): string[] {
+  if (stringWidth(word) <= width) return [word]
+  const parts: string[] = ['']
+  for (const character of word) {
+    const last = parts.at(-1) as string
+    if (stringWidth(last + character) > width) parts.push(character)
+    else parts[parts.length - 1] = last + character
+  }
+  return parts
+}
+
+/**
+ * Fits the text below the options of a help page: joins and wraps paragraphs, and breaks indented
+ * commands with a backslash, so that they can still be pasted.
+ */
+export function wrapHelp(text: string, width: number): string {
+  const blocks = text.split('\n\n').map(block => wrapBlock(block.split('\n'), width))
+  return blocks.join('\n\n')
+}
+
+function wrapBlock(lines: readonly string[], width: number): string {
+  const wrapped: string[] = []
+  let paragraph: string[] = []
+  const endParagraph = () => {
+    if (paragraph.length > 0) wrapped.push(...wrapText(paragraph.join(' '), width))
+    paragraph = []
+  }
+  for (const line of lines) {
+    if (line !== '' && !line.startsWith(' ') && !line.endsWith(':')) {
+      paragraph.push(line)
+      continue
+    }
+    endParagraph()
+    wrapped.push(...(line.startsWith('  ') ? wrapCommand(line.slice(2), width) : [line]))
+  }
+  endParagraph()
+  return wrapped.join('\n')
+}
+
+const CONTINUED = ' \\'
+
+/** Quoted arguments stay whole. */
+function wrapCommand(command: string, width: number): string[] {
+  if (stringWidth(command) + 2 <= width) return [`  ${command}`]
+  const words = command.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? []
+  const [first = '', ...rest] = fillLines(words, width - 4 - CONTINUED.length)
+  const lines = [`  ${first}`, ...rest.map(line => `    ${line}`)]
+  return lines.map((line, n) => (n < lines.length - 1 ? `${line}${CONTINUED}` : line))
+}
