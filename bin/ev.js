@@ -69,6 +69,6 @@ function keepHeapSmall() {
 }
 
 function fail(sentence) {
-  process.stderr.write(`ev: ${sentence}\n`)
+  process.stderr.write(`error: ${sentence}\n`)
   process.exitCode = 70
 }

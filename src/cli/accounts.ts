@@ -13,6 +13,7 @@ import { databaseName, databaseUrl, openExisting } from './database.ts'
 import { timeText } from './jobs/time-text.ts'
 import { readConfig } from './settings.ts'
 import { table } from './table.ts'
+import { widthOf } from './width.ts'
 
 export type AccountFlags = {
   readonly json?: boolean
@@ -43,7 +44,7 @@ export async function listCommand(context: CliContext, flags: AccountFlags): Pro
       context.stdout.write(
         `No accounts in ${databaseName(config)}. "ev serve" creates the first one.\n`,
       )
-    else context.stdout.write(table(COLUMNS, all.map(rowOf)))
+    else context.stdout.write(table(COLUMNS, all.map(rowOf), widthOf(context, context.stdout)))
     return 0
   } finally {
     await database?.close()
@@ -78,10 +79,10 @@ const COLUMNS = [
   { title: 'ID' },
   { title: 'NAME' },
   { title: 'PLAN' },
-  { title: 'EMAIL' },
-  { title: 'ADMIN' },
+  { title: 'EMAIL', dropRank: 2 },
+  { title: 'ADMIN', dropRank: 3 },
   { title: 'KEYS' },
-  { title: 'CREATED' },
+  { title: 'CREATED', dropRank: 1 },
 ]
 
 const rowOf = ({ account, keys }: { account: Account; keys: number }) => [

@@ -10,6 +10,7 @@ import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
 import { readSettings } from './settings.ts'
 import { table } from './table.ts'
+import { widthOf } from './width.ts'
 
 export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
@@ -20,7 +21,7 @@ export function configCommand(context: CliContext, flags: ConfigFlags): number {
   context.stdout.write(
     flags.json
       ? `${JSON.stringify(configObject(config, raw), null, 2)}\n`
-      : configText(config, raw),
+      : configText(config, raw, widthOf(context, context.stdout)),
   )
   return 0
 }
@@ -45,7 +46,7 @@ function configObject(config: Config, raw: RawSettings) {
   }
 }
 
-function configText(config: Config, raw: RawSettings): string {
+function configText(config: Config, raw: RawSettings, width: number | null): string {
   const rows = SETTINGS.map(one => [
     fileKey(one),
     shownValue(writtenValue(one, config)),
@@ -65,11 +66,13 @@ function configText(config: Config, raw: RawSettings): string {
   const file = raw.file === null ? 'No config file.' : `Config file: ${raw.file.path}`
   return [
     `${file}\n`,
-    table(columns, rows),
-    table([{ title: 'EGRESS' }, { title: '' }], egresses),
-    ...(operators.length === 0 ? [] : [table([{ title: 'OPERATOR' }, { title: '' }], operators)]),
-    ...(plans.length === 0 ? [] : [table([{ title: 'PLAN' }, { title: '' }], plans)]),
-    ...(limits === '' ? [] : [table([{ title: 'LIMITS PER IP ADDRESS' }], [[limits]])]),
+    table(columns, rows, width),
+    table([{ title: 'EGRESS' }, { title: '' }], egresses, width),
+    ...(operators.length === 0
+      ? []
+      : [table([{ title: 'OPERATOR' }, { title: '' }], operators, width)]),
+    ...(plans.length === 0 ? [] : [table([{ title: 'PLAN' }, { title: '' }], plans, width)]),
+    ...(limits === '' ? [] : [table([{ title: 'LIMITS PER IP ADDRESS' }], [[limits]], width)]),
   ].join('\n')
 }
 

@@ -73,7 +73,7 @@ export function watchOutput(context: CliContext, debug: boolean): () => void {
   const endRun = (cause: NodeJS.ErrnoException) => {
     // In `ev … | head -1` the reader closes the pipe on purpose, so this needs no message.
     if (cause.code === 'EPIPE') context.exit(EXIT_CODES.io)
-    const sentence = `The output cannot be written: ${cause.message}. Write it elsewhere. Stored results of a list are kept.`
+    const sentence = `The output cannot be written: ${errorMessage(cause)}. Write it elsewhere. Stored results of a list are kept.`
     context.exit(reportError(context, new EvError('cannot_write', sentence, { cause }), debug))
   }
   // A command continues when its progress output has no reader.

@@ -6,7 +6,7 @@ const ORDER: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
 
 /** Returns a log that writes one line per event to stderr, from the configured level up. */
 export function stderrLog(
-  context: Pick<CliContext, 'stderr' | 'clock'>,
+  context: Pick<CliContext, 'clock'> & { readonly stderr: { write(text: string): unknown } },
   config: Pick<Config, 'log' | 'logFormat'>,
 ): Log {
   if (config.log === 'silent') return silentLog
@@ -32,5 +32,5 @@ function plainLine(level: LogLevel, message: string, fields: LogFields): string 
     .filter(([, value]) => value !== undefined)
     // JSON keeps untrusted values on one line and escapes control characters.
     .map(([key, value]) => ` ${key}=${JSON.stringify(value)}`)
-  return `ev: ${level}: ${message}${pairs.join('')}`
+  return `${level === 'warn' ? 'warning' : level}: ${message}${pairs.join('')}`
 }

@@ -1,4 +1,3 @@
-import ora from 'ora'
 import { formatValue } from '../config/fields.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { Config } from '../config/settings.ts'
@@ -17,8 +16,10 @@ import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'
 import { type CliContext, inCwd } from './context.ts'
 import { fileOf, listsUrl } from './database.ts'
+import { LiveText } from './live-text.ts'
 import { readConfig } from './settings.ts'
 import { table } from './table.ts'
+import { wrapText } from './width.ts'
 
 export type MigrateFlags = {
   readonly from?: string
@@ -74,24 +75,20 @@ const DRAW_EVERY_MS = 100
 const PLAIN_EVERY_MS = 5 * SECOND
 
 /** Prints the progress of a copy to stderr: one live line in a terminal, otherwise plain lines. */
-function copyProgress({ stderr, clock }: Pick<CliContext, 'stderr' | 'clock'>) {
-  const terminal = stderr.isTTY === true && (stderr.columns ?? 0) > 0
-  const spinner = terminal
-    ? ora({ stream: stderr, text: 'copying', discardStdin: false }).start()
-    : null
+function copyProgress(context: Pick<CliContext, 'stderr' | 'clock' | 'env'>) {
+  const { clock } = context
+  const live = new LiveText(context)
   let drawnAt = clock.monotonicNow()
   return {
     show({ table, copied, all }: CopyProgress): void {
       const now = clock.monotonicNow()
-      if (now - drawnAt < (terminal ? DRAW_EVERY_MS : PLAIN_EVERY_MS)) return
+      if (now - drawnAt < (live.width === null ? PLAIN_EVERY_MS : DRAW_EVERY_MS)) return
       drawnAt = now
-      const line = `copying ${NAMES[table]}: ${copied} of ${all}`
-      if (spinner !== null) spinner.text = line
-      else stderr.write(`${line}\n`)
+      const line = `Copying ${NAMES[table]}: ${copied} of ${all}`
+      if (live.width === null) live.print(`${line}\n`)
+      else live.show(width => wrapText(line, width - 1))
     },
-    end(): void {
-      spinner?.stop()
-    },
+    end: () => live.end(),
   }
 }
 

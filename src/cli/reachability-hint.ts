@@ -9,6 +9,8 @@ export type OutboundHint = {
   readonly log: Log
   /** Records a result of the run. */
   note(result: Result): void
+  /** Whether a mail server was reached. */
+  hasReached(): boolean
   /** Returns the hint; null if a mail server was reached or none had to be. */
   atEnd(): string | null
 }
@@ -33,6 +35,7 @@ export function createOutboundHint(
       if (gotNoConnection(answer)) anyUnreached = true
       else anyReached = true
     },
+    hasReached: () => anyReached,
     atEnd: () =>
       isLogged || config.log === 'silent' || anyReached || !anyUnreached
         ? null

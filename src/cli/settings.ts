@@ -194,7 +194,7 @@ export function heloHint(config: Config): string | null {
   const isFull = (helo: string) => helo.includes('.') || helo.startsWith('[')
   if (config.egresses.every(({ helo }) => isFull(helo))) return null
   return (
-    `Note: the host name of this machine, "${hostname()}", is not fully qualified, and many mail servers reject it. ` +
+    `The host name of this machine, "${hostname()}", is not fully qualified, and many mail servers reject it. ` +
     'Set one with --helo probe.example.com (its PTR record should match).'
   )
 }

@@ -8,6 +8,7 @@ import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { type CliContext, type CliInput, inCwd } from './context.ts'
 import { parsePort } from './integer-flag.ts'
 import { table } from './table.ts'
+import { widthOf } from './width.ts'
 
 export type SimulateFlags = {
   readonly smtpPort?: string
@@ -27,6 +28,7 @@ export async function simulateCommand(
     return 0
   }
   const say = (text: string) => void context.stdout.write(`${text}\n`)
+  const width = widthOf(context, context.stdout)
   const ports = portsOf(flags)
   const scenario = {
     ...readScenario(file === undefined ? EXAMPLE_FILE : inCwd(context, file)),
@@ -35,10 +37,12 @@ export async function simulateCommand(
   const simulator = await startSimulator(scenario)
   const stopped = untilStopped(context, flags.json === true ? simulator : null)
   if (flags.json === true) say(JSON.stringify(endpointsObject(simulator, scenario)))
-  else say(endpointsText(simulator, scenario))
+  else say(endpointsText(simulator, scenario, width))
   await stopped.promise
   say(
-    flags.json === true ? countersToJson(simulator.counters()) : countersText(simulator.counters()),
+    flags.json === true
+      ? countersToJson(simulator.counters())
+      : countersText(simulator.counters(), width),
   )
   await simulator.close()
   stopped.dispose()
@@ -103,7 +107,7 @@ function endpointsObject(simulator: Simulator, scenario: Scenario) {
 }
 
 /** Formats the endpoints of the simulator and an example command. */
-function endpointsText(simulator: Simulator, scenario: Scenario): string {
+function endpointsText(simulator: Simulator, scenario: Scenario, width: number | null): string {
   const { dnsAddress, smtpPort, addresses } = simulator
   const domains = Object.entries(scenario.domains)
   const rows = domains
@@ -114,7 +118,7 @@ function endpointsText(simulator: Simulator, scenario: Scenario): string {
     'The simulator is running on this machine. Press Ctrl-C to stop.\n',
     `  DNS   ${dnsAddress}`,
     `  SMTP  port ${smtpPort}, each server on its own address\n`,
-    table([{ title: 'domain' }, { title: 'mail servers' }], rows).trimEnd(),
+    table([{ title: 'domain' }, { title: 'mail servers' }], rows, width).trimEnd(),
     ...(more > 0 ? [`… and ${more} more`] : []),
     '\nTry it:\n',
     `  ev verify ${[...argumentsFor(simulator), addressOf(scenario)].join(' ')}\n`,
@@ -122,7 +126,7 @@ function endpointsText(simulator: Simulator, scenario: Scenario): string {
 }
 
 /** Formats the counters of a run. */
-function countersText({ total, hosts, dns }: SimulatorCounters): string {
+function countersText({ total, hosts, dns }: SimulatorCounters, width: number | null): string {
   const used = Object.entries(hosts).filter(([, host]) => host.connections > 0)
   const shown = used.slice(0, DOMAINS_SHOWN_MAX)
   const left = used.length - shown.length
@@ -136,6 +140,7 @@ function countersText({ total, hosts, dns }: SimulatorCounters): string {
     table(
       [{ title: 'mail server' }, ...columns.map(title => ({ title, align: 'right' }) as const)],
       rows,
+      width,
     ).trimEnd(),
     ...(left > 0 ? [`(${left} more mail servers had connections)`] : []),
     `\nDNS queries: ${dns.total}`,

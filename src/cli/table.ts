@@ -1,14 +1,80 @@
-/** Heading and alignment of a column. */
-export type Column = { readonly title: string; readonly align?: 'left' | 'right' }
+import stringWidth from 'string-width'
+import { padded, wrapText } from './width.ts'
 
-/** Formats rows under headings, each column as wide as its widest cell. */
-export function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
-  const all = [columns.map(({ title }) => title), ...rows]
-  const widths = columns.map((_, n) => Math.max(...all.map(row => row[n]?.length ?? 0)))
-  const line = (row: readonly string[]) =>
-    columns.map(({ align }, n) => padded(row[n] ?? '', widths[n] ?? 0, align)).join('  ')
-  return all.map(row => `${line(row).trimEnd()}\n`).join('')
+/** Heading and alignment of a column. */
+export type Column = {
+  readonly title: string
+  readonly align?: 'left' | 'right'
+  /** Rank in which columns are left out if the table is too wide; none: it is always shown. */
+  readonly dropRank?: number
 }
 
-const padded = (text: string, width: number, align: Column['align'] = 'left') =>
-  align === 'right' ? text.padStart(width) : text.padEnd(width)
+/** Columns are not wrapped below this width. */
+const WIDTH_MIN = 8
+const GAP = '  '
+
+/**
+ * Formats rows under headings, each column as wide as its widest cell. If the table is wider than
+ * `width`, columns are left out by their rank, then the widest ones are wrapped.
+ */
+export function table(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width: number | null = null,
+): string {
+  const all = [columns.map(({ title }) => title), ...rows]
+  const widths = columns.map((_, n) => Math.max(...all.map(row => stringWidth(row[n] ?? ''))))
+  const shown = fittingColumns(columns, widths, width)
+  if (width !== null) narrow(shown, columns, widths, width)
+  return all.map(row => rowText(row, shown, columns, widths)).join('')
+}
+
+const totalWidth = (shown: readonly number[], widths: readonly number[]) =>
+  shown.reduce((sum, n) => sum + (widths[n] ?? 0) + GAP.length, -GAP.length)
+
+/** Returns the indices of the columns to show. */
+function fittingColumns(
+  columns: readonly Column[],
+  widths: readonly number[],
+  width: number | null,
+): number[] {
+  let shown = columns.map((_, n) => n)
+  const ranks = columns.flatMap(({ dropRank }) => dropRank ?? [])
+  for (const rank of [...new Set(ranks)].sort((a, b) => a - b)) {
+    if (width === null || totalWidth(shown, widths) <= width) break
+    shown = shown.filter(n => columns[n]?.dropRank !== rank)
+  }
+  return shown
+}
+
+/** Reduces the widest columns of text in `widths` until the table fits. */
+function narrow(
+  shown: readonly number[],
+  columns: readonly Column[],
+  widths: number[],
+  width: number,
+): void {
+  const texts = shown.filter(n => columns[n]?.align !== 'right')
+  for (let over = totalWidth(shown, widths) - width; over > 0; over--) {
+    const widest = Math.max(...texts.map(n => widths[n] ?? 0))
+    if (widest <= WIDTH_MIN) return
+    widths[texts.find(n => widths[n] === widest) as number] = widest - 1
+  }
+}
+
+function rowText(
+  row: readonly string[],
+  shown: readonly number[],
+  columns: readonly Column[],
+  widths: readonly number[],
+): string {
+  const cells = shown.map(n => wrapText(row[n] ?? '', widths[n] ?? 0))
+  const height = Math.max(...cells.map(lines => lines.length))
+  const lines = Array.from({ length: height }, (_, y) =>
+    shown
+      .map((n, x) => padded(cells[x]?.[y] ?? '', widths[n] ?? 0, columns[n]?.align))
+      .join(GAP)
+      .trimEnd(),
+  )
+  return lines.map(line => `${line}\n`).join('')
+}

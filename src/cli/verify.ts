@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline'
 import { styleText } from 'node:util'
 import { composeEngine } from '../compose/engine.ts'
+import { detectDialect } from '../csv/csv.ts'
 import { cleanAddress, isFault } from '../engine/address/address.ts'
 import { noMailText } from '../engine/dns/route.ts'
 import { retryAfterSeconds } from '../engine/probing/retry-policy.ts'
@@ -12,21 +13,31 @@ import { SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { formatDuration } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
+import { rowText } from './bulk/row-text.ts'
 import { type CliContext, externalDepsFrom } from './context.ts'
 import { EXIT_CODES } from './exit.ts'
+import { keyValues } from './key-values.ts'
 import { stderrLog } from './log.ts'
 import { createOutboundHint } from './reachability-hint.ts'
 import { heloHint, readConfig } from './settings.ts'
+import { widthOf } from './width.ts'
+
+type VerifyFormat = 'text' | 'json' | 'ndjson' | 'csv'
 
 export type VerifyFlags = {
+  readonly format?: VerifyFormat
   readonly json?: boolean
   readonly ndjson?: boolean
+  readonly quiet?: boolean
   readonly include?: string
   readonly explain?: boolean
   readonly smtp?: boolean
   readonly sandbox?: boolean
   readonly [setting: string]: unknown
 }
+
+/** The dialect of a list of addresses, so that CSV has the columns of `ev bulk`. */
+const LIST_OF_ADDRESSES = detectDialect(new TextEncoder().encode('email\n'), { header: true })
 
 /** Addresses verified at the same time; more would only wait for the limits of operators. */
 const PARALLEL_MAX = 20
@@ -43,24 +54,31 @@ export async function verifyCommand(
   const engine = composeEngine(config, externalDepsFrom(context, reachability.log), {
     sandbox: flags.sandbox ?? false,
   })
-  const isJson = flags.json === true || flags.ndjson === true
-  const isOffline = flags.sandbox === true || flags.smtp === false
-  const hint = isJson || isOffline ? null : heloHint(config)
-  if (hint !== null) context.stderr.write(`${hint}\n\n`)
+  const format = flags.json ? 'json' : flags.ndjson ? 'ndjson' : (flags.format ?? 'text')
+  const hasNotes = format === 'text' && !flags.quiet
   const options = {
     checkSmtp: flags.smtp ?? true,
     ...(flags.explain ? { include: ['dialogue' as const] } : {}),
   }
-  const verify = (text: string) => engine.verify(cleaned(context, text, isJson), options)
+  const verify = (text: string) => engine.verify(cleaned(context, text, !hasNotes), options)
+  const csv = rowText('csv', LIST_OF_ADDRESSES, { raw: false })
   const print = (result: Result) => {
-    if (flags.ndjson) context.stdout.write(`${JSON.stringify(presentResult(result, include))}\n`)
-    else if (!flags.json) context.stdout.write(`${printResult(context, result)}\n`)
+    if (format === 'ndjson') {
+      context.stdout.write(`${JSON.stringify(presentResult(result, include))}\n`)
+    } else if (format === 'text') context.stdout.write(`${printResult(context, result)}\n`)
+    else if (format === 'csv') {
+      context.stdout.write(
+        csv.row({ row: 1, line: 1, text: result.email, cells: [result.email] }, result),
+      )
+    }
   }
   const stop = () => context.exit(EXIT_CODES.interrupted)
   context.signals.once('SIGINT', stop)
   try {
+    if (format === 'csv') context.stdout.write(csv.begin)
     const results = await inOrder(textsOf(context, addresses), verify, print)
-    if (flags.json) {
+    if (results.length === 0) throw new EvError('bad_input', 'No addresses on stdin.')
+    if (format === 'json') {
       const objects = results.map(result => presentResult(result, include))
       context.stdout.write(
         `${JSON.stringify(addresses.length === 1 && objects.length === 1 ? objects[0] : objects, null, 2)}\n`,
@@ -68,7 +86,9 @@ export async function verifyCommand(
     }
     for (const result of results) reachability.note(result)
     const outboundHint = reachability.atEnd()
-    if (outboundHint !== null) context.stderr.write(`ev: ${outboundHint}\n`)
+    if (outboundHint !== null) context.stderr.write(`warning: ${outboundHint}\n`)
+    const hint = hasNotes && reachability.hasReached() ? heloHint(config) : null
+    if (hint !== null) context.stderr.write(`note: ${hint}\n`)
     return exitCode(results)
   } finally {
     context.signals.off('SIGINT', stop)
@@ -113,7 +133,7 @@ async function* textsOf(context: CliContext, addresses: readonly string[]): Asyn
 /** Removes text pasted around an address, and prints a note. */
 function cleaned(context: CliContext, text: string, quiet: boolean): string {
   const { text: address, notes } = cleanAddress(text)
-  if (!quiet) for (const note of notes) context.stderr.write(`ev: ${sanitizeText(note)}\n`)
+  if (!quiet) for (const note of notes) context.stderr.write(`note: ${sanitizeText(note)}\n`)
   return address
 }
 
@@ -150,14 +170,16 @@ const MARKS: Readonly<Record<Class, string>> = {
 }
 
 /** Formats a verdict: the class, its meaning, what to do, and the evidence. */
-function printResult({ stdout }: Pick<CliContext, 'stdout'>, result: Result): string {
+function printResult(context: Pick<CliContext, 'stdout' | 'env'>, result: Result): string {
   const klass = toClass(result.verdict)
   const color = COLORS[klass]
   const head = `${MARKS[klass]} ${sanitizeText(result.email)} is ${klass}`
-  const facts = factsOf(result).map(([name, value]) => `  ${`${name}`.padEnd(12)} ${value}`)
+  const width = widthOf(context, context.stdout)
+  const facts = keyValues(factsOf(result), { width, nameWidth: 11 })
   const { dialogue } = result.evidence
   const dialogueLines = dialogue === null ? [] : ['', ...dialogueText(dialogue)]
-  return [styleText(color, head, { stream: stdout }), ...facts, ...dialogueLines, ''].join('\n')
+  const title = styleText(color, head, { stream: context.stdout })
+  return [`${title}\n${facts.trimEnd()}`, ...dialogueLines, ''].join('\n')
 }
 
 const dialogueText = (lines: readonly string[]) =>
@@ -165,11 +187,11 @@ const dialogueText = (lines: readonly string[]) =>
     ? ['  no SMTP dialogue']
     : ['  SMTP dialogue:', ...lines.map(line => `    ${sanitizeText(line, 512)}`)]
 
-function factsOf(result: Result): [name: string, value: string][] {
+function factsOf(result: Result): [name: string, value: string | null][] {
   const { verdict, evidence } = result
   const { means, todo } = REASON_TEXTS[verdict.reason]
   const retryAfter = retryAfterSeconds(result)
-  const facts: [string, string | null][] = [
+  return [
     ['reason', `${verdict.reason} (risk ${verdict.risk}, confidence ${verdict.confidence})`],
     ['means', means],
     ['to do', todo],
@@ -185,7 +207,6 @@ function factsOf(result: Result): [name: string, value: string][] {
     ['flags', flagTexts(evidence)],
     ['time', `${result.tookMs} ms${result.cached ? ', cached' : ''}`],
   ]
-  return facts.filter((fact): fact is [string, string] => fact[1] !== null)
 }
 
 function evidenceText(evidence: Evidence): string | null {

@@ -26,7 +26,7 @@ export const wrapText = (text: string, width: number): string[] =>
   )
 
 /** Fills lines with words; a longer word gets a line of its own. */
-export function fillLines(words: readonly string[], width: number, space = ' '): string[] {
+function fillLines(words: readonly string[], width: number, space = ' '): string[] {
   const lines: string[] = []
   for (const word of words) {
     const line = lines.at(-1)

@@ -22,13 +22,20 @@ export class EvError extends Error {
 }
 
 /**
+ * Removes what Node adds to the message of a failed file operation: `ENOENT: no such file or
+ * directory, open 'list.csv'` becomes `no such file or directory`.
+ */
+const withoutFileCode = (message: string) =>
+  message.replace(/^E[A-Z0-9]+: ([^,]+), [a-z]+( '.*')?$/s, '$1')
+
+/**
  * Returns a message for any thrown value. Libraries also throw plain objects with a message, and
  * errors with only a code, such as the AggregateError of several refused connections.
  */
 export function errorMessage(thrown: unknown): string {
   if (typeof thrown !== 'object' || thrown === null) return String(thrown)
   const { message, code } = thrown as { readonly message?: unknown; readonly code?: unknown }
-  if (typeof message === 'string' && message !== '') return message
+  if (typeof message === 'string' && message !== '') return withoutFileCode(message)
   if (typeof code === 'string') return code
   return thrown instanceof Error ? thrown.message : String(thrown)
 }

@@ -60,7 +60,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       const { code, stdout, stderr } = await ev(home, ...args)
       expect([code, stdout]).toEqual([64, ''])
       expect(stderr).toBe(
-        'ev: "owner" is not an email address. There is no @: write the address as name@domain.\n',
+        'error: "owner" is not an email address. There is no @: write the address as name@domain.\n',
       )
     }
     expect((await ev(home, 'set-email', 'Nobody', 'a@b.example')).code).toBe(66)
@@ -79,7 +79,10 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     ])
     expect((await ev(home)).stdout).toMatch(/ Ops +enterprise +– +yes +0 keys /)
     const { code, stderr } = await ev(home, 'set-admin', 'Ops', 'no')
-    expect([code, stderr]).toEqual([64, 'ev: The second argument is "no"; it takes on or off.\n'])
+    expect([code, stderr]).toEqual([
+      64,
+      'error: The second argument is "no"; it takes on or off.\n',
+    ])
     expect(await read(home, 'set-admin', 'Ops', 'off')).toMatchObject({ admin: false })
     expect(await read(home)).toMatchObject([{ admin: false }, { admin: false }])
     expect((await ev(home, 'set-admin', 'Nobody', 'on')).code).toBe(66)

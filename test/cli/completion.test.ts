@@ -17,5 +17,5 @@ test.each(['bash', 'zsh', 'fish'])('%s completes every command and option', asyn
 test('lists the shells after an unknown one', async () => {
   const ran = await runEv(['completion', 'csh'], { home: emptyFolder() })
   expect(ran).toMatchObject({ code: 64, stdout: '' })
-  expect(ran.stderr).toMatch(/'csh' is invalid.*bash, zsh, fish/)
+  expect(ran.stderr).toMatch(/"shell" is "csh"; it takes one of bash, zsh, fish/)
 })

@@ -120,7 +120,7 @@ describe.concurrent('ev config', () => {
     expect(settings['notify-smtp'].value).toBe('smtps://…@mail.example.com:465')
     const asFlag = await run(['--notify-smtp', url])
     expect(asFlag).toMatchObject({ code: 64, stdout: '' })
-    expect(asFlag.stderr).toMatch(/^ev: --notify-smtp would show a secret/)
+    expect(asFlag.stderr).toMatch(/^error: --notify-smtp would show a secret/)
     expect(asFlag.stderr).not.toMatch(/ann|s3cr/)
   })
 
@@ -148,6 +148,6 @@ describe.concurrent('ev config', () => {
   test('rejects invalid settings as every command does', async () => {
     const ran = await run([], { environment: { EV_SMTP_PORT: 'x' } })
     expect(ran).toMatchObject({ code: 78, stdout: '' })
-    expect(ran.stderr).toMatch(/^ev: EV_SMTP_PORT is "x"; it takes/)
+    expect(ran.stderr).toMatch(/^error: EV_SMTP_PORT is "x"; it takes/)
   })
 })

@@ -91,7 +91,7 @@ describe.concurrent('ev verify', { timeout: 60_000 }, () => {
 describe.concurrent('ev bulk', { timeout: 60_000 }, () => {
   test.each<Case>([
     [0, 'the list is finished, whatever its verdicts are', ['list.csv', '-o', 'out.csv']],
-    [64, 'the usage is wrong', ['list.csv']],
+    [64, 'the usage is wrong', ['list.csv', '--nonsense']],
     [65, 'the list has no addresses', ['plain.csv', '-o', 'out.csv']],
     [66, 'there is no such list', ['none.csv', '-o', 'out.csv']],
     [73, 'its output cannot be written', ['list.csv', '-o', 'none/out.csv']],

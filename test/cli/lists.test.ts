@@ -99,7 +99,7 @@ describe.concurrent('ev verify with a custom list', () => {
       const { code, stdout, stderr } = await verify('user1@good.test', [flag, 'own.txt'], files)
       expect({ code, stdout }).toEqual({ code: 78, stdout: '' })
       expect(stderr).toMatch(
-        /^ev: The list .*own\.txt has "[^"]+" on line 3\. .* Each line takes .*\n$/,
+        /^error: The list .*own\.txt has "[^"]+" on line 3\. .* Each line takes .*\n$/,
       )
       expect(stderr).toContain(`"${bad}"`)
       expect(stderr).toContain(takes)
@@ -122,7 +122,7 @@ describe.concurrent('operators in the config file', () => {
   test('that are unknown exit with 78 and a suggestion', async () => {
     const { code, stderr } = await verify('user2@good.test', [], config({ gogle: {} }))
     expect(code).toBe(78)
-    expect(stderr).toMatch(/^ev: "operators" has an entry "gogle"\. Did you mean "google"\? /)
+    expect(stderr).toMatch(/^error: "operators" has an entry "gogle"\. Did you mean "google"\? /)
   })
 })
 
@@ -161,7 +161,7 @@ describe.concurrent('ev bulk', () => {
     const { code, stderr } = await runEv(args, { home })
     expect({ code, stderr }).toEqual({
       code: 78,
-      stderr: expect.stringMatching(/^ev: The list .*own\.txt has "foo bar" on line 1\. /),
+      stderr: expect.stringMatching(/^error: The list .*own\.txt has "foo bar" on line 1\. /),
     })
     expect(existsSync(join(home, 'data/ev.sqlite'))).toBe(false)
   })
@@ -170,7 +170,7 @@ describe.concurrent('ev bulk', () => {
     const list = await startedList('later.test')
     writeFileSync(join(list.home, 'own.txt'), 'later.test\n')
     list.signal('SIGHUP')
-    await list.printed('ev: info: configuration lists reloaded', 'stderr')
+    await list.printed('info: configuration lists reloaded', 'stderr')
     expect(await reasonsOf(list)).toEqual(['disposable_email'])
     expect(probeCount('later.test')).toBe(1)
   })
@@ -182,7 +182,7 @@ describe.concurrent('ev bulk', () => {
     await list.printed('own.txt has "foo bar" on line 2.', 'stderr')
     expect(await reasonsOf(list)).toEqual(['accepted_email'])
     expect((await list.ended).stderr).toMatch(
-      /^ev: error: configuration lists not reloaded\. The list .*own\.txt /m,
+      /^error: configuration lists not reloaded\. The list .*own\.txt /m,
     )
   })
 

@@ -42,7 +42,7 @@ async function bulk(home: string, list: string, output = 'out.csv') {
 }
 
 const purge = (home: string, ...args: string[]) =>
-  runEv(['purge', '--data-dir', 'data', ...args], { home, offline: true })
+  runEv(['purge', '--yes', '--data-dir', 'data', ...args], { home, offline: true })
 
 const purged = async (home: string, ...args: string[]) =>
   JSON.parse((await purge(home, '--json', ...args)).stdout)
@@ -265,7 +265,7 @@ describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
     const { code, stdout, stderr } = await purge(home, '--address', 'ann@good.test')
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' })
     expect(stderr).toMatch(
-      /^ev: ann@good\.test is in an unfinished list: (job_\w+)\. .*"ev jobs cancel \1".*Nothing was erased\.$/m,
+      /^error: ann@good\.test is in an unfinished list: (job_\w+)\. .*"ev jobs cancel \1".*Nothing was erased\.$/m,
     )
     expect(await purged(home, '--all', '--dry-run')).toMatchObject({ answers: 3 })
   })
@@ -274,9 +274,9 @@ describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
     const home = emptyFolder()
     const bad = await purge(home, '--address', 'nobody')
     expect(bad.code).toBe(65)
-    expect(bad.stderr).toMatch(/^ev: --address is "nobody", which is not an email address\. /m)
+    expect(bad.stderr).toMatch(/^error: --address is "nobody", which is not an email address\. /m)
     const both = await purge(home, '--address', 'a@good.test', '--all')
     expect(both.code).toBe(64)
-    expect(both.stderr).toMatch(/--address.*cannot be used with.*--all/)
+    expect(both.stderr).toMatch(/--address.*--all.* exclude each other/)
   })
 })

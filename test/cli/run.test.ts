@@ -62,7 +62,7 @@ describe('a run in this process', () => {
     const { context } = memoryContext({ home: emptyFolder() })
     const { run } = await import('../../src/cli/run.ts')
     expect(await run(['bulk'], context)).toBe(64)
-    expect(context.stderr.text).toContain('--output')
+    expect(context.stderr.text).toContain('"file" is missing')
     expect(context.stdout.text).toBe('')
   })
 })

@@ -91,7 +91,7 @@ describe.concurrent('ev simulate', () => {
     const second = await runEv(['simulate', 'scenario.json', ...ports], { home })
     expect(second).toMatchObject({ code: 74, stdout: '' })
     expect(second.stderr).toMatch(
-      /^ev: Port \d+ is in use \(.*EADDRINUSE.*\)\. Choose another port, or omit it/,
+      /^error: Port \d+ is in use \(.*EADDRINUSE.*\)\. Choose another port, or omit it/,
     )
     simulator.stdin.end()
     await simulator.ended
@@ -114,19 +114,19 @@ describe.concurrent('ev simulate', () => {
       'a mistake in the scenario',
       ['scenario.json'],
       65,
-      /^ev: scenario\.hosts\["mx\.a\.test"\]\.behavior is "grumpy"; it takes one of polite, /,
+      /^error: scenario\.hosts\["mx\.a\.test"\]\.behavior is "grumpy"; it takes one of polite, /,
     ],
     [
       'a bad port',
       ['scenario.json', '--smtp-port', '70000'],
       64,
-      /^ev: --smtp-port is "70000"; it takes a whole number from 0 to 65535/,
+      /^error: --smtp-port is "70000"; it takes a whole number from 0 to 65535/,
     ],
     [
       'an unknown flag',
       ['scenario.json', '--smpt-port', '1'],
       64,
-      /unknown option '--smpt-port'[\s\S]*--smtp-port/,
+      /Unknown option "--smpt-port"\. Did you mean --smtp-port/,
     ],
   ])('reports %s', async (_, args, code, about) => {
     const home = homeWith({ ...SMALL, hosts: { 'mx.a.test': { behavior: 'grumpy' } } })

@@ -32,7 +32,7 @@ test.each([
   const ran = await runEv(args, { home, stdin: 'email\nvalid@x.example\n' })
   expect(ran.code, ran.stderr).toBe(code)
   if (code === 0) expect(ran.stdout + ran.stderr).not.toBe('')
-  else expect(ran.stderr).toMatch(/^ev: /)
+  else expect(ran.stderr).toMatch(/^error: /)
 })
 
 test.each([

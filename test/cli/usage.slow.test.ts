@@ -18,7 +18,10 @@ describe.concurrent('output that cannot be written', () => {
     const args = ['verify', 'valid@x.example', '--sandbox', '--json']
     const ran = await runEv(args, { home: emptyFolder(), stdout })
     expect(ran.code).toBe(73)
-    expectSentence(ran, /^ev: The output cannot be written: ENOSPC.* Write it elsewhere/)
+    expectSentence(
+      ran,
+      /^error: The output cannot be written: no space left on device.* Write it elsewhere/,
+    )
   })
 
   test('exits with 74 and no message when the reader closes the pipe', () => {
@@ -65,7 +68,7 @@ describe.concurrent('the launcher', () => {
       const { status, stderr } = spawnSync(old as string, [launcher], { encoding: 'utf8' })
       expect(status).toBe(70)
       expect(stderr).toMatch(
-        /^ev: ev needs Node 22\.19 or newer; this is \d.* Install a newer Node\.\n$/,
+        /^error: ev needs Node 22\.19 or newer; this is \d.* Install a newer Node\.\n$/,
       )
     },
   )
@@ -85,7 +88,7 @@ describe.concurrent('the launcher', () => {
     const { status, stderr } = spawnSync(process.execPath, [launcher], { encoding: 'utf8' })
     expect({ status, stderr }).toEqual({
       status: 70,
-      stderr: 'ev: ev is not built. Run: npm ci\n',
+      stderr: 'error: ev is not built. Run: npm ci\n',
     })
   })
 })

@@ -2,8 +2,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { pathOf } from '../../src/cli/ev-command.ts'
 import { program } from '../../src/cli/program.ts'
-import { ENGINE_SETTINGS, SERVE_SETTINGS } from '../../src/config/settings.ts'
+import { SETTING_GROUPS } from '../../src/cli/settings.ts'
+import { ENGINE_SETTINGS, SERVE_SETTINGS, SETTINGS } from '../../src/config/settings.ts'
 import { emptyFolder, memoryContext, type Ran, runEv } from '../support/cli.ts'
 
 /** Expects a message on stderr without a stack, and nothing on stdout. */
@@ -20,17 +22,42 @@ describe.concurrent('invalid usage', () => {
     [
       'an unknown command',
       ['verfy', 'a@b.example'],
-      /unknown command 'verfy'[\s\S]*Did you mean verify/,
+      /^error: Unknown command "ev verfy"\. Did you mean verify\?/,
     ],
-    ['an unknown flag', ['verify', 'a@b.example', '--jsn'], /unknown option '--jsn'[\s\S]*--json/],
-    ['no address', ['verify'], /missing required argument 'address'[\s\S]*ev help/],
-    ['no output', ['bulk', 'list.csv'], /required option '-o, --output <file>'/],
-    ['a flag without its value', ['verify', 'a@b.example', '--helo'], /--helo <NAME>.*missing/],
-    ['two output formats', ['verify', 'a@b.example', '--json', '--ndjson'], /--ndjson.*--json/],
+    [
+      'an unknown flag',
+      ['verify', 'a@b.example', '--jsn'],
+      /^error: Unknown option "--jsn"\. Did you mean --json\? .*"ev verify --help-all"/,
+    ],
+    ['no address', ['verify'], /^error: Argument "address" is missing\. .*"ev verify --help-all"/],
+    [
+      'an option by the name that other programs give it',
+      ['verify', 'a@b.example', '--timeout', '5'],
+      /Unknown option "--timeout"\. Did you mean --deadline\?/,
+    ],
+    [
+      'an option that is similar only by its letters',
+      ['verify', 'a@b.example', '--bort'],
+      /^error: Unknown option "--bort"\. To list/,
+    ],
+    ['help of an unknown command', ['help', 'nosuch'], /^error: Unknown command "ev nosuch"\. Av/],
+    ['no option', ['keys', 'create'], /^error: Option "--name <name>" is required\./],
+    ['an unknown choice', ['bulk', 'a.csv', '--format', 'x'], /is "x"; it takes one of csv, ndj/],
+    ['a spreadsheet as output', ['bulk', 'a.csv', '-o', 'a.xlsx'], /does not write spreadsheets/],
+    [
+      'a flag without its value',
+      ['verify', 'a@b.example', '--helo'],
+      /Option "--helo <NAME>" needs a value\./,
+    ],
+    [
+      'two output formats',
+      ['verify', 'a@b.example', '--json', '--ndjson'],
+      /Options "--ndjson" and "--json" exclude each other\./,
+    ],
     [
       'a bad flag value',
       ['verify', 'a@b.example', '--smtp-port', 'x'],
-      /^ev: --smtp-port is "x"; it takes a whole number from 1 to 65535\.$/m,
+      /^error: --smtp-port is "x"; it takes a whole number from 1 to 65535\.$/m,
     ],
     [
       'a bad --include',
@@ -51,37 +78,42 @@ describe.concurrent('invalid usage', () => {
 
 describe.concurrent('invalid settings', () => {
   test.each([
-    ['a variable', {}, { EV_SMTP_PORT: 'x' }, /^ev: EV_SMTP_PORT is "x"; it takes a whole number/],
+    [
+      'a variable',
+      {},
+      { EV_SMTP_PORT: 'x' },
+      /^error: EV_SMTP_PORT is "x"; it takes a whole number/,
+    ],
     [
       'a config file with an unknown setting',
       { port: 25 },
       {},
-      /^ev: "port" in ev\.config\.json is not a setting of ev\. /,
+      /^error: "port" in ev\.config\.json is not a setting of ev\. /,
     ],
     [
       'a config file with a bad value',
       { helo: 'a b' },
       {},
-      /^ev: "helo" in ev\.config\.json is "a b"; it takes a host name/,
+      /^error: "helo" in ev\.config\.json is "a b"; it takes a host name/,
     ],
     [
       'a config file that is not JSON',
       'helo: x',
       {},
-      /^ev: The config file ev\.config\.json cannot be read: .* It must be a JSON object\.$/m,
+      /^error: The config file ev\.config\.json cannot be read: .* It must be a JSON object\.$/m,
     ],
     ['a config file that is a list', [], {}, /is not an object\. It must be a JSON object\.$/m],
     [
       'a missing config file',
       {},
       { EV_CONFIG: 'mine.json' },
-      /^ev: EV_CONFIG names mine\.json, which does not exist\./,
+      /^error: EV_CONFIG names mine\.json, which does not exist\./,
     ],
     [
       'a missing list of domains',
       {},
       { EV_ALLOW_FILE: 'a.txt' },
-      /^ev: The list .*a\.txt cannot be read/,
+      /^error: The list .*a\.txt cannot be read/,
     ],
   ] as [string, unknown, Record<string, string>, RegExp][])(
     '%s exits with 78 and a message',
@@ -100,7 +132,7 @@ describe.concurrent('invalid settings', () => {
     const args = ['verify', 'a@b.example', '--smtp-port', 'x', '--debug']
     const { stderr, code } = await runEv(args, { home: emptyFolder() })
     expect(code).toBe(64)
-    expect(stderr).toMatch(/^ev: --smtp-port is "x"[^\n]*\n.*^ {4}at /ms)
+    expect(stderr).toMatch(/^error: --smtp-port is "x"[^\n]*\n.*^ {4}at /ms)
   })
 
   test('a flag wins over the environment, the environment over the file; --config names another file', async () => {
@@ -133,16 +165,57 @@ describe.concurrent('invalid settings', () => {
 
 describe.concurrent('help', () => {
   test.each(['verify', 'bulk', 'doctor'])(
-    'of %s shows examples and every setting of the engine, and none of the service',
+    'of %s shows examples and common settings; --help-all shows every setting of the engine',
     async command => {
       const { code, stdout } = await runEv(['help', command], { home: emptyFolder() })
       expect(code).toBe(0)
       expect(stdout).toMatch(new RegExp(`Examples:\n  ev ${command} \\S`))
-      for (const { flag } of ENGINE_SETTINGS) expect(stdout).toContain(`  ${flag}`)
-      for (const { flag } of SERVE_SETTINGS) expect(stdout).not.toContain(`  ${flag} `)
       expect(stdout).toContain('  --config <FILE>')
+      expect(stdout).toContain('  --helo <NAME>')
+      expect(stdout).not.toContain('  --reply-timeout')
+      const all = await runEv([command, '--help-all'], { home: emptyFolder() })
+      expect(all).toMatchObject({ code: 0, stderr: '' })
+      for (const { flag } of ENGINE_SETTINGS) expect(all.stdout).toContain(`  ${flag}`)
+      for (const { flag } of SERVE_SETTINGS) expect(all.stdout).not.toContain(`  ${flag} `)
     },
   )
+
+  test('has each setting under one heading', () => {
+    const keys = SETTING_GROUPS.flatMap(([, group]) => group)
+    expect(keys.toSorted()).toEqual(SETTINGS.map(({ key }) => key).toSorted())
+  })
+
+  test.each([60, 80, 120])(
+    'of every command fits a terminal of %i columns',
+    async columns => {
+      const home = emptyFolder()
+      const all = program(memoryContext({ home: tmpdir() }).context, () => {}).commands.flatMap(
+        command => [command, ...command.commands],
+      )
+      for (const command of all) {
+        const args = [...pathOf(command).split(' ').slice(1), '--help']
+        const { stdout } = await runEv(args, { home, columns, offline: true })
+        const widest = stdout.split('\n').toSorted((a, b) => b.length - a.length)[0] ?? ''
+        expect(widest.length, `${args.join(' ')}: ${widest}`).toBeLessThanOrEqual(columns)
+      }
+    },
+    60_000,
+  )
+
+  test('breaks a long example so that it can be pasted', async () => {
+    const { stdout } = await runEv(['help', 'serve'], { home: emptyFolder(), columns: 60 })
+    expect(stdout).toContain(
+      '  ev serve --listen 0.0.0.0:443 --tls-cert fullchain.pem \\\n    --tls-key privkey.pem\n',
+    )
+  })
+
+  test('of a nested command is shown by "ev help" and by its parent', async () => {
+    const home = emptyFolder()
+    const direct = await runEv(['jobs', 'resume', '--help'], { home })
+    expect(await runEv(['help', 'jobs', 'resume'], { home })).toEqual(direct)
+    expect(await runEv(['jobs', 'help', 'resume'], { home })).toEqual(direct)
+    expect(direct.stdout).toMatch(/^Usage: ev jobs resume /)
+  })
 
   test('shows defaults in the units of the settings', () => {
     const purge = program(memoryContext({ home: tmpdir() }).context, () => {}).commands.find(

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { LIST_COLUMNS } from '../../src/engine/verdict/present-result.ts'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type CliOptions, emptyFolder, runEv, simulatorFlags, startEv } from '../support/cli.ts'
@@ -39,7 +40,7 @@ describe.concurrent('the exit code of ev verify', () => {
     ['1 when one is invalid', ['ann@good.test', 'no address'], 1],
     ['2 when one is unknown and the others are deliverable', ['ann@good.test', 'ann@dead.test'], 2],
     ['1 when one is unknown and another undeliverable', ['ann@dead.test', 'gone@good.test'], 1],
-    ['0 when stdin has no address', ['-'], 0],
+    ['65 when stdin has no address', ['-'], 65],
   ])('is %s', async (_, addresses, code) => {
     const ran = await verify(addresses)
     expect(ran.code, ran.stderr).toBe(code)
@@ -86,7 +87,7 @@ describe.concurrent('ev verify as text', () => {
     const { code, stdout, stderr } = await verify(['Ann Lee <ann@good.test>;'])
     expect(code).toBe(0)
     expect(stdout).toContain('ann@good.test is deliverable')
-    expect(stderr).toMatch(/^ev: .+$/m)
+    expect(stderr).toMatch(/^note: .+$/m)
   })
 
   test('sanitizes hostile text in an address', async () => {
@@ -97,8 +98,40 @@ describe.concurrent('ev verify as text', () => {
   test('warns on stderr if the host name is not fully qualified', async () => {
     const args = ['verify', 'ann@good.test', ...simulatorFlags(simulator), '--helo', 'desk']
     const { stdout, stderr } = await runEv(args, { home: emptyFolder() })
-    expect(stderr).toMatch(/^Note: .*--helo probe\.example\.com/)
-    expect(stdout).not.toContain('Note')
+    expect(stderr).toMatch(/^note: .*--helo probe\.example\.com.*\n$/)
+    expect(stdout).not.toContain('note')
+  })
+})
+
+describe.concurrent('ev verify as CSV', () => {
+  test('prints the columns that ev bulk adds', async () => {
+    const { code, stdout, stderr } = await verify(['ann@good.test', 'x', '--format', 'csv'])
+    const [header, ...rows] = stdout.trimEnd().split('\n')
+    expect([code, stderr]).toEqual([1, ''])
+    expect(header).toBe(['email', ...LIST_COLUMNS].join(','))
+    expect(rows.map(row => row.split(',').slice(0, 4))).toEqual([
+      ['ann@good.test', 'ann@good.test', 'true', 'true'],
+      ['x', 'x', 'false', 'false'],
+    ])
+  })
+
+  test('fails with a message if stdin has no address', async () => {
+    const { code, stderr } = await verify(['-', '--format', 'text'], { stdin: ' \n\n' })
+    expect([code, stderr]).toEqual([65, 'error: No addresses on stdin.\n'])
+  })
+
+  test('--quiet prints no notes; no note on the HELO name if no server is asked', async () => {
+    const quiet = await verify(['<ann@good.test>', '--helo', 'desk', '--quiet'])
+    expect(quiet.stderr).toBe('')
+    const offline = await verify(['ann@nowhere.test', '--helo', 'desk'])
+    expect(offline.stderr).toBe('')
+  })
+
+  test('--verbose prints debug messages, and --log wins over it', async () => {
+    const verbose = await verify(['ann@good.test', '--verbose'])
+    const silent = await verify(['ann@good.test', '--verbose', '--log', 'silent'])
+    expect([verbose.code, silent.stderr]).toEqual([0, ''])
+    expect((await verify(['ann@good.test', '-q', '-v'])).stderr).toMatch(/exclude each other/)
   })
 })
 

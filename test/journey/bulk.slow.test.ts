@@ -42,7 +42,9 @@ describe.concurrent('the output', () => {
       const args = ['bulk', 'list.csv', '--sandbox', '--data-dir', 'data', '-o']
       const result = await runEv([...args, '-'], { home, stdout: openSync('/dev/full', 'w') })
       expect(result.code).toBe(73)
-      expect(result.stderr).toMatch(/^ev: The output cannot be written: ENOSPC/m)
+      expect(result.stderr).toMatch(
+        /^error: The output cannot be written: no space left on device/m,
+      )
       expect(await runEv([...args, 'out.csv'], { home })).toMatchObject({
         code: 0,
         stderr: expect.stringContaining('4 of 4 rows are done'),
@@ -74,10 +76,10 @@ describe('a list with simulated mail servers', () => {
     ])
     expect(second.code).toBe(74)
     expect(second.stderr).toMatch(
-      /^ev: Another ev process is processing this list\. Wait for it to finish, or stop it first\.$/m,
+      /^error: Another ev process is processing this list\. Wait for it to finish, or stop it first\.$/m,
     )
     expect(third.code).toBe(74)
-    expect(third.stderr).toMatch(/^ev: Another ev process writes to out\.csv\. Wait for it/m)
+    expect(third.stderr).toMatch(/^error: Another ev process writes to out\.csv\. Wait for it/m)
     expect(fourth.code).toBe(0)
     first.child.kill('SIGCONT')
     const { code, stderr } = await first.ended

@@ -176,56 +176,61 @@ describe.concurrent('a list that cannot be processed', () => {
       'does not exist',
       ['bulk', 'none.csv', '-o', 'out.csv'],
       66,
-      /^ev: The list none\.csv cannot be read/,
+      /^error: The list none\.csv cannot be read/,
     ],
-    ['is a folder', ['bulk', 'data', '-o', 'out.csv'], 66, /^ev: data is a folder, not a list\./],
+    [
+      'is a folder',
+      ['bulk', 'data', '-o', 'out.csv'],
+      66,
+      /^error: data is a folder, not a list\./,
+    ],
     [
       'is empty',
       ['bulk', 'empty.csv', '-o', 'out.csv'],
       65,
-      /^ev: The list is empty\. Give at least one address/,
+      /^error: The list is empty\. Give at least one address/,
     ],
     [
       'has no addresses',
       ['bulk', 'plain.csv', '-o', 'out.csv'],
       65,
-      /^ev: No address column found\. .*--column/,
+      /^error: No address column found\. .*--column/,
     ],
     [
       'lacks the selected column',
       ['bulk', 'list.csv', '-o', 'out.csv', '--column', 'mail'],
       65,
-      /^ev: .*mail/,
+      /^error: .*mail/,
     ],
     [
       'is the output',
       ['bulk', 'list.csv', '-o', './data/../list.csv'],
       64,
-      /^ev: The output .* is the list itself\. Name another/,
+      /^error: The output .* is the list itself\. Name another/,
     ],
     [
       'has an output in a missing folder',
       ['bulk', 'list.csv', '-o', 'no/out.csv'],
       73,
-      /^ev: no\/out\.csv cannot be written: ENOENT.*-o/,
+      /^error: no\/out\.csv cannot be written: no such file or directory.*-o/,
     ],
     [
       'has a folder as its output',
       ['bulk', 'list.csv', '-o', 'data'],
       73,
-      /^ev: data cannot be written: it is a folder\. .*-o/,
+      /^error: data cannot be written: it is a folder\. .*-o/,
     ],
     [
       'has an unusable data directory',
       ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'list.csv/x'],
       74,
-      /^ev: .*list\.csv\/x.* --data-dir/,
+      /^error: .*list\.csv\/x.* --data-dir/,
     ],
     [
       'comes from stdin with an unusable data directory',
       ['bulk', '-', '-o', 'out.csv', '--data-dir', 'list.csv/x'],
       74,
-      /^ev: The list from stdin .* --data-dir/,
+      /^error: The list from stdin .* --data-dir/,
     ],
     [
       'has no directory for its locks',
@@ -240,13 +245,13 @@ describe.concurrent('a list that cannot be processed', () => {
         'sqlite:a.db',
       ],
       74,
-      /^ev: The data directory .* --data-dir/,
+      /^error: The data directory .* --data-dir/,
     ],
     [
       'has a database file that is no database',
       ['bulk', 'list.csv', '-o', 'out.csv', '--database', 'sqlite:list.csv'],
       74,
-      /^ev: The database list\.csv cannot be used: file is not a database\. Choose another/,
+      /^error: The database list\.csv cannot be used: file is not a database\. Choose another/,
     ],
   ] as [string, string[], number, RegExp][])(
     'because it %s fails before any work, with an exit code and a message',
@@ -285,7 +290,7 @@ describe.concurrent('a damaged database', () => {
     writeFileSync(file, bytes)
     const { code, stderr } = await bulk(rows.join('\n'), ['--sandbox'], { home })
     expect(code, stderr).toBe(74)
-    expect(stderr).toMatch(/^ev: The database .* malformed.* move (it|the file) away/m)
+    expect(stderr).toMatch(/^error: The database .* malformed.* move (it|the file) away/m)
     expect(stderr).not.toMatch(/^ +at /m)
   })
 })

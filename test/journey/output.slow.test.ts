@@ -57,7 +57,7 @@ describe('--split', () => {
     const args = ['bulk', 'other.csv', '-o', 'out.unknown.csv', ...settings]
     const second = await runEv(args, { home })
     expect(second.stderr).toMatch(
-      /^ev: Another ev process writes to out\.unknown\.csv\. Wait for it/m,
+      /^error: Another ev process writes to out\.unknown\.csv\. Wait for it/m,
     )
     expect(second.code).toBe(74)
     const piped = readFile(join(home, 'out.risky.csv'), 'utf8')

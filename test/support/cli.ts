@@ -22,6 +22,8 @@ export type CliOptions = {
   /** Keeps stdin open for more input. */
   readonly stdinOpen?: boolean
   readonly environment?: Readonly<Record<string, string>>
+  /** Width of the terminal that stdin, stdout and stderr are; none: they are pipes. */
+  readonly columns?: number
   /** A DNS lookup or a connection of the command throws, and its exit code is 99. */
   readonly offline?: boolean
   /** Overrides of the context of `memoryContext`, such as the clock. */
@@ -143,7 +145,8 @@ export type MemoryContext = CliContext & {
 }
 
 /** Creates a context with streams in memory and an empty environment. */
-export function memoryContext({ home, stdin, stdinOpen, environment, context }: CliOptions) {
+export function memoryContext(options: CliOptions) {
+  const { home, stdin, stdinOpen, environment, columns, context } = options
   const { promise: exited, resolve } = Promise.withResolvers<number>()
   let hasEnded = false
   const input = new PassThrough()
@@ -167,6 +170,11 @@ export function memoryContext({ home, stdin, stdinOpen, environment, context }: 
     stdin: input,
     stdout: new MemoryOutput(),
     stderr: new MemoryOutput(),
+  }
+  if (columns !== undefined) {
+    for (const stream of [input, made.stdout, made.stderr]) {
+      Object.assign(stream, { isTTY: true, columns })
+    }
   }
   const guarded = (work: () => void) => {
     try {

@@ -13,6 +13,7 @@ import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
+import { LiveText } from '../live-text.ts'
 import { stderrLog } from '../log.ts'
 import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
 import { heloHint, readConfig } from '../settings.ts'
@@ -21,7 +22,7 @@ import { type ListFile, openList } from './list-file.ts'
 import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
 import { readSource, type SourceFlags, toFlags } from './list-source.ts'
 import { type WrittenFile, writeOutput } from './output.ts'
-import { checkOutput, type OutputFile, planOutput } from './output-plan.ts'
+import { checkOutput, defaultOutput, type OutputFile, planOutput } from './output-plan.ts'
 import { canonicalPath, resolveOutput } from './output-sink.ts'
 import { rowText } from './row-text.ts'
 import { interruption, work } from './work.ts'
@@ -30,6 +31,9 @@ export type BulkFlags = SourceFlags &
   ResumeFlags & {
     readonly fresh?: boolean
   }
+
+/** The output is optional on the command line. */
+type GivenFlags = Partial<SourceFlags> & ResumeFlags & Pick<BulkFlags, 'fresh'>
 
 /** Flags that are not stored with a job: verbosity and settings. */
 export type ResumeFlags = {
@@ -42,7 +46,7 @@ export type ResumeFlags = {
 export async function bulkCommand(
   context: CliContext,
   file: string,
-  flags: BulkFlags,
+  flags: GivenFlags,
 ): Promise<number> {
   // A PostgreSQL URL in the environment or the config file is meant for the service and is ignored
   // here. As a flag it is meant for this command, which cannot use it.
@@ -50,10 +54,11 @@ export async function bulkCommand(
     throw unsupportedDatabase(context, flags)
   // `-` is stdin or stdout; an empty name is reported later.
   const toPath = (name: string) => (name === '-' || name === '' ? name : inCwd(context, name))
-  return bulk(context, toPath(file), { ...flags, output: toPath(flags.output) }, null)
+  const output = toPath(flags.output ?? defaultOutput(file, flags.format))
+  return bulk(context, toPath(file), { ...flags, output }, null)
 }
 
-const unsupportedDatabase = (context: CliContext, flags: BulkFlags) =>
+const unsupportedDatabase = (context: CliContext, flags: GivenFlags) =>
   new EvError(
     'usage',
     `"ev bulk" stores lists in a local file, ${fileOf(listsUrl(readConfig(context, flags)))}, not in PostgreSQL. Omit --database, or use --database sqlite:FILE. To process a list on several machines, submit it to "ev serve" with POST /v1/verify/file.`,
@@ -78,11 +83,14 @@ async function bulk(
   resumed: Job | null,
 ): Promise<number> {
   const config = readConfig(context, flags)
-  const reachability = createOutboundHint(stderrLog(context, config), config)
+  const live = new LiveText(context)
+  const stderr = { write: (text: string) => live.print(text) }
+  const log = stderrLog({ stderr, clock: context.clock }, config)
+  const reachability = createOutboundHint(log, config)
   const lists = openLists(listFiles(config))
   const stopReloading = reloadOnSighup(context, lists, flags, reachability.log)
   try {
-    return await processList(context, { file, flags, resumed, config, reachability, lists })
+    return await processList(context, { file, flags, resumed, config, reachability, lists, live })
   } finally {
     stopReloading()
   }
@@ -95,18 +103,17 @@ type BulkInput = {
   readonly config: Config
   readonly reachability: OutboundHint
   readonly lists: ListLoader
+  readonly live: LiveText
 }
 
 async function processList(
   context: CliContext,
-  { file, flags, resumed, config, reachability, lists }: BulkInput,
+  { file, flags, resumed, config, reachability, lists, live }: BulkInput,
 ): Promise<number> {
-  const say = (text: string) => void (flags.quiet || context.stderr.write(`${text}\n`))
+  const say = (text: string) => void (flags.quiet || live.print(`${text}\n`))
   const files = planOutput(flags)
   await checkOutput(file, files, flags)
   const list = await openList(context, file, config.dataDir, listOptions(flags, resumed))
-  const hint = flags.sandbox ? null : heloHint(config)
-  if (hint !== null) say(hint)
   const database = await openDatabase(listsUrl(config), context.clock)
   const locks: Lock[] = []
   try {
@@ -119,6 +126,8 @@ async function processList(
     // The lock protects the job of this list from deletion, however old the job is.
     await cleanUp(context, database, config)
     const job = await openJob(context, database, { sourceKey, list, flags, resumed, say })
+    const hint = flags.sandbox || job.state === 'completed' ? null : heloHint(config)
+    if (hint !== null) say(`note: ${hint}`)
     return await finish(context, database, config, {
       list,
       lists,
@@ -126,6 +135,7 @@ async function processList(
       flags,
       job,
       reachability,
+      live,
       say,
     })
   } finally {
@@ -171,6 +181,7 @@ type BulkRun = {
   readonly flags: BulkFlags
   readonly job: Job
   readonly reachability: OutboundHint
+  readonly live: LiveText
   readonly say: (text: string) => void
 }
 
@@ -181,13 +192,13 @@ async function finish(
   config: Config,
   run: BulkRun,
 ): Promise<number> {
-  const { lists, flags, job, reachability, say } = run
+  const { lists, flags, job, reachability, live, say } = run
   const clock = context.clock
   const startedAt = clock.monotonicNow()
   const interrupted =
     job.state === 'completed'
       ? false
-      : await work(context, database, config, { ...flags, log: reachability.log, lists }, job)
+      : await work(context, database, config, { ...flags, log: reachability.log, lists, live }, job)
   const now = await readJob(database, job.id)
   if (interrupted) {
     say(
@@ -200,7 +211,7 @@ async function finish(
   await deleteStdinCopy(database, config, now)
   say(summary(now, now.done - job.done, clock.monotonicNow() - startedAt, written))
   const hint = reachability.atEnd()
-  if (hint !== null) context.stderr.write(`ev: ${hint}\n`)
+  if (hint !== null) context.stderr.write(`warning: ${hint}\n`)
   if (flags.json && flags.output !== '-') {
     context.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)
   }

@@ -5,6 +5,7 @@ import type { Class } from '../../engine/verdict/verdict.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { cannotWrite, canonicalPath, partialPath, resolveOutput } from './output-sink.ts'
+import type { Format } from './row-text.ts'
 
 /** One file of an output and the classes of the rows written to it; `-` is stdout. */
 export type OutputFile = { readonly path: string; readonly classes: readonly Class[] }
@@ -15,10 +16,26 @@ export type OutputFlags = {
   readonly split?: boolean
 }
 
+/** Returns the output if none is named: `list.verified.csv` beside `list.csv`; stdout for stdin. */
+export function defaultOutput(list: string, format: Format = 'csv'): string {
+  // A pipe, such as /dev/stdin or that of <(zcat list.gz), has no folder to write to.
+  if (list === '-' || list.startsWith('/dev/')) return '-'
+  const extension = extname(list)
+  const isTable = ['.csv', '.tsv'].includes(extension.toLowerCase())
+  const ending = format === 'csv' ? (isTable ? extension : '.csv') : `.${format}`
+  return `${list.slice(0, list.length - extension.length)}.verified${ending}`
+}
+
 /** Returns the files to write. Each class goes to one file at most. */
 export function planOutput({ output, only, split = false }: OutputFlags): OutputFile[] {
   // A script may pass an unset variable, as in -o "$OUT".
   if (output === '') throw new EvError('usage', '-o is empty. Name a file, or - for stdout.')
+  if (/\.(xlsx?|ods|numbers)$/i.test(output)) {
+    throw new EvError(
+      'usage',
+      `ev does not write spreadsheets such as ${sanitizeText(output)}. Name a CSV file, such as out.csv: spreadsheet programs open it.`,
+    )
+  }
   const classes = only === undefined ? CLASSES : parseClasses(only)
   if (!split) return [{ path: output, classes }]
   if (output === '-') {

@@ -1,4 +1,3 @@
-import ora from 'ora'
 import { composeEngine } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
@@ -6,12 +5,13 @@ import type { ListLoader } from '../../engine/lists.ts'
 import { refuseCancelled } from '../../jobs/job-state.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { startWorker } from '../../jobs/worker/start-worker.ts'
-import { type Clock, SECOND } from '../../platform/clock.ts'
-import { formatEstimate } from '../../platform/format.ts'
+import { SECOND } from '../../platform/clock.ts'
 import { type Log, silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import { type CliContext, externalDepsFrom } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
+import type { LiveText } from '../live-text.ts'
+import { createProgress, noProgress, type Progress, watchWaits } from './progress.ts'
 
 type WorkOptions = {
   readonly log: Log
@@ -19,6 +19,7 @@ type WorkOptions = {
   readonly wait?: boolean
   readonly sandbox?: boolean
   readonly quiet?: boolean
+  readonly live: LiveText
 }
 
 /** Runs the job with live progress. Returns whether it was interrupted. */
@@ -29,9 +30,7 @@ export async function work(
   options: WorkOptions,
   job: Job,
 ): Promise<boolean> {
-  const progress: Progress = options.quiet
-    ? noProgress
-    : stderrProgress(context, 'reading the list')
+  const progress: Progress = options.quiet ? noProgress : createProgress(context, options.live)
   const { finished, watcher } = watch(progress)
   const { log, lists, sandbox = false } = options
   const worker = startWorker({
@@ -58,6 +57,7 @@ export async function work(
   const stopWatching = watchCancellation(database, job.id, error =>
     watcher.onFailure(job.id, error),
   )
+  const stopWaits = options.quiet ? () => {} : watchWaits(database, job.id, progress.setWait)
   try {
     worker.take(job.id)
     await Promise.race([finished, aborted(signal)]).catch(() => {})
@@ -69,6 +69,7 @@ export async function work(
     dispose()
     stopWatching()
     stopNotes?.()
+    stopWaits()
     progress.end()
     await engine.close()
   }
@@ -137,95 +138,5 @@ export function interruption(context: CliContext): { signal: AbortSignal; dispos
       context.signals.off('SIGINT', stop)
       context.signals.off('SIGTERM', stop)
     },
-  }
-}
-
-interface Progress {
-  /** Shows the progress of a job. */
-  show(job: Job): void
-  /** Sets the reason why the list waits and redraws at once; null if it does not wait. */
-  note(why: string | null): void
-  /** Clears the live line. */
-  end(): void
-}
-
-const DRAW_EVERY_MS = 100
-/** Interval of plain lines when stderr is not a terminal, long enough to keep logs short. */
-const PLAIN_EVERY_MS = 5 * SECOND
-
-const noProgress: Progress = { show() {}, note() {}, end() {} }
-
-/**
- * Prints rate, time left and counts to stderr: one live line in a terminal, otherwise plain lines.
- */
-export function stderrProgress(
-  context: Pick<CliContext, 'stderr' | 'clock'>,
-  label: string,
-): Progress {
-  const { stderr, clock } = context
-  // A terminal of unknown width reports 0 columns, for which ora would clear lines forever.
-  const terminal = stderr.isTTY === true && (stderr.columns ?? 0) > 0
-  const spinner = terminal
-    ? ora({ stream: stderr, text: label, discardStdin: false }).start()
-    : null
-  const rate = new Rate(clock)
-  let drawnAt = clock.monotonicNow()
-  let line = label
-  let waiting = ''
-  const draw = () => {
-    drawnAt = clock.monotonicNow()
-    if (spinner !== null) spinner.text = `${line}${waiting}`
-    else stderr.write(`${line}${waiting}\n`)
-  }
-  return {
-    show(job) {
-      const now = clock.monotonicNow()
-      rate.note(job.done)
-      if (now - drawnAt < (terminal ? DRAW_EVERY_MS : PLAIN_EVERY_MS)) return
-      line = progressLine(job, rate.perSecond)
-      draw()
-    },
-    note(why) {
-      waiting = why === null ? '' : `  waiting: ${why}`
-      draw()
-    },
-    end() {
-      spinner?.stop()
-    },
-  }
-}
-
-export function progressLine(job: Job, perSecond: number): string {
-  const share = job.total === 0 ? 100 : Math.floor((100 * job.done) / job.total)
-  const left =
-    perSecond > 0 ? `, ${formatEstimate(((job.total - job.done) * SECOND) / perSecond)} left` : ''
-  return (
-    `${share} %  ${job.done}/${job.total}  ${Math.round(perSecond)}/s${left}  ` +
-    `deliverable ${job.deliverable}, risky ${job.risky}, ` +
-    `undeliverable ${job.undeliverable}, unknown ${job.unknown}`
-  )
-}
-
-/** Results per second over the last 30 seconds, because older rates predict the time left badly. */
-class Rate {
-  readonly #clock: Clock
-  #samples: { at: number; done: number }[] = []
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  note(done: number) {
-    const at = this.#clock.monotonicNow()
-    const last = this.#samples.at(-1)
-    if (last !== undefined && at - last.at < SECOND / 4) return
-    this.#samples.push({ at, done })
-    while ((this.#samples[0]?.at ?? at) < at - 30 * SECOND) this.#samples.shift()
-  }
-
-  get perSecond(): number {
-    const [first, last] = [this.#samples[0], this.#samples.at(-1)]
-    if (first === undefined || last === undefined || last.at === first.at) return 0
-    return ((last.done - first.done) * SECOND) / (last.at - first.at)
   }
 }

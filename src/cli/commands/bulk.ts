@@ -4,10 +4,11 @@ import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
 Examples:
+  ev bulk list.csv                       # writes list.verified.csv
   ev bulk list.csv -o out.csv
   ev bulk customers.csv --column "Work email" -o out.csv
   ev bulk list.csv -o good.csv --only deliverable
-  ev bulk list.csv -o out.csv --split        (out.deliverable.csv, out.risky.csv, …)
+  ev bulk list.csv -o out.csv --split     # out.deliverable.csv, out.risky.csv, …
   cat list.txt | ev bulk - -o - --format ndjson
 
 Press Ctrl-C to stop. To resume, run the same command again.`
@@ -17,7 +18,10 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
     .command('bulk')
     .description('verify a list: CSV in, CSV or JSON out')
     .argument('<file>', 'the list; - reads stdin')
-    .requiredOption('-o, --output <file>', 'file for the results; - writes to stdout')
+    .option(
+      '-o, --output <file>',
+      'file for the results; - writes to stdout (default: list.verified.csv)',
+    )
     .option('--column <name|n>', 'column with the addresses, by name or number')
     .option('--encoding <name>', 'encoding of the list, such as windows-1252 (default: detected)')
     .option('--no-header', 'the first row is not a header')
@@ -26,7 +30,10 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
         .choices(['csv', 'ndjson', 'json'])
         .default('csv'),
     )
-    .option('--only <classes>', 'write only these classes: deliverable,risky,undeliverable,unknown')
+    .option(
+      '--only <classes>',
+      'write only these classes: deliverable, risky, undeliverable, unknown',
+    )
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
     .option('--no-wait', 'do not wait for greylisting, pauses or blocks to end')

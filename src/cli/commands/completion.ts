@@ -3,9 +3,9 @@ import type { CliContext, SetExitCode } from '../context.ts'
 
 const EXAMPLES = `
 Examples:
-  source <(ev completion bash)          in ~/.bashrc
-  source <(ev completion zsh)           in ~/.zshrc, after compinit
-  ev completion fish | source           in ~/.config/fish/config.fish`
+  source <(ev completion bash)          # in ~/.bashrc
+  source <(ev completion zsh)           # in ~/.zshrc, after compinit
+  ev completion fish | source           # in ~/.config/fish/config.fish`
 
 export function addCompletion(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   ev.command('completion')

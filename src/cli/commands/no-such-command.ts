@@ -8,7 +8,10 @@ import { pathOf } from '../ev-command.ts'
  * unknown name to it as an argument, so commander does not report it.
  */
 export function noSuchCommand(name: string, parent: Command): EvError {
-  const names = parent.commands.map(command => command.name()).join(', ')
+  const names = parent.commands
+    .map(command => command.name())
+    .filter(one => one !== 'help')
+    .join(', ')
   return new EvError(
     'usage',
     `Unknown command "${pathOf(parent)} ${sanitizeText(name)}". Available: ${names}.`,

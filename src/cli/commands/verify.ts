@@ -7,7 +7,7 @@ Examples:
   ev verify ann@example.com
   ev verify --explain ann@example.com
   ev verify --json --include flags,evidence ann@example.com bob@example.org
-  ev verify - --ndjson < addresses.txt
+  ev verify - --format csv < addresses.txt
 
 Exit codes: 0 all deliverable, 1 at least one risky or undeliverable, 2 otherwise, if at least one is unknown.`
 
@@ -16,9 +16,20 @@ export function addVerify(ev: Command, context: CliContext, setExitCode: SetExit
     .command('verify')
     .description('verify one or a few addresses')
     .argument('<address...>', 'addresses; - reads them from stdin, one per line')
-    .option('--json', 'print JSON: one object, or an array for several addresses')
     .addOption(
-      new Option('--ndjson', 'print one JSON object per line, as results arrive').conflicts('json'),
+      new Option('--format <format>', 'output format: text, json, ndjson or csv').choices([
+        ...['text', 'json', 'ndjson', 'csv'],
+      ]),
+    )
+    .addOption(
+      new Option('--json', 'print JSON: one object, or an array for several addresses').conflicts(
+        'format',
+      ),
+    )
+    .addOption(
+      new Option('--ndjson', 'print one JSON object per line, as results arrive').conflicts([
+        ...['json', 'format'],
+      ]),
     )
     .option('--include <what>', 'add fields to the JSON: flags,evidence')
     .option('--explain', 'show the SMTP dialogue with the mail server')

@@ -8,6 +8,7 @@ import { closeAll, databaseName, openAll } from '../database.ts'
 import { parseInteger } from '../integer-flag.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
+import { widthOf } from '../width.ts'
 import { jobObject } from './job-object.ts'
 import { belongsTo, type JobStatus, jobContext, jobStatus, listAndOutput } from './job-status.ts'
 import { timeText } from './time-text.ts'
@@ -34,7 +35,7 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
         `No jobs in ${databaseName(config)}. To create one, run "ev bulk FILE -o OUTPUT".\n`,
       )
     } else {
-      context.stdout.write(table(COLUMNS, status.map(rowOf)))
+      context.stdout.write(table(COLUMNS, status.map(rowOf), widthOf(context, context.stdout)))
       if (all.length > max) {
         context.stderr.write(`note: ${pluralize(all.length - max, 'older job')} not shown.\n`)
       }
@@ -63,13 +64,13 @@ const COLUMNS: readonly Column[] = [
   { title: 'ID' },
   { title: 'STATE' },
   { title: 'ROWS', align: 'right' },
-  { title: 'DONE', align: 'right' },
-  { title: 'DELIVERABLE', align: 'right' },
-  { title: 'RISKY', align: 'right' },
-  { title: 'UNDELIVERABLE', align: 'right' },
-  { title: 'UNKNOWN', align: 'right' },
-  { title: 'CREATED' },
-  { title: 'TYPE' },
+  { title: 'DONE', align: 'right', dropRank: 5 },
+  { title: 'DELIVERABLE', align: 'right', dropRank: 3 },
+  { title: 'RISKY', align: 'right', dropRank: 2 },
+  { title: 'UNDELIVERABLE', align: 'right', dropRank: 2 },
+  { title: 'UNKNOWN', align: 'right', dropRank: 2 },
+  { title: 'CREATED', dropRank: 4 },
+  { title: 'TYPE', dropRank: 1 },
   { title: 'LIST' },
 ]
 

@@ -4,8 +4,10 @@ import { getProgress, type Job } from '../../jobs/job-store.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
+import { keyValues } from '../key-values.ts'
 import { readConfig } from '../settings.ts'
 import { table } from '../table.ts'
+import { widthOf } from '../width.ts'
 import { jobObject } from './job-object.ts'
 import {
   isActive,
@@ -76,11 +78,10 @@ function text(
     ['written', job.written_at === null ? null : timeText(job.written_at)],
     ...(status === 'cancelled' ? [] : restFacts(rest, status)),
   ]
-  const lines = facts
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `  ${name.padEnd(14)} ${value}\n`)
+  const width = widthOf(context, context.stdout)
+  const lines = keyValues(facts, { width, nameWidth: 13 })
   const waiting = status === 'cancelled' ? '' : waitingText(context, rest.waiting)
-  return `${job.id}\n${lines.join('')}${waiting}`
+  return `${job.id}\n${lines}${waiting}`
 }
 
 function nextStep(job: Job, status: JobStatus): string {
@@ -115,7 +116,7 @@ function waitingText(context: CliContext, waiting: readonly WaitingOperator[]): 
     { title: 'ITEMS', align: 'right' },
     { title: 'DUE' },
   ] as const
-  return `\n${table(columns, rows)}${more > 0 ? `and ${more} more operators\n` : ''}`
+  return `\n${table(columns, rows, widthOf(context, context.stdout))}${more > 0 ? `and ${more} more operators\n` : ''}`
 }
 
 const dueText = (dueAt: number, now: number) =>

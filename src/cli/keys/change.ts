@@ -6,6 +6,7 @@ import { confirm } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings.ts'
+import { widthOf } from '../width.ts'
 import { keysObject, keysText, newKeyObject, newKeyText } from './print.ts'
 import { parseGrace } from './times.ts'
 
@@ -27,7 +28,7 @@ export function listCommand(context: CliContext, flags: KeyFlags): Promise<numbe
     if (flags.json) context.stdout.write(keysObject(keys))
     else if (keys.length === 0) {
       context.stdout.write('No keys. To create one, run "ev keys create --name NAME".\n')
-    } else context.stdout.write(keysText(keys))
+    } else context.stdout.write(keysText(keys, widthOf(context, context.stdout)))
     return 0
   })
 }

@@ -22,7 +22,8 @@ export function newKeyObject(key: ApiKey, text: string): string {
 }
 
 /** Formats keys without their secrets. */
-export const keysText = (keys: readonly ApiKey[]): string => table(COLUMNS, keys.map(rowOf))
+export const keysText = (keys: readonly ApiKey[], width: number | null): string =>
+  table(COLUMNS, keys.map(rowOf), width)
 
 export const keysObject = (keys: readonly ApiKey[]): string =>
   `${JSON.stringify(
@@ -46,11 +47,11 @@ function limitsText({ allowedIps, allowedDomains, rateLimitPerMinute, expiresAt 
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
-  { title: 'KEY' },
-  { title: 'ACCOUNT' },
-  { title: 'CREATED' },
-  { title: 'LAST USED' },
-  { title: 'EXPIRES' },
+  { title: 'KEY', dropRank: 5 },
+  { title: 'ACCOUNT', dropRank: 2 },
+  { title: 'CREATED', dropRank: 1 },
+  { title: 'LAST USED', dropRank: 3 },
+  { title: 'EXPIRES', dropRank: 4 },
   { title: 'SCOPES' },
   { title: 'NAME' },
 ]

@@ -20,6 +20,7 @@ import { keyValues } from '../key-values.ts'
 import { isServed } from '../serve/active-members.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
+import { widthOf } from '../width.ts'
 import { isDeliveryId, withWebhook } from './lookup.ts'
 import { eventsText, printJson } from './print.ts'
 
@@ -74,7 +75,10 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
         },
         isServed: await isServed(database, config, ['serve']),
       }
-      const table = rows.length === 0 ? '' : `${deliveriesText(rows, webhook)}\n`
+      const table =
+        rows.length === 0
+          ? ''
+          : `${deliveriesText(rows, webhook, widthOf(context, context.stdout))}\n`
       context.stdout.write(`${table}${logNotes(log)}`)
     }
     return 0
@@ -102,7 +106,7 @@ function showDelivery(
     const { webhook, logged } = await getDelivery({ database }, { ...ids, accountId: null })
     const detail = presentDetail(logged, webhook, { withSignatures: true })
     if (flags.json) printJson(context, detail)
-    else context.stdout.write(deliveryText(detail, webhook))
+    else context.stdout.write(deliveryText(detail, webhook, widthOf(context, context.stdout)))
     return 0
   })
 }
@@ -173,30 +177,41 @@ type Detail = ReturnType<typeof presentDetail>
 type Attempt = Detail['attempts'][number]
 
 /** Formats the deliveries of a webhook. */
-const deliveriesText = (rows: readonly DeliveryTable[], webhook: Webhook): string =>
+const deliveriesText = (
+  rows: readonly DeliveryTable[],
+  webhook: Webhook,
+  width: number | null,
+): string =>
   table(
     COLUMNS,
     rows.map(row => rowOf(presentDelivery(row, webhook))),
+    width,
   )
 
 /** Formats one delivery with its request and response. The response is untrusted text. */
-function deliveryText(detail: Detail, webhook: Webhook): string {
+function deliveryText(detail: Detail, webhook: Webhook, width: number | null): string {
   const { request, response, attempts } = detail
   return [
     `${detail.id}\n`,
-    keyValues([
-      ['webhook', detail.webhook_id],
-      ['event', `${detail.event} ${detail.event_id}`],
-      ['status', statusText(detail, webhook)],
-      ['trigger', detail.trigger],
-      ['created', when(detail.created_at)],
-      ['kept until', detail.expires_at === null ? null : when(detail.expires_at)],
-    ]),
+    keyValues(
+      [
+        ['webhook', detail.webhook_id],
+        ['event', `${detail.event} ${detail.event_id}`],
+        ['status', statusText(detail, webhook)],
+        ['trigger', detail.trigger],
+        ['created', when(detail.created_at)],
+        ['kept until', detail.expires_at === null ? null : when(detail.expires_at)],
+      ],
+      { width },
+    ),
     `\nRequest: POST ${sanitizeText(request.url, SHOWN_MAX)}\n`,
-    keyValues(Object.entries(request.headers).map(([name, value]) => [`${name}:`, value])),
+    keyValues(
+      Object.entries(request.headers).map(([name, value]) => [`${name}:`, value]),
+      { width },
+    ),
     `\n  ${sanitizeText(request.body, SHOWN_MAX)}\n`,
-    response === null ? '' : responseText(response),
-    attempts.length === 0 ? '' : `\n${table(ATTEMPT_COLUMNS, attempts.map(attemptRow))}`,
+    response === null ? '' : responseText(response, width),
+    attempts.length === 0 ? '' : `\n${table(ATTEMPT_COLUMNS, attempts.map(attemptRow), width)}`,
     detail.status === 'failed' ? `\n${remedyText(detail, webhook)}\n` : '',
   ].join('')
 }
@@ -204,12 +219,15 @@ function deliveryText(detail: Detail, webhook: Webhook): string {
 /** Maximum number of characters shown of a body; `--json` has all that is stored. */
 const SHOWN_MAX = 4_096
 
-function responseText({ status_code, headers, body }: NonNullable<Detail['response']>): string {
+function responseText(
+  { status_code, headers, body }: NonNullable<Detail['response']>,
+  width: number | null,
+): string {
   const named = Object.entries(headers).map(
     ([name, value]) => [`${sanitizeText(name)}:`, sanitizeText(value)] as const,
   )
   const excerpt = body === '' ? '' : `\n  ${sanitizeText(body, SHOWN_MAX)}\n`
-  return `\nLast response: ${status_code}\n${named.length === 0 ? '' : keyValues(named)}${excerpt}`
+  return `\nLast response: ${status_code}\n${named.length === 0 ? '' : keyValues(named, { width })}${excerpt}`
 }
 
 const remedyText = ({ id }: Detail, webhook: Webhook) =>
@@ -227,13 +245,13 @@ function statusText(detail: Detail, { active }: Webhook): string {
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
-  { title: 'CREATED' },
+  { title: 'CREATED', dropRank: 3 },
   { title: 'EVENT' },
   { title: 'STATUS' },
-  { title: 'ATTEMPTS', align: 'right' },
-  { title: 'NEXT' },
+  { title: 'ATTEMPTS', align: 'right', dropRank: 4 },
+  { title: 'NEXT', dropRank: 2 },
   { title: 'RESPONSE', align: 'right' },
-  { title: 'TOOK', align: 'right' },
+  { title: 'TOOK', align: 'right', dropRank: 1 },
   { title: 'ERROR' },
 ]
 
@@ -249,10 +267,10 @@ const rowOf = (delivery: Delivery): string[] => [
 
 const ATTEMPT_COLUMNS: readonly Column[] = [
   { title: 'ATTEMPT', align: 'right' },
-  { title: 'TRIGGER' },
+  { title: 'TRIGGER', dropRank: 1 },
   { title: 'STARTED' },
   { title: 'RESPONSE', align: 'right' },
-  { title: 'TOOK', align: 'right' },
+  { title: 'TOOK', align: 'right', dropRank: 1 },
   { title: 'ERROR' },
 ]
 

@@ -2,6 +2,7 @@ import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
+import { widthOf } from '../width.ts'
 import { withWebhook } from './lookup.ts'
 import { printJson, webhookObject, webhooksText, webhookText } from './print.ts'
 
@@ -24,7 +25,7 @@ export function listCommand(context: CliContext, flags: WebhookFlags): Promise<n
       context.stdout.write(
         'No webhooks. To create one, run "ev webhooks create --url URL --events EVENTS".\n',
       )
-    } else context.stdout.write(webhooksText(webhooks))
+    } else context.stdout.write(webhooksText(webhooks, widthOf(context, context.stdout)))
     return 0
   })
 }

@@ -8,26 +8,30 @@ import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { keyValues } from '../key-values.ts'
 import { type Column, table } from '../table.ts'
+import { widthOf } from '../width.ts'
 
 /** Formats webhooks without their secrets. */
-export const webhooksText = (webhooks: readonly Webhook[]): string =>
-  table(COLUMNS, webhooks.map(rowOf))
+export const webhooksText = (webhooks: readonly Webhook[], width: number | null): string =>
+  table(COLUMNS, webhooks.map(rowOf), width)
 
 /** Formats one webhook without its secret. */
-export const webhookText = (context: Pick<CliContext, 'clock'>, webhook: Webhook): string =>
-  `${webhook.id}\n${keyValues([
-    ['url', urlText(webhook)],
-    ['events', eventsText(webhook)],
-    ['state', stateText(webhook)],
-    ['secret', hintText(webhook)],
-    ['old secret', previousText(context, webhook)],
-    ['headers', headersText(webhook)],
-    ['success rate', rateText(webhook)],
-    ['description', webhook.description === null ? null : sanitizeText(webhook.description)],
-    ['account', webhook.accountId],
-    ['created', timeText(webhook.createdAt)],
-    ['changed', timeText(webhook.updatedAt)],
-  ])}`
+export const webhookText = (context: CliContext, webhook: Webhook): string =>
+  `${webhook.id}\n${keyValues(
+    [
+      ['url', urlText(webhook)],
+      ['events', eventsText(webhook)],
+      ['state', stateText(webhook)],
+      ['secret', hintText(webhook)],
+      ['old secret', previousText(context, webhook)],
+      ['headers', headersText(webhook)],
+      ['success rate', rateText(webhook)],
+      ['description', webhook.description === null ? null : sanitizeText(webhook.description)],
+      ['account', webhook.accountId],
+      ['created', timeText(webhook.createdAt)],
+      ['changed', timeText(webhook.updatedAt)],
+    ],
+    { width: widthOf(context, context.stdout) },
+  )}`
 
 /** Returns the JSON form of a webhook, as in the HTTP API. */
 export function webhookObject(webhook: Webhook) {
@@ -64,9 +68,9 @@ export const printJson = (context: CliContext, value: unknown) =>
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
-  { title: 'ACCOUNT' },
-  { title: 'CREATED' },
-  { title: 'SECRET' },
+  { title: 'ACCOUNT', dropRank: 2 },
+  { title: 'CREATED', dropRank: 1 },
+  { title: 'SECRET', dropRank: 3 },
   { title: 'STATE' },
   { title: 'EVENTS' },
   { title: 'URL' },

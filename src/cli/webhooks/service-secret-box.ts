@@ -30,7 +30,7 @@ export async function serviceSecretBox(
   const secretBox = createSecretBox(readSecret(config, context.random), context.random)
   if (!(await canDecrypt(database, secretBox))) {
     context.stderr.write(
-      `ev: The secret that is set here cannot decrypt stored values. If "ev serve" has another secret, it cannot use what this command creates. ${SAME_SECRET}\n`,
+      `warning: The secret that is set here cannot decrypt stored values. If "ev serve" has another secret, it cannot use what this command creates. ${SAME_SECRET}\n`,
     )
   }
   return secretBox

@@ -1,8 +1,18 @@
-import { Writable } from 'node:stream'
-import { expect, test } from 'vitest'
-import { progressLine, stderrProgress } from '../../../src/cli/bulk/work.ts'
+import { expect, test, vi } from 'vitest'
+import {
+  createProgress,
+  progressLine,
+  progressLines,
+  watchWaits,
+} from '../../../src/cli/bulk/progress.ts'
+import { LiveText } from '../../../src/cli/live-text.ts'
+import { write } from '../../../src/db/database.ts'
+import { storeRoutes } from '../../../src/jobs/item-store.ts'
 import type { Job } from '../../../src/jobs/job-store.ts'
+import { HOUR } from '../../../src/platform/clock.ts'
+import { memoryContext } from '../../support/cli.ts'
 import { fakeClock } from '../../support/clock.ts'
+import { queuedJob } from '../../support/database.ts'
 
 const JOB: Job = {
   ...{ id: 'job_a', state: 'processing', source_key: 'k', source: '{}', total: 200, done: 50 },
@@ -13,24 +23,66 @@ const JOB: Job = {
 }
 
 test('prints one plain line every five seconds if stderr is not a terminal', async () => {
-  const lines: string[] = []
-  const stderr = new Writable({
-    write(text, _, done) {
-      lines.push(String(text))
-      done()
-    },
-  })
+  const { context } = memoryContext({ home: '/' })
   const clock = fakeClock()
-  const progress = stderrProgress({ stderr, clock }, 'reading the list')
+  const progress = createProgress({ clock }, new LiveText(context))
   for (let done = 0; done <= 110; done++) {
     progress.show({ ...JOB, done })
     await clock.advance(100)
   }
+  progress.setWait('12 rows at slow.test, next try at 21:32')
   progress.end()
-  expect(lines).toEqual([
-    '25 %  50/200  10/s, 20 seconds left  deliverable 30, risky 4, undeliverable 10, unknown 6\n',
-    '50 %  100/200  10/s, 10 seconds left  deliverable 30, risky 4, undeliverable 10, unknown 6\n',
+  const counts = 'deliverable 30, risky 4, undeliverable 10, unknown 6'
+  expect(context.stderr.text.split('\n')).toEqual([
+    `25 %  50/200  10/s, 20 seconds left  ${counts}`,
+    `50 %  100/200  10/s, 10 seconds left  ${counts}`,
+    `55 %  110/200  10/s, 10 seconds left  ${counts}  waiting: 12 rows at slow.test, next try at 21:32`,
+    '',
   ])
+})
+
+test('draws a bar, figures, counts and waits on a terminal, and removes them at the end', async () => {
+  const { context } = memoryContext({ home: '/', columns: 80 })
+  const clock = fakeClock()
+  const progress = createProgress({ clock }, new LiveText(context))
+  expect(context.stderr.text).toBe('Reading the list')
+  await clock.advance(1_000)
+  progress.show(JOB)
+  progress.setWait('12 rows at slow.test, next try at 21:32')
+  progress.end()
+  expect(context.stderr.text.split('\u001b[J').slice(1)).toEqual([
+    `${'█'.repeat(7)}${'░'.repeat(23)}  25 %  50/200  0/s\n` +
+      'deliverable 30, risky 4, undeliverable 10, unknown 6\r\u001b[1A',
+    `${'█'.repeat(7)}${'░'.repeat(23)}  25 %  50/200  0/s\n` +
+      'deliverable 30, risky 4, undeliverable 10, unknown 6\n' +
+      'waiting: 12 rows at slow.test, next try at 21:32\r\u001b[2A',
+    '',
+  ])
+})
+
+test.each([30, 60, 80, 120])('progress fits a terminal of %i columns', width => {
+  const huge = { ...JOB, total: 1_000_000, done: 999_999, deliverable: 900_000, unknown: 99_999 }
+  const wait = `${'a'.repeat(60)}.test paused`
+  for (const job of [JOB, huge]) {
+    for (const line of progressLines(job, 1_234, wait, width)) {
+      expect(line.length).toBeLessThan(width)
+    }
+  }
+})
+
+test('a poll reports what rows wait for while nothing else is done', async () => {
+  const { database, clock, job } = await queuedJob(['a@slow.test', 'b@slow.test'])
+  const routed = [1, 2].map(position => ({
+    ...{ position, operator: 'slow.test', domain: 'slow.test', route: '{}' },
+  }))
+  const dueAt = clock.now() + HOUR
+  await write(database, trx => storeRoutes(trx, { jobId: job.id, routed, now: dueAt }))
+  const waits: (string | null)[] = []
+  const stop = watchWaits(database, job.id, wait => waits.push(wait))
+  await clock.advance(2_000)
+  await vi.waitUntil(() => waits.length > 0)
+  stop()
+  expect(waits).toEqual([expect.stringMatching(/^2 rows at slow\.test, next try at \d\d:\d\d$/)])
 })
 
 test.each([
@@ -38,5 +90,5 @@ test.each([
   ['100 % is printed only for a complete job', { total: 1_000, done: 999 }, 10, /^99 % /],
   ['without a rate no remaining time is printed', {}, 0, /\/s {2}deliverable/],
 ])('%s', (_, counts, rate, line) => {
-  expect(progressLine({ ...JOB, ...counts }, rate)).toMatch(line)
+  expect(progressLine({ ...JOB, ...counts }, rate, null)).toMatch(line)
 })

@@ -27,7 +27,7 @@ async function stopped(flags: Partial<SourceFlags> = {}) {
     sandbox: true,
     ...flags,
   })
-  await expect(run).rejects.toThrow(/ENOSPC/)
+  await expect(run).rejects.toThrow(/no space left on device/)
   rmSync(full)
   return { folder, settings, list, output, job: await onlyJob(settings.dataDir) }
 }

@@ -101,7 +101,9 @@ describe.concurrent('ev jobs with a job of the service', () => {
     )
     lock?.release()
     expect(await findJob(database, ID)).toMatchObject({ state: 'cancelled' })
-    expect((await jobs(home, 'delete', ID)).stdout).toMatch(/^Deleted .* with its 3 rows\.\n$/)
+    expect((await jobs(home, 'delete', ID, '--yes')).stdout).toMatch(
+      /^Deleted .* with its 3 rows\.\n$/,
+    )
     expect(await findJob(database, ID)).toBeNull()
     await database.close()
   })
@@ -119,7 +121,7 @@ describe.concurrent('ev jobs with a job of the service', () => {
       } as const),
     })
     await write(database, trx => addHistory(trx, [row('ver_1', ID), row('ver_2', null)]))
-    expect((await jobs(home, 'delete', ID)).stdout).toMatch(/^Deleted /)
+    expect((await jobs(home, 'delete', ID, '--yes')).stdout).toMatch(/^Deleted /)
     const left = await database.db.selectFrom('verification').select('id').execute()
     expect(left).toEqual([{ id: 'ver_2' }])
     await database.close()

@@ -102,7 +102,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
       await runEv(BULK, { home })
       for (const ran of [nothing, await jobs(home, command, 'job_none')]) {
         expect(ran.code).toBe(66)
-        expectSentence(ran, /^ev: There is no job job_none\. To list jobs, run "ev jobs"\.$/m)
+        expectSentence(ran, /^error: There is no job job_none\. To list jobs, run "ev jobs"\.$/m)
       }
     },
   )
@@ -128,7 +128,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
       expect(ran.code).toBe(64)
       expectSentence(ran, about)
     }
-    expect(await jobs(home, 'delete', job_id)).toMatchObject({
+    expect(await jobs(home, 'delete', job_id, '--yes')).toMatchObject({
       ...{ code: 0, stdout: `Deleted ${job_id} with its 3 rows.\n` },
     })
     expect(await listed(home)).toEqual([])

@@ -55,7 +55,9 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     const { code, stderr } = await runEv(['keys', '--data-dir', 'loop'], { home, offline: true })
     expect([code, stderr]).toEqual([
       74,
-      expect.stringMatching(/^ev: The database .* cannot be accessed: ELOOP.* --data-dir\.\n$/),
+      expect.stringMatching(
+        /^error: The database .* cannot be accessed: too many symbolic links.* --data-dir\.\n$/,
+      ),
     ])
   })
 
@@ -134,45 +136,45 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect(await opens(home, last.key)).not.toBeNull()
   })
 
-  test.each([['rotate', '--grace', '24h'], ['revoke']])(
-    'ends the dashboard sessions of the key: %s',
-    async (command, ...args) => {
-      const home = await homeWith('Shop')
-      const keys = [
-        await read(home, 'keys', 'create', '--name', 'CI'),
-        await read(home, 'keys', 'create', '--name', 'Other'),
-      ]
-      await inDatabase(home, database =>
-        write(database, async trx => {
-          for (const { id, account_id: accountId } of keys) {
-            await createSession(trx, {
-              ...{ id: `ses of ${id}`, hash: id, keyId: id, accountId },
-              ...{ ip: '192.0.2.1', agent: '', now: systemClock.now() },
-            })
-          }
-        }),
-      )
-      expect((await ev(home, 'keys', command, keys[0].id, ...args)).code).toBe(0)
-      const left = await inDatabase(home, database =>
-        listSessions(database, keys[0].account_id, systemClock.now()),
-      )
-      expect(left.map(({ id }) => id)).toEqual([`ses of ${keys[1].id}`])
-    },
-  )
+  test.each([
+    ['rotate', '--grace', '24h'],
+    ['revoke', '--yes'],
+  ])('ends the dashboard sessions of the key: %s', async (command, ...args) => {
+    const home = await homeWith('Shop')
+    const keys = [
+      await read(home, 'keys', 'create', '--name', 'CI'),
+      await read(home, 'keys', 'create', '--name', 'Other'),
+    ]
+    await inDatabase(home, database =>
+      write(database, async trx => {
+        for (const { id, account_id: accountId } of keys) {
+          await createSession(trx, {
+            ...{ id: `ses of ${id}`, hash: id, keyId: id, accountId },
+            ...{ ip: '192.0.2.1', agent: '', now: systemClock.now() },
+          })
+        }
+      }),
+    )
+    expect((await ev(home, 'keys', command, keys[0].id, ...args)).code).toBe(0)
+    const left = await inDatabase(home, database =>
+      listSessions(database, keys[0].account_id, systemClock.now()),
+    )
+    expect(left.map(({ id }) => id)).toEqual([`ses of ${keys[1].id}`])
+  })
 
   test('revokes a key, once', async () => {
     const home = await homeWith('Shop')
     const { id, key } = await read(home, 'keys', 'create', '--name', 'CI')
-    const refused = await ev(home, 'keys', 'revoke', id)
+    const refused = await ev(home, 'keys', 'revoke', id, '--yes')
     expect(refused).toMatchObject({
       code: 64,
       stderr: expect.stringContaining(`ev keys revoke ${id} --force`),
     })
     expect(await opens(home, key)).not.toBeNull()
-    const forced = await ev(home, 'keys', 'revoke', id, '--force')
+    const forced = await ev(home, 'keys', 'revoke', id, '--force', '--yes')
     expect(forced.stdout).toContain(`Revoked ${id} "CI"`)
     expect(await opens(home, key)).toBeNull()
-    const again = await ev(home, 'keys', 'revoke', id)
+    const again = await ev(home, 'keys', 'revoke', id, '--yes')
     expect(again).toMatchObject({ code: 66, stderr: expect.stringContaining(`no key ${id}.`) })
     expect((await ev(home, 'keys')).stdout).toContain('No keys.')
   })

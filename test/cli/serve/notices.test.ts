@@ -87,5 +87,5 @@ test('ev serve does not start with incomplete mail settings', {
   const args = [...ARGS, '--notify-smtp', 'smtp://mail.example']
   const { code, stdout, stderr } = await runEv(args, { home: emptyFolder() })
   expect([code, stdout]).toEqual([78, ''])
-  expect(stderr).toMatch(/^ev: Alerts by email need .*--notify-from is not\. .*\n$/)
+  expect(stderr).toMatch(/^error: Alerts by email need .*--notify-from is not\. .*\n$/)
 })

@@ -58,7 +58,7 @@ async function sentence(
     ...{ home, environment },
   })
   expect(stdout).toBe('')
-  expect(stderr).toMatch(/^ev: .+\.\n$/)
+  expect(stderr).toMatch(/^error: .+\.\n$/)
   return { code, message: stderr }
 }
 

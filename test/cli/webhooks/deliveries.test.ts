@@ -103,7 +103,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
   test.each([
     [['--limit', '0'], '--limit is "0"; it takes a whole number from 1 to 1000.'],
     [['--event', 'batch.done'], 'There is no event "batch.done". Events: batch.completed'],
-    [['--status', 'gone'], 'Allowed choices are pending, delivered, retry_scheduled, failed'],
+    [['--status', 'gone'], 'takes one of pending, delivered, retry_scheduled, failed'],
   ])('rejects %j', async (args, message) => {
     const { code, stderr } = await ev(
       await homeWith('acc_a'),
@@ -141,7 +141,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
       66,
       expect.stringContaining('There is no delivery dlv_bad of webhook wh_b.'),
     ])
-    await ev(home, 'webhooks', 'delete', 'wh_a')
+    await ev(home, 'webhooks', 'delete', 'wh_a', '--yes')
     expect((await ev(home, 'webhooks', 'deliveries', 'dlv_bad')).code).toBe(66)
     expect((await ev(home, 'webhooks', 'retry', 'dlv_bad')).code).toBe(66)
   })

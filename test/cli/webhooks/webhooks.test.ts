@@ -232,12 +232,18 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
       `Webhook ${id} to ${URL_HERE} is enabled`,
     )
     expect(await kept(home, id)).toMatchObject({ active: true })
-    expect((await ev(home, 'webhooks', 'delete', id)).stdout).toContain('Nothing is sent to it any')
+    expect((await ev(home, 'webhooks', 'delete', id, '--yes')).stdout).toContain(
+      'Nothing is sent to it any',
+    )
     expect(await kept(home, id)).toBeNull()
     for (const command of ['show', 'rotate', 'enable', 'disable', 'delete', 'test', 'deliveries']) {
       const { code, stderr } = await ev(home, 'webhooks', command, id)
       expect([command, code, stderr]).toEqual([
-        ...[command, 66, `ev: There is no webhook ${id}. To list webhooks, run "ev webhooks".\n`],
+        ...[
+          command,
+          66,
+          `error: There is no webhook ${id}. To list webhooks, run "ev webhooks".\n`,
+        ],
       ])
     }
   })

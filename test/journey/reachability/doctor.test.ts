@@ -178,7 +178,7 @@ describe.concurrent('ev doctor with a broken setup', () => {
     const result = await doctor(['--ask', 'mx.one.test,http://x'])
     expect(result).toMatchObject({ code: 64, stdout: '' })
     expect(result.stderr).toBe(
-      'ev: --ask has "http://x"; it takes host names or IP addresses of mail servers, such as mx.example.com,192.0.2.25.\n',
+      'error: --ask has "http://x"; it takes host names or IP addresses of mail servers, such as mx.example.com,192.0.2.25.\n',
     )
   })
 })

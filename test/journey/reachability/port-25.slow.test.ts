@@ -117,7 +117,7 @@ test('a list that ends before the cause is certain prints a hint', async () => {
   onTestFinished(() => simulator.close())
   const result = await bulk(simulator, { length: 1 })
   expect([count(result, NOTICE), count(result, HINT), result.code]).toEqual([0, 1, 0])
-  expect(result.stderr).toMatch(/\nev: No mail server .*"ev doctor".*\n$/)
+  expect(result.stderr).toMatch(/\nwarning: No mail server .*"ev doctor".*\n$/)
 })
 
 describe.concurrent('ev verify', () => {
@@ -135,7 +135,7 @@ describe.concurrent('ev verify', () => {
     for (const form of [[], ['--json'], ['--ndjson', '--log', 'error']]) {
       const result = await verify(rejected, 'ann@a0.test', ...form)
       expect([count(result, NOTICE), count(result, HINT), result.code]).toEqual([0, 1, 2])
-      expect(result.stderr).toMatch(/^ev: .*"ev doctor".*\n$/)
+      expect(result.stderr).toMatch(/^error: .*"ev doctor".*\n$/)
     }
   })
 

@@ -42,7 +42,7 @@ describe('commands on a PostgreSQL database', () => {
       const none = await at.run(['keys', ...DATA])
       expect(none.code).toBe(66)
       expect(none.stderr).toMatch(
-        /^ev: There is no account in the database postgres:\/\/…@127\.0\.0\.1/,
+        /^error: There is no account in the database postgres:\/\/…@127\.0\.0\.1/,
       )
       expect(none.stderr).not.toContain(CANARY)
       expect(await runOk(at, 'accounts', ...DATA)).toMatch(/^No accounts in the database postgres:/)
@@ -51,7 +51,7 @@ describe('commands on a PostgreSQL database', () => {
       expect(key.key).toMatch(/^ev_live_/)
       expect(JSON.parse(await runOk(at, 'keys', '--json', ...DATA))).toMatchObject([{ name: 'CI' }])
       await runOk(at, 'accounts', 'set-plan', 'Shop', 'enterprise', ...DATA)
-      await runOk(at, 'keys', 'revoke', key.id, '--force', ...DATA)
+      await runOk(at, 'keys', 'revoke', key.id, '--force', '--yes', ...DATA)
       expect(await runOk(at, 'keys', ...DATA)).toMatch(/^No keys\./)
       expect(existsSync(join(at.home, 'data', 'ev.sqlite'))).toBe(false)
     },
@@ -83,7 +83,7 @@ describe('commands on a PostgreSQL database', () => {
         /continues it within seconds/,
       )
       await runOk(at, 'jobs', 'cancel', 'job_serv', ...DATA)
-      await runOk(at, 'jobs', 'delete', 'job_serv', ...DATA)
+      await runOk(at, 'jobs', 'delete', 'job_serv', '--yes', ...DATA)
       expect(await runOk(at, 'jobs', ...DATA)).toMatch(/^No jobs in the database postgres:/)
     },
   )
@@ -104,7 +104,7 @@ describe('commands on a PostgreSQL database', () => {
       expect(await at.inside(({ db }) => db.selectFrom('job').select('id').execute())).toEqual([
         { id: 'job_service1' },
       ])
-      const purged = JSON.parse(await runOk(at, 'purge', '--all', '--json', ...DATA))
+      const purged = JSON.parse(await runOk(at, 'purge', '--all', '--yes', '--json', ...DATA))
       expect(purged).toMatchObject({ jobs: [id], unfinished_jobs: 1 })
 
       const refused = await at.run(['bulk', 'list.csv', '-o', '-', '--database', at.url, ...DATA])
@@ -126,7 +126,7 @@ describe('commands on a PostgreSQL database', () => {
         .values({ address_key: 'ann@x.test', remembered: '{}', keep_until: 9e15 })
         .execute()
       const answers = () => file.db.selectFrom('answer').select('address_key').execute()
-      const args = ['purge', '--address', 'ann@x.test', ...DATA]
+      const args = ['purge', '--address', 'ann@x.test', '--yes', ...DATA]
       const refused = await at.run(args)
       expect(refused.code).toBe(64)
       expect(refused.stderr).toContain('Nothing was erased')
@@ -183,7 +183,7 @@ describe('commands on a PostgreSQL database', () => {
     await runOk(at, ...create)
     const other = await at.run(create, { EV_SECRET: 'b'.repeat(32) })
     expect(other.code).toBe(78)
-    expect(other.stderr).toMatch(/^ev: The secret in EV_SECRET is not the secret of the service/)
+    expect(other.stderr).toMatch(/^error: The secret in EV_SECRET is not the secret of the service/)
     const none = await at.run(create, { EV_SECRET: '' })
     expect(none.code).toBe(78)
     expect(existsSync(join(at.home, 'data/secret'))).toBe(false)

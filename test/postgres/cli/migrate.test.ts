@@ -91,7 +91,7 @@ test('rejects a target that is not empty and leaves it unchanged', TIMEOUT, asyn
   )
   const { code, stdout, stderr } = await at.run(ARGS, WITHOUT_SECRET)
   expect([code, stdout]).toEqual([64, ''])
-  expect(stderr).toMatch(/^ev: The PostgreSQL database is not empty: it has 1 of account/)
+  expect(stderr).toMatch(/^error: The PostgreSQL database is not empty: it has 1 of account/)
   expect(await at.inside(listAccounts)).toMatchObject([{ id: 'acc_b' }])
 })
 
@@ -120,12 +120,12 @@ test(
     const at = await cluster()
     const none = await at.run(['migrate', '--from', 'nowhere'], WITHOUT_SECRET)
     expect(none.code).toBe(66)
-    expect(none.stderr).toMatch(/^ev: There is no database nowhere\/ev\.sqlite, .*--from\.\n$/)
+    expect(none.stderr).toMatch(/^error: There is no database nowhere\/ev\.sqlite, .*--from\.\n$/)
     expect(existsSync(join(at.home, 'nowhere'))).toBe(false)
     await seedDataDir(at)
     const unnamed = await at.run(ARGS, { EV_DATABASE: '' })
     expect(unnamed.code).toBe(64)
-    expect(unnamed.stderr).toMatch(/^ev: No target database is set\. .*--to postgres:/)
+    expect(unnamed.stderr).toMatch(/^error: No target database is set\. .*--to postgres:/)
     const bad = await at.run(
       [...ARGS, '--to', `postgres://ann:${CANARY}#@db.example/ev`],
       WITHOUT_SECRET,
@@ -136,6 +136,6 @@ test(
     writeFileSync(join(at.home, 'data/ev.sqlite'), 'no database')
     const damaged = await at.run(ARGS, WITHOUT_SECRET)
     expect(damaged.code).toBe(74)
-    expect(damaged.stderr).toMatch(/^ev: The database data\/ev\.sqlite cannot be copied: /)
+    expect(damaged.stderr).toMatch(/^error: The database data\/ev\.sqlite cannot be copied: /)
   },
 )

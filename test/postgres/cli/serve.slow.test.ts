@@ -40,7 +40,7 @@ test('two services can share a database, but not a data directory', async () => 
   const duplicate = withRelativePaths(await serve('one').ended, home)
   expect(duplicate.code).toBe(74)
   expect(duplicate.stderr).toMatch(
-    /^ev: Another "ev serve" is running in one\. Services can share a database, but not a data directory\. Set another one with --data-dir\.\n$/,
+    /^error: Another "ev serve" is running in one\. Services can share a database, but not a data directory\. Set another one with --data-dir\.\n$/,
   )
   const second = serve('two')
   await second.printed('API documentation:', 'stderr')
@@ -77,12 +77,12 @@ test('rejects a service with another secret or without one, and generates none',
   const other = await serve('two', [], { EV_SECRET: 'b'.repeat(32) }).ended
   expect(other.code).toBe(78)
   expect(other.stderr).toMatch(
-    /^ev: The secret in EV_SECRET is not the secret of the service that uses the database.* EV_SECRET or EV_SECRET_FILE.*\n$/,
+    /^error: The secret in EV_SECRET is not the secret of the service that uses the database.* EV_SECRET or EV_SECRET_FILE.*\n$/,
   )
   const none = await serve('three', [], { EV_SECRET: '' }).ended
   expect(none.code).toBe(78)
   expect(none.stderr).toMatch(
-    /^ev: This process does not have the secret of the service that uses the database.*\n$/,
+    /^error: This process does not have the secret of the service that uses the database.*\n$/,
   )
   expect(existsSync(join(home, 'three/secret'))).toBe(false)
   const file = join(home, 'secret.txt')

@@ -68,7 +68,7 @@ test('a worker with another secret is rejected; one without a secret runs', asyn
   })
   const other = await worker([], { EV_SECRET: 'b'.repeat(32) }).ended
   expect(other.code).toBe(78)
-  expect(other.stderr).toMatch(/^ev: The secret in EV_SECRET is not the secret of the service.*\n$/)
+  expect(other.stderr).toMatch(/^error: The secret in EV_SECRET is not the secret of the service.*\n$/)
   const none = worker([], { EV_SECRET: '' })
   await none.printed('"started"', 'stderr')
   none.signal('SIGTERM')
@@ -83,13 +83,13 @@ test('a worker needs a PostgreSQL database that it can reach', async () => {
   )
   expect(withoutDatabase.code).toBe(78)
   expect(withoutDatabase.stderr).toMatch(
-    /^ev: A worker needs the PostgreSQL database of "ev serve", and data can be used by one process only\. .*EV_DATABASE=postgres:.*\n$/,
+    /^error: A worker needs the PostgreSQL database of "ev serve", and data can be used by one process only\. .*EV_DATABASE=postgres:.*\n$/,
   )
   const { url, run } = await cluster()
   const unreachable = await run(['worker'], { EV_DATABASE: url.replace(/:\d+\//, ':1/') })
   expect(unreachable.code).toBe(74)
   expect(unreachable.stderr).toMatch(
-    /^ev: The database postgres:\/\/…@127\.0\.0\.1:1\/.* cannot be used: .*ECONNREFUSED.*\n$/,
+    /^error: The database postgres:\/\/…@127\.0\.0\.1:1\/.* cannot be used: .*ECONNREFUSED.*\n$/,
   )
   expect(unreachable.stderr).not.toContain(CANARY)
 })

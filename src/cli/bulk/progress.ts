@@ -1,0 +1,178 @@
+import type { Database } from '../../db/database.ts'
+import { getRemainingWork } from '../../jobs/job-list.ts'
+import { type Job, readJob } from '../../jobs/job-store.ts'
+import { type Clock, SECOND } from '../../platform/clock.ts'
+import { formatEstimate, formatNumber, pluralize } from '../../platform/format.ts'
+import { silentLog } from '../../platform/log.ts'
+import { startLoop } from '../../platform/loop.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import type { CliContext } from '../context.ts'
+import { timeText } from '../jobs/time-text.ts'
+import type { LiveText } from '../live-text.ts'
+import { wrapText } from '../width.ts'
+
+export interface Progress {
+  /** Shows the progress of a job. */
+  show(job: Job): void
+  /** Sets the failure that the whole list waits for, and redraws at once; null if there is none. */
+  note(why: string | null): void
+  /** Sets what rows wait for; null if none waits. */
+  setWait(wait: string | null): void
+  /** Removes the live text. */
+  end(): void
+}
+
+const DRAW_EVERY_MS = 100
+/** Interval of plain lines when stderr is not a terminal, long enough to keep logs short. */
+const PLAIN_EVERY_MS = 5 * SECOND
+
+export const noProgress: Progress = { show() {}, note() {}, setWait() {}, end() {} }
+
+/**
+ * Prints a bar, rate, time left, counts and waits to stderr: live in a terminal, otherwise as plain
+ * lines.
+ */
+export function createProgress(
+  { clock }: Pick<CliContext, 'clock'>,
+  live: Pick<LiveText, 'width' | 'show' | 'print' | 'end'>,
+): Progress {
+  const rate = new Rate(clock)
+  let drawnAt = clock.monotonicNow()
+  let latest: Job | null = null
+  let failure: string | null = null
+  let wait: string | null = null
+  const waiting = () => failure ?? wait
+  const render = (width: number) =>
+    latest === null ? ['Reading the list'] : progressLines(latest, rate.perSecond, waiting(), width)
+  const draw = () => {
+    drawnAt = clock.monotonicNow()
+    if (live.width !== null) live.show(render)
+    else if (latest !== null) live.print(`${progressLine(latest, rate.perSecond, waiting())}\n`)
+    else if (waiting() !== null) live.print(`waiting: ${waiting()}\n`)
+  }
+  if (live.width !== null) live.show(render)
+  return {
+    show(job) {
+      const now = clock.monotonicNow()
+      rate.note(job.done)
+      latest = job
+      if (now - drawnAt >= (live.width === null ? PLAIN_EVERY_MS : DRAW_EVERY_MS)) draw()
+    },
+    note(why) {
+      failure = why
+      draw()
+    },
+    setWait(why) {
+      if (why === wait) return
+      wait = why
+      draw()
+    },
+    end: () => live.end(),
+  }
+}
+
+const POLL_INTERVAL_MS = 2 * SECOND
+/** With more results since the last poll, the list does not stand still. */
+const RESULTS_MIN = 20
+
+/**
+ * Calls `onWait` with what the rows of a job wait for, such as a greylisted retry; null while there
+ * is progress. Returns a function that stops polling.
+ */
+export function watchWaits(
+  database: Database,
+  jobId: string,
+  onWait: (wait: string | null) => void,
+): () => void {
+  const { clock } = database
+  let done = 0
+  const loop = startLoop({
+    ...{ name: 'wait poll', clock, log: silentLog },
+    ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
+    async run() {
+      const job = await readJob(database, jobId)
+      const isMoving = job.done - done >= RESULTS_MIN
+      done = job.done
+      onWait(isMoving ? null : await waitText(database, jobId))
+    },
+  })
+  return () => void loop.stop()
+}
+
+async function waitText(database: Database, jobId: string): Promise<string | null> {
+  const { waiting } = await getRemainingWork(database, jobId)
+  const now = database.clock.now()
+  const later = waiting.filter(({ dueAt }) => dueAt > now)
+  const [first] = later
+  if (first === undefined) return null
+  const rows = pluralize(
+    later.reduce((sum, { items }) => sum + Number(items), 0),
+    'row',
+  )
+  const where =
+    later.length === 1 ? sanitizeText(first.operator, 60) : pluralize(later.length, 'mail provider')
+  return `${rows} at ${where}, next try at ${timeText(first.dueAt).slice(-5)}`
+}
+
+/** Width of the bar in characters. */
+const BAR_MIN = 10
+const BAR_MAX = 30
+
+/** Formats progress as lines that are narrower than the terminal. */
+export function progressLines(
+  job: Job,
+  perSecond: number,
+  waiting: string | null,
+  width: number,
+): string[] {
+  // In the last column, some terminals wrap already.
+  const room = width - 1
+  const figures = figuresText(job, perSecond, formatNumber)
+  const barWidth = Math.min(BAR_MAX, room - figures.length - 2)
+  const head = barWidth < BAR_MIN ? figures : `${barText(job, barWidth)}  ${figures}`
+  const lines = [head, countsText(job), ...(waiting === null ? [] : [`waiting: ${waiting}`])]
+  return lines.flatMap(line => wrapText(line, room))
+}
+
+function barText({ done, total }: Job, width: number): string {
+  const full = total === 0 ? width : Math.floor((width * done) / total)
+  return `${'█'.repeat(full)}${'░'.repeat(width - full)}`
+}
+
+export const progressLine = (job: Job, perSecond: number, waiting: string | null): string =>
+  `${figuresText(job, perSecond, String)}  ${countsText(job)}` +
+  `${waiting === null ? '' : `  waiting: ${waiting}`}`
+
+function figuresText(job: Job, perSecond: number, format: (count: number) => string): string {
+  const share = job.total === 0 ? 100 : Math.floor((100 * job.done) / job.total)
+  const left =
+    perSecond > 0 ? `, ${formatEstimate(((job.total - job.done) * SECOND) / perSecond)} left` : ''
+  return `${share} %  ${format(job.done)}/${format(job.total)}  ${Math.round(perSecond)}/s${left}`
+}
+
+const countsText = ({ deliverable, risky, undeliverable, unknown }: Job) =>
+  `deliverable ${deliverable}, risky ${risky}, undeliverable ${undeliverable}, unknown ${unknown}`
+
+/** Results per second over the last 30 seconds, because older rates predict the time left badly. */
+class Rate {
+  readonly #clock: Clock
+  #samples: { at: number; done: number }[] = []
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  note(done: number) {
+    const at = this.#clock.monotonicNow()
+    const last = this.#samples.at(-1)
+    if (last !== undefined && at - last.at < SECOND / 4) return
+    this.#samples.push({ at, done })
+    while ((this.#samples[0]?.at ?? at) < at - 30 * SECOND) this.#samples.shift()
+  }
+
+  get perSecond(): number {
+    const [first, last] = [this.#samples[0], this.#samples.at(-1)]
+    if (first === undefined || last === undefined || last.at === first.at) return 0
+    return ((last.done - first.done) * SECOND) / (last.at - first.at)
+  }
+}

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { keyValues } from '../../src/cli/key-values.ts'
+import { table } from '../../src/cli/table.ts'
+import { widthOf } from '../../src/cli/width.ts'
+import { memoryContext } from '../support/cli.ts'
+
+const COLUMNS = [
+  { title: 'ID' },
+  { title: 'ROWS', align: 'right', dropRank: 2 },
+  { title: 'TYPE', dropRank: 1 },
+  { title: 'LIST' },
+] as const
+const ROWS = [['job_a', '12', 'list', 'customers of 2026.csv']]
+
+test('a table without a limit shows every column', () => {
+  expect(table(COLUMNS, ROWS)).toBe(
+    'ID     ROWS  TYPE  LIST\njob_a    12  list  customers of 2026.csv\n',
+  )
+})
+
+test('a table that is too wide leaves out columns by rank, then wraps the widest', () => {
+  expect(table(COLUMNS, ROWS, 36)).toBe('ID     ROWS  LIST\njob_a    12  customers of 2026.csv\n')
+  expect(table(COLUMNS, ROWS, 20)).toBe('ID     LIST\njob_a  customers of\n       2026.csv\n')
+})
+
+test('wide characters take two columns', () => {
+  const rows = [
+    ['東京', 'x'],
+    ['a', 'y'],
+  ]
+  expect(table([{ title: 'A' }, { title: 'B' }], rows)).toBe('A     B\n東京  x\na     y\n')
+})
+
+test('values are wrapped below themselves', () => {
+  const pairs = [
+    ['state', 'stopped; to continue it, run again'],
+    ['output', null],
+  ] as const
+  expect(keyValues(pairs, { width: 30 })).toBe(
+    '  state  stopped; to continue\n         it, run again\n',
+  )
+})
+
+test('COLUMNS of the environment wins over the terminal; a pipe has no width', () => {
+  const width = (columns?: number, environment: Record<string, string> = {}) => {
+    const { context } = memoryContext({
+      ...{ home: '/', environment },
+      ...(columns === undefined ? {} : { columns }),
+    })
+    return widthOf(context, context.stdout)
+  }
+  expect([width(), width(60), width(0)]).toEqual([null, 60, null])
+  expect([width(60, { COLUMNS: '100' }), width(undefined, { COLUMNS: 'x' })]).toEqual([100, null])
+})
