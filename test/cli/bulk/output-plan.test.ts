@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { planOutput } from '../../../src/cli/bulk/output-plan.ts'
+import { defaultOutput, planOutput } from '../../../src/cli/bulk/output-plan.ts'
 
 const ALL = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
@@ -7,6 +7,24 @@ describe('the output plan', () => {
   test('is one file for all classes by default', () => {
     expect(planOutput({ output: 'out.csv' })).toEqual([{ path: 'out.csv', classes: ALL }])
     expect(planOutput({ output: '-' })).toEqual([{ path: '-', classes: ALL }])
+  })
+
+  test.each([
+    ['list.csv', undefined, 'list.verified.csv'],
+    ['a.b/list.TSV', undefined, 'a.b/list.verified.TSV'],
+    ['list.txt', undefined, 'list.verified.csv'],
+    ['list', 'csv', 'list.verified.csv'],
+    ['list.csv', 'ndjson', 'list.verified.ndjson'],
+    ['-', undefined, '-'],
+    ['/dev/fd/63', 'json', '-'],
+  ] as const)('without -o, %s in the format %s goes to %s', (list, format, output) => {
+    expect(defaultOutput(list, format)).toBe(output)
+  })
+
+  test.each(['out.xlsx', 'out.XLS', 'a/b.ods'])('rejects the spreadsheet %s', output => {
+    expect(() => planOutput({ output })).toThrow(
+      `ev does not write spreadsheets such as ${output}. Name a CSV file, such as out.csv`,
+    )
   })
 
   test.each([

@@ -82,6 +82,32 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     })
   })
 
+  test('--limit shows the newest jobs and the number of the others', async () => {
+    const home = homeWith(LIST)
+    await runEv(BULK, { home })
+    await runEv([...BULK, '--fresh', '--no-header'], { home })
+    const { stdout, stderr } = await jobs(home, '--limit', '1')
+    expect(stdout.trimEnd().split('\n')).toHaveLength(2)
+    expect(stderr).toBe('note: 1 older job not shown.\n')
+    expect(JSON.parse((await jobs(home, '--limit', '1', '--json')).stdout)).toHaveLength(1)
+    expectSentence(await jobs(home, '--limit', '0'), /^error: --limit is "0"; it takes a whole/)
+  })
+
+  test.each([60, 80])('the table fits a terminal of %i columns', async columns => {
+    const home = homeWith(LIST)
+    await runEv(BULK, { home })
+    const { stdout } = await runEv(['jobs', '--data-dir', 'data'], { home, columns })
+    expect(stdout).toMatch(/^ID +STATE +ROWS .*LIST$/m)
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
+  })
+
+  test('without -o, the output is beside the list', async () => {
+    const home = homeWith(LIST)
+    const args = ['bulk', 'list.csv', '--sandbox', '--data-dir', 'data']
+    expect(await runEv(args, { home })).toMatchObject({ code: 0, stdout: '' })
+    expect(rowsIn(join(home, 'list.verified.csv'))).toHaveLength(3)
+  })
+
   test('accepts an ID or a prefix of it, with or without job_', async () => {
     const home = homeWith(LIST)
     await runEv(BULK, { home })

@@ -62,6 +62,26 @@ async function sentence(
   return { code, message: stderr }
 }
 
+describe.concurrent('--host and --port', () => {
+  test('change the host and the port of the listen address', async () => {
+    const running = startEv(['serve', '--data-dir', 'data', '--host', 'localhost', '--port', '0'], {
+      home: emptyFolder(),
+    })
+    await running.printed('API documentation:', 'stderr')
+    expect(running.stderr).toMatch(/listening on http:\/\/localhost:\d+"/)
+    running.signal('SIGTERM')
+    expect(await running.ended).toMatchObject({ code: 0 })
+  })
+
+  test.each([
+    [['--port', 'x'], '--port is "x"; it takes a whole number from 0 to 65535.'],
+    [['--port', '1', '--listen', '127.0.0.1:0'], 'exclude each other'],
+    [['--host', '0.0.0.0', '--port', '80'], 'ev does not serve plain HTTP on 0.0.0.0:80'],
+  ])('rejects %j', async (args, message) => {
+    expect((await sentence(args)).message).toContain(message)
+  })
+})
+
 describe.concurrent('the first start', () => {
   test('creates an account and prints a key with all scopes; the next start prints none', async () => {
     const first = await serve()
