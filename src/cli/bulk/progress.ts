@@ -1,11 +1,10 @@
-import type { Database } from '../../db/database.ts'
-import { getRemainingWork } from '../../jobs/job-list.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
+import { buildWaitReport } from '../../jobs/waits/wait-report.ts'
+import { describeWait } from '../../jobs/waits/wait-text.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
-import { formatEstimate, formatNumber, pluralize } from '../../platform/format.ts'
+import { formatEstimate, formatNumber } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
-import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import type { LiveText } from '../live-text.ts'
@@ -71,6 +70,8 @@ export function createProgress(
   }
 }
 
+type WaitDeps = Parameters<typeof buildWaitReport>[0]
+
 const POLL_INTERVAL_MS = 2 * SECOND
 /** With more results since the last poll, the list does not stand still. */
 const RESULTS_MIN = 20
@@ -80,38 +81,30 @@ const RESULTS_MIN = 20
  * is progress. Returns a function that stops polling.
  */
 export function watchWaits(
-  database: Database,
+  deps: WaitDeps,
   jobId: string,
   onWait: (wait: string | null) => void,
 ): () => void {
-  const { clock } = database
+  const { clock } = deps.database
   let done = 0
   const loop = startLoop({
     ...{ name: 'wait poll', clock, log: silentLog },
     ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
     async run() {
-      const job = await readJob(database, jobId)
+      const job = await readJob(deps.database, jobId)
       const isMoving = job.done - done >= RESULTS_MIN
       done = job.done
-      onWait(isMoving ? null : await waitText(database, jobId))
+      onWait(isMoving ? null : await waitText(deps, job))
     },
   })
   return () => void loop.stop()
 }
 
-async function waitText(database: Database, jobId: string): Promise<string | null> {
-  const { waiting } = await getRemainingWork(database, jobId)
-  const now = database.clock.now()
-  const later = waiting.filter(({ dueAt }) => dueAt > now)
-  const [first] = later
-  if (first === undefined) return null
-  const rows = pluralize(
-    later.reduce((sum, { items }) => sum + Number(items), 0),
-    'row',
-  )
-  const where =
-    later.length === 1 ? sanitizeText(first.operator, 60) : pluralize(later.length, 'mail provider')
-  return `${rows} at ${where}, next try at ${timeText(first.dueAt).slice(-5)}`
+/** Describes the first cause with a known end. A failed DNS check is logged when it happens. */
+async function waitText(deps: WaitDeps, job: Job): Promise<string | null> {
+  const { waits } = await buildWaitReport(deps, job)
+  const wait = waits.find(({ until, reason }) => until !== null && reason !== 'dns_check')
+  return wait === undefined ? null : describeWait(wait, timeText)
 }
 
 /** Width of the bar in characters. */

@@ -57,7 +57,9 @@ export async function work(
   const stopWatching = watchCancellation(database, job.id, error =>
     watcher.onFailure(job.id, error),
   )
-  const stopWaits = options.quiet ? () => {} : watchWaits(database, job.id, progress.setWait)
+  const stopWaits = options.quiet
+    ? () => {}
+    : watchWaits({ database, engine }, job.id, progress.setWait)
   try {
     worker.take(job.id)
     await Promise.race([finished, aborted(signal)]).catch(() => {})

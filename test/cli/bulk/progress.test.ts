@@ -8,6 +8,7 @@ import {
 import { LiveText } from '../../../src/cli/live-text.ts'
 import { write } from '../../../src/db/database.ts'
 import { storeRoutes } from '../../../src/jobs/item-store.ts'
+import { startJob } from '../../../src/jobs/job-state.ts'
 import type { Job } from '../../../src/jobs/job-store.ts'
 import { HOUR } from '../../../src/platform/clock.ts'
 import { memoryContext } from '../../support/cli.ts'
@@ -78,11 +79,16 @@ test('a poll reports what rows wait for while nothing else is done', async () =>
   const dueAt = clock.now() + HOUR
   await write(database, trx => storeRoutes(trx, { jobId: job.id, routed, now: dueAt }))
   const waits: (string | null)[] = []
-  const stop = watchWaits(database, job.id, wait => waits.push(wait))
+  await startJob(database, job.id)
+  const stop = watchWaits({ database, engine: null }, job.id, wait => waits.push(wait))
   await clock.advance(2_000)
   await vi.waitUntil(() => waits.length > 0)
   stop()
-  expect(waits).toEqual([expect.stringMatching(/^2 rows at slow\.test, next try at \d\d:\d\d$/)])
+  expect(waits).toEqual([
+    expect.stringMatching(
+      /^2 addresses at slow\.test: the next attempt is due at \d{4}-\d\d-\d\d \d\d:\d\d\.$/,
+    ),
+  ])
 })
 
 test.each([
