@@ -1,11 +1,12 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import * as evClient from '../../src/client/client.ts'
+import { codeBlocks, readDoc, shownOutput } from '../support/markdown.ts'
 import { createWiredService } from '../support/wired-service.ts'
 
-const DOCS = readFileSync(join(import.meta.dirname, '../../docs/client.md'), 'utf8')
-const snippets = [...DOCS.matchAll(/```js\n([\s\S]*?)```/g)].map(([, text = '']) => text)
+const DOCS = readDoc('docs/client.md')
+const snippets = codeBlocks('docs/client.md').flatMap(({ language, text }) =>
+  language === 'js' ? [text] : [],
+)
 
 test('the examples of docs/client.md run and print the documented output', async () => {
   expect(snippets.length).toBeGreaterThan(9)
@@ -19,7 +20,7 @@ test('the examples of docs/client.md run and print the documented output', async
   }
   const program = snippets.join('\n').replaceAll(IMPORT, 'const {$1} = ev')
   await new AsyncFunction(...Object.keys(around), program)(...Object.values(around))
-  expect(printed).toEqual(promised(program))
+  expect(printed).toEqual(shownOutput(program))
 })
 
 test('docs/client.md names every method', () => {
@@ -41,10 +42,6 @@ const IMPORT = /import \{(.*)\} from 'ev\/client'/g
 const AsyncFunction = (async () => {}).constructor as new (
   ...args: string[]
 ) => (...args: unknown[]) => Promise<void>
-
-/** Expected output, from comments behind a `console.log` or on the lines below it. */
-const promised = (program: string) =>
-  [...program.matchAll(/^(?:.*console\.log\(.*\))? ?\/\/ (.*)$/gm)].map(([, text]) => text)
 
 const clientThatAsks = (fetch: evClient.ClientOptions['fetch']) =>
   class extends evClient.EvClient {

@@ -1,6 +1,4 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import {
@@ -10,11 +8,11 @@ import {
 import { bareApi, templatesOf } from '../../api/contract/document.ts'
 import { schemaChecks } from '../../api/contract/schemas.ts'
 import { emptyFolder, simulatorFlags } from '../../support/ev-process.ts'
+import { codeBlocks } from '../../support/markdown.ts'
 import { type ServiceProcess, startService } from '../../support/service-process.ts'
 
-// Runs the curl commands of the README and docs/ as they are printed, one after the other.
+// Runs the curl commands of docs/api.md as they are printed, one after the other.
 
-const ROOT = join(import.meta.dirname, '../../..')
 const hasCurl = spawnSync('curl', ['--version']).status === 0
 
 let simulator: SimulatorProcess
@@ -41,11 +39,11 @@ const SCENARIO: Scenario = {
   hosts: { 'mx.example.com': { behavior: 'polite' } },
 }
 
-describe.skipIf(!hasCurl)('the README', () => {
-  const block = blocksOf('README.md', 'bash').find(text => text.includes('EV_URL')) ?? ''
+describe.skipIf(!hasCurl)('the examples of docs/api.md', () => {
+  const block = blocksOf('bash').find(text => text.includes('EV_URL')) ?? ''
   const lines = block.split('\n').filter(line => /^(export (?!EV_URL)|curl|printf)/.test(line))
 
-  test('has an example of each path of the OpenAPI document', () => {
+  test('cover each path of the OpenAPI document', () => {
     const shown = new Set(
       lines.flatMap(line => {
         const request = parseRequest(line)
@@ -58,7 +56,7 @@ describe.skipIf(!hasCurl)('the README', () => {
     expect(places.filter(place => !shown.has(place))).toEqual(WITHOUT_EXAMPLE)
   })
 
-  test('has examples whose responses match the OpenAPI document', () => {
+  test('get responses that match the OpenAPI document', () => {
     const outputs = run(lines)
     expect(outputs).toHaveLength(lines.length)
     for (const { line, status, type, body } of outputs) {
@@ -79,23 +77,19 @@ describe.skipIf(!hasCurl)('the README', () => {
 /** PUT is PATCH with all fields, so it has no example. */
 const WITHOUT_EXAMPLE = ['PUT /v1/webhooks/{id}']
 
-describe.skipIf(!hasCurl)('docs/api.md', () => {
-  test('shows the response of its curl command', () => {
-    const [line = ''] = blocksOf('docs/api.md', '').filter(text => text.startsWith('curl'))
-    const [shown = '{}'] = blocksOf('docs/api.md', 'json')
+describe.skipIf(!hasCurl)('the first example of docs/api.md', () => {
+  test('shows the response of its command', () => {
+    const [line = ''] = blocksOf('').filter(text => text.startsWith('curl'))
+    const [shown = '{}'] = blocksOf('json')
     const [output] = run([line.replaceAll('\\\n', ' ')])
     expect(output?.status, output?.body).toBe(200)
     expect(shapeOf(JSON.parse(output?.body ?? ''))).toEqual(shapeOf(JSON.parse(shown)))
   })
 })
 
-/** Returns the code blocks of a file in a language. */
-function blocksOf(file: string, language: string): string[] {
-  const text = readFileSync(join(ROOT, file), 'utf8')
-  return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, name, block = '']) =>
-    name === language ? [block.trim()] : [],
-  )
-}
+/** Returns the code blocks of docs/api.md in a language. */
+const blocksOf = (language: string): string[] =>
+  codeBlocks('docs/api.md').flatMap(block => (block.language === language ? [block.text] : []))
 
 type LineOutput = { line: string; status: number | null; type: string; body: string }
 

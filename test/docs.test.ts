@@ -1,0 +1,51 @@
+import { existsSync, globSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ROOT, readDoc, withoutCode } from './support/markdown.ts'
+
+// Links and the index of the documentation.
+
+const pages = ['*.md', 'docs/**/*.md', 'bench/*.md', 'test/chaos/*.md'].flatMap(pattern =>
+  globSync(pattern, { cwd: ROOT }),
+)
+
+test('there are pages', () => {
+  expect(pages.length).toBeGreaterThan(25)
+})
+
+describe.each(pages)('%s', page => {
+  const text = withoutCode(readDoc(page))
+  const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter(target => !/^\w+:/.test(target))
+
+  test('links only to files and headings that exist', () => {
+    expect(links.filter(target => !exists(page, target))).toEqual([])
+  })
+})
+
+test('docs/README.md links to every page of docs/', () => {
+  const index = readDoc('docs/README.md')
+  const missing = globSync('docs/*.md', { cwd: ROOT })
+    .map(path => path.slice('docs/'.length))
+    .filter(name => name !== 'README.md' && !index.includes(`](${name})`))
+  expect(missing).toEqual([])
+})
+
+function exists(page: string, target: string): boolean {
+  const [file = '', anchor] = target.split('#')
+  const path = file === '' ? page : join(dirname(page), file)
+  if (!existsSync(join(ROOT, path))) return false
+  return anchor === undefined || anchors(path).has(anchor)
+}
+
+/** Returns the anchors of the headings of a page, as GitHub derives them. */
+const anchors = (path: string): Set<string> =>
+  new Set(
+    [...withoutCode(readDoc(path)).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  )

@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The root of the project. */
+export const ROOT = join(import.meta.dirname, '../..')
+
+/** Reads a file of the project by its path from the root. */
+export const readDoc = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+
+/** A fenced code block; `language` is '' if it names none. */
+export type CodeBlock = { readonly language: string; readonly text: string }
+
+/** Returns the code blocks of a file, in their order. */
+export const codeBlocks = (path: string): CodeBlock[] =>
+  [...readDoc(path).matchAll(FENCE)].map(([, language = '', text = '']) => ({
+    language,
+    text: text.trim(),
+  }))
+
+/** Returns a Markdown text without its code blocks. */
+export const withoutCode = (text: string): string => text.replaceAll(FENCE, '')
+
+const FENCE = /^```(\w*)\n([\s\S]*?)^```$/gm
+
+/** Expected output of a program, from comments behind a `console.log` or on the lines below it. */
+export const shownOutput = (program: string): string[] =>
+  [...program.matchAll(/^(?:.*console\.log\(.*\))? ?\/\/ (.*)$/gm)].map(([, text = '']) => text)
