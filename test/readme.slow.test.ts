@@ -99,7 +99,7 @@ function copyProject(): void {
 /** Replaces the placeholders of a block by values of this run. */
 const withValues = (text: string): string =>
   text
-    .replace('npm ci', 'npm run --silent build')
+    .replace('npm ci', 'node tools/build.mjs')
     .replaceAll('/path/to/ev', copy)
     .replaceAll('127.0.0.1:8080', `127.0.0.1:${port}`)
     .replaceAll('ev_live_…', seen.key)

@@ -1,14 +1,17 @@
 // Builds dist/ from src/: generates the client types, compiles and copies the data files into a
 // temporary folder, then swaps it for dist/, so that a running ev always finds a complete build.
+// --if-changed skips the build if dist/ is newer than all of its sources: npm runs `prepare` not only
+// for `npm ci`, but also for the first `npx ev` and for `npm install /path/to/ev`.
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, renameSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+if (process.argv.includes('--if-changed') && !isStale()) process.exit()
 await import('./client-types.mjs')
 
-const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const tsc = join(
   dirname(createRequire(import.meta.url).resolve('typescript/package.json')),
   'bin/tsc',
@@ -37,3 +40,16 @@ const lists = join(root, 'src/engine/address/lists')
 if (existsSync(lists)) cpSync(lists, join(output, 'engine/address/lists'), { recursive: true })
 if (existsSync(dist)) renameSync(dist, old)
 renameSync(output, dist)
+
+function isStale() {
+  // The folder of the last files that a build copies.
+  const last = join(root, 'dist/engine/address/lists')
+  if (!existsSync(last)) return true
+  const builtAt = statSync(last).ctimeMs
+  const sources = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'docs/openapi.json']
+  for (const folder of ['src', 'tools']) {
+    const names = readdirSync(join(root, folder), { recursive: true })
+    sources.push(folder, ...names.map(name => join(folder, name)))
+  }
+  return sources.some(name => statSync(join(root, name)).mtimeMs > builtAt)
+}

@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 
@@ -11,19 +10,10 @@ declare module 'vitest' {
 }
 
 const root = join(import.meta.dirname, '../..')
-/** The last file that a build writes. */
-const LAST = join(root, 'dist/engine/address/lists/free.txt')
 
 /** Builds dist/ if it is older than src/: tests of the command line run dist/, as users do. */
 export default function setup(project: TestProject): void {
-  project.provide('buildFault', process.env.EV_SOURCES !== '1' && isStale() ? build() : '')
-}
-
-function isStale(): boolean {
-  if (!existsSync(LAST)) return true
-  const builtAt = statSync(LAST).mtimeMs
-  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-  return sources.some(name => statSync(join(root, 'src', name)).mtimeMs > builtAt)
+  project.provide('buildFault', process.env.EV_SOURCES === '1' ? '' : build())
 }
 
 /**
@@ -31,9 +21,10 @@ function isStale(): boolean {
  * fail.
  */
 function build(): string {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['tools/build.mjs'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['tools/build.mjs', '--if-changed'],
+    { cwd: root, encoding: 'utf8' },
+  )
   return status === 0 ? '' : `dist/ cannot be built:\n${stdout}${stderr}`
 }
