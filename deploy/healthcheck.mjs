@@ -1,5 +1,4 @@
-// Exits with 0 when the ev beside it is alive: for images without curl. A worker is asked at its --metrics-listen, which
-// is given as an argument.
+// Exits with 0 if ev responds on /livez, for images without curl. For a worker, pass the address of --metrics-listen.
 import { get } from 'node:http'
 import { get as getByTls } from 'node:https'
 
@@ -8,11 +7,11 @@ const watched = process.argv[2]
 const listen = watched ?? EV_LISTEN
 const port = listen.slice(listen.lastIndexOf(':') + 1)
 const host = listen.startsWith('[') ? '::1' : '127.0.0.1'
-const ask = watched !== undefined || EV_TLS_CERT === '' ? get : getByTls
-// The certificate is for the name that clients know, not for this address.
+const request = watched !== undefined || EV_TLS_CERT === '' ? get : getByTls
+// The certificate is valid for the public name, not for loopback.
 const options = { host, port, path: '/livez', timeout: 4_000, rejectUnauthorized: false }
 const end = isAlive => process.exit(isAlive ? 0 : 1)
 
-ask(options, ({ statusCode }) => end(statusCode === 200))
+request(options, ({ statusCode }) => end(statusCode === 200))
   .on('error', () => end(false))
   .on('timeout', () => end(false))
