@@ -1,9 +1,10 @@
 import { existsSync, globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { LIST_COLUMNS } from '../src/engine/verdict/present-result.ts'
 import { ROOT, readDoc, withoutCode } from './support/markdown.ts'
 
-// Links and the index of the documentation.
+// Links, the index and some facts of the documentation.
 
 const pages = ['*.md', 'docs/**/*.md', 'bench/*.md', 'test/chaos/*.md'].flatMap(pattern =>
   globSync(pattern, { cwd: ROOT }),
@@ -30,6 +31,10 @@ test('docs/README.md links to every page of docs/', () => {
     .map(path => path.slice('docs/'.length))
     .filter(name => name !== 'README.md' && !index.includes(`](${name})`))
   expect(missing).toEqual([])
+})
+
+test('docs/cli.md names the columns of a list in their order', () => {
+  expect(readDoc('docs/cli.md').match(/(?<=`)ev_\w+(?=`)/g)).toEqual([...LIST_COLUMNS])
 })
 
 function exists(page: string, target: string): boolean {
