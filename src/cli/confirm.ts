@@ -22,9 +22,11 @@ export async function confirm(
   const terminal = createInterface({ input: stdin, output: stderr, terminal: false })
   try {
     const answer = await new Promise<string>(resolve => {
-      terminal.once('close', () => resolve(''))
+      // The end of the input leaves the cursor behind the question.
+      terminal.once('close', () => resolve('\n'))
       terminal.question(question, resolve)
     })
+    if (answer === '\n') stderr.write(answer)
     if (!/^y(es)?$/i.test(answer.trim())) {
       throw new EvError('interrupted', 'Not confirmed. Nothing was changed.')
     }

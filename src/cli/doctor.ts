@@ -10,6 +10,7 @@ import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
 import { EXIT_CODES } from './exit.ts'
 import { readConfig } from './settings.ts'
+import { widthOf, wrapText } from './width.ts'
 
 export type DoctorFlags = {
   readonly ask?: string
@@ -33,7 +34,9 @@ export async function doctorCommand(context: CliContext, flags: DoctorFlags): Pr
       if (!flags.json) context.stdout.write(`${printed(context, check)}\n`)
     }
     const ok = checks.every(({ state }) => state !== 'fail')
-    const end = flags.json ? JSON.stringify({ ok, checks }, null, 2) : `\n${summary(checks)}`
+    const width = widthOf(context, context.stdout) ?? Number.POSITIVE_INFINITY
+    const text = wrapText(summary(checks), width).join('\n')
+    const end = flags.json ? JSON.stringify({ ok, checks }, null, 2) : `\n${text}`
     context.stdout.write(`${end}\n`)
     return ok ? 0 : 1
   } finally {
@@ -62,10 +65,16 @@ const COLORS = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies R
 /** Width of the longest check name. */
 const NAME_WIDTH = 15
 
-function printed({ stdout }: CliContext, { check, egress, state, says, todo }: Check): string {
+function printed(context: CliContext, { check, egress, state, says, todo }: Check): string {
+  const { stdout } = context
   const name = check.replace('-', ' ').padEnd(NAME_WIDTH)
-  const line = `${styleText(COLORS[state], MARKS[state], { stream: stdout })} ${name} ${egress === null ? '' : `${egress}: `}${says}`
-  return todo === null ? line : `${line}\n${' '.repeat(NAME_WIDTH + 3)}to do: ${todo}`
+  const width = widthOf(context, stdout)
+  const room = width === null ? Number.POSITIVE_INFINITY : Math.max(20, width - NAME_WIDTH - 3)
+  const texts = [`${egress === null ? '' : `${egress}: `}${says}`]
+  if (todo !== null) texts.push(`to do: ${todo}`)
+  const lines = texts.flatMap(text => wrapText(text, room))
+  const mark = styleText(COLORS[state], MARKS[state], { stream: stdout })
+  return `${mark} ${name} ${lines.join(`\n${' '.repeat(NAME_WIDTH + 3)}`)}`
 }
 
 function summary(checks: readonly Check[]): string {
@@ -74,10 +83,10 @@ function summary(checks: readonly Check[]): string {
   ) as [number, number]
   const warnings = pluralize(warned, 'warning')
   if (failed > 0) {
-    const failures = `${pluralize(failed, 'check')} failed${warned > 0 ? `, ${warnings}` : ''}`
-    return `${failures}. Fix the failed checks before you verify addresses.`
+    const failures = `${pluralize(failed, 'failure')}${warned > 0 ? `, ${warnings}` : ''}`
+    return `${failures}. Fix the failures before you verify addresses.`
   }
   return warned > 0
-    ? `No check failed, ${warnings}. This machine can verify addresses.`
+    ? `No failures, ${warnings}. This machine can verify addresses.`
     : 'All checks passed. This machine can verify addresses.'
 }

@@ -103,6 +103,9 @@ const COMMON: ReadonlySet<keyof Settings> = new Set([
   ...(['helo', 'mailFrom', 'dns', 'proxy', 'concurrency', 'dataDir', 'database'] as const),
 ] satisfies (keyof Settings)[])
 
+const SOURCES = `
+Settings can also be set in the environment, such as EV_HELO for --helo, or in the config file.`
+
 /** With fewer settings, help shows all of them. */
 const FEW = 9
 
@@ -113,13 +116,6 @@ export function addSettings(
   keys: readonly (keyof Settings)[] = ENGINE_SETTINGS.map(one => one.key),
 ): void {
   const isShort = keys.length >= FEW
-  for (const [title, group] of SETTING_GROUPS) {
-    for (const key of group.filter(one => keys.includes(one))) {
-      const one = SETTINGS.find(setting => setting.key === key) as Setting
-      const option = optionOf(one, context, !isShort || COMMON.has(key))
-      command.addOption(option.helpGroup(title))
-    }
-  }
   if (keys.includes('log')) {
     const quiet = new Option('-q, --quiet', 'print only results, warnings and errors')
     command.addOption(quiet.conflicts('verbose'))
@@ -128,6 +124,14 @@ export function addSettings(
   if (isShort && command instanceof EvCommand) command.addHelpAll()
   command.option('--config <FILE>', "config file (default: ./ev.config.json, then the user's)")
   command.option('--debug', 'print stack traces')
+  if (isShort) command.addHelpText('after', SOURCES)
+  for (const [title, group] of SETTING_GROUPS) {
+    for (const key of group.filter(one => keys.includes(one))) {
+      const one = SETTINGS.find(setting => setting.key === key) as Setting
+      const option = optionOf(one, context, !isShort || COMMON.has(key))
+      command.addOption(option.helpGroup(title))
+    }
+  }
 }
 
 function optionOf(one: Setting, { env }: CliContext, isCommon: boolean): Option {

@@ -54,7 +54,8 @@ function narrow(
   widths: number[],
   width: number,
 ): void {
-  const texts = shown.filter(n => columns[n]?.align !== 'right')
+  // The first column identifies the row, so that it is copied whole.
+  const texts = shown.filter(n => n > 0 && columns[n]?.align !== 'right')
   for (let over = totalWidth(shown, widths) - width; over > 0; over--) {
     const widest = Math.max(...texts.map(n => widths[n] ?? 0))
     if (widest <= WIDTH_MIN) return

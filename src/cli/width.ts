@@ -77,11 +77,16 @@ function wrapBlock(lines: readonly string[], width: number): string {
 
 const CONTINUED = ' \\'
 
-/** Quoted arguments stay whole. */
-function wrapCommand(command: string, width: number): string[] {
-  if (stringWidth(command) + 2 <= width) return [`  ${command}`]
-  const words = command.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? []
-  const [first = '', ...rest] = fillLines(words, width - 4 - CONTINUED.length)
-  const lines = [`  ${first}`, ...rest.map(line => `    ${line}`)]
-  return lines.map((line, n) => (n < lines.length - 1 ? `${line}${CONTINUED}` : line))
+/** An option with its value, a quoted argument, or another word. */
+const PART = /(?:--?[a-z][a-z-]* )?(?:[^\s"']|"[^"]*"|'[^']*')+/g
+
+/** A comment at the end of a long line goes above the command. */
+function wrapCommand(line: string, width: number): string[] {
+  if (stringWidth(line) + 2 <= width) return [`  ${line}`]
+  const [command = '', comment] = line.split(/ +(?=# )/)
+  if (comment !== undefined) return [`  ${comment}`, ...wrapCommand(command, width)]
+  const parts = command.match(PART) ?? []
+  const [first = '', ...rest] = fillLines(parts, width - 4 - CONTINUED.length)
+  const lines = [`  ${first}`, ...rest.map(one => `    ${one}`)]
+  return lines.map((one, n) => (n < lines.length - 1 ? `${one}${CONTINUED}` : one))
 }

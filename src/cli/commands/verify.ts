@@ -17,7 +17,7 @@ export function addVerify(ev: Command, context: CliContext, setExitCode: SetExit
     .description('verify one or a few addresses')
     .argument('<address...>', 'addresses; - reads them from stdin, one per line')
     .addOption(
-      new Option('--format <format>', 'output format: text, json, ndjson or csv').choices([
+      new Option('--format <format>', 'output format (default: text)').choices([
         ...['text', 'json', 'ndjson', 'csv'],
       ]),
     )

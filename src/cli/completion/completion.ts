@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { CliContext } from '../context.ts'
 import { bashScript } from './bash.ts'
 import { IDS } from './ids.ts'
+import { powershellScript } from './powershell.ts'
 import { type Branch, branches, type Flag, steps, type Takes } from './tree.ts'
 import { zshScript } from './zsh.ts'
 
@@ -60,7 +61,12 @@ function offer(takes: Takes): string {
 /** Quotes for fish, which knows only the escapes \\' and \\\\ in single quotes. */
 const quoted = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
-const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
+const SCRIPTS = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
+  powershell: powershellScript,
+}
 
 /** Runs `ev completion` and returns the exit code. */
 export function completionCommand(

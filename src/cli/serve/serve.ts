@@ -293,7 +293,7 @@ function printBanner(
 ): void {
   const say = (text: string) =>
     log.isPretty ? void context.stderr.write(`${text}\n`) : log.info(text)
-  if (hint !== null) say(hint)
+  if (hint !== null) say(log.isPretty ? `note: ${hint}` : hint)
   log.info(`listening on ${url}`, { baseUrl, tls: !isPlain })
   if (isPlain) say('This is plain HTTP. Use it for tests or behind a TLS proxy.')
   if (key !== null) {

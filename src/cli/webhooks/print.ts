@@ -45,9 +45,12 @@ export const newSecretText = (webhook: Webhook, secret: string): string =>
 
   ${secret}
 
-Store this secret now: ev cannot show it again. To verify events, compute the HMAC-SHA256 of the raw body in lowercase
-hex, with the whole secret as the key, and compare it to X-EV-Signature. Or use verifyWebhook from ev/client, or any
-Standard Webhooks library.
+Store this secret now: ev cannot show it again.
+
+To verify events, compute the HMAC-SHA256 of the raw body in lowercase hex, with the
+whole secret as the key, and compare it to X-EV-Signature. Or use verifyWebhook from
+ev/client, or any Standard Webhooks library.
+
 ${
   webhook.active
     ? `To send a test event, run "ev webhooks test ${webhook.id}".`

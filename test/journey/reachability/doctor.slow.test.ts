@@ -86,7 +86,7 @@ describe.concurrent('ev doctor with an unreachable DNS server', () => {
     expect(result.code).toBe(0)
     expect(result.stdout).toMatch(/\n! dns +127\.0\.0\.1:1 does not resolve names/)
     expect(result.stdout).toMatch(
-      /\nNo check failed, 1 warning\. This machine can verify addresses\.\n$/,
+      /\nNo failures, 1 warning\. This machine can verify addresses\.\n$/,
     )
   })
 })

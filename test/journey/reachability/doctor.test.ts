@@ -156,7 +156,7 @@ describe.concurrent('ev doctor with a broken setup', () => {
     expect(result.stdout).toContain(`the public IP address is ${GOOD} (reported by 1 server)`)
     expect(result.stdout).toMatch(/\n {18}to do: The servers reject the IP address/)
     expect(result.stdout).toMatch(
-      /\n1 check failed\. Fix the failed checks before you verify addresses\.\n$/,
+      /\n1 failure\. Fix the failures before you verify addresses\.\n$/,
     )
   })
 

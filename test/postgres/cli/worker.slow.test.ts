@@ -68,7 +68,9 @@ test('a worker with another secret is rejected; one without a secret runs', asyn
   })
   const other = await worker([], { EV_SECRET: 'b'.repeat(32) }).ended
   expect(other.code).toBe(78)
-  expect(other.stderr).toMatch(/^error: The secret in EV_SECRET is not the secret of the service.*\n$/)
+  expect(other.stderr).toMatch(
+    /^error: The secret in EV_SECRET is not the secret of the service.*\n$/,
+  )
   const none = worker([], { EV_SECRET: '' })
   await none.printed('"started"', 'stderr')
   none.signal('SIGTERM')
