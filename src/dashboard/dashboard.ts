@@ -11,7 +11,8 @@ import { healthRoutes } from './health/health.ts'
 import { keyRoutes } from './keys/keys.ts'
 import { listRoutes } from './lists/lists.ts'
 import { INTAKE } from './lists/upload.ts'
-import { banners } from './page/banner.ts'
+import { overviewRoutes } from './overview.ts'
+import { alerts } from './page/banner.ts'
 import type { Html } from './page/html.ts'
 import { backLink, barePage, page, part } from './page/layout.ts'
 import { notice, Refusal } from './page/notice.ts'
@@ -32,20 +33,22 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.onError((error, c) => answerError(c, deps, error))
   for (const path of PUBLIC) router.use(path, pageHeaders(deps))
   for (const path of PROTECTED) {
-    router.use(path, pageHeaders(deps), signedIn(deps), banners(deps))
+    router.use(path, pageHeaders(deps), signedIn(deps), alerts(deps))
     router.use(path, except(isIntake, shortForms(), checkCsrf()))
   }
-  router.get('/', c => c.redirect('/verify', 303))
+  router.get('/', c => c.redirect('/overview', 303))
   router.route('/', assetRoutes())
   router.route('/', signInRoutes(deps))
   router.route('/', sessionRoutes(deps))
   router.route('/', themeRoutes())
   router.route('/', webhooksRoutes(deps))
+  router.route('/', overviewRoutes(deps))
   router.route('/', usageRoutes(deps))
   router.route('/', healthRoutes(deps))
   router.route('/', verifyRoutes(deps))
   router.route('/', keyRoutes(deps))
   router.route('/', listRoutes(deps))
+  router.use(notFoundPage(deps))
   return router
 }
 
@@ -53,7 +56,7 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
 const PUBLIC = ['/', '/sign-in', '/welcome/*']
 /** Paths that need a session; `/lists/*` matches `/lists` too. */
 const PROTECTED = [
-  ...['/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],
+  ...['/overview/*', '/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],
   ...['/sessions/*', '/sign-out', '/theme'],
 ]
 
@@ -75,6 +78,21 @@ const POLICY = [
   "base-uri 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
+
+/** Renders a page for an unknown path that a browser opens; the API answers other requests. */
+function notFoundPage(deps: DashboardDeps): MiddlewareHandler<Env> {
+  const headers = pageHeaders(deps)
+  return (c, next) => {
+    const isPage = c.req.method === 'GET' && c.req.header('Accept')?.includes('text/html')
+    if (!isPage || /^\/(v1|assets|docs)\//.test(c.req.path)) return next()
+    const body = html`
+      <p>There is no page at this address. It may have been moved or deleted.</p>
+      <p><a class="button primary" href="/">Go to the overview</a></p>`
+    return headers(c, async () => {
+      c.res = await barePage(c, { title: 'Page not found', body, status: 404 })
+    })
+  }
+}
 
 function pageHeaders({ settings }: DashboardDeps): MiddlewareHandler<Env> {
   const isSecure = settings.baseUrl.startsWith('https:')

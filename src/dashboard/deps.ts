@@ -1,4 +1,5 @@
 import type { Scope } from '../accounts/scope.ts'
+import type { Webhook } from '../client/types.ts'
 import type { Database } from '../db/database.ts'
 import type { ReadDisk } from '../jobs/upload/store-upload.ts'
 import type { Clock } from '../platform/clock.ts'
@@ -92,6 +93,16 @@ type DashboardSettings = {
   readonly dataDir: string
 }
 
+/** What needs attention: shown on the overview, on the pages that it concerns and in the sidebar. */
+export type Alerts = {
+  /** Notices above the content of this page. */
+  readonly notices: readonly Html[]
+  /** Webhooks that fail, or that ev disabled; empty if the key may not read webhooks. */
+  readonly failingWebhooks: readonly Webhook[]
+  /** Null for users who are not admins, and if mail servers can be probed. */
+  readonly health: Html | null
+}
+
 /** Values that middleware sets and pages read with `c.get(…)`. */
 export type Env = {
   Bindings: {
@@ -106,8 +117,8 @@ export type Env = {
     user: SignedIn
     /** The API, called with the key of the session. */
     api: Api
-    /** Alerts above the content of every page. */
-    banners: () => Promise<readonly Html[]>
+    /** What needs attention, read once for each request. */
+    alerts: () => Promise<Alerts>
   }
 }
 

@@ -21,9 +21,10 @@ import { field, problemWith, select } from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
-import { segment, tiles } from './page/parts.ts'
+import { card, facts, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
-import { ago, badge, CLASS_NAMES, CLASSES, time } from './page/text.ts'
+import { ago, badge, CLASS_NAMES, CLASSES } from './page/text.ts'
+import { dayChart, meter } from './page/usage-chart.ts'
 
 /** The Usage page: verifications, credits, limits and history of the account. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
@@ -64,7 +65,8 @@ async function usagePage(c: Context<Env>, baseUrl: string): Promise<Response> {
       ${
         total.verifications === 0
           ? hint(baseUrl)
-          : html`${totals(total)} ${daysCard(days, total)} ${keysCard(keys)}`
+          : html`${totals(total)}
+            ${card({ title: 'Verifications by day', body: dayChart(days, total) })} ${keysCard(keys)}`
       }
       <div class="grid">${creditCard(credits.data)} ${limitsCard(limits.data.limits)}</div>
       ${history.body}`,
@@ -90,38 +92,40 @@ const hint = (baseUrl: string): Html => html`
   -H "Content-Type: application/json" -d '{"email": "user@example.com"}'</pre>`
 
 /** Renders the credit usage and what costs a credit. */
-const creditCard = (credits: Credits['data']): Html => html`
-  <section class="card">
-    <h2>Credits today</h2>
-    <dl class="figures">
-      <div><dt>Used</dt><dd>${formatNumber(credits.credits_consumed)}</dd></div>
-      <div><dt>Reserved for lists</dt><dd>${formatNumber(credits.credits_held)}</dd></div>
-      <div><dt>Left</dt><dd>${credits.credits_balance === null ? 'Unlimited' : formatNumber(credits.credits_balance)}</dd></div>
-    </dl>
-    ${credits.credits_added === null ? unlimited(credits) : limited(credits, credits.credits_added)}
-    <h3>What costs a credit</h3>
-    <p>Each new definite result costs one credit. Unknown results, cached results, malformed addresses, duplicates in a
-      list, and the sandbox are free. A list reserves the credits it may need and returns unused ones when it ends.</p>
-  </section>`
+const creditCard = (credits: Credits['data']): Html =>
+  card({
+    title: 'Credits today',
+    body: html`
+      ${facts([
+        ['Used', formatNumber(credits.credits_consumed)],
+        ['Reserved for lists', formatNumber(credits.credits_held)],
+        ['Left', creditsLeft(credits)],
+      ])}
+      ${creditMeter(credits)}
+      <h3>What costs a credit</h3>
+      <p>Each new definite result costs one credit. Unknown results, cached results, malformed addresses, duplicates in
+        a list, and the sandbox are free. A list reserves the credits it may need and returns unused ones when it ends.</p>`,
+  })
 
-const unlimited = ({ plan }: Credits['data']): Html =>
-  html`<p>The plan “${plan}” has unlimited credits.</p>`
+export const creditsLeft = ({ credits_balance: left }: Credits['data']): string =>
+  left === null ? 'Unlimited' : formatNumber(left)
 
-const limited = (
-  { plan, credits_consumed, credits_held, resets_at }: Credits['data'],
-  added: number,
-): Html => html`
-  ${meter({ used: credits_consumed + credits_held, limit: added })}
-  <p>The plan “${plan}” includes ${formatNumber(added)} per day. Resets ${time(resets_at)}.</p>`
+/** Renders the credits of the plan and their use. */
+export function creditMeter(credits: Credits['data']): Html {
+  const { plan, credits_added: limit, credits_consumed, credits_held, resets_at } = credits
+  if (limit === null) return html`<p>The plan “${plan}” has unlimited credits.</p>`
+  return html`
+    ${meter({ used: credits_consumed + credits_held, limit })}
+    <p>The plan “${plan}” includes ${formatNumber(limit)} per day. Resets ${ago(resets_at)}.</p>`
+}
 
 /** Renders the rate limits and their use; credits have their own card. */
 function limitsCard(limits: readonly Limit[]): Html {
   const rates = limits.filter(({ name }) => name !== 'credits')
-  return html`
-    <section class="card">
-      <h2>Limits</h2>
-      ${rates.length === 0 ? OFF : html`${rates.map(one)} ${NOTE}`}
-    </section>`
+  return card({
+    title: 'Rate limits',
+    body: rates.length === 0 ? OFF : html`${rates.map(limitMeter)} ${NOTE}`,
+  })
 }
 
 const OFF = html`<p>The administrator has turned off rate limits.</p>`
@@ -129,34 +133,12 @@ const OFF = html`<p>The administrator has turned off rate limits.</p>`
 const NOTE = html`<p><small>For the key of this session and your IP address. Requests over a limit return 429 with a
   <code>Retry-After</code> header.</small></p>`
 
-const one = ({ text, limit, remaining, window_seconds, resets_at }: Limit): Html => html`
+const limitMeter = ({ text, limit, remaining, window_seconds, resets_at }: Limit): Html => html`
   <h3>${text}</h3>
   ${meter({ used: limit - remaining, limit })}
   <p>${formatNumber(remaining)} of ${formatNumber(limit)} per ${formatDuration(window_seconds * SECOND)} left${
-    remaining === limit ? '.' : html`. Resets ${time(resets_at)}.`
+    remaining === limit ? '.' : html`. Resets ${ago(resets_at)}.`
   }</p>`
-
-type MeterValue = { readonly used: number; readonly limit: number }
-
-/** Renders usage as a bar with a label. */
-function meter({ used, limit }: MeterValue): Html {
-  const share = limit === 0 ? 1 : Math.min(1, used / limit)
-  const { label, kind } = meterLevel(share)
-  return html`
-    <svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-      <rect class="fill-${kind}" x="0" y="0" width="${(100 * share).toFixed(1)}" height="8" />
-    </svg>
-    <small>${formatPercent(share, 1)} used${label}</small>`
-}
-
-function meterLevel(share: number) {
-  if (share >= 1) return { label: ': limit reached', kind: 'undeliverable' }
-  if (share >= WARNING_SHARE) return { label: ': limit almost reached', kind: 'risky' }
-  return { label: '', kind: 'deliverable' }
-}
-
-/** The threshold of the first quota webhook. */
-const WARNING_SHARE = 0.8
 
 /** Renders the totals of a period. */
 const totals = (total: Counts): Html =>
@@ -171,50 +153,11 @@ const totals = (total: Counts): Html =>
     { label: 'Credits used', value: formatNumber(total.credits) },
   ])
 
-type Day = Stats['data']['days'][number]
-
-/** Renders verifications by day as a table, from which `chart.js` draws the chart. */
-const daysCard = (days: readonly Day[], total: Counts): Html => html`
-  <section class="card">
-    <h2>By day</h2>
-    ${days.length > 1 ? chart(total) : NOTHING}
-    <details class="numbers" open>
-      <summary>Show as table</summary>
-      <div class="scroll"><table id="days">
-        <caption class="unseen">Verifications by day (UTC) and class</caption>
-        <thead><tr>
-          <th scope="col">Day (UTC)</th>
-          ${CLASSES.map(kind => html`<th scope="col" class="number">${CLASS_NAMES[kind]}</th>`)}
-          <th scope="col" class="number">All</th><th scope="col" class="number">Credits</th>
-        </tr></thead>
-        <tbody>${days.map(
-          day => html`
-            <tr>
-              <th scope="row">${day.date}</th>
-              ${CLASSES.map(kind => html`<td class="number">${formatNumber(day[kind])}</td>`)}
-              <td class="number">${formatNumber(day.verifications)}</td><td class="number">${formatNumber(day.credits)}</td>
-            </tr>`,
-        )}</tbody>
-      </table></div>
-    </details>
-  </section>`
-
-/** Renders the chart container and its legend, which shows the numbers of the hovered day. */
-const chart = (total: Counts): Html => html`
-  <div class="chart" data-chart="days" aria-hidden="true"></div>
-  <ul class="legend is-row" id="days-legend">
-    <li class="day">All days</li>
-    ${CLASSES.map(
-      kind =>
-        html`<li><span class="dot is-${kind}"></span>${CLASS_NAMES[kind]} <b>${formatNumber(total[kind])}</b></li>`,
-    )}
-  </ul>`
-
 /** Renders verifications by key, busiest first. */
-const keysCard = (keys: Stats['data']['keys']): Html => html`
-  <section class="card">
-    <h2>By key</h2>
-    ${bars(
+const keysCard = (keys: Stats['data']['keys']): Html =>
+  card({
+    title: 'Verifications by key',
+    body: bars(
       'Verifications of each key, by class',
       keys
         .toSorted((a, b) => b.verifications - a.verifications)
@@ -222,8 +165,8 @@ const keysCard = (keys: Stats['data']['keys']): Html => html`
           label: key.key_name ?? `${key.key_id} (revoked)`,
           segments: CLASSES.map(kind => ({ value: key[kind], kind })),
         })),
-    )}
-  </section>`
+    ),
+  })
 
 type Rendered = { readonly body: Html; readonly status: ContentfulStatusCode }
 
@@ -324,7 +267,7 @@ function rows(
   const urlAt = (cursor: string | null) =>
     `/usage${queryOf({ period, ...filter, cursor })}#${HISTORY_PART}`
   return html`
-    ${items.length === 0 ? noResults(filter, next !== null) : historyTable(items)}
+    ${items.length === 0 ? noResults(filter, next !== null) : html`${historyTable(items)} ${meanings(items.map(({ reason }) => reason))}`}
     <p class="actions">
       ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="${urlAt(null)}">Newest</a>`}
       ${next === null ? NOTHING : html`<a class="button" href="${urlAt(next)}">${items.length === 0 ? 'Search further back' : 'Older'}</a>`}
@@ -339,8 +282,9 @@ function noResults(filter: Filter, isMore: boolean): Html {
     : html`<p>No verifications yet. Verified addresses are listed here for the retention period of this service.</p>`
 }
 
-const historyTable = (items: readonly Verification[]): Html => html`
-  ${table({
+/** Renders verifications of the history. */
+export const historyTable = (items: readonly Verification[]): Html =>
+  table({
     caption: 'Verifications, newest first',
     rows: items,
     columns: [
@@ -350,8 +294,7 @@ const historyTable = (items: readonly Verification[]): Html => html`
       { label: 'Source', cell: sourceOf },
       { label: 'Time', cell: ({ created_at: at }) => ago(at) },
     ],
-  })}
-  ${meanings(items.map(({ reason }) => reason))}`
+  })
 
 const classOf = ({ reason, valid, risk_level: risk }: Verification) =>
   toClass({ ...VERDICT_BY_REASON[reason], valid, risk })

@@ -43,8 +43,17 @@ describe('every page', () => {
     }
   })
 
-  test('returns the API error for an unknown path', async () => {
+  test('is "not found" for an unknown path that a browser opens, without a session too', async () => {
+    const services = await createTestDashboard({ signIn: false })
+    const { status, text, headers } = await services.get('/nowhere', { Accept: 'text/html,*/*' })
+    expect([status, text.includes('<h1>Page not found</h1>')]).toEqual([404, true])
+    expect(headers.get('Content-Security-Policy')).toContain("default-src 'none'")
+  })
+
+  test('returns the API error for an unknown path to programs, and below /v1', async () => {
     const services = await createTestDashboard()
     expect((await services.get('/nowhere')).text).toContain('"not_found"')
+    const unknown = await services.get('/v1/nowhere', { Accept: 'text/html' })
+    expect(unknown.text).toContain('"not_found"')
   })
 })

@@ -96,7 +96,7 @@ describe('usage', () => {
     ])
     await dashboard.addKey({ name: '<b>CI</b>' })
     const { text } = await dashboard.get('/usage')
-    const card = /By key<\/h2>(.*?)<\/section>/s.exec(text)?.[1] ?? ''
+    const card = /by key<\/h2>(.*?)<\/section>/s.exec(text)?.[1] ?? ''
     const labels = [...card.matchAll(/<th scope="row">(.*?)<\/th>/gs)].map(([, label]) => label)
     expect(labels).toEqual(['key_gone (revoked)', '&lt;b&gt;CI&lt;/b&gt;', 'test'])
   })

@@ -11,7 +11,7 @@ function localTimes(/** @type {ParentNode} */ root) {
 }
 
 /** `undefined` uses the locale of the browser, which may be one that `Intl` rejects. */
-const LOCALE = isSupported(navigator.language) ? undefined : 'en'
+export const LOCALE = isSupported(navigator.language) ? undefined : 'en'
 const LOCAL = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'short' })
 const EXACT = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'medium' })
 const AGE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
@@ -82,6 +82,71 @@ function showConfirmation(/** @type {Event} */ { target }) {
   target.querySelector('.menu')?.scrollIntoView({ block: 'nearest' })
 }
 
+/** Adds a Dismiss button to each warning; a dismissed warning stays hidden in this tab. */
+function dismissible(/** @type {ParentNode} */ root) {
+  for (const notice of root.querySelectorAll('.alerts > .notice')) {
+    // Counts in the text may change; the link and the start do not.
+    const marks = [...notice.querySelectorAll('a, time')].map(
+      one => one.getAttribute('href') ?? one.getAttribute('datetime'),
+    )
+    const key = `dismissed ${marks.join(' ') || notice.textContent}`
+    if (sessionStorage.getItem(key) !== null) {
+      notice.remove()
+      continue
+    }
+    const button = document.createElement('button')
+    button.type = 'button'
+    button.className = 'quiet is-icon'
+    button.textContent = '×'
+    button.setAttribute('aria-label', 'Dismiss')
+    button.addEventListener('click', () => {
+      sessionStorage.setItem(key, '')
+      notice.remove()
+    })
+    notice.append(button)
+  }
+}
+
+/** Interval of the checks while the service cannot be reached. */
+const RECONNECT_MS = 3_000
+
+let toast = /** @type {HTMLElement | null} */ (null)
+
+/** Returns whether the service responds. */
+const isReachable = () =>
+  fetch(import.meta.url, { method: 'HEAD', cache: 'no-store' }).then(
+    () => true,
+    () => false,
+  )
+
+/** Shows that the service cannot be reached, until it responds again. */
+export async function showConnectionLost() {
+  if (toast !== null) return
+  toast = document.createElement('div')
+  toast.className = 'toast'
+  toast.setAttribute('role', 'alert')
+  toast.textContent = 'Connection lost. Reconnecting …'
+  document.body.append(toast)
+  while (!(await isReachable())) await new Promise(done => setTimeout(done, RECONNECT_MS))
+  toast.remove()
+  toast = null
+}
+
+/** The form that is checked or sent. */
+let sending = /** @type {HTMLFormElement | null} */ (null)
+
+/** Keeps the page and its form if the service cannot be reached: navigating away would lose it. */
+async function submitIfReachable(/** @type {SubmitEvent} */ event) {
+  const form = event.target
+  if (!(form instanceof HTMLFormElement) || form.method !== 'post' || form === sending) return
+  if (event.defaultPrevented || form.matches('[hx-post], [data-verify]')) return
+  event.preventDefault()
+  if (!(await isReachable())) return showConnectionLost()
+  sending = form
+  form.requestSubmit(event.submitter)
+  sending = null
+}
+
 /** Enhances newly inserted markup. */
 export function enhance(/** @type {ParentNode} */ root) {
   localTimes(root)
@@ -97,6 +162,9 @@ function clearError(/** @type {Event} */ event) {
 }
 
 enhance(document)
+dismissible(document)
+document.addEventListener('htmx:sendError', showConnectionLost)
+document.addEventListener('submit', submitIfReachable)
 document.addEventListener('htmx:afterRequest', clearError)
 document.addEventListener('htmx:load', event => enhance(/** @type {ParentNode} */ (event.target)))
 setInterval(() => localTimes(document), MINUTE_MS)

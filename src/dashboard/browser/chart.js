@@ -1,5 +1,7 @@
 // Draws the table of days as a stacked bar chart.
 
+import { LOCALE } from './app.js'
+
 /** @typedef {{ color: string, values: number[], label: HTMLElement | null }} Kind */
 
 const HEIGHT = 260
@@ -18,6 +20,8 @@ async function start(/** @type {HTMLElement} */ chart) {
   details?.setAttribute('data-awake', '')
   const legend = document.getElementById(`${chart.dataset.chart}-legend`)
   if (table === null || legend === null) return
+  // uPlot fails on a locale that `Intl` rejects.
+  if (LOCALE !== undefined) Object.defineProperty(navigator, 'language', { value: LOCALE })
   await Promise.all([loadScript('./uplot.js'), loadStylesheet('./uplot.css')])
   let plot = draw(chart, table, legend)
   const redraw = () => {
@@ -64,7 +68,13 @@ function draw(
   const kinds = KINDS.map((name, n) => kindOf(name, n, { rows, legend }))
   const { color: textColor, borderTopColor: gridColor } = getComputedStyle(chart)
   const bars = uPlot.paths.bars?.({ size: [0.7, 48] })
-  const axis = { stroke: textColor, ticks: { show: false }, grid: { stroke: gridColor, width: 1 } }
+  const font = `12px ${getComputedStyle(document.documentElement).fontFamily}`
+  const axis = {
+    font,
+    stroke: textColor,
+    ticks: { show: false },
+    grid: { stroke: gridColor, width: 1 },
+  }
   return new uPlot(
     {
       ...{ width: chart.clientWidth, height: HEIGHT },
@@ -81,9 +91,9 @@ function draw(
         },
         {
           ...axis,
-          size: 64,
+          size: 52,
           incrs: INCRS,
-          values: (_, counts) => counts.map(count => count.toLocaleString()),
+          values: (_, counts) => counts.map(count => count.toLocaleString(LOCALE)),
         },
       ],
       series: [
@@ -148,7 +158,7 @@ function updateLegend(
 const shortDay = (/** @type {string | undefined} */ day) =>
   day === undefined || day === '' ? '' : SHORT.format(new Date(day))
 
-const SHORT = new Intl.DateTimeFormat(undefined, {
+const SHORT = new Intl.DateTimeFormat(LOCALE, {
   day: 'numeric',
   month: 'short',
   timeZone: 'UTC',

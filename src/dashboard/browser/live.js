@@ -1,5 +1,7 @@
 // Updates the progress of an active list in place and loads the results when it ends.
 
+import { showConnectionLost } from './app.js'
+
 /**
  * @typedef {{ status: string, total_emails: number, processed_emails: number,
  *   classes: Record<string, number>, rate_per_second: number | null,
@@ -33,6 +35,7 @@ function watch(/** @type {HTMLElement} */ live) {
       live.dispatchEvent(new Event('ended'))
     })
     events.addEventListener('error', () => {
+      showConnectionLost()
       // The browser reconnects by itself unless the stream was rejected.
       if (events?.readyState === EventSource.CLOSED) setTimeout(reconnect, RETRY_MS)
     })

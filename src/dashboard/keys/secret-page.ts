@@ -23,7 +23,7 @@ export function secretPage(
     <p>Send it with each request:</p>
     <pre>${exampleOf(baseUrl)}</pre>
     <p><a class="button primary" href="/keys">I have saved it</a></p>`
-  return page(c, { title, body })
+  return page(c, { title, body, hasAlerts: false })
 }
 
 /** Reads the key from a variable, which keeps it out of the shell history. */

@@ -1,22 +1,34 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { ReadDisk } from '../../jobs/upload/store-upload.ts'
 import { formatBytes } from '../../platform/format.ts'
-import type { DashboardDeps, Env } from '../deps.ts'
-import { webhookAlerts } from '../webhooks/actions.ts'
+import type { Alerts, DashboardDeps, Env } from '../deps.ts'
+import { findFailingWebhooks, webhookAlerts } from '../webhooks/actions.ts'
 import type { Html } from './html.ts'
 import { notice } from './notice.ts'
 
-/** Provides the alerts that every page shows above its content. */
-export function banners({ health, disk }: DashboardDeps): MiddlewareHandler<Env> {
+/** Provides the alerts of a request. */
+export function alerts(deps: DashboardDeps): MiddlewareHandler<Env> {
   return (c, next) => {
-    c.set('banners', async () => {
-      // The Health page shows the details itself.
-      const isShown = c.get('user').isAdmin && !c.req.path.startsWith('/doctor')
-      const alert = isShown ? health.alert() : null
-      const shown = alert === null ? [] : [notice('warn', alert)]
-      return [...(await diskBanner(c, disk)), ...shown, ...(await webhookAlerts(c))]
+    let found: Promise<Alerts> | undefined
+    c.set('alerts', () => {
+      found ??= findAlerts(c, deps)
+      return found
     })
     return next()
+  }
+}
+
+async function findAlerts(c: Context<Env>, { health, disk }: DashboardDeps): Promise<Alerts> {
+  const failingWebhooks = await findFailingWebhooks(c)
+  const alert = c.get('user').isAdmin ? health.alert() : null
+  const isConcerned = /^\/(verify|lists)\b/.test(c.req.path)
+  return {
+    ...{ failingWebhooks, health: alert },
+    notices: [
+      ...(await diskBanner(c, disk)),
+      ...(alert !== null && isConcerned ? [notice('warn', alert)] : []),
+      ...(await webhookAlerts(c, failingWebhooks)),
+    ],
   }
 }
 

@@ -3,7 +3,7 @@ import { getCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { assetPath } from '../asset.ts'
-import type { Env, SignedIn } from '../deps.ts'
+import type { Alerts, Env, SignedIn } from '../deps.ts'
 import { takeNote } from '../session/cookie.ts'
 import { CSRF_FIELD } from '../session/csrf.ts'
 import { type Html, NOTHING } from './html.ts'
@@ -30,19 +30,19 @@ type Page = {
 export async function page(c: Context<Env>, o: Page): Promise<Response> {
   const user = c.get('user')
   const note = takeNote(c)
-  const banners = o.hasAlerts === false ? [] : await c.get('banners')()
+  const alerts = await c.get('alerts')()
   const frame = html`
     <a class="skip" href="#main">Skip to content</a>
     <header class="topbar">
       <button type="button" class="quiet is-icon" popovertarget="side" aria-label="Menu">${icon('menu')}</button>${BRAND}
     </header>
     <nav class="side" id="side" popover aria-label="Pages">
-      ${BRAND} ${GROUPS.map(group => links(c, group))} ${account(c, user)}
+      ${BRAND} ${GROUPS.map(group => links(c, group, alerts))} ${account(c, user)}
     </nav>
     <main id="main" tabindex="-1">
       ${head(o)}
       <div id="notes" aria-live="polite">${note === null ? NOTHING : notice('ok', note)}</div>
-      ${banners} ${o.body}
+      ${o.hasAlerts === false ? NOTHING : html`<div class="alerts">${alerts.notices}</div>`} ${o.body}
     </main>`
   return c.html(document(c, { ...o, body: frame, csrf: user.csrf }), o.status ?? 200)
 }
@@ -79,14 +79,20 @@ type Section = {
   readonly name: string
   readonly icon: IconName
   readonly isFor?: (user: SignedIn) => boolean
+  /** Returns what needs attention there, in a few words. */
+  readonly alert?: (alerts: Alerts) => string | null
 }
 
 type Group = { readonly title: string | null; readonly sections: readonly Section[] }
+
+const failing = ({ failingWebhooks: { length } }: Alerts) =>
+  length === 0 ? null : `${length} failing`
 
 const GROUPS: readonly Group[] = [
   {
     title: null,
     sections: [
+      { path: '/overview', name: 'Overview', icon: 'house' },
       { path: '/verify', name: 'Verify', icon: 'mail-check' },
       { path: '/lists', name: 'Lists', icon: 'list-checks' },
       { path: '/usage', name: 'Usage', icon: 'chart-column' },
@@ -96,14 +102,17 @@ const GROUPS: readonly Group[] = [
     title: 'Developers',
     sections: [
       { path: '/keys', name: 'API keys', icon: 'key-round' },
-      { path: '/webhooks', name: 'Webhooks', icon: 'webhook' },
+      { path: '/webhooks', name: 'Webhooks', icon: 'webhook', alert: failing },
       { path: '/docs', name: 'API reference', icon: 'book-open' },
     ],
   },
   {
     title: 'Admin',
     sections: [
-      { path: '/doctor', name: 'Health', icon: 'activity', isFor: ({ isAdmin }) => isAdmin },
+      {
+        ...{ path: '/doctor', name: 'Health', icon: 'activity', isFor: ({ isAdmin }) => isAdmin },
+        alert: ({ health }) => (health === null ? null : 'needs attention'),
+      },
     ],
   },
 ]
@@ -113,16 +122,21 @@ const SECTIONS = GROUPS.flatMap(({ sections }) => sections)
 const isCurrent = (c: Context<Env>, { path }: Section) =>
   c.req.path === path || c.req.path.startsWith(`${path}/`)
 
-function links(c: Context<Env>, { title, sections }: Group): Html {
+function links(c: Context<Env>, { title, sections }: Group, alerts: Alerts): Html {
   const shown = sections.filter(({ isFor }) => isFor?.(c.get('user')) ?? true)
   if (shown.length === 0) return NOTHING
   return html`
     ${title === null ? NOTHING : html`<h2>${title}</h2>`}
     <ul>${shown.map(
       one =>
-        html`<li><a href="${one.path}" ${isCurrent(c, one) ? html`aria-current="page"` : NOTHING}>${icon(one.icon)}${one.name}</a></li>`,
+        html`<li><a href="${one.path}" ${isCurrent(c, one) ? html`aria-current="page"` : NOTHING}>${icon(one.icon)}${one.name}${mark(one.alert?.(alerts))}</a></li>`,
     )}</ul>`
 }
+
+const mark = (alert: string | null | undefined): Html =>
+  alert === null || alert === undefined
+    ? NOTHING
+    : html`<span class="alert" title="${alert}">${icon('triangle-alert')}<span class="unseen">${alert}</span></span>`
 
 /** Renders a link from an error page to the start of its section. */
 export function backLink(c: Context<Env>): Html {

@@ -1,12 +1,13 @@
 import { html } from 'hono/html'
 import { type Html, NOTHING } from './html.ts'
 import { type IconName, icon } from './icon.ts'
+import { TONE_ICONS, type Tone } from './text.ts'
 
 /*
  * The parts that all pages use. The style of each is in `browser/css/`, the colors in `tokens.css`.
  *
  * - `page()` (layout.ts): title, `back` link, `intro` sentence, `actions` with one `.primary`.
- * - `card()`, `tiles()`, `facts()`, `chips()`: here.
+ * - `card()`, `tiles()`, `facts()`, `items()`, `chips()`: here.
  * - `table()` (table.ts): becomes a card for each row on a phone.
  * - `badge()`, `statusBadge()`, `time()`, `ago()`, `CLASS_NAMES` (text.ts).
  * - `notice()`, `empty()`, `reasonWord()` (notice.ts); `donut()`, `bars()` (chart.ts).
@@ -54,6 +55,22 @@ export const facts = (shown: readonly Fact[]): Html => html`
       ? NOTHING
       : html`<div><dt>${name}</dt><dd>${value}</dd></div>`,
   )}</dl>`
+
+export type Item = {
+  readonly tone: Tone
+  readonly title: Html | string
+  readonly note?: Html | string
+  readonly link?: { readonly href: string; readonly label: string }
+}
+
+/** Renders a list of findings, each with its status and a link to the fix. */
+export const items = (shown: readonly Item[]): Html => html`
+  <ul class="items">${shown.map(
+    ({ tone, title, note, link }) => html`
+      <li><span class="mark is-${tone}">${icon(TONE_ICONS[tone])}</span>
+        <div><b>${title}</b>${note === undefined ? NOTHING : html`<small>${note}</small>`}</div>
+        ${link === undefined ? NOTHING : html`<a href="${link.href}">${link.label}</a>`}</li>`,
+  )}</ul>`
 
 type Choice = {
   readonly href: string

@@ -23,7 +23,7 @@ const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
 /** Severity of a notice, a status or an item; `running` is active work. */
 export type Tone = 'ok' | 'info' | 'warn' | 'bad' | 'running'
 
-const TONE_ICONS: Readonly<Record<Tone, IconName>> = {
+export const TONE_ICONS: Readonly<Record<Tone, IconName>> = {
   ...{ ok: 'check', info: 'minus', warn: 'triangle-alert', bad: 'x', running: 'activity' },
 }
 

@@ -65,15 +65,15 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
         <p>${copyable(key)}</p>
         <p>You are signed in with this key. Programs send it as <code>Authorization: Bearer …</code>. To create keys with
         fewer scopes, go to Keys.</p>
-        <p><a class="button primary" href="/verify">Continue</a></p>`
+        <p><a class="button primary" href="/overview">Continue</a></p>`
       return barePage(c, { title: 'Your key', body, scripts: [] })
     })
 }
 
-/** Returns the path to open after sign-in, `/verify` if `next` is not a local path. */
+/** Returns the path to open after sign-in, `/overview` if `next` is not a local path. */
 export function ownPath(next: unknown): string {
   const isOwn = typeof next === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(next)
-  return isOwn ? next : '/verify'
+  return isOwn ? next : '/overview'
 }
 
 type SignIn = {

@@ -98,25 +98,29 @@ const recovered = (count: number) =>
     ? 'No deliveries have failed since then. Nothing was resent.'
     : `Resending ${pluralize(count, 'delivery', 'deliveries')}.`
 
-/** Returns the alerts about failing webhooks; none if the key may not read webhooks. */
-export async function webhookAlerts(c: Context<Env>): Promise<readonly Html[]> {
-  // The webhook pages show the details themselves.
-  if (c.req.path === '/webhooks' || !may(c.get('user'), 'webhooks:read')) return []
-  const api = c.get('api')
+/** Returns the failing webhooks; none if the key may not read webhooks. */
+export async function findFailingWebhooks(c: Context<Env>): Promise<readonly Webhook[]> {
+  if (!may(c.get('user'), 'webhooks:read')) return []
   try {
-    const { data } = await api.ask<WebhookList>('/v1/webhooks')
-    const others = data.webhooks.filter(
-      ({ id }) => !`${c.req.path}/`.startsWith(`/webhooks/${id}/`),
-    )
-    const failing = others.filter(isFailing)
-    const [first] = failing
-    if (first === undefined) return []
-    return [failing.length === 1 ? await alert(api, first) : several(failing.length)]
+    const { data } = await c.get('api').ask<WebhookList>('/v1/webhooks')
+    return data.webhooks.filter(isFailing)
   } catch (error) {
     // An error must not fail the page: show it without the alert.
     if (error instanceof ApiProblem) return []
     throw error
   }
+}
+
+/** Renders the alert about other failing webhooks on the pages of a webhook. */
+export async function webhookAlerts(
+  c: Context<Env>,
+  failing: readonly Webhook[],
+): Promise<readonly Html[]> {
+  if (!c.req.path.startsWith('/webhooks/')) return []
+  const others = failing.filter(({ id }) => !`${c.req.path}/`.startsWith(`/webhooks/${id}/`))
+  const [first] = others
+  if (first === undefined) return []
+  return [others.length === 1 ? await alert(c.get('api'), first) : several(others.length)]
 }
 
 const isFailing = ({ active, disabled_reason, failing_since }: Webhook) =>
@@ -145,7 +149,8 @@ async function lastError(api: Api, id: string): Promise<string | null> {
 /** More than one, as the newest delivery may not have been attempted yet. */
 const DELIVERIES_SCANNED = 10
 
-const shortUrl = (url: string) => (url.length > URL_SHOWN ? `${url.slice(0, URL_SHOWN)}…` : url)
+export const shortUrl = (url: string) =>
+  url.length > URL_SHOWN ? `${url.slice(0, URL_SHOWN)}…` : url
 /** Enough to recognize it: a URL may have 2,000 characters. */
 const URL_SHOWN = 80
 

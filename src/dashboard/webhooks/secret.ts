@@ -19,6 +19,7 @@ type Shown = {
 export const secretPage = (c: Context<Env>, o: Shown) =>
   page(c, {
     title: o.title,
+    hasAlerts: false,
     body: html`
       ${notice('warn', 'This secret is shown only once. Save it in the configuration of your program now.')}
       <p>${copyable(o.secret)}</p>

@@ -101,9 +101,14 @@ describe('health', () => {
     }
   })
 
-  test('shows the alert on every page', async () => {
+  test('shows the alert on the pages of verifications, and a mark in the sidebar of every page', async () => {
     const services = await adminDashboard({ alert: () => html`Outlook.com refuses us.` })
-    expect((await services.get('/sessions')).text).toContain('Outlook.com refuses us.')
+    for (const path of ['/verify', '/lists', '/overview']) {
+      expect((await services.get(path)).text).toContain('Outlook.com refuses us.')
+    }
+    const { text } = await services.get('/sessions')
+    expect(text).toContain('title="needs attention"')
+    expect(text).not.toContain('Outlook.com refuses us.')
   })
 })
 

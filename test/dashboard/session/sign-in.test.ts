@@ -40,7 +40,7 @@ describe('sign-in', () => {
     ]) {
       const body = new URLSearchParams({ key: services.key, next })
       const done = await services.fetch('/sign-in', { method: 'POST', body })
-      expect([next, done.headers.get('Location')]).toEqual([next, '/verify'])
+      expect([next, done.headers.get('Location')]).toEqual([next, '/overview'])
     }
   })
 

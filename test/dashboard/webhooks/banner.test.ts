@@ -28,18 +28,28 @@ async function fail(
 }
 
 describe('every page', () => {
-  test('shows an alert for a failing webhook with time, error and link', async () => {
+  test('about webhooks shows an alert for a failing webhook with time, error and link', async () => {
     const dashboard = await endpoint()
     await fail(dashboard, { fault: `Nobody ${EVIL} answered.` })
     await dashboard.happen()
+    const { text } = await dashboard.get('/webhooks/new')
+    expect(alertsOf(text)).toEqual([
+      'Your webhook https://app.test/hook has been failing since 2026-06-01 12:00:00 UTC: ' +
+        `Nobody ${HARMLESS} answered. View deliveries.`,
+    ])
+    expect(text).toContain(`href="${dashboard.path}"`)
+    expect(text).not.toContain('<img')
+  })
+
+  test('marks Webhooks in the sidebar of every page', async () => {
+    const dashboard = await endpoint()
+    const marked = async (path: string) =>
+      (await dashboard.get(path)).text.includes('title="1 failing"')
+    expect(await marked('/keys')).toBe(false)
+    await fail(dashboard)
     for (const path of ['/keys', '/sessions', '/usage']) {
-      const { text } = await dashboard.get(path)
-      expect(alertsOf(text)).toEqual([
-        'Your webhook https://app.test/hook has been failing since 2026-06-01 12:00:00 UTC: ' +
-          `Nobody ${HARMLESS} answered. View deliveries.`,
-      ])
-      expect(text).toContain(`href="${dashboard.path}"`)
-      expect(text).not.toContain('<img')
+      expect([path, await marked(path)]).toEqual([path, true])
+      expect(alertsOf((await dashboard.get(path)).text)).toEqual([])
     }
   })
 
@@ -48,18 +58,18 @@ describe('every page', () => {
     await dashboard.happen()
     dashboard.receiver.answer(410)
     await dashboard.attempt({ disabledCode: 'failing' })
-    expect(alertsOf((await dashboard.get('/keys')).text)).toEqual([
+    expect(alertsOf((await dashboard.get('/webhooks/new')).text)).toEqual([
       'Your webhook https://app.test/hook was disabled: All attempts failed for 5 days. View deliveries.',
     ])
     await dashboard.post(`${dashboard.path}/switch`, { active: 'true' })
-    expect(alertsOf((await dashboard.get('/keys')).text)).toEqual([])
+    expect(alertsOf((await dashboard.get('/webhooks/new')).text)).toEqual([])
   })
 
   test('shows no alert for a working or manually disabled webhook', async () => {
     const dashboard = await endpoint()
     await fail(dashboard)
     await dashboard.post(`${dashboard.path}/switch`, { active: 'false' })
-    expect(alertsOf((await dashboard.get('/keys')).text)).toEqual([])
+    expect(alertsOf((await dashboard.get('/webhooks/new')).text)).toEqual([])
   })
 
   test('shows no alert on the pages of that webhook and on the table', async () => {
@@ -78,7 +88,7 @@ describe('every page', () => {
       others.push(await dashboard.another({ url: `https://app.test/${n}` }))
     await fail(dashboard)
     for (const other of others) await endpointActions(dashboard, other.id).attempt()
-    expect(alertsOf((await dashboard.get('/keys')).text)).toEqual([
+    expect(alertsOf((await dashboard.get('/webhooks/new')).text)).toEqual([
       '5 of your webhooks are failing or were disabled. See your webhooks.',
     ])
     expect((await dashboard.get(`/webhooks/${id}`)).text).toContain(
@@ -98,7 +108,7 @@ describe('every page', () => {
   test('truncates a long URL', async () => {
     const dashboard = await endpoint({ url: `https://app.test/${'x'.repeat(1_000)}` })
     await fail(dashboard)
-    expect(alertsOf((await dashboard.get('/keys')).text)[0]).toMatch(
+    expect(alertsOf((await dashboard.get('/webhooks/new')).text)[0]).toMatch(
       /app\.test\/x{63}… has been failing/,
     )
   })

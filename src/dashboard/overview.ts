@@ -1,0 +1,273 @@
+import { type Context, Hono } from 'hono'
+import { html } from 'hono/html'
+import type {
+  Credits,
+  HistoryPage,
+  JobPage,
+  Limit,
+  Limits,
+  ListedJob,
+  Stats,
+  Webhook,
+} from '../client/types.ts'
+import { formatNumber, formatPercent, pluralize } from '../platform/format.ts'
+import type { DashboardDeps, Env } from './deps.ts'
+import type { HealthSource } from './health/source.ts'
+import { isActive, stateBadge, titleOf } from './lists/charts.ts'
+import { bar } from './page/chart.ts'
+import { type Html, NOTHING } from './page/html.ts'
+import { type IconName, icon } from './page/icon.ts'
+import { page, part } from './page/layout.ts'
+import { card, facts, type Item, items, primaryLink, segment, tiles } from './page/parts.ts'
+import { table } from './page/table.ts'
+import { ago, CLASS_NAMES, CLASSES } from './page/text.ts'
+import { dayChart, WARNING_SHARE } from './page/usage-chart.ts'
+import { may } from './session/signed-in.ts'
+import { creditMeter, creditsLeft, historyTable } from './usage.ts'
+import { shortUrl } from './webhooks/actions.ts'
+
+/** The Overview page: what was verified, what runs, and what needs attention. */
+export function overviewRoutes({ health }: DashboardDeps): Hono<Env> {
+  return new Hono<Env>()
+    .get('/overview', c => overviewPage(c, health))
+    .get('/overview/lists', async c => part(c, listsTable(await findLists(c))))
+}
+
+/** The first is the default. */
+const PERIODS = [
+  { period: 'month', name: '30 days' },
+  { period: 'week', name: '7 days' },
+] as const
+
+async function overviewPage(c: Context<Env>, health: HealthSource): Promise<Response> {
+  const period = PERIODS.find(one => one.period === c.req.query('period')) ?? PERIODS[0]
+  const user = c.get('user')
+  const [usage, lists] = await Promise.all([
+    may(user, 'account:read') ? findUsage(c, period.period) : null,
+    findLists(c),
+  ])
+  const isNew = usage?.history.length === 0 && lists.length === 0
+  return page(c, {
+    title: 'Overview',
+    hasAlerts: false,
+    scripts: ['chart.js'],
+    actions: html`
+      ${usage === null || isNew ? NOTHING : periods(period.period)}
+      ${may(user, 'verify:bulk') ? primaryLink('/lists/new', 'Verify a list', 'plus') : NOTHING}`,
+    body: html`
+      ${isNew ? firstSteps() : NOTHING}
+      ${usage === null || isNew ? NOTHING : figures(usage, lists, period.name)}
+      <div class="grid is-12">
+        ${usage === null || isNew ? NOTHING : daysCard(usage)}
+        ${card({ title: 'Needs attention', span: 4, body: items(await findItems(c, { health, usage, lists })) })}
+        ${isNew ? NOTHING : listsCard(lists)}
+        ${usage === null ? NOTHING : creditsCard(usage, isNew ? 8 : 4)}
+        ${usage === null || isNew ? NOTHING : activityCard(usage)}
+      </div>`,
+  })
+}
+
+type Usage = {
+  readonly stats: Stats['data']
+  readonly credits: Credits['data']
+  readonly limits: readonly Limit[]
+  readonly history: HistoryPage['data']['items']
+}
+
+const SHOWN = 5
+
+async function findUsage(c: Context<Env>, period: Stats['data']['period']): Promise<Usage> {
+  const api = c.get('api')
+  const [stats, credits, limits, history] = await Promise.all([
+    api.ask<Stats>('/v1/stats', { query: { period } }),
+    api.ask<Credits>('/v1/credits'),
+    api.ask<Limits>('/v1/limits'),
+    api.ask<HistoryPage>('/v1/history', { query: { limit: SHOWN } }),
+  ])
+  return {
+    ...{ stats: stats.data, credits: credits.data, limits: limits.data.limits },
+    history: history.data.items,
+  }
+}
+
+/** Returns the latest lists; none if the key may not read them. */
+async function findLists(c: Context<Env>): Promise<readonly ListedJob[]> {
+  if (!may(c.get('user'), 'jobs:read')) return []
+  const { data } = await c.get('api').ask<JobPage>('/v1/jobs', { query: { limit: SHOWN } })
+  return data.items
+}
+
+const periods = (chosen: string): Html =>
+  segment(
+    'Period',
+    PERIODS.map(({ period, name }) => ({
+      ...{ href: `/overview?period=${period}`, label: name, isCurrent: period === chosen },
+    })),
+  )
+
+/** Leads a new user to the first verification, the first list and the first key. */
+const firstSteps = (): Html => html`
+  <div class="grid">
+    ${firstStep('mail-check', 'Verify an address', 'See step by step how the mail server of an address answers, and what to do.', '/verify')}
+    ${firstStep('list-checks', 'Verify a list', 'Upload a CSV file or paste rows. Download it with the result of each row.', '/lists/new')}
+    ${firstStep('key-round', 'Create an API key', 'Verify addresses from your program. Give each program a key of its own.', '/keys/new')}
+  </div>`
+
+const firstStep = (name: IconName, title: string, text: string, href: string): Html => html`
+  <section class="empty">${icon(name)}<h2>${title}</h2><p>${text}</p><a class="button" href="${href}">${title}</a></section>`
+
+function figures({ stats, credits }: Usage, lists: readonly ListedJob[], period: string): Html {
+  const { total } = stats
+  const active = lists.filter(isActive)
+  return tiles([
+    { label: 'Verified', value: formatNumber(total.verifications), note: period },
+    {
+      label: CLASS_NAMES.deliverable,
+      value: formatPercent(total.deliverable, total.verifications),
+      note: pluralize(total.deliverable, 'address'),
+    },
+    {
+      label: 'Credits left today',
+      value: creditsLeft(credits),
+      note: html`${credits.credits_added === null ? html`Plan ${credits.plan}` : html`of ${formatNumber(credits.credits_added)}`}`,
+    },
+    {
+      label: 'Lists running',
+      value: formatNumber(active.length),
+      note: pluralize(
+        active.reduce((sum, one) => sum + one.total_emails - one.processed_emails, 0),
+        'row',
+      ).concat(' left'),
+    },
+  ])
+}
+
+const daysCard = ({ stats: { days, total } }: Usage): Html =>
+  card({ title: 'Verifications by day', span: 8, body: dayChart(days, total) })
+
+const creditsCard = ({ credits, limits }: Usage, span: 4 | 8): Html =>
+  card({
+    ...{ title: 'Credits and limits', span },
+    more: html`<a href="/usage">Usage</a>`,
+    body: html`
+      ${creditMeter(credits)}
+      ${facts(limits.filter(({ name }) => name !== 'credits').map(({ text, limit, remaining }) => [text, html`${formatNumber(remaining)} <span class="muted">of ${formatNumber(limit)} left</span>`]))}`,
+  })
+
+const listsCard = (lists: readonly ListedJob[]): Html =>
+  card({
+    ...{ title: 'Recent lists', span: 8 },
+    more: html`<a href="/lists">All lists</a>`,
+    body: listsTable(lists),
+  })
+
+/** Renders the latest lists; polls while one is active. */
+function listsTable(lists: readonly ListedJob[]): Html {
+  if (lists.length === 0) return html`<div><p class="muted">No lists yet.</p></div>`
+  const polling = lists.some(isActive)
+    ? html`hx-get="/overview/lists" hx-trigger="every 5s" hx-select="#recent-lists" hx-swap="outerHTML settle:0s"`
+    : NOTHING
+  return table({
+    caption: 'The latest lists',
+    rows: lists,
+    body: html`id="recent-lists" ${polling}`,
+    columns: [
+      {
+        ...{ label: 'Name', kind: 'name' },
+        cell: job => html`<a id="${job.job_id}" href="/lists/${job.job_id}">${titleOf(job)}</a>`,
+      },
+      { label: 'Status', cell: stateBadge },
+      { label: 'Result', kind: 'wide', cell: resultBar },
+      { label: 'Rows', kind: 'number', cell: ({ total_emails: rows }) => formatNumber(rows) },
+      { label: 'Created', cell: ({ created_at: at }) => ago(at) },
+    ],
+  })
+}
+
+/** Renders the classes of a list as a bar; the rest of the bar are rows without a result. */
+function resultBar(job: ListedJob): Html {
+  const { data, total_emails: total, processed_emails: done } = job
+  const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
+  const text = segments
+    .filter(({ value }) => value > 0)
+    .map(({ kind, value }) => `${CLASS_NAMES[kind]} ${formatNumber(value)}`)
+    .join(', ')
+  return html`<div class="bars" title="${text}">${bar(segments, Math.max(1, total))}</div>
+    ${isActive(job) ? html`<small>${formatPercent(done, total)}</small>` : NOTHING}<span class="unseen">${text}</span>`
+}
+
+const activityCard = ({ history }: Usage): Html =>
+  card({
+    ...{ title: 'Last activity', span: 12 },
+    more: html`<a href="/usage#history">History</a>`,
+    body: historyTable(history),
+  })
+
+type Sources = {
+  readonly health: HealthSource
+  readonly usage: Usage | null
+  readonly lists: readonly ListedJob[]
+}
+
+/** Returns what needs attention, or that nothing does. */
+async function findItems(
+  c: Context<Env>,
+  { health, usage, lists }: Sources,
+): Promise<readonly Item[]> {
+  const { failingWebhooks, health: alert } = await c.get('alerts')()
+  const found: Item[] = [
+    ...(alert === null ? [] : [{ tone: 'bad' as const, title: alert }]),
+    ...(c.get('user').isAdmin ? checkItems(health) : []),
+    ...failingWebhooks.map(webhookItem),
+    ...lists.filter(({ status }) => status === 'failed').map(failedItem),
+    ...(usage === null ? [] : usageItems(usage)),
+  ]
+  const isFine = found.every(({ tone }) => tone === 'ok')
+  return isFine ? [{ tone: 'ok', title: 'No problems found' }, ...found] : found
+}
+
+/** Renders the results of the checks of the machine, for admins. */
+function checkItems(health: HealthSource): Item[] {
+  const { checks, at } = health.doctorChecks()
+  if (at === null) return []
+  const failed = checks.filter(({ state }) => state === 'fail').length
+  const warned = checks.filter(({ state }) => state === 'warn').length
+  const counts = [
+    ...(failed === 0 ? [] : [pluralize(failed, 'failure')]),
+    ...(warned === 0 ? [] : [pluralize(warned, 'warning')]),
+  ]
+  return [
+    {
+      tone: failed > 0 ? 'bad' : warned > 0 ? 'warn' : 'ok',
+      title:
+        counts.length === 0
+          ? 'This machine: all checks passed'
+          : `This machine: ${counts.join(', ')}`,
+      note: html`Checked ${ago(at)}`,
+      link: { href: '/doctor', label: counts.length === 0 ? 'View' : 'Fix' },
+    },
+  ]
+}
+
+const webhookItem = ({ id, url, active, disabled_reason, failing_since }: Webhook): Item => ({
+  tone: 'bad',
+  title: active ? 'Webhook failing' : 'Webhook disabled by ev',
+  note: html`${shortUrl(url)}: ${active ? html`since ${ago(failing_since)}` : disabled_reason}`,
+  link: { href: `/webhooks/${id}`, label: 'View' },
+})
+
+const failedItem = (job: ListedJob): Item => ({
+  ...{ tone: 'bad', title: 'List failed', note: titleOf(job) },
+  link: { href: `/lists/${job.job_id}`, label: 'View' },
+})
+
+/** Returns the credits and limits of which at least 80 % are used. */
+const usageItems = ({ limits }: Usage): Item[] =>
+  limits
+    .filter(({ limit, remaining }) => limit - remaining >= WARNING_SHARE * limit)
+    .map(({ text, remaining, resets_at }) => ({
+      tone: remaining === 0 ? 'bad' : 'warn',
+      title: `${text}: ${remaining === 0 ? 'limit reached' : 'limit almost reached'}`,
+      note: html`Resets ${ago(resets_at)}`,
+      link: { href: '/usage', label: 'View' },
+    }))
