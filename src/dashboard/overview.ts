@@ -49,7 +49,6 @@ async function overviewPage(c: Context<Env>, health: HealthSource): Promise<Resp
   const isNew = usage?.history.length === 0 && lists.length === 0
   return page(c, {
     title: 'Overview',
-    hasAlerts: false,
     scripts: ['chart.js'],
     actions: html`
       ${usage === null || isNew ? NOTHING : periods(period.period)}

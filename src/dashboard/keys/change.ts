@@ -16,7 +16,8 @@ import {
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice, Refusal } from '../page/notice.ts'
-import { time } from '../page/text.ts'
+import { card } from '../page/parts.ts'
+import { ago, time } from '../page/text.ts'
 import { dropToken, leaveNote } from '../session/cookie.ts'
 import { bodyOf, fields, KEYS, readTyped, sentenceOf, type Typed, typedOf } from './key-form.ts'
 import { secretPage } from './secret-page.ts'
@@ -107,12 +108,21 @@ async function keyPage(
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
     ${isOwn(c, key) ? notice('info', OWN) : NOTHING}
-    <p><code>${key.prefix}…${key.hint}</code>, created ${time(key.created_at)}, last used ${time(key.last_used_at, 'never')}</p>
-    ${form(c, `/keys/${key.id}`, html`${fields(c, typed)}<button class="primary">Save changes</button>`)}
-    ${rotation(c, deps, key)} ${revocation(c, key, isLast)}`
+    ${card({
+      title: 'Settings',
+      body: form(
+        c,
+        `/keys/${key.id}`,
+        html`${fields(c, typed)}<button class="primary">Save changes</button>`,
+      ),
+    })}
+    <div class="grid">${rotation(c, deps, key)} ${revocation(c, key, isLast)}</div>`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
-  return page(c, { title: key.name, back: KEYS, body, status })
+  return page(c, { title: key.name, back: KEYS, intro: introOf(key), body, status })
 }
+
+const introOf = ({ prefix, hint, created_at, last_used_at }: Key): Html =>
+  html`<code>${prefix}…${hint}</code> · created ${ago(created_at)} · ${last_used_at === null ? 'never used' : html`last used ${ago(last_used_at)}`}`
 
 const LAST =
   'This is the last key of the account. Without it, the account cannot sign in or use the API until the administrator creates another key with ev keys create.'
@@ -131,16 +141,18 @@ function rotation(c: Context<Env>, { random }: DashboardDeps, key: Key): Html {
   const sessions = isOwn(c, key)
     ? 'This session stays signed in; other sessions of the key end.'
     : 'Sessions of the key end.'
-  return html`
-    <h2>Rotate</h2>
-    <p>Issue a new secret, for example after a leak. Name, scopes and limits of the key do not change. ${sessions}</p>
-    ${form(
-      c,
-      `/keys/${key.id}/rotate`,
-      html`${nonceField(random)}<div class="row">
-        ${select({ label: 'Old secret', name: 'grace', choices: GRACES })}
-        <button>Rotate key</button></div>`,
-    )}`
+  return card({
+    title: 'Rotate',
+    body: html`
+      <p>Issue a new secret, for example after a leak. Name, scopes and limits of the key do not change. ${sessions}</p>
+      ${form(
+        c,
+        `/keys/${key.id}/rotate`,
+        html`${nonceField(random)}<div class="row">
+          ${select({ label: 'Old secret', name: 'grace', choices: GRACES })}
+          <button>Rotate key</button></div>`,
+      )}`,
+  })
 }
 
 function revocation(c: Context<Env>, key: Key, isLast: boolean): Html {
@@ -149,15 +161,17 @@ function revocation(c: Context<Env>, key: Key, isLast: boolean): Html {
     ? `${effect} You are signed in with it: you will be signed out.`
     : `${effect} Its sessions are signed out.`
   const last = isLast ? ` ${LAST}` : ''
-  return html`
-    <h2>Revoke</h2>
-    <p>Revoke a key that is no longer needed or was compromised.</p>
-    ${confirmed(c, {
-      ...{
-        action: `/keys/${key.id}/revoke${isLast ? '?force=true' : ''}`,
-        label: 'Revoke key',
-      },
-      question: `${question}${last}`,
-      yes: 'Yes, revoke key',
-    })}`
+  return card({
+    title: 'Revoke',
+    body: html`
+      <p>Revoke a key that is no longer needed or was compromised.</p>
+      ${confirmed(c, {
+        ...{
+          action: `/keys/${key.id}/revoke${isLast ? '?force=true' : ''}`,
+          label: 'Revoke key',
+        },
+        question: `${question}${last}`,
+        yes: 'Yes, revoke key',
+      })}`,
+  })
 }

@@ -61,7 +61,7 @@ function newPage(c: Context<Env>, { random }: DashboardDeps, shown: Shown): Prom
   const { typed, problem } = shown
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
-    ${form(c, '/keys', html`${nonceField(random, shown)}${fields(c, typed)}<button class="primary">Create key</button>`)}`
+    <div class="card">${form(c, '/keys', html`${nonceField(random, shown)}${fields(c, typed)}<button class="primary">Create key</button>`)}</div>`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   return page(c, { title: 'Create key', back: KEYS, body, status })
 }

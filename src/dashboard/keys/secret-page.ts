@@ -4,6 +4,7 @@ import type { CreatedKey } from '../../client/types.ts'
 import type { Env } from '../deps.ts'
 import type { Html } from '../page/html.ts'
 import { page } from '../page/layout.ts'
+import { card } from '../page/parts.ts'
 import { copyable } from '../page/text.ts'
 
 /**
@@ -20,8 +21,7 @@ export function secretPage(
       <p>${copyable(key.key)}</p>
       <p>${note}</p>
     </section>
-    <p>Send it with each request:</p>
-    <pre>${exampleOf(baseUrl)}</pre>
+    ${card({ title: 'Use the key', body: html`<p>Send it with each request:</p><pre>${exampleOf(baseUrl)}</pre>` })}
     <p><a class="button primary" href="/keys">I have saved it</a></p>`
   return page(c, { title, body, hasAlerts: false })
 }

@@ -28,7 +28,7 @@ async function verify(email: string): Promise<unknown> {
   return answer.json()
 }
 
-test('check results appear as they complete, and a block is shown there and on every page', async () => {
+test('check results appear as they complete, and a block is shown there and above verifications', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/doctor')
@@ -53,7 +53,7 @@ test('check results appear as they complete, and a block is shown there and on e
   await page.getByRole('button', { name: 'Run checks' }).click()
   await page.getByText('less than a minute ago').waitFor()
   await visitor.check('health')
-  await visitor.go('/sessions')
+  await visitor.go('/verify')
   await page
     .getByText(/evil\.test has been blocking this service since .*: 20 addresses are unknown/)
     .waitFor()

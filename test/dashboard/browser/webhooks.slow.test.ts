@@ -29,7 +29,7 @@ afterAll(() => receiver.close())
 
 const EVIL = '<img src=x onerror=alert(1)>'
 
-test('a webhook is created, tested, fails with an alert on every page, and is resent', async () => {
+test('a webhook is created, tested, fails with an alert on the overview, and is resent', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/webhooks')
@@ -61,9 +61,8 @@ test('a webhook is created, tested, fails with an alert on every page, and is re
   await client.verify.later('user1@polite.test')
   // The page reports the failure without user action, as the log polls.
   await expect.poll(() => receiver.received.length).toBe(2)
-  await visitor.go('/sessions')
-  await page.getByText('has been failing since').waitFor()
-  await page.getByRole('link', { name: 'View deliveries' }).click()
+  await visitor.go('/overview')
+  await page.locator('.items li', { hasText: 'Webhook failing' }).getByRole('link').click()
   await page.locator('#log').getByText('Retry scheduled').waitFor()
   await visitor.check('webhook')
   await page.getByRole('link', { name: 'verification.completed' }).click()
@@ -79,8 +78,8 @@ test('a webhook is created, tested, fails with an alert on every page, and is re
   await page.getByText('Attempt 2: Responded 204').waitFor()
   expect(receiver.received).toHaveLength(3)
   expect(receiver.received[2]?.body).toEqual(receiver.received[1]?.body)
-  await visitor.go('/sessions')
-  expect(await page.getByText('has been failing since').count()).toBe(0)
+  await visitor.go('/overview')
+  expect(await page.getByText('Webhook failing').count()).toBe(0)
 
   await visitor.go('/webhooks')
   await visitor.check('webhooks')

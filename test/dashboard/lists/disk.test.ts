@@ -18,7 +18,7 @@ describe('low disk space', () => {
   test('is reported to an admin on every page, with the free space', async () => {
     const { get, database } = await onDisk(true)
     await database.db.updateTable('account').set({ operator: 1 }).execute()
-    for (const path of ['/lists', '/usage', '/doctor']) {
+    for (const path of ['/overview', '/lists', '/usage', '/doctor']) {
       expect((await get(path)).text).toContain(`${SENTENCE} 3 MB left: free up space on the disk`)
     }
   })
