@@ -155,9 +155,7 @@ describe.concurrent('ev doctor with a broken setup', () => {
     // Such a server also reports the public IP address.
     expect(result.stdout).toContain(`the public IP address is ${GOOD} (reported by 1 server)`)
     expect(result.stdout).toMatch(/\n {18}to do: The servers reject the IP address/)
-    expect(result.stdout).toMatch(
-      /\n1 failure\. Fix the failures before you verify addresses\.\n$/,
-    )
+    expect(result.stdout).toMatch(/\n1 failure\. Fix the failures before you verify addresses\.\n$/)
   })
 
   test('checks each egress of the config file by its name', async () => {
