@@ -1,10 +1,8 @@
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Hono, Env as PagesEnv } from 'hono'
 import { accountRoutes } from './account.ts'
 import type { Env } from './context.ts'
+import { docsRoutes } from './docs-page.ts'
 import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
 import { PREFLIGHT } from './headers.ts'
@@ -124,78 +122,3 @@ const TAGS = [
   { name: 'Keys', description: 'Manage API keys' },
   { name: 'Service', description: 'Health of the service' },
 ]
-
-/** Serves Swagger UI, with all files from this host. */
-function docsRoutes({ settings }: Pick<Service, 'settings'>) {
-  const read = fileReader()
-  const policy = pagePolicy(settings.baseUrl)
-  return newRouter()
-    .get('/docs', c => {
-      c.header('Content-Security-Policy', policy)
-      return c.html(PAGE)
-    })
-    .get('/docs/start.js', c => c.body(START, 200, { 'Content-Type': 'text/javascript' }))
-    .get('/docs/:file', async c => {
-      const type = FILES.get(c.req.param('file'))
-      if (type === undefined) return c.notFound()
-      c.header('Cache-Control', 'public, max-age=3600')
-      return c.body(await read(c.req.param('file')), 200, { 'Content-Type': type })
-    })
-}
-
-/** Files of swagger-ui-dist that the page loads. */
-const FILES: ReadonlyMap<string, string> = new Map([
-  ['swagger-ui-bundle.js', 'text/javascript'],
-  ['swagger-ui.css', 'text/css'],
-  ['favicon-32x32.png', 'image/png'],
-])
-
-/**
- * Allows no third-party content and no inline script. Swagger UI sets styles on elements and has
- * data: images in its CSS. It sends requests to `baseUrl`, which can differ from the origin of the
- * page.
- */
-const pagePolicy = (baseUrl: string) =>
-  [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self' 'unsafe-inline'",
-    "img-src 'self' data:",
-    "font-src 'self' data:",
-    `connect-src 'self' ${URL.parse(baseUrl)?.origin ?? ''}`.trim(),
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ')
-
-const PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>ev: the API</title>
-<link rel="icon" href="/docs/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-</head>
-<body>
-<div id="page"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/start.js"></script>
-</body>
-</html>
-`
-
-const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#page', deepLinking: true, validatorUrl: null })
-`
-
-/** Caches each file after the first read. */
-function fileReader(): (name: string) => Promise<Uint8Array<ArrayBuffer>> {
-  const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
-  const known = new Map<string, Promise<Uint8Array<ArrayBuffer>>>()
-  return name => {
-    const file =
-      known.get(name) ?? readFile(join(folder, name)).then(bytes => new Uint8Array(bytes))
-    known.set(name, file)
-    return file
-  }
-}

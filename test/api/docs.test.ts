@@ -48,7 +48,7 @@ describe('the page', () => {
     const policy = page.headers.get('Content-Security-Policy') ?? ''
     expect(policy).toContain("default-src 'none'; script-src 'self';")
     expect(policy).not.toContain('unsafe-eval')
-    for (const [, file = ''] of html.matchAll(/(?:src|href)="([^"]+)"/g)) {
+    for (const [, file = ''] of html.matchAll(/<(?:script|link) [^>]*(?:src|href)="([^"]+)"/g)) {
       const answer = await request(file, { key: null })
       expect([file, answer.status]).toEqual([file, 200])
       expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(50)

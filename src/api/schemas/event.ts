@@ -30,13 +30,11 @@ export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
     data: z.object({
       job_id: z.string(),
       total: count,
-      valid: count.openapi({
-        description: 'Deliverable rows. `summary.valid` of the job is `valid` + `risky`.',
-      }),
-      invalid: count.openapi({ description: 'Undeliverable rows.' }),
+      valid: count.describe('Deliverable rows. `summary.valid` of the job is `valid` + `risky`.'),
+      invalid: count.describe('Undeliverable rows.'),
       risky: count,
       ...{ unknown: count, failed: count },
-      download_url: z.string().openapi({ description: 'URL of the results. Requires an API key.' }),
+      download_url: z.string().describe('URL of the results. Requires an API key.'),
     }),
     example: {
       ...{ job_id: 'job_xyz789', total: 10000, valid: 8400, invalid: 1200, risky: 300 },

@@ -1,9 +1,10 @@
-// Streams a verification into the page. The server renders the rows; this script inserts them.
+// Streams a verification into the page. The server renders the parts; this script inserts them.
 
 import { enhance } from './app.js'
 
 const options = /** @type {HTMLFormElement} */ (document.querySelector('#options'))
 const email = /** @type {HTMLInputElement} */ (document.querySelector('#email'))
+const outcome = /** @type {HTMLElement} */ (document.querySelector('#outcome'))
 const announcement = /** @type {HTMLElement} */ (document.querySelector('#said'))
 
 /** Aborts the current verification when a new one starts. */
@@ -33,6 +34,8 @@ function showOptions(/** @type {FormData} */ data) {
 
 async function verify(/** @type {FormData} */ data, /** @type {AbortSignal} */ signal) {
   const address = email.value
+  // At once: a later change of the layout would move what the user looks at.
+  outcome.hidden = false
   announcement.textContent = `Verifying ${address}.`
   const fields = [...data].map(([name, value]) => [name, String(value)])
   const response = await fetch('/verify/steps', {
@@ -66,12 +69,12 @@ async function* readChanges(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} 
   }
 }
 
-/** Replaces the row with the same ID. */
+/** Replaces the element with the same ID. */
 function put(/** @type {string} */ markup) {
-  const row = new DOMParser().parseFromString(markup, 'text/html').body.firstElementChild
-  if (row === null) return
-  document.getElementById(row.id)?.replaceWith(row)
-  enhance(row)
+  const part = new DOMParser().parseFromString(markup, 'text/html').body.firstElementChild
+  if (part === null) return
+  document.getElementById(part.id)?.replaceWith(part)
+  enhance(part)
   scrollToEnd()
 }
 
@@ -91,13 +94,14 @@ function finish(/** @type {string} */ sentence, /** @type {string} */ address) {
   // Do not move the focus if the user has moved on to another element.
   const { activeElement } = document
   const isBusy = activeElement?.matches('input, a, summary') && activeElement !== email
-  if (!isBusy && email.value === address) document.getElementById('title-verdict')?.focus()
+  if (!isBusy && email.value === address)
+    document.getElementById('verdict-title')?.focus({ preventScroll: true })
   document.body.dispatchEvent(new Event('verified'))
 }
 
 function showInterrupted() {
   const text = 'The connection was interrupted before the verdict. Verify the address again.'
-  const row = document.querySelector('#step-verdict p')
-  if (row !== null) row.textContent = text
+  const sentence = document.querySelector('#verdict p')
+  if (sentence !== null) sentence.textContent = text
   announcement.textContent = text
 }

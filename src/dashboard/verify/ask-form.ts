@@ -7,7 +7,7 @@ import type { VerifyForm } from './verify-events.ts'
 
 /** Renders the form of the Verify page: address and options. */
 export const optionsForm = (c: Context<Env>, { email, sandbox, again }: VerifyForm): Html => html`
-  <form method="post" action="/verify" id="options" data-verify>
+  <form method="post" action="/verify" id="options" class="card" data-verify>
     ${csrfField(c)}
     <div class="row">
       <p class="field">

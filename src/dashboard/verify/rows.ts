@@ -1,36 +1,51 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
-import { toClass } from '../../engine/verdict/verdict.ts'
 import type { Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { notice } from '../page/notice.ts'
 import { isDone, type Progress } from './progress.ts'
-import { verdictBody } from './verdict.ts'
+import { verdictCard } from './verdict.ts'
 import type { DomainStep } from './verify-events.ts'
 
-/** Renders the five steps. All are present from the start, so the layout does not shift. */
-export const steps = (c: Context<Env>, progress: Progress): Html =>
-  html`<ol class="steps">${rows(c, progress)}</ol>`
+/**
+ * Renders the result with the steps folded below it. Hidden before the first verification;
+ * `verify.js` shows it and replaces its parts by their IDs.
+ */
+export function outcome(c: Context<Env>, progress: Progress): Html {
+  const [verdict, now, ...steps] = parts(c, progress)
+  return html`
+    <section id="outcome" class="card" aria-label="Result" ${progress.form === null ? html`hidden` : NOTHING}>
+      ${verdict}
+      <details><summary>Steps ${now}</summary><ol class="steps">${steps}</ol></details>
+    </section>`
+}
 
-/** Renders the rows in order; `verify.js` replaces each row by its ID. */
-export const rows = (c: Context<Env>, progress: Progress): readonly Html[] => [
-  row('syntax', 'Syntax', syntaxRow(progress)),
-  row('domain', 'Domain', domainRow(progress)),
-  row('servers', 'Mail servers', serversRow(progress)),
-  row('dialogue', 'Dialogue', dialogueRow(progress)),
-  row('verdict', 'Verdict', verdictRow(c, progress)),
-]
+/** Renders the parts that change: the result, the current step, and each step. */
+export function parts(c: Context<Env>, progress: Progress): readonly Html[] {
+  const steps = [
+    { name: 'syntax', title: 'Syntax', ...syntaxRow(progress) },
+    { name: 'domain', title: 'Domain', ...domainRow(progress) },
+    { name: 'servers', title: 'Mail servers', ...serversRow(progress) },
+    { name: 'dialogue', title: 'Dialogue', ...dialogueRow(progress) },
+  ]
+  const current = steps.find(({ state }) => state === 'now')
+  return [
+    verdictCard(c, progress, current?.text ?? 'Starts the verification.'),
+    html`<small id="steps-now">${current?.title ?? ''}</small>`,
+    ...steps.map(row),
+  ]
+}
 
 /** `open`: the step was inconclusive. `now`: it is running. Null: it has not run. */
 type State = 'ok' | 'bad' | 'open' | 'now' | null
 
-type Row = { readonly state: State; readonly text: Html | string; readonly more?: Html }
+type Row = { readonly state: State; readonly text: string; readonly more?: Html }
 
-const row = (name: string, title: string, { state, text, more }: Row): Html => html`
+type Step = Row & { readonly name: string; readonly title: string }
+
+const row = ({ name, title, state, text, more }: Step): Html => html`
   <li id="step-${name}" ${state === null ? NOTHING : html`class="is-${state}"`}>
-    <h3 id="title-${name}" tabindex="-1">${title}</h3>
-    ${text === '' ? NOTHING : html`<p>${text}</p>`} ${more ?? NOTHING}
+    <h3>${title}</h3>
+    <p>${text}</p> ${more ?? NOTHING}
   </li>`
 
 function syntaxRow(progress: Progress): Row {
@@ -96,17 +111,3 @@ function dialogueRow(progress: Progress): Row {
 /** `tabindex` makes the scrollable box reachable by keyboard. */
 const dialogue = (lines: readonly string[]) =>
   html`<pre class="dialogue" tabindex="0" role="region" aria-label="Lines of the dialogue">${lines.map(line => `${line}\n`).join('')}</pre>`
-
-function verdictRow(c: Context<Env>, progress: Progress): Row {
-  const { form, result, error } = progress
-  if (error !== null) {
-    return { state: 'open', text: '', more: notice('bad', error.error) }
-  }
-  if (result === null || form === null) {
-    return { state: null, text: 'The result and what to do.' }
-  }
-  const kind = toClass(VERDICT_BY_REASON[result.reason])
-  return { state: STATES[kind], text: '', more: verdictBody(c, { form, result, kind }) }
-}
-
-const STATES = { deliverable: 'ok', risky: 'open', undeliverable: 'bad', unknown: 'open' } as const

@@ -1,29 +1,65 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { SingleResult } from '../../client/types.ts'
-import { REASON_TEXTS } from '../../engine/verdict/reason.ts'
-import type { Class } from '../../engine/verdict/verdict.ts'
+import { REASON_TEXTS, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
+import { type Class, toClass } from '../../engine/verdict/verdict.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { formatDuration } from '../../platform/format.ts'
 import type { Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { badge, time } from '../page/text.ts'
+import { notice, reasonWord } from '../page/notice.ts'
+import { facts } from '../page/parts.ts'
+import { ago, badge, statusBadge } from '../page/text.ts'
 import { verifyForm } from './ask-form.ts'
+import type { Progress } from './progress.ts'
 import type { VerifyForm } from './verify-events.ts'
 
-type Judged = { readonly form: VerifyForm; readonly result: SingleResult; readonly kind: Class }
+/** Renders the result of a verification; before it, `current` says what is being done. */
+export function verdictCard(
+  c: Context<Env>,
+  { form, result, error }: Progress,
+  current: string,
+): Html {
+  if (error !== null) {
+    return verdict({
+      ...{ tone: 'unknown', badge: statusBadge('warn', 'Not verified') },
+      ...{ title: form?.email ?? '', body: notice('bad', error.error) },
+    })
+  }
+  if (result === null || form === null) {
+    return verdict({
+      ...{ tone: 'running', badge: statusBadge('running', 'Verifying') },
+      ...{ title: form?.email ?? '', body: html`<p class="muted">${current}</p>` },
+    })
+  }
+  const kind = toClass(VERDICT_BY_REASON[result.reason])
+  return verdict({
+    ...{ tone: kind, title: result.email, body: verdictBody(c, form, result) },
+    badge: html`${badge(kind)}${result.sandbox ? html` <span class="badge">Simulated</span>` : NOTHING}`,
+  })
+}
 
-/** Renders a verdict: class, meaning, recommendation and evidence. */
-export function verdictBody(c: Context<Env>, { form, result, kind }: Judged): Html {
+type Verdict = {
+  readonly tone: Class | 'running'
+  readonly badge: Html
+  readonly title: string
+  readonly body: Html
+}
+
+/** `verify.js` moves the focus to the title. */
+const verdict = (o: Verdict): Html => html`
+  <div id="verdict" class="is-${o.tone}">
+    <div class="row is-level"><h2 id="verdict-title" tabindex="-1">${o.title}</h2> ${o.badge}</div>
+    ${o.body}
+  </div>`
+
+/** Renders a verdict: meaning, recommendation and facts. */
+function verdictBody(c: Context<Env>, form: VerifyForm, result: SingleResult): Html {
   const { means, todo } = REASON_TEXTS[result.reason]
   const evidence = evidenceOf(result)
   return html`
-    <p class="verdict">${badge(kind)} <b>${result.email}</b> <code>${result.reason}</code>
-      ${result.sandbox ? html`<span class="badge">Simulated</span>` : NOTHING}</p>
-    <p>${means}</p>
-    ${fault(evidence)}
-    <p><b>What to do:</b> ${todo}</p>
-    ${suggestion(c, form, result)} ${reply(evidence)} ${figures(result, evidence)} ${flags(result)}
+    <p class="means">${means} <span class="muted">${todo}</span></p>
+    ${fault(evidence)} ${suggestion(c, form, result)} ${reply(evidence)} ${figures(result, evidence)}
     ${result.cached ? verifyForm(c, { ...form, email: result.email, again: true }, 'Verify again now') : NOTHING}`
 }
 
@@ -59,40 +95,38 @@ function reply({ answer }: Evidence): Html {
 const PLAIN: ReadonlySet<string> = new Set(['recipient', 'no-mailbox', 'disabled', 'full'])
 
 function figures(result: SingleResult, evidence: Evidence): Html {
-  const { retry_after: retryAfterS } = result
-  return html`
-    <dl class="figures">
-      ${figure('Confidence', `${result.confidence} %`)}
-      ${figure('Duration', formatDuration(result.response_time))}
-      ${figure('Source', originOf(result, evidence))}
-      ${figure('Domain', result.provider)}
-      ${figure('Operator', evidence.operator === result.provider ? null : evidence.operator)}
-      ${figure('Mail host', result.mx_host)}
-      ${figure('Retry', retryAfterS === undefined ? null : `in ${formatDuration(retryAfterS * SECOND)}`)}
-    </dl>`
+  const { flags, retry_after: retryAfterS } = result
+  const { operator } = evidence
+  return facts([
+    ['Reason', html`${reasonWord(result.reason)} <small class="mono">${result.reason}</small>`],
+    ['Risk', RISKS[result.risk_level]],
+    ['Confidence', `${result.confidence} %`],
+    ['Domain', result.provider],
+    ['Provider', operator === result.provider ? null : operator],
+    ['Mail server', result.mx_host],
+    ['Catch-all', yesNo(flags?.is_catch_all)],
+    ['Disposable', yesNo(flags?.is_disposable)],
+    ['Role account', yesNo(flags?.is_role)],
+    ['Free provider', yesNo(flags?.is_free)],
+    ['Relay address', flags?.is_relay ? 'Yes' : null],
+    ['Source', originOf(result, evidence)],
+    ['Duration', formatDuration(result.response_time)],
+    ['Retry', retryAfterS === undefined ? null : `in ${formatDuration(retryAfterS * SECOND)}`],
+  ])
 }
+
+const RISKS: Readonly<Record<SingleResult['risk_level'], string>> = {
+  ...{ low: 'Low', medium: 'Medium', high: 'High', unknown: 'Unknown' },
+}
+
+/** Null if it was not tested. */
+const yesNo = (flag: boolean | null | undefined) => (flag == null ? null : flag ? 'Yes' : 'No')
 
 /** Returns whether the result is cached; null if no mail server was needed. */
-function originOf(result: SingleResult, { syntax }: Evidence): Html | string | null {
-  if (result.sandbox || syntax !== null) return null
-  return result.cached ? html`cached ${time(result.checked_at ?? null)}` : 'mail server'
-}
-
-const figure = (name: string, value: Html | string | null | undefined) =>
-  value ? html`<div><dt>${name}</dt><dd>${value}</dd></div>` : NOTHING
-
-const FLAG_TEXTS = {
-  is_disposable: 'Disposable address.',
-  is_role: 'Role address, not a person.',
-  is_catch_all: 'Catch-all domain: accepts mail for every local part.',
-  is_free: 'Free mail provider.',
-  is_relay: 'Relay address: forwards mail to a hidden address.',
-} as const
-
-function flags({ flags }: SingleResult): Html {
-  const names = Object.keys(FLAG_TEXTS) as (keyof typeof FLAG_TEXTS)[]
-  const texts = names.filter(name => flags?.[name] === true).map(name => FLAG_TEXTS[name])
-  return texts.length === 0 ? NOTHING : html`<p><small>${texts.join(' ')}</small></p>`
+function originOf(result: SingleResult, { answer }: Evidence): Html | string | null {
+  if (result.sandbox) return null
+  if (result.cached) return html`Cached ${ago(result.checked_at ?? null)}`
+  return answer === null ? null : 'Mail server'
 }
 
 /** The fields of the evidence that the page shows. */

@@ -9,11 +9,12 @@ import type { DashboardDeps, Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { notice, reasonCell } from '../page/notice.ts'
-import { badge, time } from '../page/text.ts'
+import { table } from '../page/table.ts'
+import { ago, badge } from '../page/text.ts'
 import { may } from '../session/signed-in.ts'
 import { optionsForm, verifyForm } from './ask-form.ts'
 import { after, IDLE, isDone, type Progress, started } from './progress.ts'
-import { rows, steps } from './rows.ts'
+import { outcome, parts } from './rows.ts'
 import { spokenVerdict } from './verdict.ts'
 import { EMPTY_FORM, readVerifyForm, type VerifyForm, verifyWithEvents } from './verify-events.ts'
 
@@ -47,18 +48,16 @@ export function verifyRoutes(_deps: DashboardDeps): Hono<Env> {
 
 async function verifyPage(c: Context<Env>, progress: Progress, email = ''): Promise<Response> {
   const { form, error } = progress
-  if (!may(c.get('user'), 'verify:single')) return page(c, { title: 'Verify', body: notAllowed(c) })
+  if (!may(c.get('user'), 'verify:single'))
+    return page(c, { title: 'Verify an address', body: notAllowed(c) })
   const body = html`
-    <p>Check whether an address can receive mail. ev asks its mail server; no mail is sent.</p>
     ${optionsForm(c, form ?? { ...EMPTY_FORM, email })}
     <p id="said" class="unseen" role="status"></p>
-    <section aria-labelledby="steps-title">
-      <h2 id="steps-title">Steps</h2>
-      ${steps(c, progress)}
-    </section>
+    ${outcome(c, progress)}
     ${await recent(c)}`
   const status = (error?.status ?? 200) as ContentfulStatusCode
-  return page(c, { title: 'Verify', body, scripts: ['verify.js'], status })
+  const intro = 'ev asks the mail server of the address whether it accepts mail. No mail is sent.'
+  return page(c, { title: 'Verify an address', intro, body, scripts: ['verify.js'], status })
 }
 
 const notAllowed = (c: Context<Env>) =>
@@ -75,26 +74,29 @@ const LEDGER_DELAY_MS = 400
 async function recent(c: Context<Env>): Promise<Html> {
   if (!may(c.get('user'), 'account:read')) return NOTHING
   return html`
-    <section id="recent" hx-get="/verify/recent" hx-trigger="verified from:body delay:${LEDGER_DELAY_MS}ms" hx-swap="outerHTML">
+    <section id="recent" hx-get="/verify/recent" hx-trigger="verified from:body delay:${LEDGER_DELAY_MS}ms" hx-swap="outerHTML settle:0ms">
       <h2>Recent checks</h2>
-      ${await table(c)}
+      ${await checks(c)}
     </section>`
 }
 
-async function table(c: Context<Env>): Promise<Html> {
+async function checks(c: Context<Env>): Promise<Html> {
   const found = await latest(c)
   if (found instanceof ApiProblem) return notice('warn', found.message)
   if (found.length === 0) {
     return html`<p>None yet. Addresses that you verify here or through the API are listed here.</p>`
   }
-  return html`
-    <div class="scroll"><table>
-      <thead><tr>
-        <th scope="col">Address</th><th scope="col">Class</th><th scope="col">Reason</th><th scope="col">Time</th>
-        <th scope="col"><span class="unseen">Verify again</span></th>
-      </tr></thead>
-      <tbody>${found.map(one => line(c, one))}</tbody>
-    </table></div>`
+  return table({
+    caption: 'Recent single verifications, newest first',
+    columns: [
+      { label: 'Address', kind: 'name', cell: ({ email }) => email },
+      { label: 'Class', cell: ({ reason }) => badge(toClass(VERDICT_BY_REASON[reason])) },
+      { label: 'Reason', cell: ({ reason }) => reasonCell(reason) },
+      { label: 'Time', cell: one => ago(one.created_at) },
+      { label: 'Verify again', kind: 'action', cell: one => again(c, one) },
+    ],
+    rows: found,
+  })
 }
 
 type Item = HistoryPage['data']['items'][number]
@@ -110,15 +112,16 @@ async function latest(c: Context<Env>): Promise<readonly Item[] | ApiProblem> {
   }
 }
 
-const line = (c: Context<Env>, { email, reason, created_at: at }: Item) => html`
-  <tr>
-    <td class="long">${email}</td><td>${badge(toClass(VERDICT_BY_REASON[reason]))}</td><td>${reasonCell(reason)}</td><td>${time(at)}</td>
-    <td>${verifyForm(c, { email, sandbox: false, again: false }, html`Verify <span class="unseen">${email}</span> again`)}</td>
-  </tr>`
+const again = (c: Context<Env>, { email }: Item): Html =>
+  verifyForm(
+    c,
+    { email, sandbox: false, again: false },
+    html`Verify <span class="unseen">${email}</span> again`,
+  )
 
 /** An update of the page. */
 type Change =
-  /** Replaces the row with the same ID. */
+  /** Replaces the element with the same ID. */
   | { readonly html: string }
   /** Appends a line to the dialogue. */
   | { readonly line: string }
@@ -151,7 +154,7 @@ async function* liveChanges(
 const DIALOGUE = 'id="step-dialogue"'
 
 const rendered = (c: Context<Env>, progress: Progress): Promise<string[]> =>
-  Promise.all(rows(c, progress).map(async row => String(await row)))
+  Promise.all(parts(c, progress).map(async part => String(await part)))
 
 function spoken({ result, error }: Progress): string {
   if (result === null) return error?.error ?? ''

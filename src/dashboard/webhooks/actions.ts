@@ -20,7 +20,7 @@ import { time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { endpointPage } from './endpoint.ts'
-import { bodyOf, draftOf } from './endpoint-form.ts'
+import { bodyOf, draftOf, headersOf } from './endpoint-form.ts'
 import { CHANGED, pathOf } from './log.ts'
 import { secretPage } from './secret.ts'
 import { testResult } from './test-outcome.ts'
@@ -31,7 +31,8 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
     .post('/webhooks/:id', async c => {
       const id = c.req.param('id')
       const draft = draftOf(await sentForm(c))
-      const { active: _, ...body } = bodyOf(draft)
+      const { active: _, ...fields } = bodyOf(draft)
+      const body = { ...fields, headers: headersOf(draft) }
       try {
         await c.get('api').ask<WebhookAnswer>(pathOf(id), { method: 'PATCH', body })
       } catch (error) {
@@ -49,7 +50,9 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
     })
     .post('/webhooks/:id/test', async c => {
       const id = c.req.param('id')
-      const { data } = await c.get('api').ask<WebhookTest>(`${pathOf(id)}/test`, { method: 'POST' })
+      const event = (await sentForm(c)).text('event')
+      const body = event === '' ? {} : { event }
+      const { data } = await c.get('api').ask<WebhookTest>(`${pathOf(id)}/test`, { body })
       if (c.req.header('HX-Request') !== 'true') {
         return c.redirect(`/webhooks/${encodeURIComponent(id)}?tested=${data.delivery_id}`, 303)
       }

@@ -2,6 +2,7 @@ import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { DeliveryDetailAnswer, Webhook, WebhookAnswer } from '../../client/types.ts'
 import { DAY, HOUR, SECOND } from '../../platform/clock.ts'
+import { SENT_KINDS } from '../../webhooks/event.ts'
 import type { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { confirmed, field, form, nonceField, select } from '../page/form.ts'
@@ -13,6 +14,7 @@ import { csrfField } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
 import { type Draft, endpointFields } from './endpoint-form.ts'
 import { isForLog, logPart, logSection, pathOf } from './log.ts'
+import { successCard } from './success.ts'
 import { testResult } from './test-outcome.ts'
 
 /** The state of an endpoint with label and explanation. */
@@ -84,12 +86,15 @@ export async function endpointPage(
   const status = endpointBadge(webhook)
   const mayWrite = may(c.get('user'), 'webhooks:write')
   return page(c, {
-    title: webhook.url,
+    title: webhook.description ?? webhook.url,
+    back: { href: '/webhooks', label: 'Webhooks' },
+    ...(webhook.description === null ? {} : { intro: webhook.url }),
     actions: mayWrite ? buttons(c, webhook) : html`<small>${READ_ONLY}</small>`,
     body: html`
       ${rejection === undefined ? NOTHING : notice('bad', rejection.problem.message)}
       ${notice(status.tone, html`<b>${status.label}</b> · ${status.text}`)}
       <div id="tested" aria-live="polite">${await tested(c, id)}</div>
+      ${successCard(webhook)}
       ${await logSection(c, webhook)}
       ${mayWrite ? await settings(c, deps, webhook, rejection) : NOTHING}`,
     ...(rejection && { status: rejection.problem.status as 400 }),
@@ -100,7 +105,9 @@ const READ_ONLY = 'Read-only: your key lacks the scope “webhooks:write”.'
 
 const buttons = (c: Context<Env>, { id, active }: Webhook): Html => html`
   <form method="post" action="/webhooks/${id}/test" hx-post="/webhooks/${id}/test" hx-target="#tested"
-    hx-sync="this:drop">${csrfField(c)}<button class="primary">Send test event</button></form>
+    hx-sync="this:drop" class="actions">${csrfField(c)}
+    <select name="event" aria-label="Event to send">${SENT_KINDS.toReversed().map(kind => html`<option>${kind}</option>`)}</select>
+    <button class="primary">Send test event</button></form>
   ${form(
     c,
     `/webhooks/${id}/switch`,
@@ -122,8 +129,12 @@ async function settings(
   webhook: Webhook,
   rejection: Rejection | undefined,
 ): Promise<Html> {
-  const current = { ...webhook, description: webhook.description ?? '' }
-  const fields = await endpointFields(c, rejection?.draft ?? current, { isNew: false })
+  const current = {
+    ...{ ...webhook, description: webhook.description ?? '', headers: '', removed: [] },
+  }
+  const fields = await endpointFields(c, rejection?.draft ?? current, {
+    ...{ isNew: false, headerNames: webhook.header_names },
+  })
   const action = `/webhooks/${webhook.id}`
   return html`
     <div class="grid">

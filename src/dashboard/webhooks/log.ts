@@ -6,10 +6,11 @@ import { formatDuration } from '../../platform/format.ts'
 import { SENT_KINDS } from '../../webhooks/event.ts'
 import { queryOf } from '../api.ts'
 import type { Env } from '../deps.ts'
-import { select } from '../page/form.ts'
+import { field, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { part } from '../page/layout.ts'
-import { statusBadge, type Tone, time } from '../page/text.ts'
+import { table } from '../page/table.ts'
+import { ago, statusBadge, type Tone, time } from '../page/text.ts'
 
 /** Returns the API path of an endpoint. */
 export const pathOf = (id: string) => `/v1/webhooks/${encodeURIComponent(id)}`
@@ -23,7 +24,8 @@ export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html
       <h2>Deliveries</h2>
       <form method="get" action="${path}" class="row" hx-get="${path}" hx-target="#log" hx-swap="${SWAP}"
         hx-trigger="submit, change" hx-push-url="true" hx-sync="#log:queue last">
-        ${select({ label: 'State', name: 'status', choices: choicesOf(STATES, filter.status) })}
+        ${field({ label: 'Search', name: 'search', type: 'search', value: filter.search ?? '', placeholder: 'ID, text in the body, status or error' })}
+        ${select({ label: 'Status', name: 'status', choices: choicesOf(STATES, filter.status) })}
         ${select({ label: 'Event', name: 'event', choices: choicesOf(KINDS, filter.event) })}
         <button>Show</button>
       </form>
@@ -49,11 +51,14 @@ export const CHANGED = 'log-changed'
 /** No settle delay, during which times would be shown in UTC. */
 export const SWAP = 'outerHTML settle:0ms'
 
-type Filter = Readonly<Partial<Record<'status' | 'event' | 'cursor', string>>>
+type Filter = Readonly<Partial<Record<'status' | 'event' | 'search' | 'cursor', string>>>
 
 function filterOf({ req }: Context<Env>): Filter {
   const read = (name: string) => req.query(name) || undefined
-  const all = { status: read('status'), event: read('event'), cursor: read('cursor') }
+  const all = {
+    ...{ status: read('status'), event: read('event') },
+    ...{ search: read('search'), cursor: read('cursor') },
+  }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
 }
 
@@ -67,7 +72,7 @@ function log(id: string, filter: Filter, deliveries: Deliveries): Html {
   const query = queryOf({ ...filter, seen: versionOf(deliveries) })
   return html`
     <div id="log" hx-get="/webhooks/${id}${query}" hx-trigger="${triggerOf(items)}" hx-swap="${SWAP}">
-      ${items.length === 0 ? noDeliveries(filter) : table(id, items)}
+      ${items.length === 0 ? noDeliveries(filter) : deliveriesTable(id, items)}
       <p class="actions">
         ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="/webhooks/${id}${queryOf({ ...filter, cursor: null })}">Newest</a>`}
         ${next === null ? NOTHING : html`<a class="button" href="/webhooks/${id}${queryOf({ ...filter, cursor: next })}">Older</a>`}
@@ -96,25 +101,23 @@ const noDeliveries = (filter: Filter): Html =>
     : html`<p>No deliveries yet. Send a test event, or wait for an event that the webhook subscribes to. Deliveries are
         listed here for seven days with the response of the receiver.</p>`
 
-const table = (id: string, items: readonly Delivery[]): Html => html`
-  <div class="scroll"><table>
-    <caption class="unseen">Deliveries, newest first</caption>
-    <thead><tr>
-      <th scope="col">Event</th><th scope="col">Time</th><th scope="col">State</th>
-      <th scope="col" class="number">Attempts</th><th scope="col">Response</th>
-    </tr></thead>
-    <tbody>${items.map(
-      one => html`
-        <tr>
-          <th scope="row"><a id="${one.id}" href="/webhooks/${id}/deliveries/${one.id}">${one.event}</a>
-            ${one.trigger === 'scheduled' ? NOTHING : html`<small>${TRIGGERS[one.trigger]}</small>`}</th>
-          <td>${time(one.created_at)}</td>
-          <td>${stateOf(one)}</td>
-          <td class="number">${one.attempt}</td>
-          <td>${answerOf(one)}</td>
-        </tr>`,
-    )}</tbody>
-  </table></div>`
+const deliveriesTable = (id: string, items: readonly Delivery[]): Html =>
+  table({
+    caption: 'Deliveries, newest first',
+    columns: [
+      {
+        ...{ label: 'Event', kind: 'name' },
+        cell: one =>
+          html`<a id="${one.id}" href="/webhooks/${id}/deliveries/${one.id}">${one.event}</a>
+            ${one.trigger === 'scheduled' ? NOTHING : html`<small>${TRIGGERS[one.trigger]}</small>`}`,
+      },
+      { label: 'Time', cell: one => ago(one.created_at) },
+      { label: 'Status', cell: stateOf },
+      { label: 'Attempts', kind: 'number', cell: one => one.attempt },
+      { label: 'Response', cell: answerOf },
+    ],
+    rows: items,
+  })
 
 export const TRIGGERS: Readonly<Record<Delivery['trigger'], string>> = {
   scheduled: 'scheduled',

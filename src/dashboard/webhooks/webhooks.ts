@@ -18,22 +18,26 @@ import { form, nonceField, problemWith, readNonce, sentForm } from '../page/form
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { empty, notice } from '../page/notice.ts'
-import { time } from '../page/text.ts'
+import { table } from '../page/table.ts'
+import { ago, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { actionRoutes } from './actions.ts'
 import { endpointRoutes, renderBadge } from './endpoint.ts'
-import { bodyOf, type Draft, draftOf, endpointFields } from './endpoint-form.ts'
+import { bodyOf, type Draft, draftOf, endpointFields, headersOf } from './endpoint-form.ts'
+import { eventTypesPage } from './event-types.ts'
 import { isPending, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
 import { secretPage } from './secret.ts'
+import { successCell } from './success.ts'
 import { formatResponse } from './test-outcome.ts'
 
 /** Routes of webhooks: endpoints, their settings and deliveries. */
 export function webhooksRoutes(deps: DashboardDeps): Hono<Env> {
   const router = new Hono<Env>()
   router.route('/', listRoutes(deps))
-  // Before the endpoint routes, as `/webhooks/new` would match `/webhooks/:id`.
+  // Before the endpoint routes, as `/webhooks/:id` would match these, too.
   router.route('/', createRoutes(deps))
+  router.get('/webhooks/events', eventTypesPage)
   router.route('/', endpointRoutes(deps))
   router.route('/', actionRoutes(deps))
   router.route('/', deliveryRoutes())
@@ -45,8 +49,11 @@ function listRoutes({ settings }: DashboardDeps): Hono<Env> {
   return new Hono<Env>().get('/webhooks', async c => {
     const { data } = await c.get('api').ask<WebhookList>('/v1/webhooks')
     const isEmpty = data.total === 0
-    const body = isEmpty ? await hint(c, settings.baseUrl) : table(data.webhooks)
-    return page(c, { title: 'Webhooks', body, actions: isEmpty ? NOTHING : newButton(c) })
+    const body = isEmpty ? await hint(c, settings.baseUrl) : webhooksTable(data.webhooks)
+    return page(c, {
+      ...{ title: 'Webhooks', body },
+      actions: html`<a class="button" href="/webhooks/events">Event types</a>${isEmpty ? NOTHING : newButton(c)}`,
+    })
   })
 }
 
@@ -55,23 +62,26 @@ const newButton = (c: Context<Env>): Html =>
     ? html`<a class="button primary" href="/webhooks/new">New webhook</a>`
     : html`<small>Read-only: your key lacks the scope “webhooks:write”.</small>`
 
-const table = (webhooks: readonly Webhook[]): Html => html`
-  <div class="scroll"><table>
-    <caption class="unseen">Webhooks of this account, oldest first</caption>
-    <thead><tr>
-      <th scope="col">Receiver</th><th scope="col">State</th><th scope="col">Events</th><th scope="col">Created</th>
-    </tr></thead>
-    <tbody>${webhooks.map(row)}</tbody>
-  </table></div>`
-
-const row = (webhook: Webhook): Html => html`
-  <tr>
-    <th scope="row"><a href="/webhooks/${webhook.id}">${webhook.url}</a>
-      ${webhook.description === null ? NOTHING : html`<br /><small>${webhook.description}</small>`}</th>
-    <td>${renderBadge(webhook)}</td>
-    <td>${webhook.events.map(event => html`<code>${event}</code> `)}</td>
-    <td>${time(webhook.created_at)}</td>
-  </tr>`
+const webhooksTable = (webhooks: readonly Webhook[]): Html =>
+  table({
+    caption: 'Webhooks of this account, oldest first',
+    columns: [
+      {
+        ...{ label: 'Receiver', kind: 'name' },
+        cell: ({ id, url, description }) =>
+          html`<a href="/webhooks/${id}">${description ?? url}</a>
+            ${description === null ? NOTHING : html`<br /><small>${url}</small>`}`,
+      },
+      { label: 'Status', cell: renderBadge },
+      { label: 'Success rate', cell: successCell },
+      {
+        label: 'Events',
+        cell: one => html`${one.events.map(event => html`<code>${event}</code> `)}`,
+      },
+      { label: 'Created', cell: one => ago(one.created_at) },
+    ],
+    rows: webhooks,
+  })
 
 /** Explains webhooks with an example request. */
 async function hint(c: Context<Env>, baseUrl: string): Promise<Html> {
@@ -103,7 +113,7 @@ function createRoutes(deps: DashboardDeps): Hono<Env> {
       const sent = await sentForm(c)
       const [draft, once] = [draftOf(sent), readNonce(sent)]
       try {
-        const options = { body: bodyOf(draft), once }
+        const options = { body: { ...bodyOf(draft), headers: headersOf(draft) }, once }
         const { data } = await c.get('api').ask<CreatedWebhook>('/v1/webhooks', options)
         return await secretPage(c, {
           ...{ title: 'Webhook created', webhookId: data.id, url: data.url },
@@ -115,7 +125,10 @@ function createRoutes(deps: DashboardDeps): Hono<Env> {
     })
 }
 
-const DEFAULT_DRAFT: Draft = { url: '', events: ['batch.completed'], description: '', active: true }
+const DEFAULT_DRAFT: Draft = {
+  ...{ url: '', events: ['batch.completed'], description: '', active: true },
+  ...{ headers: '', removed: [] },
+}
 
 type Shown = {
   readonly draft: Draft
@@ -128,9 +141,10 @@ async function formPage(
   { random }: DashboardDeps,
   { draft, once, problem }: Shown,
 ): Promise<Response> {
-  const fields = await endpointFields(c, draft, { isNew: true })
+  const fields = await endpointFields(c, draft, { isNew: true, headerNames: [] })
   return page(c, {
     title: 'New webhook',
+    back: { href: '/webhooks', label: 'Webhooks' },
     body: html`
       ${problem === undefined ? NOTHING : notice('bad', problem.message)}
       ${form(c, '/webhooks', html`${nonceField(random, { once, problem })} ${fields} <button class="primary">Create webhook</button>`)}
@@ -171,6 +185,7 @@ const deliveryPath = (id: string, delivery: string) =>
 const deliveryPage = (c: Context<Env>, webhook: Webhook, detail: DeliveryDetail) =>
   page(c, {
     title: `Delivery of ${detail.event}`,
+    back: { href: `/webhooks/${webhook.id}`, label: webhook.description ?? webhook.url },
     actions: retryButton(c, webhook, detail),
     body: html`
       <p>To <a href="/webhooks/${webhook.id}">${webhook.url}</a>. Event ID <code>${detail.event_id}</code>, the same for
@@ -216,23 +231,26 @@ function versionOf({ status, attempt, attempts, next_attempt_at }: DeliveryDetai
 
 const VERSION_LENGTH = 16
 
-const attempts = (path: string, detail: DeliveryDetail, shown: DeliveryAttempt): Html => html`
-  <div class="scroll"><table>
-    <caption class="unseen">Attempts, latest first</caption>
-    <thead><tr>
-      <th scope="col">Attempt</th><th scope="col">Time</th><th scope="col">Trigger</th><th scope="col">Result</th>
-    </tr></thead>
-    <tbody>${detail.attempts.toReversed().map(
-      one => html`
-        <tr>
-          <th scope="row"><a id="attempt-${one.number}" href="${path}?attempt=${one.number}"
-            ${one === shown ? html`aria-current="true"` : NOTHING}>${one.number}</a></th>
-          <td>${time(one.started_at)}</td>
-          <td>${TRIGGERS[one.trigger]}</td>
-          <td>${formatResponse(one)}${one.error === null ? NOTHING : html` <small>${one.error}</small>`}</td>
-        </tr>`,
-    )}</tbody>
-  </table></div>`
+const attempts = (path: string, detail: DeliveryDetail, shown: DeliveryAttempt): Html =>
+  table({
+    caption: 'Attempts, latest first',
+    columns: [
+      {
+        ...{ label: 'Attempt', kind: 'name' },
+        cell: one =>
+          html`<a id="attempt-${one.number}" href="${path}?attempt=${one.number}"
+            ${one === shown ? html`aria-current="true"` : NOTHING}>Attempt ${one.number}</a>`,
+      },
+      { label: 'Time', cell: one => time(one.started_at) },
+      { label: 'Trigger', cell: one => TRIGGERS[one.trigger] },
+      {
+        ...{ label: 'Result', kind: 'wide' },
+        cell: one =>
+          html`${formatResponse(one)}${one.error === null ? NOTHING : html` <small>${one.error}</small>`}`,
+      },
+    ],
+    rows: detail.attempts.toReversed(),
+  })
 
 /** Renders one attempt in full; only one, as each may have several kilobytes. */
 const attempt = (one: DeliveryAttempt): Html => html`
@@ -254,7 +272,7 @@ const request = ({ request: { url, headers, body } }: DeliveryDetail): Html => h
   <pre>POST ${url}
 ${headersText(headers)}</pre>
   <pre>${pretty(body)}</pre>
-  <p><small>The body is formatted for display; it is sent and signed without line breaks. Signatures are not shown.</small></p>`
+  <p><small>The body is formatted for display; it is sent and signed without line breaks. The values of custom headers are hidden.</small></p>`
 
 const headersText = (headers: Readonly<Record<string, string>>) =>
   Object.entries(headers)

@@ -22,20 +22,22 @@ async function stepsOf(
 const nameOf = ({ html, line }: Change) =>
   html === undefined
     ? (line ?? 'over')
-    : /id="step-(\w+)"\s+(?:class="is-(\w+)")?/.exec(html)?.slice(1).join(' ')
+    : /id="(?:step-)?([\w-]+)"\s*(?:class="is-(\w+)")?/.exec(html)?.slice(1).join(' ')
 
 describe('the live steps', () => {
-  test('start with all five rows, go on row by row and line by line, and end with the announcement', async () => {
+  test('start with all parts, go on part by part and line by line, and end with the announcement', async () => {
     const changes = await stepsOf(await createTestDashboard(), { email: 'ann@a.test' })
-    expect(changes.slice(0, 5).map(nameOf)).toEqual([
-      ...['syntax now', 'domain ', 'servers ', 'dialogue ', 'verdict '],
+    expect(changes.slice(0, 6).map(nameOf)).toEqual([
+      ...['verdict running', 'steps-now ', 'syntax now', 'domain ', 'servers ', 'dialogue '],
     ])
-    const rest = changes.slice(5)
+    const rest = changes.slice(6)
     const lines = rest.filter(({ line }) => line !== undefined).map(({ line }) => line)
     expect(lines).toContain('C: RCPT TO:<ann@a.test>')
     expect(rest.filter(({ line }) => line === undefined).map(nameOf)).toEqual([
-      ...['syntax ok', 'domain now', 'domain ok', 'servers now', 'servers ok', 'dialogue now'],
-      ...['dialogue ok', 'verdict ok', 'over'],
+      ...['verdict running', 'steps-now ', 'syntax ok', 'domain now'],
+      ...['verdict running', 'steps-now ', 'domain ok', 'servers now'],
+      ...['verdict running', 'steps-now ', 'servers ok', 'dialogue now'],
+      ...['verdict deliverable', 'steps-now ', 'dialogue ok', 'over'],
     ])
     expect(changes.at(-1)).toEqual({
       over: 'ann@a.test is deliverable. The mail server accepts mail for this address.',
@@ -55,7 +57,9 @@ describe('the live steps', () => {
     for (let n = 0; n < 11; n++) await services.post('/verify', { email: 'ann@a.test' })
     const changes = await stepsOf(services, { email: 'ann@a.test' })
     expect(changes.at(-1)?.over).toMatch(/limit/i)
-    expect(changes.at(-2)?.html).toContain('role="alert"')
+    expect(changes.findLast(one => nameOf(one)?.startsWith('verdict'))?.html).toContain(
+      'role="alert"',
+    )
   })
 
   test('contain only our markup and the text of lines', async () => {

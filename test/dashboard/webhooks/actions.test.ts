@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/platform/clock.ts'
+import { SENT_KINDS } from '../../../src/webhooks/event.ts'
 import { answered } from '../../support/webhook-transport.ts'
 import { EVIL, endpoint, HARMLESS, part } from './endpoint.ts'
 
@@ -20,6 +21,28 @@ describe('a webhook', () => {
       active: true,
     })
     expect((await dashboard.get(dashboard.path)).text).toContain('Webhook updated.')
+  })
+
+  test('gets, changes and loses custom headers, whose values are not shown', async () => {
+    const dashboard = await endpoint({ headers: { 'X-Old': 'old value', 'X-Kept': 'kept value' } })
+    const fields = { url: 'https://app.test/hook', events: 'batch.failed', description: '' }
+    const headers = ' Authorization: Bearer a:b \r\n\r\nX-More: more'
+    await dashboard.post(dashboard.path, { ...fields, headers, removed: 'X-Old' })
+    expect(await webhookOf(dashboard)).toMatchObject({
+      header_names: ['X-Kept', 'Authorization', 'X-More'],
+    })
+    await dashboard.post(`${dashboard.path}/test`)
+    expect(dashboard.receiver.sent[0]?.headers).toMatchObject({
+      ...{ 'X-Kept': 'kept value', Authorization: 'Bearer a:b', 'X-More': 'more' },
+    })
+    const { text } = await dashboard.get(dashboard.path)
+    expect(text).toContain('name="removed" value="X-Kept"')
+    expect(text).not.toMatch(/kept value|Bearer a:b/)
+    const rejected = await dashboard.post(dashboard.path, { ...fields, headers: 'Host: x' })
+    expect(rejected.status).toBe(400)
+    expect(rejected.text).toContain('ev or HTTP sets this header itself.')
+    const incomplete = await dashboard.post(dashboard.path, { ...fields, headers: 'X-No-Colon' })
+    expect(incomplete.text).toContain('The value is empty.')
   })
 
   test('keeps its values and shows the form if the update is invalid', async () => {
@@ -129,6 +152,16 @@ describe('a test event', () => {
     expect(text).toContain('Responded 204 after 84 ms.')
     expect(text).toContain('(empty body)')
     expect(dashboard.receiver.sent).toHaveLength(1)
+  })
+
+  test('can be an example of the chosen event', async () => {
+    const dashboard = await endpoint()
+    const { text } = await dashboard.get(dashboard.path)
+    expect(text.match(/<option>/g)).toHaveLength(SENT_KINDS.length)
+    await dashboard.post(`${dashboard.path}/test`, { event: 'quota.exceeded' })
+    expect(JSON.parse(dashboard.receiver.sent[0]?.body ?? '')).toMatchObject({
+      ...{ event: 'quota.exceeded', sandbox: true },
+    })
   })
 
   test('is rendered as a fragment for htmx, and refreshes the log', async () => {

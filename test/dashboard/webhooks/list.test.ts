@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { EVENT_KINDS } from '../../../src/webhooks/event.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { EVIL, endpoint, HARMLESS } from './endpoint.ts'
 
@@ -16,10 +17,26 @@ describe('the webhooks of an account', () => {
   test('are a table with events, description and link', async () => {
     const { get, path } = await endpoint({ description: 'Of billing', events: ['batch.failed'] })
     const { text } = await get('/webhooks')
-    expect(text).toContain(`<a href="${path}">https://app.test/hook</a>`)
-    expect(text).toContain('Of billing')
+    expect(text).toContain(`<a href="${path}">Of billing</a>`)
+    expect(text).toContain('<small>https://app.test/hook</small>')
     expect(text).toContain('<code>batch.failed</code>')
     expect(text).not.toContain('No webhooks yet')
+  })
+
+  test('show their success rate with a chart of the days, once there were attempts', async () => {
+    const dashboard = await endpoint()
+    expect((await dashboard.get('/webhooks')).text).not.toContain('class="spark"')
+    expect((await dashboard.get(dashboard.path)).text).not.toContain('Attempts of the last days')
+    await dashboard.happen()
+    await dashboard.attempt()
+    dashboard.receiver.answer(500)
+    await dashboard.happen()
+    await dashboard.attempt()
+    const { text } = await dashboard.get('/webhooks')
+    expect(text).toMatch(/data-label="Success rate">50 %\s+<svg class="spark"/)
+    const page = (await dashboard.get(dashboard.path)).text
+    expect(page).toContain('<small>50 % successful</small>')
+    expect(page).toMatch(/2026-06-01<\/th>.*2 <small>50 % successful<\/small><\/td>/s)
   })
 
   test('show their state: enabled, disabled, failing or disabled by ev', async () => {
@@ -43,6 +60,15 @@ describe('the webhooks of an account', () => {
     expect(await state()).toBe('Enabled')
     await dashboard.post(`${dashboard.path}/switch`, { active: 'false' })
     expect(await state()).toBe('Disabled')
+  })
+
+  test('come with a page of all event types, their fields and examples', async () => {
+    const { text, status } = await (await createTestDashboard()).get('/webhooks/events')
+    expect(status).toBe(200)
+    for (const kind of EVENT_KINDS) expect(text).toContain(`<h2>${kind}</h2>`)
+    expect(text).toContain('&quot;event&quot;: &quot;quota.warning&quot;')
+    expect(text).toMatch(/<code>threshold_percent<\/code><\/th>\s*<td data-label="Type">integer</)
+    expect(text).toContain('Requires an API key.')
   })
 
   test('are read-only for a key without webhooks:write', async () => {
