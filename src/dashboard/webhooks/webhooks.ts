@@ -18,6 +18,7 @@ import { form, nonceField, problemWith, readNonce, sentForm } from '../page/form
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { empty, notice } from '../page/notice.ts'
+import { facts } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
@@ -213,12 +214,12 @@ function history(c: Context<Env>, detail: DeliveryDetail): Html {
   const live = html`hx-get="${path}${query}" hx-trigger="every 5s" hx-swap="${SWAP}"`
   return html`
     <div id="course" ${isPending(detail) ? live : NOTHING}>
-      <dl class="figures">
-        <div><dt>State</dt><dd>${stateOf(detail)}</dd></div>
-        <div><dt>Created</dt><dd>${time(detail.created_at)}</dd></div>
-        <div><dt>Attempts since last resend</dt><dd>${detail.attempt}</dd></div>
-        ${detail.expires_at === null ? NOTHING : html`<div><dt>Deleted on</dt><dd>${time(detail.expires_at)}</dd></div>`}
-      </dl>
+      ${facts([
+        ['Status', stateOf(detail)],
+        ['Created', time(detail.created_at)],
+        ['Attempts since last resend', String(detail.attempt)],
+        ['Deleted on', detail.expires_at === null ? null : time(detail.expires_at)],
+      ])}
       <h2>Attempts</h2>
       ${shown === undefined ? html`<p>No attempts yet.</p>` : html`${attempts(path, detail, shown)} ${attempt(shown)}`}
     </div>`

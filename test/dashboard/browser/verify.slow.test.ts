@@ -69,9 +69,13 @@ test('a suggestion and a recent address are verified with one click', async () =
   await page.locator('#verdict').getByRole('button', { name: 'Verify suggestion' }).click()
   await verdictOf(page, 'ann@gmail.com')
   expect(await page.getByLabel('Email address').inputValue()).toBe('ann@gmail.com')
+  await listed(page, 'ann@gmail.com')
   await page.getByLabel('Sandbox:').check()
+  // The refresh replaces the buttons of the recent checks.
+  const refreshed = page.waitForResponse('**/verify/recent')
   await verify(page, 'greylisted@polite.test')
   await page.locator('#verdict').getByText('Simulated').waitFor()
+  await refreshed
   await page.getByRole('button', { name: 'Verify ann@polite.test again' }).first().click()
   await verdictOf(page, 'ann@polite.test')
   expect(await row(page, 'servers').textContent()).toContain('the cached answer is used')

@@ -34,6 +34,10 @@ test('a webhook is created, tested, fails with an alert on the overview, and is 
   const { page } = visitor
   await visitor.go('/webhooks')
   await visitor.check('webhooks-none')
+  await page.getByRole('link', { name: 'Event types' }).click()
+  await page.getByRole('heading', { name: 'quota.exceeded' }).waitFor()
+  await visitor.check('event-types')
+  await page.goBack()
 
   await page.getByRole('link', { name: 'New webhook' }).click()
   await page.getByLabel('URL').fill(receiver.url)
