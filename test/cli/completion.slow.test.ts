@@ -50,13 +50,13 @@ describe('bash', () => {
       command => command.name(),
     )
     expect(commands.length).toBeGreaterThan(5)
-    expect(offered(['ev', ''])).toEqual([...commands, 'help'])
+    expect(offered(['ev', ''])).toEqual(commands)
     expect(offered(['ev', 'pu'])).toEqual(['purge'])
     expect(offered(['ev', 'jobs', ''])).toEqual([
       ...['list', 'show', 'resume', 'cancel', 'delete', 'help'],
     ])
     expect(offered(['ev', 'help', 'co'])).toEqual(['config', 'completion'])
-    expect(offered(['ev', 'completion', ''])).toEqual([...SHELLS])
+    expect(offered(['ev', 'completion', ''])).toEqual([...SHELLS, 'powershell'])
   })
 
   test('completes the options of the current command only', () => {

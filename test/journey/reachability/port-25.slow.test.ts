@@ -135,7 +135,7 @@ describe.concurrent('ev verify', () => {
     for (const form of [[], ['--json'], ['--ndjson', '--log', 'error']]) {
       const result = await verify(rejected, 'ann@a0.test', ...form)
       expect([count(result, NOTICE), count(result, HINT), result.code]).toEqual([0, 1, 2])
-      expect(result.stderr).toMatch(/^error: .*"ev doctor".*\n$/)
+      expect(result.stderr).toMatch(/^warning: .*"ev doctor".*\n$/)
     }
   })
 

@@ -106,7 +106,7 @@ test('rejects a data directory that another process is using', TIMEOUT, async ()
     const lock = acquireLock(dataDir, name)
     const { code, stderr } = await at.run(ARGS, WITHOUT_SECRET)
     expect(code).toBe(74)
-    expect(stderr).toMatch(new RegExp(`^ev: ${command} is running in data, .*Stop it first`))
+    expect(stderr).toMatch(new RegExp(`^error: ${command} is running in data, .*Stop it first`))
     lock?.release()
   }
   expect(await at.inside(listAccounts)).toEqual([])
