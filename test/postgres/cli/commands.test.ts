@@ -96,7 +96,9 @@ describe('commands on a PostgreSQL database', () => {
       await at.inside(database => addList(database, 'job_service1'))
       writeFileSync(join(at.home, 'list.csv'), 'email\nvalid@x.test\n')
       await runOk(at, 'bulk', 'list.csv', '-o', 'out.csv', '--sandbox', ...DATA)
-      expect(readFileSync(join(at.home, 'out.csv'), 'utf8')).toContain('valid@x.test,valid@x.test,true')
+      expect(readFileSync(join(at.home, 'out.csv'), 'utf8')).toContain(
+        'valid@x.test,valid@x.test,true',
+      )
       const jobs = JSON.parse(await runOk(at, 'jobs', '--json', ...DATA))
       expect(jobs.map(({ type }: { type: string }) => type)).toEqual(['list', expect.any(String)])
       const id = jobs[0].job_id
