@@ -259,7 +259,7 @@ describe('a scenario file', () => {
       'that does not exist',
       () => join(folder, 'nowhere.json'),
       'no_input',
-      /Cannot read the scenario .*nowhere\.json: ENOENT/,
+      /Cannot read the scenario .*nowhere\.json: no such file or directory/,
     ],
     [
       'that is not valid JSON',
