@@ -86,7 +86,7 @@ test('verify', async () => {
   await picture('verify-empty')
   await page.getByLabel('Address').fill('anna.moreau@northwind-tea.example')
   await page.keyboard.press('Enter')
-  await page.locator('.steps .badge').waitFor()
+  await page.locator('#verdict.is-deliverable').waitFor()
   await picture('verify')
 })
 
