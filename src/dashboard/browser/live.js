@@ -5,8 +5,11 @@ import { showConnectionLost } from './app.js'
 /**
  * @typedef {{ status: string, total_emails: number, processed_emails: number,
  *   classes: Record<string, number>, rate_per_second: number | null,
- *   seconds_left: number | null }} Progress
+ *   seconds_left: number | null, waiting_for?: Wait[] }} Progress
+ * @typedef {{ detail: string, until: string | null }} Wait
  */
+
+import { enhance } from './app.js'
 
 /** Delay before reconnecting after the service rejected the stream, as when too many are open. */
 const RETRY_MS = 10_000
@@ -20,7 +23,7 @@ function watch(/** @type {HTMLElement} */ live) {
     const { detail } = /** @type {CustomEvent} */ (event)
     detail.path = location.pathname + location.search
   })
-  const announce = createAnnouncer(live)
+  const announce = createAnnouncer()
   function connect() {
     events?.close()
     events = new EventSource(live.dataset.events ?? '')
@@ -47,25 +50,61 @@ function watch(/** @type {HTMLElement} */ live) {
 }
 
 function show(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress) {
-  const { processed_emails: done, rate_per_second: rate, seconds_left: left } = progress
+  const { processed_emails: done, total_emails: total, rate_per_second: rate } = progress
   const bar = live.querySelector('progress')
   if (bar !== null) bar.value = done
-  put(live, 'done', NUMBER.format(done))
-  put(live, 'rate', rate === null ? '–' : `${formatRate(rate)} rows per second`)
-  put(live, 'left', left === null ? '–' : `about ${formatSeconds(left)}`)
-  for (const [kind, count] of Object.entries(progress.classes))
-    put(live, kind, NUMBER.format(count))
+  showBar(live, progress)
+  put('percent', `${Math.floor((100 * done) / total)} %`)
+  put('done', NUMBER.format(done))
+  put('rate', rate === null ? '–' : `${formatRate(rate)} per second`)
+  put(
+    'left',
+    progress.seconds_left === null ? '–' : `about ${formatSeconds(progress.seconds_left)}`,
+  )
+  for (const [kind, count] of Object.entries(progress.classes)) put(kind, NUMBER.format(count))
+  showWaits(live, progress.waiting_for ?? [])
+}
+
+/** Resizes the segments of the stacked bar. */
+function showBar(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress) {
+  let x = 0
+  for (const [kind, count] of Object.entries(progress.classes)) {
+    const width = (100 * count) / progress.total_emails
+    const segment = live.querySelector(`[data-live-bar] .fill-${kind}`)
+    segment?.setAttribute('x', String(x))
+    segment?.setAttribute('width', String(width))
+    x += width
+  }
+}
+
+/** Lists what the list waits for, with local times. */
+function showWaits(/** @type {HTMLElement} */ live, /** @type {Wait[]} */ waits) {
+  const list = live.querySelector('[data-live-waits]')
+  if (list === null) return
+  list.replaceChildren(...waits.map(createWait))
+  enhance(list)
+}
+
+function createWait(/** @type {Wait} */ { detail, until }) {
+  const item = document.createElement('li')
+  if (until === null) {
+    item.textContent = detail
+    return item
+  }
+  const time = document.createElement('time')
+  time.setAttribute('datetime', until)
+  const [before = '', after = ''] = detail.split(until)
+  if (detail.includes(until)) item.append(before, time, after)
+  else item.textContent = detail
+  return item
 }
 
 const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 
-function put(
-  /** @type {HTMLElement} */ live,
-  /** @type {string} */ what,
-  /** @type {string} */ text,
-) {
-  const element = live.querySelector(`[data-live="${what}"]`)
-  if (element !== null && element.textContent !== text) element.textContent = text
+/** Sets the text of all elements that show this value. */
+function put(/** @type {string} */ what, /** @type {string} */ text) {
+  for (const element of document.querySelectorAll(`[data-live="${what}"]`))
+    if (element.textContent !== text) element.textContent = text
 }
 
 /** Shows one decimal below 10 rows per second. */
@@ -81,11 +120,11 @@ function formatSeconds(/** @type {number} */ seconds) {
 }
 
 /** Announces the progress to screen readers in steps of 10 %. */
-function createAnnouncer(/** @type {HTMLElement} */ live) {
+function createAnnouncer() {
   let announced = 0
   return (/** @type {Progress} */ { processed_emails: done, total_emails: total }) => {
     const tenth = Math.floor((10 * done) / total)
-    if (tenth > announced) put(live, 'said', `${tenth * 10} % of the rows are done.`)
+    if (tenth > announced) put('said', `${tenth * 10} % of the rows are done.`)
     announced = tenth
   }
 }
@@ -95,6 +134,14 @@ function watchLive(/** @type {ParentNode} */ root) {
   const live = root.querySelector('#live')
   if (live instanceof HTMLElement) watch(live)
 }
+
+/** A click on a slice of the donut follows the link of its class in the legend. */
+document.addEventListener('click', ({ target }) => {
+  if (!(target instanceof Element)) return
+  const kind = /^fill-(\w+)$/.exec(target.closest('.donut circle')?.classList.value ?? '')?.[1]
+  const link = target.closest('.donut')?.querySelector(`.legend li:has(.is-${kind}) a`)
+  if (link instanceof HTMLElement) link.click()
+})
 
 watchLive(document)
 // Close the stream when the page enters the back/forward cache, and reopen it on return.

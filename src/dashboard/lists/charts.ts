@@ -8,6 +8,7 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, reasonWord } from '../page/notice.ts'
 import { CLASS_NAMES, CLASSES, statusBadge, type Tone } from '../page/text.ts'
+import { rowsLink } from './filter.ts'
 
 /** Route with the charts of a list: a fragment for htmx, or a page. */
 export const chartRoutes = () =>
@@ -39,13 +40,13 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
   return html`
     <div class="charts grid">
       <div>
-        <section class="card"><h2>By class</h2>${donut('Rows by class', slices(data))}</section>
+        <section class="card"><h2>By class</h2>${donut('Rows by class', slices(id, data))}</section>
         <section class="card"><h2>By provider</h2>${byOperator(data)}</section>
       </div>
       <div>
         <section class="card">
           <h2>By reason</h2>
-          ${bars('Rows by reason', reasons(data))} ${meanings(data.reasons.map(({ reason }) => reason))}
+          ${bars('Rows by reason', reasons(id, data))} ${meanings(data.reasons.map(({ reason }) => reason))}
         </section>
       </div>
     </div>`
@@ -53,12 +54,15 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
 
 type Counts = Breakdown['data']
 
-const slices = ({ classes }: Counts) =>
-  CLASSES.map(kind => ({ label: CLASS_NAMES[kind], kind, value: classes[kind] }))
+const slices = (id: string, { classes }: Counts) =>
+  CLASSES.map(kind => ({
+    ...{ label: CLASS_NAMES[kind], link: rowsLink(id, { classes: [kind] }, CLASS_NAMES[kind]) },
+    ...{ kind, value: classes[kind] },
+  }))
 
-const reasons = ({ reasons }: Counts) =>
+const reasons = (id: string, { reasons }: Counts) =>
   reasons.map(({ reason, class: kind, count }) => ({
-    label: reasonWord(reason),
+    label: rowsLink(id, { reason }, reasonWord(reason)),
     segments: [{ kind, value: count }],
   }))
 

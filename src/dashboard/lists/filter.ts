@@ -1,10 +1,12 @@
 import { html } from 'hono/html'
+import type { Job } from '../../client/types.ts'
 import { REASONS } from '../../engine/verdict/reason.ts'
-import { boxes, field, select } from '../page/form.ts'
+import { formatNumber } from '../../platform/format.ts'
 import { type Html, NOTHING } from '../page/html.ts'
+import { icon } from '../page/icon.ts'
 import { reasonWord } from '../page/notice.ts'
 import { CLASS_NAMES, CLASSES } from '../page/text.ts'
-import { pathTo, type RowFilter } from './filters.ts'
+import { NO_FILTER, pathTo, type RowFilter } from './filters.ts'
 
 /**
  * Attributes that replace only the rows and keep the form; `show` is the scroll modifier of htmx.
@@ -15,30 +17,52 @@ const intoRows = (path: string, show = ''): Html =>
 /** Scrolls to the first row of the new page. */
 const FROM_THE_TOP = ' show:#rows:top'
 
-/** Renders the filter form. A selection applies at once, typed text on submit. */
-export const filter = (jobId: string, { search, classes, reason }: RowFilter): Html => html`
-  <form method="get" action="/lists/${jobId}#rows" class="card" role="search" ${intoRows(`/lists/${jobId}`)} hx-trigger="submit, change from:find select, change from:find fieldset">
-    <div class="row">
-      ${field({ label: 'Part of the address', name: 'search', type: 'search', value: search })}
-      ${select({
-        ...{ label: 'Reason', name: 'reason' },
-        choices: [
-          { value: '', label: 'Any' },
-          ...REASONS.map(one => ({ value: one, label: reasonWord(one), checked: one === reason })),
-        ],
-      })}
-      ${boxes(
-        'Classes',
-        'class',
-        CLASSES.map(kind => ({
-          value: kind,
-          label: CLASS_NAMES[kind],
-          checked: classes.includes(kind),
-        })),
-      )}
-      <button>Show</button>
-    </div>
-  </form>`
+/** Renders a link that shows only the rows of this filter. */
+export function rowsLink(jobId: string, only: Partial<RowFilter>, label: Html | string): Html {
+  const path = pathTo(jobId, { ...NO_FILTER, ...only })
+  return html`<a class="rows-link" href="${path}#rows" ${intoRows(path, FROM_THE_TOP)}>${label}</a>`
+}
+
+/** Renders the filter: a search, a chip for each class, and the reason if one is chosen. */
+export function filter(job: Job, rowFilter: RowFilter): Html {
+  const { search, classes, reason } = rowFilter
+  const id = job.job_id
+  const chip = (name: string, isCurrent: boolean, change: Partial<RowFilter>, label: Html) => {
+    const path = pathTo(id, { ...rowFilter, cursor: '', row: '', ...change })
+    const current = isCurrent ? html`aria-current="true"` : NOTHING
+    return html`<a class="chip" id="chip-${name}" href="${path}#rows" ${intoRows(path)} ${current}>${label}</a>`
+  }
+  const count = (name: string, value: number) =>
+    html` <b data-live="${name}">${formatNumber(value)}</b>`
+  return html`
+    <div class="row is-level filters">
+      <form method="get" action="/lists/${id}#rows" class="search" role="search" ${intoRows(`/lists/${id}`)}>
+        ${icon('search')}
+        <input id="search" name="search" type="search" value="${search}" placeholder="Search addresses"
+          aria-label="Search addresses" autocomplete="off" />
+        ${hidden('reason', reason)}${classes.map(kind => hidden('class', kind))}
+      </form>
+      <nav class="chips" aria-label="Classes">
+        ${chip('all', classes.length === 0, { classes: [] }, html`All${count('done', job.processed_emails)}`)}
+        ${CLASSES.map(kind =>
+          chip(
+            kind,
+            classes.includes(kind),
+            { classes: [kind] },
+            html`${CLASS_NAMES[kind]}${count(kind, job.data.classes[kind])}`,
+          ),
+        )}
+        ${REASONS.filter(one => one === reason).map(one =>
+          chip(
+            'reason',
+            true,
+            { reason: '' },
+            html`${reasonWord(one)} ${icon('x')}<span class="unseen">Remove</span>`,
+          ),
+        )}
+      </nav>
+    </div>`
+}
 
 /** Renders the pagination. Rows have fixed numbers, so any row can be opened directly. */
 export function pages(jobId: string, rowFilter: RowFilter, next: string | null): Html {

@@ -16,11 +16,19 @@ export type RowFilter = {
   readonly row: string
 }
 
+export const NO_FILTER: RowFilter = { search: '', classes: [], reason: '', cursor: '', row: '' }
+
 export const readFilter = ({ req }: Context<Env>): RowFilter => ({
   ...{ search: req.query('search') ?? '', reason: req.query('reason') ?? '' },
   ...{ cursor: req.query('cursor') ?? '', row: req.query('row')?.trim() ?? '' },
-  classes: CLASSES.filter(kind => req.queries('class')?.includes(kind)),
+  classes: selectedClasses(req.queries('class') ?? []),
 })
+
+/** All classes are no filter. */
+function selectedClasses(names: readonly string[]): readonly Class[] {
+  const selected = CLASSES.filter(kind => names.includes(kind))
+  return selected.length === CLASSES.length ? [] : selected
+}
 
 export const isFiltered = ({ search, classes, reason }: RowFilter): boolean =>
   search !== '' || classes.length > 0 || reason !== ''

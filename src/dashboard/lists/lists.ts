@@ -22,7 +22,9 @@ import {
   titleOf,
   tookMs,
 } from './charts.ts'
-import { downloadRoutes, jobPage, jobRoutes, progressRoutes } from './job.ts'
+import { downloadRoutes } from './downloads.ts'
+import { jobPage, jobRoutes } from './job.ts'
+import { progressRoutes } from './progress.ts'
 import { intakeRoutes } from './upload.ts'
 
 /** Routes of lists: preview, upload, progress, results and actions. */
@@ -139,9 +141,13 @@ function row(job: ListedJob, now: number): Html {
     </tr>`
 }
 
-const progress = ({ processed_emails: done, total_emails: total }: ListedJob) => html`
+const progress = ({
+  processed_emails: done,
+  total_emails: total,
+  estimated_time: left,
+}: ListedJob) => html`
   <progress max="${total}" value="${done}" aria-label="Rows done"></progress>
-  <small>${formatNumber(done)} done, ${formatPercent(done, total)}</small>`
+  <small>${formatPercent(Math.floor((100 * done) / total), 100)} · ${formatNumber(done)} done${left === null ? NOTHING : ` · about ${left} left`}</small>`
 
 function classes({ data, total_emails: total }: ListedJob): Html {
   const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))

@@ -3,7 +3,13 @@ import type { Class } from '../../engine/verdict/verdict.ts'
 import { formatNumber, formatPercent } from '../../platform/format.ts'
 import type { Html } from './html.ts'
 
-type Slice = { readonly label: string; readonly value: number; readonly kind: Class }
+type Slice = {
+  readonly label: string
+  /** The label as a link, which a click on the slice follows too. */
+  readonly link?: Html
+  readonly value: number
+  readonly kind: Class
+}
 
 /** Renders a donut chart with a legend as SVG, so it works without JavaScript. */
 export function donut(title: string, slices: readonly Slice[]): Html {
@@ -25,8 +31,8 @@ export function donut(title: string, slices: readonly Slice[]): Html {
         <text x="21" y="21.5" text-anchor="middle" dominant-baseline="middle">${formatNumber(total)}</text>
       </svg>
       <figcaption><ul class="legend">${slices.map(
-        ({ label, value, kind }) =>
-          html`<li><span class="dot is-${kind}"></span>${label} <b>${formatNumber(value)}</b> <small>${formatPercent(value, total)}</small></li>`,
+        ({ label, link, value, kind }) =>
+          html`<li><span class="dot is-${kind}"></span>${link ?? label} <b>${formatNumber(value)}</b> <small>${formatPercent(value, total)}</small></li>`,
       )}</ul></figcaption>
     </figure>`
 }

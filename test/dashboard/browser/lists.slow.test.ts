@@ -61,10 +61,10 @@ test('10,000 rows are uploaded, processed, searched, filtered and downloaded', a
   await rowsShown(page).first().getByText('deliverable').waitFor()
   await visitor.check('list')
 
-  await page.getByRole('checkbox', { name: 'risky' }).last().check()
+  await page.getByRole('link', { name: /^Risky \d/ }).click()
   await expect.poll(() => rowsShown(page).first().textContent()).toContain('risky2@')
   expect(page.url()).toContain('class=risky')
-  await page.getByLabel('Part of the address').fill('RISKY999')
+  await page.getByLabel('Search addresses').fill('RISKY999')
   await page.keyboard.press('Enter')
   await expect.poll(() => rowsShown(page).count()).toBe(3)
   expect(await rowsShown(page).first().textContent()).toContain('risky9990@')
@@ -77,15 +77,24 @@ test('10,000 rows are uploaded, processed, searched, filtered and downloaded', a
   await expect.poll(() => rowsShown(page).first().textContent()).toContain('9,103')
   expect(await page.evaluate('document.activeElement.id')).toBe('page-next')
 
-  await page.getByRole('checkbox', { name: 'undeliverable' }).first().check()
+  // A slice of the donut and a bar filter as the chips do.
+  await page.locator('.donut circle.fill-unknown').click({ position: SLICE })
+  await expect.poll(() => page.url()).toContain('class=unknown')
+  await page.getByRole('link', { name: 'Timeout', exact: true }).first().click()
+  await expect.poll(() => page.url()).toMatch(/\?reason=timeout$/)
+
+  await page.getByText('More downloads').click()
+  for (const name of ['Deliverable', 'Risky', 'Unknown']) {
+    await page.getByRole('checkbox', { name, exact: true }).uncheck()
+  }
   const [download] = await Promise.all([
     page.waitForEvent('download'),
-    page.getByRole('button', { name: 'Download' }).click(),
+    page.getByRole('button', { name: 'Download', exact: true }).click(),
   ])
   const text = readFileSync(await download.path(), 'utf8')
     .trimEnd()
     .split('\n')
-  expect(download.suggestedFilename()).toMatch(/^job_sbx_\w+\.csv$/)
+  expect(download.suggestedFilename()).toBe('Autumn-undeliverable.csv')
   expect([text.length, text[0]?.startsWith('Name,Email,ev_')]).toEqual([2_501, true])
   expect(text.slice(1).every(line => line.includes('invalid'))).toBe(true)
   expect(visitor.faults).toEqual([])

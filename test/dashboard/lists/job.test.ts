@@ -23,7 +23,7 @@ async function dashboardWithList(seed: Partial<Parameters<typeof seedJob>[1]> = 
 
 /** Returns the row numbers on a page. */
 const numbersOf = (text: string) =>
-  [...text.matchAll(/<tr>\s*<td class="number">([\d,]+)</g)].map(([, number]) => number)
+  [...text.matchAll(/<td class="number" data-label="Row">([\d,]+)</g)].map(([, number]) => number)
 
 /** Returns the target of a link, without the fragment. */
 const linkOf = (text: string, label: string) =>
@@ -42,8 +42,8 @@ describe('the page of a list', () => {
     expect(waiting).toContain('data-events="/lists/job_a/events"')
     await giveResults(database, 'job_a', 2)
     const processing = (await page()).text
-    expect(plain(processing)).toContain('Done 2 of 6 rows')
-    expect(processing).toContain('<progress max="6" value="2"')
+    expect(plain(processing)).toContain('33 % Done 2 of 6 Rate –')
+    expect(processing).toContain('<progress class="unseen" max="6" value="2"')
     expect(processing).toContain('<dd data-live="risky">1</dd>')
     expect(processing).toContain('Pending')
     expect(processing).toContain('/lists/job_a/cancel')
@@ -108,7 +108,7 @@ describe('the rows of a list', () => {
     const { page, database } = await dashboardWithList({ texts: ['valid@a.example'] })
     await says(database, '2.1.5 Ok')
     expect(plain((await page()).text)).toContain(
-      '1 valid@a.example Did you mean v@b.example? Deliverable Accepted 250 2.1.5 Ok mx.a.example',
+      '1 valid@a.example Did you mean v@b.example? Deliverable Accepted – 250 2.1.5 Ok mx.a.example',
     )
   })
 
@@ -138,7 +138,8 @@ describe('the rows of a list', () => {
     const { page, get } = await dashboardWithList({ texts })
     const first = (await page('?class=risky&search=A.EXAMPLE')).text
     expect(first).toContain('value="A.EXAMPLE"')
-    expect(first).toContain('value="risky" checked')
+    expect(first).toContain('<input type="hidden" name="class" value="risky" />')
+    expect(first).toMatch(/id="chip-risky"[^>]* aria-current="true"/)
     expect(numbersOf(first)).toHaveLength(25)
     const next = linkOf(first, 'Next page') ?? ''
     const second = (await get(next)).text
@@ -161,8 +162,9 @@ describe('the rows of a list', () => {
   test('are searched in a long list until some are found, with a limit per request', async () => {
     const asked: unknown[] = []
     const api = {
-      ask: async (_: string, { query }: { query: Record<string, unknown> }) => {
-        asked.push(query.cursor)
+      ask: async (path: string, options?: { query: Record<string, unknown> }) => {
+        if (!path.endsWith('/results')) return LISTED
+        asked.push(options?.query.cursor)
         return { data: { items: [], next_cursor: String(asked.length), has_more: true } }
       },
     }
@@ -197,6 +199,58 @@ describe('the rows of a list', () => {
     expect(numbersOf(text)).toEqual(['2', '6'])
     expect(text).not.toContain('<html')
     expect(text).toContain('id="rows-said" hx-swap-oob="innerHTML"')
+  })
+})
+
+/** A job as far as the filter shows it. */
+const LISTED = {
+  ...{ job_id: 'job_a', processed_emails: 0 },
+  data: { classes: { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 } },
+}
+
+describe('the filter of a list', () => {
+  test('is a chip for each class with its count, all of them by default', async () => {
+    const { page } = await dashboardWithList()
+    const currentChips = (text: string) =>
+      [...text.matchAll(/id="chip-(\w+)"[^>]* aria-current="true"/g)].map(([, name]) => name)
+    const { text } = await page()
+    expect(currentChips(text)).toEqual(['all'])
+    expect(plain(text)).toContain('All 6 Deliverable 1 Risky 2 Undeliverable 1 Unknown 2')
+    const unknown = (await page('?class=unknown')).text
+    expect(currentChips(unknown)).toEqual(['unknown'])
+    expect(linkOf(unknown, 'All')).toBeUndefined()
+    const all = '?class=deliverable&class=risky&class=undeliverable&class=unknown'
+    expect(currentChips((await page(all)).text)).toEqual(['all'])
+  })
+
+  test('is set by the charts and by the reason of a row, and shows that reason', async () => {
+    const { page } = await dashboardWithList()
+    const { text } = await page()
+    expect(linkOf(text, 'Unknown')).toBe('/lists/job_a?class=unknown')
+    expect(linkOf(text, 'Timeout')).toBe('/lists/job_a?reason=timeout')
+    const timeout = (await page('?reason=timeout')).text
+    expect(timeout).toMatch(/id="chip-reason" href="\/lists\/job_a#rows"[^>]* aria-current="true"/)
+    expect(numbersOf(timeout)).toEqual(['4'])
+  })
+})
+
+describe('what an active list waits for', () => {
+  test('is shown with the time of the next attempt, and survives markup in a name', async () => {
+    const { page, database, clock } = await dashboardWithList({ done: 0 })
+    await startJob(database, 'job_a')
+    await database.db
+      .updateTable('item')
+      .set({
+        ...{ state: 'routed', operator: `<b>.test`, egress: 'a' },
+        due_at: clock.now() + MINUTE,
+      })
+      .execute()
+    const { text } = await page()
+    expect(plain(text)).toContain(
+      '6 addresses at &lt;b&gt;.test: the mail server asked for a retry (greylisting). Next attempt at 2026-06-01 12:01:00 UTC .',
+    )
+    expect(text).toContain('<time datetime="2026-06-01T12:01:00.000Z"')
+    expect(plain(text)).toContain('Time left 1 minute')
   })
 })
 
@@ -258,6 +312,25 @@ describe('the download of a list', () => {
     expect(lines(some.text)).toHaveLength(4)
     const json = await get('/lists/job_a/download?format=json&class=deliverable')
     expect(JSON.parse(json.text)).toMatchObject([{ email: 'valid@a.example' }])
+    expect(json.headers.get('Content-Disposition')).toContain('"March-deliverable.json"')
+  })
+
+  test('has a button for the deliverable rows, or for all if none is', async () => {
+    const { page } = await dashboardWithList()
+    const { text } = await page()
+    expect(plain(text)).toContain('Download deliverable ( 1 )')
+    expect(text).toContain('href="/lists/job_a/download?class=deliverable"')
+    const none = await dashboardWithList({ texts: ['risky@a.example', 'invalid@a.example'] })
+    expect(plain((await none.page()).text)).toContain('Download all ( 2 )')
+    const empty = await dashboardWithList({ done: 0 })
+    expect((await empty.page()).text).not.toContain('/lists/job_a/download')
+  })
+
+  test('has each address once if selected', async () => {
+    const texts = ['valid@a.example', 'valid@A.example', 'risky@a.example']
+    const { get } = await dashboardWithList({ texts })
+    expect(lines((await get('/lists/job_a/download?deduplicate=on')).text)).toHaveLength(2)
+    expect(lines((await get('/lists/job_a/download')).text)).toHaveLength(3)
   })
 
   test('has the results so far if it is not completed', async () => {

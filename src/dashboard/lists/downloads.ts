@@ -1,0 +1,61 @@
+import { Hono } from 'hono'
+import { html } from 'hono/html'
+import type { Job } from '../../client/types.ts'
+import { formatNumber } from '../../platform/format.ts'
+import { proxy, queryOf } from '../api.ts'
+import type { Env } from '../deps.ts'
+import { boxes, select } from '../page/form.ts'
+import { type Html, NOTHING } from '../page/html.ts'
+import { icon } from '../page/icon.ts'
+import { CLASS_NAMES, CLASSES } from '../page/text.ts'
+
+/** Route that streams the results as a file. */
+export const downloadRoutes = () =>
+  new Hono<Env>().get('/lists/:id/download', async c => {
+    const id = encodeURIComponent(c.req.param('id'))
+    const query = queryOf({
+      format: c.req.query('format') || 'csv',
+      filter: c.req.queries('class')?.join(',') || null,
+      deduplicate: c.req.query('deduplicate') === 'on' || null,
+      // An incomplete list returns the results so far.
+      partial: true,
+    })
+    return proxy(c, await c.get('api').fetch(`/v1/jobs/${id}/download${query}`))
+  })
+
+/** Renders the buttons that download the deliverable rows, or a selection. */
+export function downloads({ job_id, processed_emails: done, data: { classes } }: Job): Html {
+  if (done === 0) return NOTHING
+  const path = `/lists/${job_id}/download`
+  const hasDeliverable = classes.deliverable > 0
+  const href = hasDeliverable ? `${path}?class=deliverable` : path
+  const label = hasDeliverable
+    ? html`Download deliverable (<span data-live="deliverable">${formatNumber(classes.deliverable)}</span>)`
+    : html`Download all (<span data-live="done">${formatNumber(done)}</span>)`
+  return html`
+    <a class="button primary" href="${href}">${icon('download')}<span>${label}</span></a>
+    <details class="confirm">
+      <summary class="button">More downloads</summary>
+      <div class="menu">${selection(path)}</div>
+    </details>`
+}
+
+const selection = (path: string): Html => html`
+  <form method="get" action="${path}" aria-label="Download a selection">
+    ${boxes(
+      'Classes',
+      'class',
+      CLASSES.map(kind => ({ value: kind, label: CLASS_NAMES[kind], checked: true })),
+    )}
+    ${select({
+      ...{ label: 'Format', name: 'format' },
+      choices: [
+        { value: 'csv', label: 'CSV' },
+        { value: 'json', label: 'JSON' },
+        { value: 'ndjson', label: 'NDJSON, one row per line' },
+      ],
+    })}
+    <p><label class="tick"><input type="checkbox" name="deduplicate" /> Each address once</label></p>
+    <p><small>CSV contains the columns of your list with the result of each row.</small></p>
+    <button>Download</button>
+  </form>`

@@ -1,0 +1,65 @@
+import { Hono } from 'hono'
+import { html } from 'hono/html'
+import type { Job } from '../../client/types.ts'
+import { formatNumber, formatPercent } from '../../platform/format.ts'
+import { proxy } from '../api.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
+import { bar } from '../page/chart.ts'
+import type { Html } from '../page/html.ts'
+import { badge, CLASSES, time } from '../page/text.ts'
+import { whileSignedIn } from '../session/sessions.ts'
+
+/** Route that streams the progress of a list as server-sent events. */
+export const progressRoutes = (deps: DashboardDeps) =>
+  new Hono<Env>().get('/lists/:id/events', async c => {
+    const path = `/v1/jobs/${encodeURIComponent(c.req.param('id'))}/events`
+    const response = await c.get('api').fetch(path)
+    if (!response.ok || response.body === null) return proxy(c, response)
+    return proxy(c, new Response(whileSignedIn(c, deps, response.body), response))
+  })
+
+/**
+ * Renders the progress of an active list, which `live.js` updates in place without changing its
+ * height. When the list ends, htmx replaces this section with the results.
+ */
+export function progress(job: Job): Html {
+  const { processed_emails: done, total_emails: total, data } = job
+  const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
+  return html`
+    <section class="card live" id="live" data-events="/lists/${job.job_id}/events" aria-labelledby="live-title"
+      hx-get="/lists/${job.job_id}" hx-trigger="ended" hx-target="#job" hx-select="#job" hx-select-oob="#rows"
+      hx-swap="outerHTML settle:0s">
+      <h2 id="live-title" class="unseen">Progress</h2>
+      <div class="outlook">
+        <b data-live="percent">${formatPercent(Math.floor((100 * done) / total), 100)}</b>
+        <dl>
+          <div><dt>Done</dt><dd><span data-live="done">${formatNumber(done)}</span> of ${formatNumber(total)}</dd></div>
+          <div><dt>Rate</dt><dd data-live="rate">${formatRate(job.rate_per_second)}</dd></div>
+          <div><dt>Time left</dt><dd data-live="left">${job.estimated_time ?? '–'}</dd></div>
+        </dl>
+      </div>
+      <progress class="unseen" max="${total}" value="${done}" aria-labelledby="live-title"></progress>
+      <div class="bars" data-live-bar>${bar(segments, total)}</div>
+      <dl class="figures">${CLASSES.map(
+        kind =>
+          html`<div><dt>${badge(kind)}</dt><dd data-live="${kind}">${formatNumber(data.classes[kind])}</dd></div>`,
+      )}</dl>
+      <div class="waits" tabindex="0" role="region" aria-label="What the list waits for">
+        <ul data-live-waits>${(job.waiting_for ?? []).map(wait)}</ul>
+      </div>
+      <p class="unseen" data-live="said" role="status"></p>
+      <noscript><p>Reload the page to update the progress.</p></noscript>
+    </section>`
+}
+
+const formatRate = (rate: number | null | undefined) =>
+  rate == null ? '–' : `${formatNumber(rate)} per second`
+
+type Wait = NonNullable<Job['waiting_for']>[number]
+
+/** Renders a cause with its time, which `app.js` shows in the local time zone. */
+function wait({ detail, until }: Wait): Html {
+  if (until === null) return html`<li>${detail}</li>`
+  const [before = '', after = ''] = detail.split(until)
+  return html`<li>${before}${time(until)}${after}</li>`
+}
