@@ -201,10 +201,17 @@ function filterOf({ req }: Context<Env>): Filter {
   return Object.fromEntries(entries.filter(([, value]) => value !== ''))
 }
 
+const PAGE_ROWS = 25
+
 /** Renders the rows, or the error of a search that the API rejects. */
 async function historyPart(c: Context<Env>, filter: Filter): Promise<Rendered> {
   const { from, to, sandbox, ...rest } = filter
-  const query = { ...rest, since: from, until: to === undefined ? to : dayAfter(to) }
+  const query = {
+    ...rest,
+    limit: PAGE_ROWS,
+    since: from,
+    until: to === undefined ? to : dayAfter(to),
+  }
   const period = c.req.query('period')
   const wrap = (inner: Html) => html`<div id="${HISTORY_PART}">${inner}</div>`
   try {
