@@ -54,7 +54,11 @@ test('check results appear as they complete, and a block is shown there and abov
   await page.getByText('less than a minute ago').waitFor()
   await visitor.check('health')
   await visitor.go('/verify')
-  await page
-    .getByText(/evil\.test has been blocking this service since .*: 20 addresses are unknown/)
-    .waitFor()
+  const alert = page.getByText(
+    /evil\.test has been blocking this service since .*: 20 addresses are unknown/,
+  )
+  await alert.waitFor()
+  await page.getByRole('button', { name: 'Dismiss' }).click()
+  await visitor.go('/lists')
+  expect(await alert.count()).toBe(0)
 })
