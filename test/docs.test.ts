@@ -2,7 +2,7 @@ import { existsSync, globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../src/engine/verdict/present-result.ts'
-import { ROOT, readDoc, withoutCode } from './support/markdown.ts'
+import { anchors, ROOT, readDoc, withoutCode } from './support/markdown.ts'
 
 // Links, the index and some facts of the documentation.
 
@@ -43,14 +43,3 @@ function exists(page: string, target: string): boolean {
   if (!existsSync(join(ROOT, path))) return false
   return anchor === undefined || anchors(path).has(anchor)
 }
-
-/** Returns the anchors of the headings of a page, as GitHub derives them. */
-const anchors = (path: string): Set<string> =>
-  new Set(
-    [...withoutCode(readDoc(path)).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-      heading
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-'),
-    ),
-  )

@@ -25,3 +25,14 @@ const FENCE = /^```(\w*)\n([\s\S]*?)^```$/gm
 /** Expected output of a program, from comments behind a `console.log` or on the lines below it. */
 export const shownOutput = (program: string): string[] =>
   [...program.matchAll(/^(?:.*console\.log\(.*\))? ?\/\/ (.*)$/gm)].map(([, text = '']) => text)
+
+/** Returns the anchors of the headings of a page, as GitHub derives them. */
+export const anchors = (path: string): Set<string> =>
+  new Set(
+    [...withoutCode(readDoc(path)).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  )

@@ -53,6 +53,9 @@ const GRACE_MS = 15 * SECOND
 /** How long it may then take to write pending data and to deregister from the cluster. */
 const CLOSING_MS = 3 * SECOND
 
+/** Service managers must allow this time before they kill the process. */
+export const STOP_MS_MAX = GRACE_MS + CLOSING_MS
+
 /** Runs `ev serve` and returns the exit code. */
 export async function serveCommand(context: CliContext, given: ServeFlags): Promise<number> {
   const flags = withListen(context, given)
@@ -153,7 +156,7 @@ async function serve(run: ServeRun): Promise<void> {
     printBanner(context, log, { url, baseUrl, isPlain, key, path, hint: heloHint(config) })
     await received
     stopReloading()
-    if (isShared(config)) cancelExit = exitAfter(context, GRACE_MS + CLOSING_MS, log)
+    if (isShared(config)) cancelExit = exitAfter(context, STOP_MS_MAX, log)
   } finally {
     renewal?.stop()
     await stop(services, servers)

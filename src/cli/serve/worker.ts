@@ -25,7 +25,7 @@ import {
 export type WorkerFlags = { readonly [setting: string]: unknown }
 
 /** How long releasing the claims may take. By then, other members notice a missing member too. */
-const GRACE_MS = 15 * SECOND
+export const STOP_MS_MAX = 15 * SECOND
 
 /** Runs `ev worker` and returns the exit code. */
 export async function workerCommand(context: CliContext, flags: WorkerFlags): Promise<number> {
@@ -119,7 +119,7 @@ function logStart(
 }
 
 async function stop(context: CliContext, services: WorkerServices, log: ServeLog): Promise<void> {
-  const cancelExit = exitAfter(context, GRACE_MS, log)
+  const cancelExit = exitAfter(context, STOP_MS_MAX, log)
   services.stopSoon()
   await services.close()
   cancelExit()
