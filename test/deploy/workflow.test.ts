@@ -1,0 +1,61 @@
+import { globSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { readYaml } from '../support/manifest.ts'
+import { ROOT, readDoc } from '../support/markdown.ts'
+
+type Step = { readonly uses?: string; readonly run?: string; readonly with?: object }
+type Job = {
+  readonly strategy?: { readonly matrix: { readonly os: string[]; readonly node: number[] } }
+  readonly 'timeout-minutes': number
+  readonly steps: readonly Step[]
+}
+type Workflow = {
+  readonly permissions: Readonly<Record<string, string>>
+  readonly jobs: Readonly<Record<string, Job>>
+}
+
+const manifest = JSON.parse(readDoc('package.json'))
+
+describe.each(globSync('.github/workflows/*.yml', { cwd: ROOT }))('%s', path => {
+  const [workflow] = readYaml<Workflow>(path) as [Workflow]
+  const jobs = Object.values(workflow.jobs)
+  const steps = jobs.flatMap(job => job.steps)
+
+  test('has no right to write', () => {
+    expect(workflow.permissions).toEqual({ contents: 'read' })
+  })
+
+  test('pins each action to a commit', () => {
+    const actions = steps.flatMap(({ uses }) => uses ?? [])
+    expect(actions.length).toBeGreaterThan(0)
+    expect(actions.filter(action => !/@[0-9a-f]{40}$/.test(action))).toEqual([])
+  })
+
+  test('runs existing npm scripts, within a time limit', () => {
+    const commands = steps.flatMap(({ run = '' }) => [...run.matchAll(/npm (?:run )?([\w:]+)/g)])
+    const scripts = commands.map(match => match[1] as string).filter(name => name !== 'ci')
+    expect(scripts).toContain('test')
+    expect(scripts.filter(name => !(name in manifest.scripts))).toEqual([])
+    expect(jobs.filter(job => !(job['timeout-minutes'] > 0))).toEqual([])
+  })
+})
+
+test('CI covers every supported major version of Node on Linux and macOS', () => {
+  const [{ jobs }] = readYaml<Workflow>('.github/workflows/ci.yml') as [Workflow]
+  const oldest = Number(/\d+/.exec(manifest.engines.node)?.[0])
+  const matrix = jobs.test?.strategy?.matrix
+  expect(Math.min(...(matrix?.node ?? []))).toBe(oldest)
+  expect(matrix?.os.map(name => name.split('-')[0])).toEqual(['ubuntu', 'macos'])
+})
+
+test('updates are proposed for every kind of dependency', () => {
+  const [{ updates }] = readYaml<{ updates: { 'package-ecosystem': string; directory: string }[] }>(
+    '.github/dependabot.yml',
+  ) as [{ updates: { 'package-ecosystem': string; directory: string }[] }]
+  expect(updates.map(one => [one['package-ecosystem'], one.directory])).toEqual([
+    ['npm', '/'],
+    ['github-actions', '/'],
+    ['docker', '/deploy'],
+    ['docker-compose', '/deploy'],
+  ])
+})
