@@ -1,8 +1,7 @@
 import { join } from 'node:path'
-import { type Database, openDatabase } from '../../src/db/database.ts'
-import { systemClock } from '../../src/platform/clock.ts'
+import type { Database } from '../../src/db/database.ts'
 import { emptyFolder, type RunningCli, runEv, startEv, withRelativePaths } from './cli.ts'
-import { tempPostgres } from './database.ts'
+import { openServer, tempPostgres } from './database.ts'
 
 /**
  * The password in every URL of these tests, which must never be printed. The test server accepts
@@ -48,7 +47,7 @@ export async function cluster(): Promise<Cluster> {
     worker: (args = [], own = {}) =>
       startEv(['worker', '--data-dir', 'worker', ...args], options(own)),
     async inside(work) {
-      const database = await openDatabase(url, systemClock)
+      const database = await openServer(url)
       try {
         return await work(database)
       } finally {

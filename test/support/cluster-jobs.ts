@@ -6,7 +6,7 @@ import { listFiles } from '../../src/compose/engine.ts'
 import type { Timings } from '../../src/compose/timings.ts'
 import { composeWork, type Services } from '../../src/compose/worker.ts'
 import { toConfig } from '../../src/config/config.ts'
-import { type Database, openDatabase, write } from '../../src/db/database.ts'
+import { type Database, write } from '../../src/db/database.ts'
 import { openLists } from '../../src/engine/lists.ts'
 import type { Result } from '../../src/engine/verdict/verdict.ts'
 import { addItems, queueJobIn } from '../../src/jobs/import/item-import.ts'
@@ -17,7 +17,7 @@ import { systemClock } from '../../src/platform/clock.ts'
 import type { Log } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
-import { tempFolder, tempPostgres } from './database.ts'
+import { openServer, tempFolder, tempPostgres } from './database.ts'
 import { mail } from './engine.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
@@ -34,7 +34,7 @@ export type Mail = {
 /** Creates a PostgreSQL database and the mail servers that all workers probe. */
 export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail) {
   const url = await tempPostgres()
-  const database = await openDatabase(url, systemClock)
+  const database = await openServer(url)
   onTestFinished(() => database.close())
   await createOwner(database)
   const names = Array.from({ length: domains }, (_, n) => mail(`d${n}.test`, `192.0.2.${n + 1}`))

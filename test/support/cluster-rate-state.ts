@@ -5,14 +5,14 @@ import {
   type SharedRates,
 } from '../../src/cluster/rate-control/rate-coordinator.ts'
 import type { StoredRate } from '../../src/cluster/rate-control/stored-state.ts'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
 import { RateController } from '../../src/engine/rate-control/controller.ts'
 import type { RateLimits } from '../../src/engine/rate-control/limit-table.ts'
 import type { RecipientOutcome } from '../../src/engine/smtp/classify-reply.ts'
 import { releaseClaims } from '../../src/jobs/member-claims.ts'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
-import { tempPostgres } from './database.ts'
+import { openServer, tempPostgres } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { waitUntil } from './wait.ts'
 
@@ -69,7 +69,7 @@ async function process(url: string, first: string): Promise<Process> {
       if (delayMs === pollMs || delayMs === pollSoonMs) polls++
       callback()
     })
-  const database = await openDatabase(url, { ...systemClock, after })
+  const database = await openServer(url, { ...systemClock, after })
   let member = first
   const join = async (id: string) => {
     await register(database, { id, role: 'worker', name: id, version: '1', egresses: [] })

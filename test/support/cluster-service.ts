@@ -43,7 +43,7 @@ type ServerOptions = {
 export async function createClusterService(url: string, given: ServerOptions = {}) {
   const { clock = systemClock } = given
   const random = systemRandom
-  const database = await openDatabase(url, clock, given.pool && { timings: given.pool })
+  const database = await openDatabase(url, clock, { timings: given.pool ?? FAST_TIMINGS.pool })
   const { log, lines } = recordingLog()
   const plans = new Map(PLANS.map(one => [one.name, one]))
   const { engine, zone } = createTestEngine({

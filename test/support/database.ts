@@ -12,6 +12,7 @@ import { startJob } from '../../src/jobs/job-state.ts'
 import { createJob, type Job } from '../../src/jobs/job-store.ts'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
+import { FAST_TIMINGS } from './fast-timings.ts'
 import { ask } from './postgres-server.ts'
 import { TEMPLATE } from './postgres-setup.ts'
 
@@ -39,6 +40,10 @@ export async function tempDatabase(
   return database
 }
 
+/** Opens a PostgreSQL database with the time limits of tests. */
+export const openServer = (url: string, clock: Clock = systemClock): Promise<Database> =>
+  openDatabase(url, clock, { timings: FAST_TIMINGS.pool })
+
 /** Open PostgreSQL databases that no test uses. */
 const idleDatabases: Database[] = []
 
@@ -46,7 +51,7 @@ const idleDatabases: Database[] = []
  * Returns a PostgreSQL database with reused connections: opening them takes longer than most tests.
  */
 async function pooledDatabase(clock: Clock): Promise<Database> {
-  const database = idleDatabases.pop() ?? (await openDatabase(await createPostgres(), systemClock))
+  const database = idleDatabases.pop() ?? (await openServer(await createPostgres()))
   onTestFinished(async () => {
     // Statistics of one test would affect the planner in the next one.
     if (await isAnalyzed(database)) return database.close()

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
-import { type Database, openDatabase, write } from '../../../src/db/database.ts'
+import { type Database, write } from '../../../src/db/database.ts'
 import { systemClock, yieldToEventLoop } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'
 import { systemRandom } from '../../../src/platform/random.ts'
@@ -10,6 +10,7 @@ import { startDeliveries } from '../../../src/webhooks/delivery/start-deliveries
 import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../../src/webhooks/event-store.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
+import { openServer } from '../../support/database.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'
 import { openReceiver, openTransport } from '../../support/https-post.ts'
 import { emptyPostgres, loseHeartbeat, openQueue } from '../../support/pg-queue.ts'
@@ -20,7 +21,7 @@ const secretBox = createSecretBox('a secret of tests', systemRandom)
 /** Starts the webhook deliveries of one `ev serve`; they stop with the test. */
 async function startServer(url: string) {
   const [clock, log] = [systemClock, silentLog]
-  const database = await openDatabase(url, clock)
+  const database = await openServer(url, clock)
   const queue = await openQueue(url)
   // Its clock stands still: on a busy machine no request must reach its time limit and fail.
   const transport = openTransport()
