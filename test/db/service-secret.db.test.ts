@@ -32,7 +32,9 @@ test('a configured file must exist and contain a secret of sufficient length', (
   const file = join(tempFolder(), 'own')
   const at = place({ secretFile: file })
   expect(needsSecret(at)).toBe(false)
-  expect(() => readSecret(at, systemRandom)).toThrow(/own cannot be used: no such file or directory\. .*EV_SECRET_FILE/)
+  expect(() => readSecret(at, systemRandom)).toThrow(
+    /own cannot be used: no such file or directory\. .*EV_SECRET_FILE/,
+  )
   writeFileSync(file, 'short\n')
   expect(() => readSecret(at, systemRandom)).toThrow(/own is shorter than 16 characters/)
   writeFileSync(file, 'long-enough-0123456789\n')
