@@ -1,0 +1,255 @@
+"""Jobs: status, results, and their end."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator, Literal, Mapping, Optional, Sequence, cast
+
+from .connection import Call, Connection, Stream
+from .errors import EvConnectionError
+from .models import (
+    BreakdownData,
+    Class,
+    DownloadRow,
+    Job,
+    JobProgress,
+    ListedJob,
+    Reason,
+    ResultRow,
+)
+from .pagination import Listing
+from .paths import encode
+from .streams import read_events, read_objects, read_records
+
+
+class Jobs:
+    """Methods for jobs, by the ``job_id`` of a list."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(
+        self,
+        job_id: str,
+        *,
+        include: Optional[Literal["results"]] = None,
+        partial: Optional[bool] = None,
+        wait: Optional[int] = None,
+    ) -> Job:
+        """Returns a job.
+
+        Args:
+            job_id: ID of the job.
+            include: ``"results"`` includes the results.
+            partial: With ``include``: includes finished rows before the job is completed.
+            wait: Long polling: seconds to wait for progress before the response.
+        """
+        query = {"include": include, "partial": partial, "wait": wait}
+        call = Call("GET", _path(job_id), query, wait=wait or 0)
+        return cast(Job, self._connection.json(call))
+
+    def list(
+        self,
+        *,
+        status: Optional[
+            Literal["queued", "processing", "completed", "failed", "cancelled"]
+        ] = None,
+        limit: Optional[int] = None,
+    ) -> Listing[ListedJob]:
+        """Lists jobs, newest first. ``limit`` is the number of jobs per page."""
+
+        def fetch(cursor: Optional[str]) -> Mapping[str, Any]:
+            query = {"status": status, "limit": limit, "cursor": cursor}
+            return _data(self._connection.json(Call("GET", "/v1/jobs", query)))
+
+        return Listing(fetch)
+
+    def cancel(self, job_id: str) -> Job:
+        """Cancels a job. Its results so far are kept."""
+        return cast(Job, self._connection.json(Call("POST", f"{_path(job_id)}/cancel")))
+
+    def resume(self, job_id: str, *, idempotency_key: Optional[str] = None) -> Job:
+        """Resumes a cancelled or failed job."""
+        call = Call(
+            "POST", f"{_path(job_id)}/resume", creates=True, idempotency_key=idempotency_key
+        )
+        return cast(Job, self._connection.json(call))
+
+    def delete(self, job_id: str) -> None:
+        """Deletes a job and its addresses."""
+        self._connection.json(Call("DELETE", _path(job_id)))
+
+    def wait(
+        self,
+        job_id: str,
+        *,
+        on_progress: Optional[Callable[[Job], object]] = None,
+        max_wait: Optional[float] = None,
+    ) -> Job:
+        """Waits until a job is completed, failed or cancelled, and returns it.
+
+        Args:
+            job_id: ID of the job.
+            on_progress: Called with the job at first and whenever it has progressed.
+            max_wait: Seconds to wait. Default: no limit.
+
+        Raises:
+            TimeoutError: The job has not ended after ``max_wait`` seconds. It continues.
+        """
+        started = self._connection.monotonic()
+        last_processed = -1
+        polls = 0
+        while True:
+            elapsed = self._connection.monotonic() - started
+            remaining = LONG_POLL if max_wait is None else max(0.0, max_wait - elapsed)
+            job = self.get(job_id, wait=0 if polls == 0 else int(min(LONG_POLL, remaining)))
+            is_done = job["status"] not in ("queued", "processing")
+            if on_progress is not None and (job["processed_emails"] != last_processed or is_done):
+                on_progress(job)
+            if is_done:
+                return job
+            last_processed = job["processed_emails"]
+            pause = min(PAUSE_MAX, PAUSE * 1.5**polls)
+            elapsed = self._connection.monotonic() - started
+            if max_wait is not None and elapsed + pause > max_wait:
+                raise TimeoutError(f"The job has not ended after {max_wait:g} s. It continues.")
+            self._connection.sleep(pause)
+            polls += 1
+
+    def events(self, job_id: str) -> Iterator[JobProgress]:
+        """Streams the progress: the current state, every change, and finally the end of the job.
+
+        Raises:
+            EvConnectionError: The stream ended before the job did.
+        """
+        with self._connection.stream(Call("GET", f"{_path(job_id)}/events")) as stream:
+            for event, data in read_events(stream):
+                yield cast(JobProgress, data)
+                if event == "end":
+                    return
+        raise EvConnectionError("The event stream ended before the job did. Call events() again.")
+
+    def download(
+        self,
+        job_id: str,
+        *,
+        format: Optional[Literal["csv", "json", "ndjson"]] = None,
+        filter: Optional[Sequence[Class]] = None,
+        partial: Optional[bool] = None,
+        raw: Optional[bool] = None,
+        deduplicate: Optional[bool] = None,
+    ) -> Stream:
+        """Downloads the results as a stream of bytes.
+
+        Args:
+            job_id: ID of the job.
+            format: Default: CSV.
+            filter: Returns only results of these classes.
+            partial: Returns the available results of a job that is not completed.
+            raw: Disables the escaping of CSV cells that a spreadsheet could run as formulas.
+            deduplicate: Returns each address once.
+        """
+        query = {
+            "format": format,
+            "filter": filter,
+            "partial": partial,
+            "raw": raw,
+            "deduplicate": deduplicate,
+        }
+        return self._connection.stream(Call("GET", f"{_path(job_id)}/download", query))
+
+    def csv(
+        self,
+        job_id: str,
+        *,
+        filter: Optional[Sequence[Class]] = None,
+        partial: Optional[bool] = None,
+        raw: Optional[bool] = None,
+        deduplicate: Optional[bool] = None,
+    ) -> Iterator[str]:
+        """Iterates the CSV records, starting with the header, each without its line break.
+
+        The arguments are those of ``download()``.
+        """
+        with self.download(
+            job_id,
+            format="csv",
+            filter=filter,
+            partial=partial,
+            raw=raw,
+            deduplicate=deduplicate,
+        ) as stream:
+            yield from read_records(stream)
+
+    def results(
+        self,
+        job_id: str,
+        *,
+        filter: Optional[Sequence[Class]] = None,
+        partial: Optional[bool] = None,
+    ) -> Iterator[DownloadRow]:
+        """Iterates the results in the order of the list.
+
+        Args:
+            job_id: ID of the job.
+            filter: Returns only results of these classes.
+            partial: Returns the available results of a job that is not completed.
+        """
+        with self.download(job_id, format="ndjson", filter=filter, partial=partial) as stream:
+            yield from read_objects(stream)
+
+    def rows(
+        self,
+        job_id: str,
+        *,
+        after: Optional[int] = None,
+        class_: Optional[Sequence[Class]] = None,
+        reason: Optional[Sequence[Reason]] = None,
+        search: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Listing[ResultRow]:
+        """Lists the rows in the order of the list, including those without a result.
+
+        Any page may be short or empty.
+
+        Args:
+            job_id: ID of the job.
+            after: Starts behind the row with this number.
+            class_: Only rows of these classes.
+            reason: Only rows with these reasons.
+            search: Only rows whose address contains this text.
+            limit: Rows per page.
+        """
+
+        def fetch(cursor: Optional[str]) -> Mapping[str, Any]:
+            query = {
+                "after": after if cursor is None else None,
+                "class": class_,
+                "reason": reason,
+                "search": search,
+                "limit": limit,
+                "cursor": cursor,
+            }
+            return _data(self._connection.json(Call("GET", f"{_path(job_id)}/results", query)))
+
+        return Listing(fetch)
+
+    def breakdown(self, job_id: str) -> BreakdownData:
+        """Returns result counts by class, reason and mail operator."""
+        answer = self._connection.json(Call("GET", f"{_path(job_id)}/breakdown"))
+        return cast(BreakdownData, answer["data"])
+
+
+def _path(job_id: str) -> str:
+    return f"/v1/jobs/{encode(job_id)}"
+
+
+def _data(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], answer["data"])
+
+
+#: Seconds of a long poll. Below the idle timeout of proxies (60 s).
+LONG_POLL = 25
+#: A job progresses many times per second, and the free plan allows ten requests per minute: the
+#: pause grows from 0.5 s to 8 s.
+PAUSE = 0.5
+PAUSE_MAX = 8.0

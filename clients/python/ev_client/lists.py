@@ -1,0 +1,195 @@
+"""Verifies lists of addresses."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Union, cast
+
+from .connection import Call, Connection
+from .models import (
+    BatchRequestItem,
+    FileDryRun,
+    InstantBulk,
+    JobStatus,
+    QueuedBatch,
+    QueuedBulk,
+    QueuedFile,
+)
+from .multipart import Form, ListFile, read_file
+from .paths import encode
+from .verify import to_body
+
+
+class Lists:
+    """Verifies lists. Its methods are methods of the client."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def bulk(
+        self,
+        emails: Sequence[str],
+        *,
+        check_smtp: Optional[bool] = None,
+        force_refresh: Optional[bool] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> Union[InstantBulk, QueuedBulk]:
+        """Verifies up to 10 addresses at once (``instant``), or up to 10,000 as a job."""
+        body = to_body(
+            emails=_to_list(emails), check_smtp=check_smtp, force_refresh=force_refresh
+        )
+        call = _creation("/v1/verify/bulk", body, idempotency_key)
+        return cast(Union[InstantBulk, QueuedBulk], self._connection.json(call))
+
+    def bulk_status(
+        self, job_id: str, *, partial: Optional[bool] = None, wait: Optional[int] = None
+    ) -> JobStatus:
+        """Returns the status of a job, with its results when it has ended.
+
+        Args:
+            job_id: ID of the job.
+            partial: Includes finished rows before the job is completed.
+            wait: Long polling: seconds to wait for progress before the response.
+        """
+        path = f"/v1/verify/bulk/status/{encode(job_id)}"
+        call = Call("GET", path, {"partial": partial, "wait": wait}, wait=wait or 0)
+        return cast(JobStatus, self._connection.json(call))
+
+    def batch(
+        self,
+        emails: Optional[Sequence[str]] = None,
+        *,
+        items: Optional[Sequence[BatchRequestItem]] = None,
+        name: Optional[str] = None,
+        deduplicate: Optional[bool] = None,
+        check_smtp: Optional[bool] = None,
+        force_refresh: Optional[bool] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> QueuedBatch:
+        """Verifies up to 50,000 addresses as a job.
+
+        Args:
+            emails: The addresses.
+            items: Instead of ``emails``: addresses with your own IDs, which downloads contain.
+            name: Display name of the job.
+            deduplicate: False verifies and charges repeated addresses again.
+            check_smtp: False skips the mail servers.
+            force_refresh: True bypasses the result cache.
+            idempotency_key: Identifies this request, also after a restart of the program.
+        """
+        body = to_body(
+            emails=None if emails is None else _to_list(emails),
+            items=None if items is None else list(items),
+            name=name,
+            deduplicate=deduplicate,
+            check_smtp=check_smtp,
+            force_refresh=force_refresh,
+        )
+        call = _creation("/v1/verify/batch", body, idempotency_key)
+        return cast(QueuedBatch, self._connection.json(call))
+
+    def file(
+        self,
+        file: ListFile,
+        *,
+        filename: Optional[str] = None,
+        column: Union[str, int, None] = None,
+        header: Optional[bool] = None,
+        encoding: Optional[str] = None,
+        name: Optional[str] = None,
+        deduplicate: Optional[bool] = None,
+        check_smtp: Optional[bool] = None,
+        force_refresh: Optional[bool] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> QueuedFile:
+        """Verifies a file: CSV, TSV, or one address per line. The download keeps its columns.
+
+        Args:
+            file: Content as text or bytes, a path (``pathlib.Path``), or an open file. It is read
+                into memory.
+            filename: Default: the name of the file.
+            column: Address column, by name or number from 1. Default: detected.
+            header: Whether the first row is a header. Default: detected.
+            encoding: Label of the encoding, such as ``windows-1252``. Default: detected.
+            name: Display name of the job.
+            deduplicate: False verifies and charges repeated addresses again.
+            check_smtp: False skips the mail servers.
+            force_refresh: True bypasses the result cache.
+            idempotency_key: Identifies this request, also after a restart of the program.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        form = _form(
+            file,
+            filename,
+            column=column,
+            header=header,
+            encoding=encoding,
+            name=name,
+            deduplicate=deduplicate,
+            check_smtp=check_smtp,
+            force_refresh=force_refresh,
+        )
+        call = _creation("/v1/verify/file", form, idempotency_key)
+        return cast(QueuedFile, self._connection.json(call))
+
+    def preview(
+        self,
+        file: ListFile,
+        *,
+        filename: Optional[str] = None,
+        column: Union[str, int, None] = None,
+        header: Optional[bool] = None,
+        encoding: Optional[str] = None,
+        deduplicate: Optional[bool] = None,
+        check_smtp: Optional[bool] = None,
+        force_refresh: Optional[bool] = None,
+    ) -> FileDryRun:
+        """Analyzes a file: columns and row counts. Stores, charges and verifies nothing.
+
+        The arguments are those of ``file()``.
+        """
+        form = _form(
+            file,
+            filename,
+            column=column,
+            header=header,
+            encoding=encoding,
+            deduplicate=deduplicate,
+            check_smtp=check_smtp,
+            force_refresh=force_refresh,
+            dry_run=True,
+        )
+        call = Call("POST", "/v1/verify/file", body=form, timeout=SEND_TIMEOUT)
+        return cast(FileDryRun, self._connection.json(call))
+
+
+def _creation(path: str, body: Any, idempotency_key: Optional[str]) -> Call:
+    return Call(
+        "POST",
+        path,
+        body=body,
+        creates=True,
+        idempotency_key=idempotency_key,
+        timeout=SEND_TIMEOUT,
+    )
+
+
+def _form(file: ListFile, filename: Optional[str], **fields: Any) -> Form:
+    name, content = read_file(file)
+    present = {key: _field_text(value) for key, value in fields.items() if value is not None}
+    return Form(present, filename or name, content)
+
+
+def _field_text(value: Union[str, int, bool]) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _to_list(emails: Sequence[str]) -> Sequence[str]:
+    if isinstance(emails, (str, bytes)):
+        raise TypeError("emails must be a list of addresses, not one text.")
+    return list(emails)
+
+
+#: The largest batch, 16 MB, takes this long at 1 Mbit/s, in seconds.
+SEND_TIMEOUT = 120.0

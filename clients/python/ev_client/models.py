@@ -1,0 +1,1752 @@
+"""Types of requests and responses. Made by tools/python-types.mjs: do not edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict, Union
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+# Class of the result. Jobs count rows by class; downloads and the history can be filtered by
+# it.
+Class = Literal["deliverable", "undeliverable", "risky", "unknown"]
+
+# Reason for the result.
+Reason = Literal[
+        "accepted_email",
+        "role_account",
+        "possible_typo",
+        "catch_all",
+        "low_deliverability",
+        "low_quality",
+        "disposable_email",
+        "mailbox_full",
+        "spam_trap",
+        "blocklisted",
+        "mailbox_disabled",
+        "rejected_email",
+        "invalid_email",
+        "invalid_domain",
+        "no_mx_record",
+        "does_not_accept_mail",
+        "dns_error",
+        "no_connect",
+        "timeout",
+        "unavailable_smtp",
+        "invalid_smtp",
+        "greylisted",
+        "probe_blocked",
+        "smtp_skipped",
+        "unexpected_error",
+    ]
+
+# low: accepted, no concerns. medium: accepted, with lower quality or certainty. high: mail
+# will bounce or do harm. unknown: no conclusive answer.
+RiskLevel = Literal["low", "medium", "high", "unknown"]
+
+
+class AsyncAccepted(TypedDict):
+    success: Literal[True]
+    verification_id: str
+    status: Literal["queued"]
+
+
+class BatchRequest(TypedDict):
+    emails: NotRequired[List[str]]
+    # Use it instead of `emails` to add your own IDs, which are returned in downloads.
+    items: NotRequired[List[BatchRequestItem]]
+    # Display name.
+    name: NotRequired[str]
+    # Set to false to verify and charge repeated addresses again.
+    deduplicate: NotRequired[bool]
+    # Set to false to skip the mail server (reason `smtp_skipped`).
+    check_smtp: NotRequired[bool]
+    # Set to true to contact the mail server even if a cached result exists.
+    force_refresh: NotRequired[bool]
+    # Not supported. Create an endpoint with `POST /v1/webhooks`.
+    webhook_url: NotRequired[str]
+
+
+class BatchRequestItem(TypedDict):
+    email: str
+    id: NotRequired[str]
+
+
+class Breakdown(TypedDict):
+    success: Literal[True]
+    data: BreakdownData
+
+
+class BreakdownData(TypedDict):
+    # Rows of the list.
+    total: int
+    # Rows with a result. Each group of counts adds up to it.
+    done: int
+    classes: ClassCounts
+    reasons: List[BreakdownDataReason]
+    operators: List[BreakdownDataOperator]
+    # Rows of all other operators.
+    operators_left: int
+
+
+_BreakdownDataReasonKeywords = TypedDict(
+    "_BreakdownDataReasonKeywords",
+    {"class": "Literal['deliverable', 'undeliverable', 'risky', 'unknown']"},
+)
+
+
+class BreakdownDataReason(_BreakdownDataReasonKeywords):
+    reason: Reason
+    count: int
+
+
+class BreakdownDataOperator(TypedDict):
+    # Operator of the mail servers of the domain. Null if it is unknown because no mail server
+    # was looked up or the results are simulated.
+    operator: Optional[str]
+    count: int
+    classes: ClassCounts
+
+
+_BulkItemKeywords = TypedDict(
+    "_BulkItemKeywords",
+    {"class": "Class"},
+)
+
+
+class BulkItem(_BulkItemKeywords):
+    # The address that was verified.
+    email: str
+    # True if the class is `deliverable` or `risky`. False if it is `undeliverable` or
+    # `unknown`.
+    valid: bool
+    # True if mail is expected to arrive. This includes some risky addresses.
+    deliverable: bool
+    risk_level: RiskLevel
+    reason: Reason
+    # Whether the result came from the cache.
+    cached: bool
+
+
+class ClassCounts(TypedDict):
+    deliverable: int
+    risky: int
+    undeliverable: int
+    unknown: int
+
+
+class Counts(TypedDict):
+    verifications: int
+    # Verifications answered from the cache.
+    cached: int
+    credits: int
+    deliverable: int
+    undeliverable: int
+    risky: int
+    unknown: int
+
+
+class CreatedKey(TypedDict):
+    success: Literal[True]
+    data: CreatedKeyData
+
+
+class CreatedKeyData(TypedDict):
+    id: str
+    name: str
+    # First characters of the secret.
+    prefix: str
+    # The secret of the key, returned only once.
+    key: str
+    # Last characters of the secret.
+    hint: str
+    scopes: List[Literal[
+        "verify:single",
+        "verify:bulk",
+        "jobs:read",
+        "jobs:write",
+        "webhooks:read",
+        "webhooks:write",
+        "account:read",
+        "keys:write",
+        "dashboard",
+        "*",
+    ]]
+    allowed_ips: List[str]
+    allowed_domains: List[str]
+    rate_limit_per_minute: Optional[int]
+    created_at: str
+    expires_at: Optional[str]
+    last_used_at: Optional[str]
+
+
+class CreatedWebhook(TypedDict):
+    success: Literal[True]
+    data: CreatedWebhookData
+
+
+class CreatedWebhookData(TypedDict):
+    id: str
+    url: str
+    events: List[Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+    ]]
+    active: bool
+    description: Optional[str]
+    # Names of the custom headers. Their values are never returned.
+    header_names: List[str]
+    # The secret that signs events (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this
+    # whole text). Returned only once.
+    secret: str
+    created_at: str
+    updated_at: str
+    # Human-readable reason why the service disabled the endpoint. Null if it did not.
+    disabled_reason: Optional[str]
+    # Machine-readable reason why the service disabled the endpoint. Null if it did not.
+    # `gone`: the endpoint answered with 410. `failing`: all attempts failed for five days.
+    disabled_code: Optional[Literal["gone", "failing"]]
+    # Start of continuous failures. Null if the last attempt succeeded. After five days the
+    # endpoint is disabled.
+    failing_since: Optional[str]
+    # Share of successful attempts on the days of `daily_attempts`. Null if there were no
+    # attempts.
+    success_rate: Optional[float]
+    # Attempts by day, oldest first: the last seven days on which events were sent. Tests are
+    # not counted.
+    daily_attempts: List[CreatedWebhookDataDailyAttempt]
+
+
+class CreatedWebhookDataDailyAttempt(TypedDict):
+    # UTC.
+    date: str
+    delivered: int
+    failed: int
+
+
+class Credits(TypedDict):
+    success: Literal[True]
+    data: CreditsData
+
+
+class CreditsData(TypedDict):
+    account_id: str
+    api_key_id: str
+    api_key_name: str
+    plan: str
+    # Available credits, without those reserved. Null if the plan has no limit.
+    credits_balance: Optional[int]
+    # Credits charged in the current period.
+    credits_consumed: int
+    # Credits reserved for verifications in progress. Unused ones are returned.
+    credits_held: int
+    # Credits of the plan per period. Null if the plan has no limit.
+    credits_added: Optional[int]
+    period: Literal["day"]
+    # End of the current period.
+    resets_at: str
+    last_updated: str
+
+
+class Delivery(TypedDict):
+    id: str
+    webhook_id: str
+    # Identical for all attempts and endpoints.
+    event_id: str
+    event: Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+        "webhook.test",
+    ]
+    # `pending`: due now. `delivered`: the endpoint answered with 2xx. `retry_scheduled`: the
+    # last attempt failed, and another one follows. `failed`: no further attempts.
+    status: Literal["pending", "delivered", "retry_scheduled", "failed"]
+    # Number of attempts. A manual retry restarts it at 0.
+    attempt: int
+    # `scheduled`: sent because the event happened. `manual`: resent on request. `test`: a
+    # test event.
+    trigger: Literal["scheduled", "manual", "test"]
+    # HTTP status of the response. Null if none arrived.
+    status_code: Optional[int]
+    duration_ms: Optional[int]
+    # Human-readable error. Null if there is none.
+    error: Optional[str]
+    # Machine-readable error. Null if there is none. `http_status`: the response was not 2xx.
+    # `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response
+    # within 30 seconds. `connection_failed`: no connection, or it was closed before the
+    # response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has
+    # no address or could not be resolved. `address_not_public`: the address is in a network
+    # that the service does not send to. `invalid_url`: the URL cannot be used.
+    # `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`:
+    # the signing secret cannot be read. `interrupted`: the service was stopped before the
+    # response. `request_failed`: any other failure.
+    error_code: Optional[Literal[
+        "http_status",
+        "redirect",
+        "timeout",
+        "connection_failed",
+        "tls_error",
+        "dns_error",
+        "address_not_public",
+        "invalid_url",
+        "invalid_response",
+        "secret_unreadable",
+        "interrupted",
+        "request_failed",
+    ]]
+    # Null if the delivery is finished or the endpoint is disabled.
+    next_attempt_at: Optional[str]
+    created_at: str
+    # When the delivery is deleted and can no longer be retried. Null if it is not finished.
+    expires_at: Optional[str]
+
+
+class DeliveryAnswer(TypedDict):
+    success: Literal[True]
+    data: Delivery
+
+
+class DeliveryAttempt(TypedDict):
+    number: int
+    # `scheduled`: sent because the event happened. `manual`: resent on request. `test`: a
+    # test event.
+    trigger: Literal["scheduled", "manual", "test"]
+    started_at: str
+    url: str
+    # HTTP status of the response. Null if none arrived.
+    status_code: Optional[int]
+    duration_ms: int
+    # Human-readable error. Null if there is none.
+    error: Optional[str]
+    # Machine-readable error. Null if there is none. `http_status`: the response was not 2xx.
+    # `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response
+    # within 30 seconds. `connection_failed`: no connection, or it was closed before the
+    # response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has
+    # no address or could not be resolved. `address_not_public`: the address is in a network
+    # that the service does not send to. `invalid_url`: the URL cannot be used.
+    # `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`:
+    # the signing secret cannot be read. `interrupted`: the service was stopped before the
+    # response. `request_failed`: any other failure.
+    error_code: Optional[Literal[
+        "http_status",
+        "redirect",
+        "timeout",
+        "connection_failed",
+        "tls_error",
+        "dns_error",
+        "address_not_public",
+        "invalid_url",
+        "invalid_response",
+        "secret_unreadable",
+        "interrupted",
+        "request_failed",
+    ]]
+    # Start of the response body. Null if no response arrived.
+    response_excerpt: Optional[str]
+    # Null if no response arrived.
+    response_headers: Optional[Dict[str, str]]
+
+
+class DeliveryDetail(TypedDict):
+    id: str
+    webhook_id: str
+    # Identical for all attempts and endpoints.
+    event_id: str
+    event: Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+        "webhook.test",
+    ]
+    # `pending`: due now. `delivered`: the endpoint answered with 2xx. `retry_scheduled`: the
+    # last attempt failed, and another one follows. `failed`: no further attempts.
+    status: Literal["pending", "delivered", "retry_scheduled", "failed"]
+    # Number of attempts. A manual retry restarts it at 0.
+    attempt: int
+    # `scheduled`: sent because the event happened. `manual`: resent on request. `test`: a
+    # test event.
+    trigger: Literal["scheduled", "manual", "test"]
+    # HTTP status of the response. Null if none arrived.
+    status_code: Optional[int]
+    duration_ms: Optional[int]
+    # Human-readable error. Null if there is none.
+    error: Optional[str]
+    # Machine-readable error. Null if there is none. `http_status`: the response was not 2xx.
+    # `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response
+    # within 30 seconds. `connection_failed`: no connection, or it was closed before the
+    # response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has
+    # no address or could not be resolved. `address_not_public`: the address is in a network
+    # that the service does not send to. `invalid_url`: the URL cannot be used.
+    # `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`:
+    # the signing secret cannot be read. `interrupted`: the service was stopped before the
+    # response. `request_failed`: any other failure.
+    error_code: Optional[Literal[
+        "http_status",
+        "redirect",
+        "timeout",
+        "connection_failed",
+        "tls_error",
+        "dns_error",
+        "address_not_public",
+        "invalid_url",
+        "invalid_response",
+        "secret_unreadable",
+        "interrupted",
+        "request_failed",
+    ]]
+    # Null if the delivery is finished or the endpoint is disabled.
+    next_attempt_at: Optional[str]
+    created_at: str
+    # When the delivery is deleted and can no longer be retried. Null if it is not finished.
+    expires_at: Optional[str]
+    request: DeliveryDetailRequest
+    # Response to the last attempt. Null if none arrived.
+    response: Optional[DeliveryDetailResponse]
+    # Oldest first; at most the last 60.
+    attempts: List[DeliveryAttempt]
+
+
+class DeliveryDetailRequest(TypedDict):
+    url: str
+    # Headers of the last attempt. The values of custom headers are hidden. Signatures are
+    # included only if the key has the scope `webhooks:write`.
+    headers: Dict[str, str]
+    # The exact body that is sent and signed.
+    body: str
+
+
+class DeliveryDetailResponse(TypedDict):
+    """Response to the last attempt. Null if none arrived."""
+
+    status_code: int
+    headers: Dict[str, str]
+    # Start of the response body.
+    body: str
+
+
+class DeliveryDetailAnswer(TypedDict):
+    success: Literal[True]
+    data: DeliveryDetail
+
+
+class DeliveryPage(TypedDict):
+    success: Literal[True]
+    data: DeliveryPageData
+
+
+class DeliveryPageData(TypedDict):
+    items: List[Delivery]
+    # Value of `cursor` for the next page. Null on the last page.
+    next_cursor: Optional[str]
+    # Whether there is a next page.
+    has_more: bool
+
+
+class Details(TypedDict):
+    # Whether the text is a well-formed address.
+    syntax_valid: bool
+    # Whether the domain exists.
+    domain_exists: bool
+    # Whether the domain has a mail server: an MX record, or else its own address.
+    mx_record: bool
+    # Whether the mail server accepts mail for the address. Also false if it was not
+    # contacted.
+    smtp_valid: bool
+
+
+_DownloadRowKeywords = TypedDict(
+    "_DownloadRowKeywords",
+    {"class": "Class"},
+)
+
+
+class DownloadRow(_DownloadRowKeywords):
+    # Number of the row in the list, from 1.
+    row: int
+    # Your ID, as submitted with the address.
+    id: NotRequired[str]
+    # The address that was verified.
+    email: str
+    # True if the class is `deliverable` or `risky`. False if it is `undeliverable` or
+    # `unknown`.
+    valid: bool
+    # True if mail is expected to arrive. This includes some risky addresses.
+    deliverable: bool
+    risk_level: RiskLevel
+    # Domain of the address. Empty if it has none.
+    provider: str
+    # Duration in milliseconds.
+    response_time: int
+    # How certain the result is, from 0 to 100. It does not rate the address itself.
+    confidence: int
+    details: Details
+    reason: Reason
+    # Whether the result came from the cache.
+    cached: bool
+    # Seconds after which a retry is useful, if known.
+    retry_after: NotRequired[int]
+    flags: NotRequired[DownloadRowFlags]
+    # Suggested address if the domain is probably misspelled. Null if it is not.
+    did_you_mean: NotRequired[Optional[str]]
+    # The mail server that was contacted, or the first one of the domain if none was.
+    mx_host: NotRequired[Optional[str]]
+    # When the address was verified. Earlier than now if the result is cached.
+    checked_at: NotRequired[str]
+    # Operator of the mail servers of the domain.
+    operator: NotRequired[Optional[str]]
+    # SMTP reply code of the mail server. Null if it sent none.
+    smtp_code: NotRequired[Optional[int]]
+    # Reply of the mail server, or what was observed if it sent none.
+    smtp_text: NotRequired[Optional[str]]
+    # True if the address was erased. Only the class of its result is left.
+    erased: NotRequired[Literal[True]]
+    # Cells of the uploaded file by column name.
+    input: NotRequired[Dict[str, str]]
+
+
+class DownloadRowFlags(TypedDict):
+    # Whether the domain provides temporary addresses.
+    is_disposable: bool
+    # Whether the address belongs to a function, such as `info@`.
+    is_role: bool
+    # Whether the domain accepts every address. Null if it was not tested.
+    is_catch_all: Optional[bool]
+    # Whether the domain is a free email provider.
+    is_free: bool
+    # Whether the address is an alias of a forwarding service.
+    is_relay: bool
+
+
+class ErrorBody(TypedDict):
+    success: Literal[False]
+    # Human-readable message.
+    error: str
+    # Machine-readable code.
+    code: Literal[
+        "invalid_request",
+        "invalid_json",
+        "invalid_email",
+        "emails_required",
+        "empty_list",
+        "too_many_emails",
+        "invalid_webhook_url",
+        "invalid_event",
+        "authentication_error",
+        "key_expired",
+        "key_revoked",
+        "ip_restricted",
+        "domain_restricted",
+        "insufficient_scope",
+        "not_found",
+        "method_not_allowed",
+        "request_timeout",
+        "last_key",
+        "job_not_ready",
+        "job_not_cancellable",
+        "job_not_resumable",
+        "idempotency_in_progress",
+        "payload_too_large",
+        "unsupported_media_type",
+        "expectation_failed",
+        "idempotency_mismatch",
+        "rate_limit",
+        "quota_exceeded",
+        "concurrent_jobs_exceeded",
+        "stored_rows_exceeded",
+        "headers_too_large",
+        "server_error",
+        "service_unavailable",
+        "timeout",
+        "insufficient_storage",
+    ]
+    # ID of the request, also in the header `X-Request-Id` and in the log.
+    request_id: str
+
+
+class EventList(TypedDict):
+    success: Literal[True]
+    data: EventListData
+
+
+class EventListData(TypedDict):
+    events: List[EventListDataEvent]
+
+
+class EventListDataEvent(TypedDict):
+    event: Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+    ]
+    description: str
+    # JSON Schema of `data`.
+    schema: Dict[str, Any]
+    # Example of the complete body.
+    example: Dict[str, Any]
+
+
+class FileDryRun(TypedDict):
+    success: Literal[True]
+    dry_run: Literal[True]
+    # Columns of the list, truncated if there are very many.
+    columns: List[FileDryRunColumn]
+    # Name of the address column.
+    column: Optional[str]
+    # Null if none was found; send `column` then.
+    column_number: Optional[int]
+    header: bool
+    # Encoding with which the file is read, as a WHATWG label.
+    encoding: str
+    delimiter: Literal[",", ";", "\t", "|"]
+    rows: Optional[int]
+    total_emails: Optional[int]
+    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
+    # `invalid_format_emails`.
+    valid_emails: Optional[int]
+    # Rows without a well-formed address.
+    invalid_format_emails: Optional[int]
+    duplicates: Optional[int]
+    # Maximum cost of the list.
+    credits_needed: Optional[int]
+    # Credits left today. Null if the plan has no limit.
+    credits_balance: Optional[int]
+    # Estimated duration.
+    estimated_time: Optional[str]
+    # The first five rows. Long cells are truncated.
+    preview: List[List[str]]
+
+
+class FileDryRunColumn(TypedDict):
+    number: int
+    name: Optional[str]
+
+
+class HistoryPage(TypedDict):
+    success: Literal[True]
+    data: HistoryPageData
+
+
+class HistoryPageData(TypedDict):
+    items: List[Verification]
+    # Value of `cursor` for the next page. Null on the last page.
+    next_cursor: Optional[str]
+    # Whether there is a next page.
+    has_more: bool
+
+
+class InstantBulk(TypedDict):
+    success: Literal[True]
+    instant: Literal[True]
+    job_id: str
+    status: Literal["completed"]
+    total_emails: int
+    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
+    # `invalid_format_emails`.
+    valid_emails: int
+    # Rows without a well-formed address.
+    invalid_format_emails: int
+    results: List[BulkItem]
+    summary: InstantBulkSummary
+    message: str
+
+
+class InstantBulkSummary(TypedDict):
+    total: int
+    # Deliverable or risky rows.
+    valid: int
+    # All other rows: undeliverable, unknown or malformed.
+    invalid: int
+
+
+class Job(TypedDict):
+    success: Literal[True]
+    job_id: str
+    status: Literal[
+        "queued",
+        "processing",
+        "completed",
+        "failed",
+        "cancelled",
+    ]
+    # Percentage of processed rows. 100 only if the job is completed.
+    progress: int
+    total_emails: int
+    processed_emails: int
+    # Estimated remaining time.
+    estimated_time: Optional[str]
+    created_at: str
+    started_at: Optional[str]
+    error: Optional[JobError]
+    # The results are simulated.
+    sandbox: NotRequired[Literal[True]]
+    # Why the job is waiting, such as a mail operator that throttles or a DNS server that
+    # fails its check. Only present while it waits.
+    status_detail: NotRequired[str]
+    # Rows per second over the last ten seconds, or since the previous request if it is older.
+    # Null if not yet known.
+    rate_per_second: NotRequired[Optional[float]]
+    # Estimated remaining seconds. Null if unknown or if the job has finished.
+    seconds_left: NotRequired[Optional[int]]
+    # What the job waits for: the causes that affect most rows. Only present while rows wait.
+    waiting_for: NotRequired[List[JobWaitingForItem]]
+    type: Literal["single", "bulk", "batch", "file"]
+    name: Optional[str]
+    data: JobData
+
+
+class JobError(TypedDict):
+    code: str
+    message: str
+
+
+class JobWaitingForItem(TypedDict):
+    # Null if the cause is not an operator.
+    operator: Optional[str]
+    emails: int
+    # `refused`: the operator blocks the service. `throttled`: the operator asked to slow
+    # down. `unknown_users`: the operator rejected many recipients in a row as unknown.
+    # `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`:
+    # not asked yet, for example because other domains at the same IP address come first.
+    # `pace`: addresses are probed at the rate that the operator accepts, in turn with other
+    # lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on
+    # lists. `queued`: the list has not started.
+    reason: Literal[
+        "dns_check",
+        "no_worker",
+        "queued",
+        "refused",
+        "throttled",
+        "unknown_users",
+        "asked_again_later",
+        "postponed",
+        "pace",
+    ]
+    # Earliest time of the next attempt. Null if it is not known.
+    until: Optional[str]
+    # The same in one sentence.
+    detail: str
+
+
+class JobData(TypedDict):
+    # In the order of the list. Filled if the job is completed, or with `partial=true`.
+    results: NotRequired[List[JobItem]]
+    summary: JobSummary
+    completed_at: Optional[str]
+    # The counts add up to the processed rows.
+    classes: JobDataClasses
+    # URL of the results. Requires an API key. Null if the job is not completed.
+    download_url: Optional[str]
+
+
+class JobDataClasses(TypedDict):
+    """The counts add up to the processed rows."""
+
+    deliverable: int
+    risky: int
+    undeliverable: int
+    unknown: int
+
+
+_JobItemKeywords = TypedDict(
+    "_JobItemKeywords",
+    {"class": "Class"},
+)
+
+
+class JobItem(_JobItemKeywords):
+    # Your ID, as submitted with the address.
+    id: NotRequired[str]
+    # The address that was verified.
+    email: str
+    # True if the class is `deliverable` or `risky`. False if it is `undeliverable` or
+    # `unknown`.
+    valid: bool
+    # True if mail is expected to arrive. This includes some risky addresses.
+    deliverable: bool
+    risk_level: RiskLevel
+    reason: Reason
+    # Whether the result came from the cache.
+    cached: bool
+    # True if the address was erased. Only the class of its result is left.
+    erased: NotRequired[Literal[True]]
+
+
+class JobPage(TypedDict):
+    success: Literal[True]
+    data: JobPageData
+
+
+class JobPageData(TypedDict):
+    items: List[ListedJob]
+    # Value of `cursor` for the next page. Null on the last page.
+    next_cursor: Optional[str]
+    # Whether there is a next page.
+    has_more: bool
+
+
+class JobProgress(TypedDict):
+    status: Literal[
+        "queued",
+        "processing",
+        "completed",
+        "failed",
+        "cancelled",
+    ]
+    # Percentage of processed rows. 100 only if the job is completed.
+    progress: int
+    total_emails: int
+    processed_emails: int
+    # The counts add up to the processed rows.
+    classes: JobProgressClasses
+    # Rows per second over the last ten seconds, or since the previous request if it is older.
+    # Null if not yet known.
+    rate_per_second: Optional[float]
+    # Estimated remaining seconds. Null if unknown or if the job has finished.
+    seconds_left: Optional[int]
+    # What the job waits for: the causes that affect most rows. Only present while rows wait.
+    waiting_for: NotRequired[List[JobProgressWaitingForItem]]
+    summary: JobSummary
+
+
+class JobProgressClasses(TypedDict):
+    """The counts add up to the processed rows."""
+
+    deliverable: int
+    risky: int
+    undeliverable: int
+    unknown: int
+
+
+class JobProgressWaitingForItem(TypedDict):
+    # Null if the cause is not an operator.
+    operator: Optional[str]
+    emails: int
+    # `refused`: the operator blocks the service. `throttled`: the operator asked to slow
+    # down. `unknown_users`: the operator rejected many recipients in a row as unknown.
+    # `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`:
+    # not asked yet, for example because other domains at the same IP address come first.
+    # `pace`: addresses are probed at the rate that the operator accepts, in turn with other
+    # lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on
+    # lists. `queued`: the list has not started.
+    reason: Literal[
+        "dns_check",
+        "no_worker",
+        "queued",
+        "refused",
+        "throttled",
+        "unknown_users",
+        "asked_again_later",
+        "postponed",
+        "pace",
+    ]
+    # Earliest time of the next attempt. Null if it is not known.
+    until: Optional[str]
+    # The same in one sentence.
+    detail: str
+
+
+class JobStatus(TypedDict):
+    success: Literal[True]
+    job_id: str
+    status: Literal[
+        "queued",
+        "processing",
+        "completed",
+        "failed",
+        "cancelled",
+    ]
+    # Percentage of processed rows. 100 only if the job is completed.
+    progress: int
+    total_emails: int
+    processed_emails: int
+    # Estimated remaining time.
+    estimated_time: Optional[str]
+    created_at: str
+    started_at: Optional[str]
+    error: Optional[JobStatusError]
+    # The results are simulated.
+    sandbox: NotRequired[Literal[True]]
+    data: JobStatusData
+
+
+class JobStatusError(TypedDict):
+    code: str
+    message: str
+
+
+class JobStatusData(TypedDict):
+    # In the order of the list. Filled if the job is completed, or with `partial=true`.
+    results: List[JobItem]
+    summary: JobSummary
+    completed_at: Optional[str]
+
+
+class JobSummary(TypedDict):
+    total: int
+    # Deliverable or risky rows.
+    valid: int
+    # Undeliverable rows.
+    invalid: int
+    # Rows without a conclusive result.
+    unknown: int
+    # Rows that could not be verified because of an internal error. In a cancelled or failed
+    # job, also rows that were never tried.
+    failed: int
+
+
+class Key(TypedDict):
+    id: str
+    name: str
+    # First characters of the secret.
+    prefix: str
+    # Last characters of the secret.
+    hint: str
+    scopes: List[Literal[
+        "verify:single",
+        "verify:bulk",
+        "jobs:read",
+        "jobs:write",
+        "webhooks:read",
+        "webhooks:write",
+        "account:read",
+        "keys:write",
+        "dashboard",
+        "*",
+    ]]
+    allowed_ips: List[str]
+    allowed_domains: List[str]
+    rate_limit_per_minute: Optional[int]
+    created_at: str
+    expires_at: Optional[str]
+    last_used_at: Optional[str]
+
+
+class KeyAnswer(TypedDict):
+    success: Literal[True]
+    data: Key
+
+
+class KeyList(TypedDict):
+    success: Literal[True]
+    data: KeyListData
+
+
+class KeyListData(TypedDict):
+    keys: List[Key]
+    total: int
+
+
+class KeyPatch(TypedDict):
+    # Display name.
+    name: NotRequired[str]
+    # Permissions of the key; `*` grants all. They cannot exceed those of the calling key.
+    scopes: NotRequired[List[Literal[
+        "verify:single",
+        "verify:bulk",
+        "jobs:read",
+        "jobs:write",
+        "webhooks:read",
+        "webhooks:write",
+        "account:read",
+        "keys:write",
+        "dashboard",
+        "*",
+    ]]]
+    # Client IP addresses and CIDRs that may use the key. Empty allows any.
+    allowed_ips: NotRequired[List[str]]
+    # Websites that may use the key from a browser, including subdomains. Empty allows any.
+    allowed_domains: NotRequired[List[str]]
+    # Limit of this key in addition to that of the plan. Null for none.
+    rate_limit_per_minute: NotRequired[Optional[int]]
+    # When the key stops working. Null if it does not expire.
+    expires_at: NotRequired[Optional[str]]
+
+
+class KeyRotation(TypedDict):
+    # How long the current secret remains valid.
+    grace_period_seconds: NotRequired[int]
+
+
+class Limit(TypedDict):
+    # Machine-readable limit name.
+    name: Literal[
+        "ip:single",
+        "ip:bulk",
+        "key:plan",
+        "key:own",
+        "session",
+        "credits",
+    ]
+    # Human-readable limit name.
+    text: str
+    # Maximum per window.
+    limit: int
+    # What is left in the current window.
+    remaining: int
+    # Length of the window.
+    window_seconds: float
+    # End of the current window.
+    resets_at: str
+
+
+class Limits(TypedDict):
+    success: Literal[True]
+    data: LimitsData
+
+
+class LimitsData(TypedDict):
+    limits: List[Limit]
+
+
+class ListedJob(TypedDict):
+    job_id: str
+    status: Literal[
+        "queued",
+        "processing",
+        "completed",
+        "failed",
+        "cancelled",
+    ]
+    # Percentage of processed rows. 100 only if the job is completed.
+    progress: int
+    total_emails: int
+    processed_emails: int
+    # Estimated remaining time.
+    estimated_time: Optional[str]
+    created_at: str
+    started_at: Optional[str]
+    error: Optional[ListedJobError]
+    # The results are simulated.
+    sandbox: NotRequired[Literal[True]]
+    # Why the job is waiting, such as a mail operator that throttles or a DNS server that
+    # fails its check. Only present while it waits.
+    status_detail: NotRequired[str]
+    # Rows per second over the last ten seconds, or since the previous request if it is older.
+    # Null if not yet known.
+    rate_per_second: NotRequired[Optional[float]]
+    # Estimated remaining seconds. Null if unknown or if the job has finished.
+    seconds_left: NotRequired[Optional[int]]
+    # What the job waits for: the causes that affect most rows. Only present while rows wait.
+    waiting_for: NotRequired[List[ListedJobWaitingForItem]]
+    type: Literal["single", "bulk", "batch", "file"]
+    name: Optional[str]
+    data: ListedJobData
+
+
+class ListedJobError(TypedDict):
+    code: str
+    message: str
+
+
+class ListedJobWaitingForItem(TypedDict):
+    # Null if the cause is not an operator.
+    operator: Optional[str]
+    emails: int
+    # `refused`: the operator blocks the service. `throttled`: the operator asked to slow
+    # down. `unknown_users`: the operator rejected many recipients in a row as unknown.
+    # `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`:
+    # not asked yet, for example because other domains at the same IP address come first.
+    # `pace`: addresses are probed at the rate that the operator accepts, in turn with other
+    # lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on
+    # lists. `queued`: the list has not started.
+    reason: Literal[
+        "dns_check",
+        "no_worker",
+        "queued",
+        "refused",
+        "throttled",
+        "unknown_users",
+        "asked_again_later",
+        "postponed",
+        "pace",
+    ]
+    # Earliest time of the next attempt. Null if it is not known.
+    until: Optional[str]
+    # The same in one sentence.
+    detail: str
+
+
+class ListedJobData(TypedDict):
+    summary: JobSummary
+    completed_at: Optional[str]
+    # The counts add up to the processed rows.
+    classes: ListedJobDataClasses
+    # URL of the results. Requires an API key. Null if the job is not completed.
+    download_url: Optional[str]
+
+
+class ListedJobDataClasses(TypedDict):
+    """The counts add up to the processed rows."""
+
+    deliverable: int
+    risky: int
+    undeliverable: int
+    unknown: int
+
+
+class NewKey(TypedDict):
+    # Display name.
+    name: str
+    # Permissions of the key; `*` grants all. They cannot exceed those of the calling key.
+    scopes: List[Literal[
+        "verify:single",
+        "verify:bulk",
+        "jobs:read",
+        "jobs:write",
+        "webhooks:read",
+        "webhooks:write",
+        "account:read",
+        "keys:write",
+        "dashboard",
+        "*",
+    ]]
+    # Client IP addresses and CIDRs that may use the key. Empty allows any.
+    allowed_ips: NotRequired[List[str]]
+    # Websites that may use the key from a browser, including subdomains. Empty allows any.
+    allowed_domains: NotRequired[List[str]]
+    # Limit of this key in addition to that of the plan. Null for none.
+    rate_limit_per_minute: NotRequired[Optional[int]]
+    # When the key stops working. Null if it does not expire.
+    expires_at: NotRequired[Optional[str]]
+
+
+class NewWebhook(TypedDict):
+    # An https URL that is reachable from the internet.
+    url: str
+    events: List[Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+    ]]
+    active: NotRequired[bool]
+    # Human-readable description.
+    description: NotRequired[Optional[str]]
+    # Custom headers to send with each event, such as `Authorization`: up to 10, each value
+    # with up to 2,000 printable ASCII characters. Values are stored encrypted and never
+    # returned. Headers that HTTP or the service sets are refused.
+    headers: NotRequired[Dict[str, str]]
+
+
+class QueuedBatch(TypedDict):
+    success: Literal[True]
+    job_id: str
+    status: Literal["queued"]
+    total_emails: int
+    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
+    # `invalid_format_emails`.
+    valid_emails: int
+    # Rows without a well-formed address.
+    invalid_format_emails: int
+    # Rows that repeat the address of an earlier row.
+    duplicates: int
+    estimated_time: str
+    message: str
+    # URL of the job.
+    status_url: str
+    # URL of the results. Requires an API key. Returns 409 `job_not_ready` until the job is
+    # completed.
+    download_url: str
+
+
+class QueuedBulk(TypedDict):
+    success: Literal[True]
+    job_id: str
+    status: Literal["queued"]
+    total_emails: int
+    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
+    # `invalid_format_emails`.
+    valid_emails: int
+    # Rows without a well-formed address.
+    invalid_format_emails: int
+    estimated_time: str
+    message: str
+
+
+class QueuedFile(TypedDict):
+    success: Literal[True]
+    job_id: str
+    status: Literal["queued"]
+    total_emails: int
+    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
+    # `invalid_format_emails`.
+    valid_emails: int
+    # Rows without a well-formed address.
+    invalid_format_emails: int
+    # Rows that repeat the address of an earlier row.
+    duplicates: int
+    estimated_time: str
+    message: str
+    # URL of the job.
+    status_url: str
+    # URL of the results. Requires an API key. Returns 409 `job_not_ready` until the job is
+    # completed.
+    download_url: str
+    # Name of the address column.
+    column: Optional[str]
+    column_number: int
+    header: bool
+    # Encoding with which the file is read, as a WHATWG label.
+    encoding: str
+    rows: int
+
+
+class Recovered(TypedDict):
+    success: Literal[True]
+    data: RecoveredData
+
+
+class RecoveredData(TypedDict):
+    # Number of events that are resent.
+    recovered: int
+
+
+class Recovery(TypedDict):
+    # Resend events from this time on.
+    since: str
+
+
+class ResultPage(TypedDict):
+    success: Literal[True]
+    data: ResultPageData
+
+
+class ResultPageData(TypedDict):
+    items: List[ResultRow]
+    # Value of `cursor` for the next page. Null on the last page.
+    next_cursor: Optional[str]
+    # Whether there is a next page.
+    has_more: bool
+
+
+_ResultRowKeywords = TypedDict(
+    "_ResultRowKeywords",
+    {"class": "Optional[Literal['deliverable', 'undeliverable', 'risky', 'unknown']]"},
+)
+
+
+class ResultRow(_ResultRowKeywords):
+    """The result fields are null while the row has no result."""
+
+    # Number of the row in the list, from 1.
+    row: int
+    email: str
+    # True if the class is `deliverable` or `risky`. False if it is `undeliverable` or
+    # `unknown`.
+    valid: Optional[bool]
+    # True if mail is expected to arrive. This includes some risky addresses.
+    deliverable: Optional[bool]
+    risk_level: Optional[RiskLevel]
+    reason: Optional[Reason]
+    cached: Optional[bool]
+    confidence: Optional[int]
+    did_you_mean: Optional[str]
+    # Operator of the mail servers of the domain.
+    operator: Optional[str]
+    # The mail server that was contacted, or the first one of the domain if none was.
+    mx_host: Optional[str]
+    # SMTP reply code of the mail server. Null if it sent none.
+    smtp_code: Optional[int]
+    # Reply of the mail server, or what was observed if it sent none.
+    smtp_text: Optional[str]
+    checked_at: Optional[str]
+    # True if the address was erased. Only the class of its result is left.
+    erased: NotRequired[Literal[True]]
+
+
+class RotatedKey(TypedDict):
+    success: Literal[True]
+    data: RotatedKeyData
+
+
+class RotatedKeyData(TypedDict):
+    id: str
+    name: str
+    # First characters of the secret.
+    prefix: str
+    # The secret of the key, returned only once.
+    key: str
+    # Last characters of the secret.
+    hint: str
+    scopes: List[Literal[
+        "verify:single",
+        "verify:bulk",
+        "jobs:read",
+        "jobs:write",
+        "webhooks:read",
+        "webhooks:write",
+        "account:read",
+        "keys:write",
+        "dashboard",
+        "*",
+    ]]
+    allowed_ips: List[str]
+    allowed_domains: List[str]
+    rate_limit_per_minute: Optional[int]
+    created_at: str
+    expires_at: Optional[str]
+    last_used_at: Optional[str]
+    # When the previous secret stops working.
+    previous_key_expires_at: str
+
+
+class RotatedWebhook(TypedDict):
+    success: Literal[True]
+    data: RotatedWebhookData
+
+
+class RotatedWebhookData(TypedDict):
+    id: str
+    url: str
+    events: List[Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+    ]]
+    active: bool
+    description: Optional[str]
+    # Names of the custom headers. Their values are never returned.
+    header_names: List[str]
+    # The secret that signs events (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this
+    # whole text). Returned only once.
+    secret: str
+    created_at: str
+    updated_at: str
+    # Human-readable reason why the service disabled the endpoint. Null if it did not.
+    disabled_reason: Optional[str]
+    # Machine-readable reason why the service disabled the endpoint. Null if it did not.
+    # `gone`: the endpoint answered with 410. `failing`: all attempts failed for five days.
+    disabled_code: Optional[Literal["gone", "failing"]]
+    # Start of continuous failures. Null if the last attempt succeeded. After five days the
+    # endpoint is disabled.
+    failing_since: Optional[str]
+    # Share of successful attempts on the days of `daily_attempts`. Null if there were no
+    # attempts.
+    success_rate: Optional[float]
+    # Attempts by day, oldest first: the last seven days on which events were sent. Tests are
+    # not counted.
+    daily_attempts: List[RotatedWebhookDataDailyAttempt]
+    # Until then, `webhook-signature` also has a signature of the previous secret. Absent if
+    # no previous secret is valid.
+    previous_secret_expires_at: str
+
+
+class RotatedWebhookDataDailyAttempt(TypedDict):
+    # UTC.
+    date: str
+    delivered: int
+    failed: int
+
+
+_ScoredResultKeywords = TypedDict(
+    "_ScoredResultKeywords",
+    {"class": "Class"},
+)
+
+
+class ScoredResult(_ScoredResultKeywords):
+    # The address that was verified.
+    email: str
+    # True if the class is `deliverable` or `risky`. False if it is `undeliverable` or
+    # `unknown`.
+    valid: bool
+    # True if mail is expected to arrive. This includes some risky addresses.
+    deliverable: bool
+    risk_level: RiskLevel
+    # Domain of the address. Empty if it has none.
+    provider: str
+    # Duration in milliseconds.
+    response_time: int
+    # How certain the result is, from 0 to 100. It does not rate the address itself.
+    confidence: int
+    details: Details
+    reason: Reason
+    # Whether the result came from the cache.
+    cached: bool
+    # The class. The sandbox reports `unknown` as `risky` here; `class` and `reason` have the
+    # simulated values.
+    status: Literal["deliverable", "undeliverable", "risky", "unknown"]
+    # Quality of the address from 0 (do not send) to 100 (send).
+    score: int
+    # Whether the domain provides temporary addresses.
+    is_disposable: bool
+    # Whether the address belongs to a function, such as `info@`.
+    is_role: bool
+    # Whether the domain accepts every address. Null if it was not tested.
+    is_catch_all: Optional[bool]
+    # Whether the domain is a free email provider.
+    is_free: bool
+    # Seconds after which a retry is useful, if known.
+    retry_after: NotRequired[int]
+    flags: NotRequired[ScoredResultFlags]
+    # Suggested address if the domain is probably misspelled. Null if it is not.
+    did_you_mean: NotRequired[Optional[str]]
+    # The mail server that was contacted, or the first one of the domain if none was.
+    mx_host: NotRequired[Optional[str]]
+    # When the address was verified. Earlier than now if the result is cached.
+    checked_at: NotRequired[str]
+    # Replies of DNS and mail servers, with `?include=evidence`. For debugging; its fields can
+    # change.
+    evidence: NotRequired[Dict[str, Any]]
+    # Whether the result is simulated.
+    sandbox: bool
+
+
+class ScoredResultFlags(TypedDict):
+    # Whether the domain provides temporary addresses.
+    is_disposable: bool
+    # Whether the address belongs to a function, such as `info@`.
+    is_role: bool
+    # Whether the domain accepts every address. Null if it was not tested.
+    is_catch_all: Optional[bool]
+    # Whether the domain is a free email provider.
+    is_free: bool
+    # Whether the address is an alias of a forwarding service.
+    is_relay: bool
+
+
+class SecretRotation(TypedDict):
+    # How long the current secret is still used to sign.
+    grace_period_seconds: NotRequired[int]
+
+
+_SingleResultKeywords = TypedDict(
+    "_SingleResultKeywords",
+    {"class": "Class"},
+)
+
+
+class SingleResult(_SingleResultKeywords):
+    # The address that was verified.
+    email: str
+    # True if the class is `deliverable` or `risky`. False if it is `undeliverable` or
+    # `unknown`.
+    valid: bool
+    # True if mail is expected to arrive. This includes some risky addresses.
+    deliverable: bool
+    risk_level: RiskLevel
+    # Domain of the address. Empty if it has none.
+    provider: str
+    # Duration in milliseconds.
+    response_time: int
+    # How certain the result is, from 0 to 100. It does not rate the address itself.
+    confidence: int
+    details: Details
+    reason: Reason
+    # Whether the result came from the cache.
+    cached: bool
+    # Seconds after which a retry is useful, if known.
+    retry_after: NotRequired[int]
+    flags: NotRequired[SingleResultFlags]
+    # Suggested address if the domain is probably misspelled. Null if it is not.
+    did_you_mean: NotRequired[Optional[str]]
+    # The mail server that was contacted, or the first one of the domain if none was.
+    mx_host: NotRequired[Optional[str]]
+    # When the address was verified. Earlier than now if the result is cached.
+    checked_at: NotRequired[str]
+    # Replies of DNS and mail servers, with `?include=evidence`. For debugging; its fields can
+    # change.
+    evidence: NotRequired[Dict[str, Any]]
+    # The result is simulated.
+    sandbox: NotRequired[Literal[True]]
+
+
+class SingleResultFlags(TypedDict):
+    # Whether the domain provides temporary addresses.
+    is_disposable: bool
+    # Whether the address belongs to a function, such as `info@`.
+    is_role: bool
+    # Whether the domain accepts every address. Null if it was not tested.
+    is_catch_all: Optional[bool]
+    # Whether the domain is a free email provider.
+    is_free: bool
+    # Whether the address is an alias of a forwarding service.
+    is_relay: bool
+
+
+class Stats(TypedDict):
+    success: Literal[True]
+    data: StatsData
+
+
+_StatsDataKeywords = TypedDict(
+    "_StatsDataKeywords",
+    {"from": "str"},
+)
+
+
+class StatsData(_StatsDataKeywords):
+    period: Literal["day", "week", "month"]
+    to: str
+    total: Counts
+    days: List[StatsDataDay]
+    keys: List[StatsDataKey]
+
+
+class StatsDataDay(TypedDict):
+    date: str
+    verifications: int
+    # Verifications answered from the cache.
+    cached: int
+    credits: int
+    deliverable: int
+    undeliverable: int
+    risky: int
+    unknown: int
+
+
+class StatsDataKey(TypedDict):
+    key_id: str
+    key_name: Optional[str]
+    verifications: int
+    # Verifications answered from the cache.
+    cached: int
+    credits: int
+    deliverable: int
+    undeliverable: int
+    risky: int
+    unknown: int
+
+
+class Verification(TypedDict):
+    id: str
+    # The address that was verified.
+    email: str
+    # True if the class is `deliverable` or `risky`. False if it is `undeliverable` or
+    # `unknown`.
+    valid: bool
+    # True if mail is expected to arrive. This includes some risky addresses.
+    deliverable: bool
+    risk_level: RiskLevel
+    reason: Reason
+    # Whether the result came from the cache.
+    cached: bool
+    source: Literal["single", "bulk", "batch", "file"]
+    # Job of the verification. Null for single verifications.
+    job_id: Optional[str]
+    created_at: str
+
+
+class VerifyStepSyntax(TypedDict):
+    step: Literal["syntax"]
+    ok: bool
+    address: Optional[VerifyStepSyntaxAddress]
+    did_you_mean: Optional[str]
+    # Human-readable description of the step.
+    text: str
+
+
+class VerifyStepSyntaxAddress(TypedDict):
+    local: str
+    domain: str
+
+
+class VerifyStepDomain(TypedDict):
+    step: Literal["domain"]
+    # Null if DNS gave no conclusive answer.
+    ok: Optional[bool]
+    kind: Literal[
+        "mx",
+        "implicit",
+        "null-mx",
+        "no-domain",
+        "no-mail",
+        "unknown",
+    ]
+    # Mail servers, most preferred first.
+    hosts: List[VerifyStepDomainHost]
+    # Operator of the mail servers.
+    operator: Optional[str]
+    # Human-readable description of the step.
+    text: str
+
+
+class VerifyStepDomainHost(TypedDict):
+    preference: int
+    host: str
+
+
+class VerifyStepServer(TypedDict):
+    step: Literal["server"]
+    # Null if no mail server was contacted.
+    host: Optional[str]
+    ip: Optional[str]
+    ok: bool
+    # Human-readable description of the step.
+    text: str
+
+
+class VerifyStepLine(TypedDict):
+    step: Literal["line"]
+    # A line of the SMTP session: `C: …` or `S: …`.
+    text: str
+
+
+class VerifyStepCached(TypedDict):
+    step: Literal["cached"]
+    checked_at: str
+    # Human-readable description of the step.
+    text: str
+
+
+class Webhook(TypedDict):
+    id: str
+    url: str
+    events: List[Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+    ]]
+    active: bool
+    description: Optional[str]
+    # Names of the custom headers. Their values are never returned.
+    header_names: List[str]
+    # Last characters of the secret.
+    secret_hint: str
+    created_at: str
+    updated_at: str
+    # Human-readable reason why the service disabled the endpoint. Null if it did not.
+    disabled_reason: Optional[str]
+    # Machine-readable reason why the service disabled the endpoint. Null if it did not.
+    # `gone`: the endpoint answered with 410. `failing`: all attempts failed for five days.
+    disabled_code: Optional[Literal["gone", "failing"]]
+    # Start of continuous failures. Null if the last attempt succeeded. After five days the
+    # endpoint is disabled.
+    failing_since: Optional[str]
+    # Share of successful attempts on the days of `daily_attempts`. Null if there were no
+    # attempts.
+    success_rate: Optional[float]
+    # Attempts by day, oldest first: the last seven days on which events were sent. Tests are
+    # not counted.
+    daily_attempts: List[WebhookDailyAttempt]
+    # Until then, `webhook-signature` also has a signature of the previous secret. Absent if
+    # no previous secret is valid.
+    previous_secret_expires_at: NotRequired[str]
+
+
+class WebhookDailyAttempt(TypedDict):
+    # UTC.
+    date: str
+    delivered: int
+    failed: int
+
+
+class WebhookAnswer(TypedDict):
+    success: Literal[True]
+    data: Webhook
+
+
+class WebhookList(TypedDict):
+    success: Literal[True]
+    data: WebhookListData
+
+
+class WebhookListData(TypedDict):
+    webhooks: List[Webhook]
+    total: int
+
+
+class WebhookPatch(TypedDict):
+    # An https URL that is reachable from the internet.
+    url: NotRequired[str]
+    events: NotRequired[List[Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+    ]]]
+    # Set to true to enable the endpoint, also after the service disabled it.
+    active: NotRequired[bool]
+    # Human-readable description.
+    description: NotRequired[Optional[str]]
+    # Custom headers to send with each event, such as `Authorization`: up to 10, each value
+    # with up to 2,000 printable ASCII characters. Values are stored encrypted and never
+    # returned. Headers that HTTP or the service sets are refused. Null removes a header;
+    # headers that are not named keep their values. A URL with another origin removes all
+    # headers that are not in this request.
+    headers: NotRequired[Dict[str, Optional[str]]]
+
+
+class WebhookTest(TypedDict):
+    success: Literal[True]
+    data: WebhookTestData
+
+
+class WebhookTestData(TypedDict):
+    delivery_id: str
+    event_id: str
+    event: Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+        "webhook.test",
+    ]
+    status: Literal["delivered", "failed"]
+    # HTTP status of the response. Null if none arrived.
+    status_code: Optional[int]
+    duration_ms: int
+    # Human-readable error. Null if there is none.
+    error: Optional[str]
+    # Machine-readable error. Null if there is none. `http_status`: the response was not 2xx.
+    # `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response
+    # within 30 seconds. `connection_failed`: no connection, or it was closed before the
+    # response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has
+    # no address or could not be resolved. `address_not_public`: the address is in a network
+    # that the service does not send to. `invalid_url`: the URL cannot be used.
+    # `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`:
+    # the signing secret cannot be read. `interrupted`: the service was stopped before the
+    # response. `request_failed`: any other failure.
+    error_code: Optional[Literal[
+        "http_status",
+        "redirect",
+        "timeout",
+        "connection_failed",
+        "tls_error",
+        "dns_error",
+        "address_not_public",
+        "invalid_url",
+        "invalid_response",
+        "secret_unreadable",
+        "interrupted",
+        "request_failed",
+    ]]
+    response_excerpt: Optional[str]
+
+
+class WebhookTestRequest(TypedDict):
+    # The event type to send an example of.
+    event: NotRequired[Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+        "webhook.test",
+    ]]
+
+
+VerifyStep = Union[
+        VerifyStepSyntax,
+        VerifyStepDomain,
+        VerifyStepServer,
+        VerifyStepLine,
+        VerifyStepCached,
+    ]

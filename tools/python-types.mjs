@@ -1,0 +1,147 @@
+// Generates the types of the Python client from docs/openapi.json. `npm run openapi` runs it.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Returns the Python module with a TypedDict for each object of the named schemas. */
+export function pythonTypes({ components: { schemas } }) {
+  const module = { classes: new Map(), aliases: [], unions: [] }
+  const named = Object.entries(schemas).filter(([name]) => !INTERNAL.has(name))
+  for (const [name, schema] of named) declare(module, typeName(name), schema)
+  return `${[BANNER, ...module.aliases, ...module.classes.values(), ...module.unions].join('\n')}\n`
+}
+
+function declare(module, name, schema) {
+  if (schema.oneOf) {
+    const variants = schema.oneOf.map(one => typeOf(module, name + titleCase(variantOf(one)), one))
+    module.unions.push('', '', `${name} = ${bracketed('Union', variants)}`)
+  } else if (schema.properties) declareClass(module, name, schema)
+  else module.aliases.push('', ...comment(schema, ''), `${name} = ${typeOf(module, name, schema)}`)
+}
+
+function declareClass(module, name, { description, properties, required = [] }) {
+  if (module.classes.has(name)) throw new Error(`Two types have the name ${name}.`)
+  // Reserves the place before the classes of the properties.
+  module.classes.set(name, '')
+  const fields = Object.entries(properties).map(([key, schema]) => {
+    const type = typeOf(module, name + titleCase(key), schema)
+    return { key, schema, type: required.includes(key) ? type : `NotRequired[${type}]` }
+  })
+  // A keyword cannot be declared in the class syntax.
+  const keywords = fields.filter(({ key }) => KEYWORDS.has(key))
+  const base = keywords.length === 0 ? 'TypedDict' : `_${name}Keywords`
+  const pairs = keywords.map(
+    ({ key, type }) => `${quote(key)}: ${quote(type.replaceAll('"', "'"))}`,
+  )
+  const lines = [
+    ...(keywords.length === 0 ? [] : ['', '', typedDict(base, pairs)]),
+    ...['', '', `class ${name}(${base}):`],
+    ...(description === undefined ? [] : [`    """${description}"""`, '']),
+    ...fields
+      .filter(({ key }) => !KEYWORDS.has(key))
+      .flatMap(({ key, schema, type }) => [...comment(schema, '    '), `    ${key}: ${type}`]),
+  ]
+  module.classes.set(name, lines.join('\n'))
+}
+
+/** Returns the Python type of a schema; nested objects become classes with the given name. */
+function typeOf(module, name, schema) {
+  if (schema.$ref) return typeName(schema.$ref.split('/').at(-1))
+  if (schema.anyOf) return union(schema.anyOf.map(one => typeOf(module, name, one)))
+  if (schema.enum) {
+    const values = schema.enum.filter(value => value !== null).map(literal)
+    return union([bracketed('Literal', values), ...(schema.enum.includes(null) ? ['None'] : [])])
+  }
+  const types = [schema.type ?? 'any'].flat()
+  return union(types.map(type => simpleType(module, name, type, schema)))
+}
+
+function simpleType(module, name, type, schema) {
+  if (type === 'array') return `List[${typeOf(module, itemName(name), schema.items)}]`
+  if (type !== 'object') return SIMPLE[type]
+  if (schema.properties) {
+    declareClass(module, name, schema)
+    return name
+  }
+  const values = schema.additionalProperties
+  return `Dict[str, ${values?.type ? typeOf(module, name, values) : 'Any'}]`
+}
+
+const union = types =>
+  types.includes('None') && types.length === 2
+    ? `Optional[${types.find(type => type !== 'None')}]`
+    : types.length === 1
+      ? types[0]
+      : `Union[${types.join(', ')}]`
+
+const literal = value =>
+  typeof value === 'boolean'
+    ? titleCase(String(value))
+    : typeof value === 'string'
+      ? quote(value)
+      : value
+
+const typedDict = (name, pairs) =>
+  `${name} = TypedDict(\n    "${name}",\n    {${pairs.join(', ')}},\n)`
+
+/** Long lists have one value per line. Brackets make the indentation irrelevant. */
+function bracketed(name, values) {
+  const line = `${name}[${values.join(', ')}]`
+  return line.length <= 60
+    ? line
+    : `${name}[\n${values.map(one => `        ${one},\n`).join('')}    ]`
+}
+
+const itemName = name => (name.endsWith('s') ? name.slice(0, -1) : `${name}Item`)
+
+/** Comment lines with the description of a field. */
+function comment({ description }, indent) {
+  if (description === undefined) return []
+  const lines = ['']
+  for (const word of description.split(/\s+/)) {
+    if (lines.at(-1).length + word.length > 92 - indent.length) lines.push('')
+    lines[lines.length - 1] += ` ${word}`
+  }
+  return lines.map(line => `${indent}#${line}`)
+}
+
+/** The fixed property of a variant of a union, such as `step` of VerifyStep. */
+const variantOf = ({ properties }) =>
+  Object.values(properties).find(({ enum: values }) => values?.length === 1).enum[0]
+
+const titleCase = text =>
+  text
+    .split(/[_-]/)
+    .map(word => word[0].toUpperCase() + word.slice(1))
+    .join('')
+const quote = text => JSON.stringify(text)
+const typeName = name => (name === 'Error' ? 'ErrorBody' : name)
+
+const SIMPLE = {
+  string: 'str',
+  integer: 'int',
+  number: 'float',
+  boolean: 'bool',
+  null: 'None',
+  any: 'Any',
+}
+/** Keywords of Python that are names of fields. */
+const KEYWORDS = new Set(['async', 'class', 'from', 'global', 'import', 'is', 'not', 'pass'])
+/** Schemas that no method of the client takes or returns. */
+const INTERNAL = new Set([
+  ...['BulkRequest', 'FileRequest', 'ScoredRequest', 'SingleRequest'],
+  ...['Health', 'Ok', 'Problem', 'Ready', 'SimulatedError'],
+])
+const BANNER = `"""Types of requests and responses. Made by tools/python-types.mjs: do not edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict, Union
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired`
+
+if (import.meta.main) {
+  const root = join(import.meta.dirname, '..')
+  const document = JSON.parse(readFileSync(join(root, 'docs/openapi.json'), 'utf8'))
+  writeFileSync(join(root, 'clients/python/ev_client/models.py'), pythonTypes(document))
+}
