@@ -1,9 +1,10 @@
-// Generates the types of the Python client from docs/openapi.json. `npm run openapi` runs it.
+// Generates the types of the Python client from docs/openapi.json, into its folder or the given one.
+// `npm run openapi` runs it.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Returns the Python module with a TypedDict for each object of the named schemas. */
-export function pythonTypes({ components: { schemas } }) {
+function pythonTypes({ components: { schemas } }) {
   const module = { classes: new Map(), aliases: [], unions: [] }
   const named = Object.entries(schemas).filter(([name]) => !INTERNAL.has(name))
   for (const [name, schema] of named) declare(module, typeName(name), schema)
@@ -140,8 +141,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict,
 if TYPE_CHECKING:
     from typing_extensions import NotRequired`
 
-if (import.meta.main) {
-  const root = join(import.meta.dirname, '..')
-  const document = JSON.parse(readFileSync(join(root, 'docs/openapi.json'), 'utf8'))
-  writeFileSync(join(root, 'clients/python/ev_client/models.py'), pythonTypes(document))
-}
+const ROOT = join(import.meta.dirname, '..')
+const folder = process.argv[2] ?? join(ROOT, 'clients/python/ev_client')
+const document = JSON.parse(readFileSync(join(ROOT, 'docs/openapi.json'), 'utf8'))
+writeFileSync(join(folder, 'models.py'), pythonTypes(document))
