@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { signedHeaders } from '../../src/webhooks/signature.ts'
+import { certificateOf, testAuthority } from '../support/certificate.ts'
 import { emptyFolder } from '../support/ev-process.ts'
 import { startService } from '../support/service-process.ts'
 
@@ -30,9 +31,18 @@ describe('the Python client', () => {
   test.skipIf(missing.includes('python3'))(
     'runs the examples of its README and its tests against a service',
     async () => {
-      const service = await startService(emptyFolder(), ['--webhook-allow-ranges', '127.0.0.0/8'])
+      const home = emptyFolder()
+      const authority = testAuthority()
+      const { cert, key } = certificateOf('right', 'localhost', '127.0.0.1')
+      const files = { 'cert.pem': cert, 'key.pem': key, 'ca.pem': authority.cert }
+      for (const [name, content] of Object.entries(files)) writeFileSync(join(home, name), content)
+      const service = await startService(home, [
+        ...['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'],
+        ...['--webhook-allow-ranges', '127.0.0.0/8'],
+      ])
       const environment = {
-        EV_TEST_URL: service.url,
+        SSL_CERT_FILE: join(home, 'ca.pem'),
+        EV_TEST_URL: service.url.replace('127.0.0.1', 'localhost'),
         EV_TEST_KEY: service.key,
         EV_TEST_WEBHOOK: JSON.stringify(signedWebhook()),
       }

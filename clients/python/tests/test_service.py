@@ -151,6 +151,14 @@ class ServiceTest(unittest.TestCase):
         with self.assertRaises(EvWebhookError):
             verify_webhook(body + " ", headers, secrets)
 
+    def test_reuses_its_connection(self):
+        ports = set()
+        for _ in range(3):
+            self.client.credits()
+            ((connection,),) = self.client._connection.transport._idle.values()
+            ports.add(connection.sock.getsockname()[1])
+        self.assertEqual(len(ports), 1)
+
     def test_is_used_by_several_threads(self):
         results = []
         threads = [
