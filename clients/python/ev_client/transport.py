@@ -60,16 +60,17 @@ class HttpTransport:
         connection = self._take_idle((scheme, host)) or self._connect(scheme, host)
         try:
             connection.timeout = request.timeout
-            if connection.sock is not None:
-                connection.sock.settimeout(request.timeout)
+            if connection.sock is None:
+                connection.connect()
+            # The connection forgets its socket if the service closes it after the response.
+            sock: Any = connection.sock
+            sock.settimeout(request.timeout)
             target = f"{path or '/'}?{query}" if query else path or "/"
             try:
                 connection.request(request.method, target, request.body, dict(request.headers))
-            except BrokenPipeError:
-                # The service may have refused the request before it was complete.
+            except (BrokenPipeError, ConnectionResetError):
+                # The service may have responded and closed before the request was complete.
                 pass
-            # The connection forgets its socket if the service closes it after the response.
-            sock = connection.sock
             response = connection.getresponse()
         except BaseException:
             connection.close()

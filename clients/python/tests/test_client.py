@@ -1,10 +1,15 @@
+import json
+import re
 import unittest
 from datetime import datetime, timezone
+from pathlib import Path
+from urllib.parse import parse_qsl
 
 from ev_client import EvApiError, EvClient, EvConnectionError, RateLimit, ResponseInfo
 
 from .scripted import Reply, Script
 
+DOCUMENT = Path(__file__).parents[3] / "docs/openapi.json"
 GOOD = {"api_key": "ev_live_secret", "base_url": "https://ev.example"}
 
 
@@ -65,6 +70,186 @@ class ConstructorTest(unittest.TestCase):
         self.assertEqual(repr(client), "EvClient(base_url='https://ev.example')")
 
 
+#: Method, path, body, and the call that sends them.
+CALLS = [
+    ("POST", "/v1/verify", {"email": "a"}, lambda c: c.verify("a")),
+    (
+        "POST",
+        "/v1/verify/single?include=flags%2Cevidence",
+        {"email": "a", "check_smtp": False},
+        lambda c: c.verify.single("a", include=["flags", "evidence"], check_smtp=False),
+    ),
+    (
+        "POST",
+        "/v1/verify/single",
+        {"email": "a", "force_refresh": True, "async": True},
+        lambda c: c.verify.later("a", force_refresh=True),
+    ),
+    ("POST", "/v1/verify/bulk", {"emails": ["a"]}, lambda c: c.bulk(("a",))),
+    (
+        "GET",
+        "/v1/verify/bulk/status/job_1?partial=true&wait=5",
+        None,
+        lambda c: c.bulk_status("job_1", partial=True, wait=5),
+    ),
+    (
+        "POST",
+        "/v1/verify/batch",
+        {"items": [{"email": "a", "id": "7"}], "name": "March", "deduplicate": False},
+        lambda c: c.batch(
+            items=[{"email": "a", "id": "7"}], name="March", deduplicate=False
+        ),
+    ),
+    (
+        "GET",
+        "/v1/jobs/job_1?include=results&partial=false&wait=5",
+        None,
+        lambda c: c.jobs.get("job_1", include="results", partial=False, wait=5),
+    ),
+    ("GET", "/v1/jobs/a%2Fb", None, lambda c: c.jobs.get("a/b")),
+    (
+        "GET",
+        "/v1/jobs?status=completed",
+        None,
+        lambda c: list(c.jobs.list(status="completed")),
+    ),
+    ("POST", "/v1/jobs/job_1/cancel", None, lambda c: c.jobs.cancel("job_1")),
+    ("POST", "/v1/jobs/job_1/resume", None, lambda c: c.jobs.resume("job_1")),
+    ("DELETE", "/v1/jobs/job_1", None, lambda c: c.jobs.delete("job_1")),
+    ("GET", "/v1/jobs/job_1/breakdown", None, lambda c: c.jobs.breakdown("job_1")),
+    (
+        "GET",
+        "/v1/jobs/job_1/results?after=4&class=risky&reason=timeout%2Ccatch_all&search=a&limit=5",
+        None,
+        lambda c: list(
+            c.jobs.rows(
+                "job_1",
+                after=4,
+                class_=["risky"],
+                reason=["timeout", "catch_all"],
+                search="a",
+                limit=5,
+            )
+        ),
+    ),
+    (
+        "GET",
+        "/v1/jobs/job_1/download?format=ndjson&filter=risky&partial=true",
+        None,
+        lambda c: list(c.jobs.results("job_1", filter=["risky"], partial=True)),
+    ),
+    (
+        "GET",
+        "/v1/jobs/job_1/download?format=csv&raw=true&deduplicate=false",
+        None,
+        lambda c: list(c.jobs.csv("job_1", raw=True, deduplicate=False)),
+    ),
+    (
+        "GET",
+        "/v1/history?email=a&search=%40a.b&class=risky%2Cunknown&reason=timeout&source=bulk"
+        "&since=2026-06-01&until=2026-06-02&limit=5",
+        None,
+        lambda c: list(
+            c.history(
+                email="a",
+                search="@a.b",
+                class_=["risky", "unknown"],
+                reason="timeout",
+                source="bulk",
+                since="2026-06-01",
+                until="2026-06-02",
+                limit=5,
+            )
+        ),
+    ),
+    ("GET", "/v1/credits", None, lambda c: c.credits()),
+    ("GET", "/v1/limits", None, lambda c: c.limits()),
+    ("GET", "/v1/stats?period=week", None, lambda c: c.stats(period="week")),
+    ("GET", "/v1/keys", None, lambda c: c.keys.list()),
+    ("GET", "/v1/keys/key_1", None, lambda c: c.keys.get("key_1")),
+    (
+        "POST",
+        "/v1/keys",
+        {"name": "CI", "scopes": ["*"]},
+        lambda c: c.keys.create({"name": "CI", "scopes": ["*"]}),
+    ),
+    (
+        "PATCH",
+        "/v1/keys/key_1",
+        {"expires_at": None},
+        lambda c: c.keys.update("key_1", {"expires_at": None}),
+    ),
+    (
+        "POST",
+        "/v1/keys/key_1/rotate",
+        {"grace_period_seconds": 0},
+        lambda c: c.keys.rotate("key_1", grace_period_seconds=0),
+    ),
+    (
+        "DELETE",
+        "/v1/keys/key_1?force=true",
+        None,
+        lambda c: c.keys.delete("key_1", force=True),
+    ),
+    ("GET", "/v1/webhooks", None, lambda c: c.webhooks.list()),
+    ("GET", "/v1/webhooks/wh_1", None, lambda c: c.webhooks.get("wh_1")),
+    (
+        "POST",
+        "/v1/webhooks",
+        {"url": "https://a.example", "events": ["batch.completed"]},
+        lambda c: c.webhooks.create(
+            {"url": "https://a.example", "events": ["batch.completed"]}
+        ),
+    ),
+    (
+        "PATCH",
+        "/v1/webhooks/wh_1",
+        {"active": False},
+        lambda c: c.webhooks.update("wh_1", {"active": False}),
+    ),
+    (
+        "PUT",
+        "/v1/webhooks/wh_1",
+        {"url": "https://a.example", "events": ["batch.failed"]},
+        lambda c: c.webhooks.replace(
+            "wh_1", {"url": "https://a.example", "events": ["batch.failed"]}
+        ),
+    ),
+    ("DELETE", "/v1/webhooks/wh_1", None, lambda c: c.webhooks.delete("wh_1")),
+    ("POST", "/v1/webhooks/wh_1/test", {}, lambda c: c.webhooks.test("wh_1")),
+    ("POST", "/v1/webhooks/wh_1/secret", {}, lambda c: c.webhooks.rotate_secret("wh_1")),
+    (
+        "GET",
+        "/v1/webhooks/wh_1/deliveries?status=failed&event=batch.failed&search=evt_1&limit=5",
+        None,
+        lambda c: list(
+            c.webhooks.deliveries(
+                "wh_1", status="failed", event="batch.failed", search="evt_1", limit=5
+            )
+        ),
+    ),
+    (
+        "GET",
+        "/v1/webhooks/wh_1/deliveries/dlv_1",
+        None,
+        lambda c: c.webhooks.delivery("wh_1", "dlv_1"),
+    ),
+    (
+        "POST",
+        "/v1/webhooks/wh_1/deliveries/dlv_1/retry",
+        None,
+        lambda c: c.webhooks.retry("wh_1", "dlv_1"),
+    ),
+    (
+        "POST",
+        "/v1/webhooks/wh_1/recover",
+        {"since": "2026-06-01T00:00:00Z"},
+        lambda c: c.webhooks.recover("wh_1", since="2026-06-01T00:00:00Z"),
+    ),
+    ("GET", "/v1/webhooks/events", None, lambda c: c.webhooks.events()),
+]
+
+
 class RequestTest(unittest.TestCase):
     def test_carries_the_key_and_the_sandbox_flag(self):
         script = Script(Reply(json={"data": {}}), sandbox=True)
@@ -81,153 +266,34 @@ class RequestTest(unittest.TestCase):
     def test_of_each_method(self):
         data = {"limits": [], "keys": [], "webhooks": [], "events": []}
         page = {"items": [], "next_cursor": None, "has_more": False}
-        for method, path, body, call in [
-            ("POST", "/v1/verify", {"email": "a"}, lambda c: c.verify("a")),
-            (
-                "POST",
-                "/v1/verify/single?include=flags%2Cevidence",
-                {"email": "a", "check_smtp": False},
-                lambda c: c.verify.single("a", include=["flags", "evidence"], check_smtp=False),
-            ),
-            (
-                "POST",
-                "/v1/verify/single",
-                {"email": "a", "force_refresh": True, "async": True},
-                lambda c: c.verify.later("a", force_refresh=True),
-            ),
-            ("POST", "/v1/verify/bulk", {"emails": ["a"]}, lambda c: c.bulk(("a",))),
-            (
-                "GET",
-                "/v1/verify/bulk/status/job_1?partial=true&wait=5",
-                None,
-                lambda c: c.bulk_status("job_1", partial=True, wait=5),
-            ),
-            (
-                "POST",
-                "/v1/verify/batch",
-                {"items": [{"email": "a", "id": "7"}], "name": "March", "deduplicate": False},
-                lambda c: c.batch(
-                    items=[{"email": "a", "id": "7"}], name="March", deduplicate=False
-                ),
-            ),
-            ("GET", "/v1/jobs/job_1", None, lambda c: c.jobs.get("job_1")),
-            ("GET", "/v1/jobs/a%2Fb", None, lambda c: c.jobs.get("a/b")),
-            (
-                "GET",
-                "/v1/jobs?status=completed",
-                None,
-                lambda c: list(c.jobs.list(status="completed")),
-            ),
-            ("POST", "/v1/jobs/job_1/cancel", None, lambda c: c.jobs.cancel("job_1")),
-            ("POST", "/v1/jobs/job_1/resume", None, lambda c: c.jobs.resume("job_1")),
-            ("DELETE", "/v1/jobs/job_1", None, lambda c: c.jobs.delete("job_1")),
-            ("GET", "/v1/jobs/job_1/breakdown", None, lambda c: c.jobs.breakdown("job_1")),
-            (
-                "GET",
-                "/v1/jobs/job_1/results?after=4&class=risky%2Cunknown",
-                None,
-                lambda c: list(c.jobs.rows("job_1", after=4, class_=["risky", "unknown"])),
-            ),
-            (
-                "GET",
-                "/v1/jobs/job_1/download?format=ndjson&filter=risky&partial=true",
-                None,
-                lambda c: list(c.jobs.results("job_1", filter=["risky"], partial=True)),
-            ),
-            (
-                "GET",
-                "/v1/jobs/job_1/download?format=csv&raw=true&deduplicate=false",
-                None,
-                lambda c: list(c.jobs.csv("job_1", raw=True, deduplicate=False)),
-            ),
-            ("GET", "/v1/history?search=%40a.b", None, lambda c: list(c.history(search="@a.b"))),
-            ("GET", "/v1/credits", None, lambda c: c.credits()),
-            ("GET", "/v1/limits", None, lambda c: c.limits()),
-            ("GET", "/v1/stats?period=week", None, lambda c: c.stats(period="week")),
-            ("GET", "/v1/keys", None, lambda c: c.keys.list()),
-            ("GET", "/v1/keys/key_1", None, lambda c: c.keys.get("key_1")),
-            (
-                "POST",
-                "/v1/keys",
-                {"name": "CI", "scopes": ["*"]},
-                lambda c: c.keys.create({"name": "CI", "scopes": ["*"]}),
-            ),
-            (
-                "PATCH",
-                "/v1/keys/key_1",
-                {"expires_at": None},
-                lambda c: c.keys.update("key_1", {"expires_at": None}),
-            ),
-            (
-                "POST",
-                "/v1/keys/key_1/rotate",
-                {"grace_period_seconds": 0},
-                lambda c: c.keys.rotate("key_1", grace_period_seconds=0),
-            ),
-            (
-                "DELETE",
-                "/v1/keys/key_1?force=true",
-                None,
-                lambda c: c.keys.delete("key_1", force=True),
-            ),
-            ("GET", "/v1/webhooks", None, lambda c: c.webhooks.list()),
-            ("GET", "/v1/webhooks/wh_1", None, lambda c: c.webhooks.get("wh_1")),
-            (
-                "POST",
-                "/v1/webhooks",
-                {"url": "https://a.example", "events": ["batch.completed"]},
-                lambda c: c.webhooks.create(
-                    {"url": "https://a.example", "events": ["batch.completed"]}
-                ),
-            ),
-            (
-                "PATCH",
-                "/v1/webhooks/wh_1",
-                {"active": False},
-                lambda c: c.webhooks.update("wh_1", {"active": False}),
-            ),
-            (
-                "PUT",
-                "/v1/webhooks/wh_1",
-                {"url": "https://a.example", "events": ["batch.failed"]},
-                lambda c: c.webhooks.replace(
-                    "wh_1", {"url": "https://a.example", "events": ["batch.failed"]}
-                ),
-            ),
-            ("DELETE", "/v1/webhooks/wh_1", None, lambda c: c.webhooks.delete("wh_1")),
-            ("POST", "/v1/webhooks/wh_1/test", {}, lambda c: c.webhooks.test("wh_1")),
-            ("POST", "/v1/webhooks/wh_1/secret", {}, lambda c: c.webhooks.rotate_secret("wh_1")),
-            (
-                "GET",
-                "/v1/webhooks/wh_1/deliveries?status=failed",
-                None,
-                lambda c: list(c.webhooks.deliveries("wh_1", status="failed")),
-            ),
-            (
-                "GET",
-                "/v1/webhooks/wh_1/deliveries/dlv_1",
-                None,
-                lambda c: c.webhooks.delivery("wh_1", "dlv_1"),
-            ),
-            (
-                "POST",
-                "/v1/webhooks/wh_1/deliveries/dlv_1/retry",
-                None,
-                lambda c: c.webhooks.retry("wh_1", "dlv_1"),
-            ),
-            (
-                "POST",
-                "/v1/webhooks/wh_1/recover",
-                {"since": "2026-06-01T00:00:00Z"},
-                lambda c: c.webhooks.recover("wh_1", since="2026-06-01T00:00:00Z"),
-            ),
-            ("GET", "/v1/webhooks/events", None, lambda c: c.webhooks.events()),
-        ]:
+        for method, path, body, call in CALLS:
             with self.subTest(f"{method} {path}"):
                 script = Script(Reply(json={"data": {**data, **page}}))
                 call(script.client)
                 self.assertEqual(script.urls, [f"{method} {path}"])
                 self.assertEqual(script.bodies, [body])
+
+    @unittest.skipUnless(DOCUMENT.exists(), "docs/openapi.json is only in the repository.")
+    def test_of_each_operation_has_a_method_and_known_parameters(self):
+        paths = json.loads(DOCUMENT.read_text(encoding="utf-8"))["paths"]
+        operations = {
+            f"{method.upper()} {re.sub('{.*?}', '*', path)}": {
+                parameter["name"] for parameter in operation.get("parameters", [])
+            }
+            for path, methods in paths.items()
+            for method, operation in methods.items()
+            if path.startswith("/v1/") and isinstance(operation, dict)
+        }
+        # Other tests call these two.
+        called = {"POST /v1/verify/file", "GET /v1/jobs/*/events"}
+        for method, url, _, _ in CALLS:
+            path, _, query = url.partition("?")
+            ids = r"/(job_1|key_1|wh_1|dlv_1|a%2Fb)(?=/|$)"
+            operation = f"{method} {re.sub(ids, '/*', path)}"
+            called.add(operation)
+            self.assertLessEqual({name for name, _ in parse_qsl(query)}, operations[operation])
+        # The download of a short list is the one of its job.
+        self.assertEqual(set(operations) - called, {"GET /v1/verify/bulk/download/*"})
 
     def test_carries_an_idempotency_key_if_it_creates_something(self):
         for call in [

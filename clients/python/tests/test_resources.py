@@ -20,7 +20,10 @@ def in_pieces(content, size=3):
 
 
 class StepsTest(unittest.TestCase):
-    STEPS = [("step", {"step": "syntax", "text": "ö"}), ("step", {"step": "line", "text": "S: 250"})]
+    STEPS = [
+        ("step", {"step": "syntax", "text": "ö"}),
+        ("step", {"step": "line", "text": "S: 250"}),
+    ]
 
     def test_are_reported_before_the_result(self):
         content = b": comment\r\n" + sse(*self.STEPS, ("result", {"reason": "catch_all"}))

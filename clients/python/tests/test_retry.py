@@ -118,7 +118,9 @@ class TimeoutTest(unittest.TestCase):
         with self.assertRaises(EvConnectionError) as caught:
             Script(socket.timeout("timed out"), retries=0, timeout=5).client.credits()
         self.assertTrue(caught.exception.timed_out)
-        self.assertEqual(str(caught.exception), "No response within 5 s. Set timeout to wait longer.")
+        self.assertEqual(
+            str(caught.exception), "No response within 5 s. Set timeout to wait longer."
+        )
 
     def test_covers_the_whole_body(self):
         script = Script(Reply(chunks=[b"{", b" ", b" ", b"}"], read_time=2), retries=0, timeout=5)
