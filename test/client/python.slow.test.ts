@@ -55,11 +55,19 @@ describe('the Python client', () => {
     },
   )
 
-  test.skipIf(missing.includes('mypy'))('passes mypy --strict for Python 3.9', () => {
-    const args = ['--strict', '--python-version', '3.9', '--cache-dir', emptyFolder(), 'ev_client']
-    const { status, stdout } = spawnSync('mypy', args, { cwd: PACKAGE, encoding: 'utf8' })
-    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringMatching(/^Success/) })
-  })
+  test.skipIf(missing.includes('mypy'))(
+    'passes mypy --strict for Python 3.9, and so do the examples of its README',
+    () => {
+      const folder = emptyFolder()
+      const readme = readFileSync(join(PACKAGE, 'README.md'), 'utf8')
+      const examples = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code)
+      writeFileSync(join(folder, 'examples.py'), examples.join('\n'))
+      const files = ['ev_client', join(folder, 'examples.py')]
+      const args = ['--strict', '--python-version', '3.9', '--cache-dir', folder, ...files]
+      const { status, stdout } = spawnSync('mypy', args, { cwd: PACKAGE, encoding: 'utf8' })
+      expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringMatching(/^Success/) })
+    },
+  )
 
   test('has the types of docs/openapi.json: run npm run openapi', () => {
     const folder = emptyFolder()
