@@ -92,7 +92,11 @@ describe('an invalid list is rejected', () => {
   })
 
   test.each<[string, (path: string) => void, RegExp]>([
-    ['not there', () => {}, /cannot be read: no such file.*Correct the path or remove the setting\.$/],
+    [
+      'not there',
+      () => {},
+      /cannot be read: no such file.*Correct the path or remove the setting\.$/,
+    ],
     ['a folder', path => mkdirSync(path), /cannot be read: it is not a regular file/],
     // Opening a pipe would wait for a writer.
     ['a pipe', path => execFileSync('mkfifo', [path]), /cannot be read: it is not a regular file/],
