@@ -1,5 +1,5 @@
 import type { Context, MiddlewareHandler } from 'hono'
-import { routePath } from 'hono/route'
+import { matchedRoutes } from 'hono/route'
 import type { Env } from './context.ts'
 import { commonHeaders, setHeader } from './headers.ts'
 import { clientIp } from './middleware/client-ip.ts'
@@ -61,12 +61,12 @@ const ID_LENGTH = 20
 const QUIET = new Set(['/livez', '/readyz', '/health', '/metrics'])
 
 /**
- * The declared path. Unmatched paths share one name, or clients could create any number of metric
- * labels.
+ * The declared path; middleware matches all methods. Unmatched paths share one name, or clients
+ * could create any number of metric labels.
  */
 function routeTemplate(c: Context<Env>): string {
-  const path = routePath(c, -1)
-  return path === '/*' || path === '*' ? 'none' : path
+  const route = matchedRoutes(c).findLast(({ method }) => method !== 'ALL')
+  return route?.path ?? 'none'
 }
 
 /** Logs only the ID of a session: its token would grant access. */

@@ -1,20 +1,23 @@
+import ora, { type Ora } from 'ora'
 import stringWidth from 'string-width'
 import type { CliContext } from './context.ts'
 import { widthOf } from './width.ts'
 
-/** Clears from the cursor to the end of the screen. */
-const CLEAR_DOWN = '\u001b[J'
+/** Width of the spinner and the space behind it; the lines after the first are indented by it. */
+const INDENT = 2
 
 /**
- * Text at the bottom of a terminal that is redrawn in place, below other output. If stderr is not a
- * terminal, nothing is drawn.
+ * Text at the bottom of a terminal that is redrawn in place, below other output, behind a spinner.
+ * If stderr is not a terminal, nothing is drawn.
  */
 export class LiveText {
   readonly #context: Pick<CliContext, 'stderr' | 'env'>
-  readonly #onResize = () => this.#draw()
-  #render: ((width: number) => readonly string[]) | null = null
-  /** Widths of the lines on the screen. */
-  #drawn: readonly number[] = []
+  readonly #onResize = () => this.#resized()
+  #render: (width: number) => readonly string[] = () => []
+  #spinner: Ora | null = null
+  /** The lines on the screen and the width for which they were rendered. */
+  #lines: readonly string[] = []
+  #drawnWidth = 0
 
   constructor(context: Pick<CliContext, 'stderr' | 'env'>) {
     this.#context = context
@@ -27,42 +30,53 @@ export class LiveText {
     return isTerminal ? widthOf(this.#context, stderr) : null
   }
 
-  /** Draws the lines that `render` returns for a width, now and when the terminal is resized. */
+  /**
+   * Shows the lines that `render` returns for a width: the first ones at once, later ones with the
+   * next frame of the spinner, and again when the terminal is resized.
+   */
   show(render: (width: number) => readonly string[]): void {
-    if (this.#render === null) this.#context.stderr.on('resize', this.#onResize)
     this.#render = render
-    this.#draw()
+    const { width } = this
+    if (width === null) return
+    const text = this.#text(width)
+    if (this.#spinner !== null) {
+      this.#spinner.text = text
+      return
+    }
+    const { stderr } = this.#context
+    stderr.on('resize', this.#onResize)
+    this.#spinner = ora({ stream: stderr, text, discardStdin: false, isEnabled: true }).start()
   }
 
   /** Prints text above the live text. */
   print(text: string): void {
-    this.#context.stderr.write(`${this.#clear()}${text}`)
-    this.#draw()
+    this.#context.stderr.write(text)
   }
 
   /** Removes the text. */
   end(): void {
-    if (this.#render === null) return
     this.#context.stderr.off('resize', this.#onResize)
-    this.#render = null
-    this.#context.stderr.write(this.#clear())
+    this.#spinner?.stop()
+    this.#spinner = null
   }
 
-  #draw(): void {
+  #text(width: number): string {
+    this.#lines = this.#render(width - INDENT)
+    this.#drawnWidth = width
+    return this.#lines.join(`\n${' '.repeat(INDENT)}`)
+  }
+
+  /** The spinner clears as many rows as it drew, but a narrower terminal has wrapped the lines. */
+  #resized(): void {
     const { width } = this
-    if (width === null || this.#render === null) return
-    const lines = this.#render(width)
-    const clear = this.#clear()
-    this.#drawn = lines.map(line => stringWidth(line))
-    this.#context.stderr.write(clear + lines.join('\n'))
+    if (width === null || this.#spinner === null) return
+    const wrapped = this.#rows(width) - this.#rows(this.#drawnWidth)
+    if (wrapped > 0) this.#context.stderr.write(`\u001b[${wrapped}A\u001b[J`)
+    this.#spinner.text = this.#text(width)
   }
 
-  /** Lines that a narrower terminal has wrapped since then take more rows. */
-  #clear(): string {
-    if (this.#drawn.length === 0) return ''
-    const width = this.width ?? Number.POSITIVE_INFINITY
-    const rows = this.#drawn.reduce((sum, drawn) => sum + Math.max(1, Math.ceil(drawn / width)), 0)
-    this.#drawn = []
-    return `\r${rows > 1 ? `\u001b[${rows - 1}A` : ''}${CLEAR_DOWN}`
+  #rows(width: number): number {
+    const rows = this.#lines.map(line => Math.ceil((INDENT + stringWidth(line)) / width))
+    return rows.reduce((sum, count) => sum + Math.max(1, count), 0)
   }
 }

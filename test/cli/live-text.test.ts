@@ -1,31 +1,50 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { LiveText } from '../../src/cli/live-text.ts'
 import { memoryContext } from '../support/cli.ts'
-
-const CLEARED = '\r\u001b[J'
+import { screen } from '../support/screen.ts'
 
 function liveText(columns?: number) {
   const { context } = memoryContext(columns === undefined ? { home: '/' } : { home: '/', columns })
-  return { live: new LiveText(context), stderr: context.stderr }
+  const live = new LiveText(context)
+  onTestFinished(() => live.end())
+  return { live, stderr: context.stderr }
 }
 
-test('text printed while lines are shown appears above them', () => {
+test('text printed while lines are shown appears above them; the end removes them', async () => {
   const { live, stderr } = liveText(80)
-  live.show(() => ['50 %'])
+  const terminal = screen(80)
+  live.show(() => ['50 %', 'deliverable 3'])
   live.print('warning: slow\n')
+  await terminal.write(stderr.text)
+  expect(terminal.lines()).toEqual([
+    'warning: slow',
+    expect.stringMatching(/^\S 50 %$/),
+    '  deliverable 3',
+  ])
+  stderr.text = ''
   live.end()
-  expect(stderr.text).toBe(`50 %${CLEARED}warning: slow\n50 %${CLEARED}`)
+  await terminal.write(stderr.text)
+  expect(terminal.lines()).toEqual(['warning: slow'])
+  expect(stderr.listenerCount('resize')).toBe(0)
 })
 
-test('a resize clears every row that the old lines take now, and draws for the new width', () => {
+test('a narrower terminal shows no rest of the old lines', async () => {
   const { live, stderr } = liveText(80)
-  live.show(width => ['x'.repeat(width - 1)])
+  const terminal = screen(80)
+  live.print('2 rows.\n')
+  live.show(width => ['x'.repeat(width - 1), `${width} columns`])
+  await terminal.write(stderr.text)
+  stderr.text = ''
   Object.assign(stderr, { columns: 30 })
+  terminal.resize(30)
   stderr.emit('resize')
-  // 79 characters take three rows of 30.
-  expect(stderr.text).toBe(`${'x'.repeat(79)}\r\u001b[2A\u001b[J${'x'.repeat(29)}`)
-  live.end()
-  expect(stderr.listenerCount('resize')).toBe(0)
+  live.print('a warning\n')
+  await terminal.write(stderr.text)
+  expect(terminal.lines()).toEqual([
+    ...['2 rows.', 'a warning'],
+    expect.stringMatching(/^\S x{27}$/),
+    '  28 columns',
+  ])
 })
 
 test('nothing is drawn if stderr is not a terminal; text is printed', () => {

@@ -5,6 +5,7 @@ import { EventEmitter } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
+import { clearLine, cursorTo, moveCursor } from 'node:readline'
 import { PassThrough, Writable } from 'node:stream'
 import type { CliContext, CliSignal } from '../../src/cli/context.ts'
 import { run } from '../../src/cli/run.ts'
@@ -128,6 +129,13 @@ class MemoryOutput extends Writable {
   }
 }
 
+/** The methods of a terminal that move its cursor. */
+const cursorOf = (stream: NodeJS.WritableStream) => ({
+  cursorTo: (x: number) => cursorTo(stream, x),
+  moveCursor: (x: number, y: number) => moveCursor(stream, x, y),
+  clearLine: (direction: -1 | 0 | 1) => clearLine(stream, direction),
+})
+
 class MemorySignals extends EventEmitter {
   raise(signal: CliSignal): void {
     this.emit(signal, signal)
@@ -173,7 +181,7 @@ export function memoryContext(options: CliOptions) {
   }
   if (columns !== undefined) {
     for (const stream of [input, made.stdout, made.stderr]) {
-      Object.assign(stream, { isTTY: true, columns })
+      Object.assign(stream, { isTTY: true, columns, ...cursorOf(stream) })
     }
   }
   const guarded = (work: () => void) => {

@@ -42,23 +42,33 @@ test('prints one plain line every five seconds if stderr is not a terminal', asy
   ])
 })
 
-test('draws a bar, figures, counts and waits on a terminal, and removes them at the end', async () => {
-  const { context } = memoryContext({ home: '/', columns: 80 })
+test('shows a bar, figures, counts and waits on a terminal, and removes them at the end', async () => {
   const clock = fakeClock()
-  const progress = createProgress({ clock }, new LiveText(context))
-  expect(context.stderr.text).toBe('Reading the list')
+  const shown: (readonly string[])[] = []
+  let isEnded = false
+  const progress = createProgress(
+    { clock },
+    {
+      width: 80,
+      show: render => void shown.push(render(80)),
+      print: () => {},
+      end: () => {
+        isEnded = true
+      },
+    },
+  )
   await clock.advance(1_000)
   progress.show(JOB)
   progress.setWait('12 rows at slow.test, next try at 21:32')
-  progress.end()
-  expect(context.stderr.text.split('\u001b[J').slice(1)).toEqual([
-    `${'█'.repeat(7)}${'░'.repeat(23)}  25 %  50/200  0/s\n` +
-      'deliverable 30, risky 4, undeliverable 10, unknown 6\r\u001b[1A',
-    `${'█'.repeat(7)}${'░'.repeat(23)}  25 %  50/200  0/s\n` +
-      'deliverable 30, risky 4, undeliverable 10, unknown 6\n' +
-      'waiting: 12 rows at slow.test, next try at 21:32\r\u001b[2A',
-    '',
+  const figures = `${'█'.repeat(7)}${'░'.repeat(23)}  25 %  50/200  0/s`
+  const counts = 'deliverable 30, risky 4, undeliverable 10, unknown 6'
+  expect(shown).toEqual([
+    ['Reading the list'],
+    [figures, counts],
+    [figures, counts, 'waiting: 12 rows at slow.test, next try at 21:32'],
   ])
+  progress.end()
+  expect(isEnded).toBe(true)
 })
 
 test.each([30, 60, 80, 120])('progress fits a terminal of %i columns', width => {
