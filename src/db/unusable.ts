@@ -67,7 +67,8 @@ const CERTIFICATE =
 
 function remedyForTls(cause: unknown): string | null {
   if (/^(ENOENT|EACCES|EISDIR)$/.test(codeOf(cause))) {
-    return 'Correct the path in sslrootcert, sslcert or sslkey of --database; ev must be able to read the file.'
+    const { path } = cause as { readonly path?: string }
+    return `Correct the path ${path} in sslrootcert, sslcert or sslkey of --database; ev must be able to read the file.`
   }
   if (CERTIFICATE.test(codeOf(cause))) {
     return 'Connect to a name in the certificate of the server, and set sslrootcert=FILE in --database if a private authority signed it.'
