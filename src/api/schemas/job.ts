@@ -165,7 +165,7 @@ const OUTLOOK_EXAMPLE = {
       ...{ operator: 'slow.example', emails: 12, reason: 'asked_again_later' as const },
       until: '2026-03-21T10:35:00.000Z',
       detail:
-        '12 addresses at slow.example: the mail server asked for a retry (greylisting). Next attempt at 2026-03-21T10:35:00.000Z.',
+        '12 addresses at slow.example: the mail server deferred them. Next attempt at 2026-03-21T10:35:00.000Z.',
     },
   ],
 }

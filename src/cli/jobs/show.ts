@@ -1,6 +1,8 @@
 import { type Account, findAccount } from '../../accounts/account-store.ts'
 import { getRemainingWork, type RemainingWork, type WaitingOperator } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
+import { buildWaitReport } from '../../jobs/waits/wait-report.ts'
+import { describeWait, type Wait } from '../../jobs/waits/wait-text.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
@@ -31,11 +33,12 @@ export async function showCommand(
   return withJob(context, config, id, async (database, job) => {
     const status = jobStatus(job, await jobContext(database, config))
     const rest = await getRemainingWork(database, job.id)
+    const { waits } = await buildWaitReport({ database, engine: null }, job)
     const account = job.account_id === null ? null : await findAccount(database, job.account_id)
     context.stdout.write(
       flags.json
         ? `${JSON.stringify({ ...jobObject(job, status), ...restObject(rest) }, null, 2)}\n`
-        : text(context, job, status, rest, account),
+        : text(context, { job, status, rest, account, waits }),
     )
     return 0
   })
@@ -53,13 +56,15 @@ function restObject({ queued, probing, waiting }: RemainingWork) {
   }
 }
 
-function text(
-  context: CliContext,
-  job: Job,
-  status: JobStatus,
-  rest: RemainingWork,
-  account: Account | null,
-): string {
+type Shown = {
+  readonly job: Job
+  readonly status: JobStatus
+  readonly rest: RemainingWork
+  readonly account: Account | null
+  readonly waits: readonly Wait[]
+}
+
+function text(context: CliContext, { job, status, rest, account, waits }: Shown): string {
   const { list, output } = listAndOutput(job)
   const facts: [string, string | null][] = [
     ['state', `${status}${nextStep(job, status)}`],
@@ -77,6 +82,7 @@ function text(
     ['finished', job.finished_at === null ? null : timeText(job.finished_at)],
     ['written', job.written_at === null ? null : timeText(job.written_at)],
     ...(status === 'cancelled' ? [] : restFacts(rest, status)),
+    ...(isActive(status) ? waits.map(waitFact) : []),
   ]
   const width = widthOf(context, context.stdout)
   const lines = keyValues(facts, { width, nameWidth: 13 })
@@ -100,6 +106,8 @@ function restFacts(
     [isActive(status) ? 'in flight' : 'to retry', probing === 0 ? null : `${probing}`],
   ]
 }
+
+const waitFact = (wait: Wait): [string, string] => ['waiting', describeWait(wait, timeText)]
 
 /** Maximum number of operators shown; a large list may have thousands. */
 const OPERATORS_MAX = 20

@@ -46,7 +46,7 @@ const CAUSES: Readonly<Record<WaitReason, string>> = {
   throttled: 'the operator asked to slow down. Next attempt at {time}.',
   unknown_users:
     'the operator rejected many recipients in a row as unknown. Next attempt at {time}.',
-  asked_again_later: 'the mail server asked for a retry (greylisting). Next attempt at {time}.',
+  asked_again_later: 'the mail server deferred them. Next attempt at {time}.',
   postponed: 'the next attempt is due at {time}.',
   pace: 'they are probed at the rate that the operator accepts.',
 }

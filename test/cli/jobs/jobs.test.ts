@@ -227,6 +227,9 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(
       /WAITING FOR +ITEMS +DUE\ngrey\.test +2 +in \d+ (s|min)( \d+ s)?, at \d{4}-/,
     )
+    expect(stdout).toMatch(
+      /waiting +2 addresses at grey\.test: the mail server deferred them\. Next attempt at \d{4}-/,
+    )
     const shown = JSON.parse((await jobs(home, 'show', job_id, '--json')).stdout)
     expect(shown).toMatchObject({ job_id, not_looked_at: 0, being_asked: 0 })
     expect(shown.waiting).toEqual([

@@ -147,7 +147,9 @@ test('webhooks', async () => {
   await page.getByText('not now').waitFor()
   await picture('delivery')
   receiver.answer(204)
+  const reloaded = page.waitForEvent('load')
   await page.getByRole('button', { name: 'Resend' }).click()
+  await reloaded
   await expect.poll(() => receiver.received.length).toBe(3)
   await visitor.go('/webhooks')
   await picture('webhooks')

@@ -247,7 +247,7 @@ describe('what an active list waits for', () => {
       .execute()
     const { text } = await page()
     expect(plain(text)).toContain(
-      '6 addresses at &lt;b&gt;.test: the mail server asked for a retry (greylisting). Next attempt at 2026-06-01 12:01:00 UTC .',
+      '6 addresses at &lt;b&gt;.test: the mail server deferred them. Next attempt at 2026-06-01 12:01:00 UTC .',
     )
     expect(text).toContain('<time datetime="2026-06-01T12:01:00.000Z"')
     expect(plain(text)).toContain('Time left 1 minute')
