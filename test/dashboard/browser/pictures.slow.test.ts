@@ -155,6 +155,12 @@ test('webhooks', async () => {
   await picture('webhooks')
 })
 
+test('overview', async () => {
+  await visitor.go('/overview')
+  await visitor.page.locator('.chart canvas').waitFor()
+  await picture('overview')
+})
+
 test('usage', async () => {
   await visitor.go('/usage?period=month')
   await visitor.page.locator('.chart canvas').waitFor()
