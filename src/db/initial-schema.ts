@@ -225,9 +225,7 @@ const WEBHOOKS = [
     previous_until bigint,
     failing_since bigint,
     deleted_at bigint,
-    disabled_code text,
-    headers text,
-    daily_attempts text
+    disabled_code text
   )`,
   'create index webhook_account on webhook (account_id)',
   `create table delivery (
@@ -268,7 +266,6 @@ const WEBHOOKS = [
     excerpt text,
     error text,
     error_code text,
-    request_headers text,
     constraint attempt_key primary key (delivery_id, number)
   )`,
   `create table notice (

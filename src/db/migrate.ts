@@ -53,6 +53,14 @@ type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
 /** Forward only: a released migration is never changed; changes are new migrations. */
 export const MIGRATIONS: Migrations = {
   '0001_initial': { up: initial },
+  '0002_webhook_headers': { up: addWebhookHeaders },
+}
+
+/** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
+async function addWebhookHeaders(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table webhook add column headers text`.execute(db)
+  await sql`alter table webhook add column daily_attempts text`.execute(db)
+  await sql`alter table attempt add column request_headers text`.execute(db)
 }
 
 /** Migrations of the development versions. Together they create the tables of `0001_initial`. */

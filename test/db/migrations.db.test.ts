@@ -12,12 +12,15 @@ import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { tempDatabase } from '../support/database.ts'
 
 describe('a database of a development version', () => {
-  test('with all of its migrations is upgraded without changes', async () => {
+  test('with all of its migrations is upgraded and keeps its data', async () => {
     const database = await tempDatabase()
     await createJob(database, { id: 'job_a', sourceKey: 'a', source: '{}' })
+    await removeLaterColumns(database)
     await record(database, DEVELOPMENT_MIGRATIONS)
     await write(database, migrate)
     expect(await recorded(database)).toEqual(Object.keys(MIGRATIONS))
+    const later = sql`select webhook.headers, daily_attempts, request_headers from webhook, attempt`
+    expect((await later.execute(database.db)).rows).toEqual([])
     expect(await readJob(database, 'job_a')).toMatchObject({ id: 'job_a' })
     await write(database, migrate)
     expect(await recorded(database)).toEqual(Object.keys(MIGRATIONS))
@@ -40,7 +43,8 @@ test.each([
   ['known', []],
   ['known', ['0001_initial']],
   ['development', DEVELOPMENT_MIGRATIONS],
-  ['newer', ['0001_initial', '0002_later']],
+  ['known', Object.keys(MIGRATIONS)],
+  ['newer', ['0001_initial', '0003_later']],
   ['newer', [...DEVELOPMENT_MIGRATIONS, '0011_later']],
 ])('the migrations of a database are %s: %j', (source, names) => {
   expect(migrationSource(names)).toBe(source)
@@ -51,6 +55,13 @@ async function recorded({ db }: Database): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select name from kysely_migration order by name`.execute(db)
   return rows.map(({ name }) => name)
+}
+
+/** Removes what the migrations after `0001_initial` add. */
+async function removeLaterColumns({ db }: Database): Promise<void> {
+  await sql`alter table webhook drop column headers`.execute(db)
+  await sql`alter table webhook drop column daily_attempts`.execute(db)
+  await sql`alter table attempt drop column request_headers`.execute(db)
 }
 
 async function record({ db }: Database, names: readonly string[]): Promise<void> {

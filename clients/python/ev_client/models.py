@@ -1135,7 +1135,7 @@ class NewWebhook(TypedDict):
     description: NotRequired[Optional[str]]
     # Custom headers to send with each event, such as `Authorization`: up to 10, each value
     # with up to 2,000 printable ASCII characters. Values are stored encrypted and never
-    # returned. Headers that HTTP or the service sets are refused.
+    # returned. Headers that HTTP or the service sets are rejected.
     headers: NotRequired[Dict[str, str]]
 
 
@@ -1677,7 +1677,7 @@ class WebhookPatch(TypedDict):
     description: NotRequired[Optional[str]]
     # Custom headers to send with each event, such as `Authorization`: up to 10, each value
     # with up to 2,000 printable ASCII characters. Values are stored encrypted and never
-    # returned. Headers that HTTP or the service sets are refused. Null removes a header;
+    # returned. Headers that HTTP or the service sets are rejected. Null removes a header;
     # headers that are not named keep their values. A URL with another origin removes all
     # headers that are not in this request.
     headers: NotRequired[Dict[str, Optional[str]]]

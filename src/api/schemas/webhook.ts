@@ -41,7 +41,7 @@ const description = z
   .openapi({ description: 'Human-readable description.' })
 
 const HEADERS =
-  'Custom headers to send with each event, such as `Authorization`: up to 10, each value with up to 2,000 printable ASCII characters. Values are stored encrypted and never returned. Headers that HTTP or the service sets are refused.'
+  'Custom headers to send with each event, such as `Authorization`: up to 10, each value with up to 2,000 printable ASCII characters. Values are stored encrypted and never returned. Headers that HTTP or the service sets are rejected.'
 
 export const NewWebhookRequest = z
   .strictObject({
