@@ -4,7 +4,7 @@ import { errorMessage } from '../../platform/error.ts'
 import { migrationSource } from '../migrate.ts'
 import { TABLES } from '../schema.ts'
 import { serverRemedy } from '../unusable.ts'
-import { PROCESS_ID, sharesProcess } from './suitability.ts'
+import { sharesProcess } from './suitability.ts'
 
 /** State of a database on a PostgreSQL server. */
 export type ServerInspection =
@@ -75,7 +75,12 @@ export async function inspectServer(
     const other = await connect().catch(() => null)
     return {
       ...{ kind: 'reached', ...facts },
-      isPooled: other !== null && (await isPooledBetween(client, other)),
+      isPooled:
+        other !== null &&
+        (await sharesProcess(
+          text => client.query(text),
+          text => other.query(text),
+        )),
     }
   } catch (error) {
     return { kind: 'unreachable', why: errorMessage(error), remedy: serverRemedy(error) }
@@ -83,15 +88,6 @@ export async function inspectServer(
     // A server that does not respond does not close the connection either.
     for (const client of clients) void client.end().catch(() => {})
   }
-}
-
-function isPooledBetween(one: pg.Client, other: pg.Client): Promise<boolean> {
-  const processId = async (client: pg.Client) =>
-    (await client.query<{ id: number }>(PROCESS_ID)).rows[0]?.id
-  return sharesProcess(
-    () => processId(one),
-    () => processId(other),
-  )
 }
 
 async function readFacts(client: pg.Client, clock: Clock): Promise<Omit<ServerFacts, 'isPooled'>> {

@@ -3,7 +3,7 @@ import type { Schema } from '../schema.ts'
 
 /** The server works, but ev cannot use it. */
 export class UnsuitableServer extends Error {
-  /** What the user can do, as a sentence. */
+  /** The recommended action, a sentence. */
   readonly remedy: string
 
   constructor(reason: string, remedy: string) {
@@ -32,11 +32,9 @@ export async function checkEncoding(db: Kysely<Schema>): Promise<void> {
  * lost or collide.
  */
 export async function checkPooling(one: Kysely<Schema>, other: Kysely<Schema>): Promise<void> {
-  const isShared = await sharesProcess(
-    () => processId(one),
-    () => processId(other),
-  )
-  if (isShared) throw new UnsuitableServer(POOLED, USE_SESSION_MODE)
+  const queryOf = (db: Kysely<Schema>) => (text: string) => sql.raw<ProcessRow>(text).execute(db)
+  if (await sharesProcess(queryOf(one), queryOf(other)))
+    throw new UnsuitableServer(POOLED, USE_SESSION_MODE)
 }
 
 export const POOLED = 'a pooler shares its connections between transactions'
@@ -46,23 +44,19 @@ export const USE_SESSION_MODE =
 /** A pooler may serve other clients meanwhile, so that two connections use different processes. */
 const ROUNDS = 3
 
+type ProcessRow = { readonly id: number }
+/** Runs a statement over one connection. */
+type ProcessQuery = (text: string) => Promise<{ readonly rows: readonly ProcessRow[] }>
+
 /** Whether two connections ever use the same server process. */
-export async function sharesProcess(
-  one: () => Promise<number | undefined>,
-  other: () => Promise<number | undefined>,
-): Promise<boolean> {
+export async function sharesProcess(one: ProcessQuery, other: ProcessQuery): Promise<boolean> {
   const ofOne = new Set<number | undefined>()
   const ofOther = new Set<number | undefined>()
   for (let round = 0; round < ROUNDS; round++) {
-    ofOne.add(await one())
-    ofOther.add(await other())
+    ofOne.add((await one(PROCESS_ID)).rows[0]?.id)
+    ofOther.add((await other(PROCESS_ID)).rows[0]?.id)
   }
   return [...ofOne].some(id => ofOther.has(id))
 }
 
-export const PROCESS_ID = 'select pg_backend_pid() as id'
-
-async function processId(db: Kysely<Schema>): Promise<number | undefined> {
-  const { rows } = await sql<{ id: number }>`${sql.raw(PROCESS_ID)}`.execute(db)
-  return rows[0]?.id
-}
+const PROCESS_ID = 'select pg_backend_pid() as id'
