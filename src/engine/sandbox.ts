@@ -46,11 +46,8 @@ const REALISTIC: readonly Reason[] = [
  */
 export function sandboxResult(clock: Clock, text: string): Result {
   const address = parseAddress(text)
-  // Two bytes of the digest: one selects the reason, the other the duration.
-  const digest = isFault(address) ? '' : hash('sha256', text.toLowerCase()).slice(0, 4)
-  const reason = isFault(address)
-    ? 'invalid_email'
-    : reasonFor(address.local, Number.parseInt(digest.slice(0, 2), 16))
+  const [forReason, forDuration] = isFault(address) ? [0, 0] : digestBytes(text)
+  const reason = isFault(address) ? 'invalid_email' : reasonFor(address.local, forReason)
   const { details, ...template } = VERDICT_BY_REASON[reason]
   return {
     email: text,
@@ -62,10 +59,16 @@ export function sandboxResult(clock: Clock, text: string): Result {
       catchAll: CATCH_ALL[reason] ?? null,
       skipped: 'sandbox',
     }),
-    tookMs: 2 + (isFault(address) ? 0 : Number.parseInt(digest.slice(2), 16) % 30),
+    tookMs: 2 + (forDuration % 30),
     cached: false,
     checkedAt: clock.now(),
   }
+}
+
+/** Returns the first two bytes of the SHA-256 of a text, ignoring case. */
+function digestBytes(text: string): [number, number] {
+  const digest = hash('sha256', text.toLowerCase())
+  return [Number.parseInt(digest.slice(0, 2), 16), Number.parseInt(digest.slice(2, 4), 16)]
 }
 
 function reasonFor(local: string, random: number): Reason {

@@ -31,8 +31,8 @@ const SAMPLE_ROWS = 200
 const GROUPS_MAX = 20
 
 /**
- * Returns the waiting rows of a job by operator and cause, the most rows first. The counts are estimates if
- * `readMax` rows or more wait.
+ * Returns the waiting rows of a job by operator and cause, the most rows first. The counts are
+ * estimates if `readMax` rows or more wait.
  */
 export async function waitingRows(
   database: Database,

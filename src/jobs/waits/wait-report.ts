@@ -72,8 +72,12 @@ async function findStops(
 ): Promise<ReadonlyMap<string, ProbeStop>> {
   const operators = [...new Set(rows.map(({ operator }) => operator))]
   if (database.dialect === 'postgres') return readProbeStops(database, operators)
-  const stops = operators.map(name => [name, engine?.probeStop(name) ?? null] as const)
-  return new Map(stops.filter((entry): entry is [string, ProbeStop] => entry[1] !== null))
+  return new Map(
+    operators.flatMap(name => {
+      const stop = engine?.probeStop(name) ?? null
+      return stop === null ? [] : [[name, stop] as const]
+    }),
+  )
 }
 
 /** Causes that affect the job as a whole. */
