@@ -80,7 +80,7 @@ export class EvCommand extends Command {
 export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 
-/** The messages of commander in the form of ours. */
+/** The error messages of commander, each with the sentence that replaces it. */
 const SENTENCES: readonly (readonly [RegExp, string])[] = [
   [/^option '(.+)' argument missing$/, 'Option "$1" needs a value.'],
   [/^required option '(.+)' not specified$/, 'Option "$1" is required.'],

@@ -50,7 +50,7 @@ export async function purgeCommand(context: CliContext, flags: PurgeFlags): Prom
   }
 }
 
-/** What is older than the retention periods is deleted without a question. */
+/** Asks before data within its retention period is deleted; older data needs no confirmation. */
 async function confirmPurge(context: CliContext, flags: PurgeFlags): Promise<void> {
   if (flags.all) {
     await confirm(context, flags, 'delete all finished lists, history and cached answers')

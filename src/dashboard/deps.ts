@@ -93,7 +93,7 @@ type DashboardSettings = {
   readonly dataDir: string
 }
 
-/** What needs attention: shown on the overview, on the pages that it concerns and in the sidebar. */
+/** Problems of the account and the service, for the overview, the affected pages and the sidebar. */
 export type Alerts = {
   /** Notices above the content of this page. */
   readonly notices: readonly Html[]
@@ -117,7 +117,7 @@ export type Env = {
     user: SignedIn
     /** The API, called with the key of the session. */
     api: Api
-    /** What needs attention, read once for each request. */
+    /** Returns the current alerts; they are read once for each request. */
     alerts: () => Promise<Alerts>
   }
 }

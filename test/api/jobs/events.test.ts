@@ -231,7 +231,7 @@ describe('the rate of a job', () => {
     expect(measure(11, 100)).toBe(9)
     expect(measure(14, 100)).toBe(0)
     expect(measure(60, 101)).toBe(0)
-    // Nobody watched it for a while.
+    // The samples expire if no client polls the job for a minute.
     expect(measure(600, 500)).toBeNull()
   })
 
