@@ -103,7 +103,12 @@ function record(
     list.id,
     pending === null ? { ...change, holder } : { ...change, routed },
   )
-  if (change.postponed !== undefined) void added.then(() => claims.noteStored(operator))
+  if (change.postponed === undefined) return
+  // The recorder handles a failed commit; the row then stays as it was stored before.
+  added.then(
+    () => claims.noteStored(operator),
+    () => {},
+  )
 }
 
 async function probeTasksFor(
