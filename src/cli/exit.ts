@@ -8,6 +8,7 @@ import {
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 import { timeText } from './jobs/time-text.ts'
+import { printMessage } from './width.ts'
 
 /** Exit codes by error code, from sysexits.h where it defines one. */
 export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
@@ -25,7 +26,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
 /** Prints an error to stderr, with its stack when debugging, and returns the exit code. */
 export function reportError(context: CliContext, thrown: unknown, debug: boolean): number {
   const error = toEvError(thrown)
-  context.stderr.write(`error: ${error.message}\n`)
+  printMessage(context, 'error', error.message)
   if (debug) {
     context.stderr.write(`${error.stack}\n`)
     if (error.cause !== undefined) context.stderr.write(`caused by: ${stackOf(error.cause)}\n`)

@@ -1,7 +1,7 @@
 import ora, { type Ora } from 'ora'
 import stringWidth from 'string-width'
 import type { CliContext } from './context.ts'
-import { widthOf } from './width.ts'
+import { terminalWidth } from './width.ts'
 
 /** Width of the spinner and the space behind it; the lines after the first are indented by it. */
 const INDENT = 2
@@ -25,9 +25,7 @@ export class LiveText {
 
   /** Width of the terminal; null if stderr is not one. */
   get width(): number | null {
-    const { stderr } = this.#context
-    const isTerminal = stderr.isTTY === true && (stderr.columns ?? 0) > 0
-    return isTerminal ? widthOf(this.#context, stderr) : null
+    return terminalWidth(this.#context, this.#context.stderr)
   }
 
   /**

@@ -20,7 +20,7 @@ import { addWorker } from './commands/worker.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { EvCommand } from './ev-command.ts'
 import { version } from './version.ts'
-import { widthOf } from './width.ts'
+import { printMessage, widthOf } from './width.ts'
 
 /** Defines all commands with their options. Each loads its modules only when it runs. */
 export function program(context: CliContext, setExitCode: SetExitCode): Command {
@@ -80,10 +80,11 @@ const DATABASE_FLAGS = { database: '--database', to: '--to' } as const
 function warnAboutPassword(context: CliContext, flags: Readonly<Record<string, unknown>>): void {
   for (const [key, flag] of Object.entries(DATABASE_FLAGS)) {
     const value = flags[key]
-    if (typeof value === 'string' && hasPassword(value)) context.stderr.write(passwordWarning(flag))
+    if (typeof value === 'string' && hasPassword(value))
+      printMessage(context, 'warning', passwordWarning(flag))
   }
 }
 
 const passwordWarning = (flag: string) =>
-  `warning: Other users of this machine can see the password in ${flag} in the process list. Set the URL as EV_DATABASE in ` +
-  'the environment or as "database" in the config file, or set only the password as PGPASSWORD or in ~/.pgpass.\n'
+  `Other users of this machine can see the password in ${flag} in the process list. Set the URL as EV_DATABASE in ` +
+  'the environment or as "database" in the config file, or set only the password as PGPASSWORD or in ~/.pgpass.'

@@ -20,7 +20,7 @@ import { keyValues } from './key-values.ts'
 import { stderrLog } from './log.ts'
 import { createOutboundHint } from './reachability-hint.ts'
 import { heloHint, readConfig } from './settings.ts'
-import { widthOf } from './width.ts'
+import { printMessage, widthOf } from './width.ts'
 
 type VerifyFormat = 'text' | 'json' | 'ndjson' | 'csv'
 
@@ -86,9 +86,9 @@ export async function verifyCommand(
     }
     for (const result of results) reachability.note(result)
     const outboundHint = reachability.atEnd()
-    if (outboundHint !== null) context.stderr.write(`warning: ${outboundHint}\n`)
+    if (outboundHint !== null) printMessage(context, 'warning', outboundHint)
     const hint = hasNotes && reachability.hasReached() ? heloHint(config) : null
-    if (hint !== null) context.stderr.write(`note: ${hint}\n`)
+    if (hint !== null) printMessage(context, 'note', hint)
     return exitCode(results)
   } finally {
     context.signals.off('SIGINT', stop)
@@ -133,7 +133,7 @@ async function* textsOf(context: CliContext, addresses: readonly string[]): Asyn
 /** Removes text pasted around an address, and prints a note. */
 function cleaned(context: CliContext, text: string, quiet: boolean): string {
   const { text: address, notes } = cleanAddress(text)
-  if (!quiet) for (const note of notes) context.stderr.write(`note: ${sanitizeText(note)}\n`)
+  if (!quiet) for (const note of notes) printMessage(context, 'note', sanitizeText(note))
   return address
 }
 

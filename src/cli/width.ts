@@ -12,6 +12,35 @@ export function widthOf({ env }: Pick<CliContext, 'env'>, output: CliOutput): nu
   return output.isTTY === true && (output.columns ?? 0) > 0 ? (output.columns as number) : null
 }
 
+/** Width of the terminal in characters; null if the output is not a terminal. */
+export const terminalWidth = (context: Pick<CliContext, 'env'>, output: CliOutput) =>
+  output.isTTY === true && (output.columns ?? 0) > 0 ? widthOf(context, output) : null
+
+/**
+ * Prints a sentence for people to stderr. On a terminal, it is wrapped at spaces: the terminal
+ * would wrap it inside words.
+ */
+export function printMessage(
+  context: Pick<CliContext, 'env' | 'stderr'>,
+  level: 'error' | 'warning' | 'note',
+  sentence: string,
+): void {
+  const width = terminalWidth(context, context.stderr)
+  context.stderr.write(`${wrapLines(`${level}: ${sentence}`, width)}\n`)
+}
+
+/**
+ * Wraps each line at spaces. A longer word, such as a path, is not cut, so that it can be copied.
+ * Without a width the text is returned as it is.
+ */
+export const wrapLines = (text: string, width: number | null): string =>
+  width === null
+    ? text
+    : text
+        .split('\n')
+        .map(line => fillLines(line.split(' '), width).join('\n'))
+        .join('\n')
+
 /** Pads a text with spaces, counting wide characters as two columns. */
 export const padded = (text: string, width: number, align: 'left' | 'right' = 'left'): string => {
   const space = ' '.repeat(Math.max(0, width - stringWidth(text)))

@@ -17,6 +17,12 @@ test.each(['y\n', 'Yes\n'])('%j on a terminal confirms', async stdin => {
   expect(context.stderr.text).toBe('This will delete job_a. Continue? [y/N] ')
 })
 
+test('the question is wrapped at the width of the terminal', async () => {
+  const { context, answer } = ask('y\n', 30)
+  await answer
+  expect(context.stderr.text).toBe('This will delete job_a.\nContinue? [y/N] ')
+})
+
 test.each(['n\n', '\n', '', 'yeah\n'])('%j on a terminal does not', async stdin => {
   await expect(ask(stdin, 80).answer).rejects.toMatchObject({
     code: 'interrupted',

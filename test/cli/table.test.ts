@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { keyValues } from '../../src/cli/key-values.ts'
 import { table } from '../../src/cli/table.ts'
-import { widthOf } from '../../src/cli/width.ts'
+import { printMessage, widthOf, wrapLines } from '../../src/cli/width.ts'
 import { memoryContext } from '../support/cli.ts'
 
 const COLUMNS = [
@@ -51,4 +51,18 @@ test('COLUMNS of the environment wins over the terminal; a pipe has no width', (
   }
   expect([width(), width(60), width(0)]).toEqual([null, 60, null])
   expect([width(60, { COLUMNS: '100' }), width(undefined, { COLUMNS: 'x' })]).toEqual([100, null])
+})
+
+test('a message is wrapped only on a terminal, and words are never cut', () => {
+  const print = (columns?: number) => {
+    const { context } = memoryContext({ home: '/', ...(columns === undefined ? {} : { columns }) })
+    printMessage(context, 'error', 'There is no file /srv/lists/2026/customers.csv here.')
+    return context.stderr.text
+  }
+  expect(print()).toBe('error: There is no file /srv/lists/2026/customers.csv here.\n')
+  expect(print(24)).toBe('error: There is no file\n/srv/lists/2026/customers.csv\nhere.\n')
+})
+
+test('lines that fit keep their indentation', () => {
+  expect(wrapLines('a b c\n     9  out.csv', 20)).toBe('a b c\n     9  out.csv')
 })

@@ -6,6 +6,7 @@ import { acquireLock, jobLockName, type Lock } from '../../db/file-lock.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { deleteCachedAnswers } from '../../jobs/cached-answers.ts'
 import { deleteJobsBefore } from '../../jobs/delete-job.ts'
+import { DedupeIndex } from '../../jobs/import/import-counter.ts'
 import { type Job, markWritten, readJob } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
@@ -18,6 +19,7 @@ import { stderrLog } from '../log.ts'
 import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
+import { printMessage, wrapLines } from '../width.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
 import { readSource, type SourceFlags, toFlags } from './list-source.ts'
@@ -110,7 +112,7 @@ async function processList(
   context: CliContext,
   { file, flags, resumed, config, reachability, lists, live }: BulkInput,
 ): Promise<number> {
-  const say = (text: string) => void (flags.quiet || live.print(`${text}\n`))
+  const say = (text: string) => void (flags.quiet || live.print(`${wrapLines(text, live.width)}\n`))
   const files = planOutput(flags)
   await checkOutput(file, files, flags)
   const list = await openList(context, file, config.dataDir, listOptions(flags, resumed))
@@ -211,7 +213,7 @@ async function finish(
   await deleteStdinCopy(database, config, now)
   say(summary(now, now.done - job.done, clock.monotonicNow() - startedAt, written))
   const hint = reachability.atEnd()
-  if (hint !== null) context.stderr.write(`warning: ${hint}\n`)
+  if (hint !== null) printMessage(context, 'warning', hint)
   if (flags.json && flags.output !== '-') {
     context.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)
   }
@@ -232,7 +234,8 @@ async function writeResults(
   const hasFiles = files.some(({ path }) => path !== '-' && resolveOutput(path).isFile)
   const stop = hasFiles ? interruption(context) : null
   try {
-    const options = { text, stopping: stop?.signal, onResult: reachability.note }
+    const first = flags.deduplicate ? new DedupeIndex(context.random) : null
+    const options = { text, first, stopping: stop?.signal, onResult: reachability.note }
     return await writeOutput(context, files, list, { database, jobId: job.id }, options)
   } finally {
     stop?.dispose()

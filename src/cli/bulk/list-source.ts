@@ -19,6 +19,7 @@ export type BulkSource = {
   readonly raw: boolean
   readonly only: string | null
   readonly split: boolean
+  readonly deduplicate: boolean
   readonly format: Format
   readonly sandbox: boolean
   readonly wait: boolean
@@ -33,6 +34,7 @@ export type SourceFlags = {
   readonly raw?: boolean
   readonly only?: string
   readonly split?: boolean
+  readonly deduplicate?: boolean
   readonly format?: Format
   readonly sandbox?: boolean
   readonly wait?: boolean
@@ -49,6 +51,7 @@ export function toSource({ path, kept }: ListFile, flags: SourceFlags): BulkSour
     raw: flags.raw ?? false,
     only: flags.only ?? null,
     split: flags.split ?? false,
+    deduplicate: flags.deduplicate ?? false,
     format: flags.format ?? 'csv',
     sandbox: flags.sandbox ?? false,
     wait: flags.wait ?? true,

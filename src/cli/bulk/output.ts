@@ -1,6 +1,7 @@
 import { type ListRow, readList } from '../../csv/csv.ts'
 import type { Database } from '../../db/database.ts'
 import { type Class, type Result, toClass } from '../../engine/verdict/verdict.ts'
+import type { DedupeIndex } from '../../jobs/import/import-counter.ts'
 import { resultPage } from '../../jobs/results/result-store.ts'
 import { EvError } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
@@ -16,6 +17,8 @@ type Source = { readonly database: Database; readonly jobId: string }
 
 export type OutputOptions = {
   readonly text: RowText
+  /** Finds rows with the address of an earlier row, which are left out; null to keep them. */
+  readonly first?: DedupeIndex | null
   /** Aborts the output and removes partial files. */
   readonly stopping?: AbortSignal | undefined
   /** Called with each result, including those that are not written. */
@@ -53,7 +56,7 @@ async function writeRows(
   writers: readonly FileWriter[],
   list: ListFile,
   source: Source,
-  { stopping, onResult }: OutputOptions,
+  { first = null, stopping, onResult }: OutputOptions,
 ): Promise<void> {
   const writerByClass = new Map<Class, FileWriter>()
   for (const writer of writers) {
@@ -68,10 +71,11 @@ async function writeRows(
       max: batch.length,
     })
     for (const [index, row] of batch.entries()) {
-      const json = page[index]?.result
-      if (json == null) throw await missingResult(row, list)
-      const result = JSON.parse(json) as Result
+      const stored = page[index]
+      if (stored?.result == null) throw await missingResult(row, list)
+      const result = JSON.parse(stored.result) as Result
       onResult?.(result)
+      if (first !== null && first.add(stored.dedupeKey, stored.position) !== null) continue
       writerByClass.get(toClass(result.verdict))?.add(row, result)
     }
     after += batch.length

@@ -35,6 +35,7 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
       'write only these classes: deliverable, risky, undeliverable, unknown',
     )
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
+    .option('--deduplicate', 'write each address once: the first of its rows')
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
     .option('--no-wait', 'do not wait for greylisting, pauses or blocks to end')
     .option('--fresh', 'discard an unfinished run of this list and start over')

@@ -8,7 +8,7 @@ import { closeAll, databaseName, openAll } from '../database.ts'
 import { parseInteger } from '../integer-flag.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
-import { widthOf } from '../width.ts'
+import { printMessage, widthOf } from '../width.ts'
 import { jobObject } from './job-object.ts'
 import { belongsTo, type JobStatus, jobContext, jobStatus, listAndOutput } from './job-status.ts'
 import { timeText } from './time-text.ts'
@@ -37,7 +37,7 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
     } else {
       context.stdout.write(table(COLUMNS, status.map(rowOf), widthOf(context, context.stdout)))
       if (all.length > max) {
-        context.stderr.write(`note: ${pluralize(all.length - max, 'older job')} not shown.\n`)
+        printMessage(context, 'note', `${pluralize(all.length - max, 'older job')} not shown.`)
       }
     }
     return 0

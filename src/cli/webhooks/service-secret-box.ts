@@ -8,6 +8,7 @@ import { createSecretBox, type SecretBox } from '../../platform/secret-box.ts'
 import type { CliContext } from '../context.ts'
 import { isShared } from '../database.ts'
 import { ensureSharedSecret } from '../serve/shared-secret.ts'
+import { printMessage } from '../width.ts'
 
 /**
  * Returns the secret box that encrypts signing secrets. It must use the secret of the service,
@@ -29,8 +30,10 @@ export async function serviceSecretBox(
   }
   const secretBox = createSecretBox(readSecret(config, context.random), context.random)
   if (!(await canDecrypt(database, secretBox))) {
-    context.stderr.write(
-      `warning: The secret that is set here cannot decrypt stored values. If "ev serve" has another secret, it cannot use what this command creates. ${SAME_SECRET}\n`,
+    printMessage(
+      context,
+      'warning',
+      `The secret that is set here cannot decrypt stored values. If "ev serve" has another secret, it cannot use what this command creates. ${SAME_SECRET}`,
     )
   }
   return secretBox

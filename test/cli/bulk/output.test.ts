@@ -10,10 +10,12 @@ import { readList } from '../../../src/csv/csv.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { type Class, toClass } from '../../../src/engine/verdict/verdict.ts'
+import { DedupeIndex } from '../../../src/jobs/import/import-counter.ts'
 import { parseRow } from '../../../src/jobs/import/submission.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { addJob, tempDatabase, tempFolder } from '../../support/database.ts'
 import { anyCharacter, fc, runs } from '../../support/property.ts'
+import { countedRandom } from '../../support/random.ts'
 
 const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
@@ -92,6 +94,21 @@ describe('the output of a list', () => {
     expect(content(folder, 'a.csv')).toMatch(/^id,email,ev_email,[a-z_,]+\n$/)
     expect(content(folder, 'a.ndjson')).toBe('')
     expect(JSON.parse(content(folder, 'a.json'))).toEqual([])
+  })
+
+  test('has each address once with --deduplicate, in the file of its class', async () => {
+    const folder = tempFolder()
+    const database = await tempDatabase()
+    const text =
+      'id,email\n1,valid1@x.example\n2,invalid2@x.example\n3,valid1@x.example\n4,no\n5,no\n'
+    const list = await decided(database, 'job_a', text, folder)
+    const write = (name: string, flags: Partial<OutputFlags> = {}) => {
+      const first = new DedupeIndex(countedRandom())
+      return writeAs(database, list, { output: join(folder, name), ...flags }, 'csv', { first })
+    }
+    await write('a.csv')
+    expect(table(folder, 'a.csv').map(([id]) => id)).toEqual(['id', '1', '2', '4'])
+    expect((await write('b.csv', { split: true })).map(({ rows }) => rows)).toEqual([1, 0, 2, 0])
   })
 
   test('that has changed is not written, and existing output is kept', async () => {

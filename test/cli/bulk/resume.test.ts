@@ -54,7 +54,8 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
     expect(sourceOf(job)).toEqual({
       ...{ path: list, kept: false, output, column: 'new', encoding: null },
       ...{ header: true, raw: true },
-      ...{ only: 'risky,unknown', split: true, format: 'json', sandbox: true, wait: false },
+      ...{ only: 'risky,unknown', split: true, deduplicate: false },
+      ...{ format: 'json', sandbox: true, wait: false },
     })
   })
 
