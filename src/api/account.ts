@@ -128,7 +128,7 @@ function statsRoutes(service: Service) {
     id: 'getStats',
     summary: 'Get verification counts by day and by key',
     description:
-      'Covers today (UTC), or the last 7 or 30 days including today. Days without verifications are included.',
+      'Covers today (UTC), or the last 7 or 30 days including today. Days without verifications are included. `previous` has the total of as many days before.',
     scope: 'account:read',
     query: z.object({
       period: z
@@ -143,12 +143,15 @@ function statsRoutes(service: Service) {
     const { account } = c.get('caller')
     const to = periodEnd(service.clock.now())
     const from = to - DAYS[period] * DAY
-    const usage = await listUsage(service.database, { accountId: account.id, from, to })
+    const before = from - DAYS[period] * DAY
+    const all = await listUsage(service.database, { accountId: account.id, from: before, to })
+    const usage = all.filter(({ day }) => day >= from)
     const keys = await listKeys(service.database, account.id)
     const names = new Map(keys.map(({ id, name }) => [id, name]))
     const data = {
       ...{ period, from: isoTime(from), to: isoTime(to) },
       total: sumUsage(usage),
+      previous: sumUsage(all.filter(({ day }) => day < from)),
       days: listDays(from, to).map(day => ({
         date: isoTime(day).slice(0, 'YYYY-MM-DD'.length),
         ...sumUsage(usage.filter(row => row.day === day)),

@@ -119,11 +119,15 @@ function figures({ stats, credits }: Usage, lists: readonly ListedJob[], period:
   const { total } = stats
   const active = lists.filter(isActive)
   return tiles([
-    { label: 'Verified', value: formatNumber(total.verifications), note: period },
+    {
+      label: 'Verified',
+      value: formatNumber(total.verifications),
+      note: countChange(stats, period),
+    },
     {
       label: CLASS_NAMES.deliverable,
       value: formatPercent(total.deliverable, total.verifications),
-      note: pluralize(total.deliverable, 'address'),
+      note: html`${shareChange(stats)}${pluralize(total.deliverable, 'address')}`,
     },
     {
       label: 'Credits left today',
@@ -140,6 +144,27 @@ function figures({ stats, credits }: Usage, lists: readonly ListedJob[], period:
     },
   ])
 }
+
+/** Compares the verifications with those of the previous period, if it has any. */
+function countChange({ total, previous }: Stats['data'], period: string): Html {
+  if (previous.verifications === 0) return html`${period}`
+  const added = total.verifications - previous.verifications
+  const change = formatPercent(Math.abs(added), previous.verifications)
+  return html`<b>${signOf(added)}${change}</b> vs. previous ${period}`
+}
+
+/** Compares the share of deliverable addresses with that of the previous period, in points. */
+function shareChange({ total, previous }: Stats['data']): Html {
+  if (previous.verifications === 0 || total.verifications === 0) return NOTHING
+  const points =
+    (100 * total.deliverable) / total.verifications -
+    (100 * previous.deliverable) / previous.verifications
+  const rounded = Math.round(10 * points) / 10
+  const tone = rounded === 0 ? '' : rounded > 0 ? 'is-up' : 'is-down'
+  return html`<b class="${tone}">${signOf(rounded)}${formatNumber(Math.abs(rounded))} pt</b> · `
+}
+
+const signOf = (change: number): string => (change > 0 ? '+' : change < 0 ? '−' : '')
 
 const daysCard = ({ stats: { days, total } }: Usage): Html =>
   card({ title: 'Verifications by day', span: 8, body: dayChart(days, total) })

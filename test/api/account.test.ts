@@ -175,6 +175,8 @@ describe('statistics', () => {
         use('key_b', today, 'risky', 2, 0),
         use('key_gone', today - 6 * DAY, 'undeliverable', 4, 0),
         use('key_1', today - 7 * DAY, 'deliverable', 100, 0),
+        use('key_1', today - 13 * DAY, 'risky', 10, 10),
+        use('key_1', today - 14 * DAY, 'deliverable', 1_000, 0),
       ]),
     )
     const { data } = (await json('/v1/stats?period=week')) as unknown as { data: Stats }
@@ -184,6 +186,10 @@ describe('statistics', () => {
     expect(data.total).toEqual({
       ...{ verifications: 12, cached: 2, credits: 10 },
       ...{ deliverable: 5, undeliverable: 4, risky: 2, unknown: 1 },
+    })
+    expect(data.previous).toEqual({
+      ...{ verifications: 110, cached: 10, credits: 100 },
+      ...{ deliverable: 100, undeliverable: 0, risky: 10, unknown: 0 },
     })
     expect(data.days.map(({ date, verifications }) => [date, verifications])).toEqual([
       ...[
@@ -227,6 +233,7 @@ type Page = { items: { id: string }[]; next_cursor: string | null; has_more: boo
 type Counts = Record<string, number>
 type Stats = {
   total: Counts
+  previous: Counts
   days: ({ date: string; verifications: number } & object)[]
   keys: { key_id: string; key_name: string | null; verifications: number }[]
 }

@@ -5,6 +5,7 @@ import { addUsage } from '../../src/accounts/credits/usage.ts'
 import { periodStart } from '../../src/accounts/plan.ts'
 import { write } from '../../src/db/database.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
+import { DAY } from '../../src/platform/clock.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
 import { MIXED, seedJob } from '../support/job-rows.ts'
 import { endpoint } from './webhooks/endpoint.ts'
@@ -48,6 +49,26 @@ describe('the overview', () => {
     expect(text).not.toContain('<b>March</b>')
     const week = textOf((await dashboard.get('/overview?period=week')).text)
     expect(week).toContain('Verified 1,200 7 days')
+  })
+
+  test('compares the figures with the previous period', async () => {
+    const dashboard = await createTestDashboard()
+    const today = periodStart(dashboard.clock.now())
+    const use = { account_id: 'acc_1', key_id: 'key_1', cached: 0, credits: 1 }
+    const add = (day: number, kind: string, verifications: number) =>
+      write(dashboard.database, trx => addUsage(trx, [{ ...use, day, class: kind, verifications }]))
+    // The overview of an account without any verification has no figures.
+    await seedJob(dashboard.database, { texts: MIXED })
+    const week = async () => textOf((await dashboard.get('/overview?period=week')).text)
+    await add(today, 'deliverable', 900)
+    await add(today, 'risky', 300)
+    await add(today - 7 * DAY, 'deliverable', 700)
+    await add(today - 7 * DAY, 'risky', 300)
+    expect(await week()).toContain('Verified 1,200 +20 % vs. previous 7 days')
+    expect(await week()).toContain('Deliverable 75 % +5 pt · 900 addresses')
+    await add(today - 8 * DAY, 'deliverable', 1_000)
+    expect(await week()).toContain('Verified 1,200 −40 % vs. previous 7 days')
+    expect(await week()).toContain('Deliverable 75 % −10 pt · 900 addresses')
   })
 
   test('polls the lists while one is active', async () => {

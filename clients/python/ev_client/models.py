@@ -1492,6 +1492,7 @@ class StatsData(_StatsDataKeywords):
     period: Literal["day", "week", "month"]
     to: str
     total: Counts
+    previous: Counts
     days: List[StatsDataDay]
     keys: List[StatsDataKey]
 

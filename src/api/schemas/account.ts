@@ -125,6 +125,8 @@ const counts = {
 
 type Status = (typeof STATUSES)[number]
 
+const Counts = z.object(counts).openapi('Counts')
+
 export const Stats = z
   .object({
     success: z.literal(true),
@@ -132,7 +134,8 @@ export const Stats = z
       period: z.enum(PERIODS),
       from: time,
       to: time,
-      total: z.object(counts).openapi('Counts'),
+      total: Counts,
+      previous: Counts,
       days: z.array(z.object({ date: z.string().openapi({ format: 'date' }), ...counts })),
       keys: z.array(z.object({ key_id: z.string(), key_name: z.string().nullable(), ...counts })),
     }),
@@ -191,7 +194,7 @@ export const STATS_EXAMPLE = {
   success: true as const,
   data: {
     ...{ period: 'day' as const, from: '2026-03-21T00:00:00.000Z' },
-    ...{ to: '2026-03-22T00:00:00.000Z', total: counted },
+    ...{ to: '2026-03-22T00:00:00.000Z', total: counted, previous: counted },
     days: [{ date: '2026-03-21', ...counted }],
     keys: [{ key_id: 'key_01', key_name: 'CI', ...counted }],
   },
