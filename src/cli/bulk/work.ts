@@ -59,7 +59,7 @@ export async function work(
   )
   const stopWaits = options.quiet
     ? () => {}
-    : watchWaits({ database, engine }, job.id, progress.setWait)
+    : watchWaits({ database, engine, inMemory: worker.waitingInMemory }, job.id, progress.setWait)
   try {
     worker.take(job.id)
     await Promise.race([finished, aborted(signal)]).catch(() => {})

@@ -53,6 +53,11 @@ export class Claims {
     return this.#pending?.isFull ?? false
   }
 
+  /** Returns the number of items of a list that wait in memory, by operator. */
+  waitingInMemory(jobId: string): ReadonlyMap<string, number> {
+    return this.#pending?.countsFor(jobId) ?? new Map()
+  }
+
   /** Keeps a routed item in memory until it is claimed; returns false if it must be stored. */
   keep(list: ActiveJob, item: PendingItem): boolean {
     if (this.#pending === null || !this.#pending.add(list, item)) return false

@@ -67,6 +67,15 @@ export class PendingItems {
     return [...(this.#byOperator.get(operator)?.keys() ?? [])]
   }
 
+  /** Returns the number of items of a list by operator. */
+  countsFor(jobId: string): Map<string, number> {
+    const counts = new Map<string, number>()
+    for (const [operator, lists] of this.#byOperator) {
+      for (const [{ id }, items] of lists) if (id === jobId) counts.set(operator, items.length)
+    }
+    return counts
+  }
+
   /** Removes up to `max` items, oldest first; with `backedUpOnly`, only those with a backup. */
   take(
     list: ActiveJob,

@@ -23,8 +23,8 @@ type WaitDeps = {
   readonly database: Database
   /** Null in a process that does not probe, which knows no rates. */
   readonly engine: Engine | null
-  /** Rows that wait in memory, by operator. */
-  readonly inMemory?: ReadonlyMap<string, number>
+  /** Returns the rows of a job that wait in the memory of this process, by operator. */
+  readonly inMemory?: (jobId: string) => ReadonlyMap<string, number>
 }
 
 /** Maximum number of causes that a report lists. */
@@ -35,7 +35,7 @@ export async function buildWaitReport(deps: WaitDeps, job: Job): Promise<WaitRep
   const { database, engine } = deps
   const now = database.clock.now()
   const rows = job.state === 'processing' ? await waitingRows(database, job.id) : []
-  const all = addInMemory(rows, deps.inMemory ?? new Map(), now)
+  const all = addInMemory(rows, deps.inMemory?.(job.id) ?? new Map(), now)
   const stops = await findStops(deps, all)
   const ofOperators = all
     .slice(0, WAITS_MAX)
@@ -132,22 +132,8 @@ async function estimateLeftMs(
     addresses: groups.reduce((sum, { count }) => sum + count, 0),
   }))
   const waitingMs = await probingMs({ database, engine, clock: database.clock }, job.id, demands)
-  return Math.max(waitingMs, unroutedMs({ database, engine }, job, rows))
-}
-
-/**
- * Time for unrouted rows: at the rate of the job so far or, before the first result, at a typical
- * rate.
- */
-function unroutedMs(
-  { engine, database: { clock } }: EstimateDeps,
-  job: Job,
-  rows: readonly WaitingRows[],
-): number {
   const waiting = rows.reduce((sum, { count }) => sum + count, 0)
-  const left = Math.max(0, job.total - job.done - waiting)
-  if (left === 0) return 0
-  if (job.started_at === null || job.done === 0)
-    return typicalMs(engine, left, parseJobOptions(job))
-  return (Math.max(0, clock.now() - job.started_at) * left) / job.done
+  const unrouted = Math.max(0, job.total - job.done - waiting)
+  if (unrouted === 0) return waitingMs
+  return Math.max(waitingMs, typicalMs(engine, unrouted, parseJobOptions(job)))
 }

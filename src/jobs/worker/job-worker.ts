@@ -132,6 +132,10 @@ export class JobWorker {
     return { jobs: this.#lists.size + this.#starter.size, waiting, running }
   }
 
+  waitingInMemory(jobId: string): ReadonlyMap<string, number> {
+    return this.#claims.waitingInMemory(jobId)
+  }
+
   cacheResult(entries: ReadonlyMap<string, CachedAnswer>): void {
     void this.#recorder.cacheResult(entries)
   }

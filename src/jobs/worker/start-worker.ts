@@ -4,11 +4,16 @@ import type { Job } from '../job-store.ts'
 import { JobWorker as RunningWorker } from './job-worker.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
-/** A worker that also caches answers, which it writes together with their results. */
-type JobWorkerWithCache = JobWorker & { readonly cache: ResultCache }
+/** A worker with what only its composer uses. */
+type StartedWorker = JobWorker & {
+  /** Caches answers, which are written together with their results. */
+  readonly cache: ResultCache
+  /** Returns the number of rows of a job that wait in memory, by operator; a service has none. */
+  readonly waitingInMemory: (jobId: string) => ReadonlyMap<string, number>
+}
 
 /** Starts a worker for the jobs passed to it: those of one list, or all of a service. */
-export function startWorker(deps: WorkerDeps): JobWorkerWithCache {
+export function startWorker(deps: WorkerDeps): StartedWorker {
   const jobWorker = new RunningWorker(deps)
   return {
     take: jobId => jobWorker.take(jobId),
@@ -16,6 +21,7 @@ export function startWorker(deps: WorkerDeps): JobWorkerWithCache {
     changed: (jobId, signal) => jobWorker.changed(jobId, signal),
     status: () => jobWorker.status(),
     stop: () => jobWorker.stop(),
+    waitingInMemory: jobId => jobWorker.waitingInMemory(jobId),
     cache: {
       get: keys => getCachedAnswers(deps.database, keys),
       // Committed soon with its batch; the caller does not wait for it.

@@ -105,10 +105,25 @@ describe('routed items in memory', () => {
     expect([4, 5, 6].map(position => list.kept.has(position))).toEqual([false, true, false])
   })
 
+  test('are counted by list and operator until they are claimed', async () => {
+    const { claims, keep, claim, job } = await createClaims()
+    for (const position of [1, 2, 3]) keep(position)
+    keep(4, { operator: 'other' })
+    await claim(1)
+    expect(claims.waitingInMemory(job.id)).toEqual(
+      new Map([
+        ['op', 2],
+        ['other', 1],
+      ]),
+    )
+    expect(claims.waitingInMemory('job_b').size).toBe(0)
+  })
+
   test('are not used in a cluster or a service', async () => {
-    const { claims, keep, claim, store } = await createClaims(40, { inMemory: false })
+    const { claims, keep, claim, store, job } = await createClaims(40, { inMemory: false })
     expect(keep(1)).toBe(false)
     expect(claims.isFull).toBe(false)
+    expect(claims.waitingInMemory(job.id).size).toBe(0)
     await store(2)
     expect(await claim(5)).toEqual([2])
   })

@@ -71,10 +71,11 @@ describe('what a job waits for', () => {
 
   test('includes rows in memory', async () => {
     const { report } = await startedJob()
-    const inMemory = new Map([
+    const counts = new Map([
       ['slow', 5],
       ['new', 4],
     ])
+    const inMemory = (jobId: string) => (jobId === 'job_a' ? counts : new Map())
     expect(brief((await report({ inMemory })).waits)).toEqual([
       ['slow', 8, 'pace'],
       ['new', 4, 'pace'],
