@@ -2,9 +2,11 @@ import { isoTime } from '../../engine/verdict/present-result.ts'
 import { getProgress, type Job, parseJobOptions } from '../../jobs/job-store.ts'
 import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
 import { describeWait } from '../../jobs/waits/wait-text.ts'
+import { SECOND } from '../../platform/clock.ts'
 import { formatEstimate } from '../../platform/format.ts'
 import { downloadUrl, JOB_FAILED } from '../../webhooks/event.ts'
 import type { Service } from '../service.ts'
+import { getState } from '../state.ts'
 import { type Outlook, presentOutlook } from './outlook.ts'
 
 /**
@@ -73,16 +75,14 @@ export const presentClasses = ({ deliverable, risky, undeliverable, unknown }: J
 const jobType = ({ type }: Job) => type as Exclude<Job['type'], 'list'>
 
 /**
- * Estimates the remaining time from the rate so far or, before the first result, from typical
- * rates. Null if the job is finished.
+ * Estimates the remaining time from the recent rate or, while it is not known, from typical rates.
+ * Null if the job is finished.
  */
-function timeLeft({ clock, engine }: Service, job: Job): string | null {
+function timeLeft(service: Service, job: Job): string | null {
   if (job.finished_at !== null) return null
   const left = job.total - job.done
-  if (job.started_at === null || job.done === 0) {
-    if (job.sandbox === 1) return simulatedTime(left)
-    return formatEstimate(typicalMs(engine, left, parseJobOptions(job)))
-  }
-  const tookMs = Math.max(0, clock.now() - job.started_at)
-  return formatEstimate((tookMs * left) / job.done)
+  const rate = getState(service).outlooks.rates.measure(job)
+  if (rate) return formatEstimate((left * SECOND) / rate)
+  if (job.sandbox === 1) return simulatedTime(left)
+  return formatEstimate(typicalMs(service.engine, left, parseJobOptions(job)))
 }

@@ -1,8 +1,9 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
 import type { Job } from '../../jobs/job-store.ts'
+import { createJobRates, type JobRates } from '../../jobs/waits/job-rates.ts'
 import { buildWaitReport, type WaitReport } from '../../jobs/waits/wait-report.ts'
 import { describeWait, type Wait } from '../../jobs/waits/wait-text.ts'
-import { type Clock, SECOND } from '../../platform/clock.ts'
+import { SECOND } from '../../platform/clock.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { Service } from '../service.ts'
@@ -11,15 +12,6 @@ import type { Service } from '../service.ts'
 const RETENTION_MS = 5 * SECOND
 /** Each report takes about 1 KB. */
 const JOBS_MAX = 1_000
-/** The rate is measured over this time, since a connection returns its results in bursts. */
-const RATE_OVER_MS = 10 * SECOND
-/** Over a shorter time it would be the rate of a single burst. */
-const RATE_SINCE_MS = SECOND
-/** Watchers of one job share its samples. */
-const SAMPLE_EVERY_MS = 200
-/** Samples are dropped when a job is not watched for this time. */
-const SAMPLES_RETENTION_MS = 60 * SECOND
-
 /** Rows per second of a job, and what it waits for. */
 export type Outlook = {
   /** Null if it is not known yet. */
@@ -35,6 +27,7 @@ export type Outlook = {
 export type Outlooks = {
   /** Null if the job is finished. */
   get(job: Job): Promise<Outlook | null>
+  readonly rates: JobRates
 }
 
 export function createOutlooks(service: Pick<Service, 'clock' | 'database' | 'engine'>): Outlooks {
@@ -53,9 +46,10 @@ export function createOutlooks(service: Pick<Service, 'clock' | 'database' | 'en
   }
 
   return {
+    rates,
     async get(job) {
-      if (job.finished_at !== null) return null
       const rate = rates.measure(job)
+      if (job.finished_at !== null) return null
       const report = job.sandbox === 1 ? UNKNOWN : await findReport(job)
       const measuredLeftMs = leftAt(rate, job, report)
       return { rate, waits: report.waits, leftMs: measuredLeftMs ?? report.leftMs, measuredLeftMs }
@@ -70,34 +64,9 @@ function leftAt(rate: number | null, { total, done }: Job, { minimumMs }: WaitRe
   return minimumMs > 0 ? minimumMs : null
 }
 
-type Sample = { readonly at: number; readonly done: number }
-
-/** Measures the rates of jobs from the progress that their watchers see. */
-export function createJobRates(clock: Clock) {
-  const jobs = new TtlMap<Sample[]>({ sizeMax: JOBS_MAX, clock })
-  return {
-    /** Rows per second since the oldest sample; null if the samples cover too short a time. */
-    measure({ id, done }: Pick<Job, 'id' | 'done'>): number | null {
-      const now = clock.monotonicNow()
-      const samples = jobs.get(id) ?? []
-      jobs.set(id, samples, SAMPLES_RETENTION_MS)
-      if (now - (samples.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= SAMPLE_EVERY_MS) {
-        samples.push({ at: now, done })
-      }
-      while ((samples[1]?.at ?? now) <= now - RATE_OVER_MS) samples.shift()
-      const [first = { at: now, done }] = samples
-      const tookMs = now - first.at
-      if (tookMs < RATE_SINCE_MS) return null
-      // A resumed job may have fewer results than at its last sample.
-      const added = Math.max(0, done - first.done)
-      return Math.round((10 * SECOND * added) / tookMs) / 10
-    },
-  }
-}
-
 /** The rate, the remaining time and the waits of a job, for the API. */
 export const presentOutlook = ({ rate, waits }: Outlook, leftMs: number | null) => ({
-  rate_per_second: rate,
+  rate_per_second: rate === null ? null : Math.round(10 * rate) / 10,
   seconds_left: leftMs === null ? null : Math.ceil(leftMs / SECOND),
   ...(waits.length === 0 ? {} : { waiting_for: waits.map(presentWait) }),
 })

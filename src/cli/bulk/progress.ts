@@ -1,7 +1,8 @@
 import { type Job, readJob } from '../../jobs/job-store.ts'
+import { createJobRates } from '../../jobs/waits/job-rates.ts'
 import { buildWaitReport } from '../../jobs/waits/wait-report.ts'
 import { describeWait } from '../../jobs/waits/wait-text.ts'
-import { type Clock, SECOND } from '../../platform/clock.ts'
+import { SECOND } from '../../platform/clock.ts'
 import { formatEstimate, formatNumber } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
@@ -35,25 +36,26 @@ export function createProgress(
   { clock }: Pick<CliContext, 'clock'>,
   live: Pick<LiveText, 'width' | 'show' | 'print' | 'end'>,
 ): Progress {
-  const rate = new Rate(clock)
+  const rates = createJobRates(clock)
+  let rate = 0
   let drawnAt = clock.monotonicNow()
   let latest: Job | null = null
   let failure: string | null = null
   let wait: string | null = null
   const waiting = () => failure ?? wait
   const render = (width: number) =>
-    latest === null ? ['Reading the list'] : progressLines(latest, rate.perSecond, waiting(), width)
+    latest === null ? ['Reading the list'] : progressLines(latest, rate, waiting(), width)
   const draw = () => {
     drawnAt = clock.monotonicNow()
     if (live.width !== null) live.show(render)
-    else if (latest !== null) live.print(`${progressLine(latest, rate.perSecond, waiting())}\n`)
+    else if (latest !== null) live.print(`${progressLine(latest, rate, waiting())}\n`)
     else if (waiting() !== null) live.print(`waiting: ${waiting()}\n`)
   }
   if (live.width !== null) live.show(render)
   return {
     show(job) {
       const now = clock.monotonicNow()
-      rate.note(job.done)
+      rate = rates.measure(job) ?? 0
       latest = job
       if (now - drawnAt >= (live.width === null ? PLAIN_EVERY_MS : DRAW_EVERY_MS)) draw()
     },
@@ -145,27 +147,3 @@ function figuresText(job: Job, perSecond: number, format: (count: number) => str
 
 const countsText = ({ deliverable, risky, undeliverable, unknown }: Job) =>
   `deliverable ${deliverable}, risky ${risky}, undeliverable ${undeliverable}, unknown ${unknown}`
-
-/** Results per second over the last 30 seconds, because older rates predict the time left badly. */
-class Rate {
-  readonly #clock: Clock
-  #samples: { at: number; done: number }[] = []
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  note(done: number) {
-    const at = this.#clock.monotonicNow()
-    const last = this.#samples.at(-1)
-    if (last !== undefined && at - last.at < SECOND / 4) return
-    this.#samples.push({ at, done })
-    while ((this.#samples[0]?.at ?? at) < at - 30 * SECOND) this.#samples.shift()
-  }
-
-  get perSecond(): number {
-    const [first, last] = [this.#samples[0], this.#samples.at(-1)]
-    if (first === undefined || last === undefined || last.at === first.at) return 0
-    return ((last.done - first.done) * SECOND) / (last.at - first.at)
-  }
-}

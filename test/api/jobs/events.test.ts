@@ -2,12 +2,10 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { endStreams, openapiDocument } from '../../../src/api/app.ts'
-import { createJobRates } from '../../../src/api/jobs/outlook.ts'
 import { STREAMS_MAX, STREAMS_PER_ACCOUNT_MAX, Streams } from '../../../src/api/state.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { cancelJob, startJob } from '../../../src/jobs/job-state.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { fakeClock } from '../../support/clock.ts'
 import { openHttpServer } from '../../support/http-server.ts'
 import { giveResults, MIXED, seedFiledJob, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
@@ -211,37 +209,6 @@ describe('the limit of open streams', () => {
     expect(() => streams.enter('acc_newer')).toThrow(
       expect.objectContaining({ code: 'service_unavailable' }),
     )
-  })
-})
-
-describe('the rate of a job', () => {
-  test('is measured over the last ten seconds', () => {
-    let at = 0
-    const rates = createJobRates({ ...fakeClock(), monotonicNow: () => at })
-    const measure = (seconds: number, done: number) => {
-      at = seconds * SECOND
-      return rates.measure({ id: 'job_a', done })
-    }
-    expect(measure(0, 0)).toBeNull()
-    expect(measure(0.5, 10)).toBeNull()
-    expect(measure(1, 10)).toBe(10)
-    expect(measure(4, 100)).toBe(25)
-    expect(measure(10, 100)).toBe(10)
-    // The ten rows of the first second no longer count.
-    expect(measure(11, 100)).toBe(9)
-    expect(measure(14, 100)).toBe(0)
-    expect(measure(60, 101)).toBe(0)
-    // The samples expire if no client polls the job for a minute.
-    expect(measure(600, 500)).toBeNull()
-  })
-
-  test('is separate for each job, and not negative after a restart', () => {
-    let at = 0
-    const rates = createJobRates({ ...fakeClock(), monotonicNow: () => at })
-    expect(rates.measure({ id: 'job_a', done: 100 })).toBeNull()
-    at = 2 * SECOND
-    expect(rates.measure({ id: 'job_b', done: 900 })).toBeNull()
-    expect(rates.measure({ id: 'job_a', done: 50 })).toBe(0)
   })
 })
 

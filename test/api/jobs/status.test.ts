@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/db/database.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { failJob, startJob } from '../../../src/jobs/job-state.ts'
-import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { MIXED, seedFiledJob, seedJob } from '../../support/job-rows.ts'
 import { REFUSAL } from '../../support/prober.ts'
 import { createTestService, idleWorker } from '../../support/service.ts'
@@ -71,16 +71,30 @@ describe('the status of a list', () => {
   test('shows the progress of a list, and no results yet', async () => {
     const { database, json, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
-    await clock.advance(60_000)
+    await clock.advance(MINUTE)
     expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({
       ...{ status: 'processing', progress: 33, processed_emails: 2, error: null },
-      estimated_time: '2 minutes',
+      estimated_time: '10 seconds',
       data: {
         results: [],
         summary: { total: 6, valid: 2, invalid: 0, unknown: 0, failed: 0 },
         completed_at: null,
       },
     })
+  })
+
+  test('estimates the time from the recent rate, also in the list of jobs', async () => {
+    const { database, json, clock } = await createTestService()
+    const texts = Array.from({ length: 40 }, (_, n) => `person${n}@a.example`)
+    await seedJob(database, { texts, done: 2 })
+    // As after a stop of the service: the time since the start says nothing about the rate.
+    await clock.advance(DAY)
+    await json('/v1/verify/bulk/status/job_a')
+    await clock.advance(10 * SECOND)
+    await database.db.updateTable('job').set({ done: 4 }).execute()
+    const estimate = { estimated_time: '3 minutes' }
+    expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject(estimate)
+    expect(await json('/v1/jobs')).toMatchObject({ data: { items: [estimate] } })
   })
 
   test('of a failed list counts rows that were never tried as failed', async () => {
