@@ -1,4 +1,5 @@
 import { type Clock, yieldBatched } from './clock.ts'
+import { withResolvers } from './es2024.ts'
 
 /**
  * How the batcher handles a failed batch:
@@ -96,7 +97,7 @@ export class Batcher<T, R = undefined> {
       return same.promise
     }
     const size = this.#options.sizeOf?.(item) ?? 1
-    const entry = { item, size, key, ...Promise.withResolvers<R>() }
+    const entry = { item, size, key, ...withResolvers<R>() }
     this.#push(entry)
     if (this.#isUnawaited) reject(entry, this.#fault)
     this.#schedule()

@@ -3,6 +3,7 @@ import { copyFileSync, existsSync, mkdirSync, openSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { EV, emptyFolder, type Ran, runEv, startEv } from '../support/ev-process.ts'
+import { NODE_VERSIONS } from '../support/node-versions.ts'
 
 /** Expects a message on stderr without a stack, and nothing on stdout. */
 function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
@@ -49,7 +50,7 @@ describe.concurrent('output that cannot be written', () => {
 })
 
 describe.concurrent('the launcher', () => {
-  const old = ['/usr/bin/node', '/usr/local/bin/node'].find(path => majorOf(path) < 22)
+  const old = NODE_VERSIONS.find(({ version }) => version.startsWith('v20.'))?.path
 
   test.skipIf(old === undefined)('on an old Node starts the bundled one', async () => {
     const home = emptyFolder()
@@ -100,10 +101,4 @@ function launcherWithoutDist() {
   const launcher = join(root, 'bin/ev.js')
   copyFileSync(EV, launcher)
   return { launcher, dist: join(root, 'dist/cli') }
-}
-
-function majorOf(node: string): number {
-  if (!existsSync(node)) return Number.POSITIVE_INFINITY
-  const { stdout } = spawnSync(node, ['--version'], { encoding: 'utf8' })
-  return Number(/^v(\d+)/.exec(stdout)?.[1] ?? Number.POSITIVE_INFINITY)
 }

@@ -135,7 +135,9 @@ function queryOverNodeDns(
   type: RecordType,
   timeoutMs: number,
 ): ReturnType<DnsTransport> {
-  const resolver = new promises.Resolver({ timeout: timeoutMs, maxTimeout: timeoutMs, tries: 1 })
+  // Node 20 ignores `maxTimeout`; there only the deadline of the caller ends a slow query.
+  const options = { timeout: timeoutMs, maxTimeout: timeoutMs, tries: 1 }
+  const resolver = new promises.Resolver(options)
   const run = async (): Promise<DnsReply> => {
     try {
       const records = await lookUp(resolver, name, type)

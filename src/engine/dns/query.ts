@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
+import { withResolvers } from '../../platform/es2024.ts'
 import type { DnsAnswer, DnsFault, HostAddresses, RecordOf, RecordType } from './resolver.ts'
 import type { DnsFailover } from './server-list.ts'
 
@@ -34,7 +35,7 @@ export class DnsQuery {
 
   constructor(options: DnsQueryOptions) {
     this.#options = options
-    const { promise, resolve } = Promise.withResolvers<DnsAnswer<RecordType>>()
+    const { promise, resolve } = withResolvers<DnsAnswer<RecordType>>()
     this.answer = promise
     this.#resolve = resolve
   }

@@ -1,3 +1,4 @@
+import { groupBy } from '../../platform/es2024.ts'
 import { type Random, shuffled } from '../../platform/random.ts'
 import {
   type DnsAnswer,
@@ -69,7 +70,7 @@ export function connectOrder(route: Route, random: Random): string[] {
   if (route.kind === 'implicit') return [route.host]
   if (route.kind !== 'mx') return []
   if (route.hosts.length === 1) return route.hosts.map(({ host }) => host)
-  const byPreference = Map.groupBy(route.hosts, record => record.preference)
+  const byPreference = groupBy(route.hosts, record => record.preference)
   return [...byPreference.entries()]
     .sort(([a], [b]) => a - b)
     .flatMap(([, equals]) => shuffled(equals, random).map(record => record.host))

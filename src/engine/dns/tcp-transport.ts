@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import dnsPacket from 'dns-packet'
+import { withResolvers } from '../../platform/es2024.ts'
 import type { Random } from '../../platform/random.ts'
 import { createQuery, type DnsQuestion, parseServer, readReply, readResponseId } from './message.ts'
 import type { DnsReply } from './query.ts'
@@ -13,7 +14,7 @@ type TcpQuery = { readonly reply: Promise<DnsReply>; cancel(): void }
  */
 export function queryOverTcp(server: string, question: DnsQuestion, random: Random): TcpQuery {
   const id = random.below(0x1_0000)
-  const { promise, resolve } = Promise.withResolvers<DnsReply>()
+  const { promise, resolve } = withResolvers<DnsReply>()
   const socket = connect(parseServer(server))
   const settle = (reply: DnsReply) => {
     resolve(reply)

@@ -1,6 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import dnsPacket from 'dns-packet'
+import { withResolvers } from '../../platform/es2024.ts'
 import type { Random } from '../../platform/random.ts'
 import {
   createQuery,
@@ -116,7 +117,7 @@ class Channel {
   send(name: string, type: RecordType): UdpQuery {
     this.#sent++
     const id = this.#unusedId()
-    const { promise, resolve } = Promise.withResolvers<DnsMessageReply>()
+    const { promise, resolve } = withResolvers<DnsMessageReply>()
     this.#pending.set(id, { name, type, resolve })
     void this.#transmit(id, name, type)
     return { reply: promise, cancel: () => this.#settle(id, { code: 'ECANCELLED' }) }

@@ -1,5 +1,6 @@
 import { orOnAbort } from '../../platform/abort.ts'
 import { type Clock, DAY, HOUR, SECOND } from '../../platform/clock.ts'
+import { withResolvers } from '../../platform/es2024.ts'
 import type { Random } from '../../platform/random.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import { catchAllKey, type ProbeTarget } from './mx-groups.ts'
@@ -159,7 +160,7 @@ export class CatchAllCache {
   }
 
   #createLock(domain: string): AcquiredLock {
-    const { promise, resolve } = Promise.withResolvers<KnownCatchAllResult | 'dropped'>()
+    const { promise, resolve } = withResolvers<KnownCatchAllResult | 'dropped'>()
     const pending: PendingTest = { result: promise, isResolved: false }
     this.#pendingTests.set(domain, pending)
     const remove = () =>

@@ -1,3 +1,4 @@
+import { groupBy } from '../../platform/es2024.ts'
 import type { ConnectionPermit } from '../rate-control/controller.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ConnectionPermits } from './connection-permits.ts'
@@ -269,7 +270,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
    */
   resolveBlocked() {
     if (this.#options.domains.isEmpty) return
-    const byDomain = Map.groupBy(this.#pending, ({ address }) => address.domain.ascii)
+    const byDomain = groupBy(this.#pending, ({ address }) => address.domain.ascii)
     for (const [domain, targets] of byDomain) {
       const refusal = this.#options.domains.find(domain)
       if (refusal !== null) this.#resolveUnprobed(refusal.answer, targets)

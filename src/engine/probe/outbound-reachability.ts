@@ -1,4 +1,5 @@
 import { HOUR, SECOND, sleep } from '../../platform/clock.ts'
+import { groupBy } from '../../platform/es2024.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { ProbeDeps } from './egress.ts'
@@ -218,7 +219,7 @@ async function findTargets(deps: ProbeDeps, host: string, signal: AbortSignal): 
   const lookup = await addressesOf(deps.resolver, host, signal)
   if (signal.aborted || 'fault' in lookup) return []
   const addresses = lookup.addresses.filter(deps.isPublic)
-  const families = Map.groupBy(addresses, ip => ip.includes(':'))
+  const families = groupBy(addresses, ip => ip.includes(':'))
   return [...families.values()].flatMap(([first]) => first ?? [])
 }
 

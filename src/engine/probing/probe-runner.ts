@@ -1,5 +1,6 @@
 import type { Clock } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
+import { groupBy } from '../../platform/es2024.ts'
 import type { Log } from '../../platform/log.ts'
 import { addressKey } from '../address/address.ts'
 import type { BatchedCache } from '../batched-cache.ts'
@@ -324,7 +325,7 @@ function groupByOperator(attempts: readonly HostAttempt[]): Iterable<readonly Ho
   const name = attempts[0]?.hosts.operator.name
   // Only attempts at a second operator differ.
   if (attempts.every(({ hosts }) => hosts.operator.name === name)) return [attempts]
-  return Map.groupBy(attempts, ({ hosts }) => hosts.operator.name).values()
+  return groupBy(attempts, ({ hosts }) => hosts.operator.name).values()
 }
 
 /** Returns the first attempt of a task. */

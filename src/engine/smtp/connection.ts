@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
+import { withResolvers } from '../../platform/es2024.ts'
 import type { NoResponseReason, Stage } from './classify-reply.ts'
 import { REPLY_BYTES_MAX, type Reply, ReplyReader } from './reply.ts'
 
@@ -103,8 +104,8 @@ export class Connection {
   /** The command that the reply limit belongs to. */
   #timedReply: PendingReply | null = null
   readonly #quitTimers: (() => void)[] = []
-  readonly #closed = Promise.withResolvers<void>()
-  readonly #inStep = Promise.withResolvers<boolean>()
+  readonly #closed = withResolvers<void>()
+  readonly #inStep = withResolvers<boolean>()
   /** True once a command was sent before the reply to an earlier one had arrived. */
   #hasPipelined = false
   #hasQuit = false
