@@ -3,10 +3,25 @@
 // --if-changed skips the build if dist/ is newer than all of its sources: npm runs `prepare` not only
 // for `npm ci`, but also for the first `npx ev` and for `npm install /path/to/ev`.
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+
+/** Files of libraries that pages load, by the name in dist/vendor/. */
+const VENDOR_FILES = {
+  'htmx.js': 'htmx.org/dist/htmx.min.js',
+  'htmx.LICENSE.txt': 'htmx.org/LICENSE',
+  'uplot.js': 'uplot/dist/uPlot.iife.min.js',
+  'uplot.css': 'uplot/dist/uPlot.min.css',
+  'uplot.LICENSE.txt': 'uplot/LICENSE',
+  'swagger-ui-bundle.js': 'swagger-ui-dist/swagger-ui-bundle.js',
+  'swagger-ui-bundle.LICENSE.txt': 'swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt',
+  'swagger-ui.css': 'swagger-ui-dist/swagger-ui.css',
+  'swagger-ui.LICENSE.txt': 'swagger-ui-dist/LICENSE',
+  'swagger-ui.NOTICE.txt': 'swagger-ui-dist/NOTICE',
+  'favicon-32x32.png': 'swagger-ui-dist/favicon-32x32.png',
+}
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 if (process.argv.includes('--if-changed') && !isStale()) process.exit()
@@ -38,12 +53,16 @@ cpSync(join(root, 'src/dashboard/browser'), join(output, 'dashboard/browser'), {
 })
 const lists = join(root, 'src/engine/address/lists')
 if (existsSync(lists)) cpSync(lists, join(output, 'engine/address/lists'), { recursive: true })
+mkdirSync(join(output, 'vendor'))
+for (const [name, source] of Object.entries(VENDOR_FILES)) {
+  cpSync(join(root, 'node_modules', source), join(output, 'vendor', name))
+}
 if (existsSync(dist)) renameSync(dist, old)
 renameSync(output, dist)
 
 function isStale() {
   // The folder of the last files that a build copies.
-  const last = join(root, 'dist/engine/address/lists')
+  const last = join(root, 'dist/vendor')
   if (!existsSync(last)) return true
   const builtAt = statSync(last).ctimeMs
   const sources = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'docs/openapi.json']

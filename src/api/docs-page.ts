@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { vendorFile } from '../platform/vendor.ts'
 import { newRouter } from './router.ts'
 import type { Service } from './service.ts'
 
@@ -23,7 +22,7 @@ export function docsRoutes({ settings }: Pick<Service, 'settings'>) {
     })
 }
 
-/** Files of swagger-ui-dist that the page loads. */
+/** Files of Swagger UI that the page loads. */
 const FILES: ReadonlyMap<string, string> = new Map([
   ['swagger-ui-bundle.js', 'text/javascript'],
   ['swagger-ui.css', 'text/css'],
@@ -96,11 +95,9 @@ body > header a { margin-right: 10px; color: var(--accent); font-weight: 680; te
 
 /** Caches each file after the first read. */
 function fileReader(): (name: string) => Promise<Uint8Array<ArrayBuffer>> {
-  const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
   const known = new Map<string, Promise<Uint8Array<ArrayBuffer>>>()
   return name => {
-    const file =
-      known.get(name) ?? readFile(join(folder, name)).then(bytes => new Uint8Array(bytes))
+    const file = known.get(name) ?? readFile(vendorFile(name)).then(bytes => new Uint8Array(bytes))
     known.set(name, file)
     return file
   }

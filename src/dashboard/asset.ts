@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { dirname, extname, join } from 'node:path'
+import { extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
 import { Hono } from 'hono'
+import { vendorFile } from '../platform/vendor.ts'
 import type { Env } from './deps.ts'
 
 /**
@@ -45,12 +45,7 @@ const STYLES = [
   ...['verify', 'lists', 'webhooks'],
 ]
 
-/** Files of libraries: served name, package and path in it. */
-const LIBRARY_FILES = {
-  'htmx.js': ['htmx.org', 'dist/htmx.min.js'],
-  'uplot.js': ['uplot', 'dist/uPlot.iife.min.js'],
-  'uplot.css': ['uplot', 'dist/uPlot.min.css'],
-} as const
+const LIBRARY_FILES = ['htmx.js', 'uplot.js', 'uplot.css']
 
 type Files = {
   readonly version: string
@@ -70,19 +65,12 @@ function readFiles(): Files {
   }
   const styles = STYLES.map(name => readFileSync(join(folder, 'css', `${name}.css`)))
   contents.set('style.css', new Uint8Array(Buffer.concat(styles)))
-  for (const [name, [library, path]] of Object.entries(LIBRARY_FILES)) {
-    contents.set(name, new Uint8Array(readFileSync(join(folderOf(library), path))))
+  for (const name of LIBRARY_FILES) {
+    contents.set(name, new Uint8Array(readFileSync(vendorFile(name))))
   }
   const hash = createHash('sha256')
   for (const [name, bytes] of contents) hash.update(name).update(bytes)
   return { version: hash.digest('hex').slice(0, 12), contents }
-}
-
-/** Resolves the main file: a library need not export its package.json. */
-function folderOf(library: string): string {
-  let folder = dirname(createRequire(import.meta.url).resolve(library))
-  while (!folder.endsWith(join('node_modules', library))) folder = dirname(folder)
-  return folder
 }
 
 const brotli = promisify(brotliCompress)

@@ -109,7 +109,7 @@ const exampleOf = (helo: string) =>
 const plain = (name: string) => name.toLowerCase().replace(/\.$/, '')
 
 /** An IP address as a number. */
-type Ip = { readonly value: bigint; readonly bits: 32 | 128 }
+export type Ip = { readonly value: bigint; readonly bits: 32 | 128 }
 
 export const isIpv6 = (ip: string): boolean => parseIp(ip)?.bits === 128
 

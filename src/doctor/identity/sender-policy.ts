@@ -1,15 +1,9 @@
-import type { DNSResolver } from 'mailauth'
-import type {
-  DnsAnswer,
-  DnsFault,
-  MxRecord,
-  RecordType,
-  Resolver,
-} from '../../engine/dns/resolver.ts'
+import type { Resolver } from '../../engine/dns/resolver.ts'
 import { findRoute } from '../../engine/dns/route.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { isIpv6 } from './reverse-name.ts'
+import { checkSpf, type SpfResult } from './spf.ts'
 
 /**
  * Checks that the SPF record of the sender covers the IP address. The null sender is checked by the
@@ -58,79 +52,6 @@ function toFinding({ result, record, fault }: SpfResult, domain: string, ip: str
       return result satisfies never
   }
 }
-
-/** Result of an SPF check (RFC 7208 §2.6). */
-type SpfResult = {
-  readonly result: 'pass' | 'fail' | 'softfail' | 'neutral' | 'none' | 'temperror' | 'permerror'
-  /** The SPF record of the domain; null if there is none. */
-  readonly record: string | null
-  /** The error text of `temperror` and `permerror`; null otherwise. */
-  readonly fault: string | null
-}
-
-type SpfQuestion = { readonly ip: string; readonly sender: string; readonly helo: string }
-
-/** Evaluates the SPF policy of the sender (`check_host` of RFC 7208 §4). */
-export async function checkSpf(
-  resolver: Resolver,
-  question: SpfQuestion,
-  signal: AbortSignal,
-): Promise<SpfResult> {
-  // Loaded lazily: the library includes a message parser.
-  const { spf } = await import('mailauth/lib/spf/index.js')
-  const { status, rr } = await spf({
-    ...question,
-    mta: question.helo,
-    strict: true,
-    resolver: ((name, type) => ask(resolver, name, type, signal)) as DNSResolver,
-  })
-  const isError = status.result === 'temperror' || status.result === 'permerror'
-  return {
-    result: status.result as SpfResult['result'],
-    record: rr ?? null,
-    fault: isError ? faultIn(status.comment || '') : null,
-  }
-}
-
-/** Adapts the resolver to the API of node:dns, which the library expects. */
-async function ask(resolver: Resolver, name: string, type: string, signal: AbortSignal) {
-  const answer = await resolver.resolve(name, type as RecordType, signal)
-  if ('fault' in answer)
-    throw Object.assign(new Error(`${name}: ${FAULT_TEXTS[answer.fault]}`), {
-      code: CODES[answer.fault],
-    })
-  return toNodeRecords(type, answer)
-}
-
-function toNodeRecords(
-  type: string,
-  { records }: Extract<DnsAnswer<RecordType>, { records: unknown }>,
-) {
-  if (type === 'TXT') return records.map(text => [text])
-  if (type !== 'MX') return [...records]
-  return (records as readonly MxRecord[]).map(({ preference, host }) => ({
-    priority: preference,
-    exchange: host,
-  }))
-}
-
-const CODES: Readonly<Record<DnsFault, string>> = {
-  'no-name': 'ENOTFOUND',
-  'no-data': 'ENODATA',
-  server: 'ESERVFAIL',
-  timeout: 'ETIMEOUT',
-}
-const FAULT_TEXTS: Readonly<Record<DnsFault, string>> = {
-  'no-name': 'the name does not exist',
-  'no-data': 'the record does not exist',
-  server: 'its DNS servers failed',
-  timeout: 'the DNS lookup timed out',
-}
-
-/**
- * Extracts the error from the comment: "probe.test: permanent error during lookup of a@b: ERROR".
- */
-const faultIn = (comment: string) => comment.replace(/^.*? during lookup of [^:]*: /, '')
 
 /** Checks that the domain of the sender accepts mail, as bounces require (RFC 5321 §3.6.2). */
 export async function mailFrom(

@@ -1,5 +1,7 @@
+import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
-import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import type SmtpServer from 'smtp-server'
+import type { SMTPServerOptions } from 'smtp-server'
 import { EvError } from '../../platform/error.ts'
 import type { Line } from './conversation.ts'
 import type { Caller, DestroyableSession, Rule } from './rule.ts'
@@ -15,6 +17,7 @@ export function libraryEngine(
 ): (line: Line, caller: Caller) => DestroyableSession {
   const sessions = new Map<string, SessionState>()
   const callers = new Map<string, Caller>()
+  const { SMTPServer } = loadLibrary(host.name)
   const server = new SMTPServer({
     ...optionsFor(host),
     logger: commandWatcher((verb, id) => {
@@ -57,6 +60,19 @@ export function libraryEngine(
     // The library uses only members that DelayedSocket also has.
     server.connect(line as unknown as Socket, { id, remoteAddress: caller.client })
     return line
+  }
+}
+
+/** Loads the library, an optional dependency. */
+function loadLibrary(hostName: string): typeof SmtpServer {
+  try {
+    return createRequire(import.meta.url)('smtp-server')
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'MODULE_NOT_FOUND') throw error
+    throw new EvError(
+      'usage',
+      `The host "${hostName}" of the scenario needs a package. Run: npm install smtp-server`,
+    )
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkSpf } from '../../../src/doctor/identity/sender-policy.ts'
+import { checkSpf } from '../../../src/doctor/identity/spf.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'
 
 const SIGNAL = new AbortController().signal
@@ -47,6 +47,16 @@ describe('SPF', () => {
     ['v=spf1 a:192.0.2.3 -all', 'permerror'],
     ['v=spf1 redirect=a.test redirect=a.test', 'permerror'],
     ['v=spf1 exists:%{q}.a.test -all', 'permerror'],
+    ['v=spf1 ip6:::ffff:192.0.2.3 -all', 'fail'], // A network of IPv6, not of IPv4.
+    ['v=spf1 ip4:192.0.2.3/032 -all', 'permerror'],
+    ['v=spf1 a:a.test/24//64 -all', 'pass'],
+    ['v=spf1 a:a.test//129 -all', 'permerror'],
+    ['v=spf1 a:a.123 -all', 'permerror'],
+    ['v=spf1 all: -all', 'permerror'],
+    ['v=spf1 ptr: -all', 'permerror'],
+    ['v=spf1 a:%{o0} -all', 'permerror'],
+    ['v=spf1 exp=%{d} exp=%{d} -all', 'permerror'],
+    [`v=spf1 a:${'a'.repeat(64)}.test -all`, 'fail'], // Too long a label matches nothing, §4.8.
     ['v=spf10 -all', 'none'],
     ['spf2.0/mfrom +all', 'none'],
   ])('%s: %s', async (record, result) => {
@@ -86,6 +96,31 @@ describe('SPF', () => {
     ])
   })
 
+  test('escapes the values of macros in upper case, and removes labels of a long name', async () => {
+    const local = `a/b.${'c'.repeat(60)}`
+    const record = `v=spf1 exists:%{L}.%%.test exists:%{l}.${'%{l}.'.repeat(3)}a.test -all`
+    const { asked } = await spf(record, {}, { sender: `${local}@a.test` })
+    expect(asked[1]).toBe(`A ${local.replace('/', '%2f')}.%.test`)
+    expect(asked[2]).toBe(`A ${`${local}.`.repeat(3)}a.test`)
+  })
+
+  test('expands the macro p to a confirmed name of the client', async () => {
+    const names = {
+      '3.2.0.192.in-addr.arpa': { PTR: ['other.test', 'out.a.test'] },
+      'other.test': { A: ['192.0.2.3'] },
+      'out.a.test': { A: ['192.0.2.3'] },
+    }
+    const { asked } = await spf('v=spf1 exists:%{p}.list.test -all', names)
+    expect(asked.at(-1)).toBe('A out.a.test.list.test')
+    const without = await spf('v=spf1 exists:%{p}.list.test -all')
+    expect(without.asked.at(-1)).toBe('A unknown.list.test')
+  })
+
+  test('rejects a name with more than ten MX records', async () => {
+    const MX = Array.from({ length: 11 }, (_, i) => [10, `mx${i}.b.test`] as const)
+    expect((await spf('v=spf1 mx:b.test -all', { 'b.test': { MX } })).result).toBe('permerror')
+  })
+
   test('validates the ptr mechanism by forward lookup', async () => {
     const names = {
       '3.2.0.192.in-addr.arpa': { PTR: ['evil.test', 'Probe.A.test'] },
@@ -106,7 +141,7 @@ describe('SPF', () => {
     expect((await spf('v=spf1 include:s0.test -all', chain(10))).result).toBe('pass')
     expect(await spf('v=spf1 include:s0.test -all', chain(11))).toMatchObject({
       result: 'permerror',
-      fault: 'Too many DNS requests',
+      fault: 'more than 10 DNS lookups',
     })
   })
 

@@ -1,0 +1,233 @@
+import type { DnsFault, RecordOf, RecordType, Resolver } from '../../engine/dns/resolver.ts'
+import { type Ip, isIpv6, isSameIp, parseIp, reversed, reverseZoneName } from './reverse-name.ts'
+import {
+  type Directive,
+  expandMacros,
+  hasPtrMacro,
+  isSpfRecord,
+  parseSpfRecord,
+} from './spf-record.ts'
+
+/** Result of an SPF check (RFC 7208 §2.6). */
+export type SpfResult = {
+  readonly result: Directive['result'] | 'none' | 'temperror' | 'permerror'
+  /** The SPF record of the domain; null if there is none. */
+  readonly record: string | null
+  /** The error text of `temperror` and `permerror`; null otherwise. */
+  readonly fault: string | null
+}
+
+type SpfQuestion = { readonly ip: string; readonly sender: string; readonly helo: string }
+
+/** Evaluates the SPF policy of the sender (`check_host` of RFC 7208 §4). */
+export async function checkSpf(
+  resolver: Resolver,
+  question: SpfQuestion,
+  signal: AbortSignal,
+): Promise<SpfResult> {
+  const check = new SpfCheck(resolver, question, signal)
+  const domain = question.sender.slice(question.sender.lastIndexOf('@') + 1)
+  try {
+    const result = await check.evaluate(domain)
+    return { result, record: check.record, fault: null }
+  } catch (error) {
+    if (!(error instanceof SpfError)) throw error
+    return { result: error.result, record: check.record, fault: error.message }
+  }
+}
+
+/** Ends the evaluation. */
+class SpfError extends Error {
+  readonly result: 'temperror' | 'permerror'
+
+  constructor(result: SpfError['result'], message: string) {
+    super(message)
+    this.result = result
+  }
+}
+
+/** Limits of RFC 7208 §4.6.4: terms with DNS lookups, lookups without a record, records of a name. */
+const LOOKUPS_MAX = 10
+const VOID_LOOKUPS_MAX = 2
+const RECORDS_MAX = 10
+
+const FAULT_TEXTS: Readonly<Record<DnsFault, string>> = {
+  'no-name': 'the name does not exist',
+  'no-data': 'the record does not exist',
+  server: 'its DNS servers failed',
+  timeout: 'the DNS lookup timed out',
+}
+
+class SpfCheck {
+  /** The record of the sender's domain; null if there is none. */
+  record: string | null = null
+  readonly #resolver: Resolver
+  readonly #question: SpfQuestion
+  readonly #signal: AbortSignal
+  readonly #client: Ip
+  #lookups = 0
+  #voidLookups = 0
+
+  constructor(resolver: Resolver, question: SpfQuestion, signal: AbortSignal) {
+    const client = parseIp(question.ip)
+    if (client === null) throw new TypeError(`"${question.ip}" is not an IP address`)
+    this.#resolver = resolver
+    this.#question = question
+    this.#signal = signal
+    this.#client = client
+  }
+
+  /** Returns the result of the policy of a domain. Throws SpfError for errors. */
+  async evaluate(domain: string): Promise<Directive['result'] | 'none'> {
+    if (!isDomainName(domain)) return 'none'
+    const texts = (await this.#ask(domain, 'TXT')).filter(isSpfRecord)
+    const [text] = texts
+    if (text === undefined) return 'none'
+    if (texts.length > 1) throw new SpfError('permerror', `${domain} has several SPF records`)
+    this.record ??= text
+    const parsed = parseSpfRecord(text)
+    if ('invalid' in parsed) throw new SpfError('permerror', `"${parsed.invalid}" of ${domain}`)
+    for (const directive of parsed.directives) {
+      if (await this.#matches(directive, domain)) return directive.result
+    }
+    if (parsed.redirect === null) return 'neutral'
+    this.#countLookup()
+    const target = await this.#expand(parsed.redirect, domain)
+    return this.#evaluateOther(target)
+  }
+
+  async #matches(directive: Directive, domain: string): Promise<boolean> {
+    const { mechanism, target } = directive
+    switch (mechanism) {
+      case 'all':
+        return true
+      case 'ip4':
+        return this.#isIn(target, directive)
+      case 'ip6':
+        // An IPv4-mapped network would match IPv4 clients.
+        return this.#client.bits === 128 && this.#isIn(target, directive)
+      default:
+    }
+    this.#countLookup()
+    const name = target === '' ? domain : await this.#expand(target, domain)
+    if (mechanism === 'include') return (await this.#evaluateOther(name)) === 'pass'
+    if (!isDomainName(name)) return false
+    switch (mechanism) {
+      case 'a':
+        return this.#isAddressOf(name, directive)
+      case 'mx':
+        return this.#isMailServerOf(name, directive)
+      case 'ptr': {
+        const suffix = `.${name.toLowerCase()}`
+        return (await this.#clientNames()).some(known => `.${known}`.endsWith(suffix))
+      }
+      case 'exists':
+        return (await this.#ask(name, 'A', { isCounted: true })).length > 0
+      default:
+        return mechanism satisfies never
+    }
+  }
+
+  /** Evaluates the policy of `include` or `redirect`, which must exist (RFC 7208 §5.2, §6.1). */
+  async #evaluateOther(name: string): Promise<Directive['result']> {
+    const result = await this.evaluate(name)
+    if (result !== 'none') return result
+    throw new SpfError('permerror', `${name} has no SPF record`)
+  }
+
+  async #isAddressOf(name: string, directive: Directive): Promise<boolean> {
+    const addresses = await this.#ask(name, this.#addressType(), { isCounted: true })
+    return addresses.some(address => this.#isIn(address, directive))
+  }
+
+  async #isMailServerOf(name: string, directive: Directive): Promise<boolean> {
+    const servers = await this.#ask(name, 'MX', { isCounted: true })
+    if (servers.length > RECORDS_MAX) {
+      throw new SpfError('permerror', `${name} has more than ${RECORDS_MAX} MX records`)
+    }
+    for (const { host } of servers) {
+      const addresses = await this.#ask(host, this.#addressType())
+      if (addresses.some(address => this.#isIn(address, directive))) return true
+    }
+    return false
+  }
+
+  /** The PTR names of the client that resolve back to it (RFC 7208 §5.5), in lower case. */
+  async #clientNames(): Promise<string[]> {
+    const found = await this.#resolver.resolve(
+      reverseZoneName(this.#question.ip),
+      'PTR',
+      this.#signal,
+    )
+    if ('fault' in found) return []
+    const confirmed: string[] = []
+    for (const name of found.records.slice(0, RECORDS_MAX)) {
+      const back = await this.#resolver.resolve(name, this.#addressType(), this.#signal)
+      if ('fault' in back || !back.records.some(ip => isSameIp(ip, this.#question.ip))) continue
+      confirmed.push(name.toLowerCase().replace(/\.$/, ''))
+    }
+    return confirmed
+  }
+
+  #isIn(network: string, { bits4, bits6 }: Directive): boolean {
+    const range = parseIp(network)
+    if (range === null || range.bits !== this.#client.bits) return false
+    const hostBits = BigInt(range.bits - (range.bits === 32 ? bits4 : bits6))
+    return range.value >> hostBits === this.#client.value >> hostBits
+  }
+
+  async #expand(spec: string, domain: string): Promise<string> {
+    const { ip, sender, helo } = this.#question
+    const at = sender.lastIndexOf('@')
+    const local = sender.slice(0, Math.max(at, 0)) || 'postmaster'
+    const senderDomain = sender.slice(at + 1)
+    return expandMacros(spec, {
+      ...{ s: `${local}@${senderDomain}`, l: local, o: senderDomain, d: domain, h: helo },
+      i: reversed(ip).split('.').toReversed().join('.'),
+      v: isIpv6(ip) ? 'ip6' : 'in-addr',
+      p: hasPtrMacro(spec) ? await this.#clientName(domain) : '',
+    })
+  }
+
+  /** Returns the name for the macro `p`: preferably the domain or a name below it. */
+  async #clientName(domain: string): Promise<string> {
+    this.#countLookup()
+    const names = await this.#clientNames()
+    const plain = domain.toLowerCase()
+    const below = names.find(name => name.endsWith(`.${plain}`))
+    return names.find(name => name === plain) ?? below ?? names[0] ?? 'unknown'
+  }
+
+  #addressType(): 'A' | 'AAAA' {
+    return this.#client.bits === 32 ? 'A' : 'AAAA'
+  }
+
+  #countLookup(): void {
+    this.#lookups += 1
+    if (this.#lookups > LOOKUPS_MAX) {
+      throw new SpfError('permerror', `more than ${LOOKUPS_MAX} DNS lookups`)
+    }
+  }
+
+  /** Returns the records of a name, without any if it does not exist. */
+  async #ask<T extends RecordType>(
+    name: string,
+    type: T,
+    { isCounted = false } = {},
+  ): Promise<readonly RecordOf<T>[]> {
+    const answer = await this.#resolver.resolve(name, type, this.#signal)
+    if (!('fault' in answer)) return answer.records
+    if (answer.fault === 'server' || answer.fault === 'timeout') {
+      throw new SpfError('temperror', `${name}: ${FAULT_TEXTS[answer.fault]}`)
+    }
+    if (isCounted) this.#voidLookups += 1
+    if (this.#voidLookups > VOID_LOOKUPS_MAX) {
+      throw new SpfError('permerror', `more than ${VOID_LOOKUPS_MAX} DNS lookups without a record`)
+    }
+    return []
+  }
+}
+
+/** Whether a name can have records of its own: at least two labels of at most 63 characters. */
+const isDomainName = (name: string) =>
+  name.length <= 253 && /^[^.]{1,63}(\.[^.]{1,63})+\.?$/.test(name)
