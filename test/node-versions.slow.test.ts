@@ -91,7 +91,7 @@ test('the declarations compile with the types of Node 20', () => {
   expect({ status, stdout }).toEqual({ status: 0, stdout: '' })
 })
 
-const TYPES_OF_NODE_20 = 'tools/node20-types/node_modules/@types'
+const TYPES_OF_NODE_20 = 'node_modules/@node20'
 
 const SCENARIO: Scenario = {
   mailboxes: ['ann'],
