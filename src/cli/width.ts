@@ -29,17 +29,19 @@ export function printMessage(
   context.stderr.write(`${wrapLines(`${level}: ${sentence}`, width)}\n`)
 }
 
+/** A command in quotes, or a word. */
+const COPYABLE = /"ev [^"]*"[^ ]*|[^ ]+/g
+
 /**
- * Wraps each line at spaces. A longer word, such as a path, is not cut, so that it can be copied.
- * Without a width the text is returned as it is.
+ * Wraps lines that are too long. Commands in quotes and long words, such as paths, are not broken,
+ * so that they can be copied. Without a width the text is returned as it is.
  */
-export const wrapLines = (text: string, width: number | null): string =>
-  width === null
-    ? text
-    : text
-        .split('\n')
-        .map(line => fillLines(line.split(' '), width).join('\n'))
-        .join('\n')
+export function wrapLines(text: string, width: number | null): string {
+  if (width === null) return text
+  const wrapped = (line: string) =>
+    stringWidth(line) <= width ? line : fillLines(line.match(COPYABLE) ?? [], width).join('\n')
+  return text.split('\n').map(wrapped).join('\n')
+}
 
 /** Pads a text with spaces, counting wide characters as two columns. */
 export const padded = (text: string, width: number, align: 'left' | 'right' = 'left'): string => {

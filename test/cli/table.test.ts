@@ -53,14 +53,17 @@ test('COLUMNS of the environment wins over the terminal; a pipe has no width', (
   expect([width(60, { COLUMNS: '100' }), width(undefined, { COLUMNS: 'x' })]).toEqual([100, null])
 })
 
-test('a message is wrapped only on a terminal, and words are never cut', () => {
+test('a message is wrapped only on a terminal; words and commands are not broken', () => {
   const print = (columns?: number) => {
     const { context } = memoryContext({ home: '/', ...(columns === undefined ? {} : { columns }) })
-    printMessage(context, 'error', 'There is no file /srv/lists/2026/customers.csv here.')
+    printMessage(context, 'error', 'There is no file /srv/lists/2026/customers.csv. Run "ev jobs".')
     return context.stderr.text
   }
-  expect(print()).toBe('error: There is no file /srv/lists/2026/customers.csv here.\n')
-  expect(print(24)).toBe('error: There is no file\n/srv/lists/2026/customers.csv\nhere.\n')
+  expect(print()).toBe('error: There is no file /srv/lists/2026/customers.csv. Run "ev jobs".\n')
+  expect(print(24)).toBe(
+    'error: There is no file\n/srv/lists/2026/customers.csv.\nRun "ev jobs".\n',
+  )
+  expect(print(11)).toContain('\nRun\n"ev jobs".\n')
 })
 
 test('lines that fit keep their indentation', () => {
