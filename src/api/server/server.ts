@@ -117,7 +117,7 @@ function registerHandlers(server: Server | TlsServer, deps: ListenerDeps): void 
   )
   server.on('clientError', parserErrorHandler(deps))
   server.on('connect', (_, socket) => refuseConnect(socket as Socket, deps))
-  server.on('timeout', socket => onIdle(socket, deps))
+  server.on('timeout', socket => void onIdle(socket, deps))
   const logDrops = (connections: number) =>
     log.warn('connections refused', { connections, open: limits.connectionsMax })
   const opened = 'setSecureContext' in server ? 'secureConnection' : 'connection'
@@ -169,7 +169,12 @@ function refuseConnect(socket: Socket, deps: ListenerDeps): void {
 }
 
 /** Handles a connection that was idle for the timeout of its socket. */
-function onIdle(socket: Socket, { limits, traffic }: ListenerDeps): void {
+async function onIdle(socket: Socket, { limits, traffic }: ListenerDeps): Promise<void> {
+  // Node runs timers before it reads: a busy service may not have read a request that arrived in
+  // time, and closing now would reset the connection.
+  const { bytesRead } = socket
+  await yieldToEventLoop()
+  if (socket.bytesRead > bytesRead) return
   const unanswered = traffic.unanswered(socket)
   // A response is in progress, such as a long poll, which has its own timeout.
   if (unanswered.some(response => !response.headersSent && response.req.complete))

@@ -32,6 +32,9 @@ async function trickle(socket: Socket, bytes: string): Promise<string> {
   return received
 }
 
+const blockEventLoop = (ms: number) =>
+  void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+
 /** Node has its own timers for headers and idle time, which run in real time here. */
 describe('a slow client', () => {
   test('that sends a header byte by byte gets a 408 and is disconnected', async () => {
@@ -83,6 +86,19 @@ describe('a slow client', () => {
     const server = await openHttpServer({ limits: { keepAliveMs: 50, keepAliveBufferMs: 1 } })
     const received = await server.send(GET('/ok'))
     expect(parseAnswer(received)).toMatchObject({ status: 200, rest: '' })
+  })
+
+  test('whose request arrived in time is answered, even if the service reads it late', async () => {
+    const server = await openHttpServer({ limits: { keepAliveMs: 50, keepAliveBufferMs: 1 } })
+    const socket = await server.open()
+    const received = text(socket)
+    socket.write(GET('/ok'))
+    await waitUntil(() => socket.bytesRead > 0)
+    socket.write(GET('/ok', 'Connection: close'))
+    blockEventLoop(200)
+    const first = parseAnswer(await received)
+    expect(first.status).toBe(200)
+    expect(parseAnswer(first.rest)).toMatchObject({ status: 200, rest: '' })
   })
 
   test('that does not read its response is disconnected', async () => {
