@@ -53,7 +53,7 @@ function show(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress)
   const { processed_emails: done, total_emails: total, rate_per_second: rate } = progress
   const bar = live.querySelector('progress')
   if (bar !== null) bar.value = done
-  showBar(live, progress)
+  showClasses(live, progress)
   put('percent', `${Math.floor((100 * done) / total)} %`)
   put('done', NUMBER.format(done))
   put('rate', rate === null ? '–' : `${formatRate(rate)} per second`)
@@ -61,20 +61,34 @@ function show(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress)
     'left',
     progress.seconds_left === null ? '–' : `about ${formatSeconds(progress.seconds_left)}`,
   )
-  for (const [kind, count] of Object.entries(progress.classes)) put(kind, NUMBER.format(count))
   showWaits(live, progress.waiting_for ?? [])
 }
 
-/** Resizes the segments of the stacked bar. */
-function showBar(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress) {
-  let x = 0
+/** Updates the counts of the classes, the stacked bar and the donut. */
+function showClasses(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress) {
+  const { processed_emails: done, total_emails: total } = progress
+  let before = 0
   for (const [kind, count] of Object.entries(progress.classes)) {
-    const width = (100 * count) / progress.total_emails
-    const segment = live.querySelector(`[data-live-bar] .fill-${kind}`)
-    segment?.setAttribute('x', String(x))
-    segment?.setAttribute('width', String(width))
-    x += width
+    const share = (100 * count) / Math.max(1, done)
+    put(kind, NUMBER.format(count))
+    put(`${kind}-share`, formatShare(share))
+    set(live.querySelector(`[data-live-bar] .fill-${kind}`), {
+      x: (100 * before) / total,
+      width: (100 * count) / total,
+    })
+    set(document.querySelector(`.donut circle.fill-${kind}`), {
+      'stroke-dasharray': `${share} ${100 - share}`,
+      'stroke-dashoffset': 25 - (100 * before) / Math.max(1, done),
+    })
+    before += count
   }
+}
+
+function set(
+  /** @type {Element | null} */ element,
+  /** @type {Record<string, string | number>} */ attributes,
+) {
+  for (const [name, value] of Object.entries(attributes)) element?.setAttribute(name, `${value}`)
 }
 
 /** Lists what the list waits for, with local times. */
@@ -107,6 +121,9 @@ function put(/** @type {string} */ what, /** @type {string} */ text) {
     if (element.textContent !== text) element.textContent = text
 }
 
+const formatShare = (/** @type {number} */ share) =>
+  share > 0 && share < 0.05 ? '< 0.1 %' : `${NUMBER.format(share)} %`
+
 /** Shows one decimal below 10 rows per second. */
 const formatRate = (/** @type {number} */ rate) =>
   NUMBER.format(rate < 10 ? rate : Math.round(rate))
@@ -135,11 +152,12 @@ function watchLive(/** @type {ParentNode} */ root) {
   if (live instanceof HTMLElement) watch(live)
 }
 
-/** A click on a slice of the donut follows the link of its class in the legend. */
+/** A click on a class in the donut or the bar of progress follows its link in the legend. */
 document.addEventListener('click', ({ target }) => {
   if (!(target instanceof Element)) return
-  const kind = /^fill-(\w+)$/.exec(target.closest('.donut circle')?.classList.value ?? '')?.[1]
-  const link = target.closest('.donut')?.querySelector(`.legend li:has(.is-${kind}) a`)
+  const part = target.closest('.donut circle, [data-live-bar] rect')
+  const kind = /^fill-(\w+)$/.exec(part?.classList.value ?? '')?.[1]
+  const link = document.querySelector(`.donut .legend li:has(.is-${kind}) a`)
   if (link instanceof HTMLElement) link.click()
 })
 

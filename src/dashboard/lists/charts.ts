@@ -7,6 +7,7 @@ import { bars, donut, measureOf } from '../page/chart.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, reasonWord } from '../page/notice.ts'
+import { card } from '../page/parts.ts'
 import { CLASS_NAMES, CLASSES, statusBadge, type Tone } from '../page/text.ts'
 import { rowsLink } from './filter.ts'
 
@@ -23,7 +24,7 @@ export const chartRoutes = () =>
 /** Up to this size the results are counted while the page is rendered. */
 const INLINE_ROWS_MAX = 20_000
 
-/** Renders the charts, or for a long list a placeholder that loads them. */
+/** Renders the charts of a finished list, or for a long one a placeholder that loads them. */
 export function chartsOf(c: Context<Env>, job: Job): Html | Promise<Html> {
   if (job.processed_emails === 0) return NOTHING
   if (job.total_emails <= INLINE_ROWS_MAX) return charts(c, job.job_id)
@@ -40,7 +41,7 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
   return html`
     <div class="charts grid">
       <div>
-        <section class="card"><h2>By class</h2>${donut('Rows by class', slices(id, data))}</section>
+        ${classChart(id, data.classes)}
         <section class="card"><h2>By provider</h2>${byOperator(data)}</section>
       </div>
       <div>
@@ -54,11 +55,17 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
 
 type Counts = Breakdown['data']
 
-const slices = (id: string, { classes }: Counts) =>
-  CLASSES.map(kind => ({
-    ...{ label: CLASS_NAMES[kind], link: rowsLink(id, { classes: [kind] }, CLASS_NAMES[kind]) },
-    ...{ kind, value: classes[kind] },
-  }))
+/** Renders the rows with a result by class, as links that filter the rows. */
+export const classChart = (id: string, classes: Counts['classes']): Html =>
+  card({
+    ...{ title: 'By class', span: 5 },
+    body: donut(
+      CLASSES.map(kind => ({
+        ...{ label: CLASS_NAMES[kind], kind, value: classes[kind] },
+        link: rowsLink(id, { classes: [kind] }, CLASS_NAMES[kind]),
+      })),
+    ),
+  })
 
 const reasons = (id: string, { reasons }: Counts) =>
   reasons.map(({ reason, class: kind, count }) => ({

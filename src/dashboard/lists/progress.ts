@@ -6,8 +6,9 @@ import { proxy } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { bar } from '../page/chart.ts'
 import type { Html } from '../page/html.ts'
-import { badge, CLASSES, time } from '../page/text.ts'
+import { CLASSES, time } from '../page/text.ts'
 import { whileSignedIn } from '../session/sessions.ts'
+import { classChart } from './charts.ts'
 
 /** Route that streams the progress of a list as server-sent events. */
 export const progressRoutes = (deps: DashboardDeps) =>
@@ -19,14 +20,18 @@ export const progressRoutes = (deps: DashboardDeps) =>
   })
 
 /**
- * Renders the progress of an active list, which `live.js` updates in place without changing its
- * height. When the list ends, htmx replaces this section with the results.
+ * Renders the progress and the classes of an active list, which `live.js` updates in place without
+ * changing their height.
  */
-export function progress(job: Job): Html {
+export const progress = (job: Job): Html => html`
+  <div class="grid is-12">${progressCard(job)} ${classChart(job.job_id, job.data.classes)}</div>`
+
+/** When the list ends, htmx replaces this section and the chart with the results. */
+function progressCard(job: Job): Html {
   const { processed_emails: done, total_emails: total, data } = job
   const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
   return html`
-    <section class="card live" id="live" data-events="/lists/${job.job_id}/events" aria-labelledby="live-title"
+    <section class="card live span-7" id="live" data-events="/lists/${job.job_id}/events" aria-labelledby="live-title"
       hx-get="/lists/${job.job_id}" hx-trigger="ended" hx-target="#job" hx-select="#job" hx-select-oob="#rows"
       hx-swap="outerHTML settle:0s">
       <h2 id="live-title" class="unseen">Progress</h2>
@@ -40,10 +45,6 @@ export function progress(job: Job): Html {
       </div>
       <progress class="unseen" max="${total}" value="${done}" aria-labelledby="live-title"></progress>
       <div class="bars" data-live-bar>${bar(segments, total)}</div>
-      <dl class="figures">${CLASSES.map(
-        kind =>
-          html`<div><dt>${badge(kind)}</dt><dd data-live="${kind}">${formatNumber(data.classes[kind])}</dd></div>`,
-      )}</dl>
       <div class="waits" tabindex="0" role="region" aria-label="What the list waits for">
         <ul data-live-waits>${(job.waiting_for ?? []).map(wait)}</ul>
       </div>

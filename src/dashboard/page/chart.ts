@@ -11,28 +11,29 @@ type Slice = {
   readonly kind: Class
 }
 
-/** Renders a donut chart with a legend as SVG, so it works without JavaScript. */
-export function donut(title: string, slices: readonly Slice[]): Html {
+/**
+ * Renders a donut chart with a legend as SVG, so it works without JavaScript. `live.js` updates it
+ * while a list runs.
+ */
+export function donut(slices: readonly Slice[]): Html {
   const total = sumOf(slices)
   let offset = 0
-  const arcs = slices
-    .filter(({ value }) => value > 0)
-    .map(({ value, kind }) => {
-      const share = (100 * value) / total
-      const arc = html`<circle class="fill-${kind}" cx="21" cy="21" r="15.9155" pathLength="100"
+  const arcs = slices.map(({ value, kind }) => {
+    const share = (100 * value) / Math.max(1, total)
+    const arc = html`<circle class="fill-${kind}" cx="21" cy="21" r="15.9155" pathLength="100"
         stroke-dasharray="${share.toFixed(3)} ${(100 - share).toFixed(3)}" stroke-dashoffset="${(25 - offset).toFixed(3)}" />`
-      offset += share
-      return arc
-    })
+    offset += share
+    return arc
+  })
   return html`
     <figure class="donut">
-      <svg viewBox="0 0 42 42" role="img" aria-label="${title}: ${slices.map(({ label, value }) => `${label} ${formatPercent(value, total)}`).join(', ')}">
+      <svg viewBox="0 0 42 42" aria-hidden="true">
         <circle class="track" cx="21" cy="21" r="15.9155" />${arcs}
-        <text x="21" y="21.5" text-anchor="middle" dominant-baseline="middle">${formatNumber(total)}</text>
+        <text x="21" y="21.5" text-anchor="middle" dominant-baseline="middle" data-live="done">${formatNumber(total)}</text>
       </svg>
       <figcaption><ul class="legend">${slices.map(
         ({ label, link, value, kind }) =>
-          html`<li><span class="dot is-${kind}"></span>${link ?? label} <b>${formatNumber(value)}</b> <small>${formatPercent(value, total)}</small></li>`,
+          html`<li><span><span class="dot is-${kind}"></span>${link ?? label}</span> <b data-live="${kind}">${formatNumber(value)}</b> <small data-live="${kind}-share">${formatPercent(value, total)}</small></li>`,
       )}</ul></figcaption>
     </figure>`
 }
