@@ -33,9 +33,9 @@ form.addEventListener('htmx:afterRequest', event => {
   else error.scrollIntoView({ block: 'nearest' })
 })
 
-/** Clears the preview when the list or the sandbox option changes. */
+/** Clears the preview when the list or an option changes. */
 form.addEventListener('input', ({ target }) => {
-  const isInput = target instanceof Element && target.matches('#file, #rows, [name="sandbox"]')
+  const isInput = target instanceof Element && target.matches('#file, #rows, [data-option]')
   if (isInput) preview.replaceChildren()
 })
 

@@ -7,15 +7,24 @@ import { nonceField, nonceTarget, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 
+/** A numbered step of the upload form. */
+export const step = (title: string, body: Html): Html =>
+  html`<section class="card step"><h2>${title}</h2>${body}</section>`
+
+export const PREVIEW_TITLE = 'Columns and preview'
+
 /** Renders the preview of an upload: a fragment of its form, with the Start button. */
 export const previewPart = (random: Random, upload: Upload, dryRun: FileDryRun): Html => html`
-  <p>Preview (${formatBytes(upload.size)})</p>
-  ${[layoutFields(dryRun), figures(upload.fields.get('sandbox') === 'on', dryRun), preview(dryRun)]}
-  ${start(dryRun)}
+  ${step(
+    PREVIEW_TITLE,
+    html`
+      ${layoutFields(dryRun, upload.size)} ${figures(upload.fields.get('sandbox') === 'on', dryRun)}
+      ${preview(dryRun)} ${start(dryRun)}`,
+  )}
   ${nonceTarget(nonceField(random))}`
 
 /** Renders the column and header choices; a change submits the form for a new preview. */
-function layoutFields(dryRun: FileDryRun): Html {
+function layoutFields(dryRun: FileDryRun, size: number): Html {
   const { columns, column_number: chosen, header, delimiter } = dryRun
   const none = { value: '', label: 'Choose the column …', checked: true }
   return html`
@@ -39,7 +48,7 @@ function layoutFields(dryRun: FileDryRun): Html {
         ],
       })}
     </div>
-    <p><small>${pluralize(columns.length, 'column')}, separated by ${DELIMITERS[delimiter]}.</small></p>`
+    <p><small>${formatBytes(size)}, ${pluralize(columns.length, 'column')}, separated by ${DELIMITERS[delimiter]}.</small></p>`
 }
 
 const nameOf = ({ number, name }: FileDryRun['columns'][number]) =>
@@ -54,7 +63,7 @@ function figures(sandbox: boolean, dryRun: FileDryRun): Html {
   if (rows === null) return NOTHING
   const left = balance === null ? 'unlimited' : formatNumber(balance)
   return html`
-    <dl class="figures card">
+    <dl class="figures">
       ${figure('Rows', rows)} ${figure('Addresses', dryRun.valid_emails)}
       ${figure('Malformed', dryRun.invalid_format_emails)} ${figure('Duplicates', dryRun.duplicates)}
       <div><dt>Credits needed</dt><dd>${sandbox ? 'none (sandbox)' : formatNumber(dryRun.credits_needed ?? 0)}</dd></div>
@@ -72,7 +81,7 @@ function start(dryRun: FileDryRun): Html {
   if (column_number === null) return NOTHING
   const lacking = credits_balance === null ? 0 : (credits_needed ?? 0) - credits_balance
   if (lacking > 0) return notice('bad', insufficientCredits(dryRun, lacking))
-  return html`<p><button class="primary" hx-post="/lists/new">Start</button></p>`
+  return html`<button class="primary" hx-post="/lists/new">Start</button>`
 }
 
 const insufficientCredits = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>

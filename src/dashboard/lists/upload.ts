@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
@@ -16,11 +17,12 @@ import type { Api, DashboardDeps, Env } from '../deps.ts'
 import { DISK_LOW } from '../page/banner.ts'
 import { field, nonceField, nonceTarget, problemWith, readNonce, renewNonce } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
+import { icon } from '../page/icon.ts'
 import { page, part } from '../page/layout.ts'
 import { notice, Refusal } from '../page/notice.ts'
 import { CSRF_FIELD, checkSameSite, checkToken, csrfField, tokenOfHeader } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
-import { previewPart } from './preview-part.ts'
+import { PREVIEW_TITLE, previewPart, step } from './preview-part.ts'
 
 /** Upload path. It is exempt from the form middleware because it streams its body. */
 export const INTAKE = '/lists/new'
@@ -36,8 +38,9 @@ export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<En
   async function previewOrSubmit(c: Context<Env>, upload: Upload): Promise<Response> {
     if (upload.size === 0) throw new Refusal(400, NOTHING_SENT)
     if (c.req.query('dry_run') === 'true') {
-      const dryRun = await previewList(c.get('api'), upload)
-      return part(c, previewPart(random, upload, dryRun))
+      const preview = previewPart(random, upload, await previewList(c.get('api'), upload))
+      if (isHtmx(c)) return part(c, preview)
+      return newListPage(c, random, { upload, rows: await pastedRows(upload), preview })
     }
     const { job_id } = await submit(c.get('api'), upload)
     return goTo(c, `/lists/${job_id}`)
@@ -59,7 +62,7 @@ export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<En
           await upload?.discard()
         }
       } catch (error) {
-        return rejected(c, random, { problem: refusalOf(error), once: upload && nonceIn(upload) })
+        return rejected(c, random, { problem: refusalOf(error), upload })
       }
     })
 }
@@ -70,11 +73,16 @@ const goTo = (c: Context<Env>, path: string): Response =>
   isHtmx(c) ? c.body(null, 204, { 'HX-Redirect': path }) : c.redirect(path, 303)
 
 /** Renders why an upload is rejected; for htmx as a notice beside the unchanged form. */
-function rejected(c: Context<Env>, random: Random, o: Rejection): Response | Promise<Response> {
-  if (!isHtmx(c)) return newListPage(c, random, o)
+function rejected(
+  c: Context<Env>,
+  random: Random,
+  { problem, upload }: Required<Pick<Draft, 'problem' | 'upload'>>,
+): Response | Promise<Response> {
+  if (!isHtmx(c)) return newListPage(c, random, { problem, upload })
   c.header('HX-Retarget', '#sending')
-  const body = html`${notice('bad', o.problem.message)}${renewNonce(nonceField(random, o))}`
-  return part(c, body, o.problem.status as ContentfulStatusCode)
+  const once = upload && nonceIn(upload)
+  const body = html`${notice('bad', problem.message)}${renewNonce(nonceField(random, { once, problem }))}`
+  return part(c, body, problem.status as ContentfulStatusCode)
 }
 
 /** Limits concurrent uploads, as each writes to the disk. */
@@ -139,53 +147,103 @@ const tooLarge = () =>
     `The file is larger than ${formatMebibytes(FILE_BYTES_MAX)}, the maximum size of a list. Split it.`,
   )
 
-/** Why an upload is rejected, and the nonce of its form. */
-type Rejection = {
-  readonly problem: Refusal | ApiProblem
-  readonly once?: string | undefined
+/** The form after an attempt; browsers never keep a chosen file. */
+type Draft = {
+  readonly problem?: Refusal | ApiProblem
+  readonly upload?: Upload | undefined
+  /** The rows that were pasted. */
+  readonly rows?: string
+  readonly preview?: Html
 }
 
-/** Renders the upload page; `rejection` is the result of the previous attempt. */
+/** Larger rows are not sent back to the browser. */
+const PASTED_BYTES_MAX = 1024 * 1024
+
+const pastedRows = async ({ path, fileName, size }: Upload): Promise<string> =>
+  fileName === '' && size <= PASTED_BYTES_MAX ? readFile(path, 'utf8') : ''
+
+/** Renders the upload page; `draft` is the result of the previous attempt. */
 function newListPage(
   c: Context<Env>,
   random: Random,
-  rejection?: Rejection,
+  draft: Draft = {},
 ): Response | Promise<Response> {
   const title = 'New list'
   if (!may(c.get('user'), 'verify:bulk')) return page(c, { title, body: notAllowed(c) })
+  const { problem, preview, rows } = draft
   const body = html`
-    ${rejection === undefined ? NOTHING : notice('bad', rejection.problem.message)}
-    <p class="scripted">Preview the list first. Nothing is verified or charged until you start it.</p>
-    ${listForm(c, random, rejection)}`
-  const status = (rejection?.problem.status ?? 200) as ContentfulStatusCode
-  return page(c, { title, body, scripts: ['upload.js'], status })
+    ${problem === undefined ? NOTHING : notice('bad', problem.message)}
+    ${preview !== undefined && !rows ? notice('info', FILE_AGAIN) : NOTHING}
+    ${listForm(c, random, draft)}`
+  const status = (problem?.status ?? 200) as ContentfulStatusCode
+  const back = { href: '/lists', label: 'Lists' }
+  const intro = 'Nothing is verified or charged until you start the list.'
+  return page(c, { title, back, intro, body, scripts: ['upload.js'], status })
 }
 
+const FILE_AGAIN = 'This is the preview of your list. To start it, choose the file again.'
+
 /** The CSRF token is the first field, so a forged form is rejected before its file is read. */
-const listForm = (c: Context<Env>, random: Random, rejection?: Rejection): Html => html`
-  <form method="post" action="/lists/new" enctype="multipart/form-data" id="upload" data-max="${FILE_BYTES_MAX}"
-    hx-post="/lists/new?dry_run=true" hx-trigger="submit, change from:#preview" hx-encoding="multipart/form-data"
-    hx-target="#preview" hx-disabled-elt="#upload button">
-    ${csrfField(c)}
-    ${field({ label: 'Name', name: 'name', hint: 'Defaults to the file name.' })}
-    <p><label class="tick"><input type="checkbox" name="sandbox" /> Sandbox: simulated results, no mail server is contacted, no credits used</label></p>
-    <p class="field drop">
-      <label for="file">File</label>
+function listForm(c: Context<Env>, random: Random, draft: Draft): Html {
+  const { problem, upload, rows = '', preview } = draft
+  const once = upload && nonceIn(upload)
+  return html`
+    <form method="post" action="/lists/new" enctype="multipart/form-data" id="upload" data-max="${FILE_BYTES_MAX}"
+      hx-post="/lists/new?dry_run=true" hx-trigger="submit, change from:#preview" hx-encoding="multipart/form-data"
+      hx-target="#preview" hx-disabled-elt="#upload button">
+      ${csrfField(c)}
+      ${step('List', listFields(upload?.fields.get('name') ?? '', rows))}
+      ${step('Options', optionFields(upload?.fields))}
+      <div class="actions">
+        <button class="primary scripted">Preview</button>
+        <noscript><button formaction="/lists/new?dry_run=true">Preview</button>
+          ${preview === undefined ? html`<button class="primary">Start</button>` : NOTHING}</noscript>
+      </div>
+      <div class="sending" id="sending" role="status"></div>
+      <div id="preview" aria-live="polite">${preview ?? nonceTarget(nonceField(random, { once, problem }))}</div>
+      <div class="is-coming">${step(PREVIEW_TITLE, html`<p class="muted">The preview shows the first rows, the column with the addresses, duplicates and the credits that the list needs.</p>`)}</div>
+    </form>`
+}
+
+const listFields = (name: string, rows: string): Html => html`
+  <div class="sources">
+    <div class="field drop">
+      <label for="file">${icon('file-text')} File</label>
       <input id="file" name="file" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain,text/tab-separated-values"
         aria-describedby="file-hint" />
       <small id="file-hint">CSV, TSV, or one address per line; at most ${formatMebibytes(FILE_BYTES_MAX)} and 1,000,000 rows.
         <span class="scripted">You can also drop a file anywhere on this page.</span></small>
-    </p>
-    <p class="field">
+    </div>
+    <div class="field">
       <label for="rows">Or paste rows</label>
-      <textarea id="rows" name="rows" rows="6" spellcheck="false" autocomplete="off" aria-describedby="rows-hint"></textarea>
+      <textarea id="rows" name="rows" rows="6" spellcheck="false" autocomplete="off" aria-describedby="rows-hint">${rows}</textarea>
       <small id="rows-hint">One address per line, or rows with several columns.</small>
-    </p>
-    <button class="primary scripted">Preview</button>
-    <noscript><button class="primary">Start</button></noscript>
-    <div class="sending" id="sending" role="status"></div>
-    <div id="preview" aria-live="polite">${nonceTarget(nonceField(random, rejection))}</div>
-  </form>`
+    </div>
+  </div>
+  ${field({ label: 'Name', name: 'name', value: name, hint: 'Defaults to the file name.' })}`
+
+/** The check boxes of the form; each changes the cost or the time that the preview shows. */
+const OPTIONS = [
+  {
+    ...{ name: 'sandbox', label: 'Sandbox' },
+    hint: 'Simulated results: no mail server is contacted and no credits are used.',
+  },
+  {
+    ...{ name: 'skip_smtp', label: 'Skip mail servers' },
+    hint: 'Only the format and the domain are checked. Rows without a definite result are free.',
+  },
+  {
+    ...{ name: 'again', label: 'Ignore cached results' },
+    hint: 'The mail server is contacted even for addresses that were verified recently.',
+  },
+] as const
+
+const optionFields = (fields: Upload['fields'] | undefined): Html => html`
+  <div class="boxes">${OPTIONS.map(
+    ({ name, label, hint }) => html`
+      <label><input type="checkbox" name="${name}" ${fields?.get(name) === 'on' ? html`checked` : NOTHING} data-option />
+        <span>${label} <small>${hint}</small></span></label>`,
+  )}</div>`
 
 const notAllowed = (c: Context<Env>) =>
   notice(
@@ -217,7 +275,13 @@ async function send<T>(
 ): Promise<T> {
   const name = nameOf(uploaded.get('name') ?? '', fileName)
   const [column, header] = [uploaded.get('column'), uploaded.get('header')]
-  const fields = { column, header, name, ...extra }
+  const isOn = (option: (typeof OPTIONS)[number]['name']) => uploaded.get(option) === 'on'
+  const fields = {
+    ...{ column, header, name },
+    check_smtp: isOn('skip_smtp') ? 'false' : undefined,
+    force_refresh: isOn('again') ? 'true' : undefined,
+    ...extra,
+  }
   const response = await api.fetch('/v1/verify/file', {
     ...{ method: 'POST', duplex: 'half' },
     // Node's FormData throws if the reader stops early.
@@ -225,7 +289,7 @@ async function send<T>(
     headers: {
       ...headers,
       'Content-Type': `multipart/form-data; boundary=${boundaryOf(path)}`,
-      ...(uploaded.get('sandbox') === 'on' && { 'X-EV-Sandbox': 'true' }),
+      ...(isOn('sandbox') && { 'X-EV-Sandbox': 'true' }),
     },
   })
   if (!response.ok) throw await problemOf(response)

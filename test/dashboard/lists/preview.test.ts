@@ -39,7 +39,7 @@ describe('the preview of a list', () => {
     expect(text).toMatch(/<option value="2" selected>2: email<\/option>/)
     expect(text).toMatch(/<th scope="col" class="is-chosen">email/)
     expect(text).toContain('<td class="is-chosen">bob@a.test</td>')
-    expect(text).toContain('2 columns, separated by commas.')
+    expect(text).toContain('66 B, 2 columns, separated by commas.')
     expect(chosen(text)).toEqual({ column: '2', header: 'true' })
     expect(text).toContain(START)
     expect(text).not.toContain('<html')

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { parseJobOptions } from '../../../src/jobs/job-store.ts'
 import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\n'
@@ -32,6 +33,57 @@ describe('a list uploaded without JavaScript', () => {
     expect(await jobs()).toMatchObject([{ name: 'Pasted rows', sandbox: 1, total: 2 }])
   })
 
+  test('has the selected options', async () => {
+    const { send, jobs } = await createListsDashboard()
+    await send(LIST)
+    await send(LIST, { fields: { skip_smtp: 'on', again: 'on' } })
+    expect((await jobs()).map(job => parseJobOptions(job))).toEqual([
+      { checkSmtp: true, forceRefresh: false },
+      { checkSmtp: false, forceRefresh: true },
+    ])
+  })
+
+  test('is previewed, with pasted rows, name and options still in the form', async () => {
+    const { sendForm, csrf, jobs } = await createListsDashboard()
+    const sent = await sendForm(
+      [
+        ['_csrf', await csrf()],
+        ['name', 'March'],
+        ['skip_smtp', 'on'],
+        ['file', { file: '', name: '' }],
+        ['rows', 'who,email\r\nAnn,ann@a.test\r\n'],
+      ],
+      { path: '/lists/new?dry_run=true' },
+    )
+    const text = await sent.text()
+    expect(sent.status).toBe(200)
+    expect(text).toContain('<h1>New list</h1>')
+    expect(text).toContain('<dt>Credits needed</dt>')
+    expect(text).toMatch(/<textarea id="rows"[^>]*>who,email\r?\nAnn,ann@a.test/)
+    expect(text).toContain('name="name" type="text" value="March"')
+    expect(text).toMatch(/name="skip_smtp" checked/)
+    expect(text).not.toMatch(/name="sandbox" checked/)
+    expect(text).not.toContain('choose the file again')
+    expect(await jobs()).toEqual([])
+  })
+
+  test('is previewed, but a file must be chosen again', async () => {
+    const { sendForm, csrf } = await createListsDashboard()
+    const sent = await sendForm(
+      [
+        ['_csrf', await csrf()],
+        ['file', { file: LIST, name: 'list.csv' }],
+      ],
+      { path: '/lists/new?dry_run=true' },
+    )
+    const text = await sent.text()
+    expect(text).toContain('To start it, choose the file again.')
+    expect(text).toContain('<option value="2" selected>2: email</option>')
+    expect(text).toContain(
+      'rows="6" spellcheck="false" autocomplete="off" aria-describedby="rows-hint"></textarea>',
+    )
+  })
+
   test('is created once if the form is sent twice', async () => {
     const { send, get, jobs } = await createListsDashboard()
     const { text } = await get('/lists/new')
@@ -59,11 +111,12 @@ describe('a list uploaded without JavaScript', () => {
 
   test('shows the error of the API on the form page', async () => {
     const { send, left } = await createListsDashboard()
-    const sent = await send('who;where\nAnn;Paris\n')
+    const sent = await send('who;where\nAnn;Paris\n', { fields: { name: 'March' } })
     const text = await sent.text()
     expect([sent.status, left()]).toEqual([400, []])
     expect(text).toMatch(/role="alert">.*?<p>[^<]*column/)
     expect(text).toContain('<textarea')
+    expect(text).toContain('value="March"')
   })
 })
 
