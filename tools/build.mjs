@@ -20,7 +20,6 @@ const VENDOR_FILES = {
   'swagger-ui.css': 'swagger-ui-dist/swagger-ui.css',
   'swagger-ui.LICENSE.txt': 'swagger-ui-dist/LICENSE',
   'swagger-ui.NOTICE.txt': 'swagger-ui-dist/NOTICE',
-  'favicon-32x32.png': 'swagger-ui-dist/favicon-32x32.png',
 }
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')

@@ -2,7 +2,6 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Hono, Env as PagesEnv } from 'hono'
 import { accountRoutes } from './account.ts'
 import type { Env } from './context.ts'
-import { docsRoutes } from './docs-page.ts'
 import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
 import { PREFLIGHT } from './headers.ts'
@@ -36,7 +35,6 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   app.route('/', healthRoutes(service))
   app.route('/', metricsRoutes(service, metrics))
   app.route('/', openapiRoutes(service, app))
-  app.route('/', docsRoutes(service))
   if (pages !== undefined) app.route('/', pages)
   app.notFound(c => answerUnmatched(app, service, c))
   return app

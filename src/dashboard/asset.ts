@@ -45,14 +45,17 @@ const STYLES = [
   ...['verify', 'lists', 'webhooks'],
 ]
 
-const LIBRARY_FILES = ['htmx.js', 'uplot.js', 'uplot.css']
+const LIBRARY_FILES = [
+  ...['htmx.js', 'uplot.js', 'uplot.css'],
+  ...['swagger-ui-bundle.js', 'swagger-ui.css'],
+]
 
 type Files = {
   readonly version: string
   readonly contents: ReadonlyMap<string, Uint8Array<ArrayBuffer>>
 }
 
-/** Read once at startup: about 250 KB. */
+/** Read once at startup: about 2 MB. */
 const FILES = readFiles()
 
 function readFiles(): Files {

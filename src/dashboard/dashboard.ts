@@ -7,6 +7,7 @@ import { errorMessage } from '../platform/error.ts'
 import { ApiProblem } from './api.ts'
 import { assetRoutes } from './asset.ts'
 import type { DashboardDeps, Env } from './deps.ts'
+import { docsRoutes } from './docs.ts'
 import { healthRoutes } from './health/health.ts'
 import { keyRoutes } from './keys/keys.ts'
 import { listRoutes } from './lists/lists.ts'
@@ -47,13 +48,14 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.route('/', healthRoutes(deps))
   router.route('/', verifyRoutes(deps))
   router.route('/', keyRoutes(deps))
+  router.route('/', docsRoutes(deps))
   router.route('/', listRoutes(deps))
   router.use(notFoundPage(deps))
   return router
 }
 
 /** Paths that need no session. */
-const PUBLIC = ['/', '/sign-in', '/welcome/*']
+const PUBLIC = ['/', '/sign-in', '/welcome/*', '/docs']
 /** Paths that need a session; `/lists/*` matches `/lists` too. */
 const PROTECTED = [
   ...['/overview/*', '/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],
@@ -84,7 +86,7 @@ function notFoundPage(deps: DashboardDeps): MiddlewareHandler<Env> {
   const headers = pageHeaders(deps)
   return (c, next) => {
     const isPage = c.req.method === 'GET' && c.req.header('Accept')?.includes('text/html')
-    if (!isPage || /^\/(v1|assets|docs)\//.test(c.req.path)) return next()
+    if (!isPage || /^\/(v1|assets)\//.test(c.req.path)) return next()
     const body = html`
       <p>There is no page at this address. It may have been moved or deleted.</p>
       <p><a class="button primary" href="/">Go to the overview</a></p>`

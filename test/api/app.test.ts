@@ -16,7 +16,6 @@ describe('every response', () => {
     ['a valid request', '/v1/room', { body: {} }, 200],
     ['HEAD', '/livez', { method: 'HEAD' }, 200],
     ['the document', '/openapi.json', {}, 200],
-    ['the page', '/docs', {}, 200],
   ])('has rate limit headers and an ID: %s', async (_, path, options, status) => {
     const h = await createTestService()
     addGuardedRoute(h, '/v1/room')

@@ -38,35 +38,3 @@ describe('the OpenAPI document', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 })
-
-describe('the page', () => {
-  test('loads nothing from other hosts and has no inline script', async () => {
-    const { request } = await createTestService()
-    const page = await request('/docs', { key: null })
-    const html = await page.text()
-    expect(html).not.toMatch(/https?:|<script>|\son\w+=/)
-    const policy = page.headers.get('Content-Security-Policy') ?? ''
-    expect(policy).toContain("default-src 'none'; script-src 'self';")
-    expect(policy).not.toContain('unsafe-eval')
-    for (const [, file = ''] of html.matchAll(/<(?:script|link) [^>]*(?:src|href)="([^"]+)"/g)) {
-      const answer = await request(file, { key: null })
-      expect([file, answer.status]).toEqual([file, 200])
-      expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(50)
-    }
-  })
-
-  test('may send requests to the base URL, from wherever it was opened', async () => {
-    const { request } = await createTestService({ settings: { baseUrl: 'https://ev.test/mail' } })
-    const page = await request('/docs', { key: null })
-    const policy = page.headers.get('Content-Security-Policy')
-    expect(policy).toContain("; connect-src 'self' https://ev.test;")
-  })
-
-  test.each(['/docs/package.json', '/docs/../package.json', '/docs/%2e%2e%2fpackage.json'])(
-    'serves no other file: %s',
-    async path => {
-      const { request } = await createTestService()
-      expect((await request(path, { key: null })).status).toBe(404)
-    },
-  )
-})

@@ -161,6 +161,23 @@ function clearError(/** @type {Event} */ event) {
   document.querySelector('#notes > .is-bad')?.remove()
 }
 
+/** Loads a classic script, which defines a global. */
+export function loadScript(/** @type {string} */ name) {
+  const src = new URL(name, import.meta.url).href
+  return loaded(Object.assign(document.createElement('script'), { src }))
+}
+
+/** Resolves when an element with a file is loaded. */
+export function loaded(/** @type {HTMLElement} */ element) {
+  return new Promise((resolve, reject) => {
+    element.addEventListener('load', resolve)
+    element.addEventListener('error', () =>
+      reject(new Error('A file of the page could not be loaded.')),
+    )
+    document.head.append(element)
+  })
+}
+
 enhance(document)
 dismissible(document)
 document.addEventListener('htmx:sendError', showConnectionLost)

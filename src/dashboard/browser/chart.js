@@ -1,6 +1,6 @@
 // Draws the table of days as a stacked bar chart.
 
-import { LOCALE } from './app.js'
+import { LOCALE, loaded, loadScript } from './app.js'
 
 /** @typedef {{ color: string, values: number[], label: HTMLElement | null }} Kind */
 
@@ -34,25 +34,9 @@ async function start(/** @type {HTMLElement} */ chart) {
   )
 }
 
-/** Loads a classic script, which defines a global. */
-function loadScript(/** @type {string} */ name) {
-  const src = new URL(name, import.meta.url).href
-  return loaded(Object.assign(document.createElement('script'), { src }))
-}
-
 function loadStylesheet(/** @type {string} */ name) {
   const href = new URL(name, import.meta.url).href
   return loaded(Object.assign(document.createElement('link'), { rel: 'stylesheet', href }))
-}
-
-function loaded(/** @type {HTMLElement} */ element) {
-  return new Promise((resolve, reject) => {
-    element.addEventListener('load', resolve)
-    element.addEventListener('error', () =>
-      reject(new Error('A file of the chart could not be loaded.')),
-    )
-    document.head.append(element)
-  })
 }
 
 function draw(

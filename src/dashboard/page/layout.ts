@@ -21,6 +21,8 @@ type Page = {
   readonly actions?: Html
   /** Files of `browser/` to load in addition to `app.js`. */
   readonly scripts?: readonly string[]
+  /** The stylesheet; defaults to `style.css`. */
+  readonly style?: string
   readonly status?: ContentfulStatusCode
   /** False hides the alerts, as on a page with a secret that is shown once. */
   readonly hasAlerts?: boolean
@@ -67,6 +69,16 @@ export function barePage(c: Context<Env>, o: Page): Response | Promise<Response>
       <h1>${o.title}</h1>
       ${o.body}
     </main>`
+  return c.html(document(c, { ...o, body, csrf: null }), o.status ?? 200)
+}
+
+/** Renders a page of full width without navigation, for visitors who are not signed in. */
+export function publicPage(c: Context<Env>, o: Page): Response | Promise<Response> {
+  const body = html`
+    <header class="public-head">
+      ${BRAND}<a class="button" href="/sign-in?next=${encodeURIComponent(c.req.path)}">Sign in</a>
+    </header>
+    <main id="main" class="public">${head(o)} ${o.body}</main>`
   return c.html(document(c, { ...o, body, csrf: null }), o.status ?? 200)
 }
 
@@ -215,7 +227,7 @@ function document(c: Context<Env>, o: Page & { readonly csrf: string | null }) {
         <title>${o.title} · ev</title>
         <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml" />
         <link rel="preload" href="${assetPath('inter.woff2')}" as="font" type="font/woff2" crossorigin />
-        <link rel="stylesheet" href="${assetPath('style.css')}" />
+        <link rel="stylesheet" href="${assetPath(o.style ?? 'style.css')}" />
         <script defer src="${assetPath('htmx.js')}"></script>
         <script type="module" blocking="render" src="${assetPath('app.js')}"></script>
         ${(o.scripts ?? []).map(

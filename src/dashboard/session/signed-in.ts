@@ -17,12 +17,18 @@ export const may = (user: SignedIn, scope: Scope): boolean => permits(user.scope
 /** Requires a session; redirects to the sign-in page without one. */
 export function signedIn(deps: DashboardDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
-    const user = await userOf(c, deps)
-    if (user === null) return isCrossSite(c) ? resumeSession(c) : toSignIn(c)
-    c.set('user', user)
-    c.set('api', apiFor(c, deps, user))
-    return next()
+    if (await setUser(c, deps)) return next()
+    return isCrossSite(c) ? resumeSession(c) : toSignIn(c)
   }
+}
+
+/** Sets the user of the session cookie; returns whether there is one. */
+export async function setUser(c: Context<Env>, deps: DashboardDeps): Promise<boolean> {
+  const user = await userOf(c, deps)
+  if (user === null) return false
+  c.set('user', user)
+  c.set('api', apiFor(c, deps, user))
+  return true
 }
 
 /** Returns the user of the session cookie; null if there is no valid session. */
