@@ -137,7 +137,7 @@ function buildService(
     settings: { version, databaseUrl, concurrency: config.concurrency },
   })
   const dashboard = createDashboard({
-    ...{ clock, random, log, database, disk, firstKeys: keyPages },
+    ...{ clock, random, log, database, disk, limits, firstKeys: keyPages },
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: { baseUrl: deps.baseUrl, version: deps.version, dataDir },
     health,

@@ -1,3 +1,4 @@
+import type { LimitStore } from '../accounts/rate-limits/types.ts'
 import type { Scope } from '../accounts/scope.ts'
 import type { Webhook } from '../client/types.ts'
 import type { Database } from '../db/database.ts'
@@ -60,6 +61,8 @@ export type DashboardDeps = {
   /** The API app, called in process. */
   readonly app: ApiApp
   readonly settings: DashboardSettings
+  /** Counts failed sign-ins. */
+  readonly limits: LimitStore
   /** Free space on the disk of the data directory, where uploads are stored. */
   readonly disk: ReadDisk
   /** Data of the Health page. */

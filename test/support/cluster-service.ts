@@ -74,6 +74,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: service.settings,
     disk: service.disk,
+    limits: service.limits,
     health: { ...idleHealth(), ...given.health },
   })
   const app = createApp(service, pages)

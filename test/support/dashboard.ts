@@ -45,6 +45,7 @@ export async function createTestDashboard({
     },
     settings: service.settings,
     disk: service.disk,
+    limits: service.limits,
     health: { ...idleHealth(), ...health },
   })
   const app = createApp(service, pages)

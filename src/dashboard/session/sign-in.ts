@@ -3,11 +3,14 @@ import { html } from 'hono/html'
 import { hashSecret, isWellFormed } from '../../accounts/key.ts'
 import { domainAllowed, ipAllowed } from '../../accounts/key-restrictions.ts'
 import { type FoundKey, findKeyByHash } from '../../accounts/key-store.ts'
+import type { Bucket } from '../../accounts/rate-limits/types.ts'
 import { permits } from '../../accounts/scope.ts'
 import { newSessionToken, SESSION_MAX_MS } from '../../accounts/session.ts'
 import { createSession, endSession } from '../../accounts/session-store.ts'
 import { write } from '../../db/database.ts'
-import { SECOND } from '../../platform/clock.ts'
+import { MINUTE, SECOND } from '../../platform/clock.ts'
+import { formatDurationInWords } from '../../platform/format.ts'
+import { rateLimitIp } from '../../platform/ip.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { field } from '../page/form.ts'
@@ -31,12 +34,20 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
     .post('/sign-in', shortForms(), async c => {
       checkSameSite(c)
       const { key, next } = await c.req.parseBody()
+      const attempt = await deps.limits.charge([attemptsFrom(c.get('ip'))])
+      if (attempt.refusedBy !== null) {
+        const waitMs = (attempt.states[0]?.resetAt ?? 0) - deps.clock.now()
+        c.header('Retry-After', String(Math.ceil(waitMs / SECOND)))
+        const refusal = `Too many failed sign-ins from ${c.get('ip')}. Try again in ${formatDurationInWords(waitMs, Math.ceil)}.`
+        return signInPage(c, deps, { next: ownPath(next), refusal, status: 429 })
+      }
       const text = typeof key === 'string' ? key.trim() : ''
       const found = await keyOf(deps, text)
       const refusal = refusalOf(c, deps, found)
       if (found === null || refusal !== null) {
         return signInPage(c, deps, { next: ownPath(next), refusal, status: 401 })
       }
+      attempt.giveBack(0)
       await startSession(c, deps, found)
       return c.redirect(ownPath(next), 303)
     })
@@ -70,6 +81,13 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
     })
 }
 
+/** Failed sign-ins from one IP address in a minute. Each one reads the database. */
+const ATTEMPTS_MAX = 10
+
+const attemptsFrom = (ip: string): Bucket => ({
+  ...{ key: `sign-in:${rateLimitIp(ip)}`, limit: ATTEMPTS_MAX, perMs: MINUTE },
+})
+
 /** Returns the path to open after sign-in, `/overview` if `next` is not a local path. */
 export function ownPath(next: unknown): string {
   const isOwn = typeof next === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(next)
@@ -79,7 +97,7 @@ export function ownPath(next: unknown): string {
 type SignIn = {
   readonly next: string
   readonly refusal?: string | null
-  readonly status?: 401
+  readonly status?: 401 | 429
 }
 
 function signInPage(c: Context<Env>, { settings }: DashboardDeps, o: SignIn) {

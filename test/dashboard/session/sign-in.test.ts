@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR } from '../../../src/platform/clock.ts'
+import { HOUR, SECOND } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 
 describe('sign-in', () => {
@@ -61,6 +61,25 @@ describe('sign-in', () => {
       expect(refused.text).not.toContain(`value="${key}"`)
       expect(services.cookies.size).toBe(0)
     }
+  })
+
+  test('is limited to ten failures a minute from one IP address', async () => {
+    const services = await createTestDashboard({ signIn: false })
+    for (let failed = 0; failed < 10; failed++) {
+      expect((await services.signIn('nonsense')).status).toBe(401)
+      // A success is not counted.
+      if (failed === 5) expect((await services.signIn()).status).toBe(303)
+    }
+    services.cookies.clear()
+    await services.clock.advance(20 * SECOND)
+    const refused = await services.signIn()
+    expect([refused.status, refused.headers.get('Retry-After')]).toEqual([429, '40'])
+    expect(refused.text).toContain(
+      'Too many failed sign-ins from 192.0.2.1. Try again in 40 seconds.',
+    )
+    expect(services.cookies.size).toBe(0)
+    await services.clock.advance(40 * SECOND)
+    expect((await services.signIn()).status).toBe(303)
   })
 
   test('rejects an expired or revoked key, and a secret after its grace period', async () => {
