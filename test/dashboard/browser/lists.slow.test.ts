@@ -55,9 +55,8 @@ test('10,000 rows are uploaded, processed, searched, filtered and downloaded', a
   await visitor.check('draft')
   await start(page)
   // The progress updates in place until the results replace it.
-  await page.locator('figure.donut').waitFor()
-  expect(await page.locator('#live').count()).toBe(0)
   await page.getByText('Completed: 10,000 rows').waitFor()
+  expect(await page.locator('#live').count()).toBe(0)
   await rowsShown(page).first().getByText('deliverable').waitFor()
   await visitor.check('list')
 
@@ -111,6 +110,12 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
   await page.waitForURL(/\/lists\/job_/)
   await expect.poll(() => page.locator('#live [data-live="done"]').textContent()).not.toBe('0')
   await visitor.check('list-live')
+  // The donut has the classes so far.
+  const isGrowing = async () => {
+    const rows = await page.locator('#live [data-live="done"]').textContent()
+    return (await page.locator('.donut text').textContent()) === rows
+  }
+  await expect.poll(isGrowing).toBe(true)
   expect(await figure(page, 'Rate').textContent()).toMatch(/per second|–/)
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.getByText('Cancelled after').waitFor()
