@@ -55,7 +55,7 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
 }
 
 /** Paths that need no session. */
-const PUBLIC = ['/', '/sign-in', '/welcome/*', '/docs']
+const PUBLIC = ['/', '/sign-in', '/welcome/*', '/docs/*']
 /** Paths that need a session; `/lists/*` matches `/lists` too. */
 const PROTECTED = [
   ...['/overview/*', '/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],

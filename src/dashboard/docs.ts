@@ -11,7 +11,7 @@ import { setUser } from './session/signed-in.ts'
  */
 export function docsRoutes(deps: DashboardDeps): Hono<Env> {
   const policy = docsPolicy(deps.settings.baseUrl)
-  return new Hono<Env>().use('/docs', alerts(deps)).get('/docs', async c => {
+  return new Hono<Env>().use('/docs/*', alerts(deps)).get('/docs', async c => {
     c.header('Content-Security-Policy', policy)
     const reference = {
       ...{ title: 'API reference', style: 'docs.css', scripts: ['docs.js'] },

@@ -10,7 +10,13 @@ describe('the API reference', () => {
     expect(policy).toContain("default-src 'none'; script-src 'self';")
     expect(policy).not.toContain('unsafe-eval')
     const assets = /href="([^"]+)docs\.css"/.exec(text)?.[1] ?? ''
-    for (const name of ['docs.css', 'docs.js', 'style.css', 'swagger-ui.css', 'swagger-ui-bundle.js']) {
+    for (const name of [
+      'docs.css',
+      'docs.js',
+      'style.css',
+      'swagger-ui.css',
+      'swagger-ui-bundle.js',
+    ]) {
       const file = await fetch(`${assets}${name}`)
       expect([name, file.status]).toEqual([name, 200])
       expect((await file.arrayBuffer()).byteLength).toBeGreaterThan(500)

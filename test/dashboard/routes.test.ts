@@ -6,7 +6,7 @@ type TestDashboard = Awaited<ReturnType<typeof createTestDashboard>>
 type Route = { readonly method: string; readonly path: string }
 
 /** Public pages; all others require a session. */
-const PUBLIC_PATHS = ['/', '/sign-in', '/welcome/:token', '/assets/:version/:name']
+const PUBLIC_PATHS = ['/', '/sign-in', '/welcome/:token', '/assets/:version/:name', '/docs']
 
 /** All routes of the dashboard. */
 function routesOf({ pages }: TestDashboard): readonly Route[] {
@@ -56,6 +56,7 @@ describe('every path', () => {
     expect(open.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
       'GET /',
       'GET /assets/:version/:name',
+      'GET /docs',
       'GET /sign-in',
       'GET /welcome/:token',
       'POST /sign-in',
