@@ -5,7 +5,7 @@ import { ROOT, readDoc } from '../support/markdown.ts'
 
 type Step = { readonly uses?: string; readonly run?: string; readonly with?: object }
 type Job = {
-  readonly strategy?: { readonly matrix: { readonly os: string[]; readonly node: number[] } }
+  readonly strategy?: { readonly matrix: { readonly os: string[]; readonly node: string[] } }
   readonly 'timeout-minutes': number
   readonly steps: readonly Step[]
 }
@@ -42,10 +42,12 @@ describe.each(globSync('.github/workflows/*.yml', { cwd: ROOT }))('%s', path => 
 
 test('CI covers every supported major version of Node on Linux and macOS', () => {
   const [{ jobs }] = readYaml<Workflow>('.github/workflows/ci.yml') as [Workflow]
-  const oldest = Number(/\d+/.exec(manifest.engines.node)?.[0])
-  const matrix = jobs.test?.strategy?.matrix
-  expect(Math.min(...(matrix?.node ?? []))).toBe(oldest)
-  expect(matrix?.os.map(name => name.split('-')[0])).toEqual(['ubuntu', 'macos'])
+  const [all, engine] = [jobs.test, jobs.engine].map(job => job?.strategy?.matrix)
+  expect(all?.node).toEqual([/\d+/.exec(manifest.engines.node)?.[0], '24'])
+  expect(engine?.node).toEqual(['20.19', ...(all?.node ?? [])])
+  for (const matrix of [all, engine]) {
+    expect(matrix?.os.map(name => name.split('-')[0])).toEqual(['ubuntu', 'macos'])
+  }
 })
 
 test('updates are proposed for every kind of dependency', () => {
