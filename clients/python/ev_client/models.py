@@ -692,7 +692,7 @@ class Job(TypedDict):
     # Why the job is waiting, such as a mail operator that throttles or a DNS server that
     # fails its check. Only present while it waits.
     status_detail: NotRequired[str]
-    # Rows per second over the last ten seconds, or since the previous request if it is older.
+    # Rows per second over the last 30 seconds, or since the previous request if it is older.
     # Null if not yet known.
     rate_per_second: NotRequired[Optional[float]]
     # Estimated remaining seconds. Null if unknown or if the job has finished.
@@ -808,7 +808,7 @@ class JobProgress(TypedDict):
     processed_emails: int
     # The counts add up to the processed rows.
     classes: JobProgressClasses
-    # Rows per second over the last ten seconds, or since the previous request if it is older.
+    # Rows per second over the last 30 seconds, or since the previous request if it is older.
     # Null if not yet known.
     rate_per_second: Optional[float]
     # Estimated remaining seconds. Null if unknown or if the job has finished.
@@ -1031,7 +1031,7 @@ class ListedJob(TypedDict):
     # Why the job is waiting, such as a mail operator that throttles or a DNS server that
     # fails its check. Only present while it waits.
     status_detail: NotRequired[str]
-    # Rows per second over the last ten seconds, or since the previous request if it is older.
+    # Rows per second over the last 30 seconds, or since the previous request if it is older.
     # Null if not yet known.
     rate_per_second: NotRequired[Optional[float]]
     # Estimated remaining seconds. Null if unknown or if the job has finished.

@@ -92,7 +92,7 @@ const waiting_for = z
   })
 const rate_per_second = z.number().min(0).nullable().openapi({
   description:
-    'Rows per second over the last ten seconds, or since the previous request if it is older. Null if not yet known.',
+    'Rows per second over the last 30 seconds, or since the previous request if it is older. Null if not yet known.',
 })
 const seconds_left = z.int().min(0).nullable().openapi({
   description: 'Estimated remaining seconds. Null if unknown or if the job has finished.',
