@@ -68,7 +68,7 @@ describe('a release', () => {
     const { status, stdout } = release('7.8.9', '--dry-run')
     expect(status).toBe(0)
     expect(stdout).toContain(
-      `Would set 7.8.9 in: ${FILES.join(', ')}\nWould commit and tag v7.8.9.`,
+      `Would set 7.8.9 in ${FILES.join(', ')}, and commit.\nWould tag v7.8.9.`,
     )
     expect(stdout).toContain('\n### Fixed\n- # is kept.\n')
     expect([git('status', '--porcelain'), git('tag')]).toEqual(['', ''])

@@ -23,8 +23,10 @@ const changes = FILES.map(([path, before]) => setVersion(path, before)).filter(
   ({ text, changed }) => text !== changed,
 )
 if (isDryRun) {
-  print(`Would set ${version} in: ${changes.map(({ path }) => path).join(', ') || 'no file'}`)
-  print(`Would commit and tag v${version}.`)
+  if (changes.length > 0) {
+    print(`Would set ${version} in ${changes.map(({ path }) => path).join(', ')}, and commit.`)
+  }
+  print(`Would tag v${version}.`)
 } else {
   for (const { path, changed } of changes) writeFileSync(path, changed)
   if (changes.length > 0) git('commit', '--all', '--quiet', '-m', `release: ${version}`)
