@@ -1,6 +1,7 @@
 import { createConnection, type ResponseInfo } from './connection.ts'
 import { type ClientDeps, systemDeps } from './deps.ts'
 import { type Account, createAccountResource } from './resources/account.ts'
+import { createEventsResource, type Events } from './resources/events.ts'
 import { createJobsResource, type Jobs } from './resources/jobs.ts'
 import { createKeysResource, type Keys } from './resources/keys.ts'
 import { createListsResource, type Lists } from './resources/lists.ts'
@@ -52,6 +53,7 @@ export class EvClient {
   readonly limits: Account['limits']
   readonly stats: Account['stats']
   readonly keys: Keys
+  readonly events: Events
   readonly webhooks: Webhooks
   /** Resolves with the job when it is completed, failed or cancelled. */
   readonly waitForJob: (jobId: string, options?: WaitOptions) => Promise<Job>
@@ -85,6 +87,7 @@ export class EvClient {
     this.limits = account.limits
     this.stats = account.stats
     this.keys = createKeysResource(connection)
+    this.events = createEventsResource(connection)
     this.webhooks = createWebhooksResource(connection)
     this.waitForJob = (jobId, { onProgress, ...call } = {}) =>
       waitForEnd(wait => this.jobs.get(jobId, { ...call, wait }), deps, { ...call, onProgress })

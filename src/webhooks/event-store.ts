@@ -1,8 +1,10 @@
-import type { Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import type { Random } from '../platform/random.ts'
 import { subscribers } from './endpoint-store.ts'
 import { type EventKind, eventBody, newDeliveryId, newEventId } from './event.ts'
+import type { DeliveryTable, EventTable } from './tables.ts'
 
 export type Emission = {
   readonly accountId: string
@@ -36,4 +38,62 @@ export async function emit(trx: Transaction<Schema>, o: Emission): Promise<strin
   }))
   await trx.insertInto('delivery').values(deliveries).execute()
   return id
+}
+
+type EventQuery = {
+  readonly accountId: string
+  readonly kind?: string | undefined
+  /** Epoch ms, `since` inclusive and `until` exclusive. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  /** The last row of the previous page; null: start with the newest. */
+  readonly before: { readonly createdAt: number; readonly id: string } | null
+  readonly max: number
+}
+
+/** Returns a page of the events of an account, newest first. */
+export function getEventPage({ reader }: Database, o: EventQuery): Promise<EventTable[]> {
+  let query = reader.selectFrom('event').selectAll().where('account_id', '=', o.accountId)
+  if (o.kind !== undefined) query = query.where('kind', '=', o.kind)
+  if (o.since !== undefined) query = query.where('created_at', '>=', o.since)
+  const end = startOf(o)
+  if (end !== null) {
+    query = query.where(sql<boolean>`(created_at, id) < (${end.createdAt}, ${end.id})`)
+  }
+  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
+}
+
+/** Combines `before` and `until`: with two upper bounds SQLite would use only one of them. */
+function startOf({ before, until }: EventQuery): EventQuery['before'] {
+  if (until === undefined || (before !== null && before.createdAt < until)) return before
+  return { createdAt: until, id: '' }
+}
+
+type FoundEvent = {
+  readonly event: EventTable
+  /** Its deliveries, by the time they were created. */
+  readonly deliveries: readonly DeliveryTable[]
+}
+
+/** Finds an event of an account with its deliveries. Returns null if there is none. */
+export async function findEvent(
+  { reader }: Database,
+  accountId: string,
+  id: string,
+): Promise<FoundEvent | null> {
+  const event = await reader
+    .selectFrom('event')
+    .selectAll()
+    .where('id', '=', id)
+    .where('account_id', '=', accountId)
+    .executeTakeFirst()
+  if (event === undefined) return null
+  const deliveries = await reader
+    .selectFrom('delivery')
+    .selectAll()
+    .where('event_id', '=', id)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute()
+  return { event, deliveries }
 }

@@ -15,10 +15,11 @@ const OWNED: readonly [path: RegExp, id: string][] = [
 
 describe('data of another account', () => {
   test('returns 404 for every path and method', async () => {
-    const { request, addAccount, addKey, app, service, post, deliveryId } = await createOwner()
+    const { request, addAccount, addKey, app, service, post, ...ids } = await createOwner()
+    const { deliveryId, eventId } = ids
     await addAccount('acc_2')
     const otherKey = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
-    const asked = operationsOf(openapiDocument(service, app), deliveryId)
+    const asked = operationsOf(openapiDocument(service, app), ids)
     for (const [method, path] of asked) {
       const response = await request(path, { method, key: otherKey, ...bodyFor(method, path) })
       expect(post.sent).toEqual([])
@@ -31,7 +32,7 @@ describe('data of another account', () => {
     for (const path of [
       ...['/v1/jobs/job_a', '/v1/webhooks/wh_a', '/v1/jobs/job_a/download'],
       ...['/v1/jobs/job_a/results', '/v1/jobs/job_a/breakdown'],
-      `/v1/webhooks/wh_a/deliveries/${deliveryId}`,
+      ...[`/v1/webhooks/wh_a/deliveries/${deliveryId}`, `/v1/events/${eventId}`],
     ]) {
       expect((await request(path)).status).toBe(200)
     }
@@ -56,6 +57,7 @@ describe('data of another account', () => {
     const empty = { items: [], next_cursor: null, has_more: false }
     expect((await json('/v1/jobs', { key })).data).toEqual(empty)
     expect((await json('/v1/history', { key })).data).toEqual(empty)
+    expect((await json('/v1/events', { key })).data).toEqual(empty)
     expect((await json('/v1/webhooks', { key })).data).toEqual({ webhooks: [], total: 0 })
     expect((await json('/v1/keys', { key })).data).toMatchObject({
       ...{ keys: [{ id: 'key_stranger' }], total: 1 },
@@ -81,22 +83,25 @@ describe('data of another account', () => {
 /** A service whose first account has one of everything. */
 async function createOwner() {
   const given = await createTestService()
-  return { ...given, deliveryId: await addOneOfEverything(given) }
+  const deliveryId = await addOneOfEverything(given)
+  const { id } = await given.database.db.selectFrom('event').select('id').executeTakeFirstOrThrow()
+  return { ...given, deliveryId, eventId: id }
 }
 
 /** Every operation with a path parameter, with an ID of the first account. */
 function operationsOf(
   { paths }: { paths?: object },
-  deliveryId: string,
+  ids: { readonly deliveryId: string; readonly eventId: string },
 ): [method: string, path: string][] {
   return Object.entries(paths ?? {})
     .filter(([path]) => path.includes('{'))
     .flatMap(([path, methods]) => {
-      const id = OWNED.find(([kind]) => kind.test(path))?.[1] ?? '{unknown}'
+      const owned = [...OWNED, [/^\/v1\/events\//, ids.eventId] as const]
+      const id = owned.find(([kind]) => kind.test(path))?.[1] ?? '{unknown}'
       const known = ['get', 'post', 'put', 'patch', 'delete'].filter(name => name in methods)
       return known.map((name): [string, string] => [
         name.toUpperCase(),
-        path.replace('{id}', id).replace('{delivery_id}', deliveryId),
+        path.replace('{id}', id).replace('{delivery_id}', ids.deliveryId),
       ])
     })
 }

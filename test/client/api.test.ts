@@ -12,7 +12,7 @@ const LEFT_OUT = ['GET /v1/verify/bulk/download/{id}']
 
 test('each path of the API has a method, and each method a path', async () => {
   const { client, asked } = createScriptedClient([{ json: { data: { items: [] } } }])
-  const { verify, jobs, keys, webhooks } = client
+  const { verify, jobs, keys, webhooks, events } = client
   const webhook = { url: 'https://app.example.com/', events: ['batch.completed' as const] }
   await Promise.all([
     ...[verify('a'), verify.single('a'), verify.later('a')],
@@ -34,6 +34,7 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[webhooks.rotateSecret('{id}'), webhooks.deliveries('{id}').page()],
     ...[webhooks.delivery('{id}', '{delivery_id}'), webhooks.retry('{id}', '{delivery_id}')],
     webhooks.recover('{id}', { since: '2026-03-21T00:00:00Z' }),
+    ...[events.list().page(), events.get('{id}')],
   ])
   const { service, app } = await createTestService()
   const { paths = {} } = openapiDocument(service, app)

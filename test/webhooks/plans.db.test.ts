@@ -12,6 +12,7 @@ import {
   recoverDeliveries,
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'
+import { getEventPage } from '../../src/webhooks/event-store.ts'
 import {
   deleteDeliveriesUntil,
   deleteOrphanedEventsBefore,
@@ -25,6 +26,7 @@ import { addDelivery, addWebhook, attemptAt } from '../support/webhook-rows.ts'
 /** Webhooks have millions of deliveries: a full scan would stop the service. */
 describe.skipIf(onPostgres)('a statement on many deliveries uses its index', () => {
   const page = { webhookId: 'wh_a', before: { createdAt: 9, id: 'dlv_x' }, max: 9 }
+  const events = { accountId: 'acc_a', before: { createdAt: 9, id: 'evt_x' }, since: 1, max: 9 }
   const except = ['dlv_x', 'dlv_y']
   const inTrx = (work: (trx: Trx) => Promise<unknown>) => (database: Database) =>
     write(database, work)
@@ -60,6 +62,11 @@ describe.skipIf(onPostgres)('a statement on many deliveries uses its index', () 
       'the retry of failed deliveries',
       inTrx(trx => recoverDeliveries(trx, 'wh_a', { since: 1, now: 9 })),
       /INDEX delivery_state \(webhook_id=\? AND state=\? AND created_at>\?\)/,
+    ],
+    [
+      'a page of events',
+      db => getEventPage(db, { ...events, kind: 'batch.failed' }),
+      /INDEX event_account \(account_id=\? AND created_at>\? AND \(created_at,id\)<\(\?,\?\)\)/,
     ],
     [
       'a page of the log',

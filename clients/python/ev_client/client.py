@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from .account import Account
 from .connection import Connection, ResponseInfo
+from .events import Events
 from .jobs import Jobs
 from .keys import Keys
 from .lists import Lists
@@ -98,6 +99,7 @@ class EvClient:
         self.limits = account.limits
         self.stats = account.stats
         self.keys = Keys(connection)
+        self.events = Events(connection)
         self.webhooks = Webhooks(connection)
 
     def with_options(

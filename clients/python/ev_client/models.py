@@ -525,6 +525,60 @@ class DownloadRowFlags(TypedDict):
     is_relay: bool
 
 
+class EmittedEvent(TypedDict):
+    event_id: str
+    event: Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+        "webhook.test",
+    ]
+    timestamp: str
+    # Whether it is a simulated event.
+    sandbox: bool
+    # As sent to the endpoints. `GET /v1/webhooks/events` has its JSON Schema.
+    data: Dict[str, Any]
+
+
+class EmittedEventAnswer(TypedDict):
+    success: Literal[True]
+    data: EmittedEventAnswerData
+
+
+class EmittedEventAnswerData(TypedDict):
+    event_id: str
+    event: Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+        "webhook.test",
+    ]
+    timestamp: str
+    # Whether it is a simulated event.
+    sandbox: bool
+    # As sent to the endpoints. `GET /v1/webhooks/events` has its JSON Schema.
+    data: Dict[str, Any]
+    # Its deliveries, one for each endpoint that was subscribed and still exists.
+    deliveries: List[Delivery]
+
+
+class EmittedEventPage(TypedDict):
+    success: Literal[True]
+    data: EmittedEventPageData
+
+
+class EmittedEventPageData(TypedDict):
+    items: List[EmittedEvent]
+    # Value of `cursor` for the next page. Null on the last page.
+    next_cursor: Optional[str]
+    # Whether there is a next page.
+    has_more: bool
+
+
 class ErrorBody(TypedDict):
     success: Literal[False]
     # Human-readable message.

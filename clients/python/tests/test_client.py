@@ -247,6 +247,15 @@ CALLS = [
         lambda c: c.webhooks.recover("wh_1", since="2026-06-01T00:00:00Z"),
     ),
     ("GET", "/v1/webhooks/events", None, lambda c: c.webhooks.events()),
+    (
+        "GET",
+        "/v1/events?event=webhook.test&since=2026-06-01&until=2026-06-02&limit=5",
+        None,
+        lambda c: list(
+            c.events.list(event="webhook.test", since="2026-06-01", until="2026-06-02", limit=5)
+        ),
+    ),
+    ("GET", "/v1/events/evt_1", None, lambda c: c.events.get("evt_1")),
 ]
 
 

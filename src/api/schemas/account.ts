@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { REASONS } from '../../engine/verdict/reason.ts'
 import { pageFields } from '../cursor.ts'
 import { LIMIT_KINDS } from '../middleware/rate-limit-buckets.ts'
-import { namesQuery } from './names.ts'
+import { namesQuery, timeFilter } from './names.ts'
 import { plainFields, STATUSES } from './result.ts'
 
 // Schemas of history, credits, limits and statistics.
@@ -36,15 +36,6 @@ export const HistoryPage = z
     data: z.object({ items: z.array(HistoryRow), ...pageFields }),
   })
   .openapi('HistoryPage')
-
-const timeFilter = (description: string) =>
-  z
-    .union([z.iso.datetime({ offset: true }), z.iso.date()], {
-      error: 'must be a time such as 2026-03-21T10:30:00Z, or a day such as 2026-03-21',
-    })
-    .transform(text => Date.parse(text))
-    .optional()
-    .openapi({ type: 'string', description, example: '2026-03-21T00:00:00Z' })
 
 export const historyFilters = {
   email: z

@@ -55,7 +55,7 @@ const row = {
   }),
 }
 
-const Delivery = z.object(row).openapi('Delivery')
+export const Delivery = z.object(row).openapi('Delivery')
 
 const headers = z.record(z.string(), z.string())
 
@@ -157,7 +157,7 @@ export const Recovered = successBody(
   }),
 ).openapi('Recovered')
 
-const shown = {
+export const SHOWN_DELIVERY = {
   ...{ id: 'dlv_01', webhook_id: 'wh_8f3a2c1d', event_id: 'evt_abc123' },
   ...{ event: 'batch.completed' as const, status: 'retry_scheduled' as const, attempt: 2 },
   ...{ trigger: 'scheduled' as const, status_code: 500, duration_ms: 120 },
@@ -169,7 +169,7 @@ const shown = {
 
 const tried = {
   ...{ trigger: 'scheduled' as const, url: 'https://app.example.com/hook', status_code: 500 },
-  ...{ duration_ms: 120, error: shown.error, error_code: shown.error_code },
+  ...{ duration_ms: 120, error: SHOWN_DELIVERY.error, error_code: SHOWN_DELIVERY.error_code },
   response_excerpt: 'Internal Server Error',
   response_headers: { 'content-type': 'text/plain' },
 }
@@ -177,20 +177,24 @@ const tried = {
 export const DELIVERY_EXAMPLE = {
   success: true as const,
   data: {
-    ...{ ...shown, status: 'pending' as const, attempt: 0, trigger: 'manual' as const },
+    ...{ ...SHOWN_DELIVERY, status: 'pending' as const, attempt: 0, trigger: 'manual' as const },
     next_attempt_at: '2026-03-21T10:32:00.000Z',
   },
 }
 
 export const DELIVERY_PAGE_EXAMPLE = {
   success: true as const,
-  data: { items: [shown], next_cursor: 'WzE3NzQwODkwMDAwMDAsImRsdl8wMSJd', has_more: true },
+  data: {
+    items: [SHOWN_DELIVERY],
+    next_cursor: 'WzE3NzQwODkwMDAwMDAsImRsdl8wMSJd',
+    has_more: true,
+  },
 }
 
 export const DELIVERY_DETAIL_EXAMPLE = {
   success: true as const,
   data: {
-    ...shown,
+    ...SHOWN_DELIVERY,
     request: {
       url: 'https://app.example.com/hook',
       headers: {

@@ -30,3 +30,13 @@ function parseNames<Name extends string>(
   }
   return known.filter(one => names.includes(one))
 }
+
+/** A query parameter with a time or a day (UTC), as epoch ms; undefined if it is omitted. */
+export const timeFilter = (description: string) =>
+  z
+    .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+      error: 'must be a time such as 2026-03-21T10:30:00Z, or a day such as 2026-03-21',
+    })
+    .transform(text => Date.parse(text))
+    .optional()
+    .openapi({ type: 'string', description, example: '2026-03-21T00:00:00Z' })

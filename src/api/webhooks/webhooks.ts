@@ -66,6 +66,7 @@ import {
   webhookTarget,
 } from './create.ts'
 import { presentDelivery, presentDetail, presentTest } from './delivery-view.ts'
+import { eventRoutes } from './events.ts'
 import { presentWebhook, presentWithSecret } from './present.ts'
 
 /** Routes that get, update, replace and delete one endpoint. */
@@ -171,7 +172,7 @@ function webhookSecretRoutes(service: Service) {
   })
 }
 
-/** Routes of webhook endpoints and their deliveries. */
+/** Routes of webhook endpoints, their deliveries and events. */
 export function webhookRoutes(service: Service) {
   const router = newRouter()
   router.route('/', webhookCreateRoutes(service))
@@ -182,6 +183,7 @@ export function webhookRoutes(service: Service) {
   router.route('/', webhookTestRoutes(service))
   router.route('/', deliveryLogRoutes(service))
   router.route('/', redeliveryRoutes(service))
+  router.route('/', eventRoutes(service))
   return router
 }
 

@@ -38,6 +38,7 @@ const OPERATIONS = [
     'GET /v1/webhooks/{id}/deliveries/{delivery_id}',
     'POST /v1/webhooks/{id}/deliveries/{delivery_id}/retry',
   ],
+  ...['GET /v1/events', 'GET /v1/events/{id}'],
   ...['GET /livez', 'GET /readyz', 'GET /health'],
 ]
 

@@ -49,6 +49,9 @@ async function pathOf(fixture: ExampleService, { method, path }: Place): Promise
     const id = await newWebhook(fixture)
     return path.replace('{id}', id).replace('{delivery_id}', await newDelivery(fixture, id))
   }
+  if (path.startsWith('/v1/events/')) {
+    return path.replace('{id}', await newEvent(fixture))
+  }
   if (!path.includes('{id}')) return path
   const isToEnd = method === 'POST'
   await seedJob(fixture.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
@@ -62,9 +65,15 @@ async function newWebhook({ json }: ExampleService): Promise<string> {
 }
 
 /** A delivery of a test event, which is in the log like all others. */
-async function newDelivery({ json }: ExampleService, webhookId: string): Promise<string> {
+const newDelivery = async (fixture: ExampleService, webhookId: string): Promise<string> =>
+  (await sendTest(fixture, webhookId)).delivery_id
+
+const newEvent = async (fixture: ExampleService): Promise<string> =>
+  (await sendTest(fixture, await newWebhook(fixture))).event_id
+
+async function sendTest({ json }: ExampleService, webhookId: string) {
   const { data } = await json(`/v1/webhooks/${webhookId}/test`, { method: 'POST' })
-  return (data as { delivery_id: string }).delivery_id
+  return data as { delivery_id: string; event_id: string }
 }
 
 function toBody(type: string, value: unknown): unknown {
