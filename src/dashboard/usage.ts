@@ -13,7 +13,7 @@ import type {
 import { REASONS, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
 import { toClass } from '../engine/verdict/verdict.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
-import { formatDuration, formatNumber, formatPercent } from '../platform/format.ts'
+import { formatDuration, formatNumber, formatPercent, pluralize } from '../platform/format.ts'
 import { queryOf } from './api.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import { bars } from './page/chart.ts'
@@ -143,14 +143,16 @@ const limitMeter = ({ text, limit, remaining, window_seconds, resets_at }: Limit
 /** Renders the totals of a period. */
 const totals = (total: Counts): Html =>
   tiles([
-    { label: 'Verifications', value: formatNumber(total.verifications) },
+    {
+      label: 'Verifications',
+      value: formatNumber(total.verifications),
+      note: `${formatNumber(total.cached)} from cache · ${pluralize(total.credits, 'credit')}`,
+    },
     ...CLASSES.map(kind => ({
       label: CLASS_NAMES[kind],
       value: formatNumber(total[kind]),
       note: formatPercent(total[kind], total.verifications),
     })),
-    { label: 'From cache', value: formatNumber(total.cached) },
-    { label: 'Credits used', value: formatNumber(total.credits) },
   ])
 
 /** Renders verifications by key, busiest first. */

@@ -15,7 +15,10 @@ export const keyTable = (c: Context<Env>, keys: readonly Key[], now: number): Ht
     rows: keys,
     columns: [
       { label: 'Name', kind: 'name', cell: key => nameOf(c, key, now) },
-      { label: 'Key', cell: ({ prefix, hint }) => html`<code>${prefix}…${hint}</code>` },
+      {
+        label: 'Key',
+        cell: ({ prefix, hint }) => html`<code class="nowrap">${prefix}…${hint}</code>`,
+      },
       { label: 'Scopes', cell: ({ scopes }) => (scopes.includes('*') ? 'All' : scopes.join(', ')) },
       { label: 'Allowed from', cell: allowedFrom },
       { label: 'Rate limit', cell: limitOf },
@@ -32,7 +35,7 @@ const nameOf = (c: Context<Env>, key: Key, now: number) => html`
   ${isDone(key, now) ? statusBadge('bad', 'Expired') : NOTHING}`
 
 const limitOf = ({ rate_limit_per_minute: limit }: Key) =>
-  limit === null ? 'Plan limit' : `${formatNumber(limit)} per minute`
+  html`<span class="nowrap">${limit === null ? 'Plan limit' : `${formatNumber(limit)} per minute`}</span>`
 
 export const isDone = ({ expires_at: at }: Key, now: number) => at !== null && Date.parse(at) <= now
 

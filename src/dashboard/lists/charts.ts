@@ -143,12 +143,12 @@ export function stateSentence(job: Job, now: number): Html {
     case 'processing':
       return html`Processing as fast as the mail servers allow. You can leave this page; processing continues.`
     case 'completed':
-      return html`Completed: ${rows} in ${took}.`
+      return html`Verified ${rows} in ${took}.`
     case 'cancelled':
-      return html`Cancelled after ${formatNumber(done)} of ${rows}. The results so far are below, and the credits for the
+      return html`Stopped after ${formatNumber(done)} of ${rows}. The results so far are below, and the credits for the
         remaining rows were returned. Resume continues where it stopped.`
     case 'failed':
-      return html`Failed: internal error after ${formatNumber(done)} of ${rows}
+      return html`Internal error after ${formatNumber(done)} of ${rows}
         (${job.error?.code ?? 'server_error'}). The results so far are below, and the credits for the remaining rows were
         returned. Resume continues where it stopped. If it fails again, send the list ID ${job.job_id} to the
         administrator: the log has the cause.`

@@ -32,7 +32,7 @@ describe('the list of keys', () => {
     ]) {
       expect(row).toContain(part)
     }
-    expect(row).toMatch(/<code>ev_live_\w{4}…\w{4}<\/code>/)
+    expect(row).toMatch(/<code class="nowrap">ev_live_\w{4}…\w{4}<\/code>/)
     expect(text).toMatch(/key_1">test<\/a>\s*<small>this session<\/small>/)
   })
 
