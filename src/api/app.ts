@@ -9,12 +9,12 @@ import { jobRoutes } from './jobs/jobs.ts'
 import { keyRoutes } from './keys/keys.ts'
 import { healthRoutes } from './monitoring/health.ts'
 import { metricsRoutes } from './monitoring/monitoring-app.ts'
+import { openapiDocument } from './openapi-document.ts'
 import { requestContext, showOpenLimit } from './request-context.ts'
 import { newRouter } from './router.ts'
 import type { Service } from './service.ts'
 import { getState } from './state.ts'
 import { verifyRoutes } from './verify/verify.ts'
-import { describeCallbacks } from './webhooks/openapi-callbacks.ts'
 import { webhookRoutes } from './webhooks/webhooks.ts'
 
 /**
@@ -90,33 +90,3 @@ function openapiRoutes(service: Service, app: OpenAPIHono<Env>) {
     return c.body(text, 200, { 'Content-Type': 'application/json' })
   })
 }
-
-export function openapiDocument({ settings }: Service, app: OpenAPIHono<Env>) {
-  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'An API key: `ev_live_…`',
-  })
-  describeCallbacks(app)
-  return app.getOpenAPI31Document({
-    openapi: '3.1.0',
-    info: {
-      title: 'ev',
-      version: settings.version,
-      description:
-        'Checks whether email addresses can receive mail. Every response has the headers `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` and `X-Request-Id`.',
-      license: { name: 'MIT' },
-    },
-    servers: [{ url: settings.baseUrl }],
-    tags: TAGS,
-  })
-}
-
-const TAGS = [
-  { name: 'Verification', description: 'Verify single addresses and lists' },
-  { name: 'Jobs', description: 'Track lists and get their results' },
-  { name: 'Webhooks', description: 'Manage endpoints that receive events' },
-  { name: 'Account', description: 'Credits, limits, history and statistics' },
-  { name: 'Keys', description: 'Manage API keys' },
-  { name: 'Service', description: 'Health of the service' },
-]

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import type { Env } from './context.ts'
 import type { MonitoringDeps } from './monitoring/monitoring-deps.ts'
+import { REQUEST_HEADERS, RESPONSE_HEADERS } from './schemas/headers.ts'
 
 /**
  * Sets a response header before the handler runs; a header of the response itself overrides it. On
@@ -33,22 +34,15 @@ export function commonHeaders({
 /** Response headers of a CORS preflight. */
 export const PREFLIGHT: Readonly<Record<string, string>> = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
-  'Access-Control-Allow-Headers':
-    'Authorization, Content-Type, Idempotency-Key, X-EV-Sandbox, X-EV-Sandbox-Delay',
+  'Access-Control-Allow-Headers': [
+    ...(['Authorization', 'Content-Type'] as const),
+    ...Object.keys(REQUEST_HEADERS),
+  ].join(', '),
   'Access-Control-Max-Age': '7200',
 }
 
 /** Response headers that scripts of other sites may read. */
-const EXPOSED = [
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-  'Retry-After',
-  'X-Request-Id',
-  'Idempotency-Replayed',
-  'Location',
-  'Content-Disposition',
-].join(', ')
+const EXPOSED = Object.keys(RESPONSE_HEADERS).join(', ')
 
 /** One year in seconds, the customary value. */
 const HSTS = 'max-age=31536000'

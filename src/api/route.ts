@@ -5,9 +5,14 @@ import type { Env } from './context.ts'
 import type { ApiCode } from './errors/api-error.ts'
 import { idempotent } from './middleware/idempotency.ts'
 import type { Counts } from './middleware/rate-limit-buckets.ts'
-import { requireKey } from './middleware/require-key.ts'
-import { errorResponses } from './schemas/error.ts'
-import { IDEMPOTENCY_KEY, SANDBOX_HEADERS } from './schemas/headers.ts'
+import { requireKey, takesSandbox } from './middleware/require-key.ts'
+import { ANY_WITH_KEY, errorResponses } from './schemas/error.ts'
+import {
+  type RequestHeader,
+  type ResponseHeader,
+  requestHeaderRef,
+  responseHeaders,
+} from './schemas/headers.ts'
 import type { Service } from './service.ts'
 import { sandboxDelay } from './verify/sandbox.ts'
 
@@ -39,6 +44,10 @@ type RouteOptions<Params, Query, Body, Answer, Status> = {
   readonly answer: Answer
   /** 200 if omitted. */
   readonly status?: Status
+  /** Headers of every success response of this route in addition to the derived ones. */
+  readonly headers?: readonly ResponseHeader[]
+  /** Headers of some success responses of this route. */
+  readonly optionalHeaders?: readonly ResponseHeader[]
   /** Errors of this route in addition to the derived ones. */
   readonly errors?: readonly ApiCode[]
   /** Middleware that runs before the key is checked. */
@@ -94,10 +103,11 @@ type JsonBody<Schema> = [Schema] extends [never]
  *   checks the key and its limits and reads the body. Without `body`, a write accepts an empty JSON
  *   object;
  * - from `idempotent`: the Idempotency-Key header and the middleware that repeats responses;
- * - from `counts`: the sandbox headers, and the delay that they request;
- * - the error responses: `invalid_request` and those of `requireKey`, `not_found` with `params`,
- *   those of a body unless the method is GET, those of an Idempotency-Key, and with `counts:
- *   'single'` the bodies of errors that the sandbox simulates.
+ * - from `scope`: the X-EV-Sandbox header, and from `counts`: the delay of the sandbox;
+ * - the headers of the success response: the common ones, and Idempotency-Replayed if `idempotent`;
+ * - the error responses: those of every operation with a key, `not_found` with `params`, those of a
+ *   body unless the method is GET, those of an Idempotency-Key, and with `counts: 'single'` the
+ *   errors that the sandbox simulates.
  *
  * Middleware runs in this order: `beforeKey`, `requireKey`, `afterKey`, sandbox delay,
  * Idempotency-Key, then the schemas.
@@ -135,11 +145,17 @@ export function route<
     description: o.description,
     tags: [TAGS[o.scope]],
     security: [{ bearer: [] }],
-    ...headerParameters(o),
+    parameters: requestHeaders(o).map(requestHeaderRef),
     middleware: routeMiddleware(service, o),
     request: { params, query, body: body && requestBody(body) },
     responses: {
-      [o.status ?? 200]: o.answer,
+      [o.status ?? 200]: {
+        ...o.answer,
+        headers: responseHeaders(
+          [...(o.headers ?? []), ...(o.idempotent ? (['Idempotency-Replayed'] as const) : [])],
+          o.optionalHeaders,
+        ),
+      },
       ...errorResponses(errorCodes(method, o), { isSimulated: o.counts === 'single' }),
     },
   } as unknown as Route<M, Path, Params, Query, Body, Answer, Status>
@@ -170,13 +186,11 @@ function routeMiddleware(service: Service, o: AnyOptions): MiddlewareHandler<Env
   ]
 }
 
-function headerParameters(o: AnyOptions) {
-  const parameters = [
-    ...(o.counts ? SANDBOX_HEADERS : []),
-    ...(o.idempotent ? [IDEMPOTENCY_KEY] : []),
-  ]
-  return parameters.length === 0 ? {} : { parameters }
-}
+const requestHeaders = ({ scope, counts, idempotent }: AnyOptions): RequestHeader[] => [
+  ...(takesSandbox(scope) ? (['X-EV-Sandbox'] as const) : []),
+  ...(counts ? (['X-EV-Sandbox-Delay'] as const) : []),
+  ...(idempotent ? (['Idempotency-Key'] as const) : []),
+]
 
 const requestBody = ({ schema, example, required = true, isForm }: RouteBody<z.ZodType>) => ({
   content: { [isForm ? 'multipart/form-data' : 'application/json']: { schema, example } },
@@ -184,11 +198,13 @@ const requestBody = ({ schema, example, required = true, isForm }: RouteBody<z.Z
 })
 
 const errorCodes = (method: Method, { params, errors = [], ...o }: AnyOptions): ApiCode[] => [
+  ...ANY_WITH_KEY,
   ...(params === undefined ? [] : (['not_found'] as const)),
   ...errors,
   ...(method === 'GET' ? [] : BODY_FAULTS),
+  ...(method === 'GET' || o.body?.isForm ? [] : (['invalid_json'] as const)),
   ...(o.idempotent ? REPLAY_FAULTS : []),
 ]
 
-const BODY_FAULTS = ['invalid_json', 'payload_too_large', 'unsupported_media_type'] as const
+const BODY_FAULTS = ['request_timeout', 'payload_too_large', 'unsupported_media_type'] as const
 const REPLAY_FAULTS = ['idempotency_in_progress', 'idempotency_mismatch'] as const

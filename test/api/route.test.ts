@@ -13,7 +13,7 @@ type Description = {
   readonly method: string
   readonly path: string
   readonly tags: readonly string[]
-  readonly parameters?: readonly { readonly name: string }[]
+  readonly parameters: readonly { readonly $ref: string }[]
   readonly responses: object
 }
 
@@ -30,28 +30,30 @@ const params = z.object({ id: z.string() })
 
 test.each([
   ['a read has no errors of a body', 'GET /v1/one', {}, []],
-  ['a write has those of a body', 'POST /v1/one', {}, ['413', '415']],
+  ['a write has those of a body', 'POST /v1/one', {}, ['408', '413', '415']],
   ['what a path parameter names may not exist', 'GET /v1/one/{id}', { params }, ['404']],
   [
     'a repeated request may differ',
     'POST /v1/one',
     { idempotent: true },
-    ['409', '413', '415', '422'],
+    ['408', '409', '413', '415', '422'],
   ],
   ['a route adds its own errors', 'GET /v1/one', { errors: ['job_not_ready'] }, ['409']],
 ] as const)('errors: %s', async (_, target, options, statuses) => {
   const { service } = await createTestService()
-  const always = ['200', '400', '401', '403', '429', '500', '503']
+  const always = ['200', '400', '401', '403', '417', '429', '431', '500', '503']
   const { responses } = describeRoute(route(service, target, { ...base, ...options }))
   expect(Object.keys(responses)).toEqual([...always, ...statuses].sort())
 })
 
-test('only idempotent routes and verifications have header parameters', async () => {
+test('routes refer to the request headers that their middleware reads', async () => {
   const { service } = await createTestService()
-  const names = (declared: object) => describeRoute(declared).parameters?.map(({ name }) => name)
-  expect(names(route(service, 'POST /v1/one', base))).toBeUndefined()
+  const names = (declared: object) =>
+    describeRoute(declared).parameters.map(({ $ref }) => /[^/]+$/.exec($ref)?.[0])
+  expect(names(route(service, 'POST /v1/one', { ...base, scope: 'keys:write' }))).toEqual([])
+  expect(names(route(service, 'POST /v1/one', base))).toEqual(['X-EV-Sandbox'])
   expect(names(route(service, 'POST /v1/one', { ...base, idempotent: true }))).toEqual([
-    'Idempotency-Key',
+    ...['X-EV-Sandbox', 'Idempotency-Key'],
   ])
   const verification = { ...base, counts: 'bulk', idempotent: true } as const
   expect(names(route(service, 'POST /v1/one', verification))).toEqual([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openapiDocument } from '../../src/api/app.ts'
+import { openapiDocument } from '../../src/api/openapi-document.ts'
 import { write } from '../../src/db/database.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { seedJob } from '../support/job-rows.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openapiDocument } from '../../src/api/app.ts'
+import { openapiDocument } from '../../src/api/openapi-document.ts'
 import { type EvClient, verifyWebhook } from '../../src/client/client.ts'
 import { createInProcessClient } from '../support/in-process-client.ts'
 import { createScriptedClient, failureOf } from '../support/scripted-client.ts'

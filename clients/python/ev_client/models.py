@@ -618,7 +618,6 @@ class ErrorBody(TypedDict):
         "headers_too_large",
         "server_error",
         "service_unavailable",
-        "timeout",
         "insufficient_storage",
     ]
     # ID of the request, also in the header `X-Request-Id` and in the log.

@@ -33,7 +33,6 @@ export const STATUS = {
   headers_too_large: 431,
   server_error: 500,
   service_unavailable: 503,
-  timeout: 504,
   insufficient_storage: 507,
 } as const
 

@@ -18,7 +18,7 @@ export function jobChangeRoutes(service: Service) {
     id: 'cancelJob',
     summary: 'Cancel a job',
     description:
-      'Stops the job and returns its unused credits. Existing results remain available: download them with `partial=true`. A job that is already cancelled is returned unchanged.',
+      'Stops the job and returns its unused credits. Existing results remain available: download them with `partial=true`. A job that is already cancelled is returned unchanged, so a request can be repeated without an `Idempotency-Key`.',
     scope: 'jobs:write',
     params: jobParams,
     answer: json(JobAnswer, 'The cancelled job', CANCELLED_EXAMPLE),

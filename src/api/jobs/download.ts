@@ -92,6 +92,7 @@ export function downloadRoutes(service: Service) {
     params: jobParams,
     query,
     answer: FILE,
+    headers: ['Content-Disposition'],
     errors: ['job_not_ready'],
   } as const
   const bulk = route(service, 'GET /v1/verify/bulk/download/{id}', {

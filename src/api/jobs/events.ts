@@ -1,4 +1,3 @@
-import { z } from '@hono/zod-openapi'
 import { isStorageError } from '../../db/database.ts'
 import { accountJob } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
@@ -6,6 +5,7 @@ import { sleep } from '../../platform/clock.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
+import { eventContent } from '../schemas/answers.ts'
 import { JobProgress, PROGRESS_EXAMPLE } from '../schemas/job.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
@@ -39,6 +39,7 @@ export function jobEventRoutes(service: Service) {
     scope: 'jobs:read',
     params: jobParams,
     answer: EVENTS,
+    headers: ['X-Accel-Buffering'],
   })
   const router = newRouter()
   router.openAPIRegistry.register('JobProgress', JobProgress)
@@ -55,10 +56,10 @@ export function jobEventRoutes(service: Service) {
 const EVENTS = {
   description: 'Events until the job has finished',
   content: {
-    'text/event-stream': {
-      schema: z.string(),
-      example: `retry: 3000\n\nevent: progress\ndata: ${JSON.stringify(PROGRESS_EXAMPLE)}\n\n`,
-    },
+    'text/event-stream': eventContent(
+      'JobProgress',
+      `retry: 3000\n\nevent: progress\ndata: ${JSON.stringify(PROGRESS_EXAMPLE)}\n\n`,
+    ),
   },
 }
 

@@ -45,6 +45,7 @@ export function keyCreateRoutes(service: Service) {
     body: { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE, max: KEY_BODY_MAX },
     answer: json(CreatedKey, 'The key', CREATED_KEY_EXAMPLE),
     status: 201,
+    headers: ['Location'],
   })
   router.openapi(create, c => {
     const { name, scopes, ...restrictions } = c.req.valid('json')

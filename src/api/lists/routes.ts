@@ -64,6 +64,7 @@ export function listRoutes(service: Service) {
       freeMax: SINGLE_BODY_MAX,
     },
     answer: json(z.union([InstantBulk, QueuedBulk]), 'The results, or the job', INSTANT_EXAMPLE),
+    errors: LIST_ERRORS,
   })
   router.openapi(bulk, c => unchecked(verifyBulk(c, service, c.req.valid('json'))))
 
@@ -75,6 +76,7 @@ export function listRoutes(service: Service) {
       'Up to 50,000 addresses, as `emails` or as `items` with your own IDs. Always creates a job: poll it, or register a webhook.',
     body: { schema: BatchRequest, example: BATCH_EXAMPLE, max: LIST_BODY_MAX },
     answer: json(QueuedBatch, 'The job', QUEUED_BATCH),
+    errors: LIST_ERRORS,
   })
   router.openapi(batch, c => unchecked(verifyBatch(c, service, c.req.valid('json'))))
 
@@ -119,11 +121,13 @@ const LISTS = {
   counts: 'bulk',
   idempotent: true,
   errors: [
-    ...(['emails_required', 'empty_list', 'too_many_emails', 'quota_exceeded'] as const),
-    ...(['request_timeout', 'concurrent_jobs_exceeded', 'stored_rows_exceeded'] as const),
-    'insufficient_storage',
+    ...(['empty_list', 'too_many_emails', 'quota_exceeded', 'concurrent_jobs_exceeded'] as const),
+    ...(['stored_rows_exceeded', 'insufficient_storage'] as const),
   ],
 } as const
+
+/** A list of addresses in a JSON body. */
+const LIST_ERRORS = [...LISTS.errors, 'emails_required'] as const
 
 const QUEUED = {
   success: true as const,

@@ -136,10 +136,12 @@ function isRefused({ res: { status } }: Context<Env>): boolean {
   return (status >= 400 && status < 500 && status !== 408) || status === 507
 }
 
-/** Requests that manage keys are never simulated. */
+/** Whether requests can be simulated; those that manage keys never are. */
+export const takesSandbox = (scope: Scope): boolean => scope !== 'keys:write'
+
 function isSandbox(c: Context<Env>, { scope }: GuardRule): boolean {
   const value = c.req.header('X-EV-Sandbox')?.trim().toLowerCase()
-  if (value === undefined || value === 'false' || scope === 'keys:write') return false
+  if (value === undefined || value === 'false' || !takesSandbox(scope)) return false
   if (value === 'true') return true
   // A misspelled value must not cause a charge.
   throw new ApiError('invalid_request', 'X-EV-Sandbox must be true or false.')

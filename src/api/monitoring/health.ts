@@ -4,7 +4,9 @@ import { ping } from '../../maintenance/health-check.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { newRouter } from '../router.ts'
-import { ErrorBody, json } from '../schemas/answers.ts'
+import { json } from '../schemas/answers.ts'
+import { ANY_OPERATION, errorResponses } from '../schemas/error.ts'
+import { responseHeaders } from '../schemas/headers.ts'
 import { inTime } from './in-time.ts'
 import type { MonitoringDeps } from './monitoring-deps.ts'
 
@@ -109,61 +111,39 @@ const healthSchema = z
   })
   .openapi('Health')
 
-const ok = {
-  200: {
-    description: 'The process is running',
-    content: { 'application/json': { schema: okSchema, example: { status: 'ok' } } },
-  },
-}
-const livez = createRoute({
-  method: 'get',
-  path: '/livez',
+/** Describes an operation that needs no key. */
+const monitoringRoute = <const Path extends string, const Answer extends object>(
+  path: Path,
+  {
+    answer,
+    ...texts
+  }: { operationId: string; summary: string; description?: string; answer: Answer },
+) =>
+  createRoute({
+    ...{ method: 'get', path, tags: ['Service'], security: [] },
+    ...texts,
+    responses: {
+      200: { ...answer, headers: responseHeaders() },
+      ...errorResponses(ANY_OPERATION),
+    } as { readonly 200: Answer },
+  })
+
+const livez = monitoringRoute('/livez', {
   operationId: 'isAlive',
-  tags: ['Service'],
   summary: 'Check liveness',
-  responses: ok,
+  answer: json(okSchema, 'The process is running', { status: 'ok' }),
 })
-const STOPPING = {
-  ...{ success: false as const, error: 'The service is stopping.' },
-  ...{ code: 'service_unavailable' as const, request_id: 'req_01hx' },
-}
-const readyz = createRoute({
-  method: 'get',
-  path: '/readyz',
+const readyz = monitoringRoute('/readyz', {
   operationId: 'isReady',
-  tags: ['Service'],
   summary: 'Check readiness',
-  responses: {
-    200: json(readySchema, 'The service is ready', { status: 'ok', disk: 'ok' }),
-    503: json(
-      ErrorBody,
-      'Not ready: the service is stopping, the database fails, or the DNS server fails its check',
-      STOPPING,
-    ),
-  },
+  description:
+    'Returns 503 while the service is stopping, the database fails, or the DNS server fails its check.',
+  answer: json(readySchema, 'The service is ready', { status: 'ok', disk: 'ok' }),
 })
-const health = createRoute({
-  method: 'get',
-  path: '/health',
+const health = monitoringRoute('/health', {
   operationId: 'getHealth',
-  tags: ['Service'],
   summary: 'Get the health of the service',
-  responses: {
-    200: {
-      description: 'The health; 200 even if a component fails',
-      content: {
-        'application/json': {
-          schema: healthSchema,
-          example: {
-            status: 'ok',
-            version: '0.1.0',
-            database: 'ok',
-            dns: 'ok',
-            disk: 'ok',
-            jobs: 0,
-          },
-        },
-      },
-    },
-  },
+  answer: json(healthSchema, 'The health; 200 even if a component fails', {
+    ...{ status: 'ok', version: '0.1.0', database: 'ok', dns: 'ok', disk: 'ok', jobs: 0 },
+  }),
 })

@@ -16,6 +16,13 @@ export const ErrorBody = z
   })
   .openapi('Error')
 
+/** Describes server-sent events whose data has a named schema. */
+export function eventContent(schema: string, example: string) {
+  const contentSchema = { $ref: `#/components/schemas/${schema}` }
+  const keywords = { type: 'string' as const, contentMediaType: 'text/event-stream', contentSchema }
+  return { schema: z.string().openapi(keywords), example }
+}
+
 /** Describes a JSON response with an example. */
 export const json = <Schema extends z.ZodType>(
   schema: Schema,

@@ -1,6 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { type ApiCode, STATUS } from '../errors/api-error.ts'
+import { SIMULATED_ERRORS } from '../verify/sandbox.ts'
 import { ErrorBody } from './answers.ts'
+import { type ResponseHeader, responseHeaders } from './headers.ts'
 import { LAST_KEY } from './key.ts'
 
 const Problem = z
@@ -11,9 +13,7 @@ const Problem = z
     detail: z.string(),
     ...ErrorBody.shape,
   })
-  .openapi('Problem', {
-    description: 'Sent to clients that accept application/problem+json (RFC 9457).',
-  })
+  .openapi({ description: 'Sent to clients that accept application/problem+json (RFC 9457).' })
 
 const SimulatedError = z
   .object({
@@ -25,52 +25,126 @@ const SimulatedError = z
       .optional()
       .openapi({ description: 'Seconds to wait before a retry.' }),
   })
-  .openapi('SimulatedError', {
-    description: 'Response of the sandbox for an address that simulates an error.',
-  })
+  .openapi({ description: 'Response of the sandbox for an address that simulates an error.' })
 
-/**
- * Error responses of an operation with a key: the common ones and those of `codes`. With
- * `isSimulated`, they include the bodies of errors that the sandbox simulates.
- */
-export function errorResponses(codes: readonly ApiCode[], o: { readonly isSimulated: boolean }) {
-  const byStatus: Record<number, ReturnType<typeof errorResponse>> = {}
-  const all = [...new Set<ApiCode>(['invalid_request', ...codes, ...ALWAYS])]
-  for (const status of new Set(all.map(code => STATUS[code]))) {
-    const documented = all.filter(code => STATUS[code] === status)
-    const isSimulated = o.isSimulated && SIMULATED.includes(status)
-    byStatus[status] = errorResponse(status, documented, isSimulated ? ANY_ERROR : ErrorBody)
-  }
-  return byStatus
+/** Schemas of error bodies. Responses refer to them by name. */
+export const ERROR_SCHEMAS = { Error: ErrorBody, Problem, SimulatedError }
+
+const schemaRef = (name: keyof typeof ERROR_SCHEMAS) => ({ $ref: `#/components/schemas/${name}` })
+
+type Reference = ReturnType<typeof schemaRef>
+
+const anyOf = (refs: readonly Reference[]) =>
+  refs.length === 1 ? (refs[0] as Reference) : { anyOf: [...refs] }
+
+/** Errors of every operation, some of them before the operation is known. */
+export const ANY_OPERATION = [
+  ...(['invalid_request', 'ip_restricted', 'expectation_failed'] as const),
+  ...(['headers_too_large', 'server_error', 'service_unavailable'] as const),
+] as const satisfies readonly ApiCode[]
+
+/** Errors of every operation that needs a key. */
+export const ANY_WITH_KEY = [
+  ...(['authentication_error', 'key_expired', 'key_revoked', 'domain_restricted'] as const),
+  ...(['insufficient_scope', 'rate_limit'] as const),
+  ...ANY_OPERATION,
+] as const satisfies readonly ApiCode[]
+
+/** Responses of many operations: components with their codes, in the order of `STATUS`. */
+const SHARED: Readonly<Record<string, readonly ApiCode[]>> = {
+  InvalidRequest: ['invalid_request'],
+  InvalidBody: ['invalid_request', 'invalid_json'],
+  AuthenticationFailed: ['authentication_error', 'key_expired', 'key_revoked'],
+  HttpsRequired: ['ip_restricted'],
+  PermissionDenied: ['ip_restricted', 'domain_restricted', 'insufficient_scope'],
+  NotFound: ['not_found'],
+  RequestTimeout: ['request_timeout'],
+  RequestInProgress: ['idempotency_in_progress'],
+  BodyTooLarge: ['payload_too_large'],
+  UnsupportedContentType: ['unsupported_media_type'],
+  UnsupportedExpectation: ['expectation_failed'],
+  IdempotencyKeyMismatch: ['idempotency_mismatch'],
+  RateLimitExceeded: ['rate_limit'],
+  HeadersTooLarge: ['headers_too_large'],
+  InternalError: ['server_error'],
+  ServiceUnavailable: ['service_unavailable'],
+  DiskAlmostFull: ['insufficient_storage'],
 }
 
-/** Statuses of errors that the sandbox simulates. */
-const SIMULATED: readonly number[] = [401, 429, 500, 504]
+/**
+ * Error responses of an operation by status. With `isSimulated`, they include the errors that the
+ * sandbox simulates.
+ */
+export function errorResponses(codes: readonly ApiCode[], { isSimulated = false } = {}) {
+  const simulated = isSimulated ? SIMULATED_ERRORS.map(({ status }) => status) : []
+  const statuses = new Set<number>([...codes.map(code => STATUS[code]), ...simulated])
+  const responses = [...statuses].map(status => {
+    const ofStatus = codesWith(status, codes)
+    const hasSimulated = simulated.some(one => one === status)
+    const shared = hasSimulated ? undefined : sharedName(ofStatus)
+    const response =
+      shared === undefined
+        ? errorResponse(status, ofStatus, hasSimulated)
+        : { $ref: `#/components/responses/${shared}` }
+    return [status, response] as const
+  })
+  return Object.fromEntries(responses)
+}
 
-const ANY_ERROR = z.union([ErrorBody, SimulatedError])
+const sharedName = (codes: readonly ApiCode[]) =>
+  Object.keys(SHARED).find(name => String(SHARED[name]) === String(codes))
 
-const ALWAYS: readonly ApiCode[] = [
-  'authentication_error',
-  'key_expired',
-  'key_revoked',
-  'ip_restricted',
-  'domain_restricted',
-  'insufficient_scope',
-  'rate_limit',
-  'server_error',
-  'service_unavailable',
-]
+/** The codes with a status, each once and in the order of `STATUS`. */
+const codesWith = (status: number, codes: readonly ApiCode[]) =>
+  CODES.filter(code => STATUS[code] === status && codes.includes(code))
 
-function errorResponse(status: number, codes: readonly ApiCode[], schema: z.ZodType) {
-  const examples = Object.fromEntries(codes.map(code => [code, { value: errorExample(code) }]))
+const CODES = Object.keys(STATUS) as ApiCode[]
+
+function errorResponse(status: number, codes: readonly ApiCode[], isSimulated: boolean) {
+  const simulated = isSimulated ? SIMULATED_ERRORS.filter(one => one.status === status) : []
+  const names = [...codes, ...simulated.map(simulatedName)]
+  const schemas = [
+    ...(codes.length === 0 ? [] : [schemaRef('Error')]),
+    ...(simulated.length === 0 ? [] : [schemaRef('SimulatedError')]),
+  ]
+  const shown = [
+    ...codes.map(code => `\`${code}\``),
+    ...simulated.map(() => 'simulated by the sandbox'),
+  ]
   return {
-    description: `${TITLES[status]}: ${codes.map(code => `\`${code}\``).join(', ')}`,
+    description: `${TITLES[status]}: ${shown.join(', ')}`,
+    headers: errorHeaders(status, codes),
     content: {
-      'application/json': { schema, examples },
-      'application/problem+json': { schema: Problem },
+      'application/json': {
+        schema: anyOf(schemas),
+        examples: Object.fromEntries(
+          names.map(name => [name, { $ref: `#/components/examples/${name}` }]),
+        ),
+      },
+      ...(codes.length === 0
+        ? {}
+        : { 'application/problem+json': { schema: schemaRef('Problem') } }),
     },
   }
 }
+
+function errorHeaders(status: number, codes: readonly ApiCode[]) {
+  if (status === 401) return responseHeaders(['WWW-Authenticate'])
+  const retried = codes.filter(code => RETRIED.includes(code))
+  const header: ResponseHeader[] = retried.length === 0 ? [] : ['Retry-After']
+  return retried.length === codes.length ? responseHeaders(header) : responseHeaders([], header)
+}
+
+/** Errors with a Retry-After. */
+const RETRIED: readonly ApiCode[] = [
+  ...([
+    'rate_limit',
+    'quota_exceeded',
+    'concurrent_jobs_exceeded',
+    'stored_rows_exceeded',
+  ] as const),
+  ...(['idempotency_in_progress', 'service_unavailable', 'insufficient_storage'] as const),
+]
 
 const TITLES: Readonly<Record<number, string>> = {
   400: 'Invalid request',
@@ -81,25 +155,35 @@ const TITLES: Readonly<Record<number, string>> = {
   409: 'Conflict',
   413: 'Body too large',
   415: 'Unsupported content type',
+  417: 'Unsupported expectation',
   422: 'Idempotency-Key mismatch',
   429: 'Limit exceeded',
+  431: 'Headers too large',
   500: 'Internal error',
   503: 'Service unavailable',
   504: 'Timeout',
   507: 'Disk almost full',
 }
 
-const errorExample = (code: ApiCode) => ({
-  success: false as const,
-  error: EXAMPLES[code] ?? 'A description of the error.',
-  code,
-  request_id: 'req_01hx',
+const simulatedName = ({ body }: (typeof SIMULATED_ERRORS)[number]) => `simulated_${body.error}`
+
+const errorExample = (code: string, error: string) => ({
+  value: { success: false, error, code, request_id: 'req_01hx' },
 })
 
-const EXAMPLES: Partial<Record<ApiCode, string>> = {
+/** An error message for each code that operations document. Tests get the same from the service. */
+const EXAMPLES = {
   invalid_request: '"limit" in the query is "1000"; it must be at most 200.',
   invalid_json: 'The request body is not valid JSON: Unexpected end of JSON input',
-  invalid_email: 'Invalid email format',
+  invalid_email: 'Invalid email format: There is no @: write the address as name@domain.',
+  emails_required: 'The body needs "emails", an array, such as {"emails": ["user@example.com"]}.',
+  empty_list: '"emails" is empty. Give at least one address.',
+  too_many_emails:
+    'The list has 10,001 addresses; this endpoint accepts at most 10,000. Use POST /v1/verify/batch.',
+  invalid_webhook_url:
+    '"url" is "http://a.example", which is not allowed. It must begin with https://.',
+  invalid_event:
+    '"events" has "batch.done"; it takes batch.completed, batch.failed, verification.completed, quota.warning, quota.exceeded.',
   authentication_error:
     'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
   key_expired: 'This API key has expired or was rotated. Use a valid key.',
@@ -108,6 +192,7 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
   ip_restricted: 'This API key does not allow requests from this IP address.',
   domain_restricted: 'This API key does not allow requests from this domain.',
   not_found: 'Job not found.',
+  request_timeout: 'The request body did not arrive in time.',
   last_key: LAST_KEY,
   job_not_ready:
     'The job is processing. Its results are available when it is completed. Add ?partial=true to get the existing ones.',
@@ -118,6 +203,8 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
     'This Idempotency-Key was used for another request. Use a new key for each request.',
   payload_too_large: 'The request body is larger than 16384 bytes, the limit of this endpoint.',
   unsupported_media_type: 'Unsupported Content-Type. Send the body as application/json.',
+  expectation_failed: 'Unsupported Expect header. Only 100-continue is supported.',
+  headers_too_large: 'The request headers are too large.',
   rate_limit: 'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 s.',
   quota_exceeded: 'All 100 daily verifications are used up. They reset at midnight UTC.',
   concurrent_jobs_exceeded:
@@ -128,4 +215,15 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
   service_unavailable: 'The service is stopping. Try again.',
   insufficient_storage:
     'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',
-}
+} as const satisfies Partial<Record<ApiCode, string>>
+
+/** The examples that error responses refer to. */
+export const EXAMPLE_COMPONENTS = [
+  ...Object.entries(EXAMPLES).map(([code, text]) => [code, errorExample(code, text)] as const),
+  ...SIMULATED_ERRORS.map(one => [simulatedName(one), { value: one.body }] as const),
+]
+
+/** The components that `errorResponses` refers to. */
+export const RESPONSE_COMPONENTS = Object.entries(SHARED).map(
+  ([name, codes]) => [name, errorResponse(STATUS[codes[0] as ApiCode], codes, false)] as const,
+)

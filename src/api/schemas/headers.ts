@@ -1,24 +1,135 @@
-/** The header of endpoints that execute a repeated request once; `idempotent` reads it. */
-export const IDEMPOTENCY_KEY = {
-  name: 'Idempotency-Key',
-  in: 'header' as const,
-  description:
-    'A unique value that you choose for this request. A repeated request with the same value and API key within 24 hours returns the first response and has no further effect. The value is valid for one API key and all paths. With another method, path, query, body or `X-EV-Sandbox`, the request is rejected with 422 `idempotency_mismatch`. While the first request is in progress, it is rejected with 409 `idempotency_in_progress`. After a rejected or failed request, the value can be used again.',
-  schema: { type: 'string' as const, minLength: 1, maxLength: 255 },
+// Headers of requests and responses, as components of the OpenAPI document.
+
+type Header = {
+  readonly description: string
+  readonly required?: boolean
+  readonly schema: Schema
+  readonly example?: string | number
 }
 
-/** Headers of all verification endpoints. They are described here; middleware reads them. */
-export const SANDBOX_HEADERS = [
-  {
-    name: 'X-EV-Sandbox',
-    in: 'header' as const,
-    description: '`true` simulates results by the prefix of the address. Nothing is charged.',
-    schema: { type: 'string' as const, enum: ['true', 'false'] },
+type Schema = {
+  readonly type: 'string' | 'integer'
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly pattern?: string
+  readonly format?: string
+  readonly const?: string
+  readonly enum?: string[]
+}
+
+type Reference = { readonly $ref: string }
+
+/** Request headers that operations take as parameters. Middleware reads them. */
+export const REQUEST_HEADERS = {
+  'Idempotency-Key': {
+    description:
+      'A unique value that you choose for this request. A repeated request with the same value and API key within 24 hours returns the first response and has no further effect. The value is valid for one API key and all paths. With another method, path, query, body or `X-EV-Sandbox`, the request is rejected with 422 `idempotency_mismatch`. While the first request is in progress, it is rejected with 409 `idempotency_in_progress`. After a rejected or failed request, the value can be used again.',
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
   },
-  {
-    name: 'X-EV-Sandbox-Delay',
-    in: 'header' as const,
+  'X-EV-Sandbox': {
+    description:
+      '`true` simulates verifications: the prefix of the address selects the result, and nothing is charged. Lists of jobs and verifications then contain only simulated ones, and the `X-RateLimit-*` headers are simulated. Requests that change webhook endpoints or jobs still take effect.',
+    schema: { type: 'string', enum: ['true', 'false'] },
+  },
+  'X-EV-Sandbox-Delay': {
     description: 'Sandbox only: delay of the response in milliseconds.',
-    schema: { type: 'integer' as const, minimum: 0, maximum: 30_000 },
+    schema: { type: 'integer', minimum: 0, maximum: 30_000 },
   },
-]
+} satisfies Record<string, Header>
+
+export type RequestHeader = keyof typeof REQUEST_HEADERS
+
+export const requestHeaderRef = (name: RequestHeader): Reference => ({
+  $ref: `#/components/parameters/${name}`,
+})
+
+/** The components that `requestHeaderRef` refers to. */
+export const PARAMETER_COMPONENTS = Object.entries(REQUEST_HEADERS).map(
+  ([name, header]) => [name, { name, in: 'header' as const, ...header }] as const,
+)
+
+/** Response headers. `required` ones are in every response that declares them. */
+export const RESPONSE_HEADERS = {
+  'X-RateLimit-Limit': {
+    description: 'The maximum of the limit that is closest to exhaustion.',
+    required: true,
+    schema: { type: 'integer', minimum: 0 },
+    example: 100,
+  },
+  'X-RateLimit-Remaining': {
+    description: 'What is left of this limit.',
+    required: true,
+    schema: { type: 'integer', minimum: 0 },
+    example: 99,
+  },
+  'X-RateLimit-Reset': {
+    description: 'When this limit resets, as Unix time in seconds.',
+    required: true,
+    schema: { type: 'integer', minimum: 0 },
+    example: 1_774_089_060,
+  },
+  'X-Request-Id': {
+    description: 'ID of the request, also in the log and in the body of an error.',
+    required: true,
+    schema: { type: 'string', pattern: '^req_' },
+    example: 'req_01hx',
+  },
+  'Retry-After': {
+    description: 'Seconds after which a retry is useful.',
+    required: true,
+    schema: { type: 'integer', minimum: 1 },
+    example: 42,
+  },
+  'WWW-Authenticate': {
+    description: 'The authentication scheme.',
+    required: true,
+    schema: { type: 'string', const: 'Bearer' },
+  },
+  Location: {
+    description: 'Path of the created resource.',
+    required: true,
+    schema: { type: 'string', format: 'uri-reference' },
+    example: '/v1/keys/key_01',
+  },
+  'Idempotency-Replayed': {
+    description: 'Only in the stored response of an earlier request with the same Idempotency-Key.',
+    schema: { type: 'string', const: 'true' },
+  },
+  'Content-Disposition': {
+    description: 'The suggested file name (RFC 6266).',
+    required: true,
+    schema: { type: 'string' },
+    example: 'attachment; filename="customers-deliverable.csv"',
+  },
+  'X-Accel-Buffering': {
+    description: 'Makes proxies forward each event at once. Only with `text/event-stream`.',
+    schema: { type: 'string', const: 'no' },
+  },
+} satisfies Record<string, Header>
+
+export type ResponseHeader = keyof typeof RESPONSE_HEADERS
+
+/** Headers of every response. The security headers are described in the document as a whole. */
+const COMMON = [
+  ...(['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const),
+  'X-Request-Id',
+] as const
+
+/**
+ * The headers of a response: the common ones and those of `names`. Those of `optional` are not in
+ * every such response, although their component requires them.
+ */
+export function responseHeaders(
+  names: readonly ResponseHeader[] = [],
+  optional: readonly ResponseHeader[] = [],
+) {
+  const refs = [...COMMON, ...names].map(
+    name => [name, { $ref: `#/components/headers/${name}` }] as const,
+  )
+  const copies = optional.map(
+    name => [name, { ...RESPONSE_HEADERS[name], required: false }] as const,
+  )
+  return Object.fromEntries<Header | Reference>([...refs, ...copies])
+}

@@ -15,7 +15,7 @@ type Simulated = {
 const RETRY_AFTER_S = 60
 
 /** Section 4.9.5 of the interface, with the bodies of section 7; that of the timeout is our own. */
-const SIMULATED: readonly Simulated[] = [
+export const SIMULATED_ERRORS: readonly Simulated[] = [
   {
     prefix: 'error-auth',
     status: 401,
@@ -45,7 +45,7 @@ export function simulatedError(c: Context<Env>, email: string): Response | null 
   const address = parseAddress(email)
   if (isFault(address)) return null
   const local = address.local.toLowerCase()
-  const found = SIMULATED.find(({ prefix }) => local.startsWith(prefix))
+  const found = SIMULATED_ERRORS.find(({ prefix }) => local.startsWith(prefix))
   if (found === undefined) return null
   if (found.status === 401) c.header('WWW-Authenticate', 'Bearer')
   if (found.status === 429) c.header('Retry-After', String(RETRY_AFTER_S))

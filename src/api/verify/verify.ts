@@ -17,7 +17,7 @@ import { listRoutes } from '../lists/routes.ts'
 import { unchecked } from '../middleware/idempotency.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
-import { json } from '../schemas/answers.ts'
+import { eventContent, json } from '../schemas/answers.ts'
 import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schemas/result.ts'
 import { STEP_EXAMPLE, VerifyStep } from '../schemas/step.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
@@ -200,11 +200,14 @@ function singleRoutes(service: Service) {
     id: 'verifySingle',
     summary: 'Verify one address',
     description:
-      'For an address that does not exist, the response is a result with status 200. Text that is not a well-formed address is rejected with 400 `invalid_email`. With `Accept: text/event-stream`, the response is a stream of server-sent events: a `step` event with a `VerifyStep` for each step, then a `result` event with the fields of `?include=flags,evidence`, or an `error` event with an `Error`. In a stream, malformed text is a result too.',
+      'For an address that does not exist, the response is a result with status 200. Text that is not a well-formed address is rejected with 400 `invalid_email`. With `Accept: text/event-stream`, the response is a stream of server-sent events: a `step` event with a `VerifyStep` for each step, then a `result` event with the fields of `?include=flags,evidence`, or an `error` event with an `Error`. In a stream, malformed text is a result too. A stream cannot be combined with an `Idempotency-Key`.',
     body: { ...SINGLE_BODY, schema: SingleRequest },
     answer: withEventStream(
       json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),
     ),
+    // Only `async` stores a row.
+    errors: [...SINGLE.errors, 'stored_rows_exceeded'],
+    optionalHeaders: ['X-Accel-Buffering'],
     afterKey: [noKeyForEvents],
   })
   router.openapi(single, c => {
@@ -234,10 +237,7 @@ const SINGLE = {
   counts: 'single',
   idempotent: true,
   query: SingleQuery,
-  errors: [
-    ...(['invalid_email', 'quota_exceeded', 'timeout', 'request_timeout'] as const),
-    'stored_rows_exceeded',
-  ],
+  errors: ['invalid_email', 'quota_exceeded'],
 } as const
 
 /** The address may be cached, and is then answered without credits. */
@@ -256,7 +256,7 @@ const withEventStream = <C extends object>({
   content: C
 }) => ({
   ...rest,
-  content: { ...content, 'text/event-stream': { schema: z.string(), example: EVENTS_EXAMPLE } },
+  content: { ...content, 'text/event-stream': eventContent('VerifyStep', EVENTS_EXAMPLE) },
 })
 
 const EVENTS_EXAMPLE = [

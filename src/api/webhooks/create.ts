@@ -50,6 +50,7 @@ export function webhookCreateRoutes(service: Service) {
     body: { schema: NewWebhookRequest, example: NEW_WEBHOOK_EXAMPLE, max: WEBHOOK_BODY_MAX },
     answer: json(CreatedWebhook, 'The endpoint', CREATED_WEBHOOK_EXAMPLE),
     status: 201,
+    headers: ['Location'],
     errors: ['invalid_webhook_url', 'invalid_event'],
   })
   router.openapi(create, c => {

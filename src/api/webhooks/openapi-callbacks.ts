@@ -18,6 +18,9 @@ const TEST: SentEvent = {
 const describeEvent = (kind: SentKind, { description, data, example }: SentEvent) => ({
   method: 'post' as const,
   path: kind,
+  operationId: `on${kind.replace(/(?:^|\.)./g, part => part.slice(-1).toUpperCase())}`,
+  // A receiver checks the signature instead.
+  security: [],
   summary: description,
   description:
     'Sent to your endpoint, and sent again until it answers with 2xx. The same event can arrive more than once, with the same `event_id` and the same bytes.',

@@ -1,4 +1,5 @@
 import type { createApp } from '../../../src/api/app.ts'
+import { commonHeaders } from '../../../src/api/headers.ts'
 import type { Service } from '../../../src/api/service.ts'
 import { type Document, documentOf, type Operation, templatesOf } from './document.ts'
 import { schemaChecks } from './schemas.ts'
@@ -28,15 +29,16 @@ type Contract = (method: string, pathname: string, response: Response) => Promis
 /** Shared by all services of a file: only their `servers` differ. */
 let contract: Contract | undefined
 
-/** Throws for a response whose status, type or fields are not in the document. */
+/** Throws for a response whose status, type, headers or fields are not in the document. */
 export function contractOf(document: Document): Contract {
   const templates = templatesOf(document)
-  const { answer } = schemaChecks(document)
+  const { answer, request } = schemaChecks(document)
   return async (method, pathname, response) => {
     const template = templates.find(({ fits }) => fits.test(pathname))?.path
     const methods = template === undefined ? {} : (document.paths[template] ?? {})
     const operation = methods[method === 'HEAD' ? 'get' : method.toLowerCase()]
     const name = `${method} ${template ?? pathname}`
+    if (operation !== undefined) checkHeaders(name, operation, response, request)
     const schema =
       operation === undefined ? errorSchemaOf(response) : schemaOf(name, operation, response)
     if (schema === null || method === 'HEAD' || !isJson(response)) return
@@ -49,6 +51,35 @@ export function contractOf(document: Document): Contract {
     else check(await response.clone().json())
   }
 }
+
+/** Throws for a header that is undeclared, missing or has an invalid value. */
+function checkHeaders(
+  name: string,
+  { responses }: Operation,
+  response: Response,
+  check: ReturnType<typeof schemaChecks>['request'],
+): void {
+  const declared = Object.entries(responses[response.status]?.headers ?? {})
+  const known = new Set([...OTHER_HEADERS, ...declared.map(([header]) => header.toLowerCase())])
+  const unknown = [...response.headers.keys()].filter(header => !known.has(header))
+  if (unknown.length > 0) throw broken(name, response, `it has the header ${unknown}`)
+  for (const [header, { required, schema }] of declared) {
+    const text = response.headers.get(header)
+    if (text === null && required) throw broken(name, response, `it has no header ${header}`)
+    if (text === null) continue
+    const fault = check(schema)(schema.type === 'integer' ? Number(text) : text)
+    if (fault !== null) throw broken(name, response, `${header}: ${fault}`)
+  }
+}
+
+/**
+ * Headers that the document describes as a whole, the type of the body, and those that Node sets
+ * for the connection.
+ */
+const OTHER_HEADERS = [
+  ...Object.keys(commonHeaders({ settings: { baseUrl: 'https://ev.test' } } as Service)),
+  ...['content-type', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'date'],
+].map(header => header.toLowerCase())
 
 const errorSchemaOf = ({ headers }: Response) => {
   const isProblem = headers.get('Content-Type')?.includes('problem') ?? false

@@ -141,12 +141,28 @@ describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, pl
   })
 
   test('lists its possible errors', () => {
-    const always = isOfApi ? ['400', '401', '403', '429', '500', '503'] : []
+    const ofKey = isOfApi ? ['401', '429'] : []
     const ofPath = path.includes('{') ? ['404'] : []
     // Also without a documented body: one that is sent must be readable.
-    const ofBody = place.method === 'GET' ? [] : ['413', '415']
-    const ofKey = idempotent(place) ? ['409', '422'] : []
-    expect(statuses).toEqual(expect.arrayContaining([...always, ...ofPath, ...ofBody, ...ofKey]))
+    const ofBody = place.method === 'GET' ? [] : ['408', '413', '415']
+    const ofRepeat = idempotent(place) ? ['409', '422'] : []
+    expect(statuses).toEqual(
+      expect.arrayContaining([...ALWAYS, ...ofKey, ...ofPath, ...ofBody, ...ofRepeat]),
+    )
+  })
+
+  test('declares the headers of each response', () => {
+    for (const [status, { headers = {} }] of Object.entries(responses)) {
+      expect(Object.keys(headers)).toEqual(expect.arrayContaining(COMMON_HEADERS))
+      expect(headers).toSatisfy(
+        (all: object) => !['429', '503', '507'].includes(status) || 'Retry-After' in all,
+      )
+    }
+  })
+
+  test('takes the sandbox header under /v1, unless it manages keys', () => {
+    const names = operation.parameters?.map(({ name }) => name) ?? []
+    expect(names.includes('X-EV-Sandbox')).toBe(isOfApi && !path.startsWith('/v1/keys'))
   })
 
   test('describes the Idempotency-Key and its scope if it accepts one', () => {
@@ -190,6 +206,14 @@ describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, pl
     }
   })
 })
+
+/** Statuses that every operation can have. */
+const ALWAYS = ['400', '403', '417', '431', '500', '503']
+
+/** Headers of every response (section 8 of the specification), and the ID of the request. */
+const COMMON_HEADERS = [
+  ...['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id'],
+]
 
 function nameOf({ method, path }: Place): string {
   return `${method} ${path}`

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createApp, openapiDocument } from '../../../src/api/app.ts'
+import { createApp } from '../../../src/api/app.ts'
+import { openapiDocument } from '../../../src/api/openapi-document.ts'
 import type { Service } from '../../../src/api/service.ts'
 
 export type Schema = { readonly [keyword: string]: unknown }
@@ -11,6 +12,9 @@ export type Media = {
   readonly example?: unknown
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
 }
+
+/** A request header or a response header. */
+export type Header = { readonly required?: boolean; readonly schema: Schema }
 
 type Content = Readonly<Record<string, Media>>
 
@@ -24,11 +28,19 @@ export type Operation = {
     readonly description?: string
   }[]
   readonly requestBody?: { readonly content: Content }
-  readonly responses: Readonly<Record<string, { readonly content?: Content }>>
+  readonly responses: Readonly<Record<string, Answer>>
+}
+
+type Answer = {
+  readonly content?: Content
+  readonly headers?: Readonly<Record<string, Header>>
 }
 
 export type Document = {
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>
+    readonly [kind: string]: Readonly<Record<string, unknown>>
+  }
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
@@ -42,9 +54,23 @@ export type Place = {
 
 type App = ReturnType<typeof createApp>
 
-/** The OpenAPI document as clients get it. */
+/** The OpenAPI document as clients get it, with its references resolved. */
 export const documentOf = (service: Service, app: App): Document =>
-  JSON.parse(JSON.stringify(openapiDocument(service, app))) as Document
+  resolveRefs(JSON.parse(JSON.stringify(openapiDocument(service, app))) as Document)
+
+/** Replaces references by what they refer to, except those to schemas. */
+export function resolveRefs(document: Document): Document {
+  const resolve = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(resolve)
+    if (typeof value !== 'object' || value === null) return value
+    const [, kind = '', name = ''] = REFERENCE.exec(String(Object(value).$ref)) ?? []
+    if (kind !== '' && kind !== 'schemas') return resolve(document.components[kind]?.[name])
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, resolve(one)]))
+  }
+  return { ...document, paths: resolve(document.paths) as Document['paths'] }
+}
+
+const REFERENCE = /^#\/components\/(\w+)\/([\w-]+)$/
 
 /**
  * The app of a service without requests, and its document: only the settings of the service are

@@ -1,38 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { cancelJob } from '../../../src/jobs/job-state.ts'
-import { MIXED, seedJob } from '../../support/job-rows.ts'
-import { createTestService, type RequestOptions } from '../../support/service.ts'
-import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
+import { bareApi, placesOf } from './document.ts'
+import { bodiesOf, createExampleService, pathOf } from './example-requests.ts'
 
 const { document } = bareApi()
-
-/** Data that the examples of parameters refer to. */
-const JOB = 'job_xyz789'
-const KEY = 'key_01'
-
-/** The service for which the examples were written. */
-async function createExampleService() {
-  const fixture = await createTestService({
-    engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } },
-  })
-  await fixture.addKey({ id: KEY })
-  return fixture
-}
-
-type ExampleService = Awaited<ReturnType<typeof createExampleService>>
 
 describe('an example of the document', () => {
   test.each(placesOf(document).map(place => [`${place.method} ${place.path}`, place] as const))(
     '%s is answered as documented',
     async (_, place) => {
-      const { requestBody, responses } = place.operation
-      const [sent] = Object.entries(requestBody?.content ?? {})
-      const bodies =
-        sent === undefined ? [null] : examplesOf(sent[1]).map(([, value]) => toBody(sent[0], value))
-      for (const body of bodies) {
+      const { responses } = place.operation
+      const bodies = await bodiesOf(place)
+      for (const body of bodies.length === 0 ? [{}] : bodies) {
         const fixture = await createExampleService()
         const path = await pathOf(fixture, place)
-        const options = { method: place.method, ...(body === null ? {} : await sendable(body)) }
+        const options = { method: place.method, ...body }
         const response = await fixture.settled(fixture.request(path, options))
         const text = await response.text()
         const successStatus = Object.keys(responses).find(status => status.startsWith('2'))
@@ -41,53 +22,3 @@ describe('an example of the document', () => {
     },
   )
 })
-
-/** The path with its parameters filled in. */
-async function pathOf(fixture: ExampleService, { method, path }: Place): Promise<string> {
-  if (path.includes('/keys/{id}')) return path.replace('{id}', KEY)
-  if (path.includes('/webhooks/{id}')) {
-    const id = await newWebhook(fixture)
-    return path.replace('{id}', id).replace('{delivery_id}', await newDelivery(fixture, id))
-  }
-  if (path.startsWith('/v1/events/')) {
-    return path.replace('{id}', await newEvent(fixture))
-  }
-  if (!path.includes('{id}')) return path
-  const isToEnd = method === 'POST'
-  await seedJob(fixture.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
-  if (path.endsWith('/resume')) await cancelJob(fixture.database, JOB)
-  return path.replace('{id}', JOB)
-}
-
-async function newWebhook({ json }: ExampleService): Promise<string> {
-  const body = { url: 'https://app.example.com/hook', events: ['batch.completed'] }
-  return ((await json('/v1/webhooks', { body })).data as { id: string }).id
-}
-
-/** A delivery of a test event, which is in the log like all others. */
-const newDelivery = async (fixture: ExampleService, webhookId: string): Promise<string> =>
-  (await sendTest(fixture, webhookId)).delivery_id
-
-const newEvent = async (fixture: ExampleService): Promise<string> =>
-  (await sendTest(fixture, await newWebhook(fixture))).event_id
-
-async function sendTest({ json }: ExampleService, webhookId: string) {
-  const { data } = await json(`/v1/webhooks/${webhookId}/test`, { method: 'POST' })
-  return data as { delivery_id: string; event_id: string }
-}
-
-function toBody(type: string, value: unknown): unknown {
-  if (type !== 'multipart/form-data') return value
-  const form = new FormData()
-  for (const [name, text] of Object.entries(value as Record<string, string>)) {
-    form.append(name, name === 'file' ? new Blob([text]) : text)
-  }
-  return form
-}
-
-async function sendable(body: unknown): Promise<RequestOptions> {
-  if (!(body instanceof FormData)) return { body }
-  const encoded = new Response(body)
-  const headers = { 'Content-Type': encoded.headers.get('Content-Type') ?? '' }
-  return { headers, body: new Uint8Array(await encoded.arrayBuffer()) }
-}

@@ -1,0 +1,251 @@
+import { afterAll, expect, test } from 'vitest'
+import { STATUS } from '../../../src/api/errors/api-error.ts'
+import { getState } from '../../../src/api/state.ts'
+import { openHttpServer } from '../../support/http-server.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
+import { FORM, form } from '../../support/list-form.ts'
+import type { RequestOptions } from '../../support/service.ts'
+import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
+import {
+  bodiesOf,
+  createExampleService,
+  type ExampleService,
+  KEY,
+  pathOf,
+} from './example-requests.ts'
+
+// The service returns each error of each operation in the document, and its documented message.
+
+const { document } = bareApi()
+const places = placesOf(document).filter(({ path }) => path.startsWith('/v1/'))
+
+/** Errors that no operation documents. */
+const UNDOCUMENTED = ['method_not_allowed']
+
+/** The examples of errors of an operation: their names are codes, or `simulated_…`. */
+const errorsOf = ({ operation }: Place) =>
+  Object.entries(operation.responses)
+    .filter(([status]) => Number(status) >= 400)
+    .flatMap(([, { content = {} }]) => Object.values(content).flatMap(examplesOf))
+
+const hasError = (place: Place, code: string) => errorsOf(place).some(([name]) => name === code)
+
+/** Messages that the service returned, by code. */
+const messages = new Map<string, Set<string>>()
+
+async function expectError(code: string, response: Response, name: string): Promise<void> {
+  const text = await response.text()
+  expect([name, response.status, text]).toEqual([
+    ...[name, STATUS[code as keyof typeof STATUS]],
+    expect.stringContaining(`"code":"${code}"`),
+  ])
+  const { error } = JSON.parse(text) as { error: string }
+  messages.set(code, (messages.get(code) ?? new Set()).add(error))
+}
+
+afterAll(() => {
+  const errors = new Map(
+    places.flatMap(errorsOf).filter(([name]) => !name.startsWith('simulated_')),
+  )
+  const invented = [...errors].filter(
+    ([code, value]) => !messages.get(code)?.has((value as { error: string }).error),
+  )
+  expect(invented.map(([code]) => [code, [...(messages.get(code) ?? [])]])).toEqual([])
+  expect([...errors.keys(), ...UNDOCUMENTED].toSorted()).toEqual(Object.keys(STATUS).toSorted())
+})
+
+type Ask = (place: Place, options?: RequestOptions, query?: string) => Promise<Response>
+
+/** Sends the example of an operation, for a resource that does not exist. */
+const askOf =
+  ({ request }: ExampleService): Ask =>
+  async (place, options = {}, query = '') => {
+    const path = place.path.replace(/\{\w+\}/g, 'none') + query
+    const [body = {}] = await bodiesOf(place)
+    const headers = { ...body.headers, ...options.headers }
+    return request(path, { method: place.method, ...body, ...options, headers })
+  }
+
+/** Errors that all operations return in the same way: prepares the service, then sends a request. */
+const GENERAL: Readonly<Record<string, (fixture: ExampleService) => Promise<Ask> | Ask>> = {
+  invalid_request: fixture => place => askOf(fixture)(place, {}, '?limit=1000'),
+  invalid_json: fixture => place =>
+    askOf(fixture)(place, { body: '{"email":', headers: { 'Content-Type': 'application/json' } }),
+  authentication_error: fixture => place => askOf(fixture)(place, { key: null }),
+  key_expired: async fixture => {
+    const key = await fixture.addKey({ expiresAt: fixture.clock.now() - 1 })
+    return place => askOf(fixture)(place, { key })
+  },
+  key_revoked: async fixture => {
+    const key = await fixture.addKey({ id: 'key_revoked' })
+    await fixture.request('/v1/keys/key_revoked', { method: 'DELETE' })
+    return place => askOf(fixture)(place, { key })
+  },
+  ip_restricted: async fixture => {
+    const key = await fixture.addKey({ allowedIps: ['203.0.113.0/24'] })
+    return place => askOf(fixture)(place, { key })
+  },
+  domain_restricted: async fixture => {
+    const key = await fixture.addKey({ allowedDomains: ['shop.example'] })
+    return place => askOf(fixture)(place, { key })
+  },
+  insufficient_scope: async fixture => {
+    const key = await fixture.addKey({ scopes: ['dashboard'] })
+    return place => askOf(fixture)(place, { key })
+  },
+  rate_limit: async fixture => {
+    await fixture.addAccount('acc_2', 'free')
+    const key = await fixture.addKey({ accountId: 'acc_2' })
+    for (let n = 0; n < 10; n++) await fixture.request('/v1/credits', { key })
+    await fixture.clock.advance(18_000)
+    return place => askOf(fixture)(place, { key })
+  },
+  not_found: fixture => place => askOf(fixture)(place),
+  payload_too_large: fixture => place =>
+    askOf(fixture)(place, { body: 'x', headers: { 'Content-Length': '200000000' } }),
+  unsupported_media_type: fixture => place =>
+    askOf(fixture)(place, { body: 'x', headers: { 'Content-Type': 'text/plain' } }),
+  idempotency_in_progress: fixture => {
+    getState(fixture.service).inFlightKeys.add('key_1 used')
+    return place => askOf(fixture)(place, { headers: { 'Idempotency-Key': 'used' } })
+  },
+  idempotency_mismatch: async fixture => {
+    const headers = { 'Idempotency-Key': 'used' }
+    await fixture.request('/v1/verify/bulk', { headers, body: { emails: ['valid@example.com'] } })
+    return place => askOf(fixture)(place, { headers })
+  },
+  server_error: fixture => {
+    Object.assign(fixture.service.limits, { charge: () => Promise.reject(new Error('a fault')) })
+    return place => askOf(fixture)(place)
+  },
+  service_unavailable: fixture => {
+    const full = Object.assign(new Error('the disk is full'), { code: 'SQLITE_FULL' })
+    Object.assign(fixture.service.limits, { charge: () => Promise.reject(full) })
+    fixture.stop()
+    return place => askOf(fixture)(place)
+  },
+}
+
+test.each(Object.entries(GENERAL))('%s', async (code, prepare) => {
+  const fixture = await createExampleService()
+  const ask = await prepare(fixture)
+  for (const place of places.filter(one => hasError(one, code))) {
+    await expectError(code, await ask(place), `${place.method} ${place.path}`)
+  }
+})
+
+const OTHER_JOB = 'job_other'
+const rows = (count: number) => Array.from({ length: count }, (_, n) => `valid${n}@example.com`)
+const file = (text: string): RequestOptions => ({
+  body: form([['file', { file: text }]]),
+  headers: { 'Content-Type': FORM },
+})
+const list = (id: string, emails: readonly string[]): RequestOptions =>
+  id === 'verifyFile' ? file(`email\n${emails.join('\n')}\n`) : { body: { emails } }
+
+type Scenario = {
+  readonly code: string
+  readonly plan?: string
+  readonly prepare?: (fixture: ExampleService, operationId: string) => unknown
+  /** ID in the path; if omitted, that of the example. */
+  readonly target?: string
+  readonly options?: (operationId: string) => RequestOptions
+}
+
+/** Errors that depend on the operation. */
+const SPECIAL: readonly Scenario[] = [
+  { code: 'invalid_email', options: () => ({ body: { email: 'not an address' } }) },
+  { code: 'emails_required', options: () => ({ body: {} }) },
+  { code: 'empty_list', options: id => list(id, []) },
+  { code: 'too_many_emails', options: tooManyRows },
+  {
+    code: 'quota_exceeded',
+    plan: 'free',
+    prepare: ({ service }) => {
+      const plan = service.settings.plans.get('free')
+      return plan && service.ledger.reserve('acc_1', plan, 100)
+    },
+  },
+  {
+    code: 'concurrent_jobs_exceeded',
+    plan: 'free',
+    prepare: async ({ database }) => {
+      for (let n = 0; n < 10; n++)
+        await seedJob(database, { id: `job_${n}`, texts: MIXED, done: 0 })
+    },
+    options: id => (id === 'resumeJob' ? {} : list(id, rows(11))),
+  },
+  {
+    code: 'stored_rows_exceeded',
+    plan: 'free',
+    prepare: ({ database }, id) => {
+      const stored_rows = id === 'verifySingle' ? 100_000 : 95_000
+      return database.db.updateTable('account').set({ stored_rows }).execute()
+    },
+    options(id) {
+      const { body, headers } =
+        id === 'verifySingle'
+          ? { body: { email: 'valid@example.com', async: true }, headers: {} }
+          : list(id, rows(10_000))
+      // The sandbox needs no credits.
+      return { body, headers: { ...headers, 'X-EV-Sandbox': 'true' } }
+    },
+  },
+  {
+    code: 'insufficient_storage',
+    prepare: ({ service }) =>
+      Object.assign(service, { disk: async () => ({ freeBytes: 0, isLow: true }) }),
+  },
+  { code: 'invalid_webhook_url', options: () => ({ body: { ...HOOK, url: 'http://a.example' } }) },
+  { code: 'invalid_event', options: () => ({ body: { ...HOOK, events: ['batch.done'] } }) },
+  {
+    code: 'last_key',
+    prepare: ({ request }) => request(`/v1/keys/${KEY}`, { method: 'DELETE' }),
+    target: 'key_1',
+  },
+  { code: 'job_not_ready', prepare: seedOther(1), target: OTHER_JOB },
+  { code: 'job_not_cancellable', prepare: seedOther(MIXED.length), target: OTHER_JOB },
+  { code: 'job_not_resumable', prepare: seedOther(MIXED.length), target: OTHER_JOB },
+]
+
+// The functions below are hoisted, so that the table can use them.
+
+/** A row more than the operation takes. A dry run reads a file without storing its rows. */
+function tooManyRows(id: string): RequestOptions {
+  if (id !== 'verifyFile') return list(id, rows(id === 'verifyBulk' ? 10_001 : 50_001))
+  const parts = [
+    ['dry_run', 'true'] as const,
+    ['file', { file: 'a@b.co\n'.repeat(1_000_001) }] as const,
+  ]
+  return { body: form(parts), headers: { 'Content-Type': FORM } }
+}
+
+function seedOther(done: number) {
+  return ({ database }: ExampleService) => seedJob(database, { id: OTHER_JOB, texts: MIXED, done })
+}
+
+const HOOK = { url: 'https://app.example.com/hook', events: ['batch.completed'] }
+
+test.each(SPECIAL)('$code', async ({ code, plan, prepare, target, options }) => {
+  for (const place of places.filter(one => hasError(one, code))) {
+    const id = place.operation.operationId
+    const fixture = await createExampleService(plan === undefined ? {} : { plan })
+    const path = await pathOf(fixture, place)
+    await prepare?.(fixture, id)
+    const [body = {}] = await bodiesOf(place)
+    const given = { ...body, ...options?.(id) }
+    const exact = target === undefined ? path : path.replace(/(job|key)_\w+/, target)
+    const response = await fixture.request(exact, { method: place.method, ...given })
+    await expectError(code, response, id)
+  }
+})
+
+test.each([
+  ['expectation_failed', 'GET /ok HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n'],
+  ['headers_too_large', `GET /ok HTTP/1.1\r\nHost: a\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`],
+  ['request_timeout', 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx'],
+])('%s', async (code, sent) => {
+  const { send } = await openHttpServer({ limits: { bodyMs: 50 } })
+  const [head = '', body] = (await send(sent)).split('\r\n\r\n')
+  await expectError(code, new Response(body ?? '', { status: Number(head.split(' ')[1]) }), code)
+})
