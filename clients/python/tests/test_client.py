@@ -287,7 +287,9 @@ class RequestTest(unittest.TestCase):
         paths = json.loads(DOCUMENT.read_text(encoding="utf-8"))["paths"]
         operations = {
             f"{method.upper()} {re.sub('{.*?}', '*', path)}": {
-                parameter["name"] for parameter in operation.get("parameters", [])
+                parameter["name"]
+                for parameter in operation.get("parameters", [])
+                if parameter.get("in") == "query"
             }
             for path, methods in paths.items()
             for method, operation in methods.items()
