@@ -1,0 +1,76 @@
+// Bundles made with rolldown: declarations, and packages that are mostly unused.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, sep } from 'node:path'
+import { rolldown } from 'rolldown'
+import { dts } from 'rolldown-plugin-dts'
+
+/** Writes the declarations that `entry` exports, with what they refer to, as one file. */
+export async function bundleTypes(entry, file) {
+  const bundle = await rolldown({
+    input: entry,
+    external: [/^node:/],
+    // The oxc generator needs no TypeScript API. It is not used: the input is declarations already.
+    plugins: [dts({ dtsInput: true, emitDtsOnly: true, tsconfig: false, generator: 'oxc' })],
+  })
+  const { output } = await bundle.generate({ format: 'es' })
+  const [{ code }] = output
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, code)
+}
+
+/**
+ * Writes packages to `folder`, with what they import; `names` are the imported names by specifier.
+ * Packages in `external` are not included. Returns the files by specifier.
+ */
+export async function bundlePackages(root, folder, names, external) {
+  // Packages are resolved from the place of the entry files.
+  const entries = join(root, 'node_modules/.cache/ev-pack')
+  rmSync(entries, { recursive: true, force: true })
+  mkdirSync(entries, { recursive: true })
+  const input = {}
+  for (const [name, imported] of names) {
+    const fileName = fileNameOf(name)
+    input[fileName] = join(entries, `${fileName}.mjs`)
+    writeFileSync(input[fileName], `export { ${[...imported].join(', ')} } from '${name}'\n`)
+  }
+  const bundle = await rolldown({
+    input,
+    platform: 'node',
+    external: id => external.some(name => id === name || id.startsWith(`${name}/`)),
+  })
+  const { output } = await bundle.write({
+    dir: folder,
+    format: 'es',
+    chunkFileNames: 'shared-[name].js',
+  })
+  const licenses = licensesOf(output.flatMap(({ moduleIds = [] }) => moduleIds))
+  writeFileSync(join(folder, 'bundled.LICENSE.txt'), licenses)
+  return new Map([...names.keys()].map(name => [name, `${fileNameOf(name)}.js`]))
+}
+
+const fileNameOf = specifier => specifier.replace('@', '').replaceAll('/', '-')
+
+/** Returns the licenses of the packages that the modules belong to. */
+function licensesOf(modules) {
+  const folders = new Set(modules.map(packageFolder).filter(folder => folder !== null))
+  return [...folders]
+    .sort()
+    .map(folder => {
+      const { name, version, license } = JSON.parse(
+        readFileSync(join(folder, 'package.json'), 'utf8'),
+      )
+      const file = readdirSync(folder).find(one => /^licen[cs]e/i.test(one))
+      const text = file === undefined ? `License: ${license}` : readFileSync(join(folder, file))
+      return `${name} ${version}\n\n${String(text).trim()}\n`
+    })
+    .join(`\n${'-'.repeat(80)}\n\n`)
+}
+
+/** Returns the folder of the package that contains a file; null for a file of none. */
+function packageFolder(file) {
+  const parts = file.split(sep)
+  const at = parts.lastIndexOf('node_modules') + 1
+  if (at === 0) return null
+  const folder = parts.slice(0, at + (parts[at].startsWith('@') ? 2 : 1)).join(sep)
+  return existsSync(join(folder, 'package.json')) ? folder : null
+}
