@@ -23,8 +23,11 @@ export type { EventData, WebhookEvent } from './webhook-event.ts'
 export { verifyWebhook, type WebhookHeaders, type WebhookOptions } from './webhook-signature.ts'
 
 export type ClientOptions = {
-  /** The secret of an API key: `ev_live_…`. */
-  readonly apiKey: string
+  /**
+   * The secret of an API key: `ev_live_…`. The type includes undefined for values such as
+   * `process.env.EV_KEY`, but without a key the constructor throws.
+   */
+  readonly apiKey: string | undefined
   /** URL of the service: `https://ev.example.com`. */
   readonly baseUrl: string
   /** Simulates results by the start of the address. Contacts no mail server and charges nothing. */
@@ -127,7 +130,7 @@ function parseUrl(text: string): URL | null {
 
 const isLoopback = (host: string) => /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(host)
 
-function validateKey(apiKey: string): string {
+function validateKey(apiKey: string | undefined): string {
   // The message does not repeat the key, as messages are logged.
   if (typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)) return apiKey
   throw new TypeError('apiKey must be an API key such as "ev_live_…", without spaces around it.')

@@ -37,7 +37,7 @@ test('docs/client.md names every method', () => {
   expect(missing.filter(name => !rare.includes(name))).toEqual([])
 })
 
-const IMPORT = /import \{(.*)\} from 'ev\/client'/g
+const IMPORT = /import \{(.*)\} from 'evmail-client'/g
 
 const AsyncFunction = (async () => {}).constructor as new (
   ...args: string[]

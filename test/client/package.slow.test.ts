@@ -4,10 +4,10 @@ import { expect, inject, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-test('the package exports it as ev/client', () => {
+test('the package exports it as evmail/client', () => {
   expect(inject('buildFault')).toBe('')
   const program = `
-    import { EvClient, EvApiError } from 'ev/client'
+    import { EvClient, EvApiError } from 'evmail/client'
     const client = new EvClient({
       apiKey: 'ev_live_a',
       baseUrl: 'https://ev.example',

@@ -49,7 +49,7 @@ Store this secret now: ev cannot show it again.
 
 To verify events, compute the HMAC-SHA256 of the raw body in lowercase hex, with the
 whole secret as the key, and compare it to X-EV-Signature. Or use verifyWebhook from
-ev/client, or any Standard Webhooks library.
+evmail-client, or any Standard Webhooks library.
 
 ${
   webhook.active

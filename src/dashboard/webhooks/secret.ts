@@ -32,7 +32,7 @@ export const secretPage = (c: Context<Env>, o: Shown) =>
 /** Explains how a receiver verifies signatures. */
 const howToVerify = (): Html => html`
   <h2>Verify the signature</h2>
-  <p>With the ev client. Pass it the raw body, before parsing:</p>
+  <p>With the npm package evmail-client. Pass it the raw body, before parsing:</p>
   <pre>${WITH_CLIENT}</pre>
   <p>Without a library: <code>X-EV-Signature</code> is the HMAC-SHA256 of the raw body in lower-case hexadecimal, keyed with
     the full text of the secret. The headers <code>webhook-id</code>, <code>webhook-timestamp</code> and
@@ -41,7 +41,7 @@ const howToVerify = (): Html => html`
   <p>Respond with any 2xx within 30 seconds and process the event afterwards. An event may be delivered more than once,
     with the same <code>event_id</code>.</p>`
 
-const WITH_CLIENT = `import { verifyWebhook } from 'ev/client'
+const WITH_CLIENT = `import { verifyWebhook } from 'evmail-client'
 
 app.post('/hook', express.raw({ type: 'application/json' }), async (request, response) => {
   const secret = process.env.EV_WEBHOOK_SECRET
