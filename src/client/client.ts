@@ -24,8 +24,8 @@ export { verifyWebhook, type WebhookHeaders, type WebhookOptions } from './webho
 
 export type ClientOptions = {
   /**
-   * The secret of an API key: `ev_live_…`. The type includes undefined for values such as
-   * `process.env.EV_KEY`, but without a key the constructor throws.
+   * The secret of an API key: `ev_live_…`. The type includes undefined because environment
+   * variables do, but without a key the constructor throws.
    */
   readonly apiKey: string | undefined
   /** URL of the service: `https://ev.example.com`. */

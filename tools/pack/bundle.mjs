@@ -24,8 +24,7 @@ export async function bundleTypes(entry, file) {
  */
 export async function bundlePackages(root, folder, names, external) {
   // Packages are resolved from the place of the entry files.
-  const entries = join(root, 'node_modules/.cache/ev-pack')
-  rmSync(entries, { recursive: true, force: true })
+  const entries = join(root, `node_modules/.cache/ev-pack-${process.pid}`)
   mkdirSync(entries, { recursive: true })
   const input = {}
   for (const [name, imported] of names) {
@@ -43,6 +42,7 @@ export async function bundlePackages(root, folder, names, external) {
     format: 'es',
     chunkFileNames: 'shared-[name].js',
   })
+  rmSync(entries, { recursive: true })
   const licenses = licensesOf(output.flatMap(({ moduleIds = [] }) => moduleIds))
   writeFileSync(join(folder, 'bundled.LICENSE.txt'), licenses)
   return new Map([...names.keys()].map(name => [name, `${fileNameOf(name)}.js`]))
