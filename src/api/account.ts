@@ -10,6 +10,7 @@ import type { BucketState } from '../accounts/rate-limits/types.ts'
 import { isoTime } from '../engine/verdict/present-result.ts'
 import type { Reason, Risk } from '../engine/verdict/reason.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
+import { getAccountLoad } from '../jobs/job-list.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import type { Env } from './context.ts'
 import { encodeCursor, pageQuery, parseCursor } from './cursor.ts'
@@ -75,7 +76,7 @@ function limitRoutes(service: Service) {
     id: 'getLimits',
     summary: 'List all limits and their usage',
     description:
-      'The rate limits that apply to this key and client IP address, plus the daily credits if the plan limits them. Only this request itself is counted. If a limit has not been used recently, its `resets_at` is the end of the window that would start now.',
+      'The rate limits that apply to this key and client IP address, and what the plan limits: daily credits, unfinished lists and stored rows. Only this request itself is counted. If a limit has not been used recently, its `resets_at` is the end of the window that would start now.',
     scope: 'account:read',
     answer: json(Limits, 'The limits', LIMITS_EXAMPLE),
   })
@@ -85,6 +86,7 @@ function limitRoutes(service: Service) {
       limits: [
         ...(await requestLimits(c, service)),
         ...(credits === null ? [] : [presentLimit(CREDITS, credits)]),
+        ...(await listLimits(c, service)),
       ],
     }
     return c.json({ success: true as const, data }, 200)
@@ -112,6 +114,21 @@ async function requestLimits(c: Context<Env>, service: Service) {
   return buckets.map(({ kind, perMs }, n) =>
     presentLimit({ name: kind, text: limitTitle(kind), perMs }, states[n] as BucketState),
   )
+}
+
+/** The limits of the plan on the lists of an account. They apply also if rate limits are off. */
+async function listLimits(c: Context<Env>, { database }: Service) {
+  const { account, plan } = c.get('caller')
+  const { openLists, storedRows } = await getAccountLoad(database.reader, account.id)
+  const limits = [
+    ['concurrent_jobs', 'Unfinished lists of your account', plan.concurrentJobs, openLists],
+    ['stored_rows', 'Stored rows of your account', plan.storedRows, storedRows],
+  ] as const
+  return limits.flatMap(([name, text, limit, used]) => {
+    if (limit === null) return []
+    const remaining = Math.max(0, limit - used)
+    return [{ name, text, limit, remaining, window_seconds: null, resets_at: null }]
+  })
 }
 
 const presentLimit = (

@@ -285,13 +285,19 @@ const failedItem = (job: ListedJob): Item => ({
   link: { href: `/lists/${job.job_id}`, label: 'View' },
 })
 
+/** When a limit of lists ends. */
+const LIST_LIMIT_ENDS: Partial<Record<Limit['name'], string>> = {
+  concurrent_jobs: 'Until a list finishes or is cancelled',
+  stored_rows: 'Until lists are deleted',
+}
+
 /** Returns the credits and limits of which at least 80 % are used. */
 const usageItems = ({ limits }: Usage): Item[] =>
   limits
     .filter(({ limit, remaining }) => limit - remaining >= WARNING_SHARE * limit)
-    .map(({ text, remaining, resets_at }) => ({
+    .map(({ name, text, remaining, resets_at }) => ({
       tone: remaining === 0 ? 'bad' : 'warn',
       title: `${text}: ${remaining === 0 ? 'limit reached' : 'limit almost reached'}`,
-      note: html`Resets ${ago(resets_at)}`,
+      note: resets_at === null ? (LIST_LIMIT_ENDS[name] ?? '') : html`Resets ${ago(resets_at)}`,
       link: { href: '/usage', label: 'View' },
     }))

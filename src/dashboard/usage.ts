@@ -119,12 +119,13 @@ export function creditMeter(credits: Credits['data']): Html {
     <p>The plan “${plan}” includes ${formatNumber(limit)} per day. Resets ${ago(resets_at)}.</p>`
 }
 
-/** Renders the rate limits and their use; credits have their own card. */
+/** Renders the limits and their use; credits have their own card. */
 function limitsCard(limits: readonly Limit[]): Html {
-  const rates = limits.filter(({ name }) => name !== 'credits')
+  const lists = limits.filter(({ window_seconds }) => window_seconds === null)
+  const rates = limits.filter(one => one.name !== 'credits' && !lists.includes(one))
   return card({
-    title: 'Rate limits',
-    body: rates.length === 0 ? OFF : html`${rates.map(limitMeter)} ${NOTE}`,
+    title: 'Limits',
+    body: html`${rates.length === 0 ? OFF : html`${rates.map(limitMeter)} ${NOTE}`} ${lists.map(limitMeter)}`,
   })
 }
 
@@ -136,9 +137,9 @@ const NOTE = html`<p><small>For the key of this session and your IP address. Req
 const limitMeter = ({ text, limit, remaining, window_seconds, resets_at }: Limit): Html => html`
   <h3>${text}</h3>
   ${meter({ used: limit - remaining, limit })}
-  <p>${formatNumber(remaining)} of ${formatNumber(limit)} per ${formatDuration(window_seconds * SECOND)} left${
-    remaining === limit ? '.' : html`. Resets ${ago(resets_at)}.`
-  }</p>`
+  <p>${formatNumber(remaining)} of ${formatNumber(limit)}${
+    window_seconds === null ? '' : ` per ${formatDuration(window_seconds * SECOND)}`
+  } left${remaining === limit || resets_at === null ? '.' : html`. Resets ${ago(resets_at)}.`}</p>`
 
 /** Renders the totals of a period. */
 const totals = (total: Counts): Html =>

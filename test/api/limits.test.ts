@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
-import { IP_LIMITS } from '../../src/accounts/plan.ts'
+import { IP_LIMITS, mergePlans } from '../../src/accounts/plan.ts'
+import { deleteJob } from '../../src/jobs/delete-job.ts'
+import { cancelJob } from '../../src/jobs/job-state.ts'
 import { MINUTE } from '../../src/platform/clock.ts'
+import { seedJob } from '../support/job-rows.ts'
 import { createTestService } from '../support/service.ts'
 
 type ListedLimit = {
@@ -8,8 +11,8 @@ type ListedLimit = {
   readonly text: string
   readonly limit: number
   readonly remaining: number
-  readonly window_seconds: number
-  readonly resets_at: string
+  readonly window_seconds: number | null
+  readonly resets_at: string | null
 }
 
 async function limited(o: Parameters<typeof createTestService>[0] = {}) {
@@ -43,7 +46,31 @@ test('all limits of the key and its IP address are listed, with their windows', 
       ...{ name: 'credits', text: 'Daily verifications of your plan', limit: 100 },
       ...{ remaining: 100, window_seconds: 86_400, resets_at: '2026-06-02T00:00:00.000Z' },
     },
+    {
+      ...{ name: 'concurrent_jobs', text: 'Unfinished lists of your account', limit: 10 },
+      ...{ remaining: 10, window_seconds: null, resets_at: null },
+    },
+    {
+      ...{ name: 'stored_rows', text: 'Stored rows of your account', limit: 100_000 },
+      ...{ remaining: 100_000, window_seconds: null, resets_at: null },
+    },
   ])
+})
+
+test('unfinished lists and stored rows are counted until lists finish and are deleted', async () => {
+  const { left, database } = await limited({ plan: 'free' })
+  await seedJob(database, { id: 'job_done', texts: ['a@good.test', 'b@good.test'] })
+  await seedJob(database, { id: 'job_open', texts: ['c@good.test'], done: 0, sandbox: true })
+  expect(await left()).toMatchObject({ concurrent_jobs: 9, stored_rows: 99_997 })
+  await cancelJob(database, 'job_open')
+  await deleteJob(database, 'job_done')
+  expect(await left()).toMatchObject({ concurrent_jobs: 10, stored_rows: 99_999 })
+})
+
+test('limits of lists that the plan does not have are not listed', async () => {
+  const plans = mergePlans({ free: { concurrentJobs: null, storedRows: null } })
+  const { left } = await limited({ plan: 'free', settings: { plans } })
+  expect(Object.keys(await left())).toEqual(['ip:single', 'ip:bulk', 'key:plan', 'credits'])
 })
 
 test('used limits are shown until they reset', async () => {
@@ -51,10 +78,10 @@ test('used limits are shown until they reset', async () => {
   await verify('ann@good.test')
   await clock.advance(MINUTE / 2)
   await json('/v1/verify/bulk', { body: { emails: ['ann@good.test'] } })
-  expect(await left()).toEqual({ 'ip:single': 99, 'ip:bulk': 9, 'key:plan': 8 })
+  expect(await left()).toMatchObject({ 'ip:single': 99, 'ip:bulk': 9, 'key:plan': 8 })
   expect((await listedLimits())[0]).toMatchObject({ resets_at: '2026-06-01T12:01:00.000Z' })
   await clock.advance(MINUTE / 2)
-  expect(await left()).toEqual({ 'ip:single': 100, 'ip:bulk': 9, 'key:plan': 9 })
+  expect(await left()).toMatchObject({ 'ip:single': 100, 'ip:bulk': 9, 'key:plan': 9 })
 })
 
 test('the own limit of a key is listed, and its IP address has separate limits', async () => {
@@ -74,13 +101,15 @@ test('a session has its own limit in addition to those of its key', async () => 
   await left({ key: null, session })
   expect(await left({ key: null, session })).toEqual({
     ...{ 'ip:single': 100, 'ip:bulk': 10, 'key:plan': 10, session: 598, credits: 100 },
+    ...{ concurrent_jobs: 10, stored_rows: 100_000 },
   })
 })
 
-test('only credits are listed if rate limits are off', async () => {
+test('only limits of the plan are listed if rate limits are off', async () => {
   const settings = { limits: false }
+  const ofLists = { concurrent_jobs: 10, stored_rows: 100_000 }
   const free = await limited({ plan: 'free', settings })
-  expect(await free.left()).toEqual({ credits: 100 })
+  expect(await free.left()).toEqual({ credits: 100, ...ofLists })
   const other = await limited({ settings })
-  expect(await other.listedLimits()).toEqual([])
+  expect(await other.left()).toEqual({ concurrent_jobs: 200, stored_rows: 100_000_000 })
 })

@@ -109,6 +109,17 @@ describe('the overview', () => {
     expect(textOf((await dashboard.get('/overview')).text)).toMatch(problem)
   })
 
+  test('shows that the account has almost as many unfinished lists as its plan allows', async () => {
+    const dashboard = await createTestDashboard({ plan: 'free' })
+    const problem =
+      'Unfinished lists of your account: limit almost reached Until a list finishes or is cancelled View'
+    for (let list = 1; list <= 8; list++) {
+      expect(textOf((await dashboard.get('/overview')).text)).not.toContain(problem)
+      await seedJob(dashboard.database, { id: `job_${list}`, texts: MIXED, done: 0 })
+    }
+    expect(textOf((await dashboard.get('/overview')).text)).toContain(problem)
+  })
+
   test('shows the results of the checks to an admin only', async () => {
     const check = { check: 'ptr', egress: null, state: 'fail', says: 'no', todo: null } as const
     const at = Date.UTC(2026, 5, 1, 11, 30)

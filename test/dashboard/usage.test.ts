@@ -126,6 +126,8 @@ describe('usage', () => {
     const words = textOf(text)
     expect(words).toMatch(/Single verifications [^%]*0 % used 100 of 100 per 1 min left\./)
     expect(words).toMatch(/\d+ of 600 per 1 min left\. Resets 2026-06-01 12:01:00 UTC\./)
+    expect(words).toContain('Unfinished lists of your account 0 % used 10 of 10 left.')
+    expect(words).toContain('Stored rows of your account 0 % used 100,000 of 100,000 left.')
   })
 
   test('shows that limits are turned off', async () => {

@@ -1039,17 +1039,19 @@ class Limit(TypedDict):
         "key:own",
         "session",
         "credits",
+        "concurrent_jobs",
+        "stored_rows",
     ]
     # Human-readable limit name.
     text: str
-    # Maximum per window.
+    # Maximum per window, or at any time.
     limit: int
-    # What is left in the current window.
+    # What is left.
     remaining: int
-    # Length of the window.
-    window_seconds: float
-    # End of the current window.
-    resets_at: str
+    # Length of the window. Null for limits that apply at any time.
+    window_seconds: Optional[float]
+    # End of the current window. Null for limits that apply at any time.
+    resets_at: Optional[str]
 
 
 class Limits(TypedDict):

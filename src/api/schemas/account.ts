@@ -90,16 +90,20 @@ export const Credits = z
   })
   .openapi('Credits')
 
-export const LIMIT_NAMES = [...LIMIT_KINDS, 'credits'] as const
+export const LIMIT_NAMES = [...LIMIT_KINDS, 'credits', 'concurrent_jobs', 'stored_rows'] as const
 
 const Limit = z
   .object({
     name: z.enum(LIMIT_NAMES).openapi({ description: 'Machine-readable limit name.' }),
     text: z.string().openapi({ description: 'Human-readable limit name.' }),
-    limit: z.int().min(0).openapi({ description: 'Maximum per window.' }),
-    remaining: z.int().min(0).openapi({ description: 'What is left in the current window.' }),
-    window_seconds: z.number().min(0).openapi({ description: 'Length of the window.' }),
-    resets_at: time.openapi({ description: 'End of the current window.' }),
+    limit: z.int().min(0).openapi({ description: 'Maximum per window, or at any time.' }),
+    remaining: z.int().min(0).openapi({ description: 'What is left.' }),
+    window_seconds: z.number().min(0).nullable().openapi({
+      description: 'Length of the window. Null for limits that apply at any time.',
+    }),
+    resets_at: time.nullable().openapi({
+      description: 'End of the current window. Null for limits that apply at any time.',
+    }),
   })
   .openapi('Limit')
 
@@ -171,6 +175,14 @@ export const LIMITS_EXAMPLE = {
         ...{ name: 'credits' as const, text: 'Daily verifications of your plan' },
         ...{ limit: 100, remaining: 20, window_seconds: 86_400 },
         resets_at: '2026-03-22T00:00:00.000Z',
+      },
+      {
+        ...{ name: 'concurrent_jobs' as const, text: 'Unfinished lists of your account' },
+        ...{ limit: 10, remaining: 9, window_seconds: null, resets_at: null },
+      },
+      {
+        ...{ name: 'stored_rows' as const, text: 'Stored rows of your account' },
+        ...{ limit: 100_000, remaining: 95_000, window_seconds: null, resets_at: null },
       },
     ],
   },
