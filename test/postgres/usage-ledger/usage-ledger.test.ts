@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createUsageLedger, type Reservation } from '../../../src/accounts/credits/usage-ledger.ts'
 import { findPlan } from '../../../src/accounts/plan.ts'
@@ -41,13 +42,21 @@ const toSettlement = (accountId: string, reservation: Reservation | null) => ({
   entry: { result: RESULT },
 })
 
-/** Advances the clock until the promises settle, so that queries and timers complete. */
+/**
+ * Advances the clock with the real time until the promises settle. Queries take real time: a faster
+ * clock would time them out and reach the next credit period.
+ */
 async function untilDone(clock: FakeClock, ...done: Promise<unknown>[]): Promise<void> {
   let isDone = false
   const all = Promise.all(done).finally(() => {
     isDone = true
   })
-  while (!isDone) await clock.advance(100)
+  for (let at = Date.now(); !isDone; ) {
+    await setTimeout(1)
+    const now = Date.now()
+    await clock.advance(now - at)
+    at = now
+  }
   await all
 }
 
