@@ -7,7 +7,7 @@ const LEVELS = [
   ['platform', 'client'],
   ['config', 'engine', 'queue', 'simulator'],
   ['csv', 'db'],
-  ['cluster'],
+  ['audit', 'cluster'],
   ['webhooks'],
   ['accounts'],
   ['jobs'],
@@ -58,7 +58,7 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
   [
     'SQL',
     /from '(kysely|better-sqlite3|pg)'/,
-    /^(db|cluster|webhooks|accounts|jobs|maintenance)\//,
+    /^(db|audit|cluster|webhooks|accounts|jobs|maintenance)\//,
   ],
 ]
 

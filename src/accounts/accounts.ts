@@ -1,5 +1,5 @@
+import { type AuditServices, addAuditEntry } from '../audit/audit-store.ts'
 import { type Database, write } from '../db/database.ts'
-import type { Clock } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import {
@@ -13,11 +13,7 @@ import { parseEmail } from './email.ts'
 import { parseName } from './name.ts'
 import type { Plan } from './plan.ts'
 
-export type AccountServices = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-}
+export type AccountServices = AuditServices & { readonly database: Database }
 
 type AccountInput = {
   readonly name: string
@@ -51,9 +47,10 @@ export function parsePlan(plan: string, plans: Plans): string {
  * `account_exists`.
  */
 export function createAccount(
-  { database, clock, random, plans }: AccountServices & { readonly plans: Plans },
+  { plans, ...services }: AccountServices & { readonly plans: Plans },
   input: AccountInput,
 ): Promise<Account> {
+  const { database, clock, random } = services
   const fields = parseAccountInput(input, plans)
   const id = newAccountId(random)
   return write(database, async trx => {
@@ -61,7 +58,10 @@ export function createAccount(
     if (existing !== null) {
       throw new OperationError('account_exists', { id: existing.id, name: existing.name })
     }
-    return insertRow(trx, { ...fields, id, now: clock.now() })
+    const account = await insertRow(trx, { ...fields, id, now: clock.now() })
+    const entry = { action: 'account.created', accountId: id, target: account } as const
+    await addAuditEntry(trx, services, entry)
+    return account
   })
 }
 
@@ -71,30 +71,35 @@ const ID_LENGTH = 16
 
 /** Changes the plan of an account. Throws `plan_unknown` and `account_not_found`. */
 export async function setPlan(
-  { database, plans }: { readonly database: Database; readonly plans: Plans },
+  { plans, ...services }: AccountServices & { readonly plans: Plans },
   { accountId, plan }: { readonly accountId: string; readonly plan: string },
 ): Promise<Account> {
-  return change(database, accountId, { plan: parsePlan(plan, plans) })
+  return change(services, accountId, { plan: parsePlan(plan, plans) })
 }
 
 /** Sets the address for webhook failure alerts. Throws `email_invalid` and `account_not_found`. */
 export async function setEmail(
-  { database }: { readonly database: Database },
+  services: AccountServices,
   { accountId, email }: { readonly accountId: string; readonly email: string | null },
 ): Promise<Account> {
-  return change(database, accountId, { email: email === null ? null : parseEmail(email) })
+  return change(services, accountId, { email: email === null ? null : parseEmail(email) })
 }
 
 /** Grants or revokes access to the Health page. Throws `account_not_found`. */
 export async function setAdmin(
-  { database }: { readonly database: Database },
+  services: AccountServices,
   { accountId, isAdmin }: { readonly accountId: string; readonly isAdmin: boolean },
 ): Promise<Account> {
-  return change(database, accountId, { operator: isAdmin ? 1 : 0 })
+  return change(services, accountId, { operator: isAdmin ? 1 : 0 })
 }
 
-async function change(database: Database, id: string, patch: AccountPatch): Promise<Account> {
-  const account = await write(database, trx => updateAccount(trx, id, patch))
-  if (account === null) throw new OperationError('account_not_found', { id })
-  return account
+function change(services: AccountServices, id: string, patch: AccountPatch): Promise<Account> {
+  return write(services.database, async trx => {
+    const account = await updateAccount(trx, id, patch)
+    if (account === null) throw new OperationError('account_not_found', { id })
+    const changed = Object.keys(patch).map(name => (name === 'operator' ? 'admin' : name))
+    const entry = { action: 'account.updated', accountId: id, target: account, changed } as const
+    await addAuditEntry(trx, services, entry)
+    return account
+  })
 }

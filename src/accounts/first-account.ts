@@ -1,3 +1,5 @@
+import { SERVICE } from '../audit/audit.ts'
+import { addAuditEntry } from '../audit/audit-store.ts'
 import { write } from '../db/database.ts'
 import { EvError } from '../platform/error.ts'
 import { countAccounts, createAccount } from './account-store.ts'
@@ -13,7 +15,7 @@ import type { Plan } from './plan.ts'
  * one of them creates it.
  */
 export async function createFirstAccount(
-  { database, clock, random }: AccountServices,
+  { database, clock, random }: Omit<AccountServices, 'origin'>,
   { plan, plans }: { readonly plan: string; readonly plans: ReadonlyMap<string, Plan> },
 ): Promise<string | null> {
   if ((await countAccounts(database)) > 0) return null
@@ -24,12 +26,16 @@ export async function createFirstAccount(
   return write(database, async trx => {
     // Another service may have created it on the same database since the check above.
     if ((await countAccounts({ db: trx })) > 0) return null
-    await createAccount(trx, { id: accountId, name: 'default', plan, operator: true, now })
-    await createKey(trx, {
+    const account = { id: accountId, name: 'default', plan, operator: true, now }
+    await createAccount(trx, account)
+    const key = await createKey(trx, {
       ...{ id: newKeyId(random), accountId, name: 'first', secret, now },
       ...{ scopes: ['*'], allowedIps: [], allowedDomains: [] },
       ...{ rateLimitPerMinute: null, expiresAt: null },
     })
+    const services = { clock, random, origin: SERVICE }
+    await addAuditEntry(trx, services, { action: 'account.created', accountId, target: account })
+    await addAuditEntry(trx, services, { action: 'key.created', accountId, target: key })
     return secret.text
   })
 }

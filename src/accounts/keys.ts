@@ -1,5 +1,6 @@
+import { type AuditServices, addAuditEntry } from '../audit/audit-store.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
-import { type Clock, DAY } from '../platform/clock.ts'
+import { DAY } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import { accountIn } from './account-store.ts'
@@ -27,11 +28,7 @@ export const KEY_RATE_MAX = 100_000
 export const KEY_GRACE_MAX_MS = 7 * DAY
 export const KEY_GRACE_MS = DAY
 
-type KeyServices = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-}
+type KeyServices = AuditServices & { readonly database: Database }
 
 /**
  * The rights of the key that makes the request; it can neither create nor change a key that exceeds
@@ -68,10 +65,11 @@ export async function getKey(
  * `expiry_past`, `rights_exceeded` and `key_limit_reached`.
  */
 export async function createKey(
-  { database, clock, random }: KeyServices,
+  services: KeyServices,
   { accountId, actor, name, ...restrictions }: KeyInput,
   beforeCommit?: BeforeCommit<KeyWithSecret>,
 ): Promise<KeyWithSecret> {
+  const { database, clock, random } = services
   const now = clock.now()
   requireFuture(restrictions.expiresAt, now)
   const rights = { ...(actor ?? UNRESTRICTED), ...restrictions }
@@ -82,7 +80,9 @@ export async function createKey(
   const insert = async (trx: Trx) => {
     const count = await countKeys(trx, accountId)
     if (count >= KEYS_MAX) throw new OperationError('key_limit_reached', { count })
-    return { key: await insertRow(trx, row), text }
+    const key = await insertRow(trx, row)
+    await addAuditEntry(trx, services, { action: 'key.created', accountId, target: key })
+    return { key, text }
   }
   return writeWith(database, insert, beforeCommit)
 }
@@ -96,16 +96,21 @@ const ID_LENGTH = 16
  * `rights_exceeded`.
  */
 export async function updateKey(
-  { database, clock }: Pick<KeyServices, 'database' | 'clock'>,
+  services: KeyServices,
   { patch: changes, ...target }: KeyTarget & { readonly patch: KeyPatch },
 ): Promise<ApiKey> {
-  requireFuture(changes.expiresAt, clock.now())
+  requireFuture(changes.expiresAt, services.clock.now())
   const { name } = changes
   const patch = { ...changes, ...(name === undefined ? {} : { name: parseName(name, 'key') }) }
-  return write(database, async trx => {
-    const key = await manageableKey(trx, target)
+  return write(services.database, async trx => {
+    const { accountId, ...key } = await manageableKey(trx, target)
     requireWithin(target.actor, { ...key, ...patch })
-    return (await updateRow(trx, key.accountId, key.id, patch)) ?? keyNotFound(target)
+    const updated = (await updateRow(trx, accountId, key.id, patch)) ?? keyNotFound(target)
+    const changed = Object.keys(patch)
+    await addAuditEntry(trx, services, {
+      ...{ action: 'key.updated', accountId, target: updated, changed },
+    })
+    return updated
   })
 }
 
@@ -126,16 +131,19 @@ type Rotation = {
  * `rights_exceeded`.
  */
 export async function rotateKey(
-  { database, clock, random }: KeyServices,
+  services: KeyServices,
   { graceMs, keepSession = null, ...target }: KeyTarget & Rotation,
   beforeCommit?: BeforeCommit<RotatedKey>,
 ): Promise<RotatedKey> {
+  const { database, clock, random } = services
   const { text, ...secret } = newSecret(random, 'live')
   const now = clock.now()
   const rotate = async (trx: Trx) => {
     const { accountId, id } = await manageableKey(trx, target)
-    const key = await rotateRow(trx, accountId, id, { secret, graceMs, now, keepSession })
-    return { key: key ?? keyNotFound(target), text, previousExpiresAt: now + graceMs }
+    const rotation = { secret, graceMs, now, keepSession }
+    const key = (await rotateRow(trx, accountId, id, rotation)) ?? keyNotFound(target)
+    await addAuditEntry(trx, services, { action: 'key.rotated', accountId, target: key })
+    return { key, text, previousExpiresAt: now + graceMs }
   }
   return writeWith(database, rotate, beforeCommit)
 }
@@ -145,18 +153,19 @@ export async function rotateKey(
  * `isForced`, `last_key` if no other key of the account is in use.
  */
 export async function revokeKey(
-  { database, clock }: Pick<KeyServices, 'database' | 'clock'>,
+  services: KeyServices,
   { isForced, ...target }: KeyTarget & { readonly isForced: boolean },
 ): Promise<ApiKey> {
-  return write(database, async trx => {
+  return write(services.database, async trx => {
     const key = await manageableKey(trx, target)
     const { accountId, id } = key
-    const now = clock.now()
+    const now = services.clock.now()
     if (!isForced && (await isLastKey(trx, accountId, id, now))) {
       const account = await accountIn(trx, accountId)
       throw new OperationError('last_key', { id, accountName: account?.name ?? accountId })
     }
     await revokeRow(trx, accountId, id, now)
+    await addAuditEntry(trx, services, { action: 'key.revoked', accountId, target: key })
     return key
   })
 }

@@ -7,6 +7,7 @@ export const SCOPES = [
   'webhooks:read',
   'webhooks:write',
   'account:read',
+  'audit:read',
   'keys:write',
   'dashboard',
   '*',

@@ -1,6 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Hono, Env as PagesEnv } from 'hono'
 import { accountRoutes } from './account.ts'
+import { auditRoutes } from './audit.ts'
 import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
@@ -31,6 +32,7 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   app.route('/', jobRoutes(service))
   app.route('/', webhookRoutes(service))
   app.route('/', accountRoutes(service))
+  app.route('/', auditRoutes(service))
   app.route('/', keyRoutes(service))
   app.route('/', healthRoutes(service))
   app.route('/', metricsRoutes(service, metrics))

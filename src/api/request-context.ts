@@ -1,5 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { matchedRoutes } from 'hono/route'
+import type { Origin } from '../audit/audit.ts'
 import type { Env } from './context.ts'
 import { commonHeaders, setHeader } from './headers.ts'
 import { clientIp } from './middleware/client-ip.ts'
@@ -68,6 +69,21 @@ function routeTemplate(c: Context<Env>): string {
   const route = matchedRoutes(c).findLast(({ method }) => method !== 'ALL')
   return route?.path ?? 'none'
 }
+
+/** Who sends a request, and from where, for the audit log. */
+const originOf = (c: Context<Env>): Origin => {
+  const session = c.env?.session
+  return {
+    ...{ actor: session === undefined ? 'key' : 'session', keyId: c.get('caller').key.id },
+    ...{ sessionId: session?.sessionId ?? null, ip: c.get('ip') },
+  }
+}
+
+/** Returns the service with the origin of a request, for use cases that write to the audit log. */
+export const withOrigin = (c: Context<Env>, service: Service) => ({
+  ...service,
+  origin: originOf(c),
+})
 
 /** Logs only the ID of a session: its token would grant access. */
 const callerFrom = (c: Context<Env>) => ({

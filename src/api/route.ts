@@ -21,7 +21,7 @@ const TAGS = {
   ...{ 'verify:single': 'Verification', 'verify:bulk': 'Verification' },
   ...{ 'jobs:read': 'Jobs', 'jobs:write': 'Jobs' },
   ...{ 'webhooks:read': 'Webhooks', 'webhooks:write': 'Webhooks' },
-  ...{ 'account:read': 'Account', 'keys:write': 'Keys' },
+  ...{ 'account:read': 'Account', 'audit:read': 'Account', 'keys:write': 'Keys' },
 } as const satisfies Partial<Record<Scope, string>>
 
 /** Options of `route`. */

@@ -5,7 +5,7 @@ import { mergePlans } from '../accounts/plan.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type AccountFlags, accountObject, print, selectAccount, withAccounts } from './accounts.ts'
-import type { CliContext } from './context.ts'
+import { auditServices, type CliContext } from './context.ts'
 import { readConfig } from './settings.ts'
 
 /** Runs `ev accounts set-plan` and returns the exit code. */
@@ -20,7 +20,10 @@ export function setPlanCommand(
   parsePlan(plan, plans)
   return withAccounts(context, config, async (database, accounts) => {
     const account = selectAccount(accounts, idOrName)
-    const changed = await setPlan({ database, plans }, { accountId: account.id, plan })
+    const changed = await setPlan(
+      { ...auditServices(context), database, plans },
+      { accountId: account.id, plan },
+    )
     if (flags.json) print(context, accountObject(changed))
     else {
       context.stdout.write(
@@ -41,7 +44,7 @@ export function setEmailCommand(
   const email = address === 'none' ? null : parseEmail(address)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const { id: accountId } = selectAccount(accounts, idOrName)
-    const account = await setEmail({ database }, { accountId, email })
+    const account = await setEmail({ ...auditServices(context), database }, { accountId, email })
     if (flags.json) print(context, accountObject(account))
     else context.stdout.write(`${alertAddressText(account)}\n`)
     return 0
@@ -63,7 +66,7 @@ export function setAdminCommand(
   const isAdmin = parseOnOff(word)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const { id: accountId } = selectAccount(accounts, idOrName)
-    const account = await setAdmin({ database }, { accountId, isAdmin })
+    const account = await setAdmin({ ...auditServices(context), database }, { accountId, isAdmin })
     if (flags.json) print(context, accountObject(account))
     else context.stdout.write(`${accessText(account)}\n`)
     return 0

@@ -8,7 +8,7 @@ import { isoTime } from '../engine/verdict/present-result.ts'
 import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import type { CliContext } from './context.ts'
+import { auditServices, type CliContext } from './context.ts'
 import { databaseName, databaseUrl, openExisting } from './database.ts'
 import { timeText } from './jobs/time-text.ts'
 import { readConfig } from './settings.ts'
@@ -60,8 +60,7 @@ export async function createCommand(context: CliContext, flags: AccountFlags): P
   const input = parseAccountInput({ ...base, email: flags.email ?? null }, plans)
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
-    const { clock, random } = context
-    const account = await createAccount({ database, clock, random, plans }, input)
+    const account = await createAccount({ ...auditServices(context), database, plans }, input)
     if (flags.json) print(context, accountObject(account))
     else {
       const { id, name, plan } = account

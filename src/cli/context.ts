@@ -1,5 +1,6 @@
 import { isAbsolute, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
+import { COMMAND_LINE } from '../audit/audit.ts'
 import type { ExternalDeps } from '../compose/engine.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
@@ -69,6 +70,11 @@ export interface CliContext {
   /** Whether a process with that ID is running. */
   isRunning(pid: number): boolean
 }
+
+/** The dependencies of use cases that write to the audit log. */
+export const auditServices = ({ clock, random }: CliContext) => ({
+  ...{ clock, random, origin: COMMAND_LINE },
+})
 
 /** Sets the code that `run` returns. */
 export type SetExitCode = (code: number) => void

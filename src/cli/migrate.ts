@@ -115,6 +115,7 @@ const NAMES: Readonly<Record<CopiedTable, string>> = {
   attempt: 'delivery attempts',
   notice: 'alerts',
   verification: 'verifications in the history',
+  audit: 'entries of the audit log',
   answer: 'cached answers',
   job: 'lists',
   item: 'rows of lists',

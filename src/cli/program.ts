@@ -1,6 +1,7 @@
 import type { Command, OutputConfiguration } from 'commander'
 import { hasPassword } from '../config/password.ts'
 import { addAccounts } from './commands/accounts.ts'
+import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
 import { addBulk } from './commands/bulk.ts'
 import { addCompletion } from './commands/completion.ts'
@@ -55,7 +56,7 @@ To show the options and examples of a command, run "ev help COMMAND".`
 /** The commands under their headings in help. */
 const GROUPS = [
   ['Verify:', [addVerify, addBulk, addJobs]],
-  ['Service:', [addServe, addWorker, addAccounts, addKeys, addWebhooks]],
+  ['Service:', [addServe, addWorker, addAccounts, addKeys, addWebhooks, addAudit]],
   ['Set up and maintain:', [addDoctor, addConfig, addLists, addBackup, addMigrate, addPurge]],
   ['Tools:', [addCompletion, addSimulate]],
 ] as const

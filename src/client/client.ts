@@ -55,6 +55,7 @@ export class EvClient {
   readonly credits: Account['credits']
   readonly limits: Account['limits']
   readonly stats: Account['stats']
+  readonly audit: Account['audit']
   readonly keys: Keys
   readonly events: Events
   readonly webhooks: Webhooks
@@ -89,6 +90,7 @@ export class EvClient {
     this.credits = account.credits
     this.limits = account.limits
     this.stats = account.stats
+    this.audit = account.audit
     this.keys = createKeysResource(connection)
     this.events = createEventsResource(connection)
     this.webhooks = createWebhooksResource(connection)

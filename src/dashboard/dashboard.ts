@@ -6,6 +6,7 @@ import { isStorageError } from '../db/database.ts'
 import { errorMessage } from '../platform/error.ts'
 import { ApiProblem } from './api.ts'
 import { assetRoutes } from './asset.ts'
+import { auditRoutes } from './audit.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import { docsRoutes } from './docs.ts'
 import { healthRoutes } from './health/health.ts'
@@ -45,6 +46,7 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.route('/', webhooksRoutes(deps))
   router.route('/', overviewRoutes(deps))
   router.route('/', usageRoutes(deps))
+  router.route('/', auditRoutes())
   router.route('/', healthRoutes(deps))
   router.route('/', verifyRoutes(deps))
   router.route('/', keyRoutes(deps))
@@ -59,7 +61,7 @@ const PUBLIC = ['/', '/sign-in', '/welcome/*', '/docs/*']
 /** Paths that need a session; `/lists/*` matches `/lists` too. */
 const PROTECTED = [
   ...['/overview/*', '/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],
-  ...['/sessions/*', '/sign-out', '/theme'],
+  ...['/audit/*', '/sessions/*', '/sign-out', '/theme'],
 ]
 
 /** The upload route streams its body and checks the CSRF token itself. */

@@ -55,6 +55,7 @@ export const MIGRATIONS: Migrations = {
   '0001_initial': { up: initial },
   '0002_webhook_headers': { up: addWebhookHeaders },
   '0003_event_account': { up: indexEvents },
+  '0004_audit': { up: createAudit },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -67,6 +68,26 @@ async function addWebhookHeaders(db: Kysely<unknown>): Promise<void> {
 /** Adds the index of a page of events. With kind in the index, a filter by kind reads no rows. */
 async function indexEvents(db: Kysely<unknown>): Promise<void> {
   await sql`create index event_account on event (account_id, created_at, id, kind)`.execute(db)
+}
+
+/** Adds the audit log. With action in the index, a filter by action reads no rows. */
+async function createAudit(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table audit (
+      id text primary key,
+      account_id text,
+      action text not null,
+      actor text not null,
+      key_id text,
+      session_id text,
+      ip text,
+      target_id text,
+      target_name text,
+      changed text,
+      created_at bigint not null
+    )`.execute(db)
+  await sql`create index audit_account on audit (account_id, created_at, id, action)`.execute(db)
+  await sql`create index audit_age on audit (created_at, id, action)`.execute(db)
 }
 
 /** Migrations of the development versions. Together they create the tables of `0001_initial`. */

@@ -9,5 +9,5 @@ export interface Schema {}
 export const TABLES = [
   ...(['job', 'item', 'answer', 'account', 'api_key', 'key_secret', 'session', 'credit'] as const),
   ...(['usage', 'verification', 'event', 'webhook', 'delivery', 'attempt', 'notice'] as const),
-  ...(['replay', 'member', 'hold', 'pace', 'catch_all', 'bucket', 'setting'] as const),
+  ...(['replay', 'member', 'hold', 'pace', 'catch_all', 'bucket', 'setting', 'audit'] as const),
 ] as const satisfies readonly (keyof Schema)[]

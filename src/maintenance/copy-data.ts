@@ -12,7 +12,7 @@ import { eachPage } from './pages.ts'
  */
 export const COPIED = [
   ...(['account', 'api_key', 'key_secret', 'session', 'credit', 'usage', 'replay'] as const),
-  ...(['webhook', 'event', 'delivery', 'attempt', 'notice', 'verification'] as const),
+  ...(['webhook', 'event', 'delivery', 'attempt', 'notice', 'verification', 'audit'] as const),
   ...(['answer', 'job', 'item'] as const),
 ] as const satisfies readonly (keyof Schema)[]
 

@@ -63,6 +63,7 @@ const PRIMARY_KEY = {
   catch_all: ['domain'],
   bucket: ['key'],
   setting: ['name'],
+  audit: ['id'],
 } as const satisfies { readonly [T in Table]: readonly (keyof Schema[T])[] }
 
 /** Columns of a primary key, such as `item.job_id, item.position`. */

@@ -5,6 +5,8 @@ import {
   deleteReplaysBefore,
   deleteSessionsUntil,
 } from '../accounts/retention.ts'
+import { AUDIT_RETENTION_MS } from '../audit/audit.ts'
+import { deleteAuditBefore } from '../audit/retention.ts'
 import { type Database, write } from '../db/database.ts'
 import type { Expiry } from '../db/expiry.ts'
 import { deleteAnswersBefore } from '../jobs/cached-answers.ts'
@@ -24,7 +26,7 @@ export { SANDBOX_RETENTION_MS }
 export type Retention = {
   readonly name:
     | ('history' | 'sandboxHistory' | 'replays' | 'credits' | 'answers' | 'sessions')
-    | ('deliveries' | 'stranded' | 'webhooks' | 'events' | 'secrets')
+    | ('deliveries' | 'stranded' | 'webhooks' | 'events' | 'secrets' | 'audit')
   readonly expiry: Expiry
   readonly before: number
 }
@@ -54,6 +56,7 @@ export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
   { name: 'credits', expiry: deleteCreditsBefore, before: now - CREDITS_RETENTION_MS },
   { name: 'answers', expiry: deleteAnswersBefore, before: now },
   { name: 'sessions', expiry: deleteSessionsUntil, before: now },
+  { name: 'audit', expiry: deleteAuditBefore, before: now - AUDIT_RETENTION_MS },
 ]
 
 /** Rows of the first transaction; the number is doubled or halved by how long each one takes. */

@@ -1,9 +1,10 @@
-import { type BeforeCommit, type Database, write, writeWith } from '../db/database.ts'
+import type { AuditAction } from '../audit/audit.ts'
+import { type AuditServices, addAuditEntry } from '../audit/audit-store.ts'
+import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import type { Clock } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
-import type { Random } from '../platform/random.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
 import { type CustomHeadersPatch, patchHeaders } from './custom-headers.ts'
 import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from './endpoint.ts'
@@ -26,10 +27,8 @@ type UrlServices = {
   readonly settings: { readonly webhookAllowRanges: readonly string[] }
 }
 
-type SecretServices = {
+type SecretServices = AuditServices & {
   readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
   /** Encrypts signing secrets. Its key must be that of the sending service. */
   readonly secretBox: SecretBox
 }
@@ -83,10 +82,11 @@ export async function createWebhook(
  * The same without the URL check, for a URL that ev creates itself, as `ev webhooks listen` does.
  */
 export function createUncheckedWebhook(
-  { database, clock, random, secretBox }: SecretServices,
+  services: SecretServices,
   input: WebhookInput,
   beforeCommit?: BeforeCommit<WebhookWithSecret>,
 ): Promise<WebhookWithSecret> {
+  const { database, clock, random, secretBox } = services
   const { text: secret, hint } = newSigningSecret(random)
   const row = {
     ...{ ...input, id: newWebhookId(random), description: blankToNull(input.description) },
@@ -96,7 +96,9 @@ export function createUncheckedWebhook(
   const insert = async (trx: Parameters<typeof insertRow>[0]) => {
     const count = await countWebhooks(trx, input.accountId)
     if (count >= WEBHOOKS_MAX) throw new OperationError('webhook_limit_reached', { count })
-    return { webhook: await insertRow(trx, row), secret }
+    const webhook = await insertRow(trx, row)
+    await audit(trx, services, webhook, 'webhook.created')
+    return { webhook, secret }
   }
   return writeWith(database, insert, beforeCommit)
 }
@@ -116,7 +118,7 @@ type WebhookUpdate = WebhookTarget & {
  * `webhook_header_rejected`.
  */
 export async function updateWebhook(
-  services: ChangeServices & UrlServices & Pick<SecretServices, 'secretBox'>,
+  services: ChangeServices & UrlServices & SecretServices,
   { change, replacesHeaders = false, ...target }: WebhookUpdate,
 ): Promise<Webhook> {
   const webhook = await getWebhook(services, target)
@@ -127,15 +129,15 @@ export async function updateWebhook(
   const areReset = replacesHeaders || isMoved
   const current = areReset ? {} : webhook.headers
   const patched = patchHeaders(services.secretBox, current, headers ?? {})
-  return applyChange(services, webhook, { ...change, headers: patched })
+  return applyChange(services, webhook, { ...change, headers: patched }, Object.keys(change))
 }
 
 /** Enables or disables an endpoint. */
 export async function setWebhookActive(
-  services: ChangeServices,
+  services: ChangeServices & AuditServices,
   { active, ...target }: WebhookTarget & { readonly active: boolean },
 ): Promise<Webhook> {
-  return applyChange(services, await getWebhook(services, target), { active })
+  return applyChange(services, await getWebhook(services, target), { active }, ['active'])
 }
 
 export type RotatedSecret = WebhookWithSecret & {
@@ -159,6 +161,7 @@ export async function rotateWebhookSecret(
   const encrypted = { secret: secretBox.encrypt(text), secretHint: hint, graceMs, now }
   const rotate = async (trx: Parameters<typeof rotateSecret>[0]) => {
     const webhook = (await rotateSecret(trx, accountId, id, encrypted)) ?? webhookNotFound(id)
+    await audit(trx, services, webhook, 'webhook.rotated')
     return { webhook, secret: text, previousExpiresAt: now + graceMs }
   }
   return writeWith(database, rotate, beforeCommit)
@@ -166,14 +169,17 @@ export async function rotateWebhookSecret(
 
 /** Deletes an endpoint and returns its last state. Nothing more is sent to it. */
 export async function deleteWebhook(
-  services: Pick<ChangeServices, 'database' | 'clock'>,
+  services: Pick<ChangeServices, 'database'> & AuditServices,
   target: WebhookTarget,
 ): Promise<Webhook> {
   const webhook = await getWebhook(services, target)
   const { id, accountId } = webhook
   const now = services.clock.now()
-  const isGone = await write(services.database, trx => deleteRow(trx, accountId, id, now))
-  return isGone ? webhook : webhookNotFound(id)
+  return write(services.database, async trx => {
+    if (!(await deleteRow(trx, accountId, id, now))) webhookNotFound(id)
+    await audit(trx, services, webhook, 'webhook.deleted')
+    return webhook
+  })
 }
 
 /**
@@ -184,18 +190,36 @@ export function requireActive({ id, active }: Webhook): void {
 }
 
 async function applyChange(
-  { database, clock, deliveries }: ChangeServices,
+  services: ChangeServices & AuditServices,
   { id, accountId }: Webhook,
   { description, ...change }: Omit<WebhookPatch, 'now'>,
+  changed: readonly string[],
 ): Promise<Webhook> {
+  const { database, clock, deliveries } = services
   const patch = {
     ...{ ...change, now: clock.now() },
     description: description === undefined ? undefined : blankToNull(description),
   }
-  const webhook = await write(database, trx => updateRow(trx, accountId, id, patch))
+  const webhook = await write(database, async trx => {
+    const updated = (await updateRow(trx, accountId, id, patch)) ?? webhookNotFound(id)
+    await audit(trx, services, updated, 'webhook.updated', changed)
+    return updated
+  })
   // Deliveries that waited while it was disabled are due now.
   if (change.active === true) deliveries?.wake()
-  return webhook ?? webhookNotFound(id)
+  return webhook
+}
+
+/** Records a change of a webhook. Its name in the audit log is the host: a path may be secret. */
+const audit = (
+  trx: Trx,
+  services: AuditServices,
+  { id, accountId, url }: Webhook,
+  action: AuditAction,
+  changed?: readonly string[],
+) => {
+  const target = { id, name: new URL(url).host }
+  return addAuditEntry(trx, services, { action, accountId, target, ...(changed && { changed }) })
 }
 
 /** Turns a blank description into null. */

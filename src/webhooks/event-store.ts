@@ -1,5 +1,6 @@
 import { sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
+import { type PageRange, pageStart } from '../db/page-position.ts'
 import type { Schema } from '../db/schema.ts'
 import type { Random } from '../platform/random.ts'
 import { subscribers } from './endpoint-store.ts'
@@ -40,14 +41,11 @@ export async function emit(trx: Transaction<Schema>, o: Emission): Promise<strin
   return id
 }
 
-type EventQuery = {
+type EventQuery = PageRange & {
   readonly accountId: string
   readonly kind?: string | undefined
-  /** Epoch ms, `since` inclusive and `until` exclusive. */
+  /** Start of the time range, epoch ms. */
   readonly since?: number | undefined
-  readonly until?: number | undefined
-  /** The last row of the previous page; null: start with the newest. */
-  readonly before: { readonly createdAt: number; readonly id: string } | null
   readonly max: number
 }
 
@@ -56,17 +54,11 @@ export function getEventPage({ reader }: Database, o: EventQuery): Promise<Event
   let query = reader.selectFrom('event').selectAll().where('account_id', '=', o.accountId)
   if (o.kind !== undefined) query = query.where('kind', '=', o.kind)
   if (o.since !== undefined) query = query.where('created_at', '>=', o.since)
-  const end = startOf(o)
+  const end = pageStart(o)
   if (end !== null) {
     query = query.where(sql<boolean>`(created_at, id) < (${end.createdAt}, ${end.id})`)
   }
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
-}
-
-/** Combines `before` and `until`: with two upper bounds SQLite would use only one of them. */
-function startOf({ before, until }: EventQuery): EventQuery['before'] {
-  if (until === undefined || (before !== null && before.createdAt < until)) return before
-  return { createdAt: until, id: '' }
 }
 
 type FoundEvent = {

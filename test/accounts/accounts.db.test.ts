@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { findAccount, listAccounts } from '../../src/accounts/account-store.ts'
 import { createAccount, setAdmin, setEmail, setPlan } from '../../src/accounts/accounts.ts'
 import { PLANS } from '../../src/accounts/plan.ts'
+import { COMMAND_LINE } from '../../src/audit/audit.ts'
 import { addAccount } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
@@ -10,7 +11,8 @@ import { countedRandom } from '../support/random.ts'
 async function createServices() {
   const clock = fakeClock()
   const plans = new Map(PLANS.map(plan => [plan.name, plan]))
-  return { database: await tempDatabase({ clock }), clock, random: countedRandom(), plans }
+  const database = await tempDatabase({ clock })
+  return { database, clock, random: countedRandom(), origin: COMMAND_LINE, plans }
 }
 
 const SHOP = { name: ' Shop ', plan: 'free', email: ' Owner@SHOP.example' }

@@ -9,6 +9,7 @@ import {
   rotateKey,
   updateKey,
 } from '../../src/accounts/keys.ts'
+import { COMMAND_LINE } from '../../src/audit/audit.ts'
 import { addAccount, addKey } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
@@ -26,7 +27,7 @@ async function createServices() {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   await addAccount(database)
-  return { database, clock, random: countedRandom() }
+  return { database, clock, random: countedRandom(), origin: COMMAND_LINE }
 }
 
 const refused = (code: string, facts: object) => expect.objectContaining({ code, facts })

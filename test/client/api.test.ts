@@ -34,7 +34,7 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[webhooks.rotateSecret('{id}'), webhooks.deliveries('{id}').page()],
     ...[webhooks.delivery('{id}', '{delivery_id}'), webhooks.retry('{id}', '{delivery_id}')],
     webhooks.recover('{id}', { since: '2026-03-21T00:00:00Z' }),
-    ...[events.list().page(), events.get('{id}')],
+    ...[events.list().page(), events.get('{id}'), client.audit().page()],
   ])
   const { service, app } = await createTestService()
   const { paths = {} } = openapiDocument(service, app)

@@ -69,7 +69,7 @@ test('expired data is deleted, and nothing younger', async () => {
     {
       ...{ jobs: 1, sessions: 0, history: 1, sandboxHistory: 0, replays: 1 },
       ...{ credits: 1, answers: 1 },
-      ...{ deliveries: 1, stranded: 0, webhooks: 0, events: 0, secrets: 0 },
+      ...{ deliveries: 1, stranded: 0, webhooks: 0, events: 0, secrets: 0, audit: 0 },
     },
   ])
   for (let passes = 0; passes < 2; passes++) {

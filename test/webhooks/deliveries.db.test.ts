@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
+import { COMMAND_LINE } from '../../src/audit/audit.ts'
 import type { Database } from '../../src/db/database.ts'
 import { getDelivery, retryDelivery, retryFailedDeliveries } from '../../src/webhooks/deliveries.ts'
 import { deleteWebhook, setWebhookActive } from '../../src/webhooks/endpoints.ts'
 import { fakeClock } from '../support/clock.ts'
+import { countedRandom } from '../support/random.ts'
 import {
   addWebhook,
   attemptAt,
@@ -19,7 +21,11 @@ async function withFailed() {
   const database = await createDeliveries('dlv_a')
   await record(database, [attemptAt('dlv_a', FAILURE)])
   const [clock, wakes] = [fakeClock(), [] as number[]]
-  return { database, clock, wakes, deliveries: { wake: () => void wakes.push(clock.now()) } }
+  const audit = { random: countedRandom(), origin: COMMAND_LINE }
+  return {
+    ...{ ...audit, database, clock, wakes },
+    deliveries: { wake: () => void wakes.push(clock.now()) },
+  }
 }
 
 const stateIn = async (database: Database) => (await deliveryRow(database, 'dlv_a'))?.state

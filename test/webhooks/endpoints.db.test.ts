@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
 import { decryptHeaders } from '../../src/webhooks/custom-headers.ts'
 import { WEBHOOKS_MAX } from '../../src/webhooks/endpoint.ts'
@@ -29,7 +30,7 @@ async function createServices({ webhookAllowRanges = [] as string[] } = {}) {
   const [clock, random] = [fakeClock(), countedRandom()]
   const wakes: number[] = []
   return {
-    ...{ clock, random, wakes, database: await tempDatabase({ clock }) },
+    ...{ clock, random, wakes, database: await tempDatabase({ clock }), origin: COMMAND_LINE },
     secretBox: createSecretBox('a secret of tests', random),
     resolver: zone({ 'app.test': { A: ['8.8.8.8'] }, 'inside.test': { A: ['10.0.0.7'] } }),
     settings: { webhookAllowRanges },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, cast
 
 from .connection import Call, Connection
-from .models import Class, CreditsData, Limit, Reason, StatsData, Verification
+from .models import AuditEntry, Class, CreditsData, Limit, Reason, StatsData, Verification
 from .pagination import Listing
 
 
@@ -66,6 +66,29 @@ class Account:
     def stats(self, *, period: Optional[Literal["day", "week", "month"]] = None) -> StatsData:
         """Returns verification counts by day and by key."""
         return cast(StatsData, self._get("/v1/stats", {"period": period}))
+
+    def audit(
+        self,
+        *,
+        action: Optional[str] = None,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Listing[AuditEntry]:
+        """Lists the audit log, newest first.
+
+        Args:
+            action: Only entries with this action, such as ``key.created``.
+            since: Only entries from this time on (ISO 8601).
+            until: Only entries before this time (ISO 8601).
+            limit: Entries per page.
+        """
+        query = {"action": action, "since": since, "until": until, "limit": limit}
+
+        def fetch(cursor: Optional[str]) -> Mapping[str, Any]:
+            return cast(Mapping[str, Any], self._get("/v1/audit", {**query, "cursor": cursor}))
+
+        return Listing(fetch)
 
     def _get(self, path: str, query: Dict[str, Any]) -> Any:
         return self._connection.json(Call("GET", path, query))["data"]

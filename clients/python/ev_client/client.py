@@ -98,6 +98,7 @@ class EvClient:
         self.credits = account.credits
         self.limits = account.limits
         self.stats = account.stats
+        self.audit = account.audit
         self.keys = Keys(connection)
         self.events = Events(connection)
         self.webhooks = Webhooks(connection)

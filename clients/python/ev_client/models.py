@@ -51,6 +51,54 @@ class AsyncAccepted(TypedDict):
     status: Literal["queued"]
 
 
+class AuditEntry(TypedDict):
+    id: str
+    action: Literal[
+        "account.created",
+        "account.updated",
+        "key.created",
+        "key.updated",
+        "key.rotated",
+        "key.revoked",
+        "webhook.created",
+        "webhook.updated",
+        "webhook.rotated",
+        "webhook.deleted",
+        "session.started",
+        "session.refused",
+        "session.ended",
+        "results.downloaded",
+    ]
+    # `key`: a request with an API key. `session`: a dashboard session. `command_line`: a
+    # command on a machine of the service. `service`: the service itself.
+    actor: Literal["key", "session", "command_line", "service"]
+    # Key of the request or the session.
+    key_id: Optional[str]
+    session_id: Optional[str]
+    # Client address of the request.
+    ip: Optional[str]
+    # ID of the key, webhook, account, session or job.
+    target_id: Optional[str]
+    # Its name at that time; of a webhook the host, of a session the name of its key.
+    target_name: Optional[str]
+    # Names of the changed fields. Null if the action is not an update.
+    changed: Optional[List[str]]
+    created_at: str
+
+
+class AuditPage(TypedDict):
+    success: Literal[True]
+    data: AuditPageData
+
+
+class AuditPageData(TypedDict):
+    items: List[AuditEntry]
+    # Value of `cursor` for the next page. Null on the last page.
+    next_cursor: Optional[str]
+    # Whether there is a next page.
+    has_more: bool
+
+
 class BatchRequest(TypedDict):
     emails: NotRequired[List[str]]
     # Use it instead of `emails` to add your own IDs, which are returned in downloads.
@@ -168,6 +216,7 @@ class CreatedKeyData(TypedDict):
         "webhooks:read",
         "webhooks:write",
         "account:read",
+        "audit:read",
         "keys:write",
         "dashboard",
         "*",
@@ -972,6 +1021,7 @@ class Key(TypedDict):
         "webhooks:read",
         "webhooks:write",
         "account:read",
+        "audit:read",
         "keys:write",
         "dashboard",
         "*",
@@ -1011,6 +1061,7 @@ class KeyPatch(TypedDict):
         "webhooks:read",
         "webhooks:write",
         "account:read",
+        "audit:read",
         "keys:write",
         "dashboard",
         "*",
@@ -1161,6 +1212,7 @@ class NewKey(TypedDict):
         "webhooks:read",
         "webhooks:write",
         "account:read",
+        "audit:read",
         "keys:write",
         "dashboard",
         "*",
@@ -1342,6 +1394,7 @@ class RotatedKeyData(TypedDict):
         "webhooks:read",
         "webhooks:write",
         "account:read",
+        "audit:read",
         "keys:write",
         "dashboard",
         "*",

@@ -165,6 +165,14 @@ CALLS = [
     ("GET", "/v1/credits", None, lambda c: c.credits()),
     ("GET", "/v1/limits", None, lambda c: c.limits()),
     ("GET", "/v1/stats?period=week", None, lambda c: c.stats(period="week")),
+    (
+        "GET",
+        "/v1/audit?action=key.created&since=2026-06-01&until=2026-06-02&limit=5",
+        None,
+        lambda c: list(
+            c.audit(action="key.created", since="2026-06-01", until="2026-06-02", limit=5)
+        ),
+    ),
     ("GET", "/v1/keys", None, lambda c: c.keys.list()),
     ("GET", "/v1/keys/key_1", None, lambda c: c.keys.get("key_1")),
     (
@@ -299,7 +307,7 @@ class RequestTest(unittest.TestCase):
         called = {"POST /v1/verify/file", "GET /v1/jobs/*/events"}
         for method, url, _, _ in CALLS:
             path, _, query = url.partition("?")
-            ids = r"/(job_1|key_1|wh_1|dlv_1|a%2Fb)(?=/|$)"
+            ids = r"/(job_1|key_1|wh_1|dlv_1|evt_1|a%2Fb)(?=/|$)"
             operation = f"{method} {re.sub(ids, '/*', path)}"
             called.add(operation)
             self.assertLessEqual({name for name, _ in parse_qsl(query)}, operations[operation])

@@ -1,20 +1,18 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { nextChunk, runChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
+import { type PagePosition, pageStart } from '../../db/page-position.ts'
 import type { Schema } from '../../db/schema.ts'
 import { contains, hasNonAscii } from '../../db/sql-dialect.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import type { VerificationSource } from '../tables.ts'
 import type { Verification } from './history.ts'
 
-/** The position of a row in the history: its sort key. */
-type HistoryPosition = { readonly createdAt: number; readonly id: string }
-
 export type HistoryQuery = {
   readonly accountId: string
   readonly sandbox: boolean
   /** The page starts after this position; null: with the newest row. */
-  readonly before: HistoryPosition | null
+  readonly before: PagePosition | null
   readonly max: number
   /** An exact address, case-insensitive. */
   readonly email?: string
@@ -33,7 +31,7 @@ export type HistoryQuery = {
 type HistoryPage = {
   readonly rows: readonly Verification[]
   /** The position to continue after; null on the last page. */
-  readonly next: HistoryPosition | null
+  readonly next: PagePosition | null
 }
 
 /**
@@ -44,7 +42,7 @@ export async function getHistoryPage(
   database: Database,
   query: HistoryQuery,
 ): Promise<HistoryPage> {
-  let before = startOf(query)
+  let before = pageStart(query)
   if (!matchesFilter(query)) {
     return fullPage(
       await rowsBetween(database, { ...query, max: query.max + 1 }, { before }),
@@ -70,15 +68,6 @@ export async function getHistoryPage(
 const matchesFilter = ({ email, search, reason, source, classes }: HistoryQuery) =>
   [email, search, reason, source, classes].some(one => one !== undefined)
 
-/**
- * Combines `before` and `until` into one position: with two upper bounds SQLite would use one of
- * them and test the other row by row.
- */
-function startOf({ before, until }: HistoryQuery): HistoryPosition | null {
-  if (until === undefined || (before !== null && before.createdAt < until)) return before
-  return { createdAt: until, id: '' }
-}
-
 /** Builds a page from up to `max` + 1 rows. */
 function fullPage(read: readonly Verification[], max: number): HistoryPage {
   const rows = read.slice(0, max)
@@ -86,7 +75,7 @@ function fullPage(read: readonly Verification[], max: number): HistoryPage {
   return { rows, next: read.length > max && last !== undefined ? toPosition(last) : null }
 }
 
-const toPosition = ({ created_at, id }: Verification): HistoryPosition => ({
+const toPosition = ({ created_at, id }: Verification): PagePosition => ({
   createdAt: created_at,
   id,
 })
@@ -98,9 +87,9 @@ const toPosition = ({ created_at, id }: Verification): HistoryPosition => ({
 async function scan(
   database: Database,
   query: HistoryQuery,
-  { before, size }: { before: HistoryPosition | null; size: number },
+  { before, size }: { before: PagePosition | null; size: number },
 ) {
-  const { rows } = await sql<HistoryPosition>`
+  const { rows } = await sql<PagePosition>`
     select created_at as "createdAt", id from verification
     where ${rangeSql(query, { before })} order by created_at desc, id desc limit 1 offset ${size - 1}
   `.execute(database.reader)
@@ -108,7 +97,7 @@ async function scan(
   return { found: await rowsBetween(database, query, { before, end }), end }
 }
 
-type Between = { readonly before: HistoryPosition | null; readonly end?: HistoryPosition | null }
+type Between = { readonly before: PagePosition | null; readonly end?: PagePosition | null }
 
 async function rowsBetween(
   { reader }: Database,

@@ -1,11 +1,14 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { addAuditEntry } from '../../audit/audit-store.ts'
 import { createRowObject, createRowWriter, type ListDialect } from '../../csv/csv.ts'
+import { writeConcurrent } from '../../db/database.ts'
 import { LIST_COLUMNS, RESULT_COLUMNS } from '../../engine/verdict/present-result.ts'
 import { DedupeIndex } from '../../jobs/import/import-counter.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { withOrigin } from '../request-context.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { DownloadRow } from '../schemas/job.ts'
@@ -155,16 +158,27 @@ async function download(
 ): Promise<Response> {
   const job = await loadJob(c, service, id)
   if (job.state !== 'completed' && !partial) throw notReady(job)
+  if (c.req.method !== 'HEAD') await auditDownload(c, service, job)
   const text = downloadText(job, format, { raw })
   const first = deduplicate ? new DedupeIndex(service.random) : null
   const classes = filter?.length === STATUSES.length ? undefined : filter
   const chunks = fileChunks(service, job, text, { classes, first })
-  const listName = job.name ?? parseSource(job).file_name ?? null
-  const name = downloadName({ id: job.id, listName, classes, extension: format })
+  const name = downloadName({ id: job.id, listName: listNameOf(job), classes, extension: format })
   return c.body(textStream(c, service, chunks), 200, {
     'Content-Type': CONTENT_TYPES[format],
     'Content-Disposition': attachment(name),
   })
+}
+
+const listNameOf = (job: Job) => job.name ?? parseSource(job).file_name ?? null
+
+/** Records a download before it starts: from then on, data leaves the service. */
+async function auditDownload(c: Context<Env>, service: Service, job: Job): Promise<void> {
+  const services = withOrigin(c, service)
+  const target = { id: job.id, name: listNameOf(job) }
+  const accountId = c.get('caller').account.id
+  const entry = { action: 'results.downloaded', accountId, target } as const
+  await writeConcurrent(service.database, trx => addAuditEntry(trx, services, entry))
 }
 
 function notReady({ state }: Job): ApiError {

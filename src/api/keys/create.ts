@@ -2,6 +2,7 @@ import type { z } from '@hono/zod-openapi'
 import { type KeyPatch, listKeys } from '../../accounts/key-store.ts'
 import { createKey, type KeyWithSecret } from '../../accounts/keys.ts'
 import { answerWith } from '../middleware/idempotency.ts'
+import { withOrigin } from '../request-context.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -55,7 +56,7 @@ export function keyCreateRoutes(service: Service) {
     return answerWith<KeyWithSecret>(
       c,
       service,
-      beforeCommit => createKey(service, input, beforeCommit),
+      beforeCommit => createKey(withOrigin(c, service), input, beforeCommit),
       ({ key, text }) => ({
         ...{ status: 201, body: { success: true, data: presentKey(key, text) } },
         headers: { Location: `/v1/keys/${key.id}` },

@@ -13,6 +13,7 @@ import { isoTime } from '../../engine/verdict/present-result.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
 import { answerWith } from '../middleware/idempotency.ts'
+import { withOrigin } from '../request-context.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -66,7 +67,10 @@ function keyChangeRoutes(service: Service) {
   })
   router.openapi(change, async c => {
     const target = keyTarget(c, c.req.valid('param'))
-    const key = await updateKey(service, { ...target, patch: toKeyPatch(c.req.valid('json')) })
+    const key = await updateKey(withOrigin(c, service), {
+      ...target,
+      patch: toKeyPatch(c.req.valid('json')),
+    })
     return c.json({ success: true as const, data: presentKey(key) }, 200)
   })
 
@@ -90,7 +94,7 @@ function keyChangeRoutes(service: Service) {
     return answerWith<RotatedKeyText>(
       c,
       service,
-      beforeCommit => rotateKey(service, input, beforeCommit),
+      beforeCommit => rotateKey(withOrigin(c, service), input, beforeCommit),
       ({ key, text, previousExpiresAt }) => {
         const previous_key_expires_at = isoTime(previousExpiresAt)
         const data = { ...presentKey(key, text), previous_key_expires_at }
@@ -113,7 +117,7 @@ function keyChangeRoutes(service: Service) {
   })
   router.openapi(remove, async c => {
     const isForced = c.req.valid('query').force === 'true'
-    await revokeKey(service, { ...keyTarget(c, c.req.valid('param')), isForced })
+    await revokeKey(withOrigin(c, service), { ...keyTarget(c, c.req.valid('param')), isForced })
     return c.body(null, 204)
   })
 

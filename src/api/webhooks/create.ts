@@ -9,6 +9,7 @@ import {
 } from '../../webhooks/endpoints.ts'
 import type { Env } from '../context.ts'
 import { answerWith } from '../middleware/idempotency.ts'
+import { withOrigin } from '../request-context.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -58,7 +59,7 @@ export function webhookCreateRoutes(service: Service) {
     return answerWith<WebhookWithSecret>(
       c,
       service,
-      beforeCommit => createWebhook(service, input, beforeCommit),
+      beforeCommit => createWebhook(withOrigin(c, service), input, beforeCommit),
       ({ webhook, secret }) => ({
         ...{ status: 201, body: { success: true, data: presentWithSecret(webhook, secret) } },
         headers: { Location: `/v1/webhooks/${webhook.id}` },

@@ -23,6 +23,7 @@ import { EVENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
 import { encodeCursor, pageQuery, parseCursor, toPage } from '../cursor.ts'
 import { answerWith, commitResponse } from '../middleware/idempotency.ts'
+import { withOrigin } from '../request-context.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
@@ -96,7 +97,7 @@ function webhookChangeRoutes(service: Service) {
   })
   router.openapi(change, async c => {
     const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
-    return c.json(presentAnswer(await updateWebhook(service, input)), 200)
+    return c.json(presentAnswer(await updateWebhook(withOrigin(c, service), input)), 200)
   })
 
   const replace = route(service, 'PUT /v1/webhooks/{id}', {
@@ -112,7 +113,7 @@ function webhookChangeRoutes(service: Service) {
   router.openapi(replace, async c => {
     const target = webhookTarget(c, c.req.valid('param'))
     const input = { ...target, change: c.req.valid('json'), replacesHeaders: true }
-    return c.json(presentAnswer(await updateWebhook(service, input)), 200)
+    return c.json(presentAnswer(await updateWebhook(withOrigin(c, service), input)), 200)
   })
 
   const remove = route(service, 'DELETE /v1/webhooks/{id}', {
@@ -125,7 +126,7 @@ function webhookChangeRoutes(service: Service) {
     status: 204,
   })
   router.openapi(remove, async c => {
-    await deleteWebhook(service, webhookTarget(c, c.req.valid('param')))
+    await deleteWebhook(withOrigin(c, service), webhookTarget(c, c.req.valid('param')))
     return c.body(null, 204)
   })
 
@@ -162,7 +163,7 @@ function webhookSecretRoutes(service: Service) {
     return answerWith<RotatedSecret>(
       c,
       service,
-      beforeCommit => rotateWebhookSecret(service, input, beforeCommit),
+      beforeCommit => rotateWebhookSecret(withOrigin(c, service), input, beforeCommit),
       ({ webhook, secret, previousExpiresAt }) => {
         const previous_secret_expires_at = isoTime(previousExpiresAt)
         const data = { ...presentWithSecret(webhook, secret), previous_secret_expires_at }

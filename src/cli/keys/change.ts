@@ -3,7 +3,7 @@ import { KEY_GRACE_MAX_MS, KEY_GRACE_MS, revokeKey, rotateKey } from '../../acco
 import { HOUR } from '../../platform/clock.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
 import { confirm } from '../confirm.ts'
-import type { CliContext } from '../context.ts'
+import { auditServices, type CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings.ts'
 import { widthOf } from '../width.ts'
@@ -37,7 +37,7 @@ export function listCommand(context: CliContext, flags: KeyFlags): Promise<numbe
 export function rotateCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
   const graceMs = parseGrace(flags.grace ?? `${KEY_GRACE_MS / HOUR}h`, KEY_GRACE_MAX_MS)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const services = { database, clock: context.clock, random: context.random }
+    const services = { ...auditServices(context), database }
     const input = { ...ofAdmin(id), graceMs }
     const { key, text, previousExpiresAt } = await rotateKey(services, input)
     if (flags.json) context.stdout.write(newKeyObject(key, text))
@@ -57,7 +57,7 @@ export function revokeCommand(context: CliContext, id: string, flags: KeyFlags):
     const keys = (await Promise.all(accounts.map(one => listKeys(database, one.id)))).flat()
     const found = keys.find(one => one.id === id)
     if (found !== undefined) await confirm(context, flags, `revoke ${id} "${found.name}"`)
-    const services = { database, clock: context.clock }
+    const services = { ...auditServices(context), database }
     const key = await revokeKey(services, { ...ofAdmin(id), isForced: flags.force === true })
     context.stdout.write(
       `Revoked ${id} "${key.name}". A running "ev serve" rejects it within a second.\n`,

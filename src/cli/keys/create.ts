@@ -9,7 +9,7 @@ import { isScope, SCOPES, type Scope } from '../../accounts/scope.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
-import type { CliContext } from '../context.ts'
+import { auditServices, type CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { newKeyObject, newKeyText } from './print.ts'
 import { parseExpiry } from './times.ts'
@@ -32,7 +32,7 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
   const input = toKeyInput(flags, now)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const account = selectAccount(accounts, flags.account)
-    const services = { database, clock: context.clock, random: context.random }
+    const services = { ...auditServices(context), database }
     const { key, text } = await createKey(services, {
       ...input,
       accountId: account.id,

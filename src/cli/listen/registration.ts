@@ -6,7 +6,7 @@ import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import { createUncheckedWebhook, deleteWebhook } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS } from '../../webhooks/event.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
-import type { CliContext } from '../context.ts'
+import { auditServices, type CliContext } from '../context.ts'
 import { serviceSecretBox } from '../webhooks/service-secret-box.ts'
 
 /** The temporary webhook of a listener. */
@@ -28,7 +28,7 @@ export function register(
     const chosen = selectAccount(accounts, account)
     await deleteLeftovers(context, database, chosen.id, url)
     const secretBox = await serviceSecretBox(context, config, database)
-    const services = { database, clock: context.clock, random: context.random, secretBox }
+    const services = { ...auditServices(context), database, secretBox }
     const { webhook, secret } = await createUncheckedWebhook(services, {
       ...{ accountId: chosen.id, url, description: DESCRIPTION },
       ...{ events: [...EVENT_KINDS], active: true },
@@ -63,9 +63,9 @@ async function deleteLeftovers(
   for (const { id } of left) await remove(context, database, accountId, id)
 }
 
-async function remove({ clock }: CliContext, database: Database, accountId: string, id: string) {
+async function remove(context: CliContext, database: Database, accountId: string, id: string) {
   try {
-    await deleteWebhook({ database, clock }, { webhookId: id, accountId })
+    await deleteWebhook({ ...auditServices(context), database }, { webhookId: id, accountId })
   } catch (error) {
     if (!isRefusal(error, 'webhook_not_found')) throw error
   }

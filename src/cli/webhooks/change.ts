@@ -9,7 +9,7 @@ import {
 } from '../../webhooks/endpoints.ts'
 import { withAccounts } from '../accounts.ts'
 import { confirm } from '../confirm.ts'
-import type { CliContext } from '../context.ts'
+import { auditServices, type CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { parseGrace } from '../keys/times.ts'
 import { readConfig } from '../settings.ts'
@@ -81,7 +81,7 @@ export function rotateCommand(
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, { accountId }) => {
     const secretBox = await serviceSecretBox(context, config, database)
-    const services = { database, clock: context.clock, random: context.random, secretBox }
+    const services = { ...auditServices(context), database, secretBox }
     const input = { webhookId: id, accountId, graceMs }
     const { webhook, secret, previousExpiresAt } = await rotateWebhookSecret(services, input)
     if (flags.json) printJson(context, newSecretObject(webhook, secret))
@@ -104,7 +104,7 @@ export function switchCommand(
   flags: ChangeFlags,
 ): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async database => {
-    const services = { database, clock: context.clock }
+    const services = { ...auditServices(context), database }
     const webhook = await setWebhookActive(services, { webhookId: id, accountId: null, active })
     if (flags.json) printJson(context, webhookObject(webhook))
     else {
@@ -125,7 +125,7 @@ export function deleteCommand(
 ): Promise<number> {
   return withWebhook(context, readConfig(context, flags), id, async (database, found) => {
     await confirm(context, flags, `delete webhook ${id} to ${urlText(found)}`)
-    const services = { database, clock: context.clock }
+    const services = { ...auditServices(context), database }
     const webhook = await deleteWebhook(services, { webhookId: id, accountId: null })
     context.stdout.write(
       `Deleted webhook ${id} to ${urlText(webhook)}. Nothing is sent to it anymore.\n`,

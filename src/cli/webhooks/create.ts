@@ -7,7 +7,7 @@ import { DESCRIPTION_LENGTH_MAX } from '../../webhooks/endpoint.ts'
 import { createWebhook } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
-import type { CliContext } from '../context.ts'
+import { auditServices, type CliContext } from '../context.ts'
 import { readConfig } from '../settings.ts'
 import { newSecretObject, newSecretText, printJson } from './print.ts'
 import { serviceSecretBox } from './service-secret-box.ts'
@@ -52,10 +52,11 @@ export async function withWebhookServices<T>(
   work: (services: Parameters<typeof createWebhook>[0]) => Promise<T>,
 ): Promise<T> {
   const secretBox = await serviceSecretBox(context, config, database)
-  const { clock, random, externalDeps } = context
+  const { clock, externalDeps } = context
   const { resolver, close } = composeResolver(config, externalDeps?.resolver, clock)
   try {
-    return await work({ database, clock, random, secretBox, resolver, settings: config })
+    const services = { ...auditServices(context), database, secretBox, resolver, settings: config }
+    return await work(services)
   } finally {
     close()
   }

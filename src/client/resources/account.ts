@@ -1,9 +1,12 @@
 import type { CallOptions, Connection } from '../connection.ts'
 import type {
+  AuditEntry,
+  AuditPage,
   Credits,
   GetStatsQuery,
   HistoryPage,
   Limits,
+  ListAuditEntriesQuery,
   ListHistoryQuery,
   Stats,
   Verification,
@@ -17,6 +20,8 @@ export type Account = {
   credits(options?: CallOptions): Promise<Credits['data']>
   /** Returns the usage of each rate limit that applies to this key and IP address. */
   limits(options?: CallOptions): Promise<Limits['data']['limits']>
+  /** Lists the audit log, newest first. */
+  audit(query?: Omit<ListAuditEntriesQuery, 'cursor'>, options?: CallOptions): Listing<AuditEntry>
   /** Returns verification counts by day and by key. */
   stats(query?: GetStatsQuery, options?: CallOptions): Promise<Stats['data']>
 }
@@ -29,6 +34,10 @@ export function createAccountResource({ json }: Connection): Account {
     history: (query, options) =>
       createListing(cursor =>
         unwrapData(get<HistoryPage>('/v1/history', { ...query, cursor }, options)),
+      ),
+    audit: (query, options) =>
+      createListing(cursor =>
+        unwrapData(get<AuditPage>('/v1/audit', { ...query, cursor }, options)),
       ),
     credits: options => unwrapData(get<Credits>('/v1/credits', undefined, options)),
     limits: async options =>

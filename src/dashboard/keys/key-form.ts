@@ -133,6 +133,7 @@ const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
   'webhooks:read': 'View webhooks and their deliveries.',
   'webhooks:write': 'Create, change and test webhooks, and resend events.',
   'account:read': 'View credits, usage, limits and the history.',
+  'audit:read': 'View the audit log.',
   'keys:write': 'Create, change and revoke keys with at most its own scopes.',
   dashboard: 'Sign in to the dashboard, limited to the other scopes of the key.',
   '*': 'All scopes, including future ones.',

@@ -2,6 +2,7 @@ import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { permits } from '../../accounts/scope.ts'
 import { assetPath } from '../asset.ts'
 import type { Alerts, Env, SignedIn } from '../deps.ts'
 import { takeNote } from '../session/cookie.ts'
@@ -115,6 +116,10 @@ const GROUPS: readonly Group[] = [
     sections: [
       { path: '/keys', name: 'API keys', icon: 'key-round' },
       { path: '/webhooks', name: 'Webhooks', icon: 'webhook', alert: failing },
+      {
+        ...{ path: '/audit', name: 'Audit log', icon: 'file-text' },
+        isFor: ({ scopes }) => permits(scopes, 'audit:read'),
+      },
       { path: '/docs', name: 'API reference', icon: 'book-open' },
     ],
   },

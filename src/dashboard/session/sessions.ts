@@ -1,7 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
-import { endSession, type ListedSession, listSessions } from '../../accounts/session-store.ts'
-import { write } from '../../db/database.ts'
+import { type ListedSession, listSessions } from '../../accounts/session-store.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { startLoop } from '../../platform/loop.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
@@ -12,10 +11,12 @@ import { Refusal } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { ago, statusBadge } from '../page/text.ts'
 import { leaveNote } from './cookie.ts'
+import { endSession } from './session-audit.ts'
 import { may, userOf } from './signed-in.ts'
 
 /** Lists the sessions of an account and ends them. */
-export function sessionRoutes({ database, clock }: DashboardDeps): Hono<Env> {
+export function sessionRoutes(deps: DashboardDeps): Hono<Env> {
+  const { database, clock } = deps
   /** A key without `keys:write` sees and ends only its own sessions. */
   async function visible(c: Context<Env>): Promise<readonly ListedSession[]> {
     const user = c.get('user')
@@ -28,10 +29,9 @@ export function sessionRoutes({ database, clock }: DashboardDeps): Hono<Env> {
       return page(c, { title: 'Sessions', intro: INTRO, body: sessionTable(c, await visible(c)) })
     })
     .post('/sessions/:id/end', async c => {
-      const { accountId } = c.get('user')
       const id = c.req.param('id')
       const isVisible = (await visible(c)).some(one => one.id === id)
-      if (!isVisible || !(await write(database, trx => endSession(trx, accountId, id)))) {
+      if (!isVisible || !(await endSession(c, deps, id))) {
         throw new Refusal(404, 'No such session. It may have expired.')
       }
       leaveNote(c, 'Session ended.')

@@ -6,7 +6,7 @@ import { type FoundKey, findKeyByHash } from '../../accounts/key-store.ts'
 import type { Bucket } from '../../accounts/rate-limits/types.ts'
 import { permits } from '../../accounts/scope.ts'
 import { newSessionToken, SESSION_MAX_MS } from '../../accounts/session.ts'
-import { createSession, endSession } from '../../accounts/session-store.ts'
+import { createSession } from '../../accounts/session-store.ts'
 import { write } from '../../db/database.ts'
 import { MINUTE, SECOND } from '../../platform/clock.ts'
 import { formatDurationInWords } from '../../platform/format.ts'
@@ -20,6 +20,7 @@ import { notice } from '../page/notice.ts'
 import { copyable } from '../page/text.ts'
 import { dropToken, keepToken } from './cookie.ts'
 import { checkSameSite, shortForms } from './csrf.ts'
+import { auditSession, endSession } from './session-audit.ts'
 import { userOf } from './signed-in.ts'
 
 /** Sign-in with an API key, sign-out, and the welcome page with the first key. */
@@ -45,6 +46,9 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
       const found = await keyOf(deps, text)
       const refusal = refusalOf(c, deps, found)
       if (found === null || refusal !== null) {
+        await write(database, trx =>
+          auditSession(trx, c, deps, { action: 'session.refused', key: found?.key ?? null }),
+        )
         return signInPage(c, deps, { next: ownPath(next), refusal, status: 401 })
       }
       attempt.giveBack(0)
@@ -52,8 +56,8 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
       return c.redirect(ownPath(next), 303)
     })
     .post('/sign-out', async c => {
-      const { accountId, sessionId } = c.get('user')
-      await write(database, trx => endSession(trx, accountId, sessionId))
+      const { sessionId } = c.get('user')
+      await endSession(c, deps, sessionId)
       dropToken(c)
       return c.redirect('/sign-in', 303)
     })
@@ -161,16 +165,18 @@ async function startSession(c: Context<Env>, deps: DashboardDeps, found: FoundKe
   const { key, secretExpiresAt } = found
   const { database, random, clock } = deps
   const { token, hash } = newSessionToken(random)
-  await write(database, trx =>
-    createSession(trx, {
-      ...{ id: `ses_${random.token(ID_LENGTH)}`, hash },
+  const id = `ses_${random.token(ID_LENGTH)}`
+  await write(database, async trx => {
+    await createSession(trx, {
+      ...{ id, hash },
       ...{ keyId: key.id, accountId: key.accountId, now: clock.now(), secretExpiresAt },
       ...{
         ip: c.get('ip'),
         agent: sanitizeText(c.req.header('User-Agent') ?? '', AGENT_LENGTH_MAX),
       },
-    }),
-  )
+    })
+    await auditSession(trx, c, deps, { action: 'session.started', key, sessionId: id })
+  })
   keepToken(c, token, SESSION_MAX_MS / SECOND)
 }
 

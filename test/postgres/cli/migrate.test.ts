@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createAccount, listAccounts } from '../../../src/accounts/account-store.ts'
+import { COMMAND_LINE } from '../../../src/audit/audit.ts'
 import { getSetting } from '../../../src/cluster/cluster-settings.ts'
 import { openDatabase, write } from '../../../src/db/database.ts'
 import { acquireLock, jobLockName, SERVE_LOCK } from '../../../src/db/file-lock.ts'
@@ -24,7 +25,8 @@ async function seedDataDir(at: Cluster): Promise<{ dataDir: string; secret: stri
   await write(file, trx => createAccount(trx, account))
   const options = { url: 'https://hook.example/', events: [], active: true, description: null }
   const secretBox = createSecretBox(secret, systemRandom)
-  const services = { database: file, clock: systemClock, random: systemRandom, secretBox }
+  const audit = { clock: systemClock, random: systemRandom, origin: COMMAND_LINE }
+  const services = { ...audit, database: file, secretBox }
   await createUncheckedWebhook(services, { ...options, accountId: 'acc_a' })
   await file.close()
   return { dataDir, secret }

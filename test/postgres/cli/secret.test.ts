@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
+import { COMMAND_LINE } from '../../../src/audit/audit.ts'
 import { checkSharedSecret, ensureSharedSecret } from '../../../src/cli/serve/shared-secret.ts'
 import { ensureSetting, getSetting } from '../../../src/cluster/cluster-settings.ts'
 import { deregister, register, serverNow } from '../../../src/cluster/members.ts'
@@ -110,7 +111,7 @@ test('keeps a secret that a webhook, a live member or a service that just starte
   const options = { url: 'https://hook.example/', events: [], active: true, description: null }
   const secretBox = createSecretBox(OURS, systemRandom)
   const { webhook } = await createUncheckedWebhook(
-    { database, clock: database.clock, random: systemRandom, secretBox },
+    { database, clock: database.clock, random: systemRandom, origin: COMMAND_LINE, secretBox },
     {
       ...options,
       accountId: 'acc_a',

@@ -1,0 +1,62 @@
+import { z } from '@hono/zod-openapi'
+import { AUDIT_ACTIONS, AUDIT_ACTORS } from '../../audit/audit.ts'
+import { pageFields } from '../cursor.ts'
+import { timeFilter } from './names.ts'
+
+// Schemas of the audit log.
+
+const action = z.enum(AUDIT_ACTIONS)
+
+const AuditEntry = z
+  .object({
+    id: z.string(),
+    action,
+    actor: z.enum(AUDIT_ACTORS).openapi({
+      description:
+        '`key`: a request with an API key. `session`: a dashboard session. `command_line`: a command on a machine of the service. `service`: the service itself.',
+    }),
+    key_id: z.string().nullable().openapi({ description: 'Key of the request or the session.' }),
+    session_id: z.string().nullable(),
+    ip: z.string().nullable().openapi({ description: 'Client address of the request.' }),
+    target_id: z.string().nullable().openapi({
+      description: 'ID of the key, webhook, account, session or job.',
+    }),
+    target_name: z.string().nullable().openapi({
+      description:
+        'Its name at that time; of a webhook the host, of a session the name of its key.',
+    }),
+    changed: z.array(z.string()).nullable().openapi({
+      description: 'Names of the changed fields. Null if the action is not an update.',
+    }),
+    created_at: z.string().openapi({ format: 'date-time' }),
+  })
+  .openapi('AuditEntry')
+
+export const AuditPage = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ items: z.array(AuditEntry), ...pageFields }),
+  })
+  .openapi('AuditPage')
+
+export const auditFilters = {
+  action: action.optional().openapi({ description: 'Only entries with this action.' }),
+  since: timeFilter('Start of the time range, inclusive.'),
+  until: timeFilter('End of the time range, exclusive.'),
+}
+
+export const AUDIT_EXAMPLE = {
+  success: true as const,
+  data: {
+    items: [
+      {
+        ...{ id: 'aud_01', action: 'key.updated' as const, actor: 'session' as const },
+        ...{ key_id: 'key_01', session_id: 'ses_01', ip: '203.0.113.9' },
+        ...{ target_id: 'key_02', target_name: 'CI', changed: ['scopes'] },
+        created_at: '2026-03-21T10:30:00.000Z',
+      },
+    ],
+    next_cursor: 'WzE3NzQwODkwMDAwMDAsImF1ZF8wMSJd',
+    has_more: true,
+  },
+}

@@ -1,0 +1,102 @@
+import { type Context, Hono } from 'hono'
+import { html } from 'hono/html'
+import { AUDIT_ACTIONS, type AuditAction } from '../audit/audit.ts'
+import type { AuditEntry, AuditPage } from '../client/types.ts'
+import { queryOf } from './api.ts'
+import type { Env } from './deps.ts'
+import { field, select } from './page/form.ts'
+import { type Html, NOTHING } from './page/html.ts'
+import { page } from './page/layout.ts'
+import { table } from './page/table.ts'
+import { ago } from './page/text.ts'
+
+/** The audit log of the account. */
+export const auditRoutes = (): Hono<Env> =>
+  new Hono<Env>().get('/audit', async c => {
+    const filter = filterOf(c)
+    const query = { ...filter, limit: PAGE_ROWS }
+    const { data } = await c.get('api').ask<AuditPage>('/v1/audit', { query })
+    return page(c, {
+      title: 'Audit log',
+      intro:
+        'Changes of keys, webhooks and the account, sign-ins, and downloads of results. Entries are kept for a year.',
+      body: html`${filterForm(filter)} ${entries(filter, data)}`,
+    })
+  })
+
+const PAGE_ROWS = 50
+
+type Filter = Readonly<Partial<Record<'action' | 'since' | 'until' | 'cursor', string>>>
+
+function filterOf({ req }: Context<Env>): Filter {
+  const names = ['action', 'since', 'until', 'cursor'] as const
+  const all = names.map(name => [name, req.query(name)?.trim() ?? ''] as const)
+  return Object.fromEntries(all.filter(([, value]) => value !== ''))
+}
+
+const filterForm = ({ action = '', since = '', until = '' }: Filter): Html => html`
+  <form method="get" action="/audit" class="row">
+    ${select({
+      ...{ label: 'Action', name: 'action' },
+      choices: [
+        { value: '', label: 'All', checked: action === '' },
+        ...AUDIT_ACTIONS.map(value => ({
+          ...{ value, label: ACTION_NAMES[value], checked: value === action },
+        })),
+      ],
+    })}
+    ${field({ label: 'From (UTC)', name: 'since', type: 'date', value: since })}
+    ${field({ label: 'Before (UTC)', name: 'until', type: 'date', value: until })}
+    <button>Show</button>
+  </form>`
+
+function entries(filter: Filter, { items, next_cursor: next }: AuditPage['data']): Html {
+  const urlAt = (cursor: string | null) => `/audit${queryOf({ ...filter, cursor })}`
+  return html`
+    ${items.length === 0 ? html`<p role="status">No matching entries.</p>` : entryTable(items)}
+    <p class="actions">
+      ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="${urlAt(null)}">Newest</a>`}
+      ${next === null ? NOTHING : html`<a class="button" href="${urlAt(next)}">Older</a>`}
+    </p>`
+}
+
+const entryTable = (rows: readonly AuditEntry[]): Html =>
+  table({
+    caption: 'Audit log, newest first',
+    rows,
+    columns: [
+      { label: 'Action', kind: 'name', cell: ({ action }) => ACTION_NAMES[action] },
+      { label: 'Target', kind: 'long', cell: targetOf },
+      { label: 'By', kind: 'long', cell: actorOf },
+      { label: 'IP address', cell: ({ ip }) => ip ?? '–' },
+      { label: 'Time', cell: ({ created_at: at }) => ago(at) },
+    ],
+  })
+
+const targetOf = ({ target_id: id, target_name: name, changed }: AuditEntry): Html => html`
+  ${name ?? id ?? '–'} ${name === null || id === null ? NOTHING : html`<small>${id}</small>`}
+  ${changed === null ? NOTHING : html`<small>changed: ${changed.join(', ')}</small>`}`
+
+const actorOf = ({ actor, key_id, session_id }: AuditEntry): Html =>
+  html`${ACTOR_NAMES[actor]} ${key_id === null ? NOTHING : html`<small title="${session_id ?? ''}">${key_id}</small>`}`
+
+const ACTOR_NAMES: Readonly<Record<AuditEntry['actor'], string>> = {
+  ...{ key: 'API key', session: 'Dashboard', command_line: 'Command line', service: 'Service' },
+}
+
+const ACTION_NAMES: Readonly<Record<AuditAction, string>> = {
+  'account.created': 'Account created',
+  'account.updated': 'Account changed',
+  'key.created': 'Key created',
+  'key.updated': 'Key changed',
+  'key.rotated': 'Key rotated',
+  'key.revoked': 'Key revoked',
+  'webhook.created': 'Webhook created',
+  'webhook.updated': 'Webhook changed',
+  'webhook.rotated': 'Webhook secret rotated',
+  'webhook.deleted': 'Webhook deleted',
+  'session.started': 'Signed in',
+  'session.refused': 'Sign-in refused',
+  'session.ended': 'Signed out',
+  'results.downloaded': 'Results downloaded',
+}
