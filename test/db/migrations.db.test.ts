@@ -15,7 +15,7 @@ describe('a database of a development version', () => {
   test('with all of its migrations is upgraded and keeps its data', async () => {
     const database = await tempDatabase()
     await createJob(database, { id: 'job_a', sourceKey: 'a', source: '{}' })
-    await removeLaterColumns(database)
+    await removeLaterSchema(database)
     await record(database, DEVELOPMENT_MIGRATIONS)
     await write(database, migrate)
     expect(await recorded(database)).toEqual(Object.keys(MIGRATIONS))
@@ -58,10 +58,12 @@ async function recorded({ db }: Database): Promise<string[]> {
 }
 
 /** Removes what the migrations after `0001_initial` add. */
-async function removeLaterColumns({ db }: Database): Promise<void> {
+async function removeLaterSchema({ db }: Database): Promise<void> {
   await sql`alter table webhook drop column headers`.execute(db)
   await sql`alter table webhook drop column daily_attempts`.execute(db)
   await sql`alter table attempt drop column request_headers`.execute(db)
+  await sql`drop index event_account`.execute(db)
+  await sql`drop table audit`.execute(db)
 }
 
 async function record({ db }: Database, names: readonly string[]): Promise<void> {
