@@ -79,7 +79,10 @@ export const SETTING_GROUPS: readonly (readonly [
   ],
   [
     'Webhook and alert settings:',
-    ['webhookAllowRanges', 'webhookCaFile', 'notifySmtp', 'notifyFrom', 'notifyTo'],
+    [
+      ...(['webhookAllowRanges', 'webhookCaFile', 'fastSandboxRetries'] as const),
+      ...(['notifySmtp', 'notifyFrom', 'notifyTo'] as const),
+    ],
   ],
   [
     'Storage settings:',

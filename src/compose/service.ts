@@ -103,6 +103,7 @@ function buildService(
   const deliveries = startDeliveries({
     ...{ database, queue: work.queue, transport, secretBox, clock, log },
     version: deps.version,
+    fastSandboxRetries: config.fastSandboxRetries,
     timings: timings.deliveries,
   })
   const service: Service = {

@@ -50,6 +50,12 @@ const SERVE = {
     'additional CA certificate for webhooks, PEM',
     text,
   ),
+  fastSandboxRetries: setting(
+    '--fast-sandbox-retries',
+    'retry failed webhooks of the sandbox within seconds',
+    onOff,
+    false,
+  ),
   /** Null: alerts are written to the log. */
   notifySmtp: {
     ...setting(

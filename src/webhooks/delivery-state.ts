@@ -3,6 +3,13 @@ import type { DisabledCode } from './endpoint.ts'
 
 /** Delays before the retries, each counted from the failure before (spec 3.2). */
 export const RETRY_DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR] as const
+/**
+ * The delays of sandbox events with `fastSandboxRetries`: a client's test sees all six attempts
+ * within a minute.
+ */
+export const FAST_RETRY_DELAYS_MS = [
+  ...[1 * SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND, 16 * SECOND],
+] as const
 /** How long finished deliveries stay in the log and failed ones can be retried (spec 8). */
 export const RETENTION_MS = 7 * DAY
 /**
@@ -32,6 +39,8 @@ type AttemptResult = {
   readonly outcome: Outcome
   /** Whether it is a sandbox event. */
   readonly sandbox: boolean
+  /** Whether sandbox events are retried within seconds. */
+  readonly fastSandboxRetries?: boolean | undefined
   /** End of the attempt, epoch ms. */
   readonly now: number
 }
@@ -42,6 +51,7 @@ export function nextState({
   trigger,
   outcome,
   sandbox,
+  fastSandboxRetries = false,
   now,
 }: AttemptResult): DeliveryTransition {
   const { status, retryAfterMs } = outcome
@@ -49,7 +59,8 @@ export function nextState({
     return { state: 'delivered', expiresAt: now + (sandbox ? SANDBOX_RETENTION_MS : RETENTION_MS) }
   }
   // A test is not retried because its result is shown at once, and a 410 is permanent.
-  const delayMs = trigger === 'test' || status === GONE ? undefined : RETRY_DELAYS_MS[attempt]
+  const delays = sandbox && fastSandboxRetries ? FAST_RETRY_DELAYS_MS : RETRY_DELAYS_MS
+  const delayMs = trigger === 'test' || status === GONE ? undefined : delays[attempt]
   if (delayMs === undefined) return { state: 'failed', expiresAt: now + RETENTION_MS }
   const requestedMs = Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS)
   return { state: 'retry_scheduled', dueAt: now + Math.max(delayMs, requestedMs) }

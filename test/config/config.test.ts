@@ -244,6 +244,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
     bad: [['localhost', /CIDRs such as/]],
     fallback: [],
   },
+  fastSandboxRetries: { good: SWITCH, bad: [['maybe', /on or off/]], fallback: false },
   webhookCaFile: { good: [['ca.pem', 'ca.pem']], bad: SOME_TEXT, fallback: null },
   notifySmtp: {
     good: [

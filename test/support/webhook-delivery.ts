@@ -62,13 +62,13 @@ export async function createTestDelivery({ polls = true, clock = fakeClock() }: 
     })
 
   /** Adds events to which all webhooks subscribe; returns their IDs. */
-  async function addEvents(count = 1): Promise<string[]> {
+  async function addEvents(count = 1, { sandbox = false } = {}): Promise<string[]> {
     return write(database, async trx => {
       const ids: string[] = []
       const kind = 'quota.warning' as const
       for (let n = 0; n < count; n++) {
         const data = { n }
-        const o = { accountId: 'acc_1', kind, data, sandbox: false, now: clock.now(), random }
+        const o = { accountId: 'acc_1', kind, data, sandbox, now: clock.now(), random }
         ids.push((await emit(trx, o)) ?? '')
       }
       return ids

@@ -47,6 +47,17 @@ describe('after an attempt', () => {
     expect(waits).toEqual([...RETRY_DELAYS_MS])
   })
 
+  test('of a sandbox event, retries follow within seconds if the service is set up so', () => {
+    const waitsOf = (more: Partial<Given>) =>
+      [0, 1, 2, 3, 4].map(attempt => waitMs({ status: 500, attempt, ...more }))
+    const fast = { sandbox: true, fastSandboxRetries: true }
+    expect(waitsOf(fast)).toEqual([1, 2, 4, 8, 16].map(seconds => seconds * SECOND))
+    expect(nextOf({ status: 500, attempt: 5, ...fast }).state).toBe('failed')
+    expect(waitMs({ status: 503, retryAfterMs: MINUTE, ...fast })).toBe(MINUTE)
+    expect(waitsOf({ sandbox: true })).toEqual([...RETRY_DELAYS_MS])
+    expect(waitsOf({ fastSandboxRetries: true })).toEqual([...RETRY_DELAYS_MS])
+  })
+
   test('the sixth of a cycle is the last, and a failed delivery is kept for 7 days', () => {
     const failed = { state: 'failed', expiresAt: NOW + 7 * DAY }
     expect(nextOf({ status: 500, attempt: 5 })).toEqual(failed)
@@ -144,11 +155,13 @@ type Given = {
   readonly trigger?: 'scheduled' | 'manual' | 'test'
   readonly retryAfterMs?: number | null
   readonly sandbox?: boolean
+  readonly fastSandboxRetries?: boolean
 }
 
 const nextOf = ({ status, attempt = 0, trigger = 'scheduled', ...more }: Given) => {
-  const { retryAfterMs = null, sandbox = false } = more
-  return nextState({ attempt, trigger, outcome: { status, retryAfterMs }, sandbox, now: NOW })
+  const { retryAfterMs = null, sandbox = false, fastSandboxRetries } = more
+  const outcome = { status, retryAfterMs }
+  return nextState({ attempt, trigger, outcome, sandbox, fastSandboxRetries, now: NOW })
 }
 
 function waitMs(given: Given): number {

@@ -15,6 +15,8 @@ export type AttemptDeps = {
   readonly clock: Clock
   /** Version of ev, sent in the User-Agent header. */
   readonly version: string
+  /** Whether sandbox events are retried within seconds. */
+  readonly fastSandboxRetries?: boolean
 }
 
 /** An attempt with the state of its delivery after it. */
@@ -48,6 +50,7 @@ export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attemp
     next: nextState({
       ...{ attempt: sent.attempt, trigger: sent.trigger, outcome, now },
       sandbox: isSandboxBody(sent.body),
+      fastSandboxRetries: deps.fastSandboxRetries,
     }),
   }
 }

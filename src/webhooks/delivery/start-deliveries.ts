@@ -22,6 +22,8 @@ export type DeliveryDeps = {
   readonly log: Log
   /** Version of ev, sent in the User-Agent header. */
   readonly version: string
+  /** Whether sandbox events are retried within seconds. */
+  readonly fastSandboxRetries?: boolean
   readonly timings?: DeliveryTimings
 }
 

@@ -38,6 +38,23 @@ describe('the schedule of an undeliverable event', () => {
     expect(h.transport.sent).toHaveLength(6)
   })
 
+  test('of the sandbox takes half a minute with fast sandbox retries', async () => {
+    const h = await createTestDelivery({ polls: false })
+    await h.addWebhook()
+    await h.addEvents(1, { sandbox: true })
+    const begin = h.clock.now()
+    h.transport.answer(500)
+    h.start({ fastSandboxRetries: true })
+    const delays = [0, 1, 2, 4, 8, 16]
+    for (const [n, seconds] of delays.entries()) {
+      await h.clock.advance(seconds * SECOND)
+      await waitUntil(async () => (await h.attempts()).length === n + 1)
+    }
+    const started = (await h.attempts()).map(row => (row.started_at - begin) / SECOND)
+    expect(started).toEqual([0, 1, 3, 7, 15, 31])
+    expect(await h.deliveries()).toMatchObject([{ state: 'failed' }])
+  })
+
   test('counts each delay from the end of the attempt before', async () => {
     const h = await createTestDelivery({ polls: false })
     await h.addWebhook()
