@@ -7,7 +7,7 @@ export const RETRY_DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 2
  * The delays of sandbox events with `fastSandboxRetries`: a client's test sees all six attempts
  * within a minute.
  */
-export const FAST_RETRY_DELAYS_MS = [
+const FAST_RETRY_DELAYS_MS = [
   ...[1 * SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND, 16 * SECOND],
 ] as const
 /** How long finished deliveries stay in the log and failed ones can be retried (spec 8). */
