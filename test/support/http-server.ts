@@ -33,6 +33,7 @@ export type TestHttpServerOptions = {
   readonly certificate?: Certificate
   readonly mayBePlain?: MayBePlain
   readonly overloadError?: ListenerDeps['overloadError']
+  readonly headers?: ListenerDeps['headers']
   readonly log?: Log
   readonly host?: string
   readonly port?: number
@@ -52,7 +53,7 @@ export async function openHttpServer(options: TestHttpServerOptions = {}): Promi
     random: systemRandom,
     log: options.log ?? silentLog,
     limits: { ...SERVER_LIMITS, ...options.limits },
-    headers: () => ({ 'x-ratelimit-limit': '100' }),
+    headers: options.headers ?? (() => ({ 'x-ratelimit-limit': '100' })),
     mayBePlain: options.mayBePlain ?? (() => true),
     ...(options.overloadError && { overloadError: options.overloadError }),
     host: options.host ?? '127.0.0.1',
