@@ -8,7 +8,7 @@ const LEVELS = [
   ['config', 'engine', 'queue', 'simulator'],
   ['csv', 'db'],
   ['audit', 'cluster'],
-  ['webhooks'],
+  ['webhooks', 'feedback'],
   ['accounts'],
   ['jobs'],
   ['maintenance'],
@@ -58,7 +58,7 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
   [
     'SQL',
     /from '(kysely|better-sqlite3|pg)'/,
-    /^(db|audit|cluster|webhooks|accounts|jobs|maintenance)\//,
+    /^(db|audit|cluster|webhooks|feedback|accounts|jobs|maintenance)\//,
   ],
 ]
 
@@ -183,6 +183,8 @@ const SHARED_STATEMENTS: Record<string, string> = {
   'maintenance/purge-data.ts: job': 'an address is erased from all tables',
   'maintenance/purge-data.ts: verification': 'an address is erased from all tables',
   'maintenance/purge-data.ts: webhook': 'an address is erased from all tables',
+  'maintenance/purge-feedback.ts: feedback': 'an address is erased from all tables',
+  'maintenance/purge-feedback.ts: feedback_address': 'an address is erased from all tables',
   'maintenance/retention-job.ts: setting': 'the clock that was last seen is a setting',
   'webhooks/alerts/alert-store.ts: account':
     'an alert is read with the mail address of its account',

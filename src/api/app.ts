@@ -5,6 +5,7 @@ import { auditRoutes } from './audit.ts'
 import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
+import { feedbackRoutes } from './feedback.ts'
 import { PREFLIGHT } from './headers.ts'
 import { jobRoutes } from './jobs/jobs.ts'
 import { keyRoutes } from './keys/keys.ts'
@@ -31,6 +32,7 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   app.route('/', verifyRoutes(service))
   app.route('/', jobRoutes(service))
   app.route('/', webhookRoutes(service))
+  app.route('/', feedbackRoutes(service))
   app.route('/', accountRoutes(service))
   app.route('/', auditRoutes(service))
   app.route('/', keyRoutes(service))

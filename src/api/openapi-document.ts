@@ -60,6 +60,7 @@ const TAGS = [
   { name: 'Verification', description: 'Verify single addresses and lists' },
   { name: 'Jobs', description: 'Track lists and get their results' },
   { name: 'Webhooks', description: 'Manage endpoints that receive events' },
+  { name: 'Feedback', description: 'Report bounces and deliveries' },
   { name: 'Account', description: 'Credits, limits, history, statistics and audit log' },
   { name: 'Keys', description: 'Manage API keys' },
   { name: 'Service', description: 'Health of the service' },

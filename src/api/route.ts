@@ -21,6 +21,7 @@ const TAGS = {
   ...{ 'verify:single': 'Verification', 'verify:bulk': 'Verification' },
   ...{ 'jobs:read': 'Jobs', 'jobs:write': 'Jobs' },
   ...{ 'webhooks:read': 'Webhooks', 'webhooks:write': 'Webhooks' },
+  ...{ 'feedback:read': 'Feedback', 'feedback:write': 'Feedback' },
   ...{ 'account:read': 'Account', 'audit:read': 'Account', 'keys:write': 'Keys' },
 } as const satisfies Partial<Record<Scope, string>>
 

@@ -119,6 +119,11 @@ const NAMES: Readonly<Record<CopiedTable, string>> = {
   answer: 'cached answers',
   job: 'lists',
   item: 'rows of lists',
+  feedback: 'pieces of feedback',
+  feedback_account: 'accounts with feedback',
+  feedback_address: 'addresses with feedback or a verdict',
+  feedback_count: 'counts of verdicts',
+  feedback_domain: 'counts of domains',
 }
 
 /** Formats what was copied and what to do next. */

@@ -7,6 +7,7 @@ import { addBulk } from './commands/bulk.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addConfig } from './commands/config.ts'
 import { addDoctor } from './commands/doctor.ts'
+import { addFeedback } from './commands/feedback.ts'
 import { addHelp } from './commands/help.ts'
 import { addJobs } from './commands/jobs.ts'
 import { addKeys } from './commands/keys.ts'
@@ -56,7 +57,7 @@ To show the options and examples of a command, run "ev help COMMAND".`
 /** The commands under their headings in help. */
 const GROUPS = [
   ['Verify:', [addVerify, addBulk, addJobs]],
-  ['Service:', [addServe, addWorker, addAccounts, addKeys, addWebhooks, addAudit]],
+  ['Service:', [addServe, addWorker, addAccounts, addKeys, addWebhooks, addFeedback, addAudit]],
   ['Set up and maintain:', [addDoctor, addConfig, addLists, addBackup, addMigrate, addPurge]],
   ['Tools:', [addCompletion, addSimulate]],
 ] as const

@@ -114,7 +114,7 @@ function serviceText({ history, deliveries, replays }: Purged['service']): strin
 }
 
 function tracesText(traces: NonNullable<Purged['traces']>): string[] {
-  const { answers, items, verifications, events } = traces
+  const { answers, items, verifications, events, feedback } = traces
   const lists = new Set(items.map(({ jobId }) => jobId)).size
   return [
     ...(answers.length === 0
@@ -129,6 +129,9 @@ function tracesText(traces: NonNullable<Purged['traces']>): string[] {
       ? []
       : [`the address in ${pluralize(verifications.length, 'verification')} of the history`]),
     ...(events.length === 0 ? [] : [`${pluralize(events.length, 'event')} about the address`]),
+    ...(feedback.pieces.length + feedback.addresses.length === 0
+      ? []
+      : [`feedback about the address`]),
   ]
 }
 
@@ -177,6 +180,7 @@ function purgeObject(purged: Purged) {
     deliveries: service.deliveries,
     events: traces?.events.length ?? 0,
     replays: service.replays,
+    feedback: traces?.feedback.pieces.length ?? 0,
     address_rows: traces?.items.length ?? 0,
     address_history: traces?.verifications.length ?? 0,
     leftover_files: files.length,

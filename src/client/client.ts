@@ -2,6 +2,7 @@ import { createConnection, type ResponseInfo } from './connection.ts'
 import { type ClientDeps, systemDeps } from './deps.ts'
 import { type Account, createAccountResource } from './resources/account.ts'
 import { createEventsResource, type Events } from './resources/events.ts'
+import { createFeedbackResource, type Feedback } from './resources/feedback.ts'
 import { createJobsResource, type Jobs } from './resources/jobs.ts'
 import { createKeysResource, type Keys } from './resources/keys.ts'
 import { createListsResource, type Lists } from './resources/lists.ts'
@@ -59,6 +60,7 @@ export class EvClient {
   readonly keys: Keys
   readonly events: Events
   readonly webhooks: Webhooks
+  readonly feedback: Feedback
   /** Resolves with the job when it is completed, failed or cancelled. */
   readonly waitForJob: (jobId: string, options?: WaitOptions) => Promise<Job>
 
@@ -94,6 +96,7 @@ export class EvClient {
     this.keys = createKeysResource(connection)
     this.events = createEventsResource(connection)
     this.webhooks = createWebhooksResource(connection)
+    this.feedback = createFeedbackResource(connection)
     this.waitForJob = (jobId, { onProgress, ...call } = {}) =>
       waitForEnd(wait => this.jobs.get(jobId, { ...call, wait }), deps, { ...call, onProgress })
   }

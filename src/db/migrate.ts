@@ -1,6 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { errorMessage } from '../platform/error.ts'
+import { addFeedback } from './feedback-schema.ts'
 import { initial } from './initial-schema.ts'
 import { collateBinary } from './postgres/collation.ts'
 import type { Schema } from './schema.ts'
@@ -56,6 +57,7 @@ export const MIGRATIONS: Migrations = {
   '0002_webhook_headers': { up: addWebhookHeaders },
   '0003_event_account': { up: indexEvents },
   '0004_audit': { up: createAudit },
+  '0005_feedback': { up: addFeedback },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */

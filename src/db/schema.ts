@@ -10,4 +10,6 @@ export const TABLES = [
   ...(['job', 'item', 'answer', 'account', 'api_key', 'key_secret', 'session', 'credit'] as const),
   ...(['usage', 'verification', 'event', 'webhook', 'delivery', 'attempt', 'notice'] as const),
   ...(['replay', 'member', 'hold', 'pace', 'catch_all', 'bucket', 'setting', 'audit'] as const),
+  ...(['feedback', 'feedback_account', 'feedback_address', 'feedback_count'] as const),
+  'feedback_domain',
 ] as const satisfies readonly (keyof Schema)[]

@@ -13,7 +13,8 @@ import { eachPage } from './pages.ts'
 export const COPIED = [
   ...(['account', 'api_key', 'key_secret', 'session', 'credit', 'usage', 'replay'] as const),
   ...(['webhook', 'event', 'delivery', 'attempt', 'notice', 'verification', 'audit'] as const),
-  ...(['answer', 'job', 'item'] as const),
+  ...(['answer', 'job', 'item', 'feedback', 'feedback_account'] as const),
+  ...(['feedback_address', 'feedback_count', 'feedback_domain'] as const),
 ] as const satisfies readonly (keyof Schema)[]
 
 export type CopiedTable = (typeof COPIED)[number]

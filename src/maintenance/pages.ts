@@ -64,6 +64,11 @@ const PRIMARY_KEY = {
   bucket: ['key'],
   setting: ['name'],
   audit: ['id'],
+  feedback: ['account_id', 'dedupe_key'],
+  feedback_account: ['account_id'],
+  feedback_address: ['address_key', 'account_id'],
+  feedback_count: ['account_id', 'period', 'reason', 'operator', 'confidence'],
+  feedback_domain: ['domain', 'account_id'],
 } as const satisfies { readonly [T in Table]: readonly (keyof Schema[T])[] }
 
 /** Columns of a primary key, such as `item.job_id, item.position`. */

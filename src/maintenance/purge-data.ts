@@ -4,6 +4,12 @@ import { type Database, secureDelete, type Trx, write } from '../db/database.ts'
 import { contains } from '../db/sql-dialect.ts'
 import type { JobState, JobType } from '../jobs/tables.ts'
 import { eachPage } from './pages.ts'
+import {
+  erasePersonalFeedback,
+  findPersonalFeedback,
+  NO_PERSONAL_FEEDBACK,
+  type PersonalFeedback,
+} from './purge-feedback.ts'
 
 /** Counts cached answers that expire by a time, epoch ms. */
 export async function countAnswersUntil({ db }: Database, until: number): Promise<number> {
@@ -68,6 +74,7 @@ export async function erasePersonalData(database: Database, data: PersonalData):
       await trx.deleteFrom('delivery').where('event_id', '=', id).execute()
       await trx.deleteFrom('event').where('id', '=', id).execute()
     }
+    await erasePersonalFeedback(trx, data.feedback)
   })
 }
 
@@ -103,6 +110,8 @@ export type PersonalData = {
   readonly verifications: readonly PersonalVerification[]
   /** IDs of events that contain the address. */
   readonly events: readonly string[]
+  /** Feedback about the address, or with a text that contains it. */
+  readonly feedback: PersonalFeedback
 }
 
 type PersonalItem = {
@@ -120,6 +129,7 @@ export const NO_PERSONAL_DATA: PersonalData = {
   items: [],
   verifications: [],
   events: [],
+  feedback: NO_PERSONAL_FEEDBACK,
 }
 
 /**
@@ -153,7 +163,9 @@ export async function findPersonalData(
       select id, body from event where ${within} and (${containsAddress('body')})`.execute(db)
     return rows
   })
+  const feedback = await findPersonalFeedback(db, { key, containsAddress, isAbout })
   return {
+    feedback,
     answers: answers.rows.map(row => row.address_key),
     items: items
       .filter(

@@ -15,6 +15,7 @@ import {
   NO_PERSONAL_DATA,
   type PersonalData,
 } from './purge-data.ts'
+import { mergePersonalFeedback } from './purge-feedback.ts'
 import { expire, type Retention, retentions } from './retention.ts'
 
 type PurgeServices = {
@@ -143,7 +144,9 @@ async function purgeService(
       replays: await countBefore(database, 'replay', replays.before),
     }
   }
-  await expire(database, named('events'))
+  for (const name of ['events', 'feedback', 'feedbackAddresses'] as const) {
+    await expire(database, named(name))
+  }
   return {
     history: await expire(database, history),
     deliveries:
@@ -178,11 +181,12 @@ async function findInAll(databases: readonly Database[], input: string): Promise
 /** Merges the data found in several databases. */
 const mergeData = (all: readonly PersonalData[]): PersonalData =>
   all.reduce(
-    (sum, { answers, items, verifications, events }) => ({
+    (sum, { answers, items, verifications, events, feedback }) => ({
       answers: [...sum.answers, ...answers],
       items: [...sum.items, ...items],
       verifications: [...sum.verifications, ...verifications],
       events: [...sum.events, ...events],
+      feedback: mergePersonalFeedback(sum.feedback, feedback),
     }),
     NO_PERSONAL_DATA,
   )

@@ -9,6 +9,8 @@ import { AUDIT_RETENTION_MS } from '../audit/audit.ts'
 import { deleteAuditBefore } from '../audit/retention.ts'
 import { type Database, write } from '../db/database.ts'
 import type { Expiry } from '../db/expiry.ts'
+import { FEEDBACK_AGE_MAX_MS } from '../feedback/feedback.ts'
+import { deleteAddressStatesBefore, deleteFeedbackBefore } from '../feedback/feedback-store.ts'
 import { deleteAnswersBefore } from '../jobs/cached-answers.ts'
 import { DAY, HOUR, sleep } from '../platform/clock.ts'
 import { RETENTION_MS, SANDBOX_RETENTION_MS } from '../webhooks/delivery-state.ts'
@@ -27,6 +29,7 @@ export type Retention = {
   readonly name:
     | ('history' | 'sandboxHistory' | 'replays' | 'credits' | 'answers' | 'sessions')
     | ('deliveries' | 'stranded' | 'webhooks' | 'events' | 'secrets' | 'audit')
+    | ('feedback' | 'feedbackAddresses')
   readonly expiry: Expiry
   readonly before: number
 }
@@ -57,6 +60,13 @@ export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
   { name: 'answers', expiry: deleteAnswersBefore, before: now },
   { name: 'sessions', expiry: deleteSessionsUntil, before: now },
   { name: 'audit', expiry: deleteAuditBefore, before: now - AUDIT_RETENTION_MS },
+  { name: 'feedback', expiry: deleteFeedbackBefore, before: now - keepHistoryMs },
+  {
+    name: 'feedbackAddresses',
+    expiry: deleteAddressStatesBefore,
+    // A negative time to keep deletes everything.
+    before: now - (keepHistoryMs < 0 ? keepHistoryMs : FEEDBACK_AGE_MAX_MS),
+  },
 ]
 
 /** Rows of the first transaction; the number is doubled or halved by how long each one takes. */

@@ -35,6 +35,7 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[webhooks.delivery('{id}', '{delivery_id}'), webhooks.retry('{id}', '{delivery_id}')],
     webhooks.recover('{id}', { since: '2026-03-21T00:00:00Z' }),
     ...[events.list().page(), events.get('{id}'), client.audit().page()],
+    client.feedback.submit([{ email: 'a', kind: 'delivered' }]),
   ])
   const { service, app } = await createTestService()
   const { paths = {} } = openapiDocument(service, app)

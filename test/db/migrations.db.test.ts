@@ -8,6 +8,7 @@ import {
   migrationSource,
   OldDevelopmentDatabase,
 } from '../../src/db/migrate.ts'
+import { TABLES } from '../../src/db/schema.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { tempDatabase } from '../support/database.ts'
 
@@ -64,6 +65,9 @@ async function removeLaterSchema({ db }: Database): Promise<void> {
   await sql`alter table attempt drop column request_headers`.execute(db)
   await sql`drop index event_account`.execute(db)
   await sql`drop table audit`.execute(db)
+  for (const name of TABLES.filter(one => one.startsWith('feedback'))) {
+    await sql`drop table ${sql.table(name)}`.execute(db)
+  }
 }
 
 async function record({ db }: Database, names: readonly string[]): Promise<void> {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Database, isStorageError, openDatabase, write } from '../../src/db/database.ts'
+import { recordFeedback } from '../../src/feedback/record-feedback.ts'
 import { addItems } from '../../src/jobs/import/item-import.ts'
 import { createJob, type NewJob } from '../../src/jobs/job-store.ts'
 import { COPIED, type CopyProgress, copyDatabase } from '../../src/maintenance/copy-data.ts'
@@ -102,6 +103,19 @@ async function fill(database: Database): Promise<void> {
     .insertInto('answer')
     .values({ address_key: TEXTS[0] ?? '', remembered: '{"a":"\\u0000"}', keep_until: 9 })
     .execute()
+  await db
+    .insertInto('feedback_count')
+    .values({
+      ...{ account_id: 'acc_a', period: 0, reason: 'accepted_email', operator: TEXTS[0] ?? '' },
+      ...{ confidence: 95, correct: 1, wrong: 2 },
+    })
+    .execute()
+  const text = TEXTS[0] ?? ''
+  const item = { address: 'ann@example.com', kind: 'bounced' as const, text, code: 550 }
+  await recordFeedback(
+    { database },
+    { accountId: 'acc_a', source: 'api', items: [{ ...item, occurredAt: null }] },
+  )
   await addList(database, TEXTS, 'job_a')
   await db
     .updateTable('item')

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { compact, type Database, secureDelete, write } from '../../src/db/database.ts'
+import { recordFeedback } from '../../src/feedback/record-feedback.ts'
 import { deleteJob } from '../../src/jobs/delete-job.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { markWritten, readJob } from '../../src/jobs/job-store.ts'
@@ -145,7 +146,30 @@ describe('data of the service about an address', () => {
       items: [{ jobId: 'job_1', position: 1, finished: true, ofService: true }],
       verifications: [{ account_id: 'acc_a', sandbox: 0, created_at: 1, id: 'ver_1' }],
       events: ['evt_1'],
+      feedback: { pieces: [], addresses: [] },
     })
+  })
+
+  test('is found and erased in feedback, also in its text', async () => {
+    const database = await tempDatabase()
+    const text = (address: string) => `550 5.1.1 ${address} unknown`
+    const items = ['Ann@example.com', 'ben@example.com', 'joann@example.com'].map(address => ({
+      ...{ address, kind: 'bounced' as const, code: 550, text: text(address), occurredAt: null },
+    }))
+    const forwarded = { ...items[1], address: 'cy@example.com', text: text('ann@example.com') }
+    await recordFeedback(
+      { database },
+      { accountId: 'acc_a', source: 'api', items: [...items, forwarded as (typeof items)[0]] },
+    )
+    await erasePersonalData(database, await findPersonalData(database, ANN))
+    const left = await database.db.selectFrom('feedback').select('address_key').execute()
+    const states = await database.db.selectFrom('feedback_address').select('address_key').execute()
+    for (const rows of [left, states]) {
+      expect(rows.map(row => row.address_key).sort()).toEqual([
+        'ben@example.com',
+        'joann@example.com',
+      ])
+    }
   })
 
   test('is erased, and the history keeps its verdict, a row its number of cells', async () => {

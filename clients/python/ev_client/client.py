@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from .account import Account
 from .connection import Connection, ResponseInfo
 from .events import Events
+from .feedback import Feedback
 from .jobs import Jobs
 from .keys import Keys
 from .lists import Lists
@@ -102,6 +103,7 @@ class EvClient:
         self.keys = Keys(connection)
         self.events = Events(connection)
         self.webhooks = Webhooks(connection)
+        self.feedback = Feedback(connection)
 
     def with_options(
         self, *, timeout: Optional[float] = None, retries: Optional[int] = None

@@ -215,6 +215,8 @@ class CreatedKeyData(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
+        "feedback:write",
         "account:read",
         "audit:read",
         "keys:write",
@@ -697,6 +699,33 @@ class EventListDataEvent(TypedDict):
     example: Dict[str, Any]
 
 
+class FeedbackAnswer(TypedDict):
+    success: Literal[True]
+    data: RecordedFeedback
+
+
+class FeedbackItem(TypedDict):
+    # The recipient.
+    email: str
+    # What happened to the message.
+    kind: Literal["delivered", "bounced", "complained"]
+    # SMTP reply code of a bounce.
+    code: NotRequired[int]
+    # Enhanced status code (RFC 3463).
+    enhanced_code: NotRequired[str]
+    # Diagnostic text of a bounce. 500 characters are stored.
+    text: NotRequired[str]
+    # When it happened. Default: now.
+    occurred_at: NotRequired[str]
+    # ID of the event in your system. An item with the ID of an earlier one is a duplicate.
+    # Without it, an item that equals an earlier one is.
+    id: NotRequired[str]
+
+
+class FeedbackRequest(TypedDict):
+    items: List[FeedbackItem]
+
+
 class FileDryRun(TypedDict):
     success: Literal[True]
     dry_run: Literal[True]
@@ -1020,6 +1049,8 @@ class Key(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
+        "feedback:write",
         "account:read",
         "audit:read",
         "keys:write",
@@ -1060,6 +1091,8 @@ class KeyPatch(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
+        "feedback:write",
         "account:read",
         "audit:read",
         "keys:write",
@@ -1211,6 +1244,8 @@ class NewKey(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
+        "feedback:write",
         "account:read",
         "audit:read",
         "keys:write",
@@ -1309,6 +1344,20 @@ class QueuedFile(TypedDict):
     rows: int
 
 
+class RecordedFeedback(TypedDict):
+    received: int
+    recorded: int
+    # Items that were recorded before.
+    duplicates: int
+    # Invalid items, by their index in the request.
+    rejected: List[RecordedFeedbackRejectedItem]
+
+
+class RecordedFeedbackRejectedItem(TypedDict):
+    index: int
+    error: str
+
+
 class Recovered(TypedDict):
     success: Literal[True]
     data: RecoveredData
@@ -1393,6 +1442,8 @@ class RotatedKeyData(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
+        "feedback:write",
         "account:read",
         "audit:read",
         "keys:write",

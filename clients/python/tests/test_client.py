@@ -264,6 +264,12 @@ CALLS = [
         ),
     ),
     ("GET", "/v1/events/evt_1", None, lambda c: c.events.get("evt_1")),
+    (
+        "POST",
+        "/v1/feedback",
+        {"items": [{"email": "ann@example.com", "kind": "delivered"}]},
+        lambda c: c.feedback.submit([{"email": "ann@example.com", "kind": "delivered"}]),
+    ),
 ]
 
 

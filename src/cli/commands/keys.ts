@@ -61,8 +61,8 @@ Examples:
   ev keys create --name CI
   ev keys create --name Shop --scopes verify:single,verify:bulk --allow-domain shop.example.com
 
-Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, account:read, audit:read,
-keys:write, dashboard (sign in to the dashboard), and * for all scopes.`,
+Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, feedback:read, feedback:write,
+account:read, audit:read, keys:write, dashboard (sign in to the dashboard), and * for all scopes.`,
     )
     .action(async flags => {
       const { createCommand } = await import('../keys/create.ts')

@@ -132,6 +132,8 @@ const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
   'jobs:write': 'Cancel, resume and delete lists.',
   'webhooks:read': 'View webhooks and their deliveries.',
   'webhooks:write': 'Create, change and test webhooks, and resend events.',
+  'feedback:read': 'View feedback sources and the report of feedback.',
+  'feedback:write': 'Report bounces and deliveries, and manage feedback sources.',
   'account:read': 'View credits, usage, limits and the history.',
   'audit:read': 'View the audit log.',
   'keys:write': 'Create, change and revoke keys with at most its own scopes.',

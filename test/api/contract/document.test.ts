@@ -38,7 +38,7 @@ const OPERATIONS = [
     'GET /v1/webhooks/{id}/deliveries/{delivery_id}',
     'POST /v1/webhooks/{id}/deliveries/{delivery_id}/retry',
   ],
-  ...['GET /v1/events', 'GET /v1/events/{id}', 'GET /v1/audit'],
+  ...['GET /v1/events', 'GET /v1/events/{id}', 'GET /v1/audit', 'POST /v1/feedback'],
   ...['GET /livez', 'GET /readyz', 'GET /health'],
 ]
 

@@ -1,0 +1,48 @@
+import type { z } from '@hono/zod-openapi'
+import { recordFeedback } from '../feedback/record-feedback.ts'
+import { commitResponse } from './middleware/idempotency.ts'
+import { route } from './route.ts'
+import { newRouter } from './router.ts'
+import { json } from './schemas/answers.ts'
+import {
+  FEEDBACK_EXAMPLE,
+  FEEDBACK_REQUEST_EXAMPLE,
+  FeedbackAnswer,
+  FeedbackRequest,
+} from './schemas/feedback.ts'
+import type { Service } from './service.ts'
+
+/** 1,000 items with texts of 1,000 characters. */
+const FEEDBACK_BODY_MAX = 2 * 1024 * 1024
+
+/** Routes of feedback. */
+export function feedbackRoutes(service: Service) {
+  const submit = route(service, 'POST /v1/feedback', {
+    id: 'submitFeedback',
+    summary: 'Report bounces, deliveries and complaints',
+    description:
+      'Later verifications of the account use the feedback. A repeated item has no further effect. An invalid item is listed in `rejected`; the others are recorded.',
+    scope: 'feedback:write',
+    idempotent: true,
+    body: {
+      schema: FeedbackRequest,
+      example: FEEDBACK_REQUEST_EXAMPLE,
+      max: FEEDBACK_BODY_MAX,
+    },
+    answer: json(FeedbackAnswer, 'The number of items by what became of them', FEEDBACK_EXAMPLE),
+  })
+  return newRouter().openapi(submit, async c => {
+    const accountId = c.get('caller').account.id
+    const items = c.req.valid('json').items.map(toInput)
+    const data = await recordFeedback(service, { accountId, source: 'api', items })
+    return commitResponse(c, service, async () => ({ status: 200, body: { success: true, data } }))
+  })
+}
+
+type Item = z.output<typeof FeedbackRequest>['items'][number]
+
+const toInput = ({ email, enhanced_code, occurred_at, ...item }: Item) => ({
+  ...item,
+  ...{ address: email, enhancedCode: enhanced_code },
+  occurredAt: occurred_at === undefined ? null : Date.parse(occurred_at),
+})

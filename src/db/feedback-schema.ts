@@ -1,0 +1,64 @@
+import { type Kysely, sql } from 'kysely'
+
+/** Adds the tables of feedback. Both dialects accept the same types. */
+export async function addFeedback(db: Kysely<unknown>): Promise<void> {
+  for (const statement of STATEMENTS) await sql.raw(statement).execute(db)
+}
+
+const STATEMENTS = [
+  `create table feedback (
+    account_id text not null,
+    dedupe_key text not null,
+    address_key text not null,
+    kind text not null,
+    outcome text,
+    code integer,
+    enhanced_code text,
+    text text,
+    occurred_at bigint not null,
+    source text not null,
+    created_at bigint not null,
+    constraint feedback_key primary key (account_id, dedupe_key)
+  )`,
+  'create index feedback_age on feedback (created_at)',
+  'create index feedback_of_address on feedback (address_key)',
+  `create table feedback_account (
+    account_id text primary key,
+    created_at bigint not null
+  )`,
+  `create table feedback_address (
+    address_key text not null,
+    account_id text not null,
+    outcome text,
+    kind text,
+    code integer,
+    enhanced_code text,
+    text text,
+    occurred_at bigint,
+    contradicted integer not null,
+    reason text,
+    operator text,
+    confidence integer,
+    deliverable integer,
+    verified_at bigint,
+    counted text,
+    constraint feedback_address_key primary key (address_key, account_id)
+  )`,
+  `create table feedback_count (
+    account_id text not null,
+    period bigint not null,
+    reason text not null,
+    operator text not null,
+    confidence integer not null,
+    correct bigint not null,
+    wrong bigint not null,
+    constraint feedback_count_key primary key (account_id, period, reason, operator, confidence)
+  )`,
+  `create table feedback_domain (
+    domain text not null,
+    account_id text not null,
+    alive bigint not null,
+    dead bigint not null,
+    constraint feedback_domain_key primary key (domain, account_id)
+  )`,
+]

@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto'
+import { type Address, addressKey, isFault, parseAddress } from '../engine/address/address.ts'
+import { classifyReply } from '../engine/smtp/classify-reply.ts'
+import { DAY } from '../platform/clock.ts'
+import { sanitizeText } from '../platform/text.ts'
+
+/** What happened to a message. */
+export const FEEDBACK_KINDS = ['delivered', 'bounced', 'complained'] as const
+export type FeedbackKind = (typeof FEEDBACK_KINDS)[number]
+
+/** What feedback says about the mailbox. */
+export type Outcome = 'alive' | 'dead'
+
+/** One piece of feedback. */
+export type FeedbackInput = {
+  readonly address: string
+  readonly kind: FeedbackKind
+  /** SMTP reply code. */
+  readonly code?: number | null | undefined
+  /** Enhanced status code (RFC 3463). */
+  readonly enhancedCode?: string | null | undefined
+  /** Diagnostic text. */
+  readonly text?: string | null | undefined
+  /** When it happened, epoch ms; null if it is unknown: then when it was received. */
+  readonly occurredAt: number | null
+  /** ID of the sender of the feedback; without it, equal pieces count once. */
+  readonly id?: string | null | undefined
+  /** What the provider says about a bounce without SMTP code: true if it is permanent. */
+  readonly isPermanent?: boolean | null | undefined
+}
+
+/** A validated piece of feedback. */
+export type Feedback = {
+  readonly dedupeKey: string
+  readonly addressKey: string
+  readonly domain: string
+  readonly kind: FeedbackKind
+  readonly outcome: Outcome | null
+  readonly code: number | null
+  readonly enhancedCode: string | null
+  readonly text: string | null
+  readonly occurredAt: number
+}
+
+/** Longest stored diagnostic text: replies beyond it are policy pages. */
+export const FEEDBACK_TEXT_MAX = 500
+/** Older feedback says nothing about a mailbox of today, and is deleted. */
+export const FEEDBACK_AGE_MAX_MS = 730 * DAY
+/** Tolerated difference between the clocks of the sender and of this machine. */
+const CLOCK_SKEW_MAX_MS = DAY
+
+/** Validates a piece of feedback. Returns a sentence if it is invalid. */
+export function parseFeedback(input: FeedbackInput, now: number): Feedback | string {
+  const address = parseAddress(input.address)
+  if (isFault(address)) return `The address is invalid: ${sanitizeText(address.message)}`
+  const statedAt = input.occurredAt ?? now
+  if (statedAt > now + CLOCK_SKEW_MAX_MS) return 'The time is in the future.'
+  if (statedAt < now - FEEDBACK_AGE_MAX_MS) return 'The time is more than two years ago.'
+  const code = toCode(input.code)
+  const enhancedCode = toEnhancedCode(input.enhancedCode)
+  const text = toText(input.text)
+  const facts = { kind: input.kind, code, enhancedCode, text }
+  const occurredAt = Math.min(Math.trunc(statedAt), now)
+  return {
+    ...facts,
+    dedupeKey: dedupeKeyFor(input, address, facts),
+    addressKey: addressKey(address),
+    domain: address.domain.ascii,
+    outcome: outcomeOf({ ...facts, isPermanent: input.isPermanent ?? null }, address),
+    occurredAt,
+  }
+}
+
+type Facts = Pick<Feedback, 'kind' | 'code' | 'enhancedCode' | 'text'>
+
+/** The time is part of the key only without an ID: providers repeat an event with its ID. */
+function dedupeKeyFor(input: FeedbackInput, address: Address, facts: Facts): string {
+  const { kind, code, enhancedCode, text } = facts
+  const parts =
+    input.id == null
+      ? [addressKey(address), kind, input.occurredAt, code, enhancedCode, text]
+      : ['id', addressKey(address), kind, input.id]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
+}
+
+/**
+ * Returns what feedback says about the mailbox. The text of a bounce is classified by the rules for
+ * replies to RCPT: a full mailbox, a block and a temporary failure say nothing. A bounce without
+ * any code is permanent only if its provider says so.
+ */
+function outcomeOf(
+  facts: Facts & { readonly isPermanent: boolean | null },
+  address: Address,
+): Outcome | null {
+  if (facts.kind !== 'bounced') return 'alive'
+  const code = facts.code ?? codeFrom(facts.enhancedCode)
+  if (code === null) return facts.isPermanent === true ? 'dead' : null
+  const reply = { code, enhanced: facts.enhancedCode, text: facts.text ?? '' }
+  const outcome = classifyReply('rcpt', reply, { recipient: addressKey(address) })
+  return outcome.kind === 'rejected' && outcome.why !== 'full' ? 'dead' : null
+}
+
+/** The general code of the class of an enhanced code. */
+function codeFrom(enhancedCode: string | null): number | null {
+  if (enhancedCode === null || enhancedCode.startsWith('2')) return null
+  return enhancedCode.startsWith('4') ? 450 : 550
+}
+
+const toCode = (code: number | null | undefined) =>
+  code != null && Number.isInteger(code) && code >= 400 && code <= 599 ? code : null
+
+const toEnhancedCode = (text: string | null | undefined) =>
+  /^[245]\.\d{1,3}\.\d{1,3}$/.test(text ?? '') ? (text as string) : null
+
+function toText(text: string | null | undefined): string | null {
+  const clean = sanitizeText(text ?? '', FEEDBACK_TEXT_MAX)
+  return clean === '' ? null : clean
+}

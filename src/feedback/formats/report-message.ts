@@ -1,0 +1,143 @@
+import PostalMime, { type Email } from 'postal-mime'
+import type { FeedbackInput, FeedbackKind } from '../feedback.ts'
+import { parseDiagnostic } from './diagnostic.ts'
+
+/**
+ * Bytes and lines of a message that are parsed. A report precedes the returned message, whose rest
+ * is not needed. The MIME parser takes some 20 µs per line.
+ */
+export const MESSAGE_BYTES_MAX = 512 * 1024
+const MESSAGE_LINES_MAX = 10_000
+/** Parts are nested this deep in real reports; a hostile message nests thousands. */
+const NESTING_MAX = 32
+/** Most recipients of one report. */
+const RECIPIENTS_MAX = 1_000
+/** Longest part with fields. */
+const FIELDS_LENGTH_MAX = 256 * 1024
+
+/**
+ * Parses a delivery status notification (RFC 3464) or an abuse report (RFC 5965). Returns no
+ * feedback for any other message. Never throws.
+ */
+export async function parseReportMessage(
+  message: Uint8Array,
+  now: number,
+): Promise<FeedbackInput[]> {
+  const email = await parseMessage(cutMessage(message))
+  if (email === null) return []
+  const sentAt = toTime(email.date) ?? now
+  for (const { mimeType, content } of email.attachments) {
+    const fields = decode(content)
+    if (mimeType === 'message/delivery-status') return parseDeliveryStatus(fields, sentAt)
+    if (mimeType === 'message/feedback-report') return parseAbuseReport(fields, email, sentAt)
+  }
+  return []
+}
+
+/** Returns the first bytes and lines. */
+function cutMessage(message: Uint8Array): Uint8Array {
+  const head = message.subarray(0, MESSAGE_BYTES_MAX)
+  let end = -1
+  for (let lines = 0; lines < MESSAGE_LINES_MAX; lines++) {
+    end = head.indexOf(LINE_FEED, end + 1)
+    if (end === -1) return head
+  }
+  return head.subarray(0, end)
+}
+
+const LINE_FEED = 0x0a
+
+async function parseMessage(message: Uint8Array): Promise<Email | null> {
+  try {
+    return await new PostalMime({
+      forceRfc822Attachments: true,
+      maxNestingDepth: NESTING_MAX,
+    }).parse(message)
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Parses the fields about the message and about each recipient (RFC 3464 §2). A relayed, expanded
+ * or delayed recipient is no outcome.
+ */
+function parseDeliveryStatus(text: string, sentAt: number): FeedbackInput[] {
+  const [message, ...recipients] = parseFieldGroups(text)
+  // Some servers omit the empty line after the fields about the message.
+  const groups = message?.has('final-recipient') ? [message, ...recipients] : recipients
+  return groups.slice(0, RECIPIENTS_MAX).flatMap(fields => {
+    const kind = KINDS.get((fields.get('action') ?? '').trim().toLowerCase())
+    const address = addressOf(fields.get('final-recipient'), fields.get('original-recipient'))
+    if (kind === undefined || address === null) return []
+    const status = fields.get('status') ?? null
+    const diagnostic = parseDiagnostic(fields.get('diagnostic-code') ?? '', status)
+    const occurredAt =
+      toTime(fields.get('last-attempt-date')) ?? toTime(message?.get('arrival-date')) ?? sentAt
+    return [{ address, kind, ...diagnostic, occurredAt }]
+  })
+}
+
+/** Actions of RFC 3464 §2.3.3 that are final. */
+const KINDS: ReadonlyMap<string, FeedbackKind> = new Map([
+  ['failed', 'bounced'],
+  ['delivered', 'delivered'],
+])
+
+/** Parses an abuse report (RFC 5965 §3). Without recipient it says nothing about an address. */
+function parseAbuseReport(text: string, email: Email, sentAt: number): FeedbackInput[] {
+  const fields = parseFieldGroups(text)[0] ?? new Map<string, string>()
+  const type = (fields.get('feedback-type') ?? '').trim().toLowerCase()
+  const address = addressOf(fields.get('original-rcpt-to')) ?? recipientOf(email)
+  if (!['abuse', 'fraud'].includes(type) || address === null) return []
+  const received = fields.get('arrival-date') ?? fields.get('received-date')
+  return [{ address, kind: 'complained', occurredAt: toTime(received) ?? sentAt }]
+}
+
+/** The recipient of the reported message, which is the last part of the report. */
+function recipientOf({ attachments }: Email): string | null {
+  const original = attachments.find(({ mimeType }) => ORIGINAL.test(mimeType))
+  if (original === undefined) return null
+  const headers = parseFieldGroups(decode(original.content))[0]
+  return addressOf(headers?.get('x-original-to'), headers?.get('to'))
+}
+
+const ORIGINAL = /^(?:message\/rfc822|text\/rfc822-headers)$/
+
+/** Parses groups of header fields (RFC 822 syntax), which empty lines separate. */
+function parseFieldGroups(text: string): Map<string, string>[] {
+  const unfolded = text
+    .slice(0, FIELDS_LENGTH_MAX)
+    .replace(/\r\n?/g, '\n')
+    .replace(/\n[ \t]+(?=\S)/g, ' ')
+  return unfolded
+    .split(/\n{2,}/)
+    .filter(group => group.trim() !== '')
+    .map(group => {
+      const fields = new Map<string, string>()
+      for (const line of group.split('\n')) {
+        const colon = line.indexOf(':')
+        const name = line.slice(0, colon).trim().toLowerCase()
+        if (colon > 0 && !fields.has(name)) fields.set(name, line.slice(colon + 1).trim())
+      }
+      return fields
+    })
+}
+
+/** Returns the first address in fields such as `rfc822; ann@example.com`. */
+function addressOf(...fields: (string | undefined)[]): string | null {
+  for (const field of fields) {
+    const text = (field ?? '').slice(0, 1_000).replace(/^\s*[\w-]+\s*;/, '')
+    const address = /<([^<>\s]{3,320})>/.exec(text)?.[1] ?? text.trim()
+    if (address.includes('@') && !/\s/.test(address)) return address
+  }
+  return null
+}
+
+function toTime(text: string | undefined): number | null {
+  const time = Date.parse((text ?? '').slice(0, 100))
+  return Number.isNaN(time) ? null : time
+}
+
+const decode = (content: ArrayBuffer | Uint8Array | string) =>
+  typeof content === 'string' ? content : new TextDecoder().decode(content)

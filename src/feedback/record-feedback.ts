@@ -1,0 +1,179 @@
+import { type Database, type Trx, write } from '../db/database.ts'
+import { DAY } from '../platform/clock.ts'
+import { type Feedback, type FeedbackInput, type Outcome, parseFeedback } from './feedback.ts'
+import {
+  type AddressState,
+  addDomainCounts,
+  addVerdictCounts,
+  type DomainCount,
+  enrollAccount,
+  getAddressStates,
+  insertFeedback,
+  putOutcomes,
+  type VerdictCount,
+} from './feedback-store.ts'
+
+/** Most pieces of feedback of one request. */
+export const FEEDBACK_ITEMS_MAX = 1_000
+
+/** Pieces per transaction, which blocks other writers for some 10 ms. */
+const TRANSACTION_MAX = 500
+
+type FeedbackSubmission = {
+  readonly accountId: string
+  /** Where it came from, such as `api`, `import` or `ses`. */
+  readonly source: string
+  readonly items: readonly FeedbackInput[]
+}
+
+type RecordedFeedback = {
+  readonly received: number
+  readonly recorded: number
+  /** Pieces that were recorded before. */
+  readonly duplicates: number
+  /** Invalid pieces, by their index. */
+  readonly rejected: readonly { readonly index: number; readonly error: string }[]
+}
+
+/**
+ * Records feedback of an account. A piece that was recorded before is counted and changes nothing,
+ * so that a submission can be repeated.
+ */
+export async function recordFeedback(
+  { database }: { readonly database: Database },
+  { accountId, source, items }: FeedbackSubmission,
+): Promise<RecordedFeedback> {
+  const now = database.clock.now()
+  const parsed = items.map(item => parseFeedback(item, now))
+  const valid = parsed.filter(item => typeof item !== 'string')
+  const rejected = parsed.flatMap((item, index) =>
+    typeof item === 'string' ? [{ index, error: item }] : [],
+  )
+  let recorded = 0
+  for (let from = 0; from < valid.length; from += TRANSACTION_MAX) {
+    const rows = valid.slice(from, from + TRANSACTION_MAX)
+    recorded += await write(database, async trx => {
+      await enrollAccount(trx, accountId, now)
+      const added = await insertFeedback(trx, rows, { accountId, source, now })
+      await applyOutcomes(trx, accountId, takeNew(rows, added))
+      return added.size
+    })
+  }
+  const duplicates = valid.length - recorded
+  return { received: items.length, recorded, duplicates, rejected }
+}
+
+/** Of equal pieces of one batch, the first is new. */
+function takeNew(rows: readonly Feedback[], added: Set<string>): Feedback[] {
+  const pending = new Set(added)
+  return rows.filter(({ dedupeKey }) => pending.delete(dedupeKey))
+}
+
+/** Updates the states of addresses, and the counts of their domains and verdicts. */
+async function applyOutcomes(
+  trx: Trx,
+  accountId: string,
+  added: readonly Feedback[],
+): Promise<void> {
+  const firm = added.filter(({ outcome }) => outcome !== null)
+  if (firm.length === 0) return
+  const keys = [...new Set(firm.map(({ addressKey }) => addressKey))]
+  const known = await getAddressStates(trx, accountId, keys)
+  const states = new Map(known.map(state => [state.address_key, state]))
+  const domains = new Map<string, DomainCount>()
+  const verdicts = new Map<string, VerdictCount>()
+  for (const feedback of [...firm].sort((a, b) => a.occurredAt - b.occurredAt)) {
+    const before =
+      states.get(feedback.addressKey) ?? newAddressState(feedback.addressKey, accountId)
+    const { state, counts } = applyOutcome(before, feedback)
+    states.set(feedback.addressKey, state)
+    countDomain(domains, feedback.domain, before.outcome, state.outcome)
+    for (const count of counts) addVerdictCount(verdicts, count)
+  }
+  await putOutcomes(trx, [...states.values()])
+  await addDomainCounts(trx, accountId, [...domains.values()])
+  await addVerdictCounts(trx, accountId, [...verdicts.values()])
+}
+
+/** The state of an address without feedback and verdict. */
+export const newAddressState = (addressKey: string, accountId: string): AddressState => ({
+  ...{ address_key: addressKey, account_id: accountId },
+  ...{ outcome: null, kind: null, code: null, enhanced_code: null, text: null },
+  ...{ occurred_at: null, contradicted: 0 },
+  ...{ reason: null, operator: null, confidence: null, deliverable: null, verified_at: null },
+  counted: null,
+})
+
+/** Feedback is compared with a verdict that was at most this old: later, mailboxes have changed. */
+const VERDICT_AGE_MAX_MS = 30 * DAY
+/** Counts are kept by periods of this length, so that old ones weigh less. */
+const PERIOD_MS = 30 * DAY
+
+/**
+ * Applies one outcome to the state of an address. A verdict is counted with the last outcome within
+ * `VERDICT_AGE_MAX_MS`: mail that was delivered at first may bounce later.
+ */
+function applyOutcome(
+  before: AddressState,
+  feedback: Feedback,
+): { state: AddressState; counts: VerdictCount[] } {
+  if (feedback.occurredAt < (before.occurred_at ?? 0)) return { state: before, counts: [] }
+  const { outcome, kind, code, enhancedCode, text, occurredAt } = feedback
+  const isCounted = countsFor(before, feedback)
+  const counts = isCounted ? verdictCounts(before, outcome as Outcome, occurredAt) : []
+  // An outcome of the other kind follows an acceptance that the bounce contradicted.
+  const isContradicted =
+    outcome === 'dead' && ((isCounted && before.deliverable === 1) || before.contradicted === 1)
+  return {
+    counts,
+    state: {
+      ...before,
+      ...{ outcome, kind, code, enhanced_code: enhancedCode, text, occurred_at: occurredAt },
+      contradicted: Number(isContradicted),
+      counted: isCounted ? outcome : before.counted,
+    },
+  }
+}
+
+function countsFor({ verified_at }: AddressState, { occurredAt }: Feedback): boolean {
+  if (verified_at === null) return false
+  return occurredAt >= verified_at && occurredAt - verified_at <= VERDICT_AGE_MAX_MS
+}
+
+/** Counts a verdict with an outcome, and removes its count with the previous one. */
+function verdictCounts(state: AddressState, outcome: Outcome, at: number): VerdictCount[] {
+  const { reason, operator, confidence, deliverable, counted } = state
+  if (reason === null || confidence === null || counted === outcome) return []
+  const count = (seen: Outcome, by: 1 | -1): VerdictCount => {
+    const isCorrect = (seen === 'alive') === (deliverable === 1)
+    const period = Math.floor(at / PERIOD_MS) * PERIOD_MS
+    return {
+      ...{ period, reason, operator: operator ?? '', confidence },
+      ...{ correct: isCorrect ? by : 0, wrong: isCorrect ? 0 : by },
+    }
+  }
+  return counted === null ? [count(outcome, 1)] : [count(counted, -1), count(outcome, 1)]
+}
+
+function countDomain(
+  domains: Map<string, DomainCount>,
+  domain: string,
+  before: Outcome | null,
+  after: Outcome | null,
+): void {
+  if (before === after) return
+  const { alive, dead } = domains.get(domain) ?? { alive: 0, dead: 0 }
+  const change = (outcome: Outcome) => Number(after === outcome) - Number(before === outcome)
+  domains.set(domain, { domain, alive: alive + change('alive'), dead: dead + change('dead') })
+}
+
+function addVerdictCount(verdicts: Map<string, VerdictCount>, count: VerdictCount): void {
+  const { period, reason, operator, confidence } = count
+  const key = JSON.stringify([period, reason, operator, confidence])
+  const sum = verdicts.get(key)
+  verdicts.set(key, {
+    ...count,
+    correct: count.correct + (sum?.correct ?? 0),
+    wrong: count.wrong + (sum?.wrong ?? 0),
+  })
+}

@@ -1,0 +1,80 @@
+import type { FeedbackKind, Outcome } from './feedback.ts'
+
+declare module '../db/schema.ts' {
+  interface Schema {
+    feedback: FeedbackTable
+    feedback_account: FeedbackAccountTable
+    feedback_address: FeedbackAddressTable
+    feedback_count: FeedbackCountTable
+    feedback_domain: FeedbackDomainTable
+  }
+}
+
+/** One piece of feedback, as it was received. */
+type FeedbackTable = {
+  account_id: string
+  /** Identifies the piece: a second piece with the same key is ignored. */
+  dedupe_key: string
+  address_key: string
+  kind: FeedbackKind
+  /** Null if it says nothing about the mailbox. */
+  outcome: Outcome | null
+  code: number | null
+  enhanced_code: string | null
+  /** Diagnostic text, sanitized. */
+  text: string | null
+  occurred_at: number
+  /** Where it came from, such as `api`, `import` or `ses`. */
+  source: string
+  created_at: number
+}
+
+/** An account that gives feedback; '' is the owner of lists of the command line. */
+type FeedbackAccountTable = {
+  account_id: string
+  created_at: number
+}
+
+/** The newest outcome of an address, and the verdict that it is compared with. */
+export type FeedbackAddressTable = {
+  address_key: string
+  account_id: string
+  /** Null before the first feedback. */
+  outcome: Outcome | null
+  kind: FeedbackKind | null
+  code: number | null
+  enhanced_code: string | null
+  text: string | null
+  occurred_at: number | null
+  /** 1 if the mail bounced although the server had accepted the address in a probe. */
+  contradicted: number
+  /** The last verdict: its reason, operator, confidence and `deliverable`; null if there is none. */
+  reason: string | null
+  operator: string | null
+  confidence: number | null
+  deliverable: number | null
+  verified_at: number | null
+  /** The outcome that the verdict was counted with; null if it was not counted. */
+  counted: Outcome | null
+}
+
+/** Verdicts with a known outcome, by month, reason, operator and confidence. */
+type FeedbackCountTable = {
+  account_id: string
+  /** Start of the period of the outcome, epoch ms. */
+  period: number
+  reason: string
+  /** '' if the operator is unknown. */
+  operator: string
+  confidence: number
+  correct: number
+  wrong: number
+}
+
+/** Addresses of a domain by their newest outcome. */
+type FeedbackDomainTable = {
+  domain: string
+  account_id: string
+  alive: number
+  dead: number
+}
