@@ -151,7 +151,8 @@ async function run(node: string, program: string, input: object): Promise<unknow
   const source = `const input = ${JSON.stringify(input)}
     const output = value => console.log(JSON.stringify(value))
     ${program}`
-  const child = spawn(node, ['--input-type=module', '--eval', source])
+  const args = ['--input-type=module', '--eval', source]
+  const child = spawn(node, args, { timeout: 60_000 })
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
   expect(stderr).toBe('')
   return JSON.parse(stdout)

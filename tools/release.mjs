@@ -43,7 +43,7 @@ Then test, push and publish:
   npm ci && npm run test:all && npm run coverage
   git push origin main v${version}
   npm run pack
-  for folder in packages/*/; do npm publish --provenance --access public "./$folder"; done
+  for name in evmail-engine evmail-client evmail; do npm publish "./packages/$name"; done
   python3 -m build clients/python && python3 -m twine upload clients/python/dist/*`)
 
 function readArguments() {
