@@ -1,8 +1,9 @@
-// Writes the npm packages to packages/, from one build: the engine, the client, and the product
-// that depends on both. Each contains only its own files and names only its own dependencies.
+// Writes the npm packages to packages/, or to the folder that is the argument, from one build: the
+// engine, the client, and the product that depends on both. Each contains only its own files and
+// names only its own dependencies.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundlePackages, bundleTypes } from './pack/bundle.mjs'
 import { closureOf, importsOf, nameOf, packagesOf, replaceSpecifiers } from './pack/modules.mjs'
@@ -22,7 +23,7 @@ const BUNDLED = [
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const dist = join(root, 'dist')
-const packages = join(root, 'packages')
+const packages = resolve(process.argv[2] ?? join(root, 'packages'))
 const manifest = readJson(join(root, 'package.json'))
 
 run('tools/build.mjs', '--if-changed')

@@ -23,6 +23,8 @@ export type EvOptions = {
   readonly environment?: Readonly<Record<string, string>>
   /** Path of another Node. */
   readonly node?: string
+  /** The launcher of another installation. */
+  readonly launcher?: string
   /** File descriptor for stdout. */
   readonly stdout?: number
   /** DNS lookups and connections end the process. */
@@ -46,9 +48,9 @@ export const runEv = (args: readonly string[], options: EvOptions): Promise<Ran>
 export function startEv(args: readonly string[], options: EvOptions): Running {
   const fault = inject('buildFault')
   if (fault !== '' && !isFromSources) throw new Error(fault)
-  const { home, environment, node = process.execPath, stdout = 'pipe' } = options
+  const { home, environment, node = process.execPath, stdout = 'pipe', launcher = EV } = options
   const preload = options.offline === true ? ['--import', NO_NETWORK] : []
-  const child = spawn(node, [...preload, EV, ...args], {
+  const child = spawn(node, [...preload, launcher, ...args], {
     cwd: home,
     env: { PATH: process.env.PATH, HOME: home, ...environment },
     stdio: ['pipe', stdout, 'pipe'],

@@ -1,0 +1,347 @@
+import { spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { publint } from 'publint'
+import { rolldown } from 'rolldown'
+import { beforeAll, describe, expect, inject, test } from 'vitest'
+import { emptyDatabase } from './support/database.ts'
+import { emptyFolder, runEv } from './support/ev-process.ts'
+import { codeBlocks, ROOT, readDoc, shownOutput } from './support/markdown.ts'
+import { NODE_VERSIONS } from './support/node-versions.ts'
+import { beginService } from './support/service-process.ts'
+
+// Packs the npm packages, installs each into an empty project, and uses it there.
+
+const MEGABYTE = 1_000_000
+/** Aims. Packages include the installed one itself; sizes are of all files in node_modules. */
+const LIMITS = {
+  'evmail-engine': { dependencies: 6, packages: 14, bytes: 12 * MEGABYTE },
+  'evmail-client': { dependencies: 0, packages: 1, bytes: 0.5 * MEGABYTE },
+  evmail: { dependencies: 22, packages: 80, bytes: 70 * MEGABYTE },
+} as const
+/** The client with all that it imports, minified. */
+const CLIENT_GZIP_BYTES = 12_000
+/** The aim is 80 ms; a machine that runs other tests too needs longer. */
+const ENGINE_LOAD_MS = 800
+
+type Name = keyof typeof LIMITS
+const NAMES = Object.keys(LIMITS) as Name[]
+
+const folder = emptyFolder()
+const packages = join(folder, 'packages')
+const project = (name: Name) => join(folder, `with-${name}`)
+const installed = (name: Name, ...path: string[]) =>
+  join(project(name), 'node_modules', name, ...path)
+const manifestOf = (name: Name) => readJson(join(packages, name, 'package.json'))
+const tarball = (name: Name) => join(folder, `${name}-${manifestOf(name).version}.tgz`)
+
+beforeAll(() => {
+  expect(inject('buildFault')).toBe('')
+  run(process.execPath, [join(ROOT, 'tools/pack.mjs'), packages])
+  for (const name of NAMES) npm(['pack', '--pack-destination', folder, join(packages, name)])
+  for (const name of NAMES) {
+    mkdirSync(project(name))
+    writeFileSync(join(project(name), 'package.json'), '{ "name": "app", "private": true }')
+    // npm installs the versions of the lock file, which `npm ci` has put into its cache.
+    cpSync(join(ROOT, 'package-lock.json'), join(project(name), 'package-lock.json'))
+    const tarballs = name === 'evmail' ? NAMES.map(tarball) : [tarball(name)]
+    const flags = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund']
+    npm(['install', ...flags, ...tarballs], project(name))
+  }
+})
+
+describe.each(NAMES)('%s', name => {
+  test('is small', () => {
+    const { dependencies, packages: packagesMax, bytes } = LIMITS[name]
+    expect(Object.keys(manifestOf(name).dependencies).length).toBeLessThanOrEqual(dependencies)
+    expect(installedPackages(name).length).toBeLessThanOrEqual(packagesMax)
+    expect(sizeOf(join(project(name), 'node_modules'))).toBeLessThanOrEqual(bytes)
+  })
+
+  test('runs no script when it is installed, except that of better-sqlite3', () => {
+    const withScripts = installedPackages(name).filter(([, entry]) => entry.hasInstallScript)
+    expect(withScripts.map(([path]) => path)).toEqual(
+      name === 'evmail' ? ['node_modules/better-sqlite3'] : [],
+    )
+  })
+
+  test('passes publint', async () => {
+    const { messages } = await publint({
+      pkgDir: join(packages, name),
+      pack: false,
+      strict: true,
+    })
+    expect(messages).toEqual([])
+  })
+
+  test('has types for every module resolution', async () => {
+    const data = new Uint8Array(readFileSync(tarball(name)))
+    const { problems = [] } = (await checkPackage(createPackageFromTarballData(data))) as {
+      problems?: readonly { readonly kind: string }[]
+    }
+    // All supported versions of Node can require ES modules.
+    expect(problems.filter(({ kind }) => kind !== 'CJSResolvesToESM')).toEqual([])
+  })
+
+  test('contains source maps, its license and only public declarations', () => {
+    const files = readdirSync(installed(name), { recursive: true, encoding: 'utf8' })
+    expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md']))
+    expect(files.filter(file => file.endsWith('.d.ts'))).toHaveLength(name === 'evmail' ? 2 : 1)
+    const modules = files.filter(file => /^dist\/(?!vendor|dashboard\/browser).*\.js$/.test(file))
+    const entries = name === 'evmail' ? ['dist/index.js', 'dist/client/client.js'] : []
+    const unmapped = modules.filter(file => !files.includes(`${file}.map`))
+    expect(unmapped.sort()).toEqual(entries.sort())
+    expect(manifestOf(name).author).toBe(readJson(join(ROOT, 'package.json')).author)
+  })
+})
+
+test('no module is in two packages', () => {
+  const modules = NAMES.flatMap(name =>
+    readdirSync(installed(name, 'dist'), { recursive: true, encoding: 'utf8' }).filter(file =>
+      file.endsWith('.js.map'),
+    ),
+  )
+  expect(modules.length).toBeGreaterThan(500)
+  expect(modules.length).toBe(new Set(modules).size)
+})
+
+describe('evmail-engine', () => {
+  test('runs the example of its README', () => {
+    const [program = ''] = programsIn(readmeOf('evmail-engine'))
+    expect(runProgram('evmail-engine', program)).toEqual(shownOutput(program))
+  })
+
+  test.each([{ path: process.execPath, version: process.version }, ...NODE_VERSIONS])(
+    'is loaded by require() in Node $version',
+    ({ path }) => {
+      const program = `
+        const { classOf, createEngine } = require('evmail-engine')
+        const engine = createEngine({ sandbox: true })
+        engine.verify('valid@example.com').then(({ verdict }) => console.log(classOf(verdict)))`
+      expect(runIn('evmail-engine', ['-e', program], path)).toEqual('deliverable\n')
+    },
+  )
+
+  test('loads fast', () => {
+    const program = `
+      const startedAt = performance.now()
+      await import('evmail-engine')
+      console.log(performance.now() - startedAt)`
+    const times = [1, 2, 3].map(() =>
+      Number(runIn('evmail-engine', ['--input-type=module', '-e', program])),
+    )
+    expect(Math.min(...times)).toBeLessThan(ENGINE_LOAD_MS)
+  })
+
+  test.each(resolutions())('compiles in strict TypeScript with $name', ({ compile }) => {
+    const program = `
+      import { createEngine, presentResult, type EngineOptions, type Result } from 'evmail-engine'
+      const options: EngineOptions = { sandbox: true }
+      const engine = createEngine(options)
+      const result: Result = await engine.verify('valid@example.com')
+      const reason: string = presentResult(result).reason
+      for await (const { verdict } of engine.verifyMany([reason])) console.log(verdict.risk)
+      await engine.close()`
+    expect(compile('evmail-engine', program)).toBe('')
+  })
+})
+
+describe('evmail-client', () => {
+  test.each(resolutions())('compiles in strict TypeScript with $name', ({ compile }) => {
+    const examples = [...programsIn('README.md'), ...programsIn(readmeOf('evmail-client'))]
+    const programs = examples.filter(text => text.includes("from 'evmail-client'"))
+    expect(programs).toHaveLength(2)
+    expect(compile('evmail-client', ...programs)).toBe('')
+  })
+
+  test('is loaded by require(), and rejects a missing key', () => {
+    const program = `
+      const { EvClient } = require('evmail-client')
+      try { new EvClient({ apiKey: process.env.NONE, baseUrl: 'http://127.0.0.1' }) }
+      catch (error) { console.log(error.message) }`
+    const printed = runIn('evmail-client', ['-e', program])
+    expect(printed).toMatch(/^apiKey must be an API key/)
+  })
+
+  test('is small in a bundle, and uses nothing of Node', async () => {
+    const bundle = await rolldown({
+      input: installed('evmail-client', 'dist/client/client.js'),
+      platform: 'browser',
+    })
+    const { output } = await bundle.generate({ format: 'es', minify: true })
+    expect(output).toHaveLength(1)
+    expect(output[0].imports).toEqual([])
+    expect(gzipSync(output[0].code).length).toBeLessThanOrEqual(CLIENT_GZIP_BYTES)
+  })
+})
+
+describe('evmail', () => {
+  const launcher = installed('evmail', 'bin/ev.js')
+
+  test('verifies an address and a list', async () => {
+    const home = emptyFolder()
+    const one = await runEv(['verify', '--sandbox', '--json', 'valid@example.com'], {
+      home,
+      launcher,
+    })
+    expect(JSON.parse(one.stdout).reason).toBe('accepted_email')
+    writeFileSync(join(home, 'list.csv'), 'email\nrole@example.com\n')
+    const list = await runEv(['bulk', 'list.csv', '--sandbox', '--data-dir', 'data'], {
+      home,
+      launcher,
+    })
+    expect(list).toMatchObject({ code: 0 })
+    expect(readFileSync(join(home, 'list.verified.csv'), 'utf8')).toContain('role_account')
+  })
+
+  test.each(['SQLite', 'PostgreSQL'])('serves the API with %s', async database => {
+    const home = emptyFolder()
+    const args = database === 'SQLite' ? [] : ['--database', await emptyDatabase()]
+    const service = beginService(home, args, { launcher })
+    await service.isUp
+    const { url } = service
+    const [program = ''] = programsIn(readmeOf('evmail-client'))
+    const environment = { EV_KEY: service.key }
+    const own = program.replace('http://127.0.0.1:8080', url)
+    expect(runProgram('evmail-client', own, environment)).toEqual(shownOutput(program))
+    expect(await operationsOf(await fetch(`${url}/openapi.json`))).toEqual(
+      await operationsOf(new Response(readDoc('docs/openapi.json'))),
+    )
+    for (const path of ['/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css', '/metrics']) {
+      expect((await fetch(url + path)).status, path).toBe(200)
+    }
+    expect(await service.end('SIGTERM')).toMatchObject({ code: 0 })
+  })
+
+  test('names the package that a scenario needs', async () => {
+    const home = emptyFolder()
+    const hosts = { 'mx.a.test': { behavior: 'polite', engine: 'smtp-server' } }
+    writeFileSync(join(home, 'world.json'), JSON.stringify({ domains: {}, hosts }))
+    const { stderr } = await runEv(['simulate', 'world.json'], { home, launcher })
+    expect(stderr).toContain('Run: npm install smtp-server')
+  })
+
+  test('exports the engine and the client', () => {
+    const program = `
+      const names = [...Object.keys(require('evmail')), ...Object.keys(require('evmail/client'))]
+      console.log(names.join())`
+    expect(runIn('evmail', ['-e', program])).toBe(
+      'EvError,classOf,createEngine,presentResult,EvApiError,EvClient,EvConnectionError,EvWebhookError,verifyWebhook\n',
+    )
+  })
+})
+
+/** The operations of an OpenAPI document. */
+async function operationsOf(response: Response): Promise<unknown> {
+  const { paths } = (await response.json()) as { readonly paths: unknown }
+  return paths
+}
+
+const readmeOf = (name: Name) => `tools/packages/${name}/README.md`
+
+/** The JavaScript examples of a page. */
+const programsIn = (page: string) =>
+  codeBlocks(page).flatMap(({ language, text }) => (language === 'js' ? [text] : []))
+
+/** Runs a program in the project and returns the lines that it prints. */
+function runProgram(name: Name, program: string, environment = {}): string[] {
+  const args = ['--input-type=module', '-e', program]
+  return runIn(name, args, process.execPath, environment).trim().split('\n')
+}
+
+/** Runs Node in the project, without the environment of this one. Returns the output. */
+function runIn(name: Name, args: readonly string[], node = process.execPath, environment = {}) {
+  return run(node, args, project(name), { PATH: process.env.PATH, ...environment })
+}
+
+type Resolution = {
+  readonly name: string
+  /** Compiles programs in the project. Returns the errors. */
+  readonly compile: (name: Name, ...programs: string[]) => string
+}
+
+/** Ways in which TypeScript finds a package; version 7 does not have node10 any more. */
+function resolutions(): Resolution[] {
+  const require = createRequire(join(ROOT, 'package.json'))
+  const current = require.resolve('typescript/package.json')
+  const core = createRequire(require.resolve('@arethetypeswrong/core'))
+  const old = core.resolve('typescript/package.json')
+  return [
+    { name: 'nodenext', typescript: current, module: 'nodenext' },
+    { name: 'bundler', typescript: current, module: 'esnext' },
+    { name: 'node10', typescript: old, module: 'commonjs' },
+  ].map(({ name: resolution, typescript, module }) => ({
+    name: resolution,
+    compile(name, ...programs) {
+      const files = programs.map((program, index) => {
+        const file = join(project(name), `${resolution}-${index}.ts`)
+        writeFileSync(file, asModule(program))
+        return file
+      })
+      const { status, stdout } = spawnSync(
+        process.execPath,
+        [
+          join(typescript, '../bin/tsc'),
+          ...['--noEmit', '--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess'],
+          ...['--module', module, '--moduleResolution', resolution, '--target', 'es2022'],
+          ...['--lib', 'es2022,dom,dom.iterable,dom.asynciterable,esnext.disposable'],
+          ...['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')],
+          ...(typescript === current ? ['--ignoreConfig'] : []),
+          ...files,
+        ],
+        { cwd: project(name), encoding: 'utf8' },
+      )
+      return status === 0 ? '' : stdout
+    },
+  }))
+}
+
+/** Puts what follows the import into a function: CommonJS has no `await` outside of functions. */
+const asModule = (program: string) =>
+  `${program.replace(/^ *(import .*)$/m, '$1\nexport async function run() {')}\n}`
+
+type Installed = { readonly hasInstallScript?: boolean }
+
+/** The packages in the project with their entries of npm's lock file. */
+function installedPackages(name: Name): [string, Installed][] {
+  const { packages } = readJson(join(project(name), 'node_modules/.package-lock.json'))
+  return Object.entries(packages as Record<string, Installed>)
+}
+
+function sizeOf(path: string): number {
+  return readdirSync(path, { recursive: true, encoding: 'utf8' })
+    .map(file => statSync(join(path, file)))
+    .reduce((sum, entry) => sum + (entry.isFile() ? entry.size : 0), 0)
+}
+
+function npm(args: readonly string[], cwd = folder) {
+  return run('npm', args, cwd, process.env)
+}
+
+/** Runs a program to its end, and returns its output. */
+function run(
+  program: string,
+  args: readonly string[],
+  cwd = folder,
+  env: NodeJS.ProcessEnv = process.env,
+) {
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd, env, encoding: 'utf8' })
+  expect(status, stdout + stderr).toBe(0)
+  return stdout
+}
+
+function readJson(file: string) {
+  expect(existsSync(file), file).toBe(true)
+  return JSON.parse(readFileSync(file, 'utf8'))
+}
