@@ -1,6 +1,6 @@
-// Bundles made with rolldown: declarations, and packages that are mostly unused.
+// Bundles made with rolldown: modules, declarations, and packages that are mostly unused.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, sep } from 'node:path'
+import { dirname, isAbsolute, join, sep } from 'node:path'
 import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
 
@@ -16,6 +16,30 @@ export async function bundleTypes(entry, file) {
   const [{ code }] = output
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(file, code)
+}
+
+/** Folders of `src/` with a file of their own in bundles: short commands need no others. */
+const PARTS = ['platform', 'config', 'client']
+
+/** Writes modules with what they import; `entries` are the modules by the name of their file. */
+export async function bundleModules(entries, folder) {
+  const bundle = await rolldown({
+    input: entries,
+    platform: 'neutral',
+    external: id => !id.startsWith('.') && !isAbsolute(id),
+  })
+  const parts = PARTS.map((name, index) => ({
+    name,
+    test: file => file.split(sep).at(-2) === name,
+    priority: PARTS.length - index,
+  }))
+  await bundle.write({
+    dir: folder,
+    format: 'es',
+    sourcemap: true,
+    chunkFileNames: '[name].js',
+    codeSplitting: { groups: [...parts, { name: 'engine' }] },
+  })
 }
 
 /**

@@ -8,7 +8,7 @@ await init
 
 /** Loads of packages that are not imports: a package in CommonJS, and a file of a package. */
 const OTHER_LOADS =
-  /createRequire\(import\.meta\.url\)\('([^']+)'\)|import\.meta\.resolve\('([^'.][^']*)'\)/g
+  /createRequire\(import\.meta\.url\)\(['"]([^'"]+)['"]\)|import\.meta\.resolve\(['"]([^'".][^'"]*)['"]\)/g
 
 /**
  * Returns the imports of a module: the specifier with its position, and the statement around it.
