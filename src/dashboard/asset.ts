@@ -4,7 +4,6 @@ import { extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
 import { Hono } from 'hono'
-import { vendorFile } from '../platform/vendor.ts'
 import type { Env } from './deps.ts'
 
 /**
@@ -45,6 +44,8 @@ const STYLES = [
   ...['verify', 'lists', 'webhooks'],
 ]
 
+/** Where the build copies the files of libraries that pages load. */
+const VENDOR = join(import.meta.dirname, '../../dist/vendor')
 const LIBRARY_FILES = [
   ...['htmx.js', 'uplot.js', 'uplot.css'],
   ...['swagger-ui-bundle.js', 'swagger-ui.css'],
@@ -69,7 +70,7 @@ function readFiles(): Files {
   const styles = STYLES.map(name => readFileSync(join(folder, 'css', `${name}.css`)))
   contents.set('style.css', new Uint8Array(Buffer.concat(styles)))
   for (const name of LIBRARY_FILES) {
-    contents.set(name, new Uint8Array(readFileSync(vendorFile(name))))
+    contents.set(name, new Uint8Array(readFileSync(join(VENDOR, name))))
   }
   const hash = createHash('sha256')
   for (const [name, bytes] of contents) hash.update(name).update(bytes)
