@@ -12,6 +12,7 @@ import { addHelp } from './commands/help.ts'
 import { addJobs } from './commands/jobs.ts'
 import { addKeys } from './commands/keys.ts'
 import { addLists } from './commands/lists.ts'
+import { addMcp } from './commands/mcp.ts'
 import { addMigrate } from './commands/migrate.ts'
 import { addPurge } from './commands/purge.ts'
 import { addServe } from './commands/serve.ts'
@@ -59,7 +60,7 @@ const GROUPS = [
   ['Verify:', [addVerify, addBulk, addJobs]],
   ['Service:', [addServe, addWorker, addAccounts, addKeys, addWebhooks, addFeedback, addAudit]],
   ['Set up and maintain:', [addDoctor, addConfig, addLists, addBackup, addMigrate, addPurge]],
-  ['Tools:', [addCompletion, addSimulate]],
+  ['Tools:', [addMcp, addCompletion, addSimulate]],
 ] as const
 
 /** Help is as wide as the terminal and has no colors. */
