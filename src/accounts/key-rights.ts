@@ -1,6 +1,6 @@
 import { containsRange } from '../platform/ip.ts'
 import { domainWithin } from './key-restrictions.ts'
-import { permits, type Scope } from './scope.ts'
+import { FORM_SCOPE, permits, type Scope } from './scope.ts'
 
 /** The scopes of a key and the restrictions that narrow them. */
 export type KeyRights = {
@@ -14,6 +14,13 @@ export type KeyRights = {
   /** Epoch ms; null if it does not expire. */
   readonly expiresAt: number | null
 }
+
+/** The scopes of a publishable key. A key has either these or scopes of secret keys. */
+export const PUBLISHABLE_SCOPES = [FORM_SCOPE] as const
+
+/** Whether a key is publishable: web pages contain it, so it only verifies addresses of forms. */
+export const isPublishable = ({ scopes }: Pick<KeyRights, 'scopes'>): boolean =>
+  scopes.includes(FORM_SCOPE)
 
 /** Returns the rights of `key` that exceed those of `limit`; empty if there are none. */
 export function exceedingRights(key: KeyRights, limit: KeyRights): (keyof KeyRights)[] {

@@ -3,6 +3,7 @@ import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { type Account, accountIn } from './account-store.ts'
 import { hashEquals, type Secret } from './key.ts'
+import { PUBLISHABLE_SCOPES } from './key-rights.ts'
 import { permits, type Scope } from './scope.ts'
 import { endSessionsOfKey, endSessionsWithGrace } from './session-end.ts'
 import type { ApiKeyTable, KeySecretTable } from './tables.ts'
@@ -161,7 +162,7 @@ export async function updateKey(
   return changed
 }
 
-/** Whether this is the only key of the account that is neither revoked nor expired. */
+/** Whether this is the only secret key of the account that is neither revoked nor expired. */
 export async function isLastKey(
   db: Kysely<Schema>,
   accountId: string,
@@ -174,6 +175,7 @@ export async function isLastKey(
     .where('account_id', '=', accountId)
     .where('revoked_at', 'is', null)
     .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+    .where('scopes', '!=', JSON.stringify(PUBLISHABLE_SCOPES))
     .limit(2)
     .execute()
   return inUse.length === 1 && inUse[0]?.id === id

@@ -12,7 +12,10 @@ export type Secret = {
   readonly hint: string
 }
 
-/** Creates a key: `ev_live_`, 32 random characters (190 bits of entropy) and a checksum of 6. */
+/**
+ * Creates a key: `ev_live_` or `ev_pub_`, 32 random characters (190 bits of entropy) and a checksum
+ * of 6.
+ */
 export function newSecret(random: Random, kind: Kind): Secret {
   const entropy = Array.from({ length: ENTROPY_LENGTH }, () => BASE62[random.below(BASE62.length)])
   const body = `ev_${kind}_${entropy.join('')}`
@@ -20,12 +23,13 @@ export function newSecret(random: Random, kind: Kind): Secret {
   return {
     text,
     hash: hashSecret(text),
-    prefix: text.slice(0, PREFIX_LENGTH),
+    prefix: text.slice(0, `ev_${kind}_`.length + PREFIX_RANDOM),
     hint: text.slice(-HINT_LENGTH),
   }
 }
 
-type Kind = 'live'
+/** `pub`: a publishable key, which web pages contain. */
+type Kind = 'live' | 'pub'
 
 /**
  * Whether a text has the form and the checksum of a key. Rejects a mistyped or truncated key
@@ -53,9 +57,9 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const ENTROPY_LENGTH = 32
 /** 62⁶ is more than the 2³² values of a CRC. */
 const CHECKSUM_LENGTH = 6
-const PREFIX_LENGTH = 'ev_live_'.length + 4
+const PREFIX_RANDOM = 4
 const HINT_LENGTH = 4
-const WELL_FORMED = /^ev_live_[0-9A-Za-z]{38}$/
+const WELL_FORMED = /^ev_(?:live|pub)_[0-9A-Za-z]{38}$/
 
 function checksum(body: string): string {
   let rest = crc32(body)

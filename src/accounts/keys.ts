@@ -5,7 +5,7 @@ import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import { accountIn } from './account-store.ts'
 import { newSecret } from './key.ts'
-import { exceedingRights, type KeyRights } from './key-rights.ts'
+import { exceedingRights, isPublishable, type KeyRights } from './key-rights.ts'
 import {
   type ApiKey,
   countKeys,
@@ -24,6 +24,11 @@ import { permits } from './scope.ts'
 export const KEYS_MAX = 500
 /** Maximum of a key's own limit, in requests per minute: more than any plan allows. */
 export const KEY_RATE_MAX = 100_000
+/**
+ * Requests per minute of a publishable key if none are given: a visitor can copy the key, and its
+ * account pays for the verifications. Few sites have more sign-ups.
+ */
+export const PUBLISHABLE_KEY_RATE = 120
 /** A week is enough to deploy a new secret everywhere. */
 export const KEY_GRACE_MAX_MS = 7 * DAY
 export const KEY_GRACE_MS = DAY
@@ -61,8 +66,9 @@ export async function getKey(
 }
 
 /**
- * Creates a key. A restriction that is not set is inherited from the actor. Throws `name_invalid`,
- * `expiry_past`, `rights_exceeded` and `key_limit_reached`.
+ * Creates a key. A restriction that is not set is inherited from the actor. A publishable key,
+ * which has `PUBLISHABLE_SCOPES`, needs allowed domains. Throws `name_invalid`, `expiry_past`,
+ * `rights_exceeded`, `domains_required` and `key_limit_reached`.
  */
 export async function createKey(
   services: KeyServices,
@@ -72,9 +78,13 @@ export async function createKey(
   const { database, clock, random } = services
   const now = clock.now()
   requireFuture(restrictions.expiresAt, now)
-  const rights = { ...(actor ?? UNRESTRICTED), ...restrictions }
+  const inherited = actor ?? UNRESTRICTED
+  const rate =
+    inherited.rateLimitPerMinute ?? (isPublishable(restrictions) ? PUBLISHABLE_KEY_RATE : null)
+  const rights = { ...inherited, rateLimitPerMinute: rate, ...restrictions }
   requireWithin(actor, rights)
-  const { text, ...secret } = newSecret(random, 'live')
+  requireDomains(rights)
+  const { text, ...secret } = newSecret(random, kindOf(rights))
   const fields = { name: parseName(name, 'key'), ...pickRights(rights) }
   const row = { ...fields, id: newKeyId(random), accountId, secret, now }
   const insert = async (trx: Trx) => {
@@ -92,8 +102,8 @@ export const newKeyId = (random: Random) => `key_${random.token(ID_LENGTH)}`
 const ID_LENGTH = 16
 
 /**
- * Updates the fields in `patch`. Throws `key_not_found`, `name_invalid`, `expiry_past` and
- * `rights_exceeded`.
+ * Updates the fields in `patch`. Throws `key_not_found`, `name_invalid`, `expiry_past`,
+ * `rights_exceeded`, and for a publishable key `domains_required` and `scopes_fixed`.
  */
 export async function updateKey(
   services: KeyServices,
@@ -104,7 +114,12 @@ export async function updateKey(
   const patch = { ...changes, ...(name === undefined ? {} : { name: parseName(name, 'key') }) }
   return write(services.database, async trx => {
     const { accountId, ...key } = await manageableKey(trx, target)
-    requireWithin(target.actor, { ...key, ...patch })
+    if (isPublishable(key) && patch.scopes !== undefined) {
+      throw new OperationError('scopes_fixed', {})
+    }
+    const rights = { ...key, ...patch }
+    requireWithin(target.actor, rights)
+    requireDomains(rights)
     const updated = (await updateRow(trx, accountId, key.id, patch)) ?? keyNotFound(target)
     const changed = Object.keys(patch)
     await addAuditEntry(trx, services, {
@@ -136,10 +151,11 @@ export async function rotateKey(
   beforeCommit?: BeforeCommit<RotatedKey>,
 ): Promise<RotatedKey> {
   const { database, clock, random } = services
-  const { text, ...secret } = newSecret(random, 'live')
   const now = clock.now()
   const rotate = async (trx: Trx) => {
-    const { accountId, id } = await manageableKey(trx, target)
+    const current = await manageableKey(trx, target)
+    const { accountId, id } = current
+    const { text, ...secret } = newSecret(random, kindOf(current))
     const rotation = { secret, graceMs, now, keepSession }
     const key = (await rotateRow(trx, accountId, id, rotation)) ?? keyNotFound(target)
     await addAuditEntry(trx, services, { action: 'key.rotated', accountId, target: key })
@@ -186,6 +202,15 @@ function requireWithin(actor: Actor, key: KeyRights): void {
   if (rights.length === 0) return
   const scopes = key.scopes.filter(scope => !permits(actor.scopes, scope))
   throw new OperationError('rights_exceeded', { rights, scopes })
+}
+
+const kindOf = (key: Pick<KeyRights, 'scopes'>) => (isPublishable(key) ? 'pub' : 'live')
+
+/** A publishable key without domains could be used by every website. */
+function requireDomains(key: KeyRights): void {
+  if (isPublishable(key) && key.allowedDomains.length === 0) {
+    throw new OperationError('domains_required', {})
+  }
 }
 
 function requireFuture(expiresAt: number | null | undefined, now: number): void {

@@ -81,9 +81,20 @@ const LEAST = PLANS[0] as Plan
 export type IpLimits = {
   readonly singlePerMinute: number
   readonly bulkPerHour: number
+  /** Verifications for forms. */
+  readonly formPerMinute: number
 }
 
-export const IP_LIMITS: IpLimits = { singlePerMinute: 100, bulkPerHour: 10 }
+/**
+ * A visitor sends one request for each address that they enter; an office with one address may have
+ * several visitors.
+ */
+const FORM_PER_MINUTE = 30
+
+export const IP_LIMITS: IpLimits = {
+  ...{ singlePerMinute: 100, bulkPerHour: 10 },
+  formPerMinute: FORM_PER_MINUTE,
+}
 
 /** Start of the credit period of a time: midnight UTC, epoch ms. */
 export const periodStart = (now: number) => now - (now % DAY)

@@ -1,4 +1,4 @@
-/** The permissions of a key, as `resource:verb`; `*` grants all. */
+/** The permissions that a secret key can have, as `resource:verb`; `*` grants all. */
 export const SCOPES = [
   'verify:single',
   'verify:bulk',
@@ -15,10 +15,19 @@ export const SCOPES = [
   '*',
 ] as const
 
-export type Scope = (typeof SCOPES)[number]
+/** The only permission of a publishable key. */
+export const FORM_SCOPE = 'verify:form'
 
-export const isScope = (text: string): text is Scope => (SCOPES as readonly string[]).includes(text)
+export type SecretScope = (typeof SCOPES)[number]
+
+export type Scope = SecretScope | typeof FORM_SCOPE
+
+export const isSecretScope = (text: string): text is SecretScope =>
+  (SCOPES as readonly string[]).includes(text)
 
 /** Whether a key with the scopes `held` has the permission `needed`. */
 export const permits = (held: readonly Scope[], needed: Scope): boolean =>
-  held.includes('*') || held.includes(needed)
+  held.includes('*') ||
+  held.includes(needed) ||
+  // The answer for a form is a part of that of a single verification.
+  (needed === FORM_SCOPE && held.includes('verify:single'))

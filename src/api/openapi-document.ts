@@ -30,7 +30,7 @@ function registerComponents({ openAPIRegistry: registry }: OpenAPIHono<Env>): vo
   registry.registerComponent('securitySchemes', 'bearer', {
     type: 'http',
     scheme: 'bearer',
-    description: 'An API key: `ev_live_…`',
+    description: 'An API key: `ev_live_…`, or `ev_pub_…` for forms on websites',
   })
   for (const [name, schema] of Object.entries(ERROR_SCHEMAS)) registry.register(name, schema)
   for (const [name, header] of Object.entries(RESPONSE_HEADERS)) {

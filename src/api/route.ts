@@ -19,6 +19,7 @@ import { sandboxDelay } from './verify/sandbox.ts'
 /** Tags of the OpenAPI document by scope. */
 const TAGS = {
   ...{ 'verify:single': 'Verification', 'verify:bulk': 'Verification' },
+  'verify:form': 'Verification',
   ...{ 'jobs:read': 'Jobs', 'jobs:write': 'Jobs' },
   ...{ 'webhooks:read': 'Webhooks', 'webhooks:write': 'Webhooks' },
   ...{ 'feedback:read': 'Feedback', 'feedback:write': 'Feedback' },
@@ -107,7 +108,7 @@ type JsonBody<Schema> = [Schema] extends [never]
  * - from `scope`: the X-EV-Sandbox header, and from `counts`: the delay of the sandbox;
  * - the headers of the success response: the common ones, and Idempotency-Replayed if `idempotent`;
  * - the error responses: those of every operation with a key, `not_found` with `params`, those of a
- *   body unless the method is GET, those of an Idempotency-Key, and with `counts: 'single'` the
+ *   body unless the method is GET, those of an Idempotency-Key, and for a single address the
  *   errors that the sandbox simulates.
  *
  * Middleware runs in this order: `beforeKey`, `requireKey`, `afterKey`, sandbox delay,
@@ -157,7 +158,9 @@ export function route<
           o.optionalHeaders,
         ),
       },
-      ...errorResponses(errorCodes(method, o), { isSimulated: o.counts === 'single' }),
+      ...errorResponses(errorCodes(method, o), {
+        isSimulated: o.counts === 'single' || o.counts === 'form',
+      }),
     },
   } as unknown as Route<M, Path, Params, Query, Body, Answer, Status>
 }

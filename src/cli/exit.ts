@@ -133,6 +133,12 @@ const SENTENCES: OperationTexts<EvError> = {
       'usage',
       `The account has ${count} keys, which is the maximum. Revoke unused keys with "ev keys revoke".`,
     ),
+  domains_required: () =>
+    new EvError(
+      'usage',
+      'A publishable key needs --allow-domain with the domains of its websites, such as shop.example.com.',
+    ),
+  scopes_fixed: () => new EvError('usage', 'The scopes of a publishable key cannot be changed.'),
   last_key: ({ id, accountName }) =>
     new EvError(
       'usage',

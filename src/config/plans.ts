@@ -34,5 +34,6 @@ export type IpLimitsConfig = ReturnType<typeof readIpLimits>
 /** Reads the rate limits per client address. Throws Expected. */
 export function readIpLimits(value: unknown = {}) {
   const limit = integer(1, REQUESTS_MAX)
-  return Object.freeze(readFields(value, { singlePerMinute: limit, bulkPerHour: limit }))
+  const fields = { singlePerMinute: limit, bulkPerHour: limit, formPerMinute: limit }
+  return Object.freeze(readFields(value, fields))
 }

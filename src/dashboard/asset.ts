@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
+import { etag } from 'hono/etag'
 import type { Env } from './deps.ts'
 
 /**
@@ -13,14 +14,16 @@ export function assetPath(name: string): string {
   return `/assets/${FILES.version}/${name}`
 }
 
-/** Serves scripts, styles and icons; pages load them from no other origin. */
+/**
+ * Serves scripts, styles and icons, which pages load from no other origin, and the script for forms,
+ * which pages of other sites load.
+ */
 export function assetRoutes(): Hono<Env> {
   const compressed = new Map<string, Promise<Buffer>>()
-  return new Hono<Env>().get('/assets/:version/:name', async c => {
-    const { name } = c.req.param()
+  const send = async (c: Context<Env>, name: string, caching: string) => {
     const bytes = FILES.contents.get(name)
     if (bytes === undefined) return c.notFound()
-    c.header('Cache-Control', 'public, max-age=31536000, immutable')
+    c.header('Cache-Control', `public, ${caching}`)
     c.header('Content-Type', TYPES[extname(name)])
     c.header('Vary', 'Accept-Encoding')
     if (!/\bbr\b/.test(c.req.header('Accept-Encoding') ?? '')) return c.body(bytes)
@@ -28,8 +31,20 @@ export function assetRoutes(): Hono<Env> {
     compressed.set(name, compressing)
     c.header('Content-Encoding', 'br')
     return c.body(new Uint8Array(await compressing))
-  })
+  }
+  return new Hono<Env>()
+    .get('/assets/:version/:name', c => send(c, c.req.param('name'), 'max-age=31536000, immutable'))
+    .get(FORM_SCRIPT, etag(), c => {
+      c.header('Cross-Origin-Resource-Policy', 'cross-origin')
+      return send(c, 'form.js', FORM_SCRIPT_CACHING)
+    })
 }
+
+/** The script that other sites load. Its path never changes. */
+export const FORM_SCRIPT = '/form.js'
+
+/** A new version reaches all pages within a day; until then most pages load it from their cache. */
+const FORM_SCRIPT_CACHING = 'max-age=86400, stale-while-revalidate=604800'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',

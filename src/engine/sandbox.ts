@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../platform/clock.ts'
 import { isFault, parseAddress } from './address/address.ts'
 import type { AddressFlags } from './address/classifier.ts'
+import { suggestAddress } from './address/suggestion.ts'
 import { type Reason, VERDICT_BY_REASON } from './verdict/reason.ts'
 import { toEvidence } from './verdict/result.ts'
 import type { Result } from './verdict/verdict.ts'
@@ -56,6 +57,7 @@ export function sandboxResult(clock: Clock, text: string): Result {
     evidence: toEvidence({
       address,
       flags: isFault(address) ? null : simulatedFlags(reason, address.text),
+      suggestion: suggestAddress(text),
       catchAll: CATCH_ALL[reason] ?? null,
       skipped: 'sandbox',
     }),

@@ -35,6 +35,10 @@ type RefusalFacts = {
     /** The missing scopes among them. */
     readonly scopes: readonly string[]
   }
+  /** A publishable key has no allowed domains. */
+  readonly domains_required: Readonly<Record<string, never>>
+  /** The scopes of a publishable key cannot be changed. */
+  readonly scopes_fixed: Readonly<Record<string, never>>
   readonly expiry_past: {
     /** Epoch ms. */
     readonly expiresAt: number

@@ -39,6 +39,10 @@ test('all limits of the key and its IP address are listed, with their windows', 
       ...{ remaining: 10, window_seconds: 3_600, resets_at: inHour },
     },
     {
+      ...{ name: 'ip:form', text: 'Verifications for forms from your IP address', limit: 30 },
+      ...{ remaining: 30, window_seconds: 60, resets_at: inMinute },
+    },
+    {
       ...{ name: 'key:plan', text: 'Requests with this key, limit of your plan', limit: 10 },
       ...{ remaining: 9, window_seconds: 60, resets_at: inMinute },
     },
@@ -100,7 +104,8 @@ test('a session has its own limit in addition to those of its key', async () => 
   const session = { keyId: 'key_1', sessionId: 'ses_a', secretExpiresAt: null }
   await left({ key: null, session })
   expect(await left({ key: null, session })).toEqual({
-    ...{ 'ip:single': 100, 'ip:bulk': 10, 'key:plan': 10, session: 598, credits: 100 },
+    ...{ 'ip:single': 100, 'ip:bulk': 10, 'ip:form': 30, 'key:plan': 10 },
+    ...{ session: 598, credits: 100 },
     ...{ concurrent_jobs: 10, stored_rows: 100_000 },
   })
 })

@@ -16,6 +16,7 @@ test('each path of the API has a method, and each method a path', async () => {
   const webhook = { url: 'https://app.example.com/', events: ['batch.completed' as const] }
   await Promise.all([
     ...[verify('a'), verify.single('a'), verify.later('a')],
+    verify.form('a'),
     ...[client.bulk([]), client.bulkStatus('{id}'), client.batch([]), client.file('a')],
     ...[jobs.get('{id}'), jobs.list().page(), jobs.cancel('{id}'), jobs.delete('{id}')],
     ...[jobs.rows('{id}').page(), jobs.breakdown('{id}'), jobs.resume('{id}')],

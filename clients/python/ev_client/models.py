@@ -208,6 +208,8 @@ class CreatedKeyData(TypedDict):
     key: str
     # Last characters of the secret.
     hint: str
+    # Whether the key is for forms on websites. Its only scope is `verify:form`.
+    publishable: bool
     scopes: List[Literal[
         "verify:single",
         "verify:bulk",
@@ -222,6 +224,7 @@ class CreatedKeyData(TypedDict):
         "keys:write",
         "dashboard",
         "*",
+        "verify:form",
     ]]
     allowed_ips: List[str]
     allowed_domains: List[str]
@@ -762,6 +765,30 @@ class FileDryRunColumn(TypedDict):
     name: Optional[str]
 
 
+class FormRequest(TypedDict):
+    # The address, at most 254 octets.
+    email: str
+
+
+_FormResultKeywords = TypedDict(
+    "_FormResultKeywords",
+    {"class": "Literal['deliverable', 'risky', 'undeliverable', 'unknown']"},
+)
+
+
+class FormResult(_FormResultKeywords):
+    # The address, as sent.
+    email: str
+    # Whether the form should accept the address: false if it is undeliverable.
+    allow: bool
+    # The address that was probably intended. Null if there is none.
+    did_you_mean: Optional[str]
+    # A sentence for the visitor.
+    message: str
+    # The result is simulated.
+    sandbox: NotRequired[Literal[True]]
+
+
 class HistoryPage(TypedDict):
     success: Literal[True]
     data: HistoryPageData
@@ -1042,6 +1069,8 @@ class Key(TypedDict):
     prefix: str
     # Last characters of the secret.
     hint: str
+    # Whether the key is for forms on websites. Its only scope is `verify:form`.
+    publishable: bool
     scopes: List[Literal[
         "verify:single",
         "verify:bulk",
@@ -1056,6 +1085,7 @@ class Key(TypedDict):
         "keys:write",
         "dashboard",
         "*",
+        "verify:form",
     ]]
     allowed_ips: List[str]
     allowed_domains: List[str]
@@ -1101,7 +1131,8 @@ class KeyPatch(TypedDict):
     ]]]
     # Client IP addresses and CIDRs that may use the key. Empty allows any.
     allowed_ips: NotRequired[List[str]]
-    # Websites that may use the key from a browser, including subdomains. Empty allows any.
+    # Websites that may use the key from a browser, including subdomains. Empty allows any; a
+    # publishable key needs at least one.
     allowed_domains: NotRequired[List[str]]
     # Limit of this key in addition to that of the plan. Null for none.
     rate_limit_per_minute: NotRequired[Optional[int]]
@@ -1119,6 +1150,7 @@ class Limit(TypedDict):
     name: Literal[
         "ip:single",
         "ip:bulk",
+        "ip:form",
         "key:plan",
         "key:own",
         "session",
@@ -1237,7 +1269,7 @@ class NewKey(TypedDict):
     # Display name.
     name: str
     # Permissions of the key; `*` grants all. They cannot exceed those of the calling key.
-    scopes: List[Literal[
+    scopes: NotRequired[List[Literal[
         "verify:single",
         "verify:bulk",
         "jobs:read",
@@ -1251,10 +1283,15 @@ class NewKey(TypedDict):
         "keys:write",
         "dashboard",
         "*",
-    ]]
+    ]]]
+    # Set to true instead of `scopes` for a key of forms on websites, which may be part of a
+    # page. It needs `allowed_domains`. Without `rate_limit_per_minute` it can send 120
+    # requests per minute.
+    publishable: NotRequired[bool]
     # Client IP addresses and CIDRs that may use the key. Empty allows any.
     allowed_ips: NotRequired[List[str]]
-    # Websites that may use the key from a browser, including subdomains. Empty allows any.
+    # Websites that may use the key from a browser, including subdomains. Empty allows any; a
+    # publishable key needs at least one.
     allowed_domains: NotRequired[List[str]]
     # Limit of this key in addition to that of the plan. Null for none.
     rate_limit_per_minute: NotRequired[Optional[int]]
@@ -1435,6 +1472,8 @@ class RotatedKeyData(TypedDict):
     key: str
     # Last characters of the secret.
     hint: str
+    # Whether the key is for forms on websites. Its only scope is `verify:form`.
+    publishable: bool
     scopes: List[Literal[
         "verify:single",
         "verify:bulk",
@@ -1449,6 +1488,7 @@ class RotatedKeyData(TypedDict):
         "keys:write",
         "dashboard",
         "*",
+        "verify:form",
     ]]
     allowed_ips: List[str]
     allowed_domains: List[str]

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Literal, Optional, Sequence, cast
 
 from .connection import Call, Connection
 from .errors import EvConnectionError
-from .models import AsyncAccepted, ScoredResult, SingleResult, VerifyStep
+from .models import AsyncAccepted, FormResult, ScoredResult, SingleResult, VerifyStep
 from .responses import to_api_error
 from .streams import read_events
 
@@ -86,6 +86,11 @@ class Verify:
             idempotency_key=idempotency_key,
         )
         return cast(AsyncAccepted, self._connection.json(call))
+
+    def form(self, email: str) -> FormResult:
+        """Verifies the address of a form within seconds. A publishable key can do only this."""
+        call = Call("POST", "/v1/verify/form", body=to_body(email=email))
+        return cast(FormResult, self._connection.json(call))
 
     def _follow(
         self, body: Dict[str, Any], on_step: Callable[[VerifyStep], object]

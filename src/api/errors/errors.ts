@@ -163,6 +163,16 @@ const ANSWERS: OperationTexts<ApiError> = {
         .map(right => (right === 'scopes' ? `scopes (${scopes.join(', ')})` : RIGHT_FIELDS[right]))
         .join(', ')}`,
     ),
+  domains_required: () =>
+    new ApiError(
+      'invalid_request',
+      '"allowed_domains" is empty; a publishable key needs at least one domain, such as shop.example.com.',
+    ),
+  scopes_fixed: () =>
+    new ApiError(
+      'invalid_request',
+      '"scopes" cannot be changed for a publishable key. Omit it, or create another key.',
+    ),
   expiry_past: ({ expiresAt }) =>
     new ApiError(
       'invalid_request',

@@ -1,4 +1,5 @@
 import type { z } from '@hono/zod-openapi'
+import { PUBLISHABLE_SCOPES } from '../../accounts/key-rights.ts'
 import { type KeyPatch, listKeys } from '../../accounts/key-store.ts'
 import { createKey, type KeyWithSecret } from '../../accounts/keys.ts'
 import { answerWith } from '../middleware/idempotency.ts'
@@ -40,7 +41,7 @@ export function keyCreateRoutes(service: Service) {
     id: 'createKey',
     summary: 'Create an API key',
     description:
-      'The key itself is returned only in this response: the service stores its hash. Restrictions that are omitted are inherited from the calling key. A new key cannot have more rights than the calling key.',
+      'The key itself is returned only in this response: the service stores its hash. Restrictions that are omitted are inherited from the calling key. A new key cannot have more rights than the calling key. With `publishable`, the key is for forms on websites: it can only be used for `POST /v1/verify/form`, from the pages of `allowed_domains`.',
     scope: 'keys:write',
     idempotent: true,
     body: { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE, max: KEY_BODY_MAX },
@@ -49,7 +50,8 @@ export function keyCreateRoutes(service: Service) {
     headers: ['Location'],
   })
   router.openapi(create, c => {
-    const { name, scopes, ...restrictions } = c.req.valid('json')
+    // The schema requires `scopes` unless the key is publishable.
+    const { name, scopes = PUBLISHABLE_SCOPES, ...restrictions } = c.req.valid('json')
     const caller = c.get('caller')
     const owner = { accountId: caller.account.id, actor: ownRights(caller) }
     const input = { ...owner, name, scopes, ...toKeyPatch(restrictions) }

@@ -1,3 +1,4 @@
+import { isPublishable } from '../../accounts/key-rights.ts'
 import type { ApiKey } from '../../accounts/key-store.ts'
 import { isoTime } from '../../engine/verdict/present-result.ts'
 
@@ -8,6 +9,7 @@ export const presentKey = (key: ApiKey, text?: string) => ({
   prefix: key.prefix,
   ...(text !== undefined && { key: text }),
   hint: key.hint,
+  publishable: isPublishable(key),
   scopes: [...key.scopes],
   allowed_ips: [...key.allowedIps],
   allowed_domains: [...key.allowedDomains],

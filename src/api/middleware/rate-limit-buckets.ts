@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import type { IpLimits } from '../../accounts/plan.ts'
 import type { Bucket, BucketState } from '../../accounts/rate-limits/types.ts'
 import { HOUR, MINUTE } from '../../platform/clock.ts'
 import { rateLimitIp } from '../../platform/ip.ts'
@@ -7,10 +8,13 @@ import { setHeader } from '../headers.ts'
 import type { Service, ServiceSettings } from '../service.ts'
 
 /** The kind of request that is counted in addition to the requests of its key. */
-export type Counts = 'single' | 'bulk' | null
+export type Counts = 'single' | 'form' | 'bulk' | null
 
 /** The limit that a bucket belongs to. */
-export const LIMIT_KINDS = ['ip:single', 'ip:bulk', 'key:plan', 'key:own', 'session'] as const
+export const LIMIT_KINDS = [
+  ...(['ip:single', 'ip:bulk', 'ip:form'] as const),
+  ...(['key:plan', 'key:own', 'session'] as const),
+] as const
 
 export type LimitKind = (typeof LIMIT_KINDS)[number]
 
@@ -23,16 +27,15 @@ export function requestBuckets(
 ): KindBucket[] {
   if (counts === null && session !== undefined) return [sessionBucket(session)]
   const ofKey = keyBuckets(caller)
-  const { singlePerMinute, bulkPerHour } = settings.ipLimits
-  if (counts === 'single') return [singleBucket(singlePerMinute, ip), ...ofKey]
-  return counts === 'bulk' ? [bulkBucket(bulkPerHour, ip), ...ofKey] : ofKey
+  return counts === null ? ofKey : [IP_BUCKETS[counts](settings.ipLimits, ip), ...ofKey]
 }
 
 /** All buckets that apply to a caller, for requests of any kind. */
 export function allBuckets(caller: Caller, { ip, settings, session }: RequestOrigin): KindBucket[] {
-  const { singlePerMinute, bulkPerHour } = settings.ipLimits
+  const { ipLimits } = settings
   return [
-    ...[singleBucket(singlePerMinute, ip), bulkBucket(bulkPerHour, ip)],
+    ...[IP_BUCKETS.single(ipLimits, ip), IP_BUCKETS.bulk(ipLimits, ip)],
+    IP_BUCKETS.form(ipLimits, ip),
     ...keyBuckets(caller),
     ...(session === undefined ? [] : [sessionBucket(session)]),
   ]
@@ -45,11 +48,20 @@ export type RequestOrigin = {
   readonly session: DashboardSession | undefined
 }
 
-const bulkBucket = (limit: number, ip: string): KindBucket => ({
-  kind: 'ip:bulk',
-  key: `ip:bulk:${rateLimitIp(ip)}`,
-  ...{ limit, perMs: HOUR },
-})
+const ipBucket = (
+  kind: Extract<LimitKind, `ip:${string}`>,
+  rate: Pick<Bucket, 'limit' | 'perMs'>,
+  ip: string,
+): KindBucket => ({ kind, key: `${kind}:${rateLimitIp(ip)}`, ...rate })
+
+/** The bucket of an IP address for each kind of request. */
+const IP_BUCKETS: Readonly<
+  Record<NonNullable<Counts>, (limits: IpLimits, ip: string) => KindBucket>
+> = {
+  single: ({ singlePerMinute: limit }, ip) => ipBucket('ip:single', { limit, perMs: MINUTE }, ip),
+  bulk: ({ bulkPerHour: limit }, ip) => ipBucket('ip:bulk', { limit, perMs: HOUR }, ip),
+  form: ({ formPerMinute: limit }, ip) => ipBucket('ip:form', { limit, perMs: MINUTE }, ip),
+}
 
 function keyBuckets({ key, plan }: Caller): KindBucket[] {
   const { requests, perMs } = plan
@@ -78,6 +90,7 @@ export const limitTitle = (kind: LimitKind): string => TITLES[kind]
 const TITLES = {
   'ip:single': 'Single verifications from your IP address',
   'ip:bulk': 'Lists from your IP address',
+  'ip:form': 'Verifications for forms from your IP address',
   'key:plan': 'Requests with this key, limit of your plan',
   'key:own': 'Requests with this key, limit of the key',
   session: 'Requests of this dashboard session',
@@ -87,6 +100,7 @@ const TITLES = {
 export function describeLimit({ kind, limit, perMs }: KindBucket): string {
   if (kind === 'ip:single') return `${limit} single verifications a minute from one IP address`
   if (kind === 'ip:bulk') return `${limit} lists an hour from one IP address`
+  if (kind === 'ip:form') return `${limit} verifications for forms a minute from one IP address`
   if (kind === 'key:own') return `${limit} requests a minute with this key`
   if (kind === 'session') return `${limit} requests a minute in one dashboard session`
   const span =
@@ -117,15 +131,8 @@ export function limitHeaders(service: Service, ip: string): Record<string, strin
 
 /** The limit shown to clients without a key: that of single verifications for their IP address. */
 export function openLimit({ limits, settings }: Service, ip: string): BucketState {
-  return limits.peek([singleBucket(settings.ipLimits.singlePerMinute, ip)])[0] as BucketState
+  return limits.peek([IP_BUCKETS.single(settings.ipLimits, ip)])[0] as BucketState
 }
-
-const singleBucket = (limit: number, ip: string): KindBucket => ({
-  kind: 'ip:single',
-  key: `ip:single:${rateLimitIp(ip)}`,
-  limit,
-  perMs: MINUTE,
-})
 
 /** Returns the state with the smallest share left. `states` must not be empty. */
 export function nearestLimit(states: readonly BucketState[]): BucketState {

@@ -59,7 +59,7 @@ export async function admit(
   // A single verification takes one credit, unless its answer is cached or unknown.
   const creditsAfter = credits && {
     ...credits,
-    remaining: Math.max(0, credits.remaining - (counts === 'single' ? 1 : 0)),
+    remaining: Math.max(0, credits.remaining - (counts === 'bulk' ? 0 : 1)),
   }
   const show = (now: readonly BucketState[]) =>
     showLimit(

@@ -4,7 +4,7 @@ import { getCachedKey } from '../../accounts/key-cache.ts'
 import { domainAllowed, ipAllowed } from '../../accounts/key-restrictions.ts'
 import { type FoundKey, findKeyById, isRevoked } from '../../accounts/key-store.ts'
 import { findPlan } from '../../accounts/plan.ts'
-import { permits, type Scope } from '../../accounts/scope.ts'
+import { FORM_SCOPE, permits, type Scope } from '../../accounts/scope.ts'
 import type { Caller, DashboardSession, Env } from '../context.ts'
 import { type ApiCode, ApiError } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
@@ -12,6 +12,7 @@ import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { admitVerifying } from './admission.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
+import { allowOrigin } from './form-origin.ts'
 import { isAnswered } from './idempotency.ts'
 import { type Admitted, admit, outOfCredits } from './rate-limit.ts'
 import type { Counts } from './rate-limit-buckets.ts'
@@ -49,6 +50,7 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
       c.set('caller', caller)
       state.lastUsed.note(caller.key.id)
       checkPermission(c, caller, rule.scope)
+      if (rule.scope === FORM_SCOPE) allowOrigin(c)
       c.set('sandbox', isSandbox(c, rule))
       checkBodyHeaders(c, bodyRule)
       const counted = isVerification && !(await isAnswered(c, service))
@@ -58,7 +60,7 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
       })
       if (bodyRule.kind === 'json') await readAdmitted(c, service, { rule, bodyRule, admitted })
       if (!counted) return next()
-      const endRequest = rule.counts === 'single' ? service.priority.startRequest() : () => {}
+      const endRequest = rule.counts !== 'bulk' ? service.priority.startRequest() : () => {}
       try {
         await next()
         if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()

@@ -4,9 +4,14 @@ import {
   readAllowedDomain,
   readAllowedIp,
 } from '../../accounts/key-restrictions.ts'
-import { KEY_GRACE_MAX_MS, KEY_GRACE_MS, KEY_RATE_MAX } from '../../accounts/keys.ts'
+import {
+  KEY_GRACE_MAX_MS,
+  KEY_GRACE_MS,
+  KEY_RATE_MAX,
+  PUBLISHABLE_KEY_RATE,
+} from '../../accounts/keys.ts'
 import { NAME_LENGTH_MAX } from '../../accounts/name.ts'
-import { SCOPES } from '../../accounts/scope.ts'
+import { FORM_SCOPE, SCOPES } from '../../accounts/scope.ts'
 import { SECOND } from '../../platform/clock.ts'
 
 // Schemas of API keys.
@@ -56,7 +61,7 @@ const allowed_ips = entries(
 const allowed_domains = entries(
   readAllowedDomain,
   'must be a domain, such as app.example.com',
-  'Websites that may use the key from a browser, including subdomains. Empty allows any.',
+  'Websites that may use the key from a browser, including subdomains. Empty allows any; a publishable key needs at least one.',
 )
 
 const settings = {
@@ -75,11 +80,24 @@ const settings = {
 export const NewKeyRequest = z
   .strictObject({
     name: settings.name,
-    scopes: settings.scopes,
+    scopes: settings.scopes.optional(),
+    publishable: z
+      .boolean()
+      .optional()
+      .openapi({
+        description: `Set to true instead of \`scopes\` for a key of forms on websites, which may be part of a page. It needs \`allowed_domains\`. Without \`rate_limit_per_minute\` it can send ${PUBLISHABLE_KEY_RATE} requests per minute.`,
+      }),
     allowed_ips: settings.allowed_ips.optional(),
     allowed_domains: settings.allowed_domains.optional(),
     rate_limit_per_minute: settings.rate_limit_per_minute.optional(),
     expires_at: settings.expires_at.optional(),
+  })
+  .superRefine(({ scopes, publishable = false }, ctx) => {
+    if (publishable === (scopes === undefined)) return
+    const message = publishable
+      ? 'must be omitted if "publishable" is true'
+      : 'must be an array unless "publishable" is true'
+    ctx.addIssue({ code: 'custom', path: ['scopes'], message })
   })
   .openapi('NewKey')
 
@@ -115,7 +133,10 @@ const head = {
 
 const rest = {
   hint: z.string().openapi({ description: 'Last characters of the secret.' }),
-  scopes: z.array(z.enum(SCOPES)),
+  publishable: z.boolean().openapi({
+    description: 'Whether the key is for forms on websites. Its only scope is `verify:form`.',
+  }),
+  scopes: z.array(z.enum([...SCOPES, FORM_SCOPE])),
   allowed_ips: z.array(z.string()),
   allowed_domains: z.array(z.string()),
   rate_limit_per_minute: z.int().nullable(),
@@ -160,6 +181,7 @@ export const RotatedKey = z
 const named = { id: 'key_01', name: 'CI', prefix: 'ev_live_a1b2' }
 const limited = {
   hint: 'k2p4',
+  publishable: false,
   scopes: ['verify:single' as const, 'verify:bulk' as const],
   ...{ allowed_ips: ['203.0.113.0/24'], allowed_domains: [], rate_limit_per_minute: null },
   ...{ created_at: '2026-03-21T10:30:00.000Z', expires_at: null, last_used_at: null },

@@ -5,7 +5,7 @@ import { BulkItem } from './result.ts'
 // Schemas of verification requests. Handlers validate addresses and lists, since their messages say
 // more than those of a schema; here they are only described.
 
-const email = z.unknown().optional().openapi({
+export const email = z.unknown().optional().openapi({
   type: 'string',
   description: 'The address, at most 254 octets.',
   example: 'user@example.com',

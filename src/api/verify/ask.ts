@@ -2,11 +2,16 @@ import type { Context } from 'hono'
 import type { Reservation } from '../../accounts/credits/usage-ledger.ts'
 import type { Trx } from '../../db/database.ts'
 import { commitMark } from '../../db/postgres/commit.ts'
+import { withDeadline } from '../../engine/deadline.ts'
 import { sandboxResult } from '../../engine/sandbox.ts'
 import type { Step } from '../../engine/step.ts'
+import { fromDeadline } from '../../engine/verdict/build-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import type { JobOptions } from '../../jobs/job-store.ts'
+import { orOnAbort } from '../../platform/abort.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
 import { unlessAborted } from '../middleware/client-aborted.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
@@ -17,7 +22,21 @@ import { reserveOrGetCached } from './credits.ts'
 export const SINGLE_BODY_MAX = 16 * 1024
 
 /** One address to verify, with its options. */
-export type VerifyInput = JobOptions & { readonly email: string }
+export type VerifyInput = JobOptions & {
+  readonly email: string
+  /** Time after which the result is `timeout`, in ms; omitted: the deadline of the engine. */
+  readonly deadlineMs?: number
+}
+
+/** Reads the address of a request body. Throws ApiError if it is not a string. */
+export function readEmail(email: unknown): string {
+  if (typeof email === 'string') return email
+  const excerpt = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
+  throw badFormat(`"email" is ${excerpt}; it must be a string with one address.`)
+}
+
+export const badFormat = (why: string) =>
+  new ApiError('invalid_email', `Invalid email format: ${why}`)
 
 /** Verifies one address within the request, posts it to the ledger, and responds. */
 export async function answerOne(
@@ -80,7 +99,19 @@ async function verify(c: Context<Env>, service: Service, input: VerifyInput): Pr
   if (cached !== null) return cached
   const { email, checkSmtp, forceRefresh } = input
   const probe = () => unlessAborted(c, service.engine.verify(email, { checkSmtp, forceRefresh }))
-  return getState(service).admissions.run(c, probe)
+  return withinDeadline(service, input, getState(service).admissions.run(c, probe))
+}
+
+async function withinDeadline(
+  { clock }: Service,
+  { email, deadlineMs }: VerifyInput,
+  run: Promise<Result>,
+): Promise<Result> {
+  if (deadlineMs === undefined) return run
+  const startedAt = clock.monotonicNow()
+  const limit = withDeadline(clock, deadlineMs, [])
+  const result = await orOnAbort(run, limit.signal, null).finally(limit.done)
+  return result ?? fromDeadline(clock, email, startedAt)
 }
 
 /** Commits the result before the response is sent, with an Idempotency-Key also the response. */

@@ -22,8 +22,9 @@ import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schemas/result.ts
 import { STEP_EXAMPLE, VerifyStep } from '../schemas/step.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
-import { answerOne, SINGLE_BODY_MAX, type VerifyInput } from './ask.ts'
+import { answerOne, badFormat, readEmail, SINGLE_BODY_MAX, type VerifyInput } from './ask.ts'
 import { followOne, noKeyForEvents, wantsEvents } from './follow.ts'
+import { formRoutes } from './form.ts'
 import { simulatedError } from './sandbox.ts'
 
 /** The body after validation by the schema; `email` may still be anything. */
@@ -92,19 +93,11 @@ function readSingle(body: SingleBody): VerifyInput {
 
 function readVerifyInput({ email, check_smtp, force_refresh }: SingleBody): VerifyInput {
   return {
-    email: readText(email),
+    email: readEmail(email),
     checkSmtp: check_smtp ?? true,
     forceRefresh: force_refresh ?? false,
   }
 }
-
-function readText(email: unknown): string {
-  if (typeof email === 'string') return email
-  const excerpt = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
-  throw badFormat(`"email" is ${excerpt}; it must be a string with one address.`)
-}
-
-const badFormat = (why: string) => new ApiError('invalid_email', `Invalid email format: ${why}`)
 
 const INCLUDES: readonly Include[] = ['flags', 'evidence']
 
@@ -189,7 +182,10 @@ export const SCORES: Readonly<Record<Reason, number>> = {
 
 /** Routes that verify addresses and lists. */
 export const verifyRoutes = (service: Service) =>
-  newRouter().route('/', singleRoutes(service)).route('/', listRoutes(service))
+  newRouter()
+    .route('/', singleRoutes(service))
+    .route('/', formRoutes(service))
+    .route('/', listRoutes(service))
 
 function singleRoutes(service: Service) {
   const router = newRouter()

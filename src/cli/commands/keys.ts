@@ -48,6 +48,7 @@ function addCreate(keys: Command, context: CliContext, setExitCode: SetExitCode)
     .description('create a key')
     .requiredOption('--name <name>', 'name of the key')
     .option('--scopes <a,b>', 'scopes of the key (default: all)')
+    .option('--publishable', 'create a key for forms on websites; needs --allow-domain')
     .option('--allow-ip <range,…>', 'accept the key only from these IP addresses and CIDRs')
     .option('--allow-domain <domain,…>', 'accept the key only from browsers on these sites')
     .option('--expires <time>', 'expiry: 90d, 12h, or a date such as 2030-01-31')
@@ -60,9 +61,11 @@ function addCreate(keys: Command, context: CliContext, setExitCode: SetExitCode)
 Examples:
   ev keys create --name CI
   ev keys create --name Shop --scopes verify:single,verify:bulk --allow-domain shop.example.com
+  ev keys create --name "Sign-up form" --publishable --allow-domain shop.example.com
 
 Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, feedback:read, feedback:write,
-account:read, audit:read, keys:write, dashboard (sign in to the dashboard), and * for all scopes.`,
+account:read, audit:read, keys:write, dashboard (sign in to the dashboard), and * for all scopes.
+A publishable key (ev_pub_…) may be part of a web page: it can only check addresses of forms, on the sites of --allow-domain.`,
     )
     .action(async flags => {
       const { createCommand } = await import('../keys/create.ts')

@@ -3,9 +3,10 @@ import {
   readAllowedDomain,
   readAllowedIp,
 } from '../../accounts/key-restrictions.ts'
+import { PUBLISHABLE_SCOPES } from '../../accounts/key-rights.ts'
 import { createKey, KEY_RATE_MAX, type KeyInput } from '../../accounts/keys.ts'
 import { parseName } from '../../accounts/name.ts'
-import { isScope, SCOPES, type Scope } from '../../accounts/scope.ts'
+import { isSecretScope, SCOPES, type Scope } from '../../accounts/scope.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
@@ -17,6 +18,7 @@ import { parseExpiry } from './times.ts'
 export type CreateFlags = {
   readonly name: string
   readonly scopes?: string
+  readonly publishable?: boolean
   readonly allowIp?: string
   readonly allowDomain?: string
   readonly expires?: string
@@ -47,7 +49,7 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
 function toKeyInput(flags: CreateFlags, now: number): Omit<KeyInput, 'accountId' | 'actor'> {
   return {
     name: parseName(flags.name, 'key'),
-    scopes: parseScopes(flags.scopes ?? '*'),
+    scopes: scopesOf(flags),
     allowedIps: parseEntries(
       '--allow-ip',
       flags.allowIp,
@@ -61,14 +63,23 @@ function toKeyInput(flags: CreateFlags, now: number): Omit<KeyInput, 'accountId'
       'domains, such as app.example.com',
     ),
     expiresAt: parseExpiry(flags.expires, now),
-    rateLimitPerMinute: parseRate(flags.rateLimit),
+    ...(flags.rateLimit !== undefined && { rateLimitPerMinute: parseRate(flags.rateLimit) }),
   }
+}
+
+function scopesOf({ publishable, scopes }: CreateFlags): readonly Scope[] {
+  if (!publishable) return parseScopes(scopes ?? '*')
+  if (scopes === undefined) return PUBLISHABLE_SCOPES
+  throw new EvError(
+    'usage',
+    '--scopes cannot be combined with --publishable: a publishable key can only verify addresses of forms.',
+  )
 }
 
 function parseScopes(value: string): Scope[] {
   const all = [...new Set(value.split(',').map(one => one.trim()))]
-  if (all.every(isScope)) return all
-  const wrong = all.find(one => !isScope(one)) ?? ''
+  if (all.every(isSecretScope)) return all
+  const wrong = all.find(one => !isSecretScope(one)) ?? ''
   throw new EvError(
     'usage',
     `There is no scope "${sanitizeText(wrong)}". Scopes: ${SCOPES.join(', ')}.`,
@@ -93,8 +104,7 @@ function parseEntries(
   )
 }
 
-function parseRate(value: string | undefined): number | null {
-  if (value === undefined) return null
+function parseRate(value: string): number {
   const rate = Number(value)
   if (/^\d+$/.test(value) && rate >= 1 && rate <= KEY_RATE_MAX) return rate
   throw new EvError(

@@ -1,4 +1,5 @@
 import type { Account } from '../../accounts/account-store.ts'
+import { isPublishable } from '../../accounts/key-rights.ts'
 import type { ApiKey } from '../../accounts/key-store.ts'
 import { presentKey } from '../../api/keys/present.ts'
 import { timeText } from '../jobs/time-text.ts'
@@ -11,9 +12,12 @@ export function newKeyText(key: ApiKey, { id, name }: Account, text: string): st
   ${text}
 
 Store it now: ev keeps only its hash and cannot show it again.
-Scopes: ${key.scopes.includes('*') ? 'all' : key.scopes.join(', ')}${limitsText(key)}.
+${isPublishable(key) ? PUBLISHABLE : ''}Scopes: ${key.scopes.includes('*') ? 'all' : key.scopes.join(', ')}${limitsText(key)}.
 `
 }
+
+const PUBLISHABLE =
+  'The key is publishable: web pages may contain it. It can only verify addresses of forms.\n'
 
 /** Returns the JSON form of a new key, as in the HTTP API. */
 export function newKeyObject(key: ApiKey, text: string): string {

@@ -5,6 +5,7 @@ import { readEvents } from '../stream.ts'
 import type {
   AsyncAccepted,
   ErrorBody,
+  FormResult,
   ScoredRequest,
   ScoredResult,
   SingleResult,
@@ -34,6 +35,8 @@ export type Verify = {
   single(input: VerifyInput, options?: SingleOptions): Promise<SingleResult>
   /** Returns immediately; the webhook event `verification.completed` delivers the result. */
   later(input: VerifyInput, options?: CreateOptions): Promise<AsyncAccepted>
+  /** Verifies the address of a form within seconds. A publishable key can do only this. */
+  form(email: string, options?: CallOptions): Promise<FormResult>
 }
 
 export function createVerifyResource(connection: Connection): Verify {
@@ -59,6 +62,8 @@ export function createVerifyResource(connection: Connection): Verify {
         },
         options,
       ),
+    form: (email: string, options?: CallOptions) =>
+      json<FormResult>(verifyRequest('/v1/verify/form', email), options),
   })
 }
 

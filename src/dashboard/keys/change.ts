@@ -19,7 +19,17 @@ import { notice, Refusal } from '../page/notice.ts'
 import { card } from '../page/parts.ts'
 import { ago, time } from '../page/text.ts'
 import { dropToken, leaveNote } from '../session/cookie.ts'
-import { bodyOf, fields, KEYS, readTyped, sentenceOf, type Typed, typedOf } from './key-form.ts'
+import {
+  bodyOf,
+  fields,
+  KEYS,
+  publishableBodyOf,
+  publishableFields,
+  readTyped,
+  sentenceOf,
+  type Typed,
+  typedOf,
+} from './key-form.ts'
 import { secretPage } from './secret-page.ts'
 import { isDone } from './table.ts'
 
@@ -90,7 +100,7 @@ export async function keyOf(c: Context<Env>, id = c.req.param('id')): Promise<Ke
  * Omits an unchanged expiry: the form drops its seconds, and the API rejects a time in the past.
  */
 function patchOf(key: Key, typed: Typed) {
-  const { expires_at, ...rest } = bodyOf(typed)
+  const { expires_at, ...rest } = key.publishable ? publishableBodyOf(typed) : bodyOf(typed)
   return typed.expires === typedOf(key).expires ? rest : { ...rest, expires_at }
 }
 
@@ -103,7 +113,7 @@ async function keyPage(
   deps: DashboardDeps,
   { key, typed = typedOf(key), problem }: Shown,
 ): Promise<Response> {
-  const inUse = (await keysOf(c)).filter(one => !isDone(one, deps.clock.now()))
+  const inUse = (await keysOf(c)).filter(one => !one.publishable && !isDone(one, deps.clock.now()))
   const isLast = inUse.length === 1 && inUse[0]?.id === key.id
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
@@ -113,7 +123,7 @@ async function keyPage(
       body: form(
         c,
         `/keys/${key.id}`,
-        html`${fields(c, typed)}<button class="primary">Save changes</button>`,
+        html`${key.publishable ? publishableFields(typed) : fields(c, typed)}<button class="primary">Save changes</button>`,
       ),
     })}
     <div class="grid">${rotation(c, deps, key)} ${revocation(c, key, isLast)}</div>`
@@ -121,8 +131,8 @@ async function keyPage(
   return page(c, { title: key.name, back: KEYS, intro: introOf(key), body, status })
 }
 
-const introOf = ({ prefix, hint, created_at, last_used_at }: Key): Html =>
-  html`<code>${prefix}…${hint}</code> · created ${ago(created_at)} · ${last_used_at === null ? 'never used' : html`last used ${ago(last_used_at)}`}`
+const introOf = ({ prefix, hint, publishable, created_at, last_used_at }: Key): Html =>
+  html`<code>${prefix}…${hint}</code>${publishable ? ' · publishable' : ''} · created ${ago(created_at)} · ${last_used_at === null ? 'never used' : html`last used ${ago(last_used_at)}`}`
 
 const LAST =
   'This is the last key of the account. Without it, the account cannot sign in or use the API until the administrator creates another key with ev keys create.'

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { SCOPES, type Scope } from '../../accounts/scope.ts'
+import { PUBLISHABLE_KEY_RATE } from '../../accounts/keys.ts'
+import { SCOPES, type SecretScope } from '../../accounts/scope.ts'
 import type { Key } from '../../client/types.ts'
 import type { ApiProblem } from '../api.ts'
 import type { Env } from '../deps.ts'
@@ -23,10 +24,20 @@ export type Typed = {
   readonly expires: string
 }
 
-/** Returns the defaults of a new key: verification scopes, and the restrictions of its creator. */
+/**
+ * Returns the defaults of a new secret key: verification scopes, and the restrictions of its
+ * creator.
+ */
 export const newKey = (creator: Key): Typed => ({
   ...typedOf(creator),
   ...{ name: '', scopes: ['verify:single', 'verify:bulk', 'jobs:read'] },
+})
+
+/** Returns the defaults of a new publishable key. */
+export const newPublishableKey = (creator: Key): Typed => ({
+  ...typedOf(creator),
+  ...{ name: '', scopes: [] },
+  rateLimit: String(creator.rate_limit_per_minute ?? PUBLISHABLE_KEY_RATE),
 })
 
 /** Converts a key to form values. */
@@ -52,9 +63,14 @@ export const readTyped = ({ text, all }: SubmittedForm): Typed => ({
  * Converts form values to a request body. Malformed values are sent as typed: the API rejects them.
  */
 export const bodyOf = (typed: Typed) => ({
-  name: typed.name,
   scopes: typed.scopes,
   allowed_ips: entriesOf(typed.allowedIps),
+  ...publishableBodyOf(typed),
+})
+
+/** Converts form values of a publishable key, which has fewer fields. */
+export const publishableBodyOf = (typed: Typed) => ({
+  name: typed.name,
   allowed_domains: entriesOf(typed.allowedDomains),
   rate_limit_per_minute: numberOf(typed.rateLimit),
   expires_at: timeOf(typed.expires),
@@ -84,11 +100,9 @@ const LABELS = {
   expires_at: 'Expires (UTC)',
 } as const
 
+/** Renders the fields of a secret key. */
 export const fields = (c: Context<Env>, typed: Typed): Html => html`
-  ${field({
-    ...{ label: LABELS.name, name: 'name', value: typed.name, required: true },
-    hint: 'Describes where the key is used, such as “Shop, sign-up form”.',
-  })}
+  ${nameField(typed)}
   ${boxes(LABELS.scopes, 'scopes', choices(c, typed.scopes))}
   ${field({
     ...{ label: LABELS.allowed_ips, name: 'allowed_ips', value: typed.allowedIps },
@@ -100,6 +114,25 @@ export const fields = (c: Context<Env>, typed: Typed): Html => html`
     ...{ placeholder: 'app.example.com' },
     hint: 'Domains whose pages may use the key in a browser, subdomains included. Empty: any. Programs outside a browser can forge the origin.',
   })}
+  ${limitFields(typed)}`
+
+/** Renders the fields of a publishable key. */
+export const publishableFields = (typed: Typed): Html => html`
+  ${nameField(typed)}
+  ${field({
+    ...{ label: LABELS.allowed_domains, name: 'allowed_domains', value: typed.allowedDomains },
+    ...{ placeholder: 'shop.example.com', required: true },
+    hint: 'Domains of the websites with the form, subdomains included, separated by commas.',
+  })}
+  ${limitFields(typed)}`
+
+const nameField = (typed: Typed) =>
+  field({
+    ...{ label: LABELS.name, name: 'name', value: typed.name, required: true },
+    hint: 'Describes where the key is used, such as “Shop, sign-up form”.',
+  })
+
+const limitFields = (typed: Typed) => html`
   ${field({
     ...{ label: LABELS.rate_limit_per_minute, name: 'rate_limit_per_minute', type: 'number' },
     value: typed.rateLimit,
@@ -125,7 +158,7 @@ export const sentenceOf = ({ message }: ApiProblem): string =>
   )
 
 /** Help text of each scope. */
-const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
+const SCOPE_TEXTS: Readonly<Record<SecretScope, string>> = {
   'verify:single': 'Verify single addresses.',
   'verify:bulk': 'Submit lists and files.',
   'jobs:read': 'View lists and download their results.',

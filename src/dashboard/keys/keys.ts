@@ -11,7 +11,18 @@ import { notice } from '../page/notice.ts'
 import { primaryLink } from '../page/parts.ts'
 import { may } from '../session/signed-in.ts'
 import { changeRoutes, keyOf } from './change.ts'
-import { bodyOf, fields, KEYS, newKey, readTyped, sentenceOf, type Typed } from './key-form.ts'
+import {
+  bodyOf,
+  fields,
+  KEYS,
+  newKey,
+  newPublishableKey,
+  publishableBodyOf,
+  publishableFields,
+  readTyped,
+  sentenceOf,
+  type Typed,
+} from './key-form.ts'
 import { secretPage } from './secret-page.ts'
 import { keyTable } from './table.ts'
 
@@ -28,15 +39,22 @@ export function keyRoutes(deps: DashboardDeps): Hono<Env> {
     .get('/keys/new', async c =>
       newPage(c, deps, { typed: newKey(await keyOf(c, c.get('user').keyId)) }),
     )
+    .get('/keys/new-publishable', async c => {
+      const typed = newPublishableKey(await keyOf(c, c.get('user').keyId))
+      return newPage(c, deps, { typed, publishable: true })
+    })
     .post('/keys', async c => {
       const sent = await sentForm(c)
       const [typed, once] = [readTyped(sent), readNonce(sent)]
-      const made = await c
-        .get('api')
-        .ask<CreatedKey>('/v1/keys', { body: bodyOf(typed), once })
-        .catch(problemWith)
-      if (made instanceof ApiProblem) return newPage(c, deps, { typed, once, problem: made })
-      const note = 'Store it in a password manager. Anyone who has the key can use its scopes.'
+      const publishable = sent.text('publishable') === 'true'
+      const body = publishable ? { ...publishableBodyOf(typed), publishable } : bodyOf(typed)
+      const made = await c.get('api').ask<CreatedKey>('/v1/keys', { body, once }).catch(problemWith)
+      if (made instanceof ApiProblem) {
+        return newPage(c, deps, { typed, once, publishable, problem: made })
+      }
+      const note = publishable
+        ? 'The key is not secret: it can only verify addresses of forms on the allowed websites.'
+        : 'Store it in a password manager. Anyone who has the key can use its scopes.'
       return secretPage(c, settings.baseUrl, { key: made.data, title: 'Your new key', note })
     })
   router.route('/', changeRoutes(deps))
@@ -51,17 +69,33 @@ const requireKeysScope: MiddlewareHandler<Env> = async (c, next) => {
   return page(c, { title: 'API keys', body: notice('info', sentence), status: 403 })
 }
 
+const PUBLISHABLE_INTRO = html`
+  <p>For forms on websites. The key may be part of the page: it can only verify addresses of forms, on the websites that you allow.</p>`
+
+const SECRET_INTRO = html`
+  <p>For programs, scripts and people. For a form on a website, <a href="/keys/new-publishable">create a publishable key</a>.</p>`
+
 type Shown = {
   readonly typed: Typed
+  readonly publishable?: boolean
   readonly once?: string | undefined
   readonly problem?: ApiProblem
 }
 
 function newPage(c: Context<Env>, { random }: DashboardDeps, shown: Shown): Promise<Response> {
-  const { typed, problem } = shown
+  const { typed, publishable = false, problem } = shown
+  const content = publishable
+    ? html`<input type="hidden" name="publishable" value="true" />${publishableFields(typed)}`
+    : fields(c, typed)
   const body = html`
+    ${publishable ? PUBLISHABLE_INTRO : SECRET_INTRO}
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
-    <div class="card">${form(c, '/keys', html`${nonceField(random, shown)}${fields(c, typed)}<button class="primary">Create key</button>`)}</div>`
+    <div class="card">${form(c, '/keys', html`${nonceField(random, shown)}${content}<button class="primary">Create key</button>`)}</div>`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
-  return page(c, { title: 'Create key', back: KEYS, body, status })
+  return page(c, {
+    title: publishable ? 'Create publishable key' : 'Create key',
+    back: KEYS,
+    body,
+    status,
+  })
 }

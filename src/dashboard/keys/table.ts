@@ -32,6 +32,7 @@ export const keyTable = (c: Context<Env>, keys: readonly Key[], now: number): Ht
 const nameOf = (c: Context<Env>, key: Key, now: number) => html`
   <a href="/keys/${key.id}">${key.name}</a>
   ${key.id === c.get('user').keyId ? html`<small>this session</small>` : NOTHING}
+  ${key.publishable ? html`<small>publishable</small>` : NOTHING}
   ${isDone(key, now) ? statusBadge('bad', 'Expired') : NOTHING}`
 
 const limitOf = ({ rate_limit_per_minute: limit }: Key) =>

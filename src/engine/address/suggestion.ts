@@ -57,6 +57,17 @@ function withCorrectedTld(name: string): string | null {
   return intended === null ? null : [...labels, intended].join('.')
 }
 
+/**
+ * Returns the intended address of a text with an obvious syntax error or a listed typo, which needs
+ * no DNS; else null.
+ */
+export function suggestAddress(text: string): string | null {
+  const address = parseAddress(text)
+  if (isFault(address)) return suggestForSyntaxError(text)
+  const intended = suggestDomain(address.domain)
+  return intended?.sure ? `${address.local}@${intended.domain}` : null
+}
+
 /** Returns the intended address of a text with an obvious syntax error; else null. */
 export function suggestForSyntaxError(text: string): string | null {
   const repaired = repairAddress(text)

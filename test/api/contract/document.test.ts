@@ -14,6 +14,7 @@ const OPERATIONS = [
   ...['POST /v1/verify/single', 'POST /v1/verify', 'POST /v1/verify/bulk', 'POST /v1/verify/batch'],
   ...[
     'POST /v1/verify/file',
+    'POST /v1/verify/form',
     'GET /v1/verify/bulk/status/{id}',
     'GET /v1/verify/bulk/download/{id}',
   ],
@@ -219,5 +220,6 @@ function nameOf({ method, path }: Place): string {
   return `${method} ${path}`
 }
 
-/** POST requests create things, once for each Idempotency-Key. */
-const idempotent = ({ method, path }: Place): boolean => method === 'POST' && !/cancel$/.test(path)
+/** POST requests create things, once for each Idempotency-Key; these can be repeated. */
+const idempotent = ({ method, path }: Place): boolean =>
+  method === 'POST' && !/(cancel|form)$/.test(path)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PLANS, type Plan } from '../../../src/accounts/plan.ts'
+import { IP_LIMITS, PLANS, type Plan } from '../../../src/accounts/plan.ts'
 import { HOUR } from '../../../src/platform/clock.ts'
 import { createUploadService } from '../../support/list-form.ts'
 import type { RequestOptions } from '../../support/service.ts'
@@ -11,7 +11,7 @@ async function services(limits: Partial<Plan>) {
   const free = { ...(PLANS[0] as Plan), requests: 1_000, ...limits }
   const settings = {
     plans: new Map([['free', free]]),
-    ipLimits: { singlePerMinute: 1_000, bulkPerHour: 1_000 },
+    ipLimits: { ...IP_LIMITS, singlePerMinute: 1_000, bulkPerHour: 1_000 },
   }
   const fixture = await createUploadService({ plan: 'free', settings })
   const batch = (rows: number, o: RequestOptions = {}) => {

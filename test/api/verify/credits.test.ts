@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
+import { IP_LIMITS } from '../../../src/accounts/plan.ts'
 import { write } from '../../../src/db/database.ts'
 import { DAY } from '../../../src/platform/clock.ts'
 import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
@@ -391,7 +392,7 @@ describe('a list that becomes a job', () => {
 test('a repeated response is refused by no limit, neither of lists nor of credits', async () => {
   const { request, addKey } = await createTestService({
     plan: 'free',
-    settings: { ipLimits: { singlePerMinute: 100, bulkPerHour: 1 } },
+    settings: { ipLimits: { ...IP_LIMITS, singlePerMinute: 100, bulkPerHour: 1 } },
   })
   const key = await addKey()
   const emails = Array.from({ length: 100 }, (_, n) => `user${n}@a.test`)

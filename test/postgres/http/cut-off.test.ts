@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { IP_LIMITS } from '../../../src/accounts/plan.ts'
 import { write } from '../../../src/db/database.ts'
 import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../../src/webhooks/event-store.ts'
@@ -57,7 +58,7 @@ test('returns 503 if the database connection is lost at any statement of any req
   const proxy = await cutProxy(url)
   const one = await createClusterService(proxy.url, {
     engine: { zone: { 'hook.test': { A: ['8.8.8.8'] } } },
-    settings: { ipLimits: { singlePerMinute: 100_000, bulkPerHour: 100_000 } },
+    settings: { ipLimits: { ...IP_LIMITS, singlePerMinute: 100_000, bulkPerHour: 100_000 } },
   })
   const key = await account(one.database)
   const pathOf = await seedObjects(one)

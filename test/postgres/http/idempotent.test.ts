@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { PLANS, type Plan } from '../../../src/accounts/plan.ts'
+import { IP_LIMITS, PLANS, type Plan } from '../../../src/accounts/plan.ts'
 import {
   account,
   type ClusterService,
@@ -9,7 +9,7 @@ import { cutProxy } from '../../support/cut-proxy.ts'
 import { tempPostgres } from '../../support/database.ts'
 
 const EMAILS = Array.from({ length: 12 }, (_, n) => `u${n}@a.test`)
-const SETTINGS = { ipLimits: { singlePerMinute: 100_000, bulkPerHour: 100_000 } }
+const SETTINGS = { ipLimits: { ...IP_LIMITS, singlePerMinute: 100_000, bulkPerHour: 100_000 } }
 
 /** Starts two servers on one database, the first behind a proxy that can cut its connections. */
 async function startPair(plan = 'enterprise') {

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { IP_LIMITS } from '../../../src/accounts/plan.ts'
 import { account, createClusterService } from '../../support/cluster-service.ts'
 import { startPostgres } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
@@ -13,7 +14,7 @@ test('returns only 503 while PostgreSQL restarts under load, and recovers afterw
   const postgres = await startPostgres()
   onTestFinished(() => postgres.stop())
   const one = await createClusterService(await postgres.create('ev'), {
-    settings: { ipLimits: { singlePerMinute: 1_000_000, bulkPerHour: 1_000_000 } },
+    settings: { ipLimits: { ...IP_LIMITS, singlePerMinute: 1_000_000, bulkPerHour: 1_000_000 } },
   })
   const key = await account(one.database)
   const statuses = new Map<number, number>()

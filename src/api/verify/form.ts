@@ -1,0 +1,84 @@
+import type { Context } from 'hono'
+import { suggestAddress } from '../../engine/address/suggestion.ts'
+import { presentResult } from '../../engine/verdict/present-result.ts'
+import type { Reason } from '../../engine/verdict/reason.ts'
+import type { Class, Result } from '../../engine/verdict/verdict.ts'
+import { SECOND } from '../../platform/clock.ts'
+import type { Env } from '../context.ts'
+import { restrictOrigin } from '../middleware/form-origin.ts'
+import { unchecked } from '../middleware/idempotency.ts'
+import { route } from '../route.ts'
+import { newRouter } from '../router.ts'
+import { json } from '../schemas/answers.ts'
+import { FORM_EXAMPLE, FormRequest, FormResult } from '../schemas/form.ts'
+import type { Service } from '../service.ts'
+import { answerOne, readEmail, SINGLE_BODY_MAX } from './ask.ts'
+import { simulatedError } from './sandbox.ts'
+
+/** A visitor does not wait longer for a form; the result is unknown then. */
+export const FORM_DEADLINE_MS = 5 * SECOND
+
+/** `POST /v1/verify/form`: one address for a form, without any evidence. */
+async function verifyForm(c: Context<Env>, service: Service, given: unknown): Promise<Response> {
+  const email = readEmail(given)
+  const sandbox = c.get('sandbox')
+  const simulated = sandbox ? simulatedError(c, email) : null
+  if (simulated !== null) return simulated
+  const input = { checkSmtp: true, forceRefresh: false, deadlineMs: FORM_DEADLINE_MS, email }
+  return answerOne(c, service, input, result => ({
+    ...presentForm(result),
+    ...(sandbox && { sandbox }),
+  }))
+}
+
+/** Any visitor can send requests with a publishable key, so the answer says nothing else. */
+function presentForm(result: Result) {
+  const { email, class: resultClass, reason } = presentResult(result)
+  const known = result.evidence.suggestion
+  const suggestion = resultClass === 'unknown' ? (known ?? suggestAddress(email)) : known
+  return {
+    email,
+    class: resultClass,
+    allow: resultClass !== 'undeliverable',
+    did_you_mean: suggestion,
+    message:
+      suggestion === null
+        ? (BY_REASON[reason] ?? BY_CLASS[resultClass])
+        : `Did you mean ${suggestion}?`,
+  }
+}
+
+const BY_CLASS: Readonly<Record<Class, string>> = {
+  deliverable: 'This address can receive mail.',
+  risky: 'Mail to this address may not arrive.',
+  undeliverable: 'This address cannot receive mail. Check it for typos.',
+  unknown: 'This address could not be checked.',
+}
+
+/** Sentences that tell a visitor what to change. */
+const BY_REASON: Readonly<Partial<Record<Reason, string>>> = {
+  invalid_email: 'This is not a complete email address. Write it as name@example.com.',
+  disposable_email: 'This is a disposable address. Use a permanent one.',
+  mailbox_full: 'This mailbox is full. Use another address.',
+}
+
+/** Routes for forms on websites. */
+export function formRoutes(service: Service) {
+  const form = route(service, 'POST /v1/verify/form', {
+    id: 'verifyForm',
+    summary: 'Verify the address of a form',
+    description: `For pages that use a publishable key, such as those with the script \`/form.js\`. The result has no evidence. It is \`unknown\` after ${FORM_DEADLINE_MS / SECOND} seconds. \`allow\` is false only for an undeliverable address. Accept the address if the request fails. Scripts of other origins can read the response only on the sites of \`allowed_domains\`.`,
+    scope: 'verify:form',
+    counts: 'form',
+    body: {
+      ...{ schema: FormRequest, example: { email: 'ann@gmial.com' } },
+      ...{ max: SINGLE_BODY_MAX, freeMax: SINGLE_BODY_MAX },
+    },
+    answer: json(FormResult, 'The result', FORM_EXAMPLE),
+    errors: ['invalid_email', 'quota_exceeded'],
+    beforeKey: [restrictOrigin(service)],
+  })
+  return newRouter().openapi(form, c =>
+    unchecked(verifyForm(c, service, c.req.valid('json').email)),
+  )
+}
