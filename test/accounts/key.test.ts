@@ -13,6 +13,13 @@ describe('a new key', () => {
     expect(isWellFormed(text)).toBe(true)
   })
 
+  test('is ev_pub_ if it is publishable', () => {
+    const { text, prefix } = newSecret(countedRandom(), 'pub')
+    expect(text).toMatch(/^ev_pub_0123456789ABCDEFGHIJKLMNOPQRSTUV\w{6}$/)
+    expect([prefix, isWellFormed(text)]).toEqual(['ev_pub_0123', true])
+    expect(isWellFormed(text.replace('_pub_', '_live_'))).toBe(false)
+  })
+
   test('uses all 62 characters and never repeats', () => {
     const texts = Array.from({ length: 200 }, () => newSecret(systemRandom, 'live').text)
     expect(new Set(texts).size).toBe(200)

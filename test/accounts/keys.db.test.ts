@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { hashSecret } from '../../src/accounts/key.ts'
+import { PUBLISHABLE_SCOPES } from '../../src/accounts/key-rights.ts'
 import { findKeyByHash, listKeys } from '../../src/accounts/key-store.ts'
 import {
   createKey,
   getKey,
   KEYS_MAX,
+  PUBLISHABLE_KEY_RATE,
   revokeKey,
   rotateKey,
   updateKey,
@@ -139,5 +141,67 @@ test('the last key of an account that is in use is revoked only if forced', asyn
   expect(await revokeKey(services, { ...OF_ADMIN, isForced: true })).toEqual(key)
   await expect(revokeKey(services, { ...OF_ADMIN, isForced: true })).rejects.toMatchObject({
     code: 'key_not_found',
+  })
+})
+
+describe('a publishable key', () => {
+  const FORM = { ...OURS, scopes: PUBLISHABLE_SCOPES, allowedDomains: ['example.com'] }
+
+  test('has its own prefix, also after a rotation, and a rate limit unless one is set', async () => {
+    const services = await createServices()
+    const { key, text } = await createKey(services, FORM)
+    expect(text).toMatch(/^ev_pub_/)
+    expect(key).toMatchObject({ scopes: ['verify:form'], rateLimitPerMinute: PUBLISHABLE_KEY_RATE })
+    const rotated = await rotateKey(services, { ...OF_ADMIN, keyId: key.id, graceMs: 0 })
+    expect([rotated.text, rotated.key.prefix]).toEqual([
+      expect.stringMatching(/^ev_pub_/),
+      expect.stringMatching(/^ev_pub_/),
+    ])
+    const unlimited = await createKey(services, { ...FORM, rateLimitPerMinute: null })
+    expect(unlimited.key.rateLimitPerMinute).toBeNull()
+  })
+
+  test('needs allowed domains, which it can inherit', async () => {
+    const services = await createServices()
+    const needed = refused('domains_required', {})
+    await expect(createKey(services, { ...FORM, allowedDomains: [] })).rejects.toThrow(needed)
+    const { key } = await createKey(services, FORM)
+    const patch = { ...OF_ADMIN, keyId: key.id, patch: { allowedDomains: [] } }
+    await expect(updateKey(services, patch)).rejects.toThrow(needed)
+    const actor = { ...SMALL, scopes: ['keys:write', 'verify:single'] as const }
+    const { allowedDomains: _, ...asked } = FORM
+    const inherited = await createKey(services, { ...asked, actor })
+    expect(inherited.key).toMatchObject({ allowedDomains: ['example.com'], rateLimitPerMinute: 60 })
+  })
+
+  test('is created only by a key that can verify single addresses', async () => {
+    const services = await createServices()
+    const rights = { rights: ['scopes'], scopes: ['verify:form'] }
+    const asked = { ...FORM, allowedIps: ['192.0.2.7'], rateLimitPerMinute: 60 }
+    await expect(createKey(services, { ...asked, actor: SMALL })).rejects.toThrow(
+      refused('rights_exceeded', rights),
+    )
+  })
+
+  test('keeps its scopes; its other fields can be changed', async () => {
+    const services = await createServices()
+    const target = { ...OF_ADMIN, keyId: (await createKey(services, FORM)).key.id }
+    await expect(updateKey(services, { ...target, patch: { scopes: ['*'] } })).rejects.toThrow(
+      refused('scopes_fixed', {}),
+    )
+    const changed = await updateKey(services, { ...target, patch: { allowedDomains: ['b.test'] } })
+    expect(changed).toMatchObject({ scopes: ['verify:form'], allowedDomains: ['b.test'] })
+  })
+
+  test('does not count as the last key of an account', async () => {
+    const services = await createServices()
+    const form = await createKey(services, FORM)
+    const secret = await createKey(services, OURS)
+    const revoke = (keyId: string) =>
+      revokeKey(services, { ...OF_ADMIN, keyId, isForced: false }).then(({ id }) => id)
+    await expect(revoke(secret.key.id)).rejects.toThrow(
+      expect.objectContaining({ code: 'last_key' }),
+    )
+    expect(await revoke(form.key.id)).toBe(form.key.id)
   })
 })

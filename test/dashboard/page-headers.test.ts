@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { createTestDashboard } from '../support/dashboard.ts'
 
@@ -41,6 +42,23 @@ describe('every page', () => {
     for (const name of ['tsconfig.json', '..%2fdashboard.ts', '%2e%2e/asset.ts']) {
       expect((await services.get(`/assets/x/${name}`)).status).toBe(404)
     }
+  })
+
+  test('loads the script for forms from any site, and again only if it has changed', async () => {
+    const { app } = await createTestDashboard()
+    const load = (headers: Record<string, string> = {}) => app.request('/form.js', { headers })
+    const script = await load()
+    const header = (name: string) => script.headers.get(name)
+    expect([script.status, header('Content-Type')]).toEqual([200, 'text/javascript; charset=utf-8'])
+    expect(header('Cross-Origin-Resource-Policy')).toBe('cross-origin')
+    expect(header('Access-Control-Allow-Origin')).toBe('*')
+    expect(header('Cache-Control')).toMatch(/^public, max-age=86400/)
+    const tag = header('ETag') ?? ''
+    expect((await load({ 'If-None-Match': tag })).status).toBe(304)
+    expect(gzipSync(await script.bytes()).length).toBeLessThan(5 * 1024)
+    const small = await load({ 'Accept-Encoding': 'br' })
+    expect(small.headers.get('Content-Encoding')).toBe('br')
+    expect(small.headers.get('ETag')).not.toBe(tag)
   })
 
   test('is "not found" for an unknown path that a browser opens, without a session too', async () => {

@@ -6,7 +6,14 @@ type TestDashboard = Awaited<ReturnType<typeof createTestDashboard>>
 type Route = { readonly method: string; readonly path: string }
 
 /** Public pages; all others require a session. */
-const PUBLIC_PATHS = ['/', '/sign-in', '/welcome/:token', '/assets/:version/:name', '/docs']
+const PUBLIC_PATHS = [
+  '/form.js',
+  '/',
+  '/sign-in',
+  '/welcome/:token',
+  '/assets/:version/:name',
+  '/docs',
+]
 
 /** All routes of the dashboard. */
 function routesOf({ pages }: TestDashboard): readonly Route[] {
@@ -57,6 +64,7 @@ describe('every path', () => {
       'GET /',
       'GET /assets/:version/:name',
       'GET /docs',
+      'GET /form.js',
       'GET /sign-in',
       'GET /welcome/:token',
       'POST /sign-in',

@@ -4,14 +4,13 @@ import { setHeader } from '../headers.ts'
 import type { Service } from '../service.ts'
 
 /**
- * Allows no other origin to read the response until `allowOrigin` is called. A preflight has no key,
- * so it is answered for every origin.
+ * Allows no other origin to read the response until `allowOrigin` is called. No response is cached,
+ * so none needs `Vary`. A preflight has no key, so it is answered for every origin.
  */
 export function restrictOrigin({ settings }: Service): MiddlewareHandler<Env> {
   const { origin } = new URL(settings.baseUrl)
   return (c, next) => {
     setHeader(c, ALLOW_ORIGIN, origin)
-    setHeader(c, 'Vary', 'Origin')
     return next()
   }
 }

@@ -408,3 +408,61 @@ describe('a session of a key', () => {
     expect(await left()).toEqual(['ses_3'])
   })
 })
+
+describe('a publishable key', () => {
+  const FORM = { name: 'Form', publishable: true, allowed_domains: ['shop.example.com'] }
+
+  test('is created without scopes, and shown as publishable', async () => {
+    const { json } = await createTestService()
+    const shown = {
+      ...{ publishable: true, scopes: ['verify:form'], rate_limit_per_minute: 120 },
+      ...{ prefix: expect.stringMatching(/^ev_pub_\w{4}$/), allowed_domains: ['shop.example.com'] },
+    }
+    const { data } = (await json('/v1/keys', { body: FORM })) as { data: { id: string } }
+    expect(data).toMatchObject({ ...shown, key: expect.stringMatching(/^ev_pub_\w{38}$/) })
+    expect((await json(`/v1/keys/${data.id}`)).data).toMatchObject(shown)
+    const { keys } = (await json('/v1/keys')).data as { keys: object[] }
+    expect(keys).toContainEqual(expect.objectContaining(shown))
+  })
+
+  test.each([
+    [
+      'with scopes',
+      { scopes: ['*'] },
+      '"scopes" is ["*"]; it must be omitted if "publishable" is true.',
+    ],
+    ['without domains', { allowed_domains: [] }, /^"allowed_domains" is empty; a publishable key/],
+    [
+      'that is secret without scopes',
+      { publishable: false },
+      '"scopes" is missing; it must be an array unless "publishable" is true.',
+    ],
+    [
+      'that is secret with its scope',
+      { publishable: false, scopes: ['verify:form'] },
+      /^"scopes\[0\]" is "verify:form"; it must be one of verify:single/,
+    ],
+  ])('is refused %s', async (_, more, error) => {
+    const { request } = await createTestService()
+    const response = await request('/v1/keys', { body: { ...FORM, ...more } })
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      expect.objectContaining({
+        code: 'invalid_request',
+        error: typeof error === 'string' ? error : expect.stringMatching(error),
+      }),
+    ])
+  })
+
+  test('keeps its scopes', async () => {
+    const { json, request } = await createTestService()
+    const { data } = (await json('/v1/keys', { body: FORM })) as { data: { id: string } }
+    const patch = (body: object) => request(`/v1/keys/${data.id}`, { method: 'PATCH', body })
+    expect((await patch({ name: 'Other' })).status).toBe(200)
+    const refused = await patch({ scopes: ['*'] })
+    expect([refused.status, await refused.json()]).toEqual([
+      400,
+      expect.objectContaining({ error: expect.stringContaining('"scopes" cannot be changed') }),
+    ])
+  })
+})

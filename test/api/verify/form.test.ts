@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { IP_LIMITS } from '../../../src/accounts/plan.ts'
-import { openapiDocument } from '../../../src/api/app.ts'
+import { openapiDocument } from '../../../src/api/openapi-document.ts'
 import { FORM_DEADLINE_MS } from '../../../src/api/verify/form.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { toRecipients } from '../../support/engine.ts'
@@ -115,8 +115,8 @@ describe('a publishable key', () => {
     const { request, app, service } = await formService()
     const { paths = {} } = openapiDocument(service, app)
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
-      Object.entries(methods ?? {})
-        .filter(([, operation]) => (operation as { security?: unknown }).security !== undefined)
+      Object.entries(methods as Record<string, { readonly security?: readonly object[] }>)
+        .filter(([, { security = [] }]) => security.length > 0)
         .map(([method]) => ({ method: method.toUpperCase(), path })),
     )
     expect(operations.length).toBeGreaterThan(30)
@@ -153,7 +153,6 @@ describe('a publishable key', () => {
     const evil = { headers: { Origin: 'https://evil.test' } }
     expect(allowedOrigin(await send('nonsense', evil))).toBe('https://ev.test')
     expect(allowedOrigin(await send('nonsense', { key: null }))).toBe('https://ev.test')
-    expect((await send('nonsense')).headers.get('Vary')).toBe('Origin')
     const preflight = await request(PATH, { method: 'OPTIONS', key: null })
     expect([preflight.status, allowedOrigin(preflight)]).toEqual([204, '*'])
     expect(preflight.headers.get('Access-Control-Allow-Headers')).toContain('Authorization')

@@ -107,6 +107,26 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect(code).toBe(64)
   })
 
+  test('creates a publishable key, which needs domains and takes no scopes', async () => {
+    const home = await homeWith('Shop')
+    const create = ['keys', 'create', '--name', 'Form', '--publishable']
+    const site = ['--allow-domain', 'shop.example']
+    const { stdout } = await ev(home, ...create, ...site)
+    expect(stdout).toMatch(/^ {2}ev_pub_\w{38}$/m)
+    expect(stdout).toContain('The key is publishable: web pages may contain it.')
+    expect(stdout).toContain('Scopes: verify:form; only on shop.example; 120 requests per minute.')
+    const limited = await read(home, ...create, ...site, '--rate-limit', '30')
+    expect(limited).toMatchObject({ publishable: true, rate_limit_per_minute: 30 })
+    expect((await ev(home, 'keys')).stdout).toMatch(/ev_pub_\w{4}….*verify:form/)
+    for (const [args, message] of [
+      [[], 'A publishable key needs --allow-domain'],
+      [[...site, '--scopes', '*'], '--scopes cannot be combined with --publishable'],
+    ] as const) {
+      const refused = await ev(home, ...create, ...args)
+      expect([refused.code, refused.stderr]).toEqual([64, expect.stringContaining(message)])
+    }
+  })
+
   test('requires --account if there are several', async () => {
     const home = await homeWith('Shop', 'Club')
     const create = ['keys', 'create', '--name', 'CI']

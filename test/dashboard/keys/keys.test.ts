@@ -19,6 +19,50 @@ async function dashboardWithKey(
   return { services, text }
 }
 
+describe('a publishable key', () => {
+  const FORM = { publishable: 'true', name: 'Sign-up', allowed_domains: 'shop.example' }
+
+  test('is created in a form of its own, and shown with the script of its page', async () => {
+    const services = await createTestDashboard()
+    expect((await services.get('/keys/new')).text).toContain('href="/keys/new-publishable"')
+    const form = (await services.get('/keys/new-publishable')).text
+    expect(form).toMatch(/name="rate_limit_per_minute"[^>]*value="120"/)
+    expect(form).not.toMatch(/name="(scopes|allowed_ips)"/)
+    const { text } = await services.post('/keys', { ...FORM, _once: numberOf(form) })
+    const key = /data-copy>(ev_pub_\w+)</.exec(text)?.[1]
+    expect(text).toContain(
+      `&lt;script src=&quot;https://ev.test/form.js&quot; data-key=&quot;${key}&quot; defer&gt;`,
+    )
+    const list = (await services.get('/keys')).text
+    expect(list).toMatch(/Sign-up<\/a>.*?<small>publishable<\/small>/s)
+    expect(list).toMatch(/>ev_pub_\w{4}…\w{4}<\/code>/)
+    expect(list).toContain('verify:form')
+  })
+
+  test('without websites is rejected at the form, which keeps the values', async () => {
+    const services = await createTestDashboard()
+    const { status, text } = await services.post('/keys', { ...FORM, allowed_domains: '' })
+    expect([status, text]).toEqual([400, expect.stringContaining('“Allowed websites” is empty')])
+    expect(text).toContain('value="Sign-up"')
+    expect(text).toContain('name="publishable" value="true"')
+  })
+
+  test('is changed without scopes, and is not the last key of the account', async () => {
+    const services = await createTestDashboard()
+    await services.post('/keys', FORM)
+    const { data } = (await services.json('/v1/keys')) as {
+      data: { keys: { id: string; publishable: boolean }[] }
+    }
+    const path = `/keys/${data.keys.find(one => one.publishable)?.id}`
+    const page = (await services.get(path)).text
+    expect(page).toContain('· publishable')
+    expect(page).not.toMatch(/name="(scopes|allowed_ips)"|This is the last key/)
+    expect((await services.get('/keys/key_1')).text).toContain('This is the last key')
+    expect((await services.post(path, { ...FORM, name: 'Shop' })).status).toBe(303)
+    expect((await services.get('/keys')).text).toContain('Shop</a>')
+  })
+})
+
 describe('the list of keys', () => {
   test('shows scopes, restrictions, rate limit and times of each', async () => {
     const { services } = await dashboardWithKey({
