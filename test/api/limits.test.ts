@@ -74,7 +74,13 @@ test('unfinished lists and stored rows are counted until lists finish and are de
 test('limits of lists that the plan does not have are not listed', async () => {
   const plans = mergePlans({ free: { concurrentJobs: null, storedRows: null } })
   const { left } = await limited({ plan: 'free', settings: { plans } })
-  expect(Object.keys(await left())).toEqual(['ip:single', 'ip:bulk', 'key:plan', 'credits'])
+  expect(Object.keys(await left())).toEqual([
+    'ip:single',
+    'ip:bulk',
+    'ip:form',
+    'key:plan',
+    'credits',
+  ])
 })
 
 test('used limits are shown until they reset', async () => {
