@@ -43,6 +43,7 @@ describe.each([...NODE_VERSIONS, THIS_NODE])('Node $version', ({ path, version }
         'ann@backup.test': 'accepted_email',
         'nobody@backup.test': 'rejected_email',
         'ann@long.test': 'accepted_email',
+        'ann@bücher.test': 'accepted_email',
         'ann@nowhere.test': 'invalid_domain',
         'not an address': 'invalid_email',
       },
@@ -105,6 +106,7 @@ const SCENARIO: Scenario = {
         [20, 'mx.shop.test'],
       ],
     },
+    'xn--bcher-kva.test': { mx: [[10, 'mx.shop.test']] },
     'long.test': { mx: [[10, 'mx.shop.test']], fault: 'truncated' },
   },
   hosts: {
@@ -125,7 +127,7 @@ const ENGINE_PROGRAM = `
   const single = [await verify('ann@shop.test'), await verify('nobody@shop.test')]
   const addresses = [
     'ann@open.test', 'ann@tls.test', 'ann@backup.test', 'nobody@backup.test', 'ann@long.test',
-    'ann@nowhere.test', 'not an address',
+    'ann@bücher.test', 'ann@nowhere.test', 'not an address',
   ]
   const many = {}
   for await (const { email, verdict } of engine.verifyMany(addresses)) many[email] = verdict.reason

@@ -35,6 +35,9 @@ const CLIENT_GZIP_BYTES = 12_000
 /** The aim is 80 ms; a machine that runs other tests too needs longer. */
 const ENGINE_LOAD_MS = 800
 
+/** Version ranges that include Node 20: `>=18`, `20 || >=22`. */
+const NODE_20 = /(^|\|\| )(>= ?(1?\d|20)|\^?20)(\D|$)/
+
 type Name = keyof typeof LIMITS
 const NAMES = Object.keys(LIMITS) as Name[]
 
@@ -87,6 +90,11 @@ describe.each(NAMES)('%s', name => {
     expect(withScripts.map(([path]) => path)).toEqual(
       name === 'evmail' ? ['node_modules/better-sqlite3'] : [],
     )
+  })
+
+  test.skipIf(name === 'evmail')('depends only on packages that support Node 20', () => {
+    const ranges = installedPackages(name).map(([, { engines }]) => engines?.node ?? '>=0')
+    expect(ranges.filter(range => !NODE_20.test(range))).toEqual([])
   })
 
   test('passes publint', async () => {
@@ -323,7 +331,10 @@ function runIn(name: Name, args: readonly string[], node = process.execPath, env
 const asModule = (program: string) =>
   `${program.replace(/^ *(import .*)$/m, '$1\nexport async function run() {')}\n}`
 
-type Installed = { readonly hasInstallScript?: boolean }
+type Installed = {
+  readonly engines?: { readonly node?: string }
+  readonly hasInstallScript?: boolean
+}
 
 /** The packages in the project with their entries of npm's lock file. */
 function installedPackages(name: Name): [string, Installed][] {
