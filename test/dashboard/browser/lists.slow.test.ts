@@ -110,12 +110,17 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
   await page.waitForURL(/\/lists\/job_/)
   await expect.poll(() => page.locator('#live [data-live="done"]').textContent()).not.toBe('0')
   await visitor.check('list-live')
-  // The donut has the classes so far.
-  const isGrowing = async () => {
-    const rows = await page.locator('#live [data-live="done"]').textContent()
-    return (await page.locator('.donut text').textContent()) === rows
-  }
-  await expect.poll(isGrowing).toBe(true)
+  await page.evaluate(`
+    window.shifts = 0
+    new PerformanceObserver(list => {
+      for (const { value } of list.getEntries()) window.shifts += value
+    }).observe({ type: 'layout-shift' })`)
+  const done = () => page.locator('#live [data-live="done"]').textContent()
+  const before = await done()
+  await expect.poll(done).not.toBe(before)
+  // The donut grows with the progress, and nothing moves.
+  expect(await page.locator('.donut text').textContent()).not.toBe(before)
+  expect(await page.evaluate('window.shifts')).toBe(0)
   expect(await figure(page, 'Rate').textContent()).toMatch(/per second|–/)
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.getByText('Stopped after').waitFor()
