@@ -10,6 +10,7 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
 import { chips, primaryLink } from '../page/parts.ts'
+import { table } from '../page/table.ts'
 import { CLASS_NAMES, CLASSES, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
@@ -50,7 +51,7 @@ const overviewRoutes = ({ clock, settings }: DashboardDeps) =>
     })
     const body = html`
       ${filter(listFilter)}
-      ${data.items.length === 0 ? noLists(c, listFilter, settings.baseUrl) : table(data, listFilter, clock.now())}`
+      ${data.items.length === 0 ? noLists(c, listFilter, settings.baseUrl) : listTable(data, listFilter, clock.now())}`
     return page(c, { title: 'Lists', body, actions: newList(c) })
   })
 
@@ -104,42 +105,50 @@ function noLists(c: Context<Env>, { status, sandbox, cursor }: ListFilter, baseU
 }
 
 /** Renders the lists; polls every five seconds while one is active, without changing its height. */
-function table({ items, next_cursor }: JobPage['data'], listFilter: ListFilter, now: number): Html {
+function listTable(
+  { items, next_cursor }: JobPage['data'],
+  listFilter: ListFilter,
+  now: number,
+): Html {
   const url = `/lists${queryOf(queryFor(listFilter))}`
   const polling = items.some(isActive)
     ? html`hx-get="${url}" hx-trigger="every 5s" hx-select="#lists" hx-swap="outerHTML settle:0s"`
     : NOTHING
   return html`
-    <div class="scroll"><table class="lists">
-      <thead><tr>
-        <th scope="col">Name</th><th scope="col">State</th><th scope="col" class="number">Rows</th>
-        <th scope="col">Classes</th><th scope="col">Created</th><th scope="col" class="number">Duration</th>
-      </tr></thead>
-      <tbody id="lists" ${polling}>${items.map(job => row(job, now))}</tbody>
-    </table></div>
+    ${table({
+      caption: 'Lists',
+      rows: items,
+      body: html`id="lists" ${polling}`,
+      columns: [
+        {
+          ...{ label: 'Name', kind: 'name' },
+          cell: job => html`<a id="${job.job_id}" href="/lists/${job.job_id}">${titleOf(job)}</a>`,
+        },
+        { label: 'Status', cell: stateBadge },
+        { label: 'Rows', kind: 'number', cell: job => formatNumber(job.total_emails) },
+        {
+          ...{ label: 'Classes', kind: 'wide' },
+          cell: job => (isActive(job) ? progress(job) : classes(job)),
+        },
+        { label: 'Created', cell: job => time(job.created_at) },
+        { label: 'Duration', kind: 'number', cell: job => durationOf(job, now) },
+      ],
+    })}
     <nav class="row pages" aria-label="Pages of lists">
       ${listFilter.cursor === undefined ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...listFilter, cursor: undefined }))}">Newest</a>`}
       ${next_cursor === null ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...listFilter, cursor: next_cursor }))}">Older</a>`}
     </nav>`
 }
 
+function durationOf(job: ListedJob, now: number): string {
+  const took = tookMs(job, now)
+  return took === null ? '–' : formatDuration(took)
+}
+
 const queryFor = ({ status, sandbox, cursor }: ListFilter) => ({
   ...{ status, cursor },
   sandbox: sandbox ? 'on' : undefined,
 })
-
-function row(job: ListedJob, now: number): Html {
-  const took = tookMs(job, now)
-  return html`
-    <tr>
-      <th scope="row"><a id="${job.job_id}" href="/lists/${job.job_id}">${titleOf(job)}</a></th>
-      <td>${stateBadge(job)}</td>
-      <td class="number">${formatNumber(job.total_emails)}</td>
-      <td>${isActive(job) ? progress(job) : classes(job)}</td>
-      <td>${time(job.created_at)}</td>
-      <td class="number">${took === null ? '–' : formatDuration(took)}</td>
-    </tr>`
-}
 
 const progress = ({
   processed_emails: done,

@@ -43,8 +43,8 @@ function layoutFields(dryRun: FileDryRun, size: number): Html {
       ${select({
         ...{ label: 'First row', name: 'header' },
         choices: [
-          { value: 'true', label: 'header', checked: header },
-          { value: 'false', label: 'data', checked: !header },
+          { value: 'true', label: 'Header', checked: header },
+          { value: 'false', label: 'Data', checked: !header },
         ],
       })}
     </div>
@@ -61,12 +61,12 @@ const DELIMITERS: Readonly<Record<FileDryRun['delimiter'], string>> = {
 function figures(sandbox: boolean, dryRun: FileDryRun): Html {
   const { rows, credits_balance: balance } = dryRun
   if (rows === null) return NOTHING
-  const left = balance === null ? 'unlimited' : formatNumber(balance)
+  const left = balance === null ? 'Unlimited' : formatNumber(balance)
   return html`
     <dl class="figures">
       ${figure('Rows', rows)} ${figure('Addresses', dryRun.valid_emails)}
       ${figure('Malformed', dryRun.invalid_format_emails)} ${figure('Duplicates', dryRun.duplicates)}
-      <div><dt>Credits needed</dt><dd>${sandbox ? 'none (sandbox)' : formatNumber(dryRun.credits_needed ?? 0)}</dd></div>
+      <div><dt>Credits needed</dt><dd>${sandbox ? 'None (sandbox)' : formatNumber(dryRun.credits_needed ?? 0)}</dd></div>
       <div><dt>Credits left today</dt><dd>${left}</dd></div>
       <div><dt>Estimated time</dt><dd>${dryRun.estimated_time ?? '–'}</dd></div>
     </dl>

@@ -104,7 +104,7 @@ test('a list before its start and after its end', async () => {
   await page.getByRole('button', { name: 'Start' }).click()
   await page.waitForURL(/\/lists\/job_/)
   await picture('list-live', ROWS_BEGIN)
-  await page.getByText('By reason').waitFor()
+  await page.getByRole('heading', { name: 'By reason' }).waitFor()
   await picture('list', ROWS_BEGIN)
   await visitor.go('/lists')
   await picture('lists')
@@ -171,7 +171,7 @@ test('API reference', async () => {
   const signedOut = await set.open({ key: null })
   for (const one of [signedOut, visitor]) {
     await one.go('/docs')
-    await one.page.getByText('Verify a single address').first().waitFor()
+    await one.page.getByText('/v1/verify/single').waitFor()
     await one.check('docs')
   }
   await visitor.page.locator('.opblock-summary-control').first().click()

@@ -6,7 +6,7 @@ import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 /** Returns the rows of the table as text. */
 const rowsOf = (text: string) =>
-  [...text.matchAll(/<tr>(.*?)<\/tr>/gs)].slice(1).map(([, row = '']) =>
+  [...text.matchAll(/<tr *>(.*?)<\/tr>/gs)].slice(1).map(([, row = '']) =>
     row
       .replace(/<[^>]*>/g, ' ')
       .replace(/\s+/g, ' ')

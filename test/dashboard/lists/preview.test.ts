@@ -110,7 +110,7 @@ describe('the preview of a list', () => {
   test('needs no credits in the sandbox', async () => {
     const { preview } = await createListsDashboard()
     const { text } = await preview(LIST, { fields: { sandbox: 'on' } })
-    expect(figureOf(text, 'Credits needed')).toBe('none (sandbox)')
+    expect(figureOf(text, 'Credits needed')).toBe('None (sandbox)')
   })
 })
 
