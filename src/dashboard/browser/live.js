@@ -56,7 +56,7 @@ function show(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress)
   showClasses(live, progress)
   put('percent', `${Math.floor((100 * done) / total)} %`)
   put('done', NUMBER.format(done))
-  put('rate', rate === null ? '–' : `${formatRate(rate)} per second`)
+  put('rate', rate === null ? '–' : formatRate(rate))
   put(
     'left',
     progress.seconds_left === null ? '–' : `about ${formatSeconds(progress.seconds_left)}`,

@@ -8,6 +8,7 @@ import { boxes, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { icon } from '../page/icon.ts'
 import { CLASS_NAMES, CLASSES } from '../page/text.ts'
+import { isActive } from './charts.ts'
 
 /** Route that streams the results as a file. */
 export const downloadRoutes = () =>
@@ -24,14 +25,17 @@ export const downloadRoutes = () =>
   })
 
 /** Renders the buttons that download the deliverable rows, or a selection. */
-export function downloads({ job_id, processed_emails: done, data: { classes } }: Job): Html {
+export function downloads(job: Job): Html {
+  const { job_id, processed_emails: done, data } = job
   if (done === 0) return NOTHING
   const path = `/lists/${job_id}/download`
-  const hasDeliverable = classes.deliverable > 0
+  const hasDeliverable = data.classes.deliverable > 0
   const href = hasDeliverable ? `${path}?class=deliverable` : path
-  const label = hasDeliverable
-    ? html`Download deliverable (<span data-live="deliverable">${formatNumber(classes.deliverable)}</span>)`
-    : html`Download all (<span data-live="done">${formatNumber(done)}</span>)`
+  // The count of a running list would change the width of the button.
+  const count = isActive(job)
+    ? ''
+    : ` (${formatNumber(hasDeliverable ? data.classes.deliverable : done)})`
+  const label = `Download ${hasDeliverable ? 'deliverable' : 'all'}${count}`
   return html`
     <a class="button primary" href="${href}">${icon('download')}<span>${label}</span></a>
     <details class="confirm">

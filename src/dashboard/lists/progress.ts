@@ -38,8 +38,8 @@ function progressCard(job: Job): Html {
       <div class="outlook">
         <b data-live="percent">${formatPercent(Math.floor((100 * done) / total), 100)}</b>
         <dl>
-          <div><dt>Done</dt><dd><span data-live="done">${formatNumber(done)}</span> of ${formatNumber(total)}</dd></div>
-          <div><dt>Rate</dt><dd data-live="rate">${formatRate(job.rate_per_second)}</dd></div>
+          <div><dt>Done of ${formatNumber(total)}</dt><dd data-live="done">${formatNumber(done)}</dd></div>
+          <div><dt>Per second</dt><dd data-live="rate">${job.rate_per_second == null ? '–' : formatNumber(job.rate_per_second)}</dd></div>
           <div><dt>Time left</dt><dd data-live="left">${job.estimated_time ?? '–'}</dd></div>
         </dl>
       </div>
@@ -52,9 +52,6 @@ function progressCard(job: Job): Html {
       <noscript><p>Reload the page to update the progress.</p></noscript>
     </section>`
 }
-
-const formatRate = (rate: number | null | undefined) =>
-  rate == null ? '–' : `${formatNumber(rate)} per second`
 
 type Wait = NonNullable<Job['waiting_for']>[number]
 

@@ -121,7 +121,7 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
   // The donut grows with the progress, and nothing moves.
   expect(await page.locator('.donut text').textContent()).not.toBe(before)
   expect(await page.evaluate('window.shifts')).toBe(0)
-  expect(await figure(page, 'Rate').textContent()).toMatch(/per second|–/)
+  expect(await figure(page, 'Per second').textContent()).toMatch(/^[\d.,–]+$/)
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.getByText('Stopped after').waitFor()
   await visitor.check('list-cancelled')

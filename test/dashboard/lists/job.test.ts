@@ -42,7 +42,7 @@ describe('the page of a list', () => {
     expect(waiting).toContain('data-events="/lists/job_a/events"')
     await giveResults(database, 'job_a', 2)
     const processing = (await page()).text
-    expect(plain(processing)).toContain('33 % Done 2 of 6 Rate –')
+    expect(plain(processing)).toContain('33 % Done of 6 2 Per second –')
     expect(processing).toContain('<progress class="unseen" max="6" value="2"')
     expect(processing).toContain('<b data-live="risky">1</b> <small data-live="risky-share">50 %<')
     expect(linkOf(processing, 'Risky')).toBe('/lists/job_a?class=risky')
@@ -319,10 +319,10 @@ describe('the download of a list', () => {
   test('has a button for the deliverable rows, or for all if none is', async () => {
     const { page } = await dashboardWithList()
     const { text } = await page()
-    expect(plain(text)).toContain('Download deliverable ( 1 )')
+    expect(plain(text)).toContain('Download deliverable (1)')
     expect(text).toContain('href="/lists/job_a/download?class=deliverable"')
     const none = await dashboardWithList({ texts: ['risky@a.example', 'invalid@a.example'] })
-    expect(plain((await none.page()).text)).toContain('Download all ( 2 )')
+    expect(plain((await none.page()).text)).toContain('Download all (2)')
     const empty = await dashboardWithList({ done: 0 })
     expect((await empty.page()).text).not.toContain('/lists/job_a/download')
   })
