@@ -104,6 +104,14 @@ async function fill(database: Database): Promise<void> {
     .values({ address_key: TEXTS[0] ?? '', remembered: '{"a":"\\u0000"}', keep_until: 9 })
     .execute()
   await db
+    .insertInto('audit')
+    .values({
+      ...{ id: 'aud_a', account_id: 'acc_a', action: 'key.created', actor: 'key', key_id: 'key_a' },
+      ...{ session_id: null, ip: null, target_id: 'key_b', target_name: TEXTS[0] ?? '' },
+      ...{ changed: null, created_at: 1 },
+    })
+    .execute()
+  await db
     .insertInto('feedback_count')
     .values({
       ...{ account_id: 'acc_a', period: 0, reason: 'accepted_email', operator: TEXTS[0] ?? '' },
