@@ -118,14 +118,6 @@ async function fill(database: Database): Promise<void> {
       ...{ confidence: 95, correct: 1, wrong: 2 },
     })
     .execute()
-  await db
-    .insertInto('audit')
-    .values({
-      ...{ id: 'aud_a', account_id: 'acc_a', action: 'key.created', actor: 'command_line' },
-      ...{ key_id: null, session_id: null, ip: null, target_id: 'key_a', created_at: 1 },
-      ...{ target_name: TEXTS[2] ?? '', changed: '["name"]' },
-    })
-    .execute()
   const text = TEXTS[0] ?? ''
   const item = { address: 'ann@example.com', kind: 'bounced' as const, text, code: 550 }
   await recordFeedback(
