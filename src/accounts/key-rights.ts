@@ -13,6 +13,8 @@ export type KeyRights = {
   readonly rateLimitPerMinute: number | null
   /** Epoch ms; null if it does not expire. */
   readonly expiresAt: number | null
+  /** Whether all its requests are in the sandbox. Default: false. */
+  readonly isTest?: boolean
 }
 
 /** The scopes of a publishable key. A key has either these or scopes of secret keys. */
@@ -24,12 +26,13 @@ export const isPublishable = ({ scopes }: Pick<KeyRights, 'scopes'>): boolean =>
 
 /** Returns the rights of `key` that exceed those of `limit`; empty if there are none. */
 export function exceedingRights(key: KeyRights, limit: KeyRights): (keyof KeyRights)[] {
-  const isWithin: Record<keyof KeyRights, boolean> = {
+  const isWithin: Record<keyof Required<KeyRights>, boolean> = {
     scopes: key.scopes.every(scope => permits(limit.scopes, scope)),
     allowedIps: isNarrowerList(key.allowedIps, limit.allowedIps, containsRange),
     allowedDomains: isNarrowerList(key.allowedDomains, limit.allowedDomains, domainWithin),
     rateLimitPerMinute: isAtMost(key.rateLimitPerMinute, limit.rateLimitPerMinute),
     expiresAt: isAtMost(key.expiresAt, limit.expiresAt),
+    isTest: key.isTest === true || limit.isTest !== true,
   }
   return RIGHTS.filter(right => !isWithin[right])
 }
@@ -40,6 +43,7 @@ const RIGHTS = [
   'allowedDomains',
   'rateLimitPerMinute',
   'expiresAt',
+  'isTest',
 ] as const satisfies readonly (keyof KeyRights)[]
 
 /** An empty list restricts nothing. */

@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { type Account, accountIn } from './account-store.ts'
-import { hashEquals, type Secret } from './key.ts'
+import { hashEquals, isTestPrefix, type Secret } from './key.ts'
 import { PUBLISHABLE_SCOPES } from './key-rights.ts'
 import { permits, type Scope } from './scope.ts'
 import { endSessionsOfKey, endSessionsWithGrace } from './session-end.ts'
@@ -25,6 +25,8 @@ export type ApiKey = {
   /** This and all times below: epoch ms. */
   readonly createdAt: number
   readonly expiresAt: number | null
+  /** Whether all its requests are in the sandbox. */
+  readonly isTest: boolean
   readonly lastUsedAt: number | null
   readonly revokedAt: number | null
 }
@@ -284,6 +286,7 @@ const toKey = (row: KeyRow): ApiKey => ({
   rateLimitPerMinute: row.rate_limit_per_minute,
   createdAt: row.created_at,
   expiresAt: row.expires_at,
+  isTest: isTestPrefix(row.prefix),
   lastUsedAt: row.last_used_at,
   revokedAt: row.revoked_at,
 })

@@ -13,7 +13,7 @@ export type Secret = {
 }
 
 /**
- * Creates a key: `ev_live_` or `ev_pub_`, 32 random characters (190 bits of entropy) and a checksum
+ * Creates a key: `ev_live_`, `ev_test_` or `ev_pub_`, 32 random characters (190 bits of entropy) and a checksum
  * of 6.
  */
 export function newSecret(random: Random, kind: Kind): Secret {
@@ -28,8 +28,11 @@ export function newSecret(random: Random, kind: Kind): Secret {
   }
 }
 
-/** `pub`: a publishable key, which web pages contain. */
-type Kind = 'live' | 'pub'
+/** `test`: always in the sandbox. `pub`: a publishable key, which web pages contain. */
+type Kind = 'live' | 'test' | 'pub'
+
+/** Whether the first characters of a secret are those of a test key. */
+export const isTestPrefix = (prefix: string): boolean => prefix.startsWith('ev_test_')
 
 /**
  * Whether a text has the form and the checksum of a key. Rejects a mistyped or truncated key
@@ -59,7 +62,7 @@ const ENTROPY_LENGTH = 32
 const CHECKSUM_LENGTH = 6
 const PREFIX_RANDOM = 4
 const HINT_LENGTH = 4
-const WELL_FORMED = /^ev_(?:live|pub)_[0-9A-Za-z]{38}$/
+const WELL_FORMED = /^ev_(?:live|test|pub)_[0-9A-Za-z]{38}$/
 
 function checksum(body: string): string {
   let rest = crc32(body)

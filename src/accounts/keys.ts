@@ -49,7 +49,8 @@ export type KeyTarget = {
 }
 
 export type KeyInput = Pick<ApiKey, 'accountId' | 'name' | 'scopes'> &
-  Omit<KeyPatch, 'name' | 'scopes'> & { readonly actor: Actor }
+  Omit<KeyPatch, 'name' | 'scopes'> &
+  Pick<KeyRights, 'isTest'> & { readonly actor: Actor }
 
 export type KeyWithSecret = {
   readonly key: ApiKey
@@ -81,7 +82,7 @@ export async function createKey(
   const inherited = actor ?? UNRESTRICTED
   const rate =
     inherited.rateLimitPerMinute ?? (isPublishable(restrictions) ? PUBLISHABLE_KEY_RATE : null)
-  const rights = { ...inherited, rateLimitPerMinute: rate, ...restrictions }
+  const rights = withKind({ ...inherited, rateLimitPerMinute: rate, ...restrictions })
   requireWithin(actor, rights)
   requireDomains(rights)
   const { text, ...secret } = newSecret(random, kindOf(rights))
@@ -204,7 +205,12 @@ function requireWithin(actor: Actor, key: KeyRights): void {
   throw new OperationError('rights_exceeded', { rights, scopes })
 }
 
-const kindOf = (key: Pick<KeyRights, 'scopes'>) => (isPublishable(key) ? 'pub' : 'live')
+/** A publishable key is never a test key. */
+const withKind = (rights: KeyRights): KeyRights =>
+  isPublishable(rights) ? { ...rights, isTest: false } : rights
+
+const kindOf = (key: Pick<KeyRights, 'scopes' | 'isTest'>) =>
+  isPublishable(key) ? 'pub' : key.isTest ? 'test' : 'live'
 
 /** A publishable key without domains could be used by every website. */
 function requireDomains(key: KeyRights): void {

@@ -45,6 +45,8 @@ export type SignedIn = {
   readonly keyId: string
   readonly keyName: string
   readonly scopes: readonly Scope[]
+  /** Whether all requests of the key are in the sandbox. */
+  readonly isTest: boolean
   readonly accountId: string
   readonly accountName: string
   readonly plan: string

@@ -103,7 +103,13 @@ type RefusalFacts = {
 /** When credits are reset, and the time of the request: both epoch ms. */
 type Reset = { readonly resetAt: number; readonly now: number }
 
-type RightName = 'scopes' | 'allowedIps' | 'allowedDomains' | 'rateLimitPerMinute' | 'expiresAt'
+type RightName =
+  | 'scopes'
+  | 'allowedIps'
+  | 'allowedDomains'
+  | 'rateLimitPerMinute'
+  | 'expiresAt'
+  | 'isTest'
 
 type OperationCode = keyof RefusalFacts
 

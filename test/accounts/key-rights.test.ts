@@ -58,6 +58,7 @@ describe('a key exceeds a limit', () => {
       allowedDomains: fc.uniqueArray(domain, { maxLength: 3 }),
       rateLimitPerMinute: fc.constantFrom(null, 1, 2, 3),
       expiresAt: fc.constantFrom(null, 1, 2, 3),
+      isTest: fc.boolean(),
     })
     // One request for each possible decision about the values above.
     const ips = ['192.0.2.1', '10.9.9.9', '10.1.9.9', '10.1.2.3', '2001:db8::1', 'fe80::1']
@@ -70,6 +71,7 @@ describe('a key exceeds a limit', () => {
       ),
       rateLimitPerMinute: [1, 2, 3, 4].filter(rate => rate <= (key.rateLimitPerMinute ?? 4)),
       expiresAt: [0, 1, 2, 3].filter(now => now < (key.expiresAt ?? 4)),
+      isTest: key.isTest ? ['sandbox'] : ['sandbox', 'live'],
     })
     fc.assert(
       fc.property(rights, rights, (key, limit) => {

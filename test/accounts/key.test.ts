@@ -13,6 +13,13 @@ describe('a new key', () => {
     expect(isWellFormed(text)).toBe(true)
   })
 
+  test('is ev_test_ if it is a test key', () => {
+    const { text, prefix } = newSecret(countedRandom(), 'test')
+    expect(text).toMatch(/^ev_test_0123456789ABCDEFGHIJKLMNOPQRSTUV\w{6}$/)
+    expect([prefix, isWellFormed(text)]).toEqual(['ev_test_0123', true])
+    expect(isWellFormed(text.replace('_test_', '_live_'))).toBe(false)
+  })
+
   test('is ev_pub_ if it is publishable', () => {
     const { text, prefix } = newSecret(countedRandom(), 'pub')
     expect(text).toMatch(/^ev_pub_0123456789ABCDEFGHIJKLMNOPQRSTUV\w{6}$/)

@@ -92,8 +92,11 @@ export async function createTestService({
   })
   let keys = 0
   /** Adds a key. */
-  async function addKey(o: Partial<Omit<NewKey, 'secret'>> = {}): Promise<string> {
-    const secret = newSecret(random, 'live')
+  async function addKey({
+    kind = 'live',
+    ...o
+  }: Partial<Omit<NewKey, 'secret'>> & { readonly kind?: 'live' | 'test' } = {}): Promise<string> {
+    const secret = newSecret(random, kind)
     await write(database, trx =>
       createKey(trx, {
         ...unlimitedKey(),

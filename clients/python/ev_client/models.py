@@ -210,6 +210,8 @@ class CreatedKeyData(TypedDict):
     hint: str
     # Whether the key is for forms on websites. Its only scope is `verify:form`.
     publishable: bool
+    # Whether all requests of the key are in the sandbox.
+    test: bool
     scopes: List[Literal[
         "verify:single",
         "verify:bulk",
@@ -1071,6 +1073,8 @@ class Key(TypedDict):
     hint: str
     # Whether the key is for forms on websites. Its only scope is `verify:form`.
     publishable: bool
+    # Whether all requests of the key are in the sandbox.
+    test: bool
     scopes: List[Literal[
         "verify:single",
         "verify:bulk",
@@ -1288,6 +1292,9 @@ class NewKey(TypedDict):
     # page. It needs `allowed_domains`. Without `rate_limit_per_minute` it can send 120
     # requests per minute.
     publishable: NotRequired[bool]
+    # Set to true for a test key (`ev_test_…`): all its requests are in the sandbox, as with
+    # `X-EV-Sandbox: true`. A test key can only manage test keys.
+    test: NotRequired[bool]
     # Client IP addresses and CIDRs that may use the key. Empty allows any.
     allowed_ips: NotRequired[List[str]]
     # Websites that may use the key from a browser, including subdomains. Empty allows any; a
@@ -1474,6 +1481,8 @@ class RotatedKeyData(TypedDict):
     hint: str
     # Whether the key is for forms on websites. Its only scope is `verify:form`.
     publishable: bool
+    # Whether all requests of the key are in the sandbox.
+    test: bool
     scopes: List[Literal[
         "verify:single",
         "verify:bulk",

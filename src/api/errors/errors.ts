@@ -244,6 +244,7 @@ const RIGHT_FIELDS = {
   allowedDomains: 'allowed_domains',
   rateLimitPerMinute: 'rate_limit_per_minute',
   expiresAt: 'expires_at',
+  isTest: 'test',
 } as const
 
 const PRIVATE_HINT =

@@ -12,9 +12,15 @@ export const jobParams = z.object({
   id: z.string().max(100).openapi({ description: 'ID of the job.', example: 'job_xyz789' }),
 })
 
-/** Loads the job of a path parameter. A job of another account is reported as missing. */
-export const loadJob = (c: Context<Env>, service: Service, id: string): Promise<Job> =>
-  getJob(service, { jobId: id, accountId: c.get('caller').account.id })
+/**
+ * Loads the job of a path parameter. A job of another account is reported as missing, and a live
+ * one for a test key.
+ */
+export async function loadJob(c: Context<Env>, service: Service, id: string): Promise<Job> {
+  const { account, key } = c.get('caller')
+  const job = await getJob(service, { jobId: id, accountId: account.id })
+  return key.isTest && job.sandbox === 0 ? noSuchJob(id) : job
+}
 
 export function noSuchJob(id: string): never {
   throw new OperationError('job_not_found', { id })

@@ -51,10 +51,11 @@ export function keyCreateRoutes(service: Service) {
   })
   router.openapi(create, c => {
     // The schema requires `scopes` unless the key is publishable.
-    const { name, scopes = PUBLISHABLE_SCOPES, ...restrictions } = c.req.valid('json')
+    const { name, test, scopes = PUBLISHABLE_SCOPES, ...restrictions } = c.req.valid('json')
     const caller = c.get('caller')
     const owner = { accountId: caller.account.id, actor: ownRights(caller) }
-    const input = { ...owner, name, scopes, ...toKeyPatch(restrictions) }
+    const kind = test === undefined ? {} : { isTest: test }
+    const input = { ...owner, ...kind, name, scopes, ...toKeyPatch(restrictions) }
     return answerWith<KeyWithSecret>(
       c,
       service,

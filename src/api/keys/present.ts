@@ -10,6 +10,7 @@ export const presentKey = (key: ApiKey, text?: string) => ({
   ...(text !== undefined && { key: text }),
   hint: key.hint,
   publishable: isPublishable(key),
+  test: key.isTest,
   scopes: [...key.scopes],
   allowed_ips: [...key.allowedIps],
   allowed_domains: [...key.allowedDomains],

@@ -51,7 +51,7 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
       state.lastUsed.note(caller.key.id)
       checkPermission(c, caller, rule.scope)
       if (rule.scope === FORM_SCOPE) allowOrigin(c)
-      c.set('sandbox', isSandbox(c, rule))
+      c.set('sandbox', isSandbox(c, rule, caller))
       checkBodyHeaders(c, bodyRule)
       const counted = isVerification && !(await isAnswered(c, service))
       const admitted = await admit(c, service, {
@@ -95,6 +95,10 @@ function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
   }
   if (!permits(key.scopes, scope)) {
     throw new ApiError('insufficient_scope', `This API key does not have the scope ${scope}.`)
+  }
+  // Feedback changes the results of live verifications.
+  if (key.isTest && scope === 'feedback:write') {
+    throw new ApiError('insufficient_scope', 'A test key cannot report feedback. Use a live key.')
   }
 }
 
@@ -141,7 +145,8 @@ function isRefused({ res: { status } }: Context<Env>): boolean {
 /** Whether requests can be simulated; those that manage keys never are. */
 export const takesSandbox = (scope: Scope): boolean => scope !== 'keys:write'
 
-function isSandbox(c: Context<Env>, { scope }: GuardRule): boolean {
+function isSandbox(c: Context<Env>, { scope }: GuardRule, { key }: Caller): boolean {
+  if (key.isTest) return takesSandbox(scope)
   const value = c.req.header('X-EV-Sandbox')?.trim().toLowerCase()
   if (value === undefined || value === 'false' || !takesSandbox(scope)) return false
   if (value === 'true') return true

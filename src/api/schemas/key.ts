@@ -87,12 +87,20 @@ export const NewKeyRequest = z
       .openapi({
         description: `Set to true instead of \`scopes\` for a key of forms on websites, which may be part of a page. It needs \`allowed_domains\`. Without \`rate_limit_per_minute\` it can send ${PUBLISHABLE_KEY_RATE} requests per minute.`,
       }),
+    test: z.boolean().optional().openapi({
+      description:
+        'Set to true for a test key (`ev_test_…`): all its requests are in the sandbox, as with `X-EV-Sandbox: true`. A test key can only manage test keys.',
+    }),
     allowed_ips: settings.allowed_ips.optional(),
     allowed_domains: settings.allowed_domains.optional(),
     rate_limit_per_minute: settings.rate_limit_per_minute.optional(),
     expires_at: settings.expires_at.optional(),
   })
-  .superRefine(({ scopes, publishable = false }, ctx) => {
+  .superRefine(({ scopes, publishable = false, test = false }, ctx) => {
+    if (publishable && test) {
+      const message = 'must be false if "publishable" is true'
+      ctx.addIssue({ code: 'custom', path: ['test'], message })
+    }
     if (publishable === (scopes === undefined)) return
     const message = publishable
       ? 'must be omitted if "publishable" is true'
@@ -135,6 +143,9 @@ const rest = {
   hint: z.string().openapi({ description: 'Last characters of the secret.' }),
   publishable: z.boolean().openapi({
     description: 'Whether the key is for forms on websites. Its only scope is `verify:form`.',
+  }),
+  test: z.boolean().openapi({
+    description: 'Whether all requests of the key are in the sandbox.',
   }),
   scopes: z.array(z.enum([...SCOPES, FORM_SCOPE])),
   allowed_ips: z.array(z.string()),
@@ -182,6 +193,7 @@ const named = { id: 'key_01', name: 'CI', prefix: 'ev_live_a1b2' }
 const limited = {
   hint: 'k2p4',
   publishable: false,
+  test: false,
   scopes: ['verify:single' as const, 'verify:bulk' as const],
   ...{ allowed_ips: ['203.0.113.0/24'], allowed_domains: [], rate_limit_per_minute: null },
   ...{ created_at: '2026-03-21T10:30:00.000Z', expires_at: null, last_used_at: null },

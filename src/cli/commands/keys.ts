@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
@@ -49,6 +49,11 @@ function addCreate(keys: Command, context: CliContext, setExitCode: SetExitCode)
     .requiredOption('--name <name>', 'name of the key')
     .option('--scopes <a,b>', 'scopes of the key (default: all)')
     .option('--publishable', 'create a key for forms on websites; needs --allow-domain')
+    .addOption(
+      new Option('--test', 'create a test key, whose requests are all in the sandbox').conflicts(
+        'publishable',
+      ),
+    )
     .option('--allow-ip <range,…>', 'accept the key only from these IP addresses and CIDRs')
     .option('--allow-domain <domain,…>', 'accept the key only from browsers on these sites')
     .option('--expires <time>', 'expiry: 90d, 12h, or a date such as 2030-01-31')
@@ -65,7 +70,8 @@ Examples:
 
 Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, feedback:read, feedback:write,
 account:read, audit:read, keys:write, dashboard (sign in to the dashboard), and * for all scopes.
-A publishable key (ev_pub_…) may be part of a web page: it can only check addresses of forms, on the sites of --allow-domain.`,
+A publishable key (ev_pub_…) may be part of a web page: it can only check addresses of forms, on the sites of --allow-domain.
+All requests of a test key (ev_test_…) are in the sandbox: simulated, without credits.`,
     )
     .action(async flags => {
       const { createCommand } = await import('../keys/create.ts')

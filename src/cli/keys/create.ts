@@ -19,6 +19,7 @@ export type CreateFlags = {
   readonly name: string
   readonly scopes?: string
   readonly publishable?: boolean
+  readonly test?: boolean
   readonly allowIp?: string
   readonly allowDomain?: string
   readonly expires?: string
@@ -50,6 +51,7 @@ function toKeyInput(flags: CreateFlags, now: number): Omit<KeyInput, 'accountId'
   return {
     name: parseName(flags.name, 'key'),
     scopes: scopesOf(flags),
+    isTest: flags.test === true,
     allowedIps: parseEntries(
       '--allow-ip',
       flags.allowIp,

@@ -12,12 +12,14 @@ export function newKeyText(key: ApiKey, { id, name }: Account, text: string): st
   ${text}
 
 Store it now: ev keeps only its hash and cannot show it again.
-${isPublishable(key) ? PUBLISHABLE : ''}Scopes: ${key.scopes.includes('*') ? 'all' : key.scopes.join(', ')}${limitsText(key)}.
+${isPublishable(key) ? PUBLISHABLE : ''}${key.isTest ? TEST : ''}Scopes: ${key.scopes.includes('*') ? 'all' : key.scopes.join(', ')}${limitsText(key)}.
 `
 }
 
 const PUBLISHABLE =
   'The key is publishable: web pages may contain it. It can only verify addresses of forms.\n'
+
+const TEST = 'The key is a test key: all its requests are in the sandbox.\n'
 
 /** Returns the JSON form of a new key, as in the HTTP API. */
 export function newKeyObject(key: ApiKey, text: string): string {

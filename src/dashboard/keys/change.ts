@@ -131,8 +131,8 @@ async function keyPage(
   return page(c, { title: key.name, back: KEYS, intro: introOf(key), body, status })
 }
 
-const introOf = ({ prefix, hint, publishable, created_at, last_used_at }: Key): Html =>
-  html`<code>${prefix}…${hint}</code>${publishable ? ' · publishable' : ''} · created ${ago(created_at)} · ${last_used_at === null ? 'never used' : html`last used ${ago(last_used_at)}`}`
+const introOf = ({ prefix, hint, publishable, test, created_at, last_used_at }: Key): Html =>
+  html`<code>${prefix}…${hint}</code>${publishable ? ' · publishable' : ''}${test ? ' · test key, always in the sandbox' : ''} · created ${ago(created_at)} · ${last_used_at === null ? 'never used' : html`last used ${ago(last_used_at)}`}`
 
 const LAST =
   'This is the last key of the account. Without it, the account cannot sign in or use the API until the administrator creates another key with ev keys create.'

@@ -47,10 +47,13 @@ export function keyRoutes(deps: DashboardDeps): Hono<Env> {
       const sent = await sentForm(c)
       const [typed, once] = [readTyped(sent), readNonce(sent)]
       const publishable = sent.text('publishable') === 'true'
-      const body = publishable ? { ...publishableBodyOf(typed), publishable } : bodyOf(typed)
+      const test = sent.text('test') === 'on'
+      const body = publishable
+        ? { ...publishableBodyOf(typed), publishable }
+        : { ...bodyOf(typed), ...(test && { test }) }
       const made = await c.get('api').ask<CreatedKey>('/v1/keys', { body, once }).catch(problemWith)
       if (made instanceof ApiProblem) {
-        return newPage(c, deps, { typed, once, publishable, problem: made })
+        return newPage(c, deps, { typed, once, publishable, test, problem: made })
       }
       const note = publishable
         ? 'The key is not secret: it can only verify addresses of forms on the allowed websites.'
@@ -78,15 +81,20 @@ const SECRET_INTRO = html`
 type Shown = {
   readonly typed: Typed
   readonly publishable?: boolean
+  readonly test?: boolean
   readonly once?: string | undefined
   readonly problem?: ApiProblem
 }
 
+const testField = (isChecked: boolean) => html`
+  <p><label class="tick"><input type="checkbox" name="test" ${isChecked ? html`checked` : NOTHING} />
+    Test key: all its requests are in the sandbox</label></p>`
+
 function newPage(c: Context<Env>, { random }: DashboardDeps, shown: Shown): Promise<Response> {
-  const { typed, publishable = false, problem } = shown
+  const { typed, publishable = false, test = c.get('user').isTest, problem } = shown
   const content = publishable
     ? html`<input type="hidden" name="publishable" value="true" />${publishableFields(typed)}`
-    : fields(c, typed)
+    : html`${fields(c, typed)}${testField(test)}`
   const body = html`
     ${publishable ? PUBLISHABLE_INTRO : SECRET_INTRO}
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}

@@ -33,6 +33,7 @@ const nameOf = (c: Context<Env>, key: Key, now: number) => html`
   <a href="/keys/${key.id}">${key.name}</a>
   ${key.id === c.get('user').keyId ? html`<small>this session</small>` : NOTHING}
   ${key.publishable ? html`<small>publishable</small>` : NOTHING}
+  ${key.test ? html`<small>test</small>` : NOTHING}
   ${isDone(key, now) ? statusBadge('bad', 'Expired') : NOTHING}`
 
 const limitOf = ({ rate_limit_per_minute: limit }: Key) =>

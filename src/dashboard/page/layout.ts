@@ -166,9 +166,9 @@ export function backLink(c: Context<Env>): Html {
 const account = (c: Context<Env>, user: SignedIn) => html`
   <details class="account">
     <summary><span class="avatar" aria-hidden="true">${initialsOf(user.accountName)}</span>
-      <span>${user.accountName} <small>Plan ${user.plan}</small></span></summary>
+      <span>${user.accountName} <small>Plan ${user.plan}${user.isTest ? ', sandbox' : ''}</small></span></summary>
     <div class="menu">
-      <p><small>Signed in with the key “${user.keyName}”</small></p>
+      <p><small>Signed in with the ${user.isTest ? 'test key' : 'key'} “${user.keyName}”</small></p>
       <form method="post" action="/theme" class="segment" aria-label="Theme">
         <input type="hidden" name="${CSRF_FIELD}" value="${user.csrf}" />
         <input type="hidden" name="next" value="${c.req.path}" />

@@ -147,7 +147,7 @@ function refusalOf(
   found: FoundKey | null,
 ): string | null {
   if (found === null) {
-    return 'Invalid API key. A key starts with ev_live_. It may have been revoked or have expired.'
+    return 'Invalid API key. A key starts with ev_live_ or ev_test_. It may have been revoked or have expired.'
   }
   const { key } = found
   if (!permits(key.scopes, 'dashboard')) {

@@ -53,7 +53,7 @@ export async function userOf(
   return {
     ...{ sessionId: session.id, csrf: csrfToken(token) },
     secretExpiresAt: session.secretExpiresAt,
-    ...{ keyId: key.id, keyName: key.name, scopes: key.scopes },
+    ...{ keyId: key.id, keyName: key.name, scopes: key.scopes, isTest: key.isTest },
     ...{ accountId: account.id, accountName: account.name, plan: account.plan },
     isAdmin: account.operator === 1,
   }

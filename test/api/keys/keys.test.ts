@@ -23,7 +23,7 @@ describe('creating a key', () => {
     expect(data).toEqual({
       id: expect.stringMatching(/^key_[a-z0-9]{16}$/),
       ...{ name: 'CI', key: data.key, prefix: data.key.slice(0, 12), hint: data.key.slice(-4) },
-      publishable: false,
+      ...{ publishable: false, test: false },
       scopes: ['verify:single', 'verify:bulk'],
       allowed_ips: ['203.0.113.0/24', '2001:db8::1'],
       ...{ allowed_domains: ['app.example.com'], rate_limit_per_minute: 60 },

@@ -127,6 +127,16 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     }
   })
 
+  test('creates a test key', async () => {
+    const home = await homeWith('Shop')
+    const { stdout } = await ev(home, 'keys', 'create', '--name', 'CI', '--test')
+    expect(stdout).toMatch(/^ {2}ev_test_\w{38}$/m)
+    expect(stdout).toContain('The key is a test key: all its requests are in the sandbox.')
+    expect(await read(home, 'keys')).toMatchObject([{ name: 'CI', test: true }])
+    const both = await ev(home, 'keys', 'create', '--name', 'a', '--test', '--publishable')
+    expect(both.code).toBe(64)
+  })
+
   test('requires --account if there are several', async () => {
     const home = await homeWith('Shop', 'Club')
     const create = ['keys', 'create', '--name', 'CI']

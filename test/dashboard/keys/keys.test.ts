@@ -19,6 +19,22 @@ async function dashboardWithKey(
   return { services, text }
 }
 
+describe('a test key', () => {
+  test('is created in the form of a key, and shown as such', async () => {
+    const services = await createTestDashboard()
+    const form = (await services.get('/keys/new')).text
+    expect(form).toMatch(/<input type="checkbox" name="test"\s+\/>/)
+    const typed = { name: 'CI', scopes: 'dashboard', test: 'on', _once: numberOf(form) }
+    const { text } = await services.post('/keys', typed)
+    const key = /data-copy>(ev_test_\w+)</.exec(text)?.[1] ?? ''
+    expect((await services.get('/keys')).text).toMatch(/CI<\/a>.*?<small>test<\/small>/s)
+    await services.signIn(key)
+    const page = (await services.get('/overview')).text
+    expect(page).toContain('Signed in with the test key “CI”')
+    expect(page).toMatch(/Plan \w+, sandbox/)
+  })
+})
+
 describe('a publishable key', () => {
   const FORM = { publishable: 'true', name: 'Sign-up', allowed_domains: 'shop.example' }
 
