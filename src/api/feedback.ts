@@ -1,5 +1,5 @@
 import type { z } from '@hono/zod-openapi'
-import { recordFeedback } from '../feedback/record-feedback.ts'
+import { checkFeedback, recordFeedback } from '../feedback/record-feedback.ts'
 import { commitResponse } from './middleware/idempotency.ts'
 import { route } from './route.ts'
 import { newRouter } from './router.ts'
@@ -34,7 +34,11 @@ export function feedbackRoutes(service: Service) {
   return newRouter().openapi(submit, async c => {
     const accountId = c.get('caller').account.id
     const items = c.req.valid('json').items.map(toInput)
-    const data = await recordFeedback(service, { accountId, source: 'api', items })
+    const submission = { accountId, source: 'api', items }
+    const data = c.get('sandbox')
+      ? checkFeedback(service, submission)
+      : await recordFeedback(service, submission)
+    service.feedback?.refresh()
     return commitResponse(c, service, async () => ({ status: 200, body: { success: true, data } }))
   })
 }

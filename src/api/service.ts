@@ -4,6 +4,7 @@ import type { LimitStore } from '../accounts/rate-limits/types.ts'
 import type { Database } from '../db/database.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { FeedbackKnowledge } from '../feedback/knowledge.ts'
 import type { ReadDisk } from '../jobs/upload/store-upload.ts'
 import type { JobWorker } from '../jobs/worker/start-worker.ts'
 import type { Clock } from '../platform/clock.ts'
@@ -23,6 +24,8 @@ export type Service = {
   readonly database: Database
   /** For single verifications and short lists; the sandbox is handled above it. */
   readonly engine: Engine
+  /** What accounts reported about addresses; left out to ignore it. */
+  readonly feedback?: FeedbackKnowledge
   readonly worker: JobWorker
   /** Gives requests priority over jobs. */
   readonly priority: Priority

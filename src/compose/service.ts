@@ -108,7 +108,7 @@ function buildService(
   })
   const service: Service = {
     ...{ clock, random, log, database, engine, worker, ledger, limits, secretBox, resolver },
-    ...{ transport, deliveries, disk, priority },
+    ...{ transport, deliveries, disk, priority, feedback: work.feedback },
     settings: {
       ...{ baseUrl: deps.baseUrl, version: deps.version, plans, dataDir },
       ipLimits: { ...IP_LIMITS, ...config.ipLimits },

@@ -18,6 +18,7 @@ import { localCache } from '../engine/batched-cache.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ListLoader } from '../engine/lists.ts'
 import type { ResultCache } from '../engine/result-cache.ts'
+import { FeedbackKnowledge } from '../feedback/knowledge.ts'
 import { memberClaims } from '../jobs/member-claims.ts'
 import { watchCancellations } from '../jobs/worker/cancellation-poller.ts'
 import { startReconcile } from '../jobs/worker/reconcile.ts'
@@ -59,6 +60,7 @@ export interface Services extends WorkerServices {
   readonly plans: ReadonlyMap<string, Plan>
   readonly ledger: UsageLedger
   readonly engine: Engine
+  readonly feedback: FeedbackKnowledge
   readonly priority: Priority
   /** Queue of webhook deliveries. */
   readonly queue: Queue
@@ -139,11 +141,12 @@ function build(
   const plans = mergePlans(config.plans)
   const member = () => shared?.cluster.id ?? null
   const ledger = createUsageLedger({ database, clock, random, log, plans, member })
+  const feedback = new FeedbackKnowledge(database, config)
   const sandbox = composeEngine(config, externalDeps, { sandbox: true, lists })
   // Measures the real event loop, so it takes the real clock.
   const priority = new Priority(systemClock)
   const worker = startWorker({
-    ...{ database, log, random, ledger, baseUrl, priority },
+    ...{ database, log, random, ledger, baseUrl, priority, feedback },
     ...(shared === null ? {} : { queue: shared.queue, cluster: shared.cluster }),
     engineFor: job => (job.sandbox === 1 ? sandbox : engine),
     egresses: probingEgresses(config),
@@ -177,7 +180,7 @@ function build(
           })
         : null
   return {
-    ...{ database, plans, ledger, engine, priority, worker, member },
+    ...{ database, plans, ledger, engine, priority, worker, member, feedback },
     queue: shared?.queue ?? createMemoryQueue(clock, log, timings.queue),
     stopSoon() {
       isStopping = true

@@ -90,6 +90,13 @@ export const ENGINE = {
     seconds,
   ),
   cache: setting('--cache on|off', 'cache definite results', onOff, true),
+  feedbackScope: setting(
+    '--feedback-scope WHOSE',
+    'feedback that verifications use: account (their own) or all',
+    oneOf('account', 'all'),
+    'account',
+  ),
+  calibration: setting('--calibration on|off', 'measure confidence by feedback', onOff, true),
   disposableFile: setting('--disposable-file F', 'file of disposable domains', text),
   allowFile: setting('--allow-file F', 'file of domains that are never disposable', text),
   blockedFile: setting('--blocked-file F', 'file of blocklisted addresses and domains', text),

@@ -84,12 +84,12 @@ export const putOutcomes = (trx: Trx, states: readonly AddressState[]) =>
   putStates(trx, states, FEEDBACK_COLUMNS)
 
 /** Writes the last verdicts of addresses, which later feedback is compared with. */
-export const putVerdicts = (trx: Trx, states: readonly AddressState[]) =>
+export const putVerdicts = (trx: Database['db'], states: readonly AddressState[]) =>
   putStates(trx, states, VERDICT_COLUMNS)
 
 /** Inserts states, or updates some columns. All writers lock rows in the order of their keys. */
 async function putStates(
-  trx: Trx,
+  trx: Database['db'],
   states: readonly AddressState[],
   columns: readonly StateColumn[],
 ): Promise<void> {

@@ -1,5 +1,5 @@
 import { type Database, type Trx, write } from '../db/database.ts'
-import { DAY } from '../platform/clock.ts'
+import { type Clock, DAY } from '../platform/clock.ts'
 import { type Feedback, type FeedbackInput, type Outcome, parseFeedback } from './feedback.ts'
 import {
   type AddressState,
@@ -44,11 +44,7 @@ export async function recordFeedback(
   { accountId, source, items }: FeedbackSubmission,
 ): Promise<RecordedFeedback> {
   const now = database.clock.now()
-  const parsed = items.map(item => parseFeedback(item, now))
-  const valid = parsed.filter(item => typeof item !== 'string')
-  const rejected = parsed.flatMap((item, index) =>
-    typeof item === 'string' ? [{ index, error: item }] : [],
-  )
+  const { valid, rejected } = parseItems(items, now)
   let recorded = 0
   for (let from = 0; from < valid.length; from += TRANSACTION_MAX) {
     const rows = valid.slice(from, from + TRANSACTION_MAX)
@@ -61,6 +57,26 @@ export async function recordFeedback(
   }
   const duplicates = valid.length - recorded
   return { received: items.length, recorded, duplicates, rejected }
+}
+
+/** Checks feedback and stores nothing, for the sandbox. */
+export function checkFeedback(
+  { clock }: { readonly clock: Clock },
+  { items }: FeedbackSubmission,
+): RecordedFeedback {
+  const { valid, rejected } = parseItems(items, clock.now())
+  const recorded = new Set(valid.map(({ dedupeKey }) => dedupeKey)).size
+  return { received: items.length, recorded, duplicates: valid.length - recorded, rejected }
+}
+
+function parseItems(items: readonly FeedbackInput[], now: number) {
+  const parsed = items.map(item => parseFeedback(item, now))
+  return {
+    valid: parsed.filter(item => typeof item !== 'string'),
+    rejected: parsed.flatMap((item, index) =>
+      typeof item === 'string' ? [{ index, error: item }] : [],
+    ),
+  }
 }
 
 /** Of equal pieces of one batch, the first is new. */
@@ -107,7 +123,7 @@ export const newAddressState = (addressKey: string, accountId: string): AddressS
 /** Feedback is compared with a verdict that was at most this old: later, mailboxes have changed. */
 const VERDICT_AGE_MAX_MS = 30 * DAY
 /** Counts are kept by periods of this length, so that old ones weigh less. */
-const PERIOD_MS = 30 * DAY
+export const PERIOD_MS = 30 * DAY
 
 /**
  * Applies one outcome to the state of an address. A verdict is counted with the last outcome within

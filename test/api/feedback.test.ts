@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createTestService } from '../support/service.ts'
 
 const BOUNCE = { email: 'ann@example.com', kind: 'bounced', code: 550, enhanced_code: '5.1.1' }
@@ -37,4 +37,51 @@ test('a key needs the scope feedback:write', async () => {
   const key = await addKey({ scopes: ['feedback:read'] })
   const response = await request('/v1/feedback', { key, body: { items: [BOUNCE] } })
   expect(response.status).toBe(403)
+})
+
+describe('later verifications of the account', () => {
+  const reported = { items: [{ ...BOUNCE, email: 'ann@a.test', text: '550 5.1.1 User unknown' }] }
+
+  test('use the feedback, and their evidence says so', async () => {
+    const { json, clock } = await createTestService()
+    const { class: before } = await json('/v1/verify/single', { body: { email: 'ann@a.test' } })
+    expect(before).toBe('deliverable')
+    await clock.advance(1_000)
+    await json('/v1/feedback', { body: reported })
+    const day = new Date(clock.now()).toISOString().slice(0, 10)
+    const body = { email: 'ann@a.test' }
+    expect(await json('/v1/verify/single?include=evidence', { body })).toMatchObject({
+      ...{ class: 'undeliverable', reason: 'rejected_email', deliverable: false },
+      evidence: { feedback: { summary: `bounced on ${day}`, code: 550, decides: true } },
+    })
+    expect(await json('/v1/verify/bulk', { body: { emails: ['ann@a.test'] } })).toMatchObject({
+      results: [{ email: 'ann@a.test', reason: 'rejected_email' }],
+    })
+  })
+
+  test('of another account, and in the sandbox, do not use it', async () => {
+    const { json, addAccount, addKey } = await createTestService()
+    await json('/v1/feedback', { body: reported })
+    await addAccount('acc_2')
+    const key = await addKey({ accountId: 'acc_2' })
+    const body = { email: 'ann@a.test' }
+    expect((await json('/v1/verify/single', { key, body })).reason).toBe('accepted_email')
+    const headers = { 'X-EV-Sandbox': 'true' }
+    const simulated = { email: 'valid@a.test' }
+    const sandbox = { items: [{ ...BOUNCE, email: 'valid@a.test' }] }
+    await json('/v1/feedback', { body: sandbox })
+    expect((await json('/v1/verify/single', { headers, body: simulated })).reason).toBe(
+      'accepted_email',
+    )
+  })
+})
+
+test('feedback that is sent to the sandbox is checked, and changes nothing', async () => {
+  const { json, database } = await createTestService()
+  const headers = { 'X-EV-Sandbox': 'true' }
+  const body = { items: [BOUNCE, { email: 'broken', kind: 'delivered' }] }
+  expect(await json('/v1/feedback', { headers, body })).toMatchObject({
+    data: { received: 2, recorded: 1, rejected: [{ index: 1 }] },
+  })
+  expect(await database.db.selectFrom('feedback').selectAll().execute()).toEqual([])
 })

@@ -195,6 +195,12 @@ const ROWS: Readonly<Record<Key, Row>> = {
     fallback: null,
   },
   cache: { good: SWITCH, bad: [['warm', /on or off/]], fallback: true },
+  feedbackScope: {
+    good: [['all', 'all']],
+    bad: [['none', /account or all|account, all/]],
+    fallback: 'account',
+  },
+  calibration: { good: SWITCH, bad: [['warm', /on or off/]], fallback: true },
   disposableFile: { good: [['d.txt', 'd.txt']], bad: SOME_TEXT, fallback: null },
   allowFile: { good: [['a.txt', 'a.txt']], bad: SOME_TEXT, fallback: null },
   blockedFile: { good: [['b.txt', 'b.txt']], bad: SOME_TEXT, fallback: null },

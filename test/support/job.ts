@@ -4,6 +4,7 @@ import { composeEngine, type ExternalDeps } from '../../src/compose/engine.ts'
 import { type RawSettings, toConfig } from '../../src/config/config.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { Result } from '../../src/engine/verdict/verdict.ts'
+import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
 import { createJob, type Job, readJob } from '../../src/jobs/job-store.ts'
@@ -80,6 +81,7 @@ export async function createTestJob({ texts, ...given }: TestJobOptions) {
     onTestFinished(() => engine.close())
     const worker = startWorker({
       ...{ database, log: doors.log, random: doors.random, ledger: null, baseUrl: '' },
+      feedback: new FeedbackKnowledge(database, config),
       engineFor: () => engine,
       egresses: engine.egresses,
       ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },

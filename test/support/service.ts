@@ -12,6 +12,7 @@ import { closeApp, createApp } from '../../src/api/app.ts'
 import type { DashboardSession } from '../../src/api/context.ts'
 import type { Service, ServiceSettings } from '../../src/api/service.ts'
 import { write } from '../../src/db/database.ts'
+import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import type { JobWorker } from '../../src/jobs/worker/start-worker.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { Priority } from '../../src/platform/priority.ts'
@@ -72,6 +73,7 @@ export async function createTestService({
     priority: new Priority(systemClock),
     resolver: zone,
     transport: post,
+    feedback: new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: true }),
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
     deliveries: idleDeliveries(),
     secretBox: createSecretBox('a secret of tests', random),

@@ -19,6 +19,7 @@ import { clientAborted } from '../middleware/client-aborted.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
+import { applyFeedback } from '../verify/apply-feedback.ts'
 import { releaseOnFailure } from '../verify/ask.ts'
 import { reserveOrGetCached } from '../verify/credits.ts'
 
@@ -41,9 +42,11 @@ export async function answerInstant(
     ? { reservation: null, cached: null }
     : await reserveOrGetCached(c, service, addresses, () => getAllCached(service, unique, options))
   return releaseOnFailure(c, service, reservation, async onSettle => {
-    const found = cached ?? (await verifyAll(c, service, unique, options))
+    const verified = cached ?? (await verifyAll(c, service, unique, options))
+    const adjusted = await applyFeedback(c, service, [...verified.values()])
+    const found = new Map([...verified.keys()].map((key, index) => [key, adjusted[index]]))
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
-    const fresh = [...found.values()]
+    const fresh = adjusted
     return store(c, service, { entries, results, reservation, fresh, onSettle })
   })
 }

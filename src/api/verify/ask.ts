@@ -16,6 +16,7 @@ import { unlessAborted } from '../middleware/client-aborted.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
+import { applyFeedbackToOne } from './apply-feedback.ts'
 import { reserveOrGetCached } from './credits.ts'
 
 /** Largest body of a single verification, in bytes: an address has 254 octets. */
@@ -52,8 +53,13 @@ export async function answerOne(
   const { reservation, cached } = await reserveOrGetCached(c, service, 1, () =>
     getCached(service, input),
   )
-  if (reservation === null) return settle(c, service, { result: cached, reservation }, present)
-  const result = await releaseOnFailure(c, service, reservation, () => verify(c, service, input))
+  if (reservation === null) {
+    const result = await applyFeedbackToOne(c, service, cached)
+    return settle(c, service, { result, reservation }, present)
+  }
+  const result = await releaseOnFailure(c, service, reservation, async () =>
+    applyFeedbackToOne(c, service, await verify(c, service, input)),
+  )
   return settle(c, service, { result, reservation }, present)
 }
 

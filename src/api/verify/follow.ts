@@ -13,6 +13,7 @@ import { eventStream, type StreamEvent } from '../event-stream.ts'
 import type { StepBody } from '../schemas/step.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
+import { applyFeedbackToOne } from './apply-feedback.ts'
 import { getCached, releaseOnFailure, type VerifyInput, verificationOrigin } from './ask.ts'
 import { reserveOrGetCached } from './credits.ts'
 
@@ -79,8 +80,8 @@ async function follow(c: Context<Env>, service: Service, options: FollowOptions)
   state.verifying++
   const endRequest = service.priority.startRequest()
   try {
-    const result = await releaseOnFailure(c, service, reservation, () =>
-      verify(c, service, options),
+    const result = await releaseOnFailure(c, service, reservation, async () =>
+      applyFeedbackToOne(c, service, await verify(c, service, options)),
     )
     const entry = { result }
     await service.ledger.settle({ ...verificationOrigin(c), source: 'single', reservation, entry })

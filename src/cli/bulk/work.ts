@@ -2,6 +2,7 @@ import { composeEngine } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import type { ListLoader } from '../../engine/lists.ts'
+import { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import { refuseCancelled } from '../../jobs/job-state.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { startWorker } from '../../jobs/worker/start-worker.ts'
@@ -35,6 +36,7 @@ export async function work(
   const { log, lists, sandbox = false } = options
   const worker = startWorker({
     ...{ database, log, random: context.random, ledger: null, baseUrl: '' },
+    feedback: sandbox ? null : new FeedbackKnowledge(database, config),
     engineFor: () => engine,
     egresses: config.egresses.map(({ name }) => name),
     concurrency: config.concurrency,

@@ -86,8 +86,50 @@ function presentEvidence(evidence: Evidence) {
     ...(evidence.dialogue === null
       ? {}
       : { dialogue: evidence.dialogue.map(line => sanitizeText(line, 512)) }),
+    ...presentFeedback(evidence),
   }
 }
+
+/** Only results of an account that gives feedback have these fields. */
+function presentFeedback({ feedback, domainFeedback, calibration }: Evidence) {
+  return {
+    ...(feedback === undefined
+      ? {}
+      : {
+          feedback: {
+            summary: `${feedback.kind} on ${isoTime(feedback.occurredAt).slice(0, 10)}`,
+            ...{ kind: feedback.kind, occurred_at: isoTime(feedback.occurredAt) },
+            ...{ code: feedback.code, enhanced_code: feedback.enhancedCode },
+            ...{ text: feedback.text, decides: feedback.decides },
+          },
+        }),
+    ...(domainFeedback === undefined
+      ? {}
+      : {
+          domain_feedback: {
+            ...{ delivered: domainFeedback.delivered, bounced: domainFeedback.bounced },
+            bounce_rate_min: round(domainFeedback.rateMin, 3),
+            bounce_rate_max: round(domainFeedback.rateMax, 3),
+          },
+        }),
+    ...(calibration === undefined
+      ? {}
+      : {
+          calibration: {
+            fixed_confidence: calibration.fixed,
+            reason: presentCounts(calibration.reason),
+            operator: calibration.operator === null ? null : presentCounts(calibration.operator),
+          },
+        }),
+  }
+}
+
+const presentCounts = ({ correct, total }: { correct: number; total: number }) => ({
+  correct: round(correct, 1),
+  total: round(total, 1),
+})
+
+const round = (value: number, digits: number) => Number(value.toFixed(digits))
 
 function presentRoute({ route }: Evidence) {
   if (route === null) return null

@@ -32,6 +32,41 @@ export type Evidence = {
   readonly failure: string | null
   /** The lines of the SMTP session, if requested. */
   readonly dialogue: readonly string[] | null
+  /** What became of mail to the address; left out if the account reported nothing. */
+  readonly feedback?: FeedbackEvidence
+  /** What became of mail to a catch-all domain; left out without enough reports. */
+  readonly domainFeedback?: DomainFeedback
+  /** How the confidence was measured; left out if it is the fixed one of the reason. */
+  readonly calibration?: CalibrationEvidence
+}
+
+/** The newest report about an address. */
+type FeedbackEvidence = {
+  readonly kind: 'delivered' | 'bounced' | 'complained'
+  /** Epoch ms. */
+  readonly occurredAt: number
+  readonly code: number | null
+  readonly enhancedCode: string | null
+  readonly text: string | null
+  /** Whether it decided the verdict: no newer evidence contradicts it. */
+  readonly decides: boolean
+}
+
+/** Numbers of addresses of a domain, and the interval of its bounce rate. */
+type DomainFeedback = {
+  readonly delivered: number
+  readonly bounced: number
+  readonly rateMin: number
+  readonly rateMax: number
+}
+
+/** Verdicts with a known outcome, weighted by their age. */
+type CalibrationEvidence = {
+  /** The fixed confidence of the reason. */
+  readonly fixed: number
+  readonly reason: { readonly correct: number; readonly total: number }
+  /** Null if the operator has too few verdicts. */
+  readonly operator: { readonly correct: number; readonly total: number } | null
 }
 
 /** Durations in ms; null if the step did not happen. */

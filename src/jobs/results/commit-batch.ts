@@ -4,6 +4,7 @@ import { type Database, type Trx, write, writeConcurrent } from '../../db/databa
 import { isFault } from '../../engine/address/address.ts'
 import type { CachedAnswer } from '../../engine/result-cache.ts'
 import { isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
+import type { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import type { Random } from '../../platform/random.ts'
 import { putCachedAnswers } from '../cached-answers.ts'
 import {
@@ -48,6 +49,8 @@ export type Content = {
 
 export type WriteDeps = {
   readonly database: Database
+  /** What accounts reported about addresses; null or left out to ignore it. */
+  readonly feedback?: FeedbackKnowledge | null
   /** Null without accounts; then no usage is entered. */
   readonly ledger: UsageLedger | null
   readonly random: Random
@@ -85,12 +88,52 @@ export function commitBatch(deps: WriteDeps, content: Content): Promise<Written>
       jobs.flatMap(job => job.account_id ?? []),
     )
     const after: Job[] = []
+    const changes = await adjustChanges(trx, deps.feedback ?? null, jobs, content.changes)
     for (const job of jobs) {
-      after.push(await writeChanges(trx, deps, job, content.changes.get(job.id) ?? []))
+      after.push(await writeChanges(trx, deps, job, changes.get(job.id) ?? []))
     }
     if (content.answers.size > 0) await putCachedAnswers(trx, sortByKey(content.answers))
     return { jobs: after, lost }
   })
+}
+
+type Changes = Content['changes']
+
+/** Applies feedback of accounts to the results of their jobs. */
+async function adjustChanges(
+  trx: Trx,
+  feedback: FeedbackKnowledge | null,
+  jobs: readonly Job[],
+  changes: Changes,
+): Promise<Changes> {
+  if (feedback === null) return changes
+  const adjusted = new Map(changes)
+  const owned = Map.groupBy(
+    jobs.filter(job => job.sandbox === 0),
+    job => job.account_id ?? '',
+  )
+  for (const [accountId, ofAccount] of owned) {
+    if (!(await feedback.isEnrolled(accountId))) continue
+    const updates = ofAccount.flatMap(({ id }) => changes.get(id) ?? [])
+    const outcomes = updates.flatMap(({ results = [] }) => results)
+    const results = await feedback.adjust(
+      trx,
+      accountId,
+      outcomes.map(({ result }) => result),
+    )
+    const byOutcome = new Map(outcomes.map((outcome, index) => [outcome, results[index]]))
+    const replace = (outcome: Outcome) => ({
+      ...outcome,
+      result: byOutcome.get(outcome) ?? outcome.result,
+    })
+    for (const { id } of ofAccount) {
+      const ofJob = (changes.get(id) ?? []).map(change =>
+        change.results === undefined ? change : { ...change, results: change.results.map(replace) },
+      )
+      adjusted.set(id, ofJob)
+    }
+  }
+  return adjusted
 }
 
 const sortByKey = <T>(answers: ReadonlyMap<string, T>) =>

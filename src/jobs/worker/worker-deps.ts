@@ -2,6 +2,7 @@ import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
 import type { Membership } from '../../cluster/membership.ts'
 import type { Database } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Priority } from '../../platform/priority.ts'
 import type { Random } from '../../platform/random.ts'
@@ -34,6 +35,8 @@ export type WorkerDeps = {
   readonly wait: (job: Job) => boolean
   /** Ledger for the verifications of accounts; null without accounts. */
   readonly ledger: UsageLedger | null
+  /** What accounts reported about addresses; null or left out to ignore it. */
+  readonly feedback?: FeedbackKnowledge | null
   /** Base of the URLs in events, without a trailing slash. */
   readonly baseUrl: string
   /**

@@ -1,0 +1,205 @@
+// Simulates a year of verifications with a hidden truth, and measures how well confidence matches
+// it before and after feedback, through the same code as the service: node bench/calibration.ts
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openDatabase } from '../src/db/database.ts'
+import { parseAddress } from '../src/engine/address/address.ts'
+import { type Reason, VERDICT_BY_REASON } from '../src/engine/verdict/reason.ts'
+import { toEvidence } from '../src/engine/verdict/result.ts'
+import type { Result } from '../src/engine/verdict/verdict.ts'
+import { countedReason } from '../src/feedback/adjust-result.ts'
+import type { FeedbackInput } from '../src/feedback/feedback.ts'
+import type { VerdictCount } from '../src/feedback/feedback-store.ts'
+import { FeedbackKnowledge } from '../src/feedback/knowledge.ts'
+import { recordFeedback } from '../src/feedback/record-feedback.ts'
+import { buildReport } from '../src/feedback/report.ts'
+import { type Clock, DAY, systemClock } from '../src/platform/clock.ts'
+import { machine } from './engine/figures.ts'
+
+const YEAR = 365 * DAY
+const START = Date.parse('2026-01-01T00:00:00Z')
+const PIECES = [0, 1_000, 5_000, 50_000]
+/** Figures are means of simulations with these seeds. */
+const SEEDS = [31, 32, 33]
+/** New addresses that measure each state; they give no feedback. */
+const MEASURED = 20_000
+const BATCH = 500
+const ACCOUNT = 'acc_bench'
+
+/** A generator of numbers from 0 to 1 with a fixed seed (mulberry32), so that runs are equal. */
+function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** A kind of address: how often it occurs, what ev says, and how often mail arrives. */
+type Kind = {
+  readonly share: number
+  readonly reason: Reason
+  readonly operator: string
+  /** Probability that mail arrives, by the time of the year from 0 to 1. */
+  readonly alive: (time: number) => number
+  readonly domains: number
+}
+
+const always = (share: number) => () => share
+
+/** The hidden truth: what ev cannot see. */
+const KINDS: readonly Kind[] = [
+  { share: 0.34, reason: 'accepted_email', operator: 'Google', alive: always(0.985), domains: 1 },
+  { share: 0.14, reason: 'accepted_email', operator: 'Microsoft', alive: always(0.96), domains: 1 },
+  // An operator that starts to accept everything and bounces later.
+  {
+    ...{ share: 0.08, reason: 'accepted_email', operator: 'Drifting' },
+    alive: time => 0.97 - 0.3 * time,
+    domains: 1,
+  },
+  { share: 0.08, reason: 'accepted_email', operator: 'own', alive: always(0.9), domains: 300 },
+  { share: 0.05, reason: 'role_account', operator: 'own', alive: always(0.93), domains: 300 },
+  // Catch-all domains whose mail arrives, whose mail bounces, and a mixture.
+  { share: 0.06, reason: 'catch_all', operator: 'own', alive: always(0.985), domains: 20 },
+  { share: 0.04, reason: 'catch_all', operator: 'own', alive: always(0.25), domains: 20 },
+  { share: 0.06, reason: 'catch_all', operator: 'Microsoft', alive: always(0.7), domains: 400 },
+  { share: 0.04, reason: 'low_deliverability', operator: 'own', alive: always(0.6), domains: 100 },
+  // Rejections that are wrong: servers that reject ev, not the recipient.
+  { share: 0.08, reason: 'rejected_email', operator: 'Google', alive: always(0.005), domains: 1 },
+  { share: 0.03, reason: 'rejected_email', operator: 'own', alive: always(0.12), domains: 100 },
+]
+
+type Sample = { readonly result: Result; readonly isAlive: boolean }
+
+function createWorld(seed: number) {
+  const random = createRandom(seed)
+  let serial = 0
+  return (at: number): Sample => {
+    const kind = pick(random())
+    const place = KINDS.indexOf(kind)
+    const domain = `d${place}-${Math.floor(random() * kind.domains)}.example`
+    const email = `user${seed}x${serial++}@${domain}`
+    const { details, ...verdict } = VERDICT_BY_REASON[kind.reason]
+    const smtpValid = details.smtpValid === true
+    const operator = { name: kind.operator, known: true } as unknown
+    const evidence = toEvidence({
+      address: parseAddress(email),
+      operator: operator as Result['evidence']['operator'],
+    })
+    return {
+      isAlive: random() < kind.alive((at - START) / YEAR),
+      result: {
+        ...{ email, provider: domain, evidence, tookMs: 1, cached: false, checkedAt: at },
+        verdict: { ...verdict, reason: kind.reason, details: { ...details, smtpValid } },
+      },
+    }
+  }
+}
+
+function pick(number: number): Kind {
+  let rest = number
+  for (const kind of KINDS) {
+    rest -= kind.share
+    if (rest < 0) return kind
+  }
+  return KINDS[0] as Kind
+}
+
+const reportOf = ({ result, isAlive }: Sample, occurredAt: number): FeedbackInput => ({
+  address: result.email,
+  ...(isAlive ? { kind: 'delivered' } : { kind: 'bounced', code: 550, enhancedCode: '5.1.1' }),
+  occurredAt,
+})
+
+/** Runs a year with this many pieces of feedback, and measures new addresses at its end. */
+async function simulate(pieces: number, seed: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'ev-calibration-'))
+  let now = START
+  const clock: Clock = { ...systemClock, now: () => now }
+  const database = await openDatabase(`sqlite:${join(folder, 'ev.sqlite')}`, clock)
+  try {
+    const knowledge = new FeedbackKnowledge(database, {
+      feedbackScope: 'account',
+      calibration: true,
+    })
+    const next = createWorld(seed)
+    // Verdicts are stored from the first feedback on.
+    const first = { address: 'first@start.example', kind: 'delivered' as const, occurredAt: START }
+    if (pieces > 0) {
+      await recordFeedback({ database }, { accountId: ACCOUNT, source: 'bench', items: [first] })
+    }
+    for (let done = 0; done < pieces; done += BATCH) {
+      now = START + Math.floor((done / pieces) * YEAR)
+      const samples = Array.from({ length: Math.min(BATCH, pieces - done) }, () => next(now))
+      const results = samples.map(({ result }) => result)
+      await knowledge.adjust(database.db, ACCOUNT, results)
+      now += 60_000
+      const items = samples.map(sample => reportOf(sample, now))
+      await recordFeedback({ database }, { accountId: ACCOUNT, source: 'bench', items })
+      knowledge.refresh()
+    }
+    now = START + YEAR
+    return await measure(knowledge, database, { at: now, seed: seed + SEEDS.length })
+  } finally {
+    await database.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Compares confidence with the truth of new addresses. */
+async function measure(
+  knowledge: FeedbackKnowledge,
+  database: Awaited<ReturnType<typeof openDatabase>>,
+  { at, seed }: { readonly at: number; readonly seed: number },
+) {
+  const next = createWorld(seed)
+  const samples = Array.from({ length: MEASURED }, () => next(at))
+  const counts: VerdictCount[] = []
+  let wrong = 0
+  for (let from = 0; from < samples.length; from += BATCH) {
+    const batch = samples.slice(from, from + BATCH)
+    const adjusted = await knowledge.adjust(
+      database.db,
+      ACCOUNT,
+      batch.map(({ result }) => result),
+    )
+    for (const [index, result] of adjusted.entries()) {
+      const { verdict, evidence } = result
+      const isCorrect = verdict.deliverable === batch[index]?.isAlive
+      if (!isCorrect) wrong++
+      counts.push({
+        ...{ period: 0, reason: countedReason(result), operator: evidence.operator?.name ?? '' },
+        ...{
+          confidence: verdict.confidence,
+          correct: Number(isCorrect),
+          wrong: Number(!isCorrect),
+        },
+      })
+    }
+  }
+  const { total, operators } = buildReport(counts)
+  // The error of each reason and operator, weighted by its share: it hides no opposite errors.
+  const byOperator =
+    operators.reduce((sum, row) => sum + row.count * Math.abs(row.predicted - row.observed), 0) /
+    total.count
+  const { calibrationError, brierScore } = total
+  return [calibrationError, byOperator, brierScore, wrong / samples.length]
+}
+
+console.log(`Machine: ${machine()}.`)
+console.log(`\n### Calibration after a simulated year, measured on ${MEASURED} new addresses\n`)
+const FIGURES = ['ECE', 'ECE by reason and operator', 'Brier score', 'wrong verdicts']
+console.log(`| feedback | ${FIGURES.join(' | ')} |`)
+console.log('|---|---|---|---|---|')
+for (const pieces of PIECES) {
+  const runs: number[][] = []
+  for (const seed of SEEDS) runs.push(await simulate(pieces, seed))
+  const means = FIGURES.map(
+    (_, n) => runs.reduce((sum, run) => sum + (run[n] ?? 0), 0) / runs.length,
+  )
+  console.log(`| ${pieces} | ${means.map(mean => mean.toFixed(4)).join(' | ')} |`)
+}

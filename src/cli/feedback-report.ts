@@ -1,0 +1,85 @@
+import { getVerdictCounts } from '../feedback/feedback-store.ts'
+import { buildReport, type FeedbackReport, type ReportRow } from '../feedback/report.ts'
+import { formatNumber, formatPercent } from '../platform/format.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { print } from './accounts.ts'
+import type { CliContext } from './context.ts'
+import { openExisting } from './database.ts'
+import { findOwner } from './feedback-import.ts'
+import { readConfig } from './settings.ts'
+import { table } from './table.ts'
+import { widthOf } from './width.ts'
+
+export type ReportFlags = {
+  readonly account?: string
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** Runs `ev feedback report` and returns the exit code. */
+export async function reportCommand(context: CliContext, flags: ReportFlags): Promise<number> {
+  const config = readConfig(context, flags)
+  const database = await openExisting(context, config)
+  try {
+    const owner = database === null ? '' : await findOwner(database, flags.account)
+    const counts = database === null ? [] : await getVerdictCounts(database, owner)
+    const report = buildReport(counts)
+    if (flags.json) print(context, presentReport(report))
+    else context.stdout.write(reportText(report, widthOf(context, context.stdout)))
+    return 0
+  } finally {
+    await database?.close()
+  }
+}
+
+const presentRow = (row: ReportRow) => ({
+  count: row.count,
+  predicted: round(row.predicted),
+  observed: round(row.observed),
+  brier_score: round(row.brierScore),
+  calibration_error: round(row.calibrationError),
+})
+
+const round = (value: number) => Number(value.toFixed(4))
+
+const presentReport = ({ total, fixed, reasons, operators }: FeedbackReport) => ({
+  total: presentRow(total),
+  fixed_confidence: presentRow(fixed),
+  reasons: reasons.map(row => ({ reason: row.reason, ...presentRow(row) })),
+  operators: operators.map(row => ({
+    ...{ reason: row.reason, operator: row.operator === '' ? null : row.operator },
+    ...presentRow(row),
+  })),
+})
+
+/** Operators with the most verdicts; the JSON has all. */
+const OPERATORS_SHOWN = 20
+
+function reportText({ total, fixed, reasons, operators }: FeedbackReport, width: number | null) {
+  if (total.count === 0) {
+    return 'No verdict has a known outcome yet. ev compares verdicts from the first feedback on: verify, send, and import what came back.\n'
+  }
+  const all = [
+    ...[rowOf('all verdicts', total), rowOf('with fixed confidence', fixed)],
+    ...reasons.map(row => rowOf(row.reason, row)),
+  ]
+  const shown = operators.slice(0, OPERATORS_SHOWN)
+  const named = shown.map(row =>
+    rowOf(`${row.reason}, ${sanitizeText(row.operator) || 'unknown operator'}`, row),
+  )
+  return `${table([{ title: 'REASON' }, ...FIGURES], all, width)}\n${table([{ title: 'OPERATOR' }, ...FIGURES], named, width)}`
+}
+
+const FIGURES = ['COUNT', 'PREDICTED', 'OBSERVED', 'BRIER', 'ECE'].map(title => ({
+  title,
+  align: 'right' as const,
+}))
+
+const rowOf = (name: string, row: ReportRow) => [
+  name,
+  formatNumber(row.count),
+  formatPercent(row.predicted, 1),
+  formatPercent(row.observed, 1),
+  row.brierScore.toFixed(3),
+  row.calibrationError.toFixed(3),
+]

@@ -1,0 +1,133 @@
+import { type Reason, type Risk, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
+import type { Result, Verdict } from '../engine/verdict/verdict.ts'
+import { type CalibrationModel, calibrate, posteriorMean, wilsonInterval } from './calibration.ts'
+import type { AddressState, DomainCount } from './feedback-store.ts'
+
+/** What an account knows about one result. */
+export type Knowledge = {
+  readonly state: AddressState | null
+  readonly domain: DomainCount | null
+  /** Null if calibration is off. */
+  readonly model: CalibrationModel | null
+}
+
+/** Fewer reported addresses of a catch-all domain say nothing about the others. */
+export const DOMAIN_TOTAL_MIN = 10
+/** A catch-all domain has low risk if its bounce rate is below this, with a probability of 97.5 %. */
+export const LOW_BOUNCE_RATE_MAX = 0.1
+/** It has high risk if its bounce rate is above this, with the same probability. */
+export const HIGH_BOUNCE_RATE_MIN = 0.3
+
+/**
+ * Weight of the prior of a domain: a uniform distribution (rule of succession), because catch-all
+ * domains differ more than operators.
+ */
+const DOMAIN_PRIOR_WEIGHT = 2
+
+/** Reasons of a server that accepts existing mailboxes only. */
+const ACCEPTED: ReadonlySet<Reason> = new Set([
+  ...(['accepted_email', 'role_account', 'possible_typo', 'low_quality'] as const),
+])
+/** Reasons of a probe that leaves open whether the mailbox exists. */
+const OPEN: ReadonlySet<Reason> = new Set([
+  ...(['catch_all', 'low_deliverability', 'dns_error', 'no_connect', 'timeout'] as const),
+  ...(['unavailable_smtp', 'invalid_smtp', 'greylisted', 'probe_blocked', 'smtp_skipped'] as const),
+])
+/** Reasons of a server that rejects the mailbox. */
+const REJECTED: ReadonlySet<Reason> = new Set(['rejected_email', 'mailbox_disabled'])
+
+/** Reasons whose verdict says whether mail arrives, so that feedback can confirm or refute it. */
+export const CALIBRATED: ReadonlySet<Reason> = new Set([
+  ...ACCEPTED,
+  ...REJECTED,
+  ...(['catch_all', 'low_deliverability', 'invalid_domain', 'no_mx_record'] as const),
+  'does_not_accept_mail',
+])
+
+/** Applies feedback to a result. A pure function. */
+export function adjustResult(result: Result, { state, domain, model }: Knowledge): Result {
+  const feedback = state === null || state.outcome === null ? null : state
+  const decided = feedback === null ? null : decideByAddress(result, feedback)
+  const evidence = {
+    ...result.evidence,
+    ...(feedback === null ? {} : { feedback: feedbackEvidence(feedback, decided !== null) }),
+  }
+  if (decided !== null) return { ...result, evidence, verdict: decided }
+  const byDomain = decideByDomain(result.verdict, domain)
+  if (byDomain !== null) {
+    return {
+      ...result,
+      verdict: byDomain.verdict,
+      evidence: { ...evidence, domainFeedback: byDomain.observed },
+    }
+  }
+  return calibrateResult({ ...result, evidence }, model)
+}
+
+/** The name of a verdict in the counts: one that its domain decided is counted by its risk. */
+export const countedReason = ({ verdict: { reason, risk }, evidence }: Result): string =>
+  evidence.domainFeedback === undefined ? reason : `${reason}/${risk}`
+
+/** Returns the verdict if the feedback decides; null if newer evidence does. */
+function decideByAddress(
+  { verdict, evidence, checkedAt }: Result,
+  { outcome, occurred_at: occurredAt, contradicted }: AddressState,
+): Verdict | null {
+  const { reason } = verdict
+  const isNewer = (occurredAt ?? 0) >= checkedAt
+  if (outcome === 'dead') {
+    // A server that accepted the address before its mail bounced proves nothing by accepting it.
+    const isRefuted = OPEN.has(reason) || (ACCEPTED.has(reason) && (isNewer || contradicted === 1))
+    return isRefuted ? templateOf('rejected_email', false) : null
+  }
+  if (reason === 'catch_all')
+    return { ...verdict, risk: 'low', deliverable: true, confidence: FIRM }
+  if (!OPEN.has(reason) && !(REJECTED.has(reason) && isNewer)) return null
+  return templateOf(evidence.flags?.role === true ? 'role_account' : 'accepted_email', true)
+}
+
+const FIRM = VERDICT_BY_REASON.accepted_email.confidence
+
+function templateOf(
+  reason: 'rejected_email' | 'accepted_email' | 'role_account',
+  smtpValid: boolean,
+): Verdict {
+  const { details, ...template } = VERDICT_BY_REASON[reason]
+  return { ...template, reason, details: { ...details, smtpValid } }
+}
+
+/** The risk of a catch-all domain by its observed bounce rate; null without enough feedback. */
+function decideByDomain(verdict: Verdict, domain: DomainCount | null) {
+  if (verdict.reason !== 'catch_all' || domain === null) return null
+  const { alive, dead } = domain
+  const total = alive + dead
+  if (total < DOMAIN_TOTAL_MIN) return null
+  const { low, high } = wilsonInterval(dead, total)
+  const observed = { delivered: alive, bounced: dead, rateMin: low, rateMax: high }
+  const risk: Risk =
+    high <= LOW_BOUNCE_RATE_MAX ? 'low' : low >= HIGH_BOUNCE_RATE_MIN ? 'high' : 'medium'
+  const deliverable = risk === 'low'
+  const correct = deliverable ? alive : dead
+  const confidence = Math.round(100 * posteriorMean({ correct, total }, 0.5, DOMAIN_PRIOR_WEIGHT))
+  return { observed, verdict: { ...verdict, risk, deliverable, confidence } }
+}
+
+function calibrateResult(result: Result, model: CalibrationModel | null): Result {
+  const { verdict, evidence } = result
+  if (model === null || !CALIBRATED.has(verdict.reason)) return result
+  const operator = evidence.operator?.name ?? null
+  const measured = calibrate(model, { reason: verdict.reason, operator, fixed: verdict.confidence })
+  if (measured === null) return result
+  const { confidence, fixed, reason, operator: cell } = measured
+  const calibration = { fixed, reason, operator: cell }
+  return { ...result, verdict: { ...verdict, confidence }, evidence: { ...evidence, calibration } }
+}
+
+const feedbackEvidence = (state: AddressState, decides: boolean) => ({
+  kind: state.kind ?? 'delivered',
+  occurredAt: state.occurred_at ?? 0,
+  code: state.code,
+  enhancedCode: state.enhanced_code,
+  text: state.text,
+  decides,
+})

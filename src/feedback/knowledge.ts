@@ -1,0 +1,146 @@
+import type { Database } from '../db/database.ts'
+import { addressKey, isFault } from '../engine/address/address.ts'
+import type { Result } from '../engine/verdict/verdict.ts'
+import { MINUTE } from '../platform/clock.ts'
+import { adjustResult, CALIBRATED, countedReason } from './adjust-result.ts'
+import { buildModel, type CalibrationModel } from './calibration.ts'
+import {
+  type AddressState,
+  getAddressStates,
+  getDomainCounts,
+  getVerdictCounts,
+  listEnrolledAccounts,
+  putVerdicts,
+} from './feedback-store.ts'
+import { newAddressState } from './record-feedback.ts'
+
+export type FeedbackSettings = {
+  /** Whose feedback verifications use: that of their account, or of all accounts. */
+  readonly feedbackScope: 'account' | 'all'
+  /** Whether the confidence of results is measured. */
+  readonly calibration: boolean
+}
+
+/** Feedback of another process is used after this time. */
+const REFRESH_MS = MINUTE
+
+/** What accounts reported, applied to results. Costs nothing for an account without feedback. */
+export class FeedbackKnowledge {
+  readonly #database: Database
+  readonly #settings: FeedbackSettings
+  #enrolled: { readonly at: number; readonly accounts: Promise<ReadonlySet<string>> } | null = null
+  readonly #models = new Map<string, { at: number; model: Promise<CalibrationModel> }>()
+
+  constructor(database: Database, settings: FeedbackSettings) {
+    this.#database = database
+    this.#settings = settings
+  }
+
+  /** Whether feedback of the account, or shared feedback, exists. */
+  async isEnrolled(accountId: string): Promise<boolean> {
+    const accounts = await this.#accounts()
+    return this.#settings.feedbackScope === 'all' ? accounts.size > 0 : accounts.has(accountId)
+  }
+
+  /** Makes new feedback of this process visible at once. */
+  refresh(): void {
+    this.#enrolled = null
+    this.#models.clear()
+  }
+
+  /**
+   * Applies the feedback to results of an account, and stores their verdicts in the transaction, to
+   * be compared with later feedback. Reads once for all results.
+   */
+  async adjust(
+    trx: Database['db'],
+    accountId: string,
+    results: readonly Result[],
+  ): Promise<Result[]> {
+    if (results.length === 0 || !(await this.isEnrolled(accountId))) return [...results]
+    const owner = this.#settings.feedbackScope === 'all' ? null : accountId
+    const keys = results.map(keyOf)
+    const known = await this.#readStates(trx, owner, keys)
+    const domains = await getDomainCounts(trx, owner, catchAllDomains(results))
+    const model = this.#settings.calibration ? await this.#model(owner) : null
+    const adjusted = results.map((result, index) =>
+      adjustResult(result, {
+        state: known.get(keys[index] ?? '') ?? null,
+        domain: domains.get(result.provider ?? '') ?? null,
+        model,
+      }),
+    )
+    await putVerdicts(trx, toVerdicts(accountId, adjusted))
+    return adjusted
+  }
+
+  /** The newest outcome of each address. */
+  async #readStates(
+    trx: Database['db'],
+    owner: string | null,
+    keys: readonly (string | null)[],
+  ): Promise<Map<string, AddressState>> {
+    const wanted = [...new Set(keys.filter(key => key !== null))]
+    const states = new Map<string, AddressState>()
+    for (const state of await getAddressStates(trx, owner, wanted)) {
+      const other = states.get(state.address_key)
+      if ((other?.occurred_at ?? -1) < (state.occurred_at ?? 0))
+        states.set(state.address_key, state)
+    }
+    return states
+  }
+
+  #accounts(): Promise<ReadonlySet<string>> {
+    const now = this.#database.clock.monotonicNow()
+    if (this.#enrolled === null || now - this.#enrolled.at > REFRESH_MS) {
+      const accounts = listEnrolledAccounts(this.#database).then(all => new Set(all))
+      this.#enrolled = { at: now, accounts }
+      accounts.catch(() => {
+        this.#enrolled = null
+      })
+    }
+    return this.#enrolled.accounts
+  }
+
+  #model(owner: string | null): Promise<CalibrationModel> {
+    const { clock } = this.#database
+    const now = clock.monotonicNow()
+    const name = owner ?? ALL
+    const cached = this.#models.get(name)
+    if (cached !== undefined && now - cached.at <= REFRESH_MS) return cached.model
+    const model = getVerdictCounts(this.#database, owner).then(all => buildModel(all, clock.now()))
+    this.#models.set(name, { at: now, model })
+    model.catch(() => this.#models.delete(name))
+    return model
+  }
+}
+
+/** No account has this ID. */
+const ALL = '*'
+
+const keyOf = ({ evidence: { address } }: Result) => (isFault(address) ? null : addressKey(address))
+
+const catchAllDomains = (results: readonly Result[]): string[] => [
+  ...new Set(
+    results.flatMap(({ verdict, provider }) =>
+      verdict.reason === 'catch_all' && provider !== null ? [provider] : [],
+    ),
+  ),
+]
+
+/** The verdicts that feedback can confirm or refute. One that feedback itself decided cannot. */
+function toVerdicts(accountId: string, results: readonly Result[]): AddressState[] {
+  const states = new Map<string, AddressState>()
+  for (const result of results) {
+    const { verdict, evidence, checkedAt } = result
+    const key = keyOf(result)
+    if (key === null || !CALIBRATED.has(verdict.reason) || evidence.feedback?.decides) continue
+    states.set(key, {
+      ...newAddressState(key, accountId),
+      ...{ reason: countedReason(result), operator: evidence.operator?.name ?? null },
+      ...{ confidence: verdict.confidence, deliverable: Number(verdict.deliverable) },
+      verified_at: checkedAt,
+    })
+  }
+  return [...states.values()]
+}

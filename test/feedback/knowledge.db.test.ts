@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest'
+import { write } from '../../src/db/database.ts'
+import { parseAddress } from '../../src/engine/address/address.ts'
+import type { Reason } from '../../src/engine/verdict/reason.ts'
+import { toEvidence } from '../../src/engine/verdict/result.ts'
+import type { FeedbackInput } from '../../src/feedback/feedback.ts'
+import { getVerdictCounts } from '../../src/feedback/feedback-store.ts'
+import { FeedbackKnowledge, type FeedbackSettings } from '../../src/feedback/knowledge.ts'
+import { recordFeedback } from '../../src/feedback/record-feedback.ts'
+import { DAY, MINUTE } from '../../src/platform/clock.ts'
+import { fakeClock } from '../support/clock.ts'
+import { tempDatabase } from '../support/database.ts'
+import { resultOf } from '../support/result.ts'
+
+async function setUp(settings: Partial<FeedbackSettings> = {}) {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  const knowledge = new FeedbackKnowledge(database, {
+    ...{ feedbackScope: 'account', calibration: true },
+    ...settings,
+  })
+  const report = async (address: string, kind: FeedbackInput['kind'], accountId = 'acc_1') => {
+    const code = kind === 'bounced' ? { code: 550, enhancedCode: '5.1.1' } : {}
+    const items = [{ address, kind, ...code, occurredAt: clock.now() }]
+    await recordFeedback({ database }, { accountId, source: 'api', items })
+    knowledge.refresh()
+  }
+  const verify = (reason: Reason, address: string, accountId = 'acc_1') => {
+    const parsed = parseAddress(address)
+    const provider = address.replace(/^.*@/, '')
+    const evidence = toEvidence({ address: parsed })
+    const result = resultOf(reason, { email: address, provider, evidence, checkedAt: clock.now() })
+    return write(database, async trx => {
+      const [adjusted] = await knowledge.adjust(trx, accountId, [result])
+      return adjusted
+    })
+  }
+  const states = () => database.db.selectFrom('feedback_address').selectAll().execute()
+  return { database, clock, knowledge, report, verify, states }
+}
+
+test('an account without feedback changes and stores nothing', async () => {
+  const { verify, states, report } = await setUp()
+  await report('ann@example.com', 'bounced', 'acc_2')
+  const result = await verify('catch_all', 'ann@example.com')
+  expect(result?.verdict).toMatchObject({ reason: 'catch_all', confidence: 50 })
+  expect((await states()).map(({ account_id }) => account_id)).toEqual(['acc_2'])
+})
+
+test('feedback of all accounts is used where the settings say so', async () => {
+  const { verify, report } = await setUp({ feedbackScope: 'all' })
+  await report('ann@example.com', 'bounced', 'acc_2')
+  expect((await verify('catch_all', 'ann@example.com'))?.verdict.reason).toBe('rejected_email')
+})
+
+test('of the reports of two accounts the newest counts', async () => {
+  const { verify, report, clock } = await setUp({ feedbackScope: 'all' })
+  await report('ann@example.com', 'bounced', 'acc_2')
+  await clock.advance(DAY)
+  await report('ann@example.com', 'delivered', 'acc_1')
+  expect((await verify('catch_all', 'ann@example.com'))?.verdict).toMatchObject({ risk: 'low' })
+})
+
+describe('a verdict', () => {
+  test('is compared with later feedback, and the confidence of others follows', async () => {
+    const { verify, report, database, clock } = await setUp()
+    await report('first@example.com', 'delivered')
+    for (let i = 0; i < 20; i++) {
+      await verify('accepted_email', `user${i}@example.com`)
+      await clock.advance(1_000)
+      await report(`user${i}@example.com`, i < 10 ? 'delivered' : 'bounced')
+    }
+    const counts = await getVerdictCounts(database, 'acc_1')
+    const sum = (name: 'correct' | 'wrong') => counts.reduce((total, one) => total + one[name], 0)
+    expect([sum('correct'), sum('wrong')]).toEqual([10, 10])
+    const result = await verify('accepted_email', 'next@example.com')
+    expect(result?.verdict.confidence).toBeLessThan(80)
+    expect(result?.evidence.calibration).toMatchObject({ fixed: 95 })
+    const off = new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: false })
+    const [plain] = await off.adjust(database.db, 'acc_1', [resultOf('accepted_email')])
+    expect(plain?.verdict.confidence).toBe(95)
+  })
+
+  test('that feedback decided is not compared with the next one', async () => {
+    const { verify, report, database, clock } = await setUp()
+    await report('ann@example.com', 'bounced')
+    await verify('catch_all', 'ann@example.com')
+    await clock.advance(1_000)
+    await report('ann@example.com', 'delivered')
+    expect(await getVerdictCounts(database, 'acc_1')).toEqual([])
+  })
+
+  test('of an address that bounced after an acceptance stays a rejection', async () => {
+    const { verify, report, clock } = await setUp()
+    await report('first@example.com', 'delivered')
+    await verify('accepted_email', 'ann@example.com')
+    await clock.advance(1_000)
+    await report('ann@example.com', 'bounced')
+    await clock.advance(DAY)
+    const bounced = await verify('accepted_email', 'ann@example.com')
+    expect(bounced?.verdict.reason).toBe('rejected_email')
+    await report('ann@example.com', 'delivered')
+    const delivered = await verify('accepted_email', 'ann@example.com')
+    expect(delivered?.verdict.reason).toBe('accepted_email')
+  })
+})
+
+test('feedback of another process is used within a minute', async () => {
+  const { verify, database, clock } = await setUp()
+  await verify('catch_all', 'ann@example.com')
+  const items = [{ address: 'ann@example.com', kind: 'delivered' as const, occurredAt: null }]
+  await recordFeedback({ database }, { accountId: 'acc_1', source: 'api', items })
+  expect((await verify('catch_all', 'ann@example.com'))?.verdict.risk).toBe('medium')
+  await clock.advance(MINUTE + 1)
+  expect((await verify('catch_all', 'ann@example.com'))?.verdict.risk).toBe('low')
+})
