@@ -77,6 +77,7 @@ export const SETTING_GROUPS: readonly (readonly [
     'Custom list settings:',
     ['disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'],
   ],
+  ['Feedback settings:', ['feedbackScope', 'calibration']],
   [
     'Webhook and alert settings:',
     [
