@@ -45,7 +45,7 @@ describe('confidence', () => {
     const measured = measure([rest, enough], 'Yahoo')
     expect(measured?.operator).toEqual({ correct: 0, total: 400 })
     expect(measured?.confidence).toBe(2)
-    expect(measure([rest, enough], 'Google')?.confidence).toBe(94)
+    expect(measure([rest, enough], 'Google')?.confidence).toBe(95)
   })
 
   test('forgets: a period that ended 90 days ago has half its weight', () => {
