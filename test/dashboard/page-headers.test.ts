@@ -55,7 +55,7 @@ describe('every page', () => {
     expect(header('Cache-Control')).toMatch(/^public, max-age=86400/)
     const tag = header('ETag') ?? ''
     expect((await load({ 'If-None-Match': tag })).status).toBe(304)
-    expect(gzipSync(await script.bytes()).length).toBeLessThan(5 * 1024)
+    expect(gzipSync(await script.text()).length).toBeLessThan(5 * 1024)
     const small = await load({ 'Accept-Encoding': 'br' })
     expect(small.headers.get('Content-Encoding')).toBe('br')
     expect(small.headers.get('ETag')).not.toBe(tag)

@@ -95,7 +95,7 @@ describe('a value that violates a schema', () => {
       error: expect.stringMatching(/^"events" has "x"; it takes batch.completed, .*\.$/),
     })
     expect(await json('/v1/keys', { body: { name: 'CI' } })).toMatchObject({
-      error: '"scopes" is missing; it must be an array.',
+      error: '"scopes" is missing; it must be an array unless "publishable" is true.',
     })
   })
 })
