@@ -1,6 +1,8 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { openDatabase } from '../../src/db/database.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 
 const ev = (home: string, ...args: string[]) =>
@@ -41,5 +43,42 @@ describe.concurrent('ev feedback import', { timeout: 60_000 }, () => {
     const kind = await ev(home, 'import', 'none.csv', '--kind', 'opened')
     expect(kind).toMatchObject({ code: 64 })
     expect(kind.stderr).toContain('it takes delivered, bounced, complained')
+  })
+})
+
+describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
+  test('says that there is nothing to compare yet', async () => {
+    const home = emptyFolder()
+    const { code, stdout } = await ev(home, 'report')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^No verdict has a known outcome yet\./)
+    expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
+      ...{ total: { count: 0 }, reasons: [], operators: [] },
+    })
+  })
+
+  test('has a row for each reason and operator', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'first.csv'), 'email,event\nann@example.com,delivered\n')
+    await ev(home, 'import', 'first.csv')
+    const database = await openDatabase(`sqlite:${join(home, 'data', 'ev.sqlite')}`, systemClock)
+    const count = { account_id: '', period: 0, confidence: 90 }
+    await database.db
+      .insertInto('feedback_count')
+      .values([
+        { ...count, reason: 'accepted_email', operator: 'Google', correct: 90, wrong: 10 },
+        { ...count, reason: 'catch_all', operator: '', correct: 40, wrong: 60 },
+      ])
+      .execute()
+    await database.close()
+    const { stdout } = await ev(home, 'report')
+    expect(stdout).toMatch(/^REASON +COUNT +PREDICTED +OBSERVED +BRIER +ECE$/m)
+    expect(stdout).toMatch(/^all verdicts +200 +90 % +65 % +0\.290 +0\.250$/m)
+    expect(stdout).toMatch(/^accepted_email, Google +100 +90 % +90 % +0\.090 +0\.000$/m)
+    expect(stdout).toMatch(/^catch_all, unknown operator +100 +90 % +40 %/m)
+    expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
+      ...{ total: { count: 200, predicted: 0.9, observed: 0.65, calibration_error: 0.25 } },
+      reasons: [{ reason: 'accepted_email' }, { reason: 'catch_all' }],
+    })
   })
 })
