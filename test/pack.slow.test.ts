@@ -119,7 +119,9 @@ describe.each(NAMES)('%s', name => {
     const files = readdirSync(installed(name), { recursive: true, encoding: 'utf8' })
     expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md']))
     expect(files.filter(file => file.endsWith('.d.ts'))).toHaveLength(name === 'evmail' ? 2 : 1)
-    const modules = files.filter(file => /^dist\/(?!vendor|dashboard\/browser).*\.js$/.test(file))
+    const modules = files.filter(file =>
+      /^dist\/(?!vendor|bundled|dashboard\/browser).*\.js$/.test(file),
+    )
     const mapped = modules.filter(file => !isReexport(readFileSync(installed(name, file), 'utf8')))
     expect(mapped.length).toBeGreaterThan(0)
     expect(mapped.filter(file => !files.includes(`${file}.map`))).toEqual([])

@@ -75,7 +75,7 @@ async function packProduct() {
     const code = replaceSpecifiers(readFileSync(file, 'utf8'), ({ specifier }) => {
       if (specifier.startsWith('.')) return otherPackage(join(dirname(file), specifier))
       const name = bundled.get(specifier)
-      return name === undefined ? null : relativePath(file, join(dist, 'vendor', name))
+      return name === undefined ? null : relativePath(file, join(dist, 'bundled', name))
     })
     const target = join(folder, 'dist', relative(dist, file))
     mkdirSync(dirname(target), { recursive: true })
@@ -91,7 +91,7 @@ async function packProduct() {
   finishPackage(folder, { [ENGINE]: manifest.version, [CLIENT]: manifest.version })
 }
 
-/** Writes the bundled packages to dist/vendor. Returns their files by specifier. */
+/** Writes the bundled packages to dist/bundled. Returns their files by specifier. */
 function bundleDependencies(folder) {
   const names = new Map()
   for (const file of productFiles) {
@@ -103,7 +103,7 @@ function bundleDependencies(folder) {
     }
   }
   const external = Object.keys(manifest.dependencies).filter(name => !BUNDLED.includes(name))
-  return bundlePackages(root, join(folder, 'dist/vendor'), names, external)
+  return bundlePackages(root, join(folder, 'dist/bundled'), names, external)
 }
 
 /** The names in a statement such as `import pretty, { prettyFactory as x } from 'pino-pretty'`. */
@@ -155,36 +155,25 @@ function startPackage(name) {
   return folder
 }
 
-/** Writes package.json, with the packages that the modules load as dependencies. */
+/**
+ * Writes package.json, with the packages that the modules load as dependencies; `others` are the
+ * versions of packages of this repository. Optional dependencies are those of the product.
+ */
 function finishPackage(folder, others = {}) {
   const own = readJson(join(root, 'tools/packages', relative(packages, folder), 'package.json'))
+  const { version, license, author, peerDependencies, peerDependenciesMeta } = manifest
   const loaded = readdirSync(join(folder, 'dist'), { recursive: true })
-    .filter(
-      name =>
-        name.endsWith('.js') && !/^dashboard\/browser\/|^vendor\/(htmx|uplot|swagger)/.test(name),
-    )
+    .filter(name => name.endsWith('.js') && !isServed(name))
     .flatMap(name => packagesOf(readFileSync(join(folder, 'dist', name), 'utf8')))
-  const optional = Object.keys(own.peerDependencies ?? {})
-  const dependencies = Object.fromEntries(
-    [...new Set(loaded)]
-      .filter(name => !optional.includes(name))
-      .sort()
-      .map(name => [name, others[name] ?? versionOf(name)]),
-  )
-  const { version, license, author } = manifest
-  const [first, ...rest] = Object.entries(own)
-  const all = Object.fromEntries([
-    first,
-    ['version', version],
-    ...rest,
-    ['license', license],
-    ['author', author],
-    ...repository(),
-  ])
-  writeFileSync(
-    join(folder, 'package.json'),
-    `${JSON.stringify({ ...all, dependencies }, null, 2)}\n`,
-  )
+  const all = [...new Set(loaded)].sort()
+  const required = all.filter(name => !(name in peerDependencies))
+  const dependencies = required.map(name => [name, others[name] ?? versionOf(name)])
+  const complete = {
+    ...{ name: own.name, version, ...own, license, author, ...repository() },
+    dependencies: Object.fromEntries(dependencies),
+    ...(all.length > required.length ? { peerDependencies, peerDependenciesMeta } : {}),
+  }
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(complete, null, 2)}\n`)
 }
 
 function versionOf(name) {
@@ -197,7 +186,7 @@ function versionOf(name) {
 function repository() {
   const { GITHUB_SERVER_URL, GITHUB_REPOSITORY } = process.env
   const url = GITHUB_REPOSITORY ? `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}` : remoteUrl()
-  return url === '' ? [] : [['repository', { type: 'git', url }]]
+  return url === '' ? {} : { repository: { type: 'git', url } }
 }
 
 function remoteUrl() {

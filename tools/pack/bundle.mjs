@@ -68,7 +68,7 @@ export async function bundlePackages(root, folder, names, external) {
   })
   rmSync(entries, { recursive: true })
   const licenses = licensesOf(output.flatMap(({ moduleIds = [] }) => moduleIds))
-  writeFileSync(join(folder, 'bundled.LICENSE.txt'), licenses)
+  writeFileSync(join(folder, 'LICENSES.txt'), licenses)
   return new Map([...names.keys()].map(name => [name, `${fileNameOf(name)}.js`]))
 }
 
