@@ -85,6 +85,7 @@ CALLS = [
         {"email": "a", "force_refresh": True, "async": True},
         lambda c: c.verify.later("a", force_refresh=True),
     ),
+    ("POST", "/v1/verify/form", {"email": "a"}, lambda c: c.verify.form("a")),
     ("POST", "/v1/verify/bulk", {"emails": ["a"]}, lambda c: c.bulk(("a",))),
     (
         "GET",

@@ -36,6 +36,11 @@ class ServiceTest(unittest.TestCase):
         self.assertIsNotNone(self.seen[0].request_id)
         self.assertIsNotNone(self.seen[0].rate_limit)
 
+    def test_verifies_the_address_of_a_form(self):
+        result = self.client.verify.form("typo@gmial.com")
+        self.assertEqual((result["class"], result["allow"]), ("risky", True))
+        self.assertEqual(result["did_you_mean"], "typo@gmail.com")
+
     def test_follows_the_steps(self):
         steps = []
         result = self.client.verify.single("catchall@example.com", on_step=steps.append)
