@@ -6,7 +6,6 @@ export const SCOPES = [
   'jobs:write',
   'webhooks:read',
   'webhooks:write',
-  'feedback:read',
   'feedback:write',
   'account:read',
   'audit:read',

@@ -34,7 +34,7 @@ test.each([
 
 test('a key needs the scope feedback:write', async () => {
   const { request, addKey } = await createTestService()
-  const key = await addKey({ scopes: ['feedback:read'] })
+  const key = await addKey({ scopes: ['account:read'] })
   const response = await request('/v1/feedback', { key, body: { items: [BOUNCE] } })
   expect(response.status).toBe(403)
 })
