@@ -165,6 +165,9 @@ function imageOf(stage: Stage, root: string): Image {
 const inRoot = (root: string, text: string) =>
   text.replace(/(?<![\w.])\/(?=(?:data|ev|usr\/local)\b)/g, `${root}/`)
 
+/** npm takes the packages from its cache, which `npm ci` of the project has filled. */
+const NPM = { npm_config_prefer_offline: 'true', npm_config_audit: 'false' }
+
 function environmentIn(stage: Stage, root: string): NodeJS.ProcessEnv {
   const own = Object.entries(environmentOf(stage)).map(([name, value]) => [
     name,
@@ -174,7 +177,7 @@ function environmentIn(stage: Stage, root: string): NodeJS.ProcessEnv {
     ([name]) => !/^(EV_|NODE_ENV$|npm_|VITEST)/.test(name),
   )
   const path = `${root}/usr/local/bin:${process.env.PATH}`
-  return Object.fromEntries([...inherited, ['PATH', path], ...own])
+  return Object.fromEntries([...inherited, ...Object.entries(NPM), ['PATH', path], ...own])
 }
 
 function start([program, ...args]: readonly string[], options: SpawnOptions): Started {

@@ -15,7 +15,7 @@ test('sign in, change the theme, list sessions, sign out', async () => {
   await visitor.check('sessions')
   await page.getByText('default').click()
   await page.getByRole('button', { name: 'dark' }).click()
-  expect(await page.getAttribute('html', 'data-theme')).toBe('dark')
+  await page.locator('html[data-theme="dark"]').waitFor()
   await page.getByText('default').click()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.waitForURL('**/sign-in')
