@@ -189,12 +189,14 @@ function repository() {
   return url === '' ? {} : { repository: { type: 'git', url } }
 }
 
+/** The address of the remote `origin`; empty if there is none or it is a folder. */
 function remoteUrl() {
   const { stdout } = spawnSync('git', ['remote', 'get-url', 'origin'], {
     cwd: root,
     encoding: 'utf8',
   })
-  return (stdout ?? '').trim()
+  const url = (stdout ?? '').trim()
+  return /^(?:[a-z+]+:\/\/|git@)/.test(url) ? url : ''
 }
 
 function relativePath(from, to) {
