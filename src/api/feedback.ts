@@ -29,7 +29,11 @@ export function feedbackRoutes(service: Service) {
       example: FEEDBACK_REQUEST_EXAMPLE,
       max: FEEDBACK_BODY_MAX,
     },
-    answer: json(FeedbackAnswer, 'The number of items by what became of them', FEEDBACK_EXAMPLE),
+    answer: json(
+      FeedbackAnswer,
+      'The numbers of recorded, repeated and rejected items',
+      FEEDBACK_EXAMPLE,
+    ),
   })
   return newRouter().openapi(submit, async c => {
     const accountId = c.get('caller').account.id
@@ -38,7 +42,7 @@ export function feedbackRoutes(service: Service) {
     const data = c.get('sandbox')
       ? checkFeedback(service, submission)
       : await recordFeedback(service, submission)
-    service.feedback?.refresh()
+    if (!c.get('sandbox')) service.feedback.refresh()
     return commitResponse(c, service, async () => ({ status: 200, body: { success: true, data } }))
   })
 }

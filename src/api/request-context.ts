@@ -70,7 +70,7 @@ function routeTemplate(c: Context<Env>): string {
   return route?.path ?? 'none'
 }
 
-/** Who sends a request, and from where, for the audit log. */
+/** Returns the origin of a request for the audit log. */
 const originOf = (c: Context<Env>): Origin => {
   const session = c.env?.session
   return {

@@ -24,8 +24,8 @@ export type Service = {
   readonly database: Database
   /** For single verifications and short lists; the sandbox is handled above it. */
   readonly engine: Engine
-  /** What accounts reported about addresses; left out to ignore it. */
-  readonly feedback?: FeedbackKnowledge
+  /** Applies the feedback of accounts to results. */
+  readonly feedback: FeedbackKnowledge
   readonly worker: JobWorker
   /** Gives requests priority over jobs. */
   readonly priority: Priority

@@ -1,6 +1,5 @@
-import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
-import { type PageRange, pageStart } from '../db/page-position.ts'
+import { isAfter, type PageRange, pageStart } from '../db/page-position.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import type { AuditAction, Origin } from './audit.ts'
@@ -57,8 +56,6 @@ export function getAuditPage({ reader }: Database, o: AuditQuery): Promise<Audit
   if (o.action !== undefined) query = query.where('action', '=', o.action)
   if (o.since !== undefined) query = query.where('created_at', '>=', o.since)
   const end = pageStart(o)
-  if (end !== null) {
-    query = query.where(sql<boolean>`(created_at, id) < (${end.createdAt}, ${end.id})`)
-  }
+  if (end !== null) query = query.where(isAfter(end))
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
 }

@@ -1,5 +1,4 @@
 import { DAY } from '../platform/clock.ts'
-import type { AuditTable } from './tables.ts'
 
 /** The actions of the audit log. */
 export const AUDIT_ACTIONS = [
@@ -15,11 +14,14 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 export const isAuditAction = (text: string): text is AuditAction =>
   (AUDIT_ACTIONS as readonly string[]).includes(text)
 
+/** A request with an API key, a dashboard session, a command, or the service itself. */
 export const AUDIT_ACTORS = ['key', 'session', 'command_line', 'service'] as const
 
-/** Who does something, and from where. */
+export type AuditActor = (typeof AUDIT_ACTORS)[number]
+
+/** The actor of an action and the address of its client. */
 export type Origin = {
-  readonly actor: AuditTable['actor']
+  readonly actor: AuditActor
   readonly keyId: string | null
   readonly sessionId: string | null
   readonly ip: string | null
@@ -31,7 +33,7 @@ export const COMMAND_LINE: Origin = local('command_line')
 /** The origin of what the service does without a request. */
 export const SERVICE: Origin = local('service')
 
-function local(actor: Origin['actor']): Origin {
+function local(actor: AuditActor): Origin {
   return { actor, keyId: null, sessionId: null, ip: null }
 }
 

@@ -1,3 +1,4 @@
+import { isoTime } from '../engine/verdict/present-result.ts'
 import type { AuditAction } from './audit.ts'
 import type { AuditTable } from './tables.ts'
 
@@ -6,5 +7,5 @@ export const presentEntry = ({ account_id: _, ...row }: AuditTable) => ({
   ...row,
   action: row.action as AuditAction,
   changed: row.changed === null ? null : (JSON.parse(row.changed) as string[]),
-  created_at: new Date(row.created_at).toISOString(),
+  created_at: isoTime(row.created_at),
 })

@@ -59,7 +59,7 @@ const STYLES = [
   ...['verify', 'lists', 'webhooks'],
 ]
 
-/** Where the build copies the files of libraries that pages load. */
+/** The folder to which the build copies the files of libraries that pages load. */
 const VENDOR = join(import.meta.dirname, '../../dist/vendor')
 const LIBRARY_FILES = [
   ...['htmx.js', 'uplot.js', 'uplot.css'],

@@ -1,3 +1,5 @@
+import { type RawBuilder, sql } from 'kysely'
+
 /** A position in rows that are sorted newest first: after the row with these values. */
 export type PagePosition = { readonly createdAt: number; readonly id: string }
 
@@ -16,3 +18,7 @@ export function pageStart({ before, until }: PageRange): PagePosition | null {
   if (until === undefined || (before !== null && before.createdAt < until)) return before
   return { createdAt: until, id: '' }
 }
+
+/** Selects the rows after a position, which are older. */
+export const isAfter = ({ createdAt, id }: PagePosition): RawBuilder<boolean> =>
+  sql<boolean>`(created_at, id) < (${createdAt}, ${id})`

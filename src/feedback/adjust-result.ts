@@ -3,7 +3,7 @@ import type { Result, Verdict } from '../engine/verdict/verdict.ts'
 import { type CalibrationModel, calibrate, posteriorMean, wilsonInterval } from './calibration.ts'
 import type { AddressState, DomainCount } from './feedback-store.ts'
 
-/** What an account knows about one result. */
+/** The feedback and the measurements that apply to one result. */
 export type Knowledge = {
   readonly state: AddressState | null
   readonly domain: DomainCount | null

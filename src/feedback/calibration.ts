@@ -8,7 +8,7 @@ type Cell = { readonly correct: number; readonly total: number }
 /** The share of correct verdicts, by reason, and by reason and operator. */
 export type CalibrationModel = ReadonlyMap<string, Cell>
 
-/** How a confidence was measured. */
+/** A measured confidence, with the counts behind it. */
 type Calibration = {
   /** 0 to 100. */
   readonly confidence: number

@@ -4,11 +4,11 @@ import { classifyReply } from '../engine/smtp/classify-reply.ts'
 import { DAY } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
 
-/** What happened to a message. */
+/** The events that feedback reports about a message. */
 export const FEEDBACK_KINDS = ['delivered', 'bounced', 'complained'] as const
 export type FeedbackKind = (typeof FEEDBACK_KINDS)[number]
 
-/** What feedback says about the mailbox. */
+/** Whether the mailbox exists, according to feedback. */
 export type Outcome = 'alive' | 'dead'
 
 /** One piece of feedback. */
@@ -25,7 +25,7 @@ export type FeedbackInput = {
   readonly occurredAt: number | null
   /** ID of the sender of the feedback; without it, equal pieces count once. */
   readonly id?: string | null | undefined
-  /** What the provider says about a bounce without SMTP code: true if it is permanent. */
+  /** For a bounce without an SMTP code: true if the provider reports it as permanent. */
   readonly isPermanent?: boolean | null | undefined
 }
 
@@ -109,8 +109,11 @@ function codeFrom(enhancedCode: string | null): number | null {
 const toCode = (code: number | null | undefined) =>
   code != null && Number.isInteger(code) && code >= 400 && code <= 599 ? code : null
 
+/** An enhanced status code (RFC 3463), and nothing else. */
+export const isEnhancedCode = (text: string) => /^[245]\.\d{1,3}\.\d{1,3}$/.test(text)
+
 const toEnhancedCode = (text: string | null | undefined) =>
-  /^[245]\.\d{1,3}\.\d{1,3}$/.test(text ?? '') ? (text as string) : null
+  text != null && isEnhancedCode(text) ? text : null
 
 function toText(text: string | null | undefined): string | null {
   const clean = sanitizeText(text ?? '', FEEDBACK_TEXT_MAX)

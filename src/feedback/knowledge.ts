@@ -24,7 +24,7 @@ export type FeedbackSettings = {
 /** Feedback of another process is used after this time. */
 const REFRESH_MS = MINUTE
 
-/** What accounts reported, applied to results. Costs nothing for an account without feedback. */
+/** Applies the feedback of accounts to results. Costs nothing for an account without feedback. */
 export class FeedbackKnowledge {
   readonly #database: Database
   readonly #settings: FeedbackSettings

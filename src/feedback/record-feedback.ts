@@ -21,7 +21,7 @@ const TRANSACTION_MAX = 500
 
 type FeedbackSubmission = {
   readonly accountId: string
-  /** Where it came from, such as `api`, `import` or `ses`. */
+  /** The way it was received: `api` or `import`. */
   readonly source: string
   readonly items: readonly FeedbackInput[]
 }

@@ -1,7 +1,7 @@
 import { type Reason, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
 import type { VerdictCount } from './feedback-store.ts'
 
-/** How well confidence matched what became of the mail. */
+/** Compares the confidence of verdicts with their outcomes. */
 export type ReportRow = {
   readonly count: number
   /** Mean confidence, 0 to 1. */
@@ -31,12 +31,12 @@ const BINS = 10
 /** Builds the report of verdicts with a known outcome. A pure function. */
 export function buildReport(counts: readonly VerdictCount[]): FeedbackReport {
   const operators = [
-    ...groupBy(counts, ({ reason, operator }) => `${reason}\n${operator}`).values(),
+    ...Map.groupBy(counts, ({ reason, operator }) => `${reason}\n${operator}`).values(),
   ]
   return {
     total: toRow(counts),
     fixed: toRow(counts.map(count => ({ ...count, confidence: fixedConfidence(count.reason) }))),
-    reasons: [...groupBy(counts, ({ reason }) => reason)]
+    reasons: [...Map.groupBy(counts, ({ reason }) => reason)]
       .map(([reason, all]) => ({ reason, ...toRow(all) }))
       .sort(byCount),
     operators: operators
@@ -53,10 +53,6 @@ const byCount = (a: ReportRow, b: ReportRow) => b.count - a.count
 const fixedConfidence = (reason: string) =>
   VERDICT_BY_REASON[(reason.split('/')[0] ?? '') as Reason]?.confidence ?? 0
 
-function groupBy<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
-  return Map.groupBy(all, keyOf)
-}
-
 function toRow(counts: readonly VerdictCount[]): ReportRow {
   const count = sum(counts, one => one.correct + one.wrong)
   if (count === 0) {
@@ -67,8 +63,8 @@ function toRow(counts: readonly VerdictCount[]): ReportRow {
     const confidence = one.confidence / 100
     return one.correct * (1 - confidence) ** 2 + one.wrong * confidence ** 2
   })
-  const bins = groupBy(counts, one =>
-    String(Math.min(BINS - 1, Math.floor((one.confidence / 100) * BINS))),
+  const bins = Map.groupBy(counts, one =>
+    Math.min(BINS - 1, Math.floor((one.confidence / 100) * BINS)),
   )
   const error = [...bins.values()].reduce((total, bin) => {
     const all = sum(bin, one => one.correct + one.wrong)

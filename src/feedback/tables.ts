@@ -24,7 +24,7 @@ type FeedbackTable = {
   /** Diagnostic text, sanitized. */
   text: string | null
   occurred_at: number
-  /** Where it came from, such as `api`, `import` or `ses`. */
+  /** `api` or `import`. */
   source: string
   created_at: number
 }

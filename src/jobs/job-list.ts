@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
+import { isAfter, type PagePosition } from '../db/page-position.ts'
 import type { Schema } from '../db/schema.ts'
 import type { Job } from './job-store.ts'
 import type { JobState } from './tables.ts'
@@ -112,7 +113,7 @@ export async function accountJob(
 type JobsOptions = {
   readonly accountId: string
   /** The last job of the previous page; null for the first page. */
-  readonly after: { readonly createdAt: number; readonly id: string } | null
+  readonly after: PagePosition | null
   readonly max: number
   readonly state?: JobState
   readonly sandbox?: boolean
@@ -128,9 +129,7 @@ export function accountJobs({ reader }: Database, o: JobsOptions): Promise<Job[]
     .where('state', '<>', 'loading')
   if (o.state !== undefined) query = query.where('state', '=', o.state)
   if (o.sandbox !== undefined) query = query.where('sandbox', '=', o.sandbox ? 1 : 0)
-  if (o.after !== null) {
-    query = query.where(sql<boolean>`(created_at, id) < (${o.after.createdAt}, ${o.after.id})`)
-  }
+  if (o.after !== null) query = query.where(isAfter(o.after))
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
 }
 

@@ -1,6 +1,6 @@
-import { sql, type Transaction } from 'kysely'
+import type { Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
-import { type PageRange, pageStart } from '../db/page-position.ts'
+import { isAfter, type PageRange, pageStart } from '../db/page-position.ts'
 import type { Schema } from '../db/schema.ts'
 import type { Random } from '../platform/random.ts'
 import { subscribers } from './endpoint-store.ts'
@@ -55,9 +55,7 @@ export function getEventPage({ reader }: Database, o: EventQuery): Promise<Event
   if (o.kind !== undefined) query = query.where('kind', '=', o.kind)
   if (o.since !== undefined) query = query.where('created_at', '>=', o.since)
   const end = pageStart(o)
-  if (end !== null) {
-    query = query.where(sql<boolean>`(created_at, id) < (${end.createdAt}, ${end.id})`)
-  }
+  if (end !== null) query = query.where(isAfter(end))
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
 }
 

@@ -13,6 +13,7 @@ import type { HealthSource } from '../../src/dashboard/health/source.ts'
 import { firstKeys } from '../../src/dashboard/session/setup.ts'
 import { type Database, openDatabase, write } from '../../src/db/database.ts'
 import type { PoolTimings } from '../../src/db/postgres/pool-timings.ts'
+import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { Priority } from '../../src/platform/priority.ts'
 import { systemRandom } from '../../src/platform/random.ts'
@@ -55,6 +56,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
   const dataDir = tempFolder()
   const service: Service = {
     ...{ clock, random, log, database, engine, ledger, limits },
+    feedback: new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: true }),
     priority: new Priority(systemClock),
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
     ...{ worker: idleWorker(), transport: fakeTransport(), resolver: zone },

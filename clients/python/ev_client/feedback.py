@@ -9,7 +9,7 @@ from .models import FeedbackItem, RecordedFeedback
 
 
 class Feedback:
-    """Methods that report what became of sent mail."""
+    """Methods that report bounces, deliveries and complaints."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

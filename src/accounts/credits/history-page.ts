@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { nextChunk, runChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
-import { type PagePosition, pageStart } from '../../db/page-position.ts'
+import { isAfter, type PagePosition, pageStart } from '../../db/page-position.ts'
 import type { Schema } from '../../db/schema.ts'
 import { contains, hasNonAscii } from '../../db/sql-dialect.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
@@ -113,7 +113,7 @@ async function rowsBetween(
 function rangeSql(query: HistoryQuery, { before, end = null }: Between): RawBuilder<unknown> {
   const conditions = [
     sql`account_id = ${query.accountId} and sandbox = ${query.sandbox ? 1 : 0}`,
-    ...(before === null ? [] : [sql`(created_at, id) < (${before.createdAt}, ${before.id})`]),
+    ...(before === null ? [] : [isAfter(before)]),
     ...(end === null ? [] : [sql`(created_at, id) >= (${end.createdAt}, ${end.id})`]),
     // The end of a chunk is never older than `since`.
     ...(query.since === undefined || end !== null ? [] : [sql`created_at >= ${query.since}`]),

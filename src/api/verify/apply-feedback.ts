@@ -11,11 +11,8 @@ export async function applyFeedback(
   results: readonly Result[],
 ): Promise<readonly Result[]> {
   const accountId = c.get('caller').account.id
-  if (c.get('sandbox') || !(await feedback?.isEnrolled(accountId))) return results
-  return writeAsyncCommit(
-    database,
-    async trx => (await feedback?.adjust(trx, accountId, results)) ?? results,
-  )
+  if (c.get('sandbox') || !(await feedback.isEnrolled(accountId))) return results
+  return writeAsyncCommit(database, trx => feedback.adjust(trx, accountId, results))
 }
 
 /** The same for one result. */

@@ -47,7 +47,7 @@ The format is detected: CSV, NDJSON, an mbox file, or one message. Of messages, 
 function addReport(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
   const command = feedback
     .command('report')
-    .description('compare confidence with what became of the mail')
+    .description('compare confidence with the reported outcomes')
     .option('--account <account>', 'ID or name; optional if there is only one account')
     .option('--json', 'print JSON: one object')
     .addHelpText(

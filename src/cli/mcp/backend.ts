@@ -27,7 +27,7 @@ export type ListStatus = {
 /** The rows after a number; `after` 0 starts with the first. */
 export type RowRange = { readonly after: number; readonly limit: number }
 
-/** What verifies addresses: an engine in this process, or a service. */
+/** Verifies addresses with an engine in this process, or with a service. */
 export type Backend = {
   /** Verifies one address; the result has its evidence. */
   verify(email: string, signal: AbortSignal): Promise<VerifiedAddress>

@@ -43,13 +43,8 @@ export function endSession(
   const origin = { actor: 'session', keyId, sessionId, ip: c.get('ip') } as const
   return write(database, async trx => {
     if (!(await deleteSession(trx, accountId, id))) return false
-    await addAuditEntry(
-      trx,
-      { clock, random, origin },
-      {
-        ...{ action: 'session.ended', accountId, target: { id, name: null } },
-      },
-    )
+    const entry = { action: 'session.ended', accountId, target: { id, name: null } } as const
+    await addAuditEntry(trx, { clock, random, origin }, entry)
     return true
   })
 }

@@ -32,11 +32,11 @@ export type Evidence = {
   readonly failure: string | null
   /** The lines of the SMTP session, if requested. */
   readonly dialogue: readonly string[] | null
-  /** What became of mail to the address; left out if the account reported nothing. */
+  /** The newest report about the address; omitted if there is none. */
   readonly feedback?: FeedbackEvidence
-  /** What became of mail to a catch-all domain; left out without enough reports. */
+  /** The reports about a catch-all domain; omitted if there are too few. */
   readonly domainFeedback?: DomainFeedback
-  /** How the confidence was measured; left out if it is the fixed one of the reason. */
+  /** The measurement of the confidence; omitted if the confidence is fixed. */
   readonly calibration?: CalibrationEvidence
 }
 

@@ -1,4 +1,4 @@
-import type { FeedbackInput, FeedbackKind } from '../feedback.ts'
+import { type FeedbackInput, type FeedbackKind, isEnhancedCode } from '../feedback.ts'
 import { parseDiagnostic } from './diagnostic.ts'
 
 /** Names of columns and JSON fields by meaning, without case and punctuation; the first wins. */
@@ -64,13 +64,13 @@ export function toFeedbackInput(
   const any = () => true
   const kindText = find('kind')(value => KINDS.has(plainKind(value)))
   const kind = kindText === undefined ? null : KINDS.get(plainKind(kindText))
-  const unknownKind = kind == null && find('kind')(value => !ENHANCED.test(value)) !== undefined
+  const unknownKind = kind == null && find('kind')(value => !isEnhancedCode(value)) !== undefined
   const address = record.address?.trim() || find('address')(any)
   const resolved = kind?.kind ?? (unknownKind ? null : defaultKind)
   if (address === undefined || resolved === null) return null
   const diagnostic = parseDiagnostic(find('text')(any) ?? '')
   const code = find('code')(value => /^[245]\d\d$/.test(value))
-  const enhancedCode = find('enhancedCode')(value => ENHANCED.test(value))
+  const enhancedCode = find('enhancedCode')(isEnhancedCode)
   return {
     ...{ address, kind: resolved },
     code: code === undefined ? diagnostic.code : Number(code),
@@ -82,11 +82,9 @@ export function toFeedbackInput(
   }
 }
 
-const ENHANCED = /^[245]\.\d{1,3}\.\d{1,3}$/
-
 /** Epoch seconds or ms, or a date with time; null if it is missing or none. */
-function parseTime(value: string | number | undefined): number | null {
-  const text = String(value ?? '').trim()
+function parseTime(value: string | undefined): number | null {
+  const text = (value ?? '').trim()
   if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return Math.round(Number(text) * 1_000)
   if (/^\d{12,14}$/.test(text)) return Number(text)
   const time = Date.parse(text.slice(0, 100))

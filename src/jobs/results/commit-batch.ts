@@ -49,7 +49,7 @@ export type Content = {
 
 export type WriteDeps = {
   readonly database: Database
-  /** What accounts reported about addresses; null or left out to ignore it. */
+  /** Applies the feedback of accounts to results; null or omitted to ignore it. */
   readonly feedback?: FeedbackKnowledge | null
   /** Null without accounts; then no usage is entered. */
   readonly ledger: UsageLedger | null

@@ -35,7 +35,7 @@ export type WorkerDeps = {
   readonly wait: (job: Job) => boolean
   /** Ledger for the verifications of accounts; null without accounts. */
   readonly ledger: UsageLedger | null
-  /** What accounts reported about addresses; null or left out to ignore it. */
+  /** Applies the feedback of accounts to results; null or omitted to ignore it. */
   readonly feedback?: FeedbackKnowledge | null
   /** Base of the URLs in events, without a trailing slash. */
   readonly baseUrl: string
