@@ -78,22 +78,23 @@ function decideByAddress(
   if (outcome === 'dead') {
     // A server that accepted the address before its mail bounced proves nothing by accepting it.
     const isRefuted = OPEN.has(reason) || (ACCEPTED.has(reason) && (isNewer || contradicted === 1))
-    return isRefuted ? templateOf('rejected_email', false) : null
+    return isRefuted ? decidedVerdict('rejected_email', verdict) : null
   }
   if (reason === 'catch_all')
     return { ...verdict, risk: 'low', deliverable: true, confidence: FIRM }
   if (!OPEN.has(reason) && !(REJECTED.has(reason) && isNewer)) return null
-  return templateOf(evidence.flags?.role === true ? 'role_account' : 'accepted_email', true)
+  return decidedVerdict(evidence.flags?.role === true ? 'role_account' : 'accepted_email', verdict)
 }
 
 const FIRM = VERDICT_BY_REASON.accepted_email.confidence
 
-function templateOf(
+/** The verdict of a reason. Its details stay those of the check: a report tests neither DNS nor SMTP. */
+function decidedVerdict(
   reason: 'rejected_email' | 'accepted_email' | 'role_account',
-  smtpValid: boolean,
+  { details }: Verdict,
 ): Verdict {
-  const { details, ...template } = VERDICT_BY_REASON[reason]
-  return { ...template, reason, details: { ...details, smtpValid } }
+  const smtpValid = details.smtpValid && reason !== 'rejected_email'
+  return { ...VERDICT_BY_REASON[reason], reason, details: { ...details, smtpValid } }
 }
 
 /** The risk of a catch-all domain by its observed bounce rate; null without enough feedback. */

@@ -70,6 +70,22 @@ describe('feedback about the address', () => {
     expect(toClass(verdict)).toBe('deliverable')
   })
 
+  test.each<[Reason, string, AddressState]>([
+    ['dns_error', 'bounce', bounced(OLDER)],
+    ['dns_error', 'delivery', delivered(OLDER)],
+    ['no_connect', 'bounce', bounced(OLDER)],
+    ['probe_blocked', 'delivery', delivered(OLDER)],
+  ])('after %s and a reported %s claims no detail that was not tested', (reason, _, known) => {
+    const { verdict, evidence } = adjust(reason, { state: known })
+    expect(evidence.feedback?.decides).toBe(true)
+    expect(verdict.details).toEqual(resultOf(reason).verdict.details)
+  })
+
+  test('makes smtp_valid false if an accepted address bounced', () => {
+    const { details } = adjust('catch_all', { state: bounced(OLDER) }).verdict
+    expect(details).toMatchObject({ domainExists: true, mxRecord: true, smtpValid: false })
+  })
+
   test('is left out where there is none', () => {
     const result = resultOf('accepted_email')
     const none = { state: state({}), domain: null, model: null }
