@@ -1,9 +1,11 @@
 // Simulates a year of verifications with a hidden truth, and measures how well confidence matches
-// it before and after feedback, through the same code as the service: node bench/calibration.ts
+// it before and after feedback, through the same code as the service:
+// node bench/calibration.ts --seeds 20 --pieces 5000 --truth random
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { openDatabase } from '../src/db/database.ts'
 import { parseAddress } from '../src/engine/address/address.ts'
 import { type Reason, VERDICT_BY_REASON } from '../src/engine/verdict/reason.ts'
@@ -11,7 +13,7 @@ import { toEvidence } from '../src/engine/verdict/result.ts'
 import type { Result } from '../src/engine/verdict/verdict.ts'
 import { countedReason } from '../src/feedback/adjust-result.ts'
 import type { FeedbackInput } from '../src/feedback/feedback.ts'
-import type { VerdictCount } from '../src/feedback/feedback-store.ts'
+import type { VerdictCount } from '../src/feedback/feedback-counts.ts'
 import { FeedbackKnowledge } from '../src/feedback/knowledge.ts'
 import { recordFeedback } from '../src/feedback/record-feedback.ts'
 import { buildReport } from '../src/feedback/report.ts'
@@ -20,9 +22,20 @@ import { machine } from './engine/figures.ts'
 
 const YEAR = 365 * DAY
 const START = Date.parse('2026-01-01T00:00:00Z')
-const PIECES = [0, 1_000, 5_000, 50_000]
-/** Figures are means of simulations with these seeds. */
-const SEEDS = [31, 32, 33]
+const { values } = parseArgs({
+  options: {
+    pieces: { type: 'string', default: '0,1000,5000,50000' },
+    // Figures are means of this many simulations, with their standard deviation.
+    seeds: { type: 'string', default: '20' },
+    seed: { type: 'string', default: '31' },
+    // `random`: the shares are drawn anew for each seed.
+    truth: { type: 'string', default: 'fixed' },
+  },
+})
+const PIECES = values.pieces.split(',').map(Number)
+const SEEDS = Array.from({ length: Number(values.seeds) }, (_, n) => Number(values.seed) + n)
+/** The new addresses that measure a state have a seed of their own. */
+const MEASURING = 1_000_000
 /** New addresses that measure each state; they give no feedback. */
 const MEASURED = 20_000
 const BATCH = 500
@@ -73,14 +86,36 @@ const KINDS: readonly Kind[] = [
   { share: 0.03, reason: 'rejected_email', operator: 'own', alive: always(0.12), domains: 100 },
 ]
 
+/** Draws another hidden truth: shares, drifts and numbers of domains are random. */
+function drawKinds(seed: number): readonly Kind[] {
+  const random = createRandom(seed + 2 * MEASURING)
+  const draw = (reason: Reason, operator: string, [low, high]: readonly [number, number]) => {
+    const start = low + (high - low) * random()
+    const drift = random() < 0.2 ? 0.4 * (random() - 0.5) : 0
+    const alive = (time: number) => Math.min(0.999, Math.max(0.001, start + drift * time))
+    return { share: random(), reason, operator, alive, domains: Math.ceil(300 * random() ** 2) }
+  }
+  const kinds = ['Google', 'Microsoft', 'Yahoo', 'own'].flatMap(operator => [
+    draw('accepted_email', operator, [0.8, 1]),
+    draw('role_account', operator, [0.8, 1]),
+    draw('rejected_email', operator, [0, 0.1]),
+    draw('low_deliverability', operator, [0.3, 0.9]),
+    // Domains of one operator may differ.
+    draw('catch_all', operator, [0.5, 1]),
+    draw('catch_all', operator, [0, 1]),
+  ])
+  const sum = kinds.reduce((total, { share }) => total + share, 0)
+  return kinds.map(kind => ({ ...kind, share: kind.share / sum }))
+}
+
 type Sample = { readonly result: Result; readonly isAlive: boolean }
 
-function createWorld(seed: number) {
+function createWorld(seed: number, kinds: readonly Kind[]) {
   const random = createRandom(seed)
   let serial = 0
   return (at: number): Sample => {
-    const kind = pick(random())
-    const place = KINDS.indexOf(kind)
+    const kind = pick(random(), kinds)
+    const place = kinds.indexOf(kind)
     const domain = `d${place}-${Math.floor(random() * kind.domains)}.example`
     const email = `user${seed}x${serial++}@${domain}`
     const { details, ...verdict } = VERDICT_BY_REASON[kind.reason]
@@ -100,13 +135,13 @@ function createWorld(seed: number) {
   }
 }
 
-function pick(number: number): Kind {
+function pick(number: number, kinds: readonly Kind[]): Kind {
   let rest = number
-  for (const kind of KINDS) {
+  for (const kind of kinds) {
     rest -= kind.share
     if (rest < 0) return kind
   }
-  return KINDS[0] as Kind
+  return kinds[0] as Kind
 }
 
 const reportOf = ({ result, isAlive }: Sample, occurredAt: number): FeedbackInput => ({
@@ -126,7 +161,8 @@ async function simulate(pieces: number, seed: number) {
       feedbackScope: 'account',
       calibration: true,
     })
-    const next = createWorld(seed)
+    const kinds = values.truth === 'random' ? drawKinds(seed) : KINDS
+    const next = createWorld(seed, kinds)
     // Verdicts are stored from the first feedback on.
     const first = { address: 'first@start.example', kind: 'delivered' as const, occurredAt: START }
     if (pieces > 0) {
@@ -143,7 +179,10 @@ async function simulate(pieces: number, seed: number) {
       knowledge.refresh()
     }
     now = START + YEAR
-    return await measure(knowledge, database, { at: now, seed: seed + SEEDS.length })
+    return await measure(knowledge, database, {
+      at: now,
+      next: createWorld(seed + MEASURING, kinds),
+    })
   } finally {
     await database.close()
     rmSync(folder, { recursive: true, force: true })
@@ -154,9 +193,8 @@ async function simulate(pieces: number, seed: number) {
 async function measure(
   knowledge: FeedbackKnowledge,
   database: Awaited<ReturnType<typeof openDatabase>>,
-  { at, seed }: { readonly at: number; readonly seed: number },
+  { at, next }: { readonly at: number; readonly next: (at: number) => Sample },
 ) {
-  const next = createWorld(seed)
   const samples = Array.from({ length: MEASURED }, () => next(at))
   const counts: VerdictCount[] = []
   let wrong = 0
@@ -191,15 +229,22 @@ async function measure(
 }
 
 console.log(`Machine: ${machine()}.`)
-console.log(`\n### Calibration after a simulated year, measured on ${MEASURED} new addresses\n`)
+console.log(
+  `\n### Calibration after a simulated year, measured on ${MEASURED} new addresses, ${SEEDS.length} seeds\n`,
+)
 const FIGURES = ['ECE', 'ECE by reason and operator', 'Brier score', 'wrong verdicts']
 console.log(`| feedback | ${FIGURES.join(' | ')} |`)
 console.log('|---|---|---|---|---|')
 for (const pieces of PIECES) {
   const runs: number[][] = []
   for (const seed of SEEDS) runs.push(await simulate(pieces, seed))
-  const means = FIGURES.map(
-    (_, n) => runs.reduce((sum, run) => sum + (run[n] ?? 0), 0) / runs.length,
-  )
-  console.log(`| ${pieces} | ${means.map(mean => mean.toFixed(4)).join(' | ')} |`)
+  const cells = FIGURES.map((_, n) => describeFigure(runs.map(run => run[n] ?? 0)))
+  console.log(`| ${pieces} | ${cells.join(' | ')} |`)
+}
+
+/** The mean and the standard deviation. */
+function describeFigure(all: readonly number[]): string {
+  const mean = all.reduce((sum, one) => sum + one, 0) / all.length
+  const squares = all.reduce((sum, one) => sum + (one - mean) ** 2, 0)
+  return `${mean.toFixed(4)} ± ${Math.sqrt(squares / Math.max(1, all.length - 1)).toFixed(4)}`
 }

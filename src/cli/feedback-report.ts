@@ -1,4 +1,4 @@
-import { getVerdictCounts } from '../feedback/feedback-store.ts'
+import { getVerdictCounts } from '../feedback/feedback-counts.ts'
 import { buildReport, type FeedbackReport, type ReportRow } from '../feedback/report.ts'
 import { formatNumber, formatPercent } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'

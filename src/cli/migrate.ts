@@ -124,6 +124,7 @@ const NAMES: Readonly<Record<CopiedTable, string>> = {
   feedback_address: 'addresses with feedback or a verdict',
   feedback_count: 'counts of verdicts',
   feedback_domain: 'counts of domains',
+  feedback_day: 'counts of feedback',
 }
 
 /** Formats what was copied and what to do next. */

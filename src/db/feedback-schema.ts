@@ -5,6 +5,23 @@ export async function addFeedback(db: Kysely<unknown>): Promise<void> {
   for (const statement of STATEMENTS) await sql.raw(statement).execute(db)
 }
 
+/**
+ * Adds the operators of catch-all domains, from which the weight of a prior is estimated, and the
+ * numbers of pieces by day.
+ */
+export async function addFeedbackCounts(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table feedback_domain add column catch_all_operator text`.execute(db)
+  await sql`
+    create table feedback_day (
+      account_id text not null,
+      day bigint not null,
+      source text not null,
+      kind text not null,
+      pieces bigint not null,
+      constraint feedback_day_key primary key (account_id, day, source, kind)
+    )`.execute(db)
+}
+
 const STATEMENTS = [
   `create table feedback (
     account_id text not null,

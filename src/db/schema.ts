@@ -12,4 +12,5 @@ export const TABLES = [
   ...(['replay', 'member', 'hold', 'pace', 'catch_all', 'bucket', 'setting', 'audit'] as const),
   ...(['feedback', 'feedback_account', 'feedback_address', 'feedback_count'] as const),
   'feedback_domain',
+  'feedback_day',
 ] as const satisfies readonly (keyof Schema)[]

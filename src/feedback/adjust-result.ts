@@ -1,7 +1,10 @@
 import { type Reason, type Risk, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
 import type { Result, Verdict } from '../engine/verdict/verdict.ts'
-import { type CalibrationModel, calibrate, posteriorMean, wilsonInterval } from './calibration.ts'
-import type { AddressState, DomainCount } from './feedback-store.ts'
+import { posteriorMean } from './beta-binomial.ts'
+import { calibrate, wilsonInterval } from './calibration.ts'
+import type { CalibrationModel } from './calibration-model.ts'
+import type { DomainCount } from './feedback-counts.ts'
+import type { AddressState } from './feedback-store.ts'
 
 /** The feedback and the measurements that apply to one result. */
 export type Knowledge = {
@@ -19,8 +22,8 @@ export const LOW_BOUNCE_RATE_MAX = 0.1
 export const HIGH_BOUNCE_RATE_MIN = 0.3
 
 /**
- * Weight of the prior of a domain: a uniform distribution (rule of succession), because catch-all
- * domains differ more than operators.
+ * Weight of the prior of a domain without measurements: a uniform distribution (rule of
+ * succession).
  */
 const DOMAIN_PRIOR_WEIGHT = 2
 
@@ -54,14 +57,14 @@ export function adjustResult(result: Result, { state, domain, model }: Knowledge
   }
   if (decided !== null) return { ...result, evidence, verdict: decided }
   const byDomain = decideByDomain(result.verdict, domain)
-  if (byDomain !== null) {
-    return {
-      ...result,
-      verdict: byDomain.verdict,
-      evidence: { ...evidence, domainFeedback: byDomain.observed },
-    }
-  }
-  return calibrateResult({ ...result, evidence }, model)
+  const judged =
+    byDomain === null
+      ? { ...result, evidence }
+      : {
+          ...{ ...result, verdict: byDomain.verdict },
+          evidence: { ...evidence, domainFeedback: byDomain.observed },
+        }
+  return calibrateResult(judged, { domain, model })
 }
 
 /** The name of a verdict in the counts: one that its domain decided is counted by its risk. */
@@ -113,14 +116,23 @@ function decideByDomain(verdict: Verdict, domain: DomainCount | null) {
   return { observed, verdict: { ...verdict, risk, deliverable, confidence } }
 }
 
-function calibrateResult(result: Result, model: CalibrationModel | null): Result {
+function calibrateResult(
+  result: Result,
+  { domain, model }: Pick<Knowledge, 'domain' | 'model'>,
+): Result {
   const { verdict, evidence } = result
   if (model === null || !CALIBRATED.has(verdict.reason)) return result
-  const operator = evidence.operator?.name ?? null
-  const measured = calibrate(model, { reason: verdict.reason, operator, fixed: verdict.confidence })
+  // The confidence of a verdict that its domain decided is measured already.
+  const fixed =
+    evidence.domainFeedback === undefined
+      ? verdict.confidence
+      : VERDICT_BY_REASON[verdict.reason].confidence
+  const measured = calibrate(model, {
+    ...{ reason: verdict.reason, deliverable: verdict.deliverable, fixed, domain },
+    operator: evidence.operator?.name ?? null,
+  })
   if (measured === null) return result
-  const { confidence, fixed, reason, operator: cell } = measured
-  const calibration = { fixed, reason, operator: cell }
+  const { confidence, ...calibration } = measured
   return { ...result, verdict: { ...verdict, confidence }, evidence: { ...evidence, calibration } }
 }
 

@@ -1,85 +1,89 @@
-import { DAY } from '../platform/clock.ts'
-import type { VerdictCount } from './feedback-store.ts'
-import { PERIOD_MS } from './record-feedback.ts'
+import { type Cell, posteriorMean } from './beta-binomial.ts'
+import { CATCH_ALL, type CalibrationModel, type ReasonModel } from './calibration-model.ts'
+import type { DomainCount } from './feedback-counts.ts'
 
-/** Verdicts with a known outcome: how many, and how many of them were correct; weighted by age. */
-type Cell = { readonly correct: number; readonly total: number }
-
-/** The share of correct verdicts, by reason, and by reason and operator. */
-export type CalibrationModel = ReadonlyMap<string, Cell>
+/** Verdicts with a known outcome, and how much the level above weighs against them. */
+type Level = Cell & {
+  /** The share of the level above counts as this many verdicts. */
+  readonly priorWeight: number
+  /** After this time a count has half its weight; null if counts do not age. */
+  readonly halfLifeDays: number | null
+}
 
 /** A measured confidence, with the counts behind it. */
 type Calibration = {
   /** 0 to 100. */
   readonly confidence: number
-  /** The fixed confidence of the reason, which is the prior. */
+  /** The fixed confidence of the reason, which is the first prior. */
   readonly fixed: number
-  readonly reason: Cell
-  /** Null if the operator has too few verdicts. */
-  readonly operator: Cell | null
+  readonly reason: Level
+  /** Null without verdicts of the operator. */
+  readonly operator: Level | null
+  /** Null without reports about the domain, and for a domain that is no catch-all. */
+  readonly domain: Level | null
+}
+
+/** A verdict whose confidence is measured. */
+type Measured = {
+  readonly reason: string
+  readonly operator: string | null
+  readonly fixed: number
+  readonly deliverable: boolean
+  /** The reports about the domain. */
+  readonly domain: DomainCount | null
 }
 
 /**
- * Weight of the prior: it counts as this many verdicts. With n measured ones, the share moves
- * n / (n + 10) of the way from the fixed figure to the measured one.
+ * Returns the measured confidence of a verdict: at each level the mean of a Beta distribution whose
+ * prior is the level above. Null without measurements.
  */
-export const PRIOR_WEIGHT = 10
-/** An operator with fewer verdicts is not told apart from its reason. */
-export const OPERATOR_TOTAL_MIN = 30
-/** After this time a count has half its weight: operators change their policies. */
-const HALF_LIFE_MS = 90 * DAY
-/** Counts below this weight are left out. */
-const WEIGHT_MIN = 0.001
-
-/** The name of a cell: that of the reason, or of an operator of it. */
-const cellName = (reason: string, operator: string | null) =>
-  operator === null ? reason : `${reason}\n${operator}`
-
-/** Sums counts by reason and operator, weighted by the time since the end of their period. */
-export function buildModel(counts: readonly VerdictCount[], now: number): CalibrationModel {
-  const model = new Map<string, Cell>()
-  const add = (name: string, count: VerdictCount, weight: number) => {
-    const { correct, total } = model.get(name) ?? { correct: 0, total: 0 }
-    model.set(name, {
-      correct: correct + weight * count.correct,
-      total: total + weight * (count.correct + count.wrong),
-    })
+export function calibrate(model: CalibrationModel, verdict: Measured): Calibration | null {
+  const known = model.reasons.get(verdict.reason)
+  if (known === undefined || known.cell.total <= 0) return null
+  const isCatchAll = verdict.reason === CATCH_ALL
+  const domain = isCatchAll ? domainLevel(known, verdict) : null
+  const reason = { ...known.cell, priorWeight: model.reasonWeight }
+  const operator = operatorLevel(known, verdict.operator, domain)
+  const levels = [reason, operator, domain].filter(level => level !== null)
+  const share = levels.reduce(
+    (above, level) => posteriorMean(level, above, level.priorWeight),
+    verdict.fixed / 100,
+  )
+  // The counts of catch-all domains are those of undeliverable addresses.
+  const flip = <L extends Level | null>(level: L): L =>
+    level !== null && isCatchAll && verdict.deliverable
+      ? { ...level, correct: level.total - level.correct }
+      : level
+  return {
+    confidence: Math.round(100 * (isCatchAll && verdict.deliverable ? 1 - share : share)),
+    fixed: verdict.fixed,
+    reason: flip(reason),
+    operator: flip(operator),
+    domain: flip(domain),
   }
-  for (const count of counts) {
-    const age = Math.max(0, now - count.period - PERIOD_MS)
-    const weight = 0.5 ** (age / HALF_LIFE_MS)
-    if (weight < WEIGHT_MIN) continue
-    add(cellName(count.reason, null), count, weight)
-    if (count.operator !== '') add(cellName(count.reason, count.operator), count, weight)
-  }
-  return model
 }
 
-/**
- * Returns the measured confidence of a verdict: the mean of a Beta distribution. The prior of a
- * reason is its fixed confidence, the prior of an operator is its reason. Null without
- * measurements.
- */
-export function calibrate(
-  model: CalibrationModel,
-  verdict: { readonly reason: string; readonly operator: string | null; readonly fixed: number },
-): Calibration | null {
-  const reason = model.get(cellName(verdict.reason, null))
-  if (reason === undefined || reason.total <= 0) return null
-  const measured = posteriorMean(reason, verdict.fixed / 100)
-  const known =
-    verdict.operator === null ? undefined : model.get(cellName(verdict.reason, verdict.operator))
-  const operator = known !== undefined && known.total >= OPERATOR_TOTAL_MIN ? known : null
-  const share = operator === null ? measured : posteriorMean(operator, measured)
-  return { confidence: Math.round(100 * share), fixed: verdict.fixed, reason, operator }
+function domainLevel(known: ReasonModel, { domain, operator }: Measured): Level | null {
+  if (domain === null || domain.alive + domain.dead <= 0) return null
+  const priorWeight = known.domainWeights.get(operator ?? '') ?? known.domainWeight
+  const { alive, dead } = domain
+  return { correct: dead, total: alive + dead, priorWeight, halfLifeDays: null }
 }
 
-/** The mean of a Beta distribution with a prior of `PRIOR_WEIGHT` observations. */
-export const posteriorMean = (
-  { correct, total }: Cell,
-  prior: number,
-  weight = PRIOR_WEIGHT,
-): number => (correct + weight * prior) / (total + weight)
+/** Reports about the domain count once: they are left out of the counts of its operator. */
+function operatorLevel(
+  known: ReasonModel,
+  operator: string | null,
+  domain: Level | null,
+): Level | null {
+  const cell = operator === null ? undefined : known.operators.get(operator)
+  if (cell === undefined) return null
+  const total = Math.max(0, cell.total - (domain?.total ?? 0))
+  if (total <= 0) return null
+  const correct = Math.min(total, Math.max(0, cell.correct - (domain?.correct ?? 0)))
+  const { halfLifeDays } = cell
+  return { correct, total, priorWeight: known.operatorWeight, halfLifeDays }
+}
 
 /** The quantile of the normal distribution for an interval of 95 %. */
 const Z = 1.96

@@ -3,12 +3,10 @@ import type { Database, Trx } from '../db/database.ts'
 import { type Expiry, skipLocked } from '../db/expiry.ts'
 import { inArray } from '../db/sql-dialect.ts'
 import type { Feedback } from './feedback.ts'
+import { chunks } from './feedback-counts.ts'
 import type { FeedbackAddressTable } from './tables.ts'
 
 export type AddressState = FeedbackAddressTable
-
-/** Rows per statement: SQLite allows 32,766 parameters. */
-const ROWS_MAX = 500
 
 /** Adds feedback and returns the keys of the pieces that are new. */
 export async function insertFeedback(
@@ -104,103 +102,6 @@ async function putStates(
   }
 }
 
-/** Numbers of addresses of a domain by their newest outcome. */
-export type DomainCount = {
-  readonly domain: string
-  readonly alive: number
-  readonly dead: number
-}
-
-/** Adds to the counts of domains. */
-export async function addDomainCounts(
-  trx: Trx,
-  accountId: string,
-  counts: readonly DomainCount[],
-): Promise<void> {
-  const sorted = [...counts].sort((a, b) => (a.domain < b.domain ? -1 : 1))
-  for (const chunk of chunks(sorted)) {
-    await trx
-      .insertInto('feedback_domain')
-      .values(chunk.map(count => ({ ...count, account_id: accountId })))
-      .onConflict(conflict =>
-        conflict.columns(['domain', 'account_id']).doUpdateSet(eb => ({
-          alive: eb('feedback_domain.alive', '+', eb.ref('excluded.alive')),
-          dead: eb('feedback_domain.dead', '+', eb.ref('excluded.dead')),
-        })),
-      )
-      .execute()
-  }
-}
-
-/** Returns the counts of domains; with `accountId` null, of all accounts together. */
-export async function getDomainCounts(
-  db: Database['db'],
-  accountId: string | null,
-  domains: readonly string[],
-): Promise<Map<string, DomainCount>> {
-  const found = new Map<string, DomainCount>()
-  for (const chunk of chunks(domains)) {
-    const query = db
-      .selectFrom('feedback_domain')
-      .select(['domain', 'alive', 'dead'])
-      .where(sql<boolean>`domain in ${inArray(db, chunk)}`)
-    const own = accountId === null ? query : query.where('account_id', '=', accountId)
-    for (const { domain, alive, dead } of await own.execute()) {
-      const sum = found.get(domain) ?? { domain, alive: 0, dead: 0 }
-      found.set(domain, { domain, alive: sum.alive + alive, dead: sum.dead + dead })
-    }
-  }
-  return found
-}
-
-/** Verdicts with a known outcome. */
-export type VerdictCount = {
-  readonly period: number
-  readonly reason: string
-  /** '' if the operator is unknown. */
-  readonly operator: string
-  readonly confidence: number
-  readonly correct: number
-  readonly wrong: number
-}
-
-/** Adds to the counts of verdicts. */
-export async function addVerdictCounts(
-  trx: Trx,
-  accountId: string,
-  counts: readonly VerdictCount[],
-): Promise<void> {
-  for (const chunk of chunks(counts)) {
-    await trx
-      .insertInto('feedback_count')
-      .values(chunk.map(count => ({ ...count, account_id: accountId })))
-      .onConflict(conflict =>
-        conflict
-          .columns(['account_id', 'period', 'reason', 'operator', 'confidence'])
-          .doUpdateSet(eb => ({
-            correct: eb('feedback_count.correct', '+', eb.ref('excluded.correct')),
-            wrong: eb('feedback_count.wrong', '+', eb.ref('excluded.wrong')),
-          })),
-      )
-      .execute()
-  }
-}
-
-/** Returns the counts of verdicts; with `accountId` null, of all accounts. */
-export async function getVerdictCounts(
-  { reader }: Database,
-  accountId: string | null,
-): Promise<VerdictCount[]> {
-  const query = reader
-    .selectFrom('feedback_count')
-    .select(['period', 'reason', 'operator', 'confidence', 'correct', 'wrong'])
-    .orderBy('period')
-    .orderBy('reason')
-    .orderBy('operator')
-    .orderBy('confidence')
-  return (accountId === null ? query : query.where('account_id', '=', accountId)).execute()
-}
-
 /** Deletes feedback received before a time, with the states of addresses that it was about. */
 export const deleteFeedbackBefore: Expiry = async (trx, before, max) => {
   const { numAffectedRows } = await sql`
@@ -223,8 +124,4 @@ export const deleteAddressStatesBefore: Expiry = async (trx, before, max) => {
     delete from feedback_address
     where (address_key, account_id) in (select address_key, account_id from old)`.execute(trx)
   return Number(numAffectedRows ?? 0)
-}
-
-function* chunks<T>(all: readonly T[]): Generator<T[]> {
-  for (let from = 0; from < all.length; from += ROWS_MAX) yield all.slice(from, from + ROWS_MAX)
 }

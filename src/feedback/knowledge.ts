@@ -3,12 +3,11 @@ import { addressKey, isFault } from '../engine/address/address.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
 import { MINUTE } from '../platform/clock.ts'
 import { adjustResult, CALIBRATED, countedReason } from './adjust-result.ts'
-import { buildModel, type CalibrationModel } from './calibration.ts'
+import { buildModel, type CalibrationModel } from './calibration-model.ts'
+import { getCatchAllCounts, getDomainCounts, getVerdictCounts } from './feedback-counts.ts'
 import {
   type AddressState,
   getAddressStates,
-  getDomainCounts,
-  getVerdictCounts,
   listEnrolledAccounts,
   putVerdicts,
 } from './feedback-store.ts'
@@ -108,7 +107,10 @@ export class FeedbackKnowledge {
     const name = owner ?? ALL
     const cached = this.#models.get(name)
     if (cached !== undefined && now - cached.at <= REFRESH_MS) return cached.model
-    const model = getVerdictCounts(this.#database, owner).then(all => buildModel(all, clock.now()))
+    const model = Promise.all([
+      getVerdictCounts(this.#database, owner),
+      getCatchAllCounts(this.#database, owner),
+    ]).then(([counts, domains]) => buildModel(counts, domains, clock.now()))
     this.#models.set(name, { at: now, model })
     model.catch(() => this.#models.delete(name))
     return model

@@ -2,15 +2,18 @@ import { type Database, type Trx, write } from '../db/database.ts'
 import { type Clock, DAY } from '../platform/clock.ts'
 import { type Feedback, type FeedbackInput, type Outcome, parseFeedback } from './feedback.ts'
 import {
-  type AddressState,
+  addDayCounts,
   addDomainCounts,
   addVerdictCounts,
-  type DomainCount,
+  type DomainChange,
+  type VerdictCount,
+} from './feedback-counts.ts'
+import {
+  type AddressState,
   enrollAccount,
   getAddressStates,
   insertFeedback,
   putOutcomes,
-  type VerdictCount,
 } from './feedback-store.ts'
 
 /** Most pieces of feedback of one request. */
@@ -51,7 +54,9 @@ export async function recordFeedback(
     recorded += await write(database, async trx => {
       await enrollAccount(trx, accountId, now)
       const added = await insertFeedback(trx, rows, { accountId, source, now })
-      await applyOutcomes(trx, accountId, takeNew(rows, added))
+      const pieces = takeNew(rows, added)
+      await addDayCounts(trx, pieces, { accountId, source, now })
+      await applyOutcomes(trx, accountId, pieces)
       return added.size
     })
   }
@@ -96,14 +101,14 @@ async function applyOutcomes(
   const keys = [...new Set(firm.map(({ addressKey }) => addressKey))]
   const known = await getAddressStates(trx, accountId, keys)
   const states = new Map(known.map(state => [state.address_key, state]))
-  const domains = new Map<string, DomainCount>()
+  const domains = new Map<string, DomainChange>()
   const verdicts = new Map<string, VerdictCount>()
   for (const feedback of [...firm].sort((a, b) => a.occurredAt - b.occurredAt)) {
     const before =
       states.get(feedback.addressKey) ?? newAddressState(feedback.addressKey, accountId)
     const { state, counts } = applyOutcome(before, feedback)
     states.set(feedback.addressKey, state)
-    countDomain(domains, feedback.domain, before.outcome, state.outcome)
+    countDomain(domains, feedback.domain, { before, after: state })
     for (const count of counts) addVerdictCount(verdicts, count)
   }
   await putOutcomes(trx, [...states.values()])
@@ -172,16 +177,23 @@ function verdictCounts(state: AddressState, outcome: Outcome, at: number): Verdi
 }
 
 function countDomain(
-  domains: Map<string, DomainCount>,
+  domains: Map<string, DomainChange>,
   domain: string,
-  before: Outcome | null,
-  after: Outcome | null,
+  { before, after }: { readonly before: AddressState; readonly after: AddressState },
 ): void {
-  if (before === after) return
-  const { alive, dead } = domains.get(domain) ?? { alive: 0, dead: 0 }
-  const change = (outcome: Outcome) => Number(after === outcome) - Number(before === outcome)
-  domains.set(domain, { domain, alive: alive + change('alive'), dead: dead + change('dead') })
+  if (before.outcome === after.outcome) return
+  const known = domains.get(domain) ?? { alive: 0, dead: 0, catchAllOperator: null }
+  const change = (outcome: Outcome) =>
+    Number(after.outcome === outcome) - Number(before.outcome === outcome)
+  domains.set(domain, {
+    ...{ domain, alive: known.alive + change('alive'), dead: known.dead + change('dead') },
+    catchAllOperator: catchAllOperator(after) ?? known.catchAllOperator,
+  })
 }
+
+/** The operator of an address whose last verdict says that its domain is a catch-all, or null. */
+const catchAllOperator = ({ reason, operator }: AddressState) =>
+  reason?.split('/')[0] === 'catch_all' ? (operator ?? '') : null
 
 function addVerdictCount(verdicts: Map<string, VerdictCount>, count: VerdictCount): void {
   const { period, reason, operator, confidence } = count

@@ -1,5 +1,5 @@
 import { type Reason, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
-import type { VerdictCount } from './feedback-store.ts'
+import type { VerdictCount } from './feedback-counts.ts'
 
 /** Compares the confidence of verdicts with their outcomes. */
 export type ReportRow = {

@@ -7,6 +7,7 @@ declare module '../db/schema.ts' {
     feedback_address: FeedbackAddressTable
     feedback_count: FeedbackCountTable
     feedback_domain: FeedbackDomainTable
+    feedback_day: FeedbackDayTable
   }
 }
 
@@ -77,4 +78,17 @@ type FeedbackDomainTable = {
   account_id: string
   alive: number
   dead: number
+  /** Operator of a catch-all domain with reports about its verdicts; null for other domains. */
+  catch_all_operator: string | null
+}
+
+/** Recorded pieces by the day when they were received. */
+type FeedbackDayTable = {
+  account_id: string
+  /** Start of the day in UTC, epoch ms. */
+  day: number
+  /** `api` or `import`. */
+  source: string
+  kind: FeedbackKind
+  pieces: number
 }

@@ -14,7 +14,7 @@ export const COPIED = [
   ...(['account', 'api_key', 'key_secret', 'session', 'credit', 'usage', 'replay'] as const),
   ...(['webhook', 'event', 'delivery', 'attempt', 'notice', 'verification', 'audit'] as const),
   ...(['answer', 'job', 'item', 'feedback', 'feedback_account'] as const),
-  ...(['feedback_address', 'feedback_count', 'feedback_domain'] as const),
+  ...(['feedback_address', 'feedback_count', 'feedback_domain', 'feedback_day'] as const),
 ] as const satisfies readonly (keyof Schema)[]
 
 export type CopiedTable = (typeof COPIED)[number]

@@ -69,6 +69,7 @@ const PRIMARY_KEY = {
   feedback_address: ['address_key', 'account_id'],
   feedback_count: ['account_id', 'period', 'reason', 'operator', 'confidence'],
   feedback_domain: ['domain', 'account_id'],
+  feedback_day: ['account_id', 'day', 'source', 'kind'],
 } as const satisfies { readonly [T in Table]: readonly (keyof Schema[T])[] }
 
 /** Columns of a primary key, such as `item.job_id, item.position`. */

@@ -8,7 +8,7 @@ import {
   type Knowledge,
   LOW_BOUNCE_RATE_MAX,
 } from '../../src/feedback/adjust-result.ts'
-import { buildModel } from '../../src/feedback/calibration.ts'
+import { buildModel } from '../../src/feedback/calibration-model.ts'
 import type { AddressState } from '../../src/feedback/feedback-store.ts'
 import { newAddressState } from '../../src/feedback/record-feedback.ts'
 import { resultOf } from '../support/result.ts'
@@ -122,14 +122,34 @@ describe('the bounce rate of a catch-all domain', () => {
 
 describe('confidence', () => {
   const counted = (reason: string) =>
-    buildModel([{ period: 0, reason, operator: '', confidence: 95, correct: 500, wrong: 500 }], 0)
+    buildModel(
+      [{ period: 0, reason, operator: '', confidence: 95, correct: 500, wrong: 500 }],
+      [],
+      0,
+    )
 
   test('is measured, and the evidence says how', () => {
     const { verdict, evidence } = adjust('accepted_email', { model: counted('accepted_email') })
     expect(verdict).toMatchObject({ confidence: 50, risk: 'low', deliverable: true })
     expect(evidence.calibration).toEqual({
-      ...{ fixed: 95, reason: { correct: 500, total: 1_000 }, operator: null },
+      ...{ fixed: 95, operator: null, domain: null },
+      reason: { correct: 500, total: 1_000, priorWeight: expect.any(Number), halfLifeDays: 90 },
     })
+  })
+
+  test('of a catch-all domain is measured with its reports; few of them change no risk', () => {
+    const domain = { domain: 'good.test', alive: 5, dead: 0 }
+    const few = adjust('catch_all', { domain, model: counted('catch_all') })
+    expect(few.verdict).toMatchObject({ risk: 'medium', deliverable: false })
+    expect(few.verdict.confidence).toBeLessThan(40)
+    expect(few.evidence).toMatchObject({
+      calibration: { fixed: 50, domain: { correct: 0, total: 5 } },
+    })
+    const many = { domain: 'good.test', alive: 80, dead: 0 }
+    const low = adjust('catch_all', { domain: many, model: counted('catch_all') })
+    expect(low.verdict).toMatchObject({ risk: 'low', deliverable: true })
+    expect(low.verdict.confidence).toBeGreaterThan(85)
+    expect(low.evidence.calibration).toMatchObject({ fixed: 50, domain: { correct: 80 } })
   })
 
   test('stays fixed for a reason that feedback cannot confirm', () => {

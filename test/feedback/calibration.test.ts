@@ -1,12 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import {
-  buildModel,
-  calibrate,
-  OPERATOR_TOTAL_MIN,
-  PRIOR_WEIGHT,
-  wilsonInterval,
-} from '../../src/feedback/calibration.ts'
-import type { VerdictCount } from '../../src/feedback/feedback-store.ts'
+import { averageByLikelihood, logGamma } from '../../src/feedback/beta-binomial.ts'
+import { calibrate, wilsonInterval } from '../../src/feedback/calibration.ts'
+import { buildModel } from '../../src/feedback/calibration-model.ts'
+import type { CatchAllCount, VerdictCount } from '../../src/feedback/feedback-counts.ts'
 import { PERIOD_MS } from '../../src/feedback/record-feedback.ts'
 import { buildReport } from '../../src/feedback/report.ts'
 import { DAY } from '../../src/platform/clock.ts'
@@ -19,7 +15,9 @@ const counts = (correct: number, wrong: number, o: Partial<VerdictCount> = {}): 
 })
 
 const measure = (all: VerdictCount[], operator: string | null = null) =>
-  calibrate(buildModel(all, NOW), { reason: 'accepted_email', operator, fixed: 95 })
+  calibrate(buildModel(all, [], NOW), {
+    ...{ reason: 'accepted_email', operator, fixed: 95, deliverable: true, domain: null },
+  })
 
 describe('confidence', () => {
   test('is not measured without verdicts', () => {
@@ -28,31 +26,130 @@ describe('confidence', () => {
   })
 
   test('is the share of correct verdicts, shrunk towards the fixed figure', () => {
-    const share = (80 + PRIOR_WEIGHT * 0.95) / (100 + PRIOR_WEIGHT)
-    expect(measure([counts(80, 20)])).toEqual({
-      ...{ confidence: Math.round(100 * share), fixed: 95, operator: null },
-      reason: { correct: 80, total: 100 },
-    })
-    expect(measure([counts(0, 1)])?.confidence).toBe(86)
+    const few = measure([counts(0, 1)])
+    expect(few?.reason).toMatchObject({ correct: 0, total: 1, halfLifeDays: 90 })
+    const weight = few?.reason.priorWeight ?? 0
+    expect(few?.confidence).toBe(Math.round((95 * weight) / (1 + weight)))
     expect(measure([counts(8_000, 2_000)])?.confidence).toBe(80)
   })
 
-  test('of an operator needs enough verdicts, and is shrunk towards its reason', () => {
-    const rest = counts(950, 50, { operator: 'Google' })
-    const few = counts(0, OPERATOR_TOTAL_MIN - 1, { operator: 'Yahoo' })
-    expect(measure([rest, few], 'Yahoo')?.operator).toBeNull()
-    const enough = counts(0, 400, { operator: 'Yahoo' })
-    const measured = measure([rest, enough], 'Yahoo')
-    expect(measured?.operator).toEqual({ correct: 0, total: 400 })
-    expect(measured?.confidence).toBe(2)
-    expect(measure([rest, enough], 'Google')?.confidence).toBe(95)
+  test('of an operator is shrunk towards its reason', () => {
+    const all = [
+      counts(950, 50, { operator: 'Google' }),
+      counts(0, 400, { operator: 'Yahoo' }),
+      counts(0, 1, { operator: 'small' }),
+    ]
+    expect(measure(all, 'Yahoo')).toMatchObject({
+      ...{ confidence: 0, operator: { correct: 0, total: 400 } },
+      reason: { correct: 950, total: 1_401 },
+    })
+    expect(measure(all, 'Google')?.confidence).toBe(95)
+    expect(measure(all, 'small')?.confidence).toBeGreaterThan(15)
+    expect(measure(all, 'other')).toMatchObject({ operator: null, confidence: 68 })
   })
 
-  test('forgets: a period that ended 90 days ago has half its weight', () => {
+  test('gives a new operator the more of its reason, the more alike the operators are', () => {
+    const shares = (all: number[]) =>
+      all.map((share, index) => counts(share, 100 - share, { operator: `operator${index}` }))
+    const fresh = counts(0, 5, { operator: 'new' })
+    const alike = measure([...shares([80, 81, 79, 80, 80]), fresh], 'new')
+    const unlike = measure([...shares([100, 60, 95, 30, 99]), fresh], 'new')
+    expect(alike?.operator?.priorWeight).toBeGreaterThan(10)
+    expect(unlike?.operator?.priorWeight).toBeLessThan(8)
+    expect(alike?.confidence).toBeGreaterThan(60)
+    expect(unlike?.confidence).toBeLessThan(45)
+  })
+
+  test('forgets fast where outcomes change, and slowly where they do not', () => {
+    const year = Array.from({ length: 12 }, (_, index) => NOW - index * PERIOD_MS)
+    const steady = measure(year.map(period => counts(90, 10, { period })))
+    const changed = measure(
+      year.map((period, index) =>
+        index < 2 ? counts(20, 80, { period }) : counts(95, 5, { period }),
+      ),
+    )
+    expect(steady?.reason.halfLifeDays).toBeGreaterThan(180)
+    expect(steady?.confidence).toBe(90)
+    expect(changed?.reason.halfLifeDays).toBeLessThan(40)
+    expect(changed?.confidence).toBeLessThan(40)
+  })
+
+  test('has a half-life of 90 days where nothing is known about changes', () => {
     const old = counts(0, 100, { period: NOW - PERIOD_MS - 90 * DAY })
-    expect(measure([old])?.reason).toEqual({ correct: 0, total: 50 })
+    expect(measure([old])?.reason).toMatchObject({ correct: 0, total: 50 })
     expect(measure([counts(0, 1e6, { period: NOW - 90 * 20 * DAY })])).toBeNull()
   })
+
+  test('survives counts that a correction of an earlier period made negative', () => {
+    const measured = measure([
+      counts(40, 0, { period: NOW - PERIOD_MS }),
+      counts(-2, 0),
+      counts(0, 0, { operator: 'Google' }),
+    ])
+    expect(measured?.reason).toMatchObject({ halfLifeDays: expect.any(Number) })
+    expect(measured?.confidence).toBeGreaterThan(90)
+  })
+})
+
+describe('the confidence of a catch-all domain', () => {
+  const verdicts = [
+    counts(30, 70, { reason: 'catch_all', operator: 'own' }),
+    // Of deliverable verdicts, the wrong ones bounced.
+    counts(60, 40, { reason: 'catch_all/low', operator: 'own' }),
+  ]
+  const domainsOf = (all: [alive: number, dead: number][]): CatchAllCount[] =>
+    all.map(([alive, dead]) => ({ operator: 'own', alive, dead, domains: 6 }))
+  const measureDomain = (
+    domains: CatchAllCount[],
+    { alive, dead, deliverable = false }: { alive: number; dead: number; deliverable?: boolean },
+  ) =>
+    calibrate(buildModel(verdicts, domains, NOW), {
+      ...{ reason: 'catch_all', operator: 'own', fixed: 50, deliverable },
+      domain: { domain: 'example.com', alive, dead },
+    })
+
+  test('is shrunk towards its operator, more if the domains are alike', () => {
+    const alike = domainsOf([
+      [13, 7],
+      [14, 6],
+      [12, 8],
+    ])
+    const unlike = domainsOf([
+      [20, 0],
+      [1, 19],
+      [19, 1],
+    ])
+    expect(measureDomain(alike, { alive: 5, dead: 0 })?.confidence).toBeGreaterThan(30)
+    expect(measureDomain(unlike, { alive: 5, dead: 0 })?.confidence).toBeLessThan(15)
+  })
+
+  test('is the share of deliveries for a deliverable verdict', () => {
+    const bounced = measureDomain([], { alive: 90, dead: 10 })
+    const arrived = measureDomain([], { alive: 90, dead: 10, deliverable: true })
+    expect(bounced?.domain).toMatchObject({ correct: 10, total: 100, halfLifeDays: null })
+    expect(arrived?.domain).toMatchObject({ correct: 90, total: 100 })
+    expect((bounced?.confidence ?? 0) + (arrived?.confidence ?? 0)).toBe(100)
+  })
+
+  test('counts the reports about the domain once', () => {
+    const measured = measureDomain([], { alive: 70, dead: 30 })
+    // Of the 200 verdicts of the operator, 70 of which bounced, 100 are of the domain.
+    expect(measured?.operator).toMatchObject({ correct: 40, total: 100 })
+  })
+})
+
+test.each([
+  [0.5, Math.log(Math.sqrt(Math.PI))],
+  [1, 0],
+  [5, Math.log(24)],
+  [101, 363.739375555563],
+])('the logarithm of the gamma function of %f is %f', (x, expected) => {
+  expect(logGamma(x)).toBeCloseTo(expected, 8)
+})
+
+test('without observations the average of candidates is their middle', () => {
+  expect(averageByLikelihood([1, 10, 100], () => 0)).toBeCloseTo(10)
+  expect(averageByLikelihood([1, 10, 100], one => (one === 100 ? 0 : -1e6))).toBeCloseTo(100)
 })
 
 test.each([

@@ -4,7 +4,7 @@ import { parseAddress } from '../../src/engine/address/address.ts'
 import type { Reason } from '../../src/engine/verdict/reason.ts'
 import { toEvidence } from '../../src/engine/verdict/result.ts'
 import type { FeedbackInput } from '../../src/feedback/feedback.ts'
-import { getVerdictCounts } from '../../src/feedback/feedback-store.ts'
+import { getCatchAllCounts, getVerdictCounts } from '../../src/feedback/feedback-counts.ts'
 import { FeedbackKnowledge, type FeedbackSettings } from '../../src/feedback/knowledge.ts'
 import { recordFeedback } from '../../src/feedback/record-feedback.ts'
 import { DAY, MINUTE } from '../../src/platform/clock.ts'
@@ -103,6 +103,19 @@ describe('a verdict', () => {
     const delivered = await verify('accepted_email', 'ann@example.com')
     expect(delivered?.verdict.reason).toBe('accepted_email')
   })
+})
+
+test('a domain with reports about catch-all verdicts is counted as a catch-all of its operator', async () => {
+  const { verify, report, database } = await setUp()
+  await report('first@plain.example', 'delivered')
+  await verify('catch_all', 'ann@all.example')
+  await verify('accepted_email', 'ann@plain.example')
+  for (const domain of ['all', 'plain']) await report(`ann@${domain}.example`, 'bounced')
+  await report('bob@all.example', 'delivered')
+  const counts = [{ operator: '', alive: 1, dead: 1, domains: 1 }]
+  expect(await getCatchAllCounts(database, 'acc_1')).toEqual(counts)
+  expect(await getCatchAllCounts(database, null)).toEqual(counts)
+  expect(await getCatchAllCounts(database, 'acc_2')).toEqual([])
 })
 
 test('feedback of another process is used within a minute', async () => {

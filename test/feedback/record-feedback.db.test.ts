@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import type { FeedbackInput } from '../../src/feedback/feedback.ts'
+import { getDomainCounts, getVerdictCounts } from '../../src/feedback/feedback-counts.ts'
 import {
   getAddressStates,
-  getDomainCounts,
-  getVerdictCounts,
   listEnrolledAccounts,
   putVerdicts,
 } from '../../src/feedback/feedback-store.ts'

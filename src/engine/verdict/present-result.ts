@@ -117,16 +117,20 @@ function presentFeedback({ feedback, domainFeedback, calibration }: Evidence) {
       : {
           calibration: {
             fixed_confidence: calibration.fixed,
-            reason: presentCounts(calibration.reason),
-            operator: calibration.operator === null ? null : presentCounts(calibration.operator),
+            reason: presentLevel(calibration.reason),
+            operator: calibration.operator === null ? null : presentLevel(calibration.operator),
+            domain: calibration.domain == null ? null : presentLevel(calibration.domain),
           },
         }),
   }
 }
 
-const presentCounts = ({ correct, total }: { correct: number; total: number }) => ({
-  correct: round(correct, 1),
-  total: round(total, 1),
+/** Results stored by 0.2.0 have no weights. */
+const presentLevel = (level: NonNullable<Evidence['calibration']>['reason']) => ({
+  correct: round(level.correct, 1),
+  total: round(level.total, 1),
+  prior_weight: level.priorWeight === undefined ? null : round(level.priorWeight, 1),
+  half_life_days: level.halfLifeDays == null ? null : Math.round(level.halfLifeDays),
 })
 
 const round = (value: number, digits: number) => Number(value.toFixed(digits))

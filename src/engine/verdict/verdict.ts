@@ -64,9 +64,21 @@ type DomainFeedback = {
 type CalibrationEvidence = {
   /** The fixed confidence of the reason. */
   readonly fixed: number
-  readonly reason: { readonly correct: number; readonly total: number }
-  /** Null if the operator has too few verdicts. */
-  readonly operator: { readonly correct: number; readonly total: number } | null
+  readonly reason: CalibrationLevel
+  /** Null without verdicts of the operator. */
+  readonly operator: CalibrationLevel | null
+  /** Null without reports about the domain, and for a domain that is no catch-all. */
+  readonly domain: CalibrationLevel | null
+}
+
+/** Verdicts with a known outcome, and how much the level above weighs against them. */
+type CalibrationLevel = {
+  readonly correct: number
+  readonly total: number
+  /** The share of the level above counts as this many verdicts. */
+  readonly priorWeight: number
+  /** After this time a count has half its weight; null if counts do not age. */
+  readonly halfLifeDays: number | null
 }
 
 /** Durations in ms; null if the step did not happen. */
