@@ -17,6 +17,8 @@ const OPERATORS_MAX = 20_000
 type ClaimOptions = Slot & {
   readonly pinnedOnly?: boolean
   readonly backedUpOnly?: boolean
+  /** Claims only items in memory that fill a connection. */
+  readonly fullOnly?: boolean
   readonly max: number
   readonly now: number
   /** The cluster member that claims the items; null or left out without a cluster. */
@@ -58,11 +60,19 @@ export class Claims {
     return this.#pending?.countsFor(jobId) ?? new Map()
   }
 
-  /** Keeps a routed item in memory until it is claimed; returns false if it must be stored. */
-  keep(list: ActiveJob, item: PendingItem): boolean {
-    if (this.#pending === null || !this.#pending.add(list, item)) return false
-    list.kept.add(item.position)
-    return true
+  /**
+   * Keeps a routed item in memory until it is claimed. Returns the number of connections that such
+   * items of its operator fill; null if the item must be stored.
+   */
+  keep(list: ActiveJob, item: PendingItem): number | null {
+    const filled = this.#pending?.add(list, item) ?? null
+    if (filled !== null) list.kept.add(item.position)
+    return filled
+  }
+
+  /** Whether items wait in memory for an operator. */
+  hasKept(operator: string): boolean {
+    return (this.#pending?.listsFor(operator).length ?? 0) > 0
   }
 
   /** Records that items of an operator were stored; call it after the commit. */
@@ -124,7 +134,8 @@ export class Claims {
     const kept = o.pinnedOnly ? [] : (this.#pending?.take(list, o) ?? [])
     const rows = kept.map(item => fromPending(list, item))
     const max = o.max - rows.length
-    if (max === 0 || (this.#pending !== null && !this.#stored.has(o.operator))) return rows
+    if (max === 0 || o.fullOnly || (this.#pending !== null && !this.#stored.has(o.operator)))
+      return rows
     const items = await claimItems(this.#database, { ...o, jobId: list.id, max })
     return [...rows, ...items.map(item => ({ ...item, list, pending: null }))]
   }

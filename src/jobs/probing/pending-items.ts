@@ -1,3 +1,4 @@
+import { mxGroupKey } from '../../engine/probe/mx-groups.ts'
 import type { ProbeTask } from '../../engine/probing/prepare.ts'
 import type { ItemRoute } from '../item-store.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
@@ -36,9 +37,21 @@ function capacityOf({ engine: { egressPool } }: ActiveJob, operator: string): nu
  */
 const ITEMS_MAX = 4_000
 
+type TakeOptions = {
+  readonly operator: string
+  readonly max: number
+  /** Takes only items that have a backup operator. */
+  readonly backedUpOnly?: boolean
+  /** Takes only from a group that has `max` items. */
+  readonly fullOnly?: boolean
+}
+
+/** The items of one operator in groups that can share a connection: by list and MX hosts. */
+type OperatorItems = { readonly lists: Map<ActiveJob, Map<string, PendingItem[]>>; count: number }
+
 /** Routed items in memory, by operator and list. A crash loses nothing: they are routed again. */
 export class PendingItems {
-  readonly #byOperator = new Map<string, Map<ActiveJob, PendingItem[]>>()
+  readonly #byOperator = new Map<string, OperatorItems>()
   /** Number of items by list, each with a listener that drops them when the list ends. */
   readonly #sizes = new Map<ActiveJob, number>()
   #size = 0
@@ -47,78 +60,88 @@ export class PendingItems {
     return this.#size >= ITEMS_MAX
   }
 
-  /** Returns false if the item must be stored: as many of its operator wait as it serves at once. */
-  add(list: ActiveJob, item: PendingItem): boolean {
-    const operator = item.task.operator.name
-    const lists = this.#byOperator.get(operator) ?? new Map<ActiveJob, PendingItem[]>()
-    let waiting = 0
-    for (const items of lists.values()) waiting += items.length
-    if (this.isFull || waiting >= capacityOf(list, operator)) return false
-    this.#byOperator.set(operator, lists)
-    const items = lists.get(list)
-    if (items === undefined) lists.set(list, [item])
-    else items.push(item)
-    this.#count(list, 1)
-    return true
+  /**
+   * Returns the number of connections that the items of the operator may fill; 0 while those with
+   * the same MX hosts fill none. Returns null if the item must be stored, because as many of its
+   * operator wait as it serves at once.
+   */
+  add(list: ActiveJob, item: PendingItem): number | null {
+    const { operator, exchangers } = item.task
+    const items = this.#byOperator.get(operator.name) ?? { lists: new Map(), count: 0 }
+    if (this.isFull || items.count >= capacityOf(list, operator.name)) return null
+    this.#byOperator.set(operator.name, items)
+    const groups = items.lists.get(list) ?? new Map<string, PendingItem[]>()
+    items.lists.set(list, groups)
+    const mxKey = mxGroupKey(exchangers[0].route)
+    const group = groups.get(mxKey) ?? []
+    if (group.push(item) === 1) groups.set(mxKey, group)
+    this.#count(list, items, 1)
+    const { recipientsPerSession } = list.engine.egressPool.row(operator.name)
+    return group.length < recipientsPerSession ? 0 : Math.floor(items.count / recipientsPerSession)
   }
 
   /** Returns the lists that have items for an operator. */
   listsFor(operator: string): ActiveJob[] {
-    return [...(this.#byOperator.get(operator)?.keys() ?? [])]
+    return [...(this.#byOperator.get(operator)?.lists.keys() ?? [])]
   }
 
   /** Returns the number of items of a list by operator. */
   countsFor(jobId: string): Map<string, number> {
     const counts = new Map<string, number>()
-    for (const [operator, lists] of this.#byOperator) {
-      for (const [{ id }, items] of lists) if (id === jobId) counts.set(operator, items.length)
+    for (const [operator, { lists }] of this.#byOperator) {
+      for (const [{ id }, groups] of lists) {
+        if (id === jobId) counts.set(operator, [...groups.values()].flat().length)
+      }
     }
     return counts
   }
 
-  /** Removes up to `max` items, oldest first; with `backedUpOnly`, only those with a backup. */
-  take(
-    list: ActiveJob,
-    o: { readonly operator: string; readonly max: number; readonly backedUpOnly?: boolean },
-  ): PendingItem[] {
-    const lists = this.#byOperator.get(o.operator)
-    const items = lists?.get(list)
-    if (lists === undefined || items === undefined) return []
-    const taken: PendingItem[] = []
-    const left: PendingItem[] = []
-    for (const item of items) {
-      const isWanted = !o.backedUpOnly || item.task.exchangers.length > 1
-      if (isWanted && taken.length < o.max) taken.push(item)
-      else left.push(item)
+  /**
+   * Removes up to `max` items for one connection: of a group that fills it, or of the oldest group.
+   */
+  take(list: ActiveJob, o: TakeOptions): PendingItem[] {
+    const items = this.#byOperator.get(o.operator)
+    const groups = items?.lists.get(list)
+    if (items === undefined || groups === undefined) return []
+    let found: { readonly mxKey: string; readonly wanted: readonly PendingItem[] } | null = null
+    for (const [mxKey, group] of groups) {
+      const wanted = o.backedUpOnly ? group.filter(hasBackup) : group
+      const isFull = wanted.length >= o.max
+      if (isFull || (found === null && wanted.length > 0 && !o.fullOnly)) found = { mxKey, wanted }
+      if (isFull) break
     }
-    this.#set(lists, list, o.operator, left)
-    this.#count(list, -taken.length)
+    if (found === null) return []
+    const { mxKey, wanted } = found
+    const taken = wanted.slice(0, o.max)
+    const left = new Set(groups.get(mxKey))
+    for (const item of taken) left.delete(item)
+    if (left.size > 0) groups.set(mxKey, [...left])
+    else groups.delete(mxKey)
+    if (groups.size === 0) items.lists.delete(list)
+    this.#count(list, items, -taken.length)
+    if (items.count === 0) this.#byOperator.delete(o.operator)
     return taken
   }
 
-  #set(
-    lists: Map<ActiveJob, PendingItem[]>,
-    list: ActiveJob,
-    operator: string,
-    items: PendingItem[],
-  ) {
-    if (items.length > 0) lists.set(list, items)
-    else lists.delete(list)
-    if (lists.size === 0) this.#byOperator.delete(operator)
-  }
-
-  #count(list: ActiveJob, change: number) {
+  #count(list: ActiveJob, items: OperatorItems, change: number) {
     const size = this.#sizes.get(list)
     if (size === undefined && change > 0) {
       list.ended.addEventListener('abort', () => this.#drop(list), { once: true })
     }
     this.#sizes.set(list, (size ?? 0) + change)
     this.#size += change
+    items.count += change
   }
 
   #drop(list: ActiveJob) {
-    for (const [operator, lists] of this.#byOperator) this.#set(lists, list, operator, [])
+    for (const [operator, items] of this.#byOperator) {
+      items.count -= [...(items.lists.get(list)?.values() ?? [])].flat().length
+      items.lists.delete(list)
+      if (items.count === 0) this.#byOperator.delete(operator)
+    }
     this.#size -= this.#sizes.get(list) ?? 0
     this.#sizes.delete(list)
   }
 }
+
+const hasBackup = ({ task }: PendingItem) => task.exchangers.length > 1

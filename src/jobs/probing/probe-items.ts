@@ -23,8 +23,9 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   const { database, recorder, claims, slots, holder } = work
   const { clock } = database
   const { operator, egress } = slot
-  const readyAt = slots.readyAt(operator)
-  if (readyAt > clock.now()) return { dueAt: readyAt }
+  const gathersUntil = slots.readyAt(operator)
+  const isGathering = gathersUntil > clock.now()
+  if (isGathering && !claims.hasKept(operator)) return { dueAt: gathersUntil }
   await recorder.settled()
   const lists = await claims.waitingFor(operator)
   if (lists.length === 0) return 'done'
@@ -36,7 +37,7 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   const isPaused = readyInMs > TIMEOUT_MS
   // The first connections also test a random recipient; most later ones do not.
   const max = Math.max(1, rateController.row.recipientsPerSession - (rateController.isNew ? 1 : 0))
-  const claim = { ...slot, max, now: clock.now(), holder }
+  const claim = { ...slot, max, now: clock.now(), holder, fullOnly: isGathering }
   const waiting = lists.filter(({ wait }) => wait)
   // Jobs that do not wait get the pause as their result at once; for jobs that wait, a backup
   // operator may be probed.
@@ -45,10 +46,11 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
     const max = claim.max - claimed.length
     claimed.push(...(await claimRows(work, waiting, { ...claim, max, backedUpOnly: true })))
   }
+  if (claimed.length === 0 && isGathering) return { dueAt: gathersUntil }
   if (claimed.length === 0) {
     return isPaused ? { dueAt: clock.now() + readyInMs } : 'done'
   }
-  const hasMore = claimed.length === max
+  const hasMore = claimed.length === max || (claims.hasKept(operator) && !isGathering)
   if (hasMore) await slots.putAll(engine, slot)
   await probeAndRelease(work, slot, claimed)
   // If all items were claimed, the slot does not have to run again only to find nothing.

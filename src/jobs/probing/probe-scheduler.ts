@@ -24,12 +24,15 @@ type Wakeup = { readonly at: number; waitMs: number; readonly among: readonly st
 
 export type RoutedItems = {
   readonly operator: string
-  readonly count: number
+  /** Number of items that were stored. */
+  readonly stored: number
+  /** Number of connections that items in memory fill. */
+  readonly filled: number
   /** Whether the operator serves only the domain of these items, and no more of them follow. */
   readonly isComplete: boolean
 }
 
-type Gathering = { count: number; readonly since: number; putAt: number }
+type Gathering = { stored: number; readonly since: number; putAt: number }
 
 /**
  * How long items gather, how often a task is enqueued again where other members may complete it,
@@ -74,22 +77,25 @@ export class ProbeScheduler {
 
   /**
    * Counts routed items: their operator is probed when a connection can be filled, after a while,
-   * or at once if no more of its items follow.
+   * or at once if no more of its items follow. Items in memory that do not fill the connection go
+   * on gathering.
    */
   async onItemsRouted(
     { engine, operators }: ActiveJob,
-    { operator, count, isComplete }: RoutedItems,
+    { operator, stored, filled, isComplete }: RoutedItems,
   ): Promise<void> {
     const egress = engine.egressPool.primaryFor(operator)
     if (operators.size < COUNTED_MAX) operators.add(operator)
     if (this.#gathering.size >= COUNTED_MAX) this.#gathering.clear()
     const now = this.#clock.now()
     const gathered = this.#getGathering(operator, now)
-    gathered.count += count
-    const { recipientsPerSession } = engine.egressPool.row(operator)
-    const isReady = isComplete || gathered.count >= recipientsPerSession
+    gathered.stored += stored
+    const { recipientsPerSession, sessionsMax } = engine.egressPool.row(operator)
+    const isReady = isComplete || gathered.stored >= recipientsPerSession
     if (isReady) this.#gathering.delete(operator)
-    else if (this.#isShared && now - gathered.putAt < this.#timings.requeueMs) return
+    else if (filled > 0) {
+      return this.#tasks.putAll({ operator, egress }, Math.min(filled, sessionsMax))
+    } else if (this.#isShared && now - gathered.putAt < this.#timings.requeueMs) return
     gathered.putAt = now
     await this.put(
       { operator, egress },
@@ -103,7 +109,7 @@ export class ProbeScheduler {
     // time.
     if (known !== undefined && !(this.#isShared && known.since + this.#timings.gatherMs <= now))
       return known
-    const started = { count: 0, since: now, putAt: Number.NEGATIVE_INFINITY }
+    const started = { stored: 0, since: now, putAt: Number.NEGATIVE_INFINITY }
     this.#gathering.set(operator, started)
     return started
   }

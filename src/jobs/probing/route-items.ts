@@ -2,7 +2,7 @@ import type { Database } from '../../db/database.ts'
 import { DnsPause } from '../../engine/dns-pause.ts'
 import { roughDomain } from '../../engine/domain-backlog.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { PreparedAddress, ProbeTask } from '../../engine/probing/prepare.ts'
+import type { PreparedAddress } from '../../engine/probing/prepare.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
 import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
@@ -185,7 +185,7 @@ async function addPrepared(
 ): Promise<void> {
   const results: Outcome[] = []
   const stored: ItemRoute[] = []
-  const tasks: ProbeTask[] = []
+  const routed = new Map<string, RoutedItems>()
   const readyAt = database.clock.now()
   for (const [index, { position, copies }] of o.chunk.entries()) {
     const prepared = o.prepared[index] as PreparedAddress
@@ -194,20 +194,23 @@ async function addPrepared(
       continue
     }
     const { task } = prepared
-    tasks.push(task)
-    if (!claims.keep(list, { position, copies, task, readyAt })) {
-      stored.push(toItemRoute(position, task))
-    }
+    const filled = claims.keep(list, { position, copies, task, readyAt })
+    if (filled === null) stored.push(toItemRoute(position, task))
+    const operator = task.operator.name
+    const domain = task.address.domain.ascii
+    const isOwn = domain === operator || domain.endsWith(`.${operator}`)
+    const before = routed.get(operator)
+    routed.set(operator, {
+      ...{ operator, isComplete: o.isLast && isOwn },
+      stored: (before?.stored ?? 0) + (filled === null ? 1 : 0),
+      filled: Math.max(before?.filled ?? 0, filled ?? 0),
+    })
   }
   if (results.length > 0 || stored.length > 0) {
     await recorder.add(list.id, { results, routed: stored })
   }
   for (const { operator } of stored) claims.noteStored(operator)
-  for (const [operator, { length: count }] of Map.groupBy(tasks, task => task.operator.name)) {
-    const domain = tasks[0]?.address.domain.ascii ?? ''
-    const isOwn = domain === operator || domain.endsWith(`.${operator}`)
-    await onRouted(list, { operator, count, isComplete: o.isLast && isOwn })
-  }
+  for (const items of routed.values()) await onRouted(list, items)
 }
 
 /** An internal failure becomes the result of its item and does not affect other items. */

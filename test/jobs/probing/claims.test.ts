@@ -18,9 +18,13 @@ async function createClaims(rows = 40, { inMemory = true } = {}) {
   const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
   const list = lists.add(job)
   const claims = new Claims(database, lists, { inMemory })
-  const keep = (position: number, o: { operator?: string; backup?: string } = {}) => {
+  const keep = (
+    position: number,
+    o: { operator?: string; backup?: string; host?: string } = {},
+  ) => {
     const operators = [o.operator ?? 'op', ...(o.backup === undefined ? [] : [o.backup])]
-    const exchangers = operators.map(name => ({ operator: { name } }))
+    const route = { kind: 'implicit', host: o.host ?? 'mx.a.test' }
+    const exchangers = operators.map(name => ({ operator: { name }, route }))
     const task = { text: `u${position}@a.test`, exchangers, ...exchangers[0] } as object
     const item = { position, copies: 1, task: task as ProbeTask, readyAt: clock.now() }
     return claims.keep(list, item)
@@ -30,7 +34,10 @@ async function createClaims(rows = 40, { inMemory = true } = {}) {
     await write(database, trx => storeRoutes(trx, { jobId: job.id, routed, now: clock.now() }))
     claims.noteStored('op')
   }
-  const claim = async (max: number, o: { backedUpOnly?: boolean; pinnedOnly?: boolean } = {}) => {
+  const claim = async (
+    max: number,
+    o: { backedUpOnly?: boolean; fullOnly?: boolean; pinnedOnly?: boolean } = {},
+  ) => {
     const found = await claims.waitingFor('op')
     const claimed = await claims.claim(found, { ...SLOT, ...o, max, now: clock.now() })
     return claimed.map(({ position }) => position)
@@ -41,26 +48,47 @@ async function createClaims(rows = 40, { inMemory = true } = {}) {
 describe('routed items in memory', () => {
   test('are claimed once, in the order in which they were routed', async () => {
     const { keep, claim } = await createClaims()
-    for (const position of [3, 1, 2]) expect(keep(position)).toBe(true)
+    expect([3, 1, 2].map(position => keep(position))).toEqual([0, 0, 1])
     expect(await claim(2)).toEqual([3, 1])
     expect(await claim(2)).toEqual([2])
     expect(await claim(2)).toEqual([])
   })
 
+  test('share a connection only with items that have the same MX hosts', async () => {
+    const { keep, claim } = await createClaims()
+    for (const position of [1, 3, 5]) keep(position, { host: `mx${position}` })
+    expect(keep(2, { host: 'mx1' })).toBe(0)
+    expect(await claim(3)).toEqual([1, 2])
+    expect(await claim(3)).toEqual([3])
+    expect(await claim(3)).toEqual([5])
+  })
+
+  test('fill a connection first, and are left while they gather if they do not', async () => {
+    const { claims, keep, store, claim } = await createClaims()
+    keep(1, { host: 'mx1' })
+    for (const position of [2, 3, 4]) keep(position, { host: 'mx2' })
+    await store(7)
+    expect(await claim(3, { fullOnly: true })).toEqual([2, 3, 4])
+    expect(await claim(3, { fullOnly: true })).toEqual([])
+    expect(claims.hasKept('op')).toBe(true)
+    expect(await claim(3)).toEqual([1, 7])
+    expect(claims.hasKept('op')).toBe(false)
+  })
+
   test('are at most as many per operator as its connections take', async () => {
     const { keep, claim } = await createClaims()
     const kept = Array.from({ length: 8 }, (_, n) => keep(n + 1))
-    expect(kept).toEqual([true, true, true, true, true, true, false, false])
-    expect(keep(9, { operator: 'other' })).toBe(true)
+    expect(kept).toEqual([0, 0, 1, 1, 1, 2, null, null])
+    expect(keep(9, { operator: 'other' })).toBe(0)
     await claim(3)
-    expect([10, 11, 12, 13].map(position => keep(position))).toEqual([true, true, true, false])
+    expect([10, 11, 12, 13].map(position => keep(position))).toEqual([1, 1, 2, null])
   })
 
   test('are at most 4,000', async () => {
     const { claims, keep } = await createClaims(1)
-    for (let n = 0; n < 4_000; n++) expect(keep(1, { operator: `op${n}` })).toBe(true)
+    for (let n = 0; n < 4_000; n++) expect(keep(1, { operator: `op${n}` })).toBe(0)
     expect(claims.isFull).toBe(true)
-    expect(keep(1, { operator: 'last' })).toBe(false)
+    expect(keep(1, { operator: 'last' })).toBeNull()
   })
 
   test('are claimed together with stored ones', async () => {
@@ -121,7 +149,7 @@ describe('routed items in memory', () => {
 
   test('are not used in a cluster or a service', async () => {
     const { claims, keep, claim, store, job } = await createClaims(40, { inMemory: false })
-    expect(keep(1)).toBe(false)
+    expect(keep(1)).toBeNull()
     expect(claims.isFull).toBe(false)
     expect(claims.waitingInMemory(job.id).size).toBe(0)
     await store(2)

@@ -36,7 +36,7 @@ test('routes at most 25 items per turn of the event loop', async () => {
     {
       ...{ database, recorder, stopping: never, routing: new Set([job.id]) },
       priority: { yieldToRequests: async () => void routed.push(0) },
-      claims: { keep: () => true, noteStored: () => {} },
+      claims: { keep: () => null, noteStored: () => {} },
       hasCapacity: async () => {},
       onRouted: async () => {},
     },
@@ -78,10 +78,10 @@ describe('routing', () => {
     } as unknown as ResultWriter
     const work = {
       ...{ database, recorder, stopping: never, routing: new Set([job.id]), priority: null },
-      claims: { keep: () => true, noteStored: () => {} },
+      claims: { keep: () => null, noteStored: () => {} },
       hasCapacity: async () => {},
-      onRouted: async (_: ActiveJob, { operator, count, isComplete }: RoutedItems) =>
-        void ready.push(`${operator} ${count} ${isComplete}`),
+      onRouted: async (_: ActiveJob, { operator, stored, isComplete }: RoutedItems) =>
+        void ready.push(`${operator} ${stored} ${isComplete}`),
       ...o,
     }
     await routeItems(work, active)
@@ -112,9 +112,9 @@ describe('routing', () => {
     const { changes, work, active, calls } = await route(['a@x.test', 'b@x.test', 'c@x.test'], {
       claims: {
         keep: (list, { position }) => {
-          if (position === 3) return false
+          if (position === 3) return null
           list.kept.add(position)
-          return true
+          return 0
         },
         noteStored: operator => void stored.push(operator),
       },
@@ -139,7 +139,7 @@ describe('routing', () => {
       claims: {
         keep: () => {
           perTurn.push((perTurn.pop() ?? 0) + 1)
-          return true
+          return 1
         },
         noteStored: () => {},
       },

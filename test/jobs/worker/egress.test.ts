@@ -159,7 +159,8 @@ describe('a list that no operator blocks', () => {
       peak = Math.max(peak, sessions.filter(({ closed }) => !closed).length)
       return accepting(line, session)
     }
-    const fixture = await twoEgresses(users(300), { a: counted, b: counted })
+    const flags = { recipientsPerSession: '5' }
+    const fixture = await twoEgresses(users(300), { a: counted, b: counted }, flags)
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 300 })
     expect(peak).toBe(2)
     expect(new Set(await fixture.resultEgresses())).toEqual(new Set(['a']))
@@ -174,7 +175,7 @@ describe('a list that no operator blocks', () => {
         return accepting(line, session)
       }
     const scripts = { a: counted('a'), b: counted('b') }
-    const operators = { 'a.test': { sessionsPerOperator: 2 } }
+    const operators = { 'a.test': { sessionsPerOperator: 2, recipientsPerSession: 5 } }
     const fixture = await twoEgresses(users(300), scripts, {}, {}, operators)
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 300 })
     expect(peak).toEqual({ a: 2, b: 2 })
