@@ -4,8 +4,9 @@ import { parseEmail } from '../accounts/email.ts'
 import { mergePlans } from '../accounts/plan.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { type AccountFlags, accountObject, print, selectAccount, withAccounts } from './accounts.ts'
+import { type AccountFlags, accountObject, selectAccount, withAccounts } from './accounts.ts'
 import { auditServices, type CliContext } from './context.ts'
+import { printJson, printText } from './print.ts'
 import { readConfig } from './settings.ts'
 
 /** Runs `ev accounts set-plan` and returns the exit code. */
@@ -24,9 +25,10 @@ export function setPlanCommand(
       { ...auditServices(context), database, plans },
       { accountId: account.id, plan },
     )
-    if (flags.json) print(context, accountObject(changed))
+    if (flags.json) printJson(context, accountObject(changed))
     else {
-      context.stdout.write(
+      printText(
+        context,
         `Changed the plan of account ${account.id} "${account.name}" from ${account.plan} to ${plan}. A running "ev serve" applies it within a second.\n`,
       )
     }
@@ -45,8 +47,8 @@ export function setEmailCommand(
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const { id: accountId } = selectAccount(accounts, idOrName)
     const account = await setEmail({ ...auditServices(context), database }, { accountId, email })
-    if (flags.json) print(context, accountObject(account))
-    else context.stdout.write(`${alertAddressText(account)}\n`)
+    if (flags.json) printJson(context, accountObject(account))
+    else printText(context, alertAddressText(account))
     return 0
   })
 }
@@ -67,8 +69,8 @@ export function setAdminCommand(
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const { id: accountId } = selectAccount(accounts, idOrName)
     const account = await setAdmin({ ...auditServices(context), database }, { accountId, isAdmin })
-    if (flags.json) print(context, accountObject(account))
-    else context.stdout.write(`${accessText(account)}\n`)
+    if (flags.json) printJson(context, accountObject(account))
+    else printText(context, accessText(account))
     return 0
   })
 }

@@ -11,6 +11,7 @@ import { sanitizeText } from '../platform/text.ts'
 import { auditServices, type CliContext } from './context.ts'
 import { databaseName, databaseUrl, openExisting } from './database.ts'
 import { timeText } from './jobs/time-text.ts'
+import { printJson, printText } from './print.ts'
 import { readConfig } from './settings.ts'
 import { table } from './table.ts'
 import { widthOf } from './width.ts'
@@ -36,12 +37,13 @@ export async function listCommand(context: CliContext, flags: AccountFlags): Pro
     )
     const all = accounts.map((account, n) => ({ account, keys: counts[n] ?? 0 }))
     if (flags.json)
-      print(
+      printJson(
         context,
         all.map(({ account, keys }) => ({ ...accountObject(account), keys })),
       )
     else if (all.length === 0)
-      context.stdout.write(
+      printText(
+        context,
         `No accounts in ${databaseName(config)}. "ev serve" creates the first one.\n`,
       )
     else context.stdout.write(table(COLUMNS, all.map(rowOf), widthOf(context, context.stdout)))
@@ -61,10 +63,11 @@ export async function createCommand(context: CliContext, flags: AccountFlags): P
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
     const account = await createAccount({ ...auditServices(context), database, plans }, input)
-    if (flags.json) print(context, accountObject(account))
+    if (flags.json) printJson(context, accountObject(account))
     else {
       const { id, name, plan } = account
-      context.stdout.write(
+      printText(
+        context,
         `Created account ${id} "${name}" with the plan ${plan}. To create a key for it, run "ev keys create --name NAME --account ${id}".\n`,
       )
     }
@@ -99,9 +102,6 @@ export const accountObject = ({ id, name, plan, email, operator, created_at }: A
   ...{ id, name, plan, email, admin: operator === 1 },
   created_at: isoTime(created_at),
 })
-
-export const print = (context: CliContext, value: unknown) =>
-  context.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
 
 /**
  * Calls `work` with the database and its accounts. Throws EvError('no_input') if there are none.

@@ -4,14 +4,15 @@ import { presentEntry } from '../audit/present-entry.ts'
 import type { AuditTable } from '../audit/tables.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { print, selectAccount, withAccounts } from './accounts.ts'
+import { selectAccount, withAccounts } from './accounts.ts'
 import type { CliContext } from './context.ts'
 import { parseInteger } from './integer-flag.ts'
 import { timeText } from './jobs/time-text.ts'
 import { parseSince } from './keys/times.ts'
+import { printJson, printMessage, printText } from './print.ts'
 import { readConfig } from './settings.ts'
 import { table } from './table.ts'
-import { printMessage, widthOf } from './width.ts'
+import { widthOf } from './width.ts'
 
 export type AuditFlags = {
   readonly account?: string
@@ -38,12 +39,12 @@ export function auditCommand(context: CliContext, flags: AuditFlags): Promise<nu
     const found = await getAuditPage(database, { ...query, max: max + 1 })
     const rows = found.slice(0, max)
     if (flags.json) {
-      print(
+      printJson(
         context,
         rows.map(row => ({ account_id: row.account_id, ...presentEntry(row) })),
       )
     } else if (rows.length === 0) {
-      context.stdout.write('No entries in the audit log.\n')
+      printText(context, 'No entries in the audit log.')
     } else {
       context.stdout.write(table(COLUMNS, rows.map(rowOf), widthOf(context, context.stdout)))
       if (found.length > max) {

@@ -6,6 +6,7 @@ import { EvError } from '../platform/error.ts'
 import { formatBytes, pluralize } from '../platform/format.ts'
 import { type CliContext, inCwd } from './context.ts'
 import { databaseUrl, isShared } from './database.ts'
+import { printJson, printText } from './print.ts'
 import { readConfig } from './settings.ts'
 
 export type BackupFlags = {
@@ -24,9 +25,8 @@ export function backupCommand(context: CliContext, target: string, flags: Backup
   const secretFile = config.secretFile ?? join(config.dataDir, 'secret')
   const isInFile = config.secret === null && existsSync(secretFile)
   const shown = { ...copy, secretFile: isInFile ? secretFile : null }
-  context.stdout.write(
-    flags.json ? `${JSON.stringify(backupObject(shown), null, 2)}\n` : backupText(shown),
-  )
+  if (flags.json) printJson(context, backupObject(shown))
+  else printText(context, backupText(shown))
   return 0
 }
 

@@ -6,10 +6,11 @@ import { recordFeedback } from '../feedback/record-feedback.ts'
 import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { print, selectAccount } from './accounts.ts'
+import { selectAccount } from './accounts.ts'
 import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
 import { openInputs } from './feedback-files.ts'
+import { printJson, printText } from './print.ts'
 import { readConfig } from './settings.ts'
 
 export type ImportFlags = {
@@ -40,8 +41,8 @@ export async function importCommand(
       counts.ignored += ignored
       firstError ??= done.rejected[0]?.error ?? null
     }
-    if (flags.json) print(context, { ...counts, first_error: firstError })
-    else context.stdout.write(summary(counts, firstError))
+    if (flags.json) printJson(context, { ...counts, first_error: firstError })
+    else printText(context, summary(counts, firstError))
     return 0
   } finally {
     await database.close()

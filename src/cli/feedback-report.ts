@@ -2,10 +2,10 @@ import { getVerdictCounts } from '../feedback/feedback-counts.ts'
 import { buildReport, type FeedbackReport, type ReportRow } from '../feedback/report.ts'
 import { formatNumber, formatPercent } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { print } from './accounts.ts'
 import type { CliContext } from './context.ts'
 import { openExisting } from './database.ts'
 import { findOwner } from './feedback-import.ts'
+import { printJson } from './print.ts'
 import { readConfig } from './settings.ts'
 import { table } from './table.ts'
 import { widthOf } from './width.ts'
@@ -24,7 +24,7 @@ export async function reportCommand(context: CliContext, flags: ReportFlags): Pr
     const owner = database === null ? '' : await findOwner(database, flags.account)
     const counts = database === null ? [] : await getVerdictCounts(database, owner)
     const report = buildReport(counts)
-    if (flags.json) print(context, presentReport(report))
+    if (flags.json) printJson(context, presentReport(report))
     else context.stdout.write(reportText(report, widthOf(context, context.stdout)))
     return 0
   } finally {

@@ -27,6 +27,7 @@ import { formatMebibytes, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type CliContext, inCwd } from './context.ts'
 import { type DownloadDeps, download, isHttp, shown } from './lists-download.ts'
+import { printJson, printText } from './print.ts'
 import { readConfig } from './settings.ts'
 
 export type UpdateFlags = {
@@ -79,7 +80,8 @@ export async function updateCommand(
       ...{ source, entries: keys.size, left_out: bad, first_left_out: firstBad },
     })),
   }
-  context.stdout.write(flags.json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report))
+  if (flags.json) printJson(context, report)
+  else printText(context, textOf(report))
   return 0
 }
 

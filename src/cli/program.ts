@@ -22,8 +22,9 @@ import { addWebhooks } from './commands/webhooks.ts'
 import { addWorker } from './commands/worker.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { EvCommand } from './ev-command.ts'
+import { printMessage } from './print.ts'
 import { version } from './version.ts'
-import { printMessage, widthOf } from './width.ts'
+import { widthOf } from './width.ts'
 
 /** Defines all commands with their options. Each loads its modules only when it runs. */
 export function program(context: CliContext, setExitCode: SetExitCode): Command {

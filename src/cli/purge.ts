@@ -10,6 +10,7 @@ import { confirm } from './confirm.ts'
 import type { CliContext } from './context.ts'
 import { closeAll, fileOf, isShared, listsUrl, openAll } from './database.ts'
 import { leftoverCopies } from './jobs/stdin-copy.ts'
+import { printJson, printText } from './print.ts'
 import { readConfig } from './settings.ts'
 
 export type PurgeFlags = {
@@ -41,9 +42,8 @@ export async function purgeCommand(context: CliContext, flags: PurgeFlags): Prom
   try {
     if (!flags.dryRun) await confirmPurge(context, flags)
     const purged = await purgeAll(context, databases, config, flags)
-    context.stdout.write(
-      flags.json ? `${JSON.stringify(purgeObject(purged), null, 2)}\n` : purgeText(purged),
-    )
+    if (flags.json) printJson(context, purgeObject(purged))
+    else printText(context, purgeText(purged))
     return 0
   } finally {
     await closeAll(databases)

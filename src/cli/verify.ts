@@ -18,9 +18,10 @@ import { type CliContext, externalDepsFrom } from './context.ts'
 import { EXIT_CODES } from './exit.ts'
 import { keyValues } from './key-values.ts'
 import { stderrLog } from './log.ts'
+import { printMessage } from './print.ts'
 import { createOutboundHint } from './reachability-hint.ts'
 import { heloHint, readConfig } from './settings.ts'
-import { printMessage, widthOf } from './width.ts'
+import { widthOf } from './width.ts'
 
 type VerifyFormat = 'text' | 'json' | 'ndjson' | 'csv'
 

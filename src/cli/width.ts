@@ -16,19 +16,6 @@ export function widthOf({ env }: Pick<CliContext, 'env'>, output: CliOutput): nu
 export const terminalWidth = (context: Pick<CliContext, 'env'>, output: CliOutput) =>
   output.isTTY === true && (output.columns ?? 0) > 0 ? widthOf(context, output) : null
 
-/**
- * Prints a sentence for people to stderr. On a terminal, it is wrapped at spaces: the terminal
- * would wrap it inside words.
- */
-export function printMessage(
-  context: Pick<CliContext, 'env' | 'stderr'>,
-  level: 'error' | 'warning' | 'note',
-  sentence: string,
-): void {
-  const width = terminalWidth(context, context.stderr)
-  context.stderr.write(`${wrapLines(`${level}: ${sentence}`, width)}\n`)
-}
-
 /** A command in quotes, or a word. */
 const COPYABLE = /"ev [^"]*"[^ ]*|[^ ]+/g
 

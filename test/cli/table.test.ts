@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { keyValues } from '../../src/cli/key-values.ts'
+import { printMessage, printText } from '../../src/cli/print.ts'
 import { table } from '../../src/cli/table.ts'
-import { printMessage, widthOf, wrapLines } from '../../src/cli/width.ts'
+import { widthOf, wrapLines } from '../../src/cli/width.ts'
 import { memoryContext } from '../support/cli.ts'
 
 const COLUMNS = [
@@ -64,6 +65,16 @@ test('a message is wrapped only on a terminal; words and commands are not broken
     'error: There is no file\n/srv/lists/2026/customers.csv.\nRun "ev jobs".\n',
   )
   expect(print(11)).toContain('\nRun\n"ev jobs".\n')
+})
+
+test('a text on a terminal is wrapped, and its long words and quoted commands are not broken', () => {
+  const print = (columns?: number) => {
+    const { context } = memoryContext({ home: '/', ...(columns === undefined ? {} : { columns }) })
+    printText(context, 'Created a. Run "ev keys create --name NAME".\n')
+    return context.stdout.text
+  }
+  expect(print()).toBe('Created a. Run "ev keys create --name NAME".\n')
+  expect(print(20)).toBe('Created a. Run\n"ev keys create --name NAME".\n')
 })
 
 test('lines that fit keep their indentation', () => {

@@ -16,10 +16,11 @@ import { EXIT_CODES } from '../exit.ts'
 import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
 import { LiveText } from '../live-text.ts'
 import { stderrLog } from '../log.ts'
+import { printJson, printMessage } from '../print.ts'
 import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
-import { printMessage, wrapLines } from '../width.ts'
+import { wrapLines } from '../width.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
 import { readSource, type SourceFlags, toFlags } from './list-source.ts'
@@ -215,7 +216,7 @@ async function finish(
   const hint = reachability.atEnd()
   if (hint !== null) printMessage(context, 'warning', hint)
   if (flags.json && flags.output !== '-') {
-    context.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)
+    printJson(context, summaryObject(now, flags.output, written))
   }
   return 0
 }

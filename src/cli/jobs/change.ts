@@ -11,6 +11,7 @@ import { silentLog } from '../../platform/log.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import { confirm } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
+import { printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { isActive, isOfService, jobContext, jobStatus, withJob } from './job-status.ts'
 import { deleteStdinCopy } from './stdin-copy.ts'
@@ -44,7 +45,8 @@ export function cancelCommand(context: CliContext, id: string, flags: Flags): Pr
       throw new OperationError('job_not_cancellable', { id: job.id, state: 'cancelled' })
     }
     await deleteStdinCopy(database, config, job)
-    context.stdout.write(
+    printText(
+      context,
       `Cancelled ${job.id}: ${job.done} of ${job.total} rows were done.` +
         `${wasActive ? stopText(job) : ''}\n`,
     )
@@ -64,7 +66,7 @@ export function deleteCommand(context: CliContext, id: string, flags: Flags): Pr
     await confirm(context, flags, `delete ${job.id} and its ${pluralize(job.total, 'row')}`)
     const onDeleted = () => deleteStdinCopy(database, config, job)
     await deleteJob({ database, settings: config }, job, { isErased: true, onDeleted })
-    context.stdout.write(`Deleted ${job.id} with its ${pluralize(job.total, 'row')}.\n`)
+    printText(context, `Deleted ${job.id} with its ${pluralize(job.total, 'row')}.\n`)
     return 0
   })
 }
@@ -86,7 +88,8 @@ async function resumeInService(
     const plan = findPlan(plans, account?.plan ?? '')
     const resumed = await resumeJob({ database, clock, ledger }, { job, plan })
     const isRunning = isActive(jobStatus(resumed, await jobContext(database, config)))
-    context.stdout.write(
+    printText(
+      context,
       `Resumed ${job.id}: ${job.done} of ${job.total} rows were done. ` +
         `${isRunning ? 'The service continues it within seconds.' : 'The next "ev serve" continues it.'}\n`,
     )

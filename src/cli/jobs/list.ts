@@ -6,9 +6,10 @@ import { pluralize } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, databaseName, openAll } from '../database.ts'
 import { parseInteger } from '../integer-flag.ts'
+import { printJson, printMessage, printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
-import { printMessage, widthOf } from '../width.ts'
+import { widthOf } from '../width.ts'
 import { jobObject } from './job-object.ts'
 import { belongsTo, type JobStatus, jobContext, jobStatus, listAndOutput } from './job-status.ts'
 import { timeText } from './time-text.ts'
@@ -29,9 +30,10 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
     const status = all.slice(0, max)
     if (flags.json) {
       const objects = status.map(([job, state]) => jobObject(job, state))
-      context.stdout.write(`${JSON.stringify(objects, null, 2)}\n`)
+      printJson(context, objects)
     } else if (status.length === 0) {
-      context.stdout.write(
+      printText(
+        context,
         `No jobs in ${databaseName(config)}. To create one, run "ev bulk FILE -o OUTPUT".\n`,
       )
     } else {

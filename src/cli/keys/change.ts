@@ -5,9 +5,10 @@ import { selectAccount, withAccounts } from '../accounts.ts'
 import { confirm } from '../confirm.ts'
 import { auditServices, type CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
+import { printJson, printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { widthOf } from '../width.ts'
-import { keysObject, keysText, newKeyObject, newKeyText } from './print.ts'
+import { keyObject, keysText, newKeyObject, newKeyText } from './print.ts'
 import { parseGrace } from './times.ts'
 
 export type KeyFlags = {
@@ -25,9 +26,9 @@ export function listCommand(context: CliContext, flags: KeyFlags): Promise<numbe
     const selected =
       flags.account === undefined ? accounts : [selectAccount(accounts, flags.account)]
     const keys = (await Promise.all(selected.map(({ id }) => listKeys(database, id)))).flat()
-    if (flags.json) context.stdout.write(keysObject(keys))
+    if (flags.json) printJson(context, keys.map(keyObject))
     else if (keys.length === 0) {
-      context.stdout.write('No keys. To create one, run "ev keys create --name NAME".\n')
+      printText(context, 'No keys. To create one, run "ev keys create --name NAME".')
     } else context.stdout.write(keysText(keys, widthOf(context, context.stdout)))
     return 0
   })
@@ -40,12 +41,12 @@ export function rotateCommand(context: CliContext, id: string, flags: KeyFlags):
     const services = { ...auditServices(context), database }
     const input = { ...ofAdmin(id), graceMs }
     const { key, text, previousExpiresAt } = await rotateKey(services, input)
-    if (flags.json) context.stdout.write(newKeyObject(key, text))
+    if (flags.json) printJson(context, newKeyObject(key, text))
     else {
       const end =
         graceMs === 0 ? 'is no longer valid' : `stays valid until ${timeText(previousExpiresAt)}`
       const account = selectAccount(accounts, key.accountId)
-      context.stdout.write(`${newKeyText(key, account, text)}The old secret ${end}.\n`)
+      printText(context, `${newKeyText(key, account, text)}The old secret ${end}.\n`)
     }
     return 0
   })
@@ -59,7 +60,8 @@ export function revokeCommand(context: CliContext, id: string, flags: KeyFlags):
     if (found !== undefined) await confirm(context, flags, `revoke ${id} "${found.name}"`)
     const services = { ...auditServices(context), database }
     const key = await revokeKey(services, { ...ofAdmin(id), isForced: flags.force === true })
-    context.stdout.write(
+    printText(
+      context,
       `Revoked ${id} "${key.name}". A running "ev serve" rejects it within a second.\n`,
     )
     return 0

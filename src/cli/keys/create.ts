@@ -11,6 +11,7 @@ import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
 import { auditServices, type CliContext } from '../context.ts'
+import { printJson, printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { newKeyObject, newKeyText } from './print.ts'
 import { parseExpiry } from './times.ts'
@@ -41,7 +42,8 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
       accountId: account.id,
       actor: null,
     })
-    context.stdout.write(flags.json ? newKeyObject(key, text) : newKeyText(key, account, text))
+    if (flags.json) printJson(context, newKeyObject(key, text))
+    else printText(context, newKeyText(key, account, text))
     return 0
   })
 }

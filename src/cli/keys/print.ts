@@ -22,24 +22,20 @@ const PUBLISHABLE =
 const TEST = 'The key is a test key: all its requests are in the sandbox.\n'
 
 /** Returns the JSON form of a new key, as in the HTTP API. */
-export function newKeyObject(key: ApiKey, text: string): string {
+export function newKeyObject(key: ApiKey, text: string) {
   const { id, ...rest } = presentKey(key)
-  return `${JSON.stringify({ id, key: text, account_id: key.accountId, ...rest }, null, 2)}\n`
+  return { id, key: text, account_id: key.accountId, ...rest }
 }
 
 /** Formats keys without their secrets. */
 export const keysText = (keys: readonly ApiKey[], width: number | null): string =>
   table(COLUMNS, keys.map(rowOf), width)
 
-export const keysObject = (keys: readonly ApiKey[]): string =>
-  `${JSON.stringify(
-    keys.map(key => {
-      const { id, ...rest } = presentKey(key)
-      return { id, account_id: key.accountId, ...rest }
-    }),
-    null,
-    2,
-  )}\n`
+/** Returns the JSON form of a key without its secret. */
+export function keyObject(key: ApiKey) {
+  const { id, ...rest } = presentKey(key)
+  return { id, account_id: key.accountId, ...rest }
+}
 
 function limitsText({ allowedIps, allowedDomains, rateLimitPerMinute, expiresAt }: ApiKey): string {
   const limits = [

@@ -12,17 +12,11 @@ import { confirm } from '../confirm.ts'
 import { auditServices, type CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { parseGrace } from '../keys/times.ts'
+import { printJson, printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { parseDescription, parseEvents, parseHeaders, withWebhookServices } from './create.ts'
 import { withWebhook } from './lookup.ts'
-import {
-  newSecretObject,
-  newSecretText,
-  printJson,
-  urlText,
-  webhookObject,
-  webhookText,
-} from './print.ts'
+import { newSecretObject, newSecretText, urlText, webhookObject, webhookText } from './print.ts'
 import { serviceSecretBox } from './service-secret-box.ts'
 
 export type ChangeFlags = {
@@ -90,7 +84,7 @@ export function rotateCommand(
         graceMs === 0
           ? 'is no longer used'
           : `also signs webhook-signature until ${timeText(previousExpiresAt)}; X-EV-Signature uses only the new one`
-      context.stdout.write(`${newSecretText(webhook, secret)}The old secret ${end}.\n`)
+      printText(context, `${newSecretText(webhook, secret)}The old secret ${end}.\n`)
     }
     return 0
   })
@@ -111,7 +105,7 @@ export function switchCommand(
       const state = active
         ? 'is enabled. Pending deliveries are sent when they are due'
         : 'is disabled. Nothing is sent to it, and new events are not stored for it'
-      context.stdout.write(`Webhook ${id} to ${urlText(webhook)} ${state}.\n`)
+      printText(context, `Webhook ${id} to ${urlText(webhook)} ${state}.\n`)
     }
     return 0
   })
@@ -127,7 +121,8 @@ export function deleteCommand(
     await confirm(context, flags, `delete webhook ${id} to ${urlText(found)}`)
     const services = { ...auditServices(context), database }
     const webhook = await deleteWebhook(services, { webhookId: id, accountId: null })
-    context.stdout.write(
+    printText(
+      context,
       `Deleted webhook ${id} to ${urlText(webhook)}. Nothing is sent to it anymore.\n`,
     )
     return 0

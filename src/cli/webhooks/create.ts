@@ -8,8 +8,9 @@ import { createWebhook } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
 import { auditServices, type CliContext } from '../context.ts'
+import { printJson, printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
-import { newSecretObject, newSecretText, printJson } from './print.ts'
+import { newSecretObject, newSecretText } from './print.ts'
 import { serviceSecretBox } from './service-secret-box.ts'
 
 export type CreateFlags = {
@@ -39,7 +40,7 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
       createWebhook(services, { ...input, accountId }),
     )
     if (flags.json) printJson(context, newSecretObject(webhook, secret))
-    else context.stdout.write(newSecretText(webhook, secret))
+    else printText(context, newSecretText(webhook, secret))
     return 0
   })
 }

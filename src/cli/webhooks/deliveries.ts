@@ -17,12 +17,13 @@ import { databaseName } from '../database.ts'
 import { parseInteger } from '../integer-flag.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { keyValues } from '../key-values.ts'
+import { printJson } from '../print.ts'
 import { isServed } from '../serve/active-members.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
 import { widthOf } from '../width.ts'
 import { isDeliveryId, withWebhook } from './lookup.ts'
-import { eventsText, printJson } from './print.ts'
+import { eventsText } from './print.ts'
 
 export type DeliveriesFlags = {
   readonly status?: DeliveryState

@@ -1,10 +1,11 @@
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import { selectAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
+import { printJson, printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { widthOf } from '../width.ts'
 import { withWebhook } from './lookup.ts'
-import { printJson, webhookObject, webhooksText, webhookText } from './print.ts'
+import { webhookObject, webhooksText, webhookText } from './print.ts'
 
 export type WebhookFlags = {
   readonly account?: string
@@ -22,7 +23,8 @@ export function listCommand(context: CliContext, flags: WebhookFlags): Promise<n
     ).flat()
     if (flags.json) printJson(context, webhooks.map(webhookObject))
     else if (webhooks.length === 0) {
-      context.stdout.write(
+      printText(
+        context,
         'No webhooks. To create one, run "ev webhooks create --url URL --events EVENTS".\n',
       )
     } else context.stdout.write(webhooksText(webhooks, widthOf(context, context.stdout)))

@@ -66,9 +66,6 @@ export function newSecretObject(webhook: Webhook, secret: string) {
 
 export const urlText = ({ url }: Pick<Webhook, 'url'>) => sanitizeText(url, URL_LENGTH_MAX)
 
-export const printJson = (context: CliContext, value: unknown) =>
-  void context.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
-
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
   { title: 'ACCOUNT', dropRank: 2 },

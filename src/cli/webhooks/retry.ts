@@ -8,10 +8,11 @@ import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { databaseName } from '../database.ts'
 import { parseSince } from '../keys/times.ts'
+import { printJson, printText } from '../print.ts'
 import { isServed } from '../serve/active-members.ts'
 import { readConfig } from '../settings.ts'
 import { isDeliveryId } from './lookup.ts'
-import { printJson, urlText } from './print.ts'
+import { urlText } from './print.ts'
 
 export type RetryFlags = {
   readonly since?: string
@@ -57,10 +58,10 @@ export function recoverCommand(
     const input = { webhookId: id, accountId: null, since }
     const { webhook, recovered } = await retryFailedDeliveries(services, input)
     if (flags.json) printJson(context, { recovered })
-    else if (recovered === 0) context.stdout.write(`No delivery to ${id} has failed since then.\n`)
+    else if (recovered === 0) printText(context, `No delivery to ${id} has failed since then.\n`)
     else {
       const what = `${pluralize(recovered, 'delivery')} to ${urlText(webhook)}`
-      context.stdout.write(`${what} will be sent again${await whenSent(database, config)}\n`)
+      printText(context, `${what} will be sent again${await whenSent(database, config)}\n`)
     }
     return 0
   })
@@ -79,7 +80,7 @@ function retryOne(
     if (flags.json) printJson(context, presentDelivery(delivery, webhook))
     else {
       const what = `${delivery.id} (${delivery.kind}) to ${urlText(webhook)}`
-      context.stdout.write(`${what} will be sent again${await whenSent(database, config)}\n`)
+      printText(context, `${what} will be sent again${await whenSent(database, config)}\n`)
     }
     return 0
   })

@@ -7,8 +7,8 @@ import { EvError } from '../../platform/error.ts'
 import { createSecretBox, type SecretBox } from '../../platform/secret-box.ts'
 import type { CliContext } from '../context.ts'
 import { isShared } from '../database.ts'
+import { printMessage } from '../print.ts'
 import { ensureSharedSecret } from '../serve/shared-secret.ts'
-import { printMessage } from '../width.ts'
 
 /**
  * Returns the secret box that encrypts signing secrets. It must use the secret of the service,

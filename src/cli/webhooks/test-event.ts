@@ -12,10 +12,11 @@ import {
   type TestOutcome,
 } from '../../webhooks/send-test-event.ts'
 import type { CliContext } from '../context.ts'
+import { printJson, printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { version } from '../version.ts'
 import { withWebhook } from './lookup.ts'
-import { printJson, urlText } from './print.ts'
+import { urlText } from './print.ts'
 import { serviceSecretBox } from './service-secret-box.ts'
 
 export type TestFlags = {
@@ -32,7 +33,7 @@ export function testCommand(context: CliContext, id: string, flags: TestFlags): 
       ...{ webhookId: webhook.id, kind: flags.event ?? TEST_KIND },
     })
     if (flags.json) printJson(context, presentTest(outcome))
-    else context.stdout.write(outcomeText(outcome))
+    else printText(context, outcomeText(outcome))
     return outcome.state === 'delivered' ? 0 : NOT_DELIVERED
   })
 }
