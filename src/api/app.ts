@@ -6,12 +6,14 @@ import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
 import { feedbackRoutes } from './feedback.ts'
+import { feedbackSourceRoutes } from './feedback-sources.ts'
 import { PREFLIGHT } from './headers.ts'
 import { jobRoutes } from './jobs/jobs.ts'
 import { keyRoutes } from './keys/keys.ts'
 import { healthRoutes } from './monitoring/health.ts'
 import { metricsRoutes } from './monitoring/monitoring-app.ts'
 import { openapiDocument } from './openapi-document.ts'
+import { providerFeedbackRoutes } from './provider-feedback.ts'
 import { requestContext, showOpenLimit } from './request-context.ts'
 import { newRouter } from './router.ts'
 import type { Service } from './service.ts'
@@ -33,6 +35,8 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   app.route('/', jobRoutes(service))
   app.route('/', webhookRoutes(service))
   app.route('/', feedbackRoutes(service))
+  app.route('/', feedbackSourceRoutes(service))
+  app.route('/', providerFeedbackRoutes(service))
   app.route('/', accountRoutes(service))
   app.route('/', auditRoutes(service))
   app.route('/', keyRoutes(service))

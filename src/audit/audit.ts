@@ -5,6 +5,7 @@ export const AUDIT_ACTIONS = [
   ...(['account.created', 'account.updated'] as const),
   ...(['key.created', 'key.updated', 'key.rotated', 'key.revoked'] as const),
   ...(['webhook.created', 'webhook.updated', 'webhook.rotated', 'webhook.deleted'] as const),
+  ...(['feedback_source.created', 'feedback_source.deleted'] as const),
   ...(['session.started', 'session.refused', 'session.ended'] as const),
   'results.downloaded',
 ] as const

@@ -121,6 +121,24 @@ const SENTENCES: OperationTexts<EvError> = {
       'no_input',
       `There is no delivery ${sanitizeText(id)}${webhookId === null ? '' : ` of webhook ${sanitizeText(webhookId)}`}. To list deliveries, run "ev webhooks deliveries ${webhookId === null ? 'WEBHOOK' : sanitizeText(webhookId)}". Completed deliveries are kept for seven days.`,
     ),
+  feedback_source_not_found: ({ id }) =>
+    new EvError(
+      'no_input',
+      `There is no feedback source ${sanitizeText(id)}. To list them, run "ev feedback sources".`,
+    ),
+  feedback_source_limit_reached: ({ count }) =>
+    new EvError(
+      'usage',
+      `The account has ${count} feedback sources, which is the maximum. Delete one first with "ev feedback sources delete".`,
+    ),
+  feedback_key_rejected: ({ title, keyName, expected }) =>
+    new EvError(
+      'usage',
+      expected === null
+        ? `${title} has no key. Omit --key: ev creates a password.`
+        : `${title} needs --key with its ${keyName}: ${expected}.`,
+    ),
+  feedback_request_rejected: ({ fault }) => new EvError('bad_input', fault),
   name_invalid: ({ name, of, lengthMax }) =>
     new EvError(
       'usage',

@@ -125,6 +125,7 @@ const NAMES: Readonly<Record<CopiedTable, string>> = {
   feedback_count: 'counts of verdicts',
   feedback_domain: 'counts of domains',
   feedback_day: 'counts of feedback',
+  feedback_source: 'feedback sources',
 }
 
 /** Formats what was copied and what to do next. */

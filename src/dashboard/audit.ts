@@ -95,6 +95,8 @@ const ACTION_NAMES: Readonly<Record<AuditAction, string>> = {
   'webhook.updated': 'Webhook changed',
   'webhook.rotated': 'Webhook secret rotated',
   'webhook.deleted': 'Webhook deleted',
+  'feedback_source.created': 'Feedback source created',
+  'feedback_source.deleted': 'Feedback source deleted',
   'session.started': 'Signed in',
   'session.refused': 'Sign-in refused',
   'session.ended': 'Signed out',

@@ -27,5 +27,10 @@ async function encryptedSamples({ db }: Database): Promise<string[]> {
     .select('answer')
     .orderBy('created_at', 'desc')
     .executeTakeFirst()
-  return [webhook?.secret, replay?.answer].filter(text => text !== undefined)
+  const source = await db
+    .selectFrom('feedback_source')
+    .select('secret')
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  return [webhook?.secret, replay?.answer, source?.secret].filter(text => text !== undefined)
 }

@@ -22,6 +22,24 @@ export async function addFeedbackCounts(db: Kysely<unknown>): Promise<void> {
     )`.execute(db)
 }
 
+/** Adds the sources of feedback. */
+export async function addFeedbackSources(db: Kysely<unknown>): Promise<void> {
+  for (const statement of SOURCE_STATEMENTS) await sql.raw(statement).execute(db)
+}
+
+const SOURCE_STATEMENTS = [
+  `create table feedback_source (
+    id text primary key,
+    account_id text not null,
+    provider text not null,
+    secret text not null,
+    key_hint text not null,
+    created_at bigint not null,
+    last_received_at bigint
+  )`,
+  'create index feedback_source_account on feedback_source (account_id)',
+]
+
 const STATEMENTS = [
   `create table feedback (
     account_id text not null,

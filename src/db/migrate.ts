@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { errorMessage } from '../platform/error.ts'
-import { addFeedback, addFeedbackCounts } from './feedback-schema.ts'
+import { addFeedback, addFeedbackCounts, addFeedbackSources } from './feedback-schema.ts'
 import { initial } from './initial-schema.ts'
 import { collateBinary } from './postgres/collation.ts'
 import type { Schema } from './schema.ts'
@@ -58,6 +58,7 @@ export const MIGRATIONS: Migrations = {
   '0003_event_account': { up: indexEvents },
   '0004_audit': { up: createAudit },
   '0005_feedback': { up: addFeedback },
+  '0006_feedback_sources': { up: addFeedbackSources },
   '0010_feedback_counts': { up: addFeedbackCounts },
 }
 

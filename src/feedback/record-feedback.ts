@@ -24,12 +24,12 @@ const TRANSACTION_MAX = 500
 
 type FeedbackSubmission = {
   readonly accountId: string
-  /** The way it was received: `api` or `import`. */
+  /** The way it was received: `api`, `import`, or the name of the provider. */
   readonly source: string
   readonly items: readonly FeedbackInput[]
 }
 
-type RecordedFeedback = {
+export type RecordedFeedback = {
   readonly received: number
   readonly recorded: number
   /** Pieces that were recorded before. */

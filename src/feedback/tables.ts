@@ -8,6 +8,7 @@ declare module '../db/schema.ts' {
     feedback_count: FeedbackCountTable
     feedback_domain: FeedbackDomainTable
     feedback_day: FeedbackDayTable
+    feedback_source: FeedbackSourceTable
   }
 }
 
@@ -25,7 +26,7 @@ type FeedbackTable = {
   /** Diagnostic text, sanitized. */
   text: string | null
   occurred_at: number
-  /** `api` or `import`. */
+  /** `api`, `import`, or the name of the provider. */
   source: string
   created_at: number
 }
@@ -87,8 +88,21 @@ type FeedbackDayTable = {
   account_id: string
   /** Start of the day in UTC, epoch ms. */
   day: number
-  /** `api` or `import`. */
+  /** `api`, `import`, or the name of the provider. */
   source: string
   kind: FeedbackKind
   pieces: number
+}
+
+/** A URL of an account to which an email provider sends events. */
+export type FeedbackSourceTable = {
+  id: string
+  account_id: string
+  provider: string
+  /** The key or the password that authenticates the provider, encrypted. */
+  secret: string
+  /** A part of it that may be shown. */
+  key_hint: string
+  created_at: number
+  last_received_at: number | null
 }

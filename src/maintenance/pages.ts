@@ -70,6 +70,7 @@ const PRIMARY_KEY = {
   feedback_count: ['account_id', 'period', 'reason', 'operator', 'confidence'],
   feedback_domain: ['domain', 'account_id'],
   feedback_day: ['account_id', 'day', 'source', 'kind'],
+  feedback_source: ['id'],
 } as const satisfies { readonly [T in Table]: readonly (keyof Schema[T])[] }
 
 /** Columns of a primary key, such as `item.job_id, item.position`. */

@@ -21,6 +21,21 @@ type RefusalFacts = {
     /** Null if no webhook was named. */
     readonly webhookId: string | null
   }
+  readonly feedback_source_not_found: { readonly id: string }
+  readonly feedback_source_limit_reached: { readonly count: number }
+  readonly feedback_key_rejected: {
+    /** Name of the provider and of its key, for people. */
+    readonly title: string
+    readonly keyName: string
+    /** What a valid key is, as the end of a sentence; null if the provider has no key. */
+    readonly expected: string | null
+  }
+  /** A request of an email provider is not authentic or has an unknown form. */
+  readonly feedback_request_rejected: {
+    /** `unavailable`: the request can be repeated. */
+    readonly kind: 'authentication' | 'body' | 'unavailable'
+    readonly fault: string
+  }
   readonly name_invalid: {
     readonly name: string
     readonly of: 'account' | 'key'

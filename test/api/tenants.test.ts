@@ -11,6 +11,7 @@ const OWNED: readonly [path: RegExp, id: string][] = [
   [/^\/v1\/(jobs|verify\/bulk)\//, 'job_a'],
   [/^\/v1\/keys\//, 'key_1'],
   [/^\/v1\/webhooks\//, 'wh_a'],
+  [/^\/v1\/feedback\//, 'fbs_a'],
 ]
 
 describe('data of another account', () => {
@@ -101,7 +102,11 @@ function operationsOf(
       const known = ['get', 'post', 'put', 'patch', 'delete'].filter(name => name in methods)
       return known.map((name): [string, string] => [
         name.toUpperCase(),
-        path.replace('{id}', id).replace('{delivery_id}', ids.deliveryId),
+        path
+          .replace('{id}', id)
+          .replace('{delivery_id}', ids.deliveryId)
+          // The URL of a source needs no key: the source is one of another provider.
+          .replace('{provider}', 'mailgun'),
       ])
     })
 }

@@ -82,3 +82,56 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
     })
   })
 })
+
+describe.concurrent('ev feedback sources', { timeout: 60_000 }, () => {
+  /** A folder whose database has one account. */
+  async function home() {
+    const folder = emptyFolder()
+    const account = ['accounts', 'create', '--name', 'Shop', '--data-dir', 'data']
+    expect(await runEv(account, { home: folder, offline: true })).toMatchObject({ code: 0 })
+    return folder
+  }
+  const TOPIC = 'arn:aws:sns:us-east-1:123456789012:ses-feedback'
+
+  test('are created, listed and deleted', async () => {
+    const folder = await home()
+    expect((await ev(folder, 'sources')).stdout).toMatch(/^No feedback sources\./)
+    const url = ['--base-url', 'https://ev.example.com']
+    const created = await ev(folder, 'sources', 'create', 'ses', '--key', TOPIC, ...url)
+    expect(created.stdout).toMatch(
+      /^Feedback source fbs_\w{20} of account acc_\w+\. Set at Amazon SES:\n\n {2}URL {2}https:\/\/ev\.example\.com\/v1\/feedback\/ses\/fbs_\w{20}\n$/,
+    )
+    const [source] = JSON.parse((await ev(folder, 'sources', '--json')).stdout) as { id: string }[]
+    expect(source).toMatchObject({ provider: 'ses', key_hint: TOPIC, last_received_at: null })
+    expect((await ev(folder, 'sources', ...url)).stdout).toMatch(
+      /LAST REQUEST +KEY +URL\nfbs_.* ses .*–.*https:/,
+    )
+    const id = source?.id ?? ''
+    expect(await ev(folder, 'sources', 'delete', id)).toMatchObject({ code: 64 })
+    expect(await ev(folder, 'sources', 'delete', id, '--yes')).toMatchObject({ code: 0 })
+    expect(await ev(folder, 'sources', 'delete', id, '--yes')).toMatchObject({ code: 66 })
+    expect((await ev(folder, 'sources', '--json')).stdout).toBe('[]\n')
+  })
+
+  test('without a key show a password once', async () => {
+    const folder = await home()
+    const { stdout } = await ev(folder, 'sources', 'create', 'postmark')
+    expect(stdout).toMatch(/ {2}URL +https:\/\/HOST\/v1\/feedback\/postmark\/fbs_/)
+    expect(stdout).toMatch(/ {2}username {2}ev\n {2}password {2}\w{32}\n/)
+    expect(stdout).toContain('Store the password now')
+    const { stdout: json } = await ev(folder, 'sources', 'create', 'sparkpost', '--json')
+    expect(JSON.parse(json)).toMatchObject({ basic_auth: { username: 'ev' } })
+  })
+
+  test('read a key from stdin, and say what is wrong with one', async () => {
+    const folder = await home()
+    const create = ['feedback', 'sources', 'create', 'mailgun', '--key', '-', '--data-dir', 'data']
+    const given = { home: folder, offline: true, stdin: 'key-0123456789abcdef\n' }
+    expect(await runEv([...create, '--json'], given)).toMatchObject({ code: 0 })
+    const wrong = await ev(folder, 'sources', 'create', 'ses', '--key', 'x')
+    expect(wrong).toMatchObject({ code: 64 })
+    expect(wrong.stderr).toMatch(/^error: Amazon SES needs --key with its ARN of the SNS topic/)
+    const unknown = await ev(folder, 'sources', 'create', 'mailchimp')
+    expect(unknown.stderr).toMatch(/There is no provider "mailchimp"\. Providers: ses, sendgrid,/)
+  })
+})

@@ -8,11 +8,11 @@ import { createTestService } from '../support/service.ts'
 /** URL of the webhooks in these tests. */
 const LOCAL_ADDRESS = { webhookAllowRanges: ['192.0.2.0/24'] }
 /** The same file by another URL. */
-const LEFT_OUT = ['GET /v1/verify/bulk/download/{id}']
+const LEFT_OUT = ['GET /v1/verify/bulk/download/{id}', 'POST /v1/feedback/{provider}/{id}']
 
 test('each path of the API has a method, and each method a path', async () => {
   const { client, asked } = createScriptedClient([{ json: { data: { items: [] } } }])
-  const { verify, jobs, keys, webhooks, events } = client
+  const { verify, jobs, keys, webhooks, events, feedback } = client
   const webhook = { url: 'https://app.example.com/', events: ['batch.completed' as const] }
   await Promise.all([
     ...[verify('a'), verify.single('a'), verify.later('a')],
@@ -36,7 +36,9 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[webhooks.delivery('{id}', '{delivery_id}'), webhooks.retry('{id}', '{delivery_id}')],
     webhooks.recover('{id}', { since: '2026-03-21T00:00:00Z' }),
     ...[events.list().page(), events.get('{id}'), client.audit().page()],
-    client.feedback.submit([{ email: 'a', kind: 'delivered' }]),
+    feedback.submit([{ email: 'a', kind: 'delivered' }]),
+    ...[feedback.sources.list(), feedback.sources.create({ provider: 'postmark' })],
+    feedback.sources.delete('{id}'),
   ])
   const { service, app } = await createTestService()
   const { paths = {} } = openapiDocument(service, app)

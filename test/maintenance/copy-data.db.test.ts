@@ -118,6 +118,13 @@ async function fill(database: Database): Promise<void> {
       ...{ confidence: 95, correct: 1, wrong: 2 },
     })
     .execute()
+  await db
+    .insertInto('feedback_source')
+    .values({
+      ...{ id: 'fbs_a', account_id: 'acc_a', provider: 'ses', secret: 'x', key_hint: 'y' },
+      ...{ created_at: 1, last_received_at: null },
+    })
+    .execute()
   const text = TEXTS[0] ?? ''
   const item = { address: 'ann@example.com', kind: 'bounced' as const, text, code: 550 }
   await recordFeedback(

@@ -1,6 +1,7 @@
 import { addHistory } from '../../src/accounts/credits/history.ts'
 import { addUsage } from '../../src/accounts/credits/usage.ts'
 import { write } from '../../src/db/database.ts'
+import { insertSource } from '../../src/feedback/source-store.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
 import { seedJob } from './job-rows.ts'
@@ -29,6 +30,10 @@ export async function addOneOfEverything({
   const now = clock.now()
   return write(database, async trx => {
     await createWebhook(trx, { ...WEBHOOK, id: 'wh_a', accountId: 'acc_1' })
+    await insertSource(trx, {
+      ...{ id: 'fbs_a', account_id: 'acc_1', provider: 'ses', secret: '', key_hint: '' },
+      ...{ created_at: now, last_received_at: null },
+    })
     const happened = { accountId: 'acc_1', data: {}, sandbox: false, now, random }
     await emit(trx, { ...happened, kind: 'batch.completed' })
     await addHistory(trx, [

@@ -126,6 +126,7 @@ export function slowTransport(): WebhookTransport & {
     answer(status) {
       for (const resolve of waiting.splice(0)) resolve(status)
     },
+    get: async () => null,
     async send(request) {
       sent.push(request)
       const { promise, resolve } = Promise.withResolvers<number>()

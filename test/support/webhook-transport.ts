@@ -1,3 +1,4 @@
+import { EvError } from '../../src/platform/error.ts'
 import type {
   TransportResult,
   WebhookRequest,
@@ -7,6 +8,10 @@ import type {
 export type FakeTransport = WebhookTransport & {
   /** The sent requests, in order. */
   readonly sent: WebhookRequest[]
+  /** The documents that `get` returns, by URL: `outage` throws, and another URL has none. */
+  readonly documents: Map<string, string>
+  /** The URLs of `get`, in order. */
+  readonly fetched: string[]
   /** Sets the response: a status, a result, or a function of each request. */
   answer(script: Script): void
 }
@@ -20,15 +25,23 @@ type ScriptedResult = number | Partial<TransportResult>
 /** Creates a transport that records requests; the default response is 200. */
 export function fakeTransport(): FakeTransport {
   const sent: WebhookRequest[] = []
+  const documents = new Map<string, string>()
+  const fetched: string[] = []
   let script: Script = 200
   return {
-    sent,
+    ...{ sent, documents, fetched },
     answer(next) {
       script = next
     },
     async send(request) {
       sent.push(request)
       return toResult(typeof script === 'function' ? await script(request, sent.length) : script)
+    },
+    async get(url) {
+      fetched.push(url)
+      const found = documents.get(url) ?? null
+      if (found === 'outage') throw new EvError('io', 'The server answered with 500.')
+      return found
     },
     close: async () => {},
   }

@@ -64,6 +64,8 @@ class AuditEntry(TypedDict):
         "webhook.updated",
         "webhook.rotated",
         "webhook.deleted",
+        "feedback_source.created",
+        "feedback_source.deleted",
         "session.started",
         "session.refused",
         "session.ended",
@@ -192,6 +194,40 @@ class Counts(TypedDict):
     undeliverable: int
     risky: int
     unknown: int
+
+
+class CreatedFeedbackSource(TypedDict):
+    success: Literal[True]
+    data: CreatedFeedbackSourceData
+
+
+class CreatedFeedbackSourceData(TypedDict):
+    id: str
+    # The email provider.
+    provider: Literal[
+        "ses",
+        "sendgrid",
+        "mailgun",
+        "postmark",
+        "sparkpost",
+    ]
+    # The URL to set at the provider.
+    url: str
+    # For `ses` the ARN of the topic, otherwise the last characters of the key.
+    key_hint: str
+    # HTTP Basic authentication to set at the provider. Null for a provider with a key of its
+    # own. Returned only once.
+    basic_auth: Optional[CreatedFeedbackSourceDataBasicAuth]
+    created_at: str
+    # When the provider last sent an authentic request. Null if it never did.
+    last_received_at: Optional[str]
+
+
+class CreatedFeedbackSourceDataBasicAuth(TypedDict):
+    """HTTP Basic authentication to set at the provider. Null for a provider with a key of its own. Returned only once."""
+
+    username: str
+    password: str
 
 
 class CreatedKey(TypedDict):
@@ -730,6 +766,35 @@ class FeedbackRequest(TypedDict):
     items: List[FeedbackItem]
 
 
+class FeedbackSource(TypedDict):
+    id: str
+    # The email provider.
+    provider: Literal[
+        "ses",
+        "sendgrid",
+        "mailgun",
+        "postmark",
+        "sparkpost",
+    ]
+    # The URL to set at the provider.
+    url: str
+    # For `ses` the ARN of the topic, otherwise the last characters of the key.
+    key_hint: str
+    created_at: str
+    # When the provider last sent an authentic request. Null if it never did.
+    last_received_at: Optional[str]
+
+
+class FeedbackSourceList(TypedDict):
+    success: Literal[True]
+    data: FeedbackSourceListData
+
+
+class FeedbackSourceListData(TypedDict):
+    sources: List[FeedbackSource]
+    total: int
+
+
 class FileDryRun(TypedDict):
     success: Literal[True]
     dry_run: Literal[True]
@@ -1264,6 +1329,21 @@ class ListedJobDataClasses(TypedDict):
     risky: int
     undeliverable: int
     unknown: int
+
+
+class NewFeedbackSource(TypedDict):
+    # The email provider.
+    provider: Literal[
+        "ses",
+        "sendgrid",
+        "mailgun",
+        "postmark",
+        "sparkpost",
+    ]
+    # What authenticates the provider: for `ses` the ARN of the SNS topic, for `sendgrid` the
+    # verification key of the Event Webhook, for `mailgun` the HTTP webhook signing key.
+    # Omitted for `postmark` and `sparkpost`: then a password is returned.
+    key: NotRequired[str]
 
 
 class NewKey(TypedDict):

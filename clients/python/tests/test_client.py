@@ -271,6 +271,14 @@ CALLS = [
         {"items": [{"email": "ann@example.com", "kind": "delivered"}]},
         lambda c: c.feedback.submit([{"email": "ann@example.com", "kind": "delivered"}]),
     ),
+    ("GET", "/v1/feedback/sources", None, lambda c: c.feedback.sources.list()),
+    (
+        "POST",
+        "/v1/feedback/sources",
+        {"provider": "postmark"},
+        lambda c: c.feedback.sources.create({"provider": "postmark"}),
+    ),
+    ("DELETE", "/v1/feedback/sources/fbs_1", None, lambda c: c.feedback.sources.delete("fbs_1")),
 ]
 
 
@@ -288,7 +296,7 @@ class RequestTest(unittest.TestCase):
         )
 
     def test_of_each_method(self):
-        data = {"limits": [], "keys": [], "webhooks": [], "events": []}
+        data = {"limits": [], "keys": [], "webhooks": [], "events": [], "sources": []}
         page = {"items": [], "next_cursor": None, "has_more": False}
         for method, path, body, call in CALLS:
             with self.subTest(f"{method} {path}"):
@@ -314,12 +322,15 @@ class RequestTest(unittest.TestCase):
         called = {"POST /v1/verify/file", "GET /v1/jobs/*/events"}
         for method, url, _, _ in CALLS:
             path, _, query = url.partition("?")
-            ids = r"/(job_1|key_1|wh_1|dlv_1|evt_1|a%2Fb)(?=/|$)"
+            ids = r"/(job_1|key_1|wh_1|dlv_1|evt_1|fbs_1|a%2Fb)(?=/|$)"
             operation = f"{method} {re.sub(ids, '/*', path)}"
             called.add(operation)
             self.assertLessEqual({name for name, _ in parse_qsl(query)}, operations[operation])
-        # The download of a short list is the one of its job.
-        self.assertEqual(set(operations) - called, {"GET /v1/verify/bulk/download/*"})
+        # The download of a short list is the one of its job, and email providers send feedback.
+        self.assertEqual(
+            set(operations) - called,
+            {"GET /v1/verify/bulk/download/*", "POST /v1/feedback/*/*"},
+        )
 
     def test_carries_an_idempotency_key_if_it_creates_something(self):
         for call in [

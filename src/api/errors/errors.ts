@@ -144,6 +144,21 @@ const ANSWERS: OperationTexts<ApiError> = {
     ),
   delivery_not_found: () =>
     new ApiError('not_found', 'This webhook endpoint has no such delivery.'),
+  feedback_source_not_found: () => new ApiError('not_found', 'Feedback source not found.'),
+  feedback_source_limit_reached: ({ count }) =>
+    new ApiError(
+      'invalid_request',
+      `The account has ${count} feedback sources, which is the maximum. Delete one first.`,
+    ),
+  feedback_key_rejected: ({ title, keyName, expected }) =>
+    new ApiError(
+      'invalid_request',
+      expected === null
+        ? `"key" is not used for ${title}. Omit it: the response has a password.`
+        : `"key" must be the ${keyName} of ${title}: ${expected}.`,
+    ),
+  feedback_request_rejected: ({ kind, fault }) =>
+    new ApiError(REJECTIONS[kind], fault, kind === 'unavailable' ? { retryAfterS: 60 } : {}),
   name_invalid: ({ name, lengthMax }) =>
     new ApiError(
       'invalid_request',
@@ -234,6 +249,13 @@ const ANSWERS: OperationTexts<ApiError> = {
   plan_unknown: notOverHttp,
   email_invalid: notOverHttp,
 }
+
+/** Codes of rejected requests of email providers. */
+const REJECTIONS = {
+  authentication: 'authentication_error',
+  body: 'invalid_request',
+  unavailable: 'service_unavailable',
+} as const
 
 const secondsUntil = ({ resetAt, now }: { readonly resetAt: number; readonly now: number }) =>
   Math.max(1, Math.ceil((resetAt - now) / SECOND))

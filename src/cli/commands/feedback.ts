@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
+import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
+import { noSuchCommand } from './no-such-command.ts'
 
 const EXAMPLES = `
 Examples:
   ev feedback import bounces.csv
   ev feedback import ~/Maildir
-  ev feedback report`
+  ev feedback report
+  ev feedback sources create postmark`
 
 export function addFeedback(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const feedback = ev
@@ -15,6 +18,7 @@ export function addFeedback(ev: Command, context: CliContext, setExitCode: SetEx
     .addHelpText('after', EXAMPLES)
   addImport(feedback, context, setExitCode)
   addReport(feedback, context, setExitCode)
+  addSources(feedback, context, setExitCode)
 }
 
 function addImport(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
@@ -66,3 +70,63 @@ and ECE the expected calibration error: both are 0 at best.`,
     })
   addSettings(command, context, DATA_SETTINGS)
 }
+
+/** Commands for the URLs to which email providers send events. */
+function addSources(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const sources = feedback
+    .command('sources')
+    .description('manage the URLs to which email providers send bounces and deliveries')
+    .addHelpText('after', SOURCES_EXAMPLES)
+  const list = sources
+    .command('list', { isDefault: true })
+    .description('list feedback sources, oldest first')
+    .allowExcessArguments()
+    .option('--account <account>', 'only sources of this account, by ID or name')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev feedback sources list\n  ev feedback sources --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, sources)
+      const { listSourcesCommand } = await import('../feedback-sources.ts')
+      setExitCode(await listSourcesCommand(context, flags))
+    })
+  addSettings(list, context, ['baseUrl', ...DATA_SETTINGS])
+  const create = sources
+    .command('create')
+    .description('create a feedback source and show its URL')
+    .argument('<provider>', 'ses, sendgrid, mailgun, postmark or sparkpost')
+    .option('--key <key>', 'what authenticates the provider; - reads it from stdin')
+    .option('--account <account>', 'ID or name; optional if there is only one account')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', CREATE_EXAMPLES)
+    .action(async (provider: string, flags) => {
+      const { createSourceCommand } = await import('../feedback-sources.ts')
+      setExitCode(await createSourceCommand(context, provider, flags))
+    })
+  addSettings(create, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
+  const remove = sources
+    .command('delete')
+    .description('delete a feedback source; its feedback stays')
+    .argument('<source>', 'ID of the source')
+    .option(...YES)
+    .addHelpText('after', '\nExamples:\n  ev feedback sources delete fbs_4kq2')
+    .action(async (id: string, flags) => {
+      const { deleteSourceCommand } = await import('../feedback-sources.ts')
+      setExitCode(await deleteSourceCommand(context, id, flags))
+    })
+  addSettings(remove, context, DATA_SETTINGS)
+}
+
+const SOURCES_EXAMPLES = `
+Examples:
+  ev feedback sources
+  ev feedback sources create postmark
+  ev feedback sources delete fbs_4kq2`
+
+const CREATE_EXAMPLES = `
+Examples:
+  ev feedback sources create ses --key arn:aws:sns:us-east-1:123456789012:ses-feedback
+  ev feedback sources create mailgun --key - < signing-key.txt
+  ev feedback sources create postmark
+
+The key is the ARN of the SNS topic (ses), the verification key of the Event Webhook (sendgrid), or the HTTP webhook
+signing key (mailgun). For postmark and sparkpost, ev creates a password.`

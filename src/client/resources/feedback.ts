@@ -1,10 +1,28 @@
-import type { Connection, CreateOptions } from '../connection.ts'
-import type { FeedbackAnswer, FeedbackItem } from '../types.ts'
+import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
+import type {
+  CreatedFeedbackSource,
+  FeedbackAnswer,
+  FeedbackItem,
+  FeedbackSource,
+  FeedbackSourceList,
+  NewFeedbackSource,
+} from '../types.ts'
 import { unwrapData } from './data.ts'
 
 export type Feedback = {
   /** Reports up to 1,000 bounces, deliveries and complaints. A repeated item counts once. */
   submit(items: readonly FeedbackItem[], options?: CreateOptions): Promise<FeedbackAnswer['data']>
+  readonly sources: FeedbackSources
+}
+
+/** The URLs to which email providers send bounces, deliveries and complaints. */
+type FeedbackSources = {
+  /** Lists sources, oldest first. */
+  list(options?: CallOptions): Promise<FeedbackSource[]>
+  /** Creates a source. Only this response contains its password, if it has one. */
+  create(source: NewFeedbackSource, options?: CreateOptions): Promise<CreatedFeedbackSource['data']>
+  /** Deletes a source. Its feedback stays. */
+  delete(sourceId: string, options?: CallOptions): Promise<void>
 }
 
 export function createFeedbackResource({ json }: Connection): Feedback {
@@ -16,5 +34,25 @@ export function createFeedbackResource({ json }: Connection): Feedback {
           options,
         ),
       ),
+    sources: {
+      async list(options) {
+        const request = { method: 'GET', path: SOURCES_PATH } as const
+        return (await unwrapData(json<FeedbackSourceList>(request, options))).sources
+      },
+      create: (body, options) =>
+        unwrapData(
+          json<CreatedFeedbackSource>(
+            { method: 'POST', path: SOURCES_PATH, body, creates: true },
+            options,
+          ),
+        ),
+      delete: (sourceId, options) =>
+        json(
+          { method: 'DELETE', path: `${SOURCES_PATH}/${encodeURIComponent(sourceId)}` },
+          options,
+        ),
+    },
   }
 }
+
+const SOURCES_PATH = '/v1/feedback/sources'

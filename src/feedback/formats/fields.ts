@@ -83,7 +83,7 @@ export function toFeedbackInput(
 }
 
 /** Epoch seconds or ms, or a date with time; null if it is missing or none. */
-function parseTime(value: string | undefined): number | null {
+export function parseTime(value: string | undefined): number | null {
   const text = (value ?? '').trim()
   if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return Math.round(Number(text) * 1_000)
   if (/^\d{12,14}$/.test(text)) return Number(text)

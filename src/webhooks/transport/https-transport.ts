@@ -107,6 +107,11 @@ type HttpsTransportOptions = {
   readonly idleMs?: number
 }
 
+type OpenOptions = Pick<Dispatcher.RequestOptions, 'headers' | 'body'> & {
+  readonly method: 'GET' | 'POST'
+  readonly signal: AbortSignal
+}
+
 /** Deadline of an attempt, from the DNS query to the end of the response body (spec 8). */
 export const DEADLINE_MS = 30 * SECOND
 
@@ -127,20 +132,27 @@ export function createHttpsTransport(options: HttpsTransportOptions): WebhookTra
     return agent
   }
 
-  async function sendOnce(request: WebhookRequest, signal: AbortSignal): Promise<WebhookResponse> {
-    const url = parseDestination(request.url, options.mayDial)
-    if (typeof url === 'string')
-      throw new TransportFault('invalid_url', `Invalid webhook URL. ${url}`)
-    const response = (await getAgent()).request({
-      origin: url.origin,
-      path: `${url.pathname}${url.search}`,
-      method: 'POST',
-      headers: request.headers,
-      body: request.body,
-      signal,
-    })
+  async function open(url: string, request: OpenOptions): Promise<Response> {
+    const to = parseDestination(url, options.mayDial)
+    if (typeof to === 'string') throw new TransportFault('invalid_url', `Invalid URL. ${to}`)
+    const path = `${to.pathname}${to.search}`
+    const response = (await getAgent()).request({ ...request, origin: to.origin, path })
     // undici ignores the signal while it connects.
-    return readAnswer(await abortable(response, signal))
+    return abortable(response, request.signal)
+  }
+
+  const sendOnce = async ({ url, ...request }: WebhookRequest, signal: AbortSignal) =>
+    readAnswer(await open(url, { ...request, method: 'POST', signal }))
+
+  async function getOnce(url: string, signal: AbortSignal): Promise<string | null> {
+    const { statusCode, body } = await open(url, { method: 'GET', signal })
+    const { bytes, isComplete } = await readBodyStart(body)
+    if (statusCode >= 400 && statusCode < 500) return null
+    if (statusCode !== 200)
+      throw new TransportFault('http_status', `The server answered with ${statusCode}.`)
+    if (!isComplete)
+      throw new TransportFault('invalid_response', 'The document is too long or incomplete.')
+    return bytes.toString('utf8')
   }
 
   return {
@@ -158,6 +170,13 @@ export function createHttpsTransport(options: HttpsTransportOptions): WebhookTra
       // would open another one.
       await yieldToEventLoop()
       return { ...outcome, durationMs }
+    },
+    async get(url) {
+      try {
+        return await within(DEADLINE_MS, TOO_LATE, signal => getOnce(url, signal))
+      } catch (error) {
+        throw toFault(error, 'The server')
+      }
     },
     async close() {
       abortAll(CLOSED)

@@ -7,6 +7,11 @@ export interface WebhookTransport {
    * the response body.
    */
   send(request: WebhookRequest): Promise<TransportResult>
+  /**
+   * Gets a short document, such as a certificate, in at most 30 s. Returns null if the status is
+   * 4xx. Throws EvError if there is no document for another reason.
+   */
+  get(url: string): Promise<string | null>
   close(): Promise<void>
 }
 

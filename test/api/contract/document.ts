@@ -108,3 +108,10 @@ export function templatesOf({ paths }: Document): { path: string; fits: RegExp }
     .toSorted((a, b) => parameters(a) - parameters(b))
     .map(path => ({ path, fits: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}/?$`) }))
 }
+
+/** The path that email providers call: they have no API key, and define the body. */
+export const PROVIDER_PATH = '/v1/feedback/{provider}/{id}'
+
+/** Whether the interface defines an operation: its key, its headers and its body. */
+export const isOfInterface = ({ path }: Pick<Place, 'path'>): boolean =>
+  path.startsWith('/v1/') && path !== PROVIDER_PATH

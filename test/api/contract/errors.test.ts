@@ -7,7 +7,7 @@ import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { FORM, form } from '../../support/list-form.ts'
 import type { RequestOptions } from '../../support/service.ts'
 import { contractOf } from './contract.ts'
-import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
+import { bareApi, examplesOf, isOfInterface, type Place, placesOf } from './document.ts'
 import {
   bodiesOf,
   createExampleService,
@@ -19,7 +19,7 @@ import {
 // The service returns each error of each operation in the document, and its documented message.
 
 const { document } = bareApi()
-const places = placesOf(document).filter(({ path }) => path.startsWith('/v1/'))
+const places = placesOf(document).filter(isOfInterface)
 
 /** Errors that no operation documents. */
 const UNDOCUMENTED = ['method_not_allowed']

@@ -29,6 +29,7 @@ export async function pathOf(fixture: ExampleService, { method, path }: Place): 
   if (path.startsWith('/v1/events/')) {
     return path.replace('{id}', await newEvent(fixture))
   }
+  if (path.includes('/sources/{id}')) return path.replace('{id}', await newSource(fixture))
   if (!path.includes('{id}')) return path
   const isToEnd = method === 'POST'
   await seedJob(fixture.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
@@ -39,6 +40,11 @@ export async function pathOf(fixture: ExampleService, { method, path }: Place): 
 async function newWebhook({ json }: ExampleService): Promise<string> {
   const body = { url: 'https://app.example.com/hook', events: ['batch.completed'] }
   return ((await json('/v1/webhooks', { body })).data as { id: string }).id
+}
+
+async function newSource({ json }: ExampleService): Promise<string> {
+  const body = { provider: 'postmark' }
+  return ((await json('/v1/feedback/sources', { body })).data as { id: string }).id
 }
 
 /** A delivery of a test event, which is in the log like all others. */

@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { bareApi, placesOf } from './document.ts'
+import { bareApi, PROVIDER_PATH, placesOf } from './document.ts'
 import { bodiesOf, createExampleService, pathOf } from './example-requests.ts'
 
 const { document } = bareApi()
+/** Without the path of email providers, which needs a signature. */
+const places = placesOf(document).filter(({ path }) => path !== PROVIDER_PATH)
 
 describe('an example of the document', () => {
-  test.each(placesOf(document).map(place => [`${place.method} ${place.path}`, place] as const))(
+  test.each(places.map(place => [`${place.method} ${place.path}`, place] as const))(
     '%s is answered as documented',
     async (_, place) => {
       const { responses } = place.operation

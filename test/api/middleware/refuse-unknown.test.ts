@@ -7,9 +7,9 @@ import { refuseUnknown } from '../../../src/api/middleware/refuse-unknown.ts'
 import { createUploadService, form } from '../../support/list-form.ts'
 import { recordingLog } from '../../support/log.ts'
 import { createTestService } from '../../support/service.ts'
-import { bareApi, placesOf } from '../contract/document.ts'
+import { bareApi, isOfInterface, placesOf } from '../contract/document.ts'
 
-const places = placesOf(bareApi().document).filter(({ path }) => path.startsWith('/v1/'))
+const places = placesOf(bareApi().document).filter(isOfInterface)
 const urlOf = (path: string) => path.replace(/\{\w+\}/g, 'x')
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`
 

@@ -1,0 +1,107 @@
+import { z } from '@hono/zod-openapi'
+import { isoTime } from '../engine/verdict/present-result.ts'
+import { BASIC_USERNAME } from '../feedback/providers/basic-auth.ts'
+import { type FeedbackSource, listSources } from '../feedback/source-store.ts'
+import { type CreatedSource, createSource, deleteSource, sourcePath } from '../feedback/sources.ts'
+import { answerWith } from './middleware/idempotency.ts'
+import { withOrigin } from './request-context.ts'
+import { route } from './route.ts'
+import { newRouter } from './router.ts'
+import { json } from './schemas/answers.ts'
+import {
+  CREATED_FEEDBACK_SOURCE_EXAMPLE,
+  CreatedFeedbackSource,
+  FEEDBACK_SOURCE_LIST_EXAMPLE,
+  FeedbackSourceList,
+  NEW_FEEDBACK_SOURCE_EXAMPLE,
+  NewFeedbackSourceRequest,
+} from './schemas/feedback-source.ts'
+import type { Service } from './service.ts'
+
+/** Fits the longest key. */
+const SOURCE_BODY_MAX = 16 * 1024
+
+/** Routes of feedback sources. */
+export function feedbackSourceRoutes(service: Service) {
+  const { baseUrl } = service.settings
+  const router = newRouter()
+
+  const list = route(service, 'GET /v1/feedback/sources', {
+    id: 'listFeedbackSources',
+    summary: 'List feedback sources',
+    description: 'Oldest first.',
+    scope: 'feedback:write',
+    answer: json(FeedbackSourceList, 'The sources', FEEDBACK_SOURCE_LIST_EXAMPLE),
+  })
+  router.openapi(list, async c => {
+    const all = await listSources(service.database.reader, c.get('caller').account.id)
+    const data = { sources: all.map(one => presentSource(one, baseUrl)), total: all.length }
+    return c.json({ success: true as const, data }, 200)
+  })
+
+  const create = route(service, 'POST /v1/feedback/sources', {
+    id: 'createFeedbackSource',
+    summary: 'Create a feedback source',
+    description:
+      'A source has the URL to which an email provider sends bounces, deliveries and complaints of the account, and what authenticates the provider. It outlives the API key that creates it.',
+    scope: 'feedback:write',
+    idempotent: true,
+    body: {
+      schema: NewFeedbackSourceRequest,
+      example: NEW_FEEDBACK_SOURCE_EXAMPLE,
+      max: SOURCE_BODY_MAX,
+    },
+    answer: json(CreatedFeedbackSource, 'The source', CREATED_FEEDBACK_SOURCE_EXAMPLE),
+    status: 201,
+  })
+  router.openapi(create, c => {
+    const input = { ...c.req.valid('json'), accountId: c.get('caller').account.id }
+    return answerWith<CreatedSource>(
+      c,
+      service,
+      beforeCommit => createSource(withOrigin(c, service), input, beforeCommit),
+      created => ({
+        status: 201,
+        body: { success: true, data: presentCreatedSource(created, baseUrl) },
+      }),
+    )
+  })
+
+  const remove = route(service, 'DELETE /v1/feedback/sources/{id}', {
+    id: 'deleteFeedbackSource',
+    summary: 'Delete a feedback source',
+    description: 'Requests to its URL are refused from now on. Its feedback stays.',
+    scope: 'feedback:write',
+    params: sourceParams,
+    answer: { description: 'The source is deleted' },
+    status: 204,
+  })
+  router.openapi(remove, async c => {
+    const target = { id: c.req.valid('param').id, accountId: c.get('caller').account.id }
+    await deleteSource(withOrigin(c, service), target)
+    return c.body(null, 204)
+  })
+
+  return router
+}
+
+const sourceParams = z.object({
+  id: z
+    .string()
+    .max(100)
+    .openapi({ description: 'ID of the source.', example: 'fbs_8f3a2c1d7b5e4096a1c3' }),
+})
+
+/** A source without its secret. */
+export const presentSource = (source: FeedbackSource, baseUrl: string) => ({
+  ...{ id: source.id, provider: source.provider, url: `${baseUrl}${sourcePath(source)}` },
+  key_hint: source.key_hint,
+  created_at: isoTime(source.created_at),
+  last_received_at: source.last_received_at === null ? null : isoTime(source.last_received_at),
+})
+
+/** A new source, with its password if it has one. */
+export const presentCreatedSource = ({ source, password }: CreatedSource, baseUrl: string) => ({
+  ...presentSource(source, baseUrl),
+  basic_auth: password === null ? null : { username: BASIC_USERNAME, password },
+})
