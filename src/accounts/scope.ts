@@ -6,6 +6,7 @@ export const SCOPES = [
   'jobs:write',
   'webhooks:read',
   'webhooks:write',
+  'feedback:read',
   'feedback:write',
   'account:read',
   'audit:read',

@@ -22,7 +22,7 @@ const TAGS = {
   'verify:form': 'Verification',
   ...{ 'jobs:read': 'Jobs', 'jobs:write': 'Jobs' },
   ...{ 'webhooks:read': 'Webhooks', 'webhooks:write': 'Webhooks' },
-  ...{ 'feedback:write': 'Feedback' },
+  ...{ 'feedback:read': 'Feedback', 'feedback:write': 'Feedback' },
   ...{ 'account:read': 'Account', 'audit:read': 'Account', 'keys:write': 'Keys' },
 } as const satisfies Partial<Record<Scope, string>>
 

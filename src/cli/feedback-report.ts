@@ -1,4 +1,5 @@
-import { getVerdictCounts } from '../feedback/feedback-counts.ts'
+import { getDayCounts, getVerdictCounts } from '../feedback/feedback-counts.ts'
+import { presentReport } from '../feedback/present-report.ts'
 import { buildReport, type FeedbackReport, type ReportRow } from '../feedback/report.ts'
 import { formatNumber, formatPercent } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -24,7 +25,8 @@ export async function reportCommand(context: CliContext, flags: ReportFlags): Pr
     const owner = database === null ? '' : await findOwner(database, flags.account)
     const counts = database === null ? [] : await getVerdictCounts(database, owner)
     const report = buildReport(counts)
-    if (flags.json) printJson(context, presentReport(report))
+    const days = database === null ? [] : await getDayCounts(database, owner, DAYS_SHOWN)
+    if (flags.json) printJson(context, presentReport(report, days))
     else context.stdout.write(reportText(report, widthOf(context, context.stdout)))
     return 0
   } finally {
@@ -32,30 +34,13 @@ export async function reportCommand(context: CliContext, flags: ReportFlags): Pr
   }
 }
 
-const presentRow = (row: ReportRow) => ({
-  count: row.count,
-  predicted: round(row.predicted),
-  observed: round(row.observed),
-  brier_score: round(row.brierScore),
-  calibration_error: round(row.calibrationError),
-})
-
-const round = (value: number) => Number(value.toFixed(4))
-
-const presentReport = ({ total, fixed, reasons, operators }: FeedbackReport) => ({
-  total: presentRow(total),
-  fixed_confidence: presentRow(fixed),
-  reasons: reasons.map(row => ({ reason: row.reason, ...presentRow(row) })),
-  operators: operators.map(row => ({
-    ...{ reason: row.reason, operator: row.operator === '' ? null : row.operator },
-    ...presentRow(row),
-  })),
-})
-
+/** Days with feedback in the JSON. */
+const DAYS_SHOWN = 30
 /** Operators with the most verdicts; the JSON has all. */
 const OPERATORS_SHOWN = 20
 
-function reportText({ total, fixed, reasons, operators }: FeedbackReport, width: number | null) {
+function reportText(report: FeedbackReport, width: number | null) {
+  const { total, fixed, reasons, operators } = report
   if (total.count === 0) {
     return 'No verdict has a known outcome yet. ev compares verdicts from the first feedback on: verify, send, and import what came back.\n'
   }
@@ -67,7 +52,16 @@ function reportText({ total, fixed, reasons, operators }: FeedbackReport, width:
   const named = shown.map(row =>
     rowOf(`${row.reason}, ${sanitizeText(row.operator) || 'unknown operator'}`, row),
   )
-  return `${table([{ title: 'REASON' }, ...FIGURES], all, width)}\n${table([{ title: 'OPERATOR' }, ...FIGURES], named, width)}`
+  return `${table([{ title: 'REASON' }, ...FIGURES], all, width)}\n${table([{ title: 'OPERATOR' }, ...FIGURES], named, width)}\n${outcomesText(report)}`
+}
+
+function outcomesText({ outcomes }: FeedbackReport): string {
+  const { predictedBounces, missedBounces, lostDeliveries, keptDeliveries } = outcomes
+  const share = (count: number, other: number) =>
+    `${formatNumber(count)} of ${formatNumber(count + other)} (${formatPercent(count, count + other)})`
+  return `Mail that bounced and was not deliverable by its verdict: ${share(predictedBounces, missedBounces)}.
+Mail that arrived although it was not deliverable by its verdict: ${share(lostDeliveries, keptDeliveries)}.
+`
 }
 
 const FIGURES = ['COUNT', 'PREDICTED', 'OBSERVED', 'BRIER', 'ECE'].map(title => ({

@@ -74,11 +74,11 @@ const entryTable = (rows: readonly AuditEntry[]): Html =>
   })
 
 const targetOf = ({ target_id: id, target_name: name, changed }: AuditEntry): Html => html`
-  ${name ?? id ?? '–'} ${name === null || id === null ? NOTHING : html`<small>${id}</small>`}
-  ${changed === null ? NOTHING : html`<small>changed: ${changed.join(', ')}</small>`}`
+  ${name ?? id ?? '–'} ${name === null || id === null ? NOTHING : html`<small class="line">${id}</small>`}
+  ${changed === null ? NOTHING : html`<small class="line">Changed: ${changed.join(', ')}</small>`}`
 
 const actorOf = ({ actor, key_id, session_id }: AuditEntry): Html =>
-  html`${ACTOR_NAMES[actor]} ${key_id === null ? NOTHING : html`<small title="${session_id ?? ''}">${key_id}</small>`}`
+  html`${ACTOR_NAMES[actor]} ${key_id === null ? NOTHING : html`<small class="line" title="${session_id ?? ''}">${key_id}</small>`}`
 
 const ACTOR_NAMES: Readonly<Record<AuditEntry['actor'], string>> = {
   ...{ key: 'API key', session: 'Dashboard', command_line: 'Command line', service: 'Service' },

@@ -9,6 +9,7 @@ import { assetRoutes } from './asset.ts'
 import { auditRoutes } from './audit.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import { docsRoutes } from './docs.ts'
+import { feedbackRoutes } from './feedback.ts'
 import { healthRoutes } from './health/health.ts'
 import { keyRoutes } from './keys/keys.ts'
 import { listRoutes } from './lists/lists.ts'
@@ -46,6 +47,7 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.route('/', webhooksRoutes(deps))
   router.route('/', overviewRoutes(deps))
   router.route('/', usageRoutes(deps))
+  router.route('/', feedbackRoutes(deps))
   router.route('/', auditRoutes())
   router.route('/', healthRoutes(deps))
   router.route('/', verifyRoutes(deps))
@@ -61,7 +63,7 @@ const PUBLIC = ['/', '/sign-in', '/welcome/*', '/docs/*']
 /** Paths that need a session; `/lists/*` matches `/lists` too. */
 const PROTECTED = [
   ...['/overview/*', '/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],
-  ...['/audit/*', '/sessions/*', '/sign-out', '/theme'],
+  ...['/feedback/*', '/audit/*', '/sessions/*', '/sign-out', '/theme'],
 ]
 
 /** The upload route streams its body and checks the CSRF token itself. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
 import { inArray } from '../db/sql-dialect.ts'
 import { DAY } from '../platform/clock.ts'
-import type { Feedback } from './feedback.ts'
+import type { Feedback, FeedbackKind } from './feedback.ts'
 
 /** Rows per statement: SQLite allows 32,766 parameters. */
 const ROWS_MAX = 500
@@ -29,6 +29,39 @@ export async function addDayCounts(
         .doUpdateSet(eb => ({ pieces: eb('feedback_day.pieces', '+', eb.ref('excluded.pieces')) })),
     )
     .execute()
+}
+
+/** Recorded pieces of one day and source. */
+export type DayCount = Record<FeedbackKind, number> & {
+  /** Start of the day in UTC, epoch ms. */
+  readonly day: number
+  readonly source: string
+}
+
+/** Returns the last days with feedback, newest first. */
+export async function getDayCounts(
+  { reader }: Database,
+  accountId: string,
+  max: number,
+): Promise<DayCount[]> {
+  const counted = (kind: FeedbackKind) =>
+    sql<number>`sum(case when kind = ${kind} then pieces else 0 end)`
+  const rows = await reader
+    .selectFrom('feedback_day')
+    .select(['day', 'source'])
+    .select(counted('delivered').as('delivered'))
+    .select(counted('bounced').as('bounced'))
+    .select(counted('complained').as('complained'))
+    .where('account_id', '=', accountId)
+    .groupBy(['day', 'source'])
+    .orderBy('day', 'desc')
+    .orderBy('source')
+    .limit(max)
+    .execute()
+  return rows.map(({ day, source, delivered, bounced, complained }) => ({
+    ...{ day, source, delivered: Number(delivered) },
+    ...{ bounced: Number(bounced), complained: Number(complained) },
+  }))
 }
 
 /** Numbers of addresses of a domain by their newest outcome. */

@@ -14,15 +14,35 @@ export type ReportRow = {
   readonly calibrationError: number
 }
 
+/** Verdicts of one range of confidence. */
+type Bin = Pick<ReportRow, 'count' | 'predicted' | 'observed'>
+
 export type FeedbackReport = {
   readonly total: ReportRow
   /** The same verdicts with the fixed confidence of their reasons. */
   readonly fixed: ReportRow
+  /** The verdicts by confidence, lowest first: a point of the reliability diagram each. */
+  readonly bins: readonly Bin[]
+  /** The same for the fixed confidence. */
+  readonly fixedBins: readonly Bin[]
+  readonly outcomes: Outcomes
   readonly reasons: readonly (ReportRow & { readonly reason: string })[]
   readonly operators: readonly (ReportRow & {
     readonly reason: string
     readonly operator: string
   })[]
+}
+
+/** What verdicts would have changed, had mail been sent to deliverable addresses only. */
+type Outcomes = {
+  /** Mail that bounced, and was not deliverable by its verdict. */
+  readonly predictedBounces: number
+  /** Mail that bounced, and was deliverable by its verdict. */
+  readonly missedBounces: number
+  /** Mail that arrived, and was not deliverable by its verdict. */
+  readonly lostDeliveries: number
+  /** Mail that arrived, and was deliverable by its verdict. */
+  readonly keptDeliveries: number
 }
 
 /** Bins of confidence of the calibration error, each 10 % wide. */
@@ -33,9 +53,13 @@ export function buildReport(counts: readonly VerdictCount[]): FeedbackReport {
   const operators = [
     ...Map.groupBy(counts, ({ reason, operator }) => `${reason}\n${operator}`).values(),
   ]
+  const fixed = counts.map(count => ({ ...count, confidence: fixedConfidence(count.reason) }))
   return {
     total: toRow(counts),
-    fixed: toRow(counts.map(count => ({ ...count, confidence: fixedConfidence(count.reason) }))),
+    fixed: toRow(fixed),
+    bins: toBins(counts),
+    fixedBins: toBins(fixed),
+    outcomes: toOutcomes(counts),
     reasons: [...Map.groupBy(counts, ({ reason }) => reason)]
       .map(([reason, all]) => ({ reason, ...toRow(all) }))
       .sort(byCount),
@@ -63,18 +87,42 @@ function toRow(counts: readonly VerdictCount[]): ReportRow {
     const confidence = one.confidence / 100
     return one.correct * (1 - confidence) ** 2 + one.wrong * confidence ** 2
   })
-  const bins = Map.groupBy(counts, one =>
-    Math.min(BINS - 1, Math.floor((one.confidence / 100) * BINS)),
+  const calibrationError = sum(
+    toBins(counts),
+    bin => Math.abs(bin.predicted - bin.observed) * (bin.count / count),
   )
-  const error = [...bins.values()].reduce((total, bin) => {
-    const all = sum(bin, one => one.correct + one.wrong)
-    const said = sum(bin, one => (one.confidence / 100) * (one.correct + one.wrong))
-    return (
-      total + (Math.abs(said - sum(bin, one => one.correct)) / Math.max(all, 1)) * (all / count)
-    )
-  }, 0)
   const observed = sum(counts, one => one.correct) / count
-  return { count, predicted, observed, brierScore: brier / count, calibrationError: error }
+  return { count, predicted, observed, brierScore: brier / count, calibrationError }
+}
+
+/** Groups verdicts by confidence. Empty bins are left out. */
+function toBins(counts: readonly VerdictCount[]): Bin[] {
+  const bins = Map.groupBy(counts, ({ confidence }) =>
+    Math.min(BINS - 1, Math.floor((confidence / 100) * BINS)),
+  )
+  return [...bins]
+    .sort(([a], [b]) => a - b)
+    .map(([, bin]) => {
+      const count = sum(bin, one => one.correct + one.wrong)
+      const said = sum(bin, one => (one.confidence / 100) * (one.correct + one.wrong))
+      return { count, predicted: said / count, observed: sum(bin, one => one.correct) / count }
+    })
+    .filter(({ count }) => count > 0)
+}
+
+function toOutcomes(counts: readonly VerdictCount[]): Outcomes {
+  const isDeliverable = ({ reason }: VerdictCount) => {
+    const [name, risk] = reason.split('/')
+    return risk === 'low' || VERDICT_BY_REASON[name as Reason]?.deliverable === true
+  }
+  const deliverable = counts.filter(isDeliverable)
+  const others = counts.filter(one => !isDeliverable(one))
+  return {
+    predictedBounces: sum(others, one => one.correct),
+    missedBounces: sum(deliverable, one => one.wrong),
+    lostDeliveries: sum(others, one => one.wrong),
+    keptDeliveries: sum(deliverable, one => one.correct),
+  }
 }
 
 const sum = <T>(all: readonly T[], numberOf: (one: T) => number) =>

@@ -32,6 +32,56 @@ test.each([
   expect((await request('/v1/feedback', { body })).status).toBe(400)
 })
 
+describe('GET /v1/feedback/report', () => {
+  /** Verifies and sends; of three messages, one to an accepted address bounces. */
+  async function sendThree() {
+    const service = await createTestService()
+    const { json, clock } = service
+    const first = { email: 'first@a.test', kind: 'delivered' }
+    await json('/v1/feedback', { body: { items: [first] } })
+    const emails = ['ann@a.test', 'bob@a.test', 'nobody@a.test']
+    for (const email of emails) await json('/v1/verify/single', { body: { email } })
+    await clock.advance(1_000)
+    const items = [{ ...BOUNCE }, { email: 'bob@a.test', kind: 'delivered' }, { ...BOUNCE }]
+    for (const [index, item] of items.entries()) item.email = emails[index] ?? ''
+    await json('/v1/feedback', { body: { items } })
+    return service
+  }
+
+  test('compares verdicts with their outcomes, and counts what was received', async () => {
+    const { json, clock } = await sendThree()
+    expect(await json('/v1/feedback/report')).toMatchObject({
+      success: true,
+      data: {
+        total: { count: 3, observed: 0.6667 },
+        outcomes: { predicted_bounces: 1, missed_bounces: 1, kept_deliveries: 1 },
+        reasons: [
+          { reason: 'accepted_email', count: 2, observed: 0.5 },
+          { reason: 'rejected_email', count: 1, observed: 1 },
+        ],
+        received: [
+          {
+            ...{ date: new Date(clock.now()).toISOString().slice(0, 10), source: 'api' },
+            ...{ delivered: 2, bounced: 2, complained: 0 },
+          },
+        ],
+      },
+    })
+  })
+
+  test('is of the own account, empty in the sandbox, and needs the scope feedback:read', async () => {
+    const { json, request, addAccount, addKey } = await sendThree()
+    const none = { data: { total: { count: 0 }, bins: [], operators: [], received: [] } }
+    const headers = { 'X-EV-Sandbox': 'true' }
+    expect(await json('/v1/feedback/report', { headers })).toMatchObject(none)
+    await addAccount('acc_2')
+    const key = await addKey({ accountId: 'acc_2' })
+    expect(await json('/v1/feedback/report', { key })).toMatchObject(none)
+    const narrow = await addKey({ scopes: ['feedback:write'] })
+    expect((await request('/v1/feedback/report', { key: narrow })).status).toBe(403)
+  })
+})
+
 test('a key needs the scope feedback:write', async () => {
   const { request, addKey } = await createTestService()
   const key = await addKey({ scopes: ['account:read'] })

@@ -75,10 +75,13 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/^REASON +COUNT +PREDICTED +OBSERVED +BRIER +ECE$/m)
     expect(stdout).toMatch(/^all verdicts +200 +90 % +65 % +0\.290 +0\.250$/m)
     expect(stdout).toMatch(/^accepted_email, Google +100 +90 % +90 % +0\.090 +0\.000$/m)
+    expect(stdout).toContain('bounced and was not deliverable by its verdict: 40 of 50 (80 %).')
     expect(stdout).toMatch(/^catch_all, unknown operator +100 +90 % +40 %/m)
     expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
       ...{ total: { count: 200, predicted: 0.9, observed: 0.65, calibration_error: 0.25 } },
       reasons: [{ reason: 'accepted_email' }, { reason: 'catch_all' }],
+      outcomes: { predicted_bounces: 40, missed_bounces: 10, lost_deliveries: 60 },
+      received: [{ source: 'import', delivered: 1, bounced: 0, complained: 0 }],
     })
   })
 })

@@ -38,7 +38,7 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[events.list().page(), events.get('{id}'), client.audit().page()],
     feedback.submit([{ email: 'a', kind: 'delivered' }]),
     ...[feedback.sources.list(), feedback.sources.create({ provider: 'postmark' })],
-    feedback.sources.delete('{id}'),
+    ...[feedback.sources.delete('{id}'), feedback.report()],
   ])
   const { service, app } = await createTestService()
   const { paths = {} } = openapiDocument(service, app)

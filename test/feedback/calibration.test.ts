@@ -183,8 +183,40 @@ describe('the report', () => {
     expect(operators.map(({ operator }) => operator)).toEqual(['Google', ''])
   })
 
+  test('has a bin for each range of confidence with verdicts, lowest first', () => {
+    const { bins, fixedBins } = buildReport([
+      counts(9, 1, { confidence: 90 }),
+      counts(40, 0, { confidence: 100 }),
+      counts(20, 80, { confidence: 31, reason: 'catch_all' }),
+    ])
+    expect(bins).toEqual([
+      { count: 100, predicted: 0.31, observed: 0.2 },
+      { count: 50, predicted: expect.closeTo(0.98), observed: 0.98 },
+    ])
+    expect(fixedBins.map(({ count, predicted }) => [count, predicted])).toEqual([
+      [100, 0.5],
+      [50, 0.95],
+    ])
+  })
+
+  test('says which bounces verdicts predicted, and which deliveries they would have lost', () => {
+    const { outcomes } = buildReport([
+      counts(90, 10),
+      counts(30, 2, { reason: 'catch_all/low' }),
+      counts(50, 20, { reason: 'catch_all/medium' }),
+      counts(40, 1, { reason: 'rejected_email' }),
+    ])
+    expect(outcomes).toEqual({
+      ...{ predictedBounces: 90, missedBounces: 12 },
+      ...{ keptDeliveries: 120, lostDeliveries: 21 },
+    })
+  })
+
   test('is empty without verdicts', () => {
     const none = { count: 0, predicted: 0, observed: 0, brierScore: 0, calibrationError: 0 }
-    expect(buildReport([])).toEqual({ total: none, fixed: none, reasons: [], operators: [] })
+    expect(buildReport([])).toEqual({
+      ...{ total: none, fixed: none, reasons: [], operators: [], bins: [], fixedBins: [] },
+      outcomes: { predictedBounces: 0, missedBounces: 0, keptDeliveries: 0, lostDeliveries: 0 },
+    })
   })
 })

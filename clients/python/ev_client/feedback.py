@@ -8,6 +8,7 @@ from .connection import Call, Connection
 from .models import (
     CreatedFeedbackSourceData,
     FeedbackItem,
+    FeedbackReport,
     FeedbackSource,
     NewFeedbackSource,
     RecordedFeedback,
@@ -16,7 +17,7 @@ from .paths import encode
 
 
 class Feedback:
-    """Methods that report bounces, deliveries and complaints."""
+    """Methods that report bounces, deliveries and complaints, and their report."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -34,6 +35,11 @@ class Feedback:
             idempotency_key=idempotency_key,
         )
         return cast(RecordedFeedback, self._connection.json(call)["data"])
+
+    def report(self) -> FeedbackReport:
+        """Compares the confidence of verdicts with their reported outcomes."""
+        call = Call("GET", "/v1/feedback/report", {})
+        return cast(FeedbackReport, self._connection.json(call)["data"])
 
 
 class FeedbackSources:

@@ -178,6 +178,29 @@ class BulkItem(_BulkItemKeywords):
     cached: bool
 
 
+class CalibrationBin(TypedDict):
+    # Verdicts with a known outcome.
+    count: int
+    # Mean confidence.
+    predicted: float
+    # Share of correct verdicts.
+    observed: float
+
+
+class CalibrationFigures(TypedDict):
+    # Verdicts with a known outcome.
+    count: int
+    # Mean confidence.
+    predicted: float
+    # Share of correct verdicts.
+    observed: float
+    # Mean squared difference of confidence and outcome. 0 is best.
+    brier_score: float
+    # Expected calibration error: mean difference of confidence and share of correct verdicts
+    # in ten ranges of confidence. 0 is best.
+    calibration_error: float
+
+
 class ClassCounts(TypedDict):
     deliverable: int
     risky: int
@@ -255,6 +278,7 @@ class CreatedKeyData(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
         "feedback:write",
         "account:read",
         "audit:read",
@@ -762,6 +786,83 @@ class FeedbackItem(TypedDict):
     id: NotRequired[str]
 
 
+class FeedbackReport(TypedDict):
+    total: CalibrationFigures
+    fixed_confidence: Any
+    # The verdicts by confidence in ranges of 10 %, lowest first, without empty ones.
+    bins: List[CalibrationBin]
+    # The same with the fixed confidence.
+    fixed_bins: List[CalibrationBin]
+    # What verdicts predicted, by the field `deliverable`.
+    outcomes: FeedbackReportOutcomes
+    # By reason, most verdicts first. Verdicts of catch-all domains with enough reports are
+    # counted by risk, such as `catch_all/low`.
+    reasons: List[FeedbackReportReason]
+    # By reason and operator, most verdicts first, at most 100.
+    operators: List[FeedbackReportOperator]
+    # Recorded feedback by day and source, newest first, at most 30 rows.
+    received: List[FeedbackReportReceivedItem]
+
+
+class FeedbackReportOutcomes(TypedDict):
+    """What verdicts predicted, by the field `deliverable`."""
+
+    # Mail that bounced, and was not deliverable by its verdict.
+    predicted_bounces: int
+    # Mail that bounced, and was deliverable by its verdict.
+    missed_bounces: int
+    # Mail that arrived, and was deliverable by its verdict.
+    kept_deliveries: int
+    # Mail that arrived, and was not deliverable by its verdict.
+    lost_deliveries: int
+
+
+class FeedbackReportReason(TypedDict):
+    reason: str
+    # Verdicts with a known outcome.
+    count: int
+    # Mean confidence.
+    predicted: float
+    # Share of correct verdicts.
+    observed: float
+    # Mean squared difference of confidence and outcome. 0 is best.
+    brier_score: float
+    # Expected calibration error: mean difference of confidence and share of correct verdicts
+    # in ten ranges of confidence. 0 is best.
+    calibration_error: float
+
+
+class FeedbackReportOperator(TypedDict):
+    reason: str
+    operator: Optional[str]
+    # Verdicts with a known outcome.
+    count: int
+    # Mean confidence.
+    predicted: float
+    # Share of correct verdicts.
+    observed: float
+    # Mean squared difference of confidence and outcome. 0 is best.
+    brier_score: float
+    # Expected calibration error: mean difference of confidence and share of correct verdicts
+    # in ten ranges of confidence. 0 is best.
+    calibration_error: float
+
+
+class FeedbackReportReceivedItem(TypedDict):
+    # Day in UTC.
+    date: str
+    # `api`, `import` for `ev feedback import`, or the provider of a source.
+    source: str
+    delivered: int
+    bounced: int
+    complained: int
+
+
+class FeedbackReportAnswer(TypedDict):
+    success: Literal[True]
+    data: FeedbackReport
+
+
 class FeedbackRequest(TypedDict):
     items: List[FeedbackItem]
 
@@ -1146,6 +1247,7 @@ class Key(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
         "feedback:write",
         "account:read",
         "audit:read",
@@ -1188,6 +1290,7 @@ class KeyPatch(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
         "feedback:write",
         "account:read",
         "audit:read",
@@ -1357,6 +1460,7 @@ class NewKey(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
         "feedback:write",
         "account:read",
         "audit:read",
@@ -1566,6 +1670,7 @@ class RotatedKeyData(TypedDict):
         "jobs:write",
         "webhooks:read",
         "webhooks:write",
+        "feedback:read",
         "feedback:write",
         "account:read",
         "audit:read",

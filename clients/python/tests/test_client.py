@@ -279,6 +279,7 @@ CALLS = [
         lambda c: c.feedback.sources.create({"provider": "postmark"}),
     ),
     ("DELETE", "/v1/feedback/sources/fbs_1", None, lambda c: c.feedback.sources.delete("fbs_1")),
+    ("GET", "/v1/feedback/report", None, lambda c: c.feedback.report()),
 ]
 
 

@@ -68,7 +68,7 @@ Examples:
   ev keys create --name Shop --scopes verify:single,verify:bulk --allow-domain shop.example.com
   ev keys create --name "Sign-up form" --publishable --allow-domain shop.example.com
 
-Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, feedback:write,
+Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, feedback:read, feedback:write,
 account:read, audit:read, keys:write, dashboard (sign in to the dashboard), and * for all scopes.
 A publishable key (ev_pub_…) may be part of a web page: it can only check addresses of forms, on the sites of --allow-domain.
 All requests of a test key (ev_test_…) are in the sandbox: simulated, without credits.`,

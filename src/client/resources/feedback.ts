@@ -3,6 +3,7 @@ import type {
   CreatedFeedbackSource,
   FeedbackAnswer,
   FeedbackItem,
+  FeedbackReportAnswer,
   FeedbackSource,
   FeedbackSourceList,
   NewFeedbackSource,
@@ -12,6 +13,8 @@ import { unwrapData } from './data.ts'
 export type Feedback = {
   /** Reports up to 1,000 bounces, deliveries and complaints. A repeated item counts once. */
   submit(items: readonly FeedbackItem[], options?: CreateOptions): Promise<FeedbackAnswer['data']>
+  /** Compares the confidence of verdicts with their reported outcomes. */
+  report(options?: CallOptions): Promise<FeedbackReportAnswer['data']>
   readonly sources: FeedbackSources
 }
 
@@ -52,6 +55,10 @@ export function createFeedbackResource({ json }: Connection): Feedback {
           options,
         ),
     },
+    report: options =>
+      unwrapData(
+        json<FeedbackReportAnswer>({ method: 'GET', path: '/v1/feedback/report' }, options),
+      ),
   }
 }
 

@@ -165,6 +165,7 @@ const SCOPE_TEXTS: Readonly<Record<SecretScope, string>> = {
   'jobs:write': 'Cancel, resume and delete lists.',
   'webhooks:read': 'View webhooks and their deliveries.',
   'webhooks:write': 'Create, change and test webhooks, and resend events.',
+  'feedback:read': 'View the report of confidence and outcomes.',
   'feedback:write': 'Report bounces, deliveries and complaints.',
   'account:read': 'View credits, usage, limits and the history.',
   'audit:read': 'View the audit log.',

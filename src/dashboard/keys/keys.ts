@@ -4,7 +4,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { CreatedKey, KeyList } from '../../client/types.ts'
 import { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { form, nonceField, problemWith, readNonce, sentForm } from '../page/form.ts'
+import { boxes, form, nonceField, problemWith, readNonce, sentForm } from '../page/form.ts'
 import { NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
@@ -86,9 +86,13 @@ type Shown = {
   readonly problem?: ApiProblem
 }
 
-const testField = (isChecked: boolean) => html`
-  <p><label class="tick"><input type="checkbox" name="test" ${isChecked ? html`checked` : NOTHING} />
-    Test key: all its requests are in the sandbox</label></p>`
+const testField = (isChecked: boolean) =>
+  boxes('Sandbox', 'test', [
+    {
+      ...{ value: 'on', label: 'Test key', checked: isChecked },
+      hint: 'All its requests are simulated and cost no credits.',
+    },
+  ])
 
 function newPage(c: Context<Env>, { random }: DashboardDeps, shown: Shown): Promise<Response> {
   const { typed, publishable = false, test = c.get('user').isTest, problem } = shown

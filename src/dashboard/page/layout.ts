@@ -109,6 +109,10 @@ const GROUPS: readonly Group[] = [
       { path: '/verify', name: 'Verify', icon: 'mail-check' },
       { path: '/lists', name: 'Lists', icon: 'list-checks' },
       { path: '/usage', name: 'Usage', icon: 'chart-column' },
+      {
+        ...{ path: '/feedback', name: 'Feedback', icon: 'send' },
+        isFor: ({ scopes }) => permits(scopes, 'feedback:read'),
+      },
     ],
   },
   {

@@ -50,6 +50,7 @@ const OPERATIONS = [
   ...['GET /v1/events', 'GET /v1/events/{id}', 'GET /v1/audit', 'POST /v1/feedback'],
   ...['GET /v1/feedback/sources', 'POST /v1/feedback/sources', 'DELETE /v1/feedback/sources/{id}'],
   'POST /v1/feedback/{provider}/{id}',
+  'GET /v1/feedback/report',
   ...['GET /livez', 'GET /readyz', 'GET /health'],
 ]
 

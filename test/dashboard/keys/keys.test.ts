@@ -23,7 +23,7 @@ describe('a test key', () => {
   test('is created in the form of a key, and shown as such', async () => {
     const services = await createTestDashboard()
     const form = (await services.get('/keys/new')).text
-    expect(form).toMatch(/<input type="checkbox" name="test"\s+\/>/)
+    expect(form).toMatch(/<input type="checkbox" name="test" value="on"\s+\/>/)
     const typed = { name: 'CI', scopes: 'dashboard', test: 'on', _once: numberOf(form) }
     const { text } = await services.post('/keys', typed)
     const key = /data-copy>(ev_test_\w+)</.exec(text)?.[1] ?? ''
