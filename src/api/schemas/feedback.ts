@@ -140,11 +140,9 @@ const FeedbackReport = z
       .array(
         z.object({
           date: z.iso.date().openapi({ description: 'Day in UTC.' }),
-          source: z
-            .string()
-            .openapi({
-              description: '`api`, `import` for `ev feedback import`, or the provider of a source.',
-            }),
+          source: z.string().openapi({
+            description: '`api`, `import` for `ev feedback import`, or the provider of a source.',
+          }),
           delivered: z.int().min(0),
           bounced: z.int().min(0),
           complained: z.int().min(0),
