@@ -30,7 +30,7 @@ export function feedbackSourceRoutes(service: Service) {
     id: 'listFeedbackSources',
     summary: 'List feedback sources',
     description: 'Oldest first.',
-    scope: 'feedback:write',
+    scope: 'feedback:read',
     answer: json(FeedbackSourceList, 'The sources', FEEDBACK_SOURCE_LIST_EXAMPLE),
   })
   router.openapi(list, async c => {

@@ -1,5 +1,11 @@
 import { getDayCounts, getVerdictCounts } from '../feedback/feedback-counts.ts'
-import { presentReport } from '../feedback/present-report.ts'
+import { presentReplies, presentReport } from '../feedback/present-report.ts'
+import {
+  type ContradictedReply,
+  findContradictedReplies,
+  REPLY_AGE_MAX_MS,
+} from '../feedback/replies.ts'
+import { getReplySums } from '../feedback/reply-counts.ts'
 import { buildReport, type FeedbackReport, type ReportRow } from '../feedback/report.ts'
 import { formatNumber, formatPercent } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -8,7 +14,7 @@ import { openExisting } from './database.ts'
 import { findOwner } from './feedback-import.ts'
 import { printJson } from './print.ts'
 import { readConfig } from './settings.ts'
-import { table } from './table.ts'
+import { type Column, table } from './table.ts'
 import { widthOf } from './width.ts'
 
 export type ReportFlags = {
@@ -26,8 +32,14 @@ export async function reportCommand(context: CliContext, flags: ReportFlags): Pr
     const counts = database === null ? [] : await getVerdictCounts(database, owner)
     const report = buildReport(counts)
     const days = database === null ? [] : await getDayCounts(database, owner, DAYS_SHOWN)
-    if (flags.json) printJson(context, presentReport(report, days))
-    else context.stdout.write(reportText(report, widthOf(context, context.stdout)))
+    const since = context.clock.now() - REPLY_AGE_MAX_MS
+    const replies = findContradictedReplies(
+      database === null ? [] : await getReplySums(database, since),
+    )
+    const width = widthOf(context, context.stdout)
+    if (flags.json)
+      printJson(context, { ...presentReport(report, days), ...presentReplies(replies) })
+    else context.stdout.write(`${reportText(report, width)}${repliesText(replies, width)}`)
     return 0
   } finally {
     await database?.close()
@@ -36,6 +48,30 @@ export async function reportCommand(context: CliContext, flags: ReportFlags): Pr
 
 /** Days with feedback in the JSON. */
 const DAYS_SHOWN = 30
+
+function repliesText(replies: readonly ContradictedReply[], width: number | null): string {
+  if (replies.length === 0) return ''
+  const rows = replies.map(row => [
+    sanitizeText(row.operator) || 'unknown operator',
+    row.said,
+    formatNumber(row.count),
+    formatNumber(row.contradicted),
+    formatPercent(row.shareMin, 1),
+    formatNumber(row.accounts),
+    sanitizeText(`${row.reply} (${row.meaning})`),
+  ])
+  return `\nReplies that feedback contradicts, of all accounts\n\n${table(REPLY_COLUMNS, rows, width)}`
+}
+
+const REPLY_COLUMNS: readonly Column[] = [
+  ...[{ title: 'OPERATOR' }, { title: 'SAID' }],
+  ...['COUNT', 'CONTRADICTED', 'AT LEAST', 'ACCOUNTS'].map(title => ({
+    title,
+    align: 'right' as const,
+  })),
+  { title: 'REPLY' },
+]
+
 /** Operators with the most verdicts; the JSON has all. */
 const OPERATORS_SHOWN = 20
 

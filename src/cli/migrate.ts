@@ -126,6 +126,7 @@ const NAMES: Readonly<Record<CopiedTable, string>> = {
   feedback_domain: 'counts of domains',
   feedback_day: 'counts of feedback',
   feedback_source: 'feedback sources',
+  feedback_reply: 'counts of replies',
 }
 
 /** Formats what was copied and what to do next. */

@@ -22,7 +22,7 @@ export async function addFeedbackCounts(db: Kysely<unknown>): Promise<void> {
     )`.execute(db)
 }
 
-/** Adds the sources of feedback. */
+/** Adds the sources of feedback, and the replies that feedback confirms or contradicts. */
 export async function addFeedbackSources(db: Kysely<unknown>): Promise<void> {
   for (const statement of SOURCE_STATEMENTS) await sql.raw(statement).execute(db)
 }
@@ -38,6 +38,16 @@ const SOURCE_STATEMENTS = [
     last_received_at bigint
   )`,
   'create index feedback_source_account on feedback_source (account_id)',
+  'alter table feedback_address add column reply text',
+  `create table feedback_reply (
+    account_id text not null,
+    period bigint not null,
+    operator text not null,
+    reply text not null,
+    confirmed bigint not null,
+    contradicted bigint not null,
+    constraint feedback_reply_key primary key (account_id, period, operator, reply)
+  )`,
 ]
 
 const STATEMENTS = [

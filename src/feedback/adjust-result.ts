@@ -28,7 +28,7 @@ export const HIGH_BOUNCE_RATE_MIN = 0.3
 const DOMAIN_PRIOR_WEIGHT = 2
 
 /** Reasons of a server that accepts existing mailboxes only. */
-const ACCEPTED: ReadonlySet<Reason> = new Set([
+export const ACCEPTED: ReadonlySet<Reason> = new Set([
   ...(['accepted_email', 'role_account', 'possible_typo', 'low_quality'] as const),
 ])
 /** Reasons of a probe that leaves open whether the mailbox exists. */
@@ -37,7 +37,7 @@ const OPEN: ReadonlySet<Reason> = new Set([
   ...(['unavailable_smtp', 'invalid_smtp', 'greylisted', 'probe_blocked', 'smtp_skipped'] as const),
 ])
 /** Reasons of a server that rejects the mailbox. */
-const REJECTED: ReadonlySet<Reason> = new Set(['rejected_email', 'mailbox_disabled'])
+export const REJECTED: ReadonlySet<Reason> = new Set(['rejected_email', 'mailbox_disabled'])
 
 /** Reasons whose verdict says whether mail arrives, so that feedback can confirm or refute it. */
 export const CALIBRATED: ReadonlySet<Reason> = new Set([

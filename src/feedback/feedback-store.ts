@@ -75,6 +75,7 @@ const FEEDBACK_COLUMNS = [
 ] satisfies StateColumn[]
 const VERDICT_COLUMNS = [
   ...(['reason', 'operator', 'confidence', 'deliverable', 'verified_at', 'counted'] as const),
+  'reply',
 ] satisfies StateColumn[]
 
 /** Writes the feedback of addresses. */

@@ -12,6 +12,7 @@ import {
   putVerdicts,
 } from './feedback-store.ts'
 import { newAddressState } from './record-feedback.ts'
+import { decidingReply } from './replies.ts'
 
 export type FeedbackSettings = {
   /** Whose feedback verifications use: that of their account, or of all accounts. */
@@ -141,7 +142,7 @@ function toVerdicts(accountId: string, results: readonly Result[]): AddressState
       ...newAddressState(key, accountId),
       ...{ reason: countedReason(result), operator: evidence.operator?.name ?? null },
       ...{ confidence: verdict.confidence, deliverable: Number(verdict.deliverable) },
-      verified_at: checkedAt,
+      ...{ verified_at: checkedAt, reply: decidingReply(result) },
     })
   }
   return [...states.values()]

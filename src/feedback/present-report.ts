@@ -1,4 +1,5 @@
 import type { DayCount } from './feedback-counts.ts'
+import type { ContradictedReply } from './replies.ts'
 import type { FeedbackReport, ReportRow } from './report.ts'
 
 /** Presents the report for JSON, with at most `operatorsMax` operators. */
@@ -29,6 +30,13 @@ export const presentReport = (
 })
 
 const DATE_LENGTH = 'YYYY-MM-DD'.length
+
+/** Presents replies that feedback contradicts, for JSON. */
+export const presentReplies = (replies: readonly ContradictedReply[]) => ({
+  contradicted_replies: replies.map(({ operator, shareMin, ...row }) => ({
+    ...{ operator: operator === '' ? null : operator, ...row, share_min: round(shareMin) },
+  })),
+})
 
 const presentRow = (row: ReportRow) => ({
   ...presentBin(row),

@@ -15,6 +15,7 @@ import {
   insertFeedback,
   putOutcomes,
 } from './feedback-store.ts'
+import { addReplyCounts, type ReplyCount, replyChanges } from './reply-counts.ts'
 
 /** Most pieces of feedback of one request. */
 export const FEEDBACK_ITEMS_MAX = 1_000
@@ -103,6 +104,7 @@ async function applyOutcomes(
   const states = new Map(known.map(state => [state.address_key, state]))
   const domains = new Map<string, DomainChange>()
   const verdicts = new Map<string, VerdictCount>()
+  const replies: ReplyCount[] = []
   for (const feedback of [...firm].sort((a, b) => a.occurredAt - b.occurredAt)) {
     const before =
       states.get(feedback.addressKey) ?? newAddressState(feedback.addressKey, accountId)
@@ -110,10 +112,12 @@ async function applyOutcomes(
     states.set(feedback.addressKey, state)
     countDomain(domains, feedback.domain, { before, after: state })
     for (const count of counts) addVerdictCount(verdicts, count)
+    replies.push(...replyChanges(before, state.counted, periodOf(feedback.occurredAt)))
   }
   await putOutcomes(trx, [...states.values()])
   await addDomainCounts(trx, accountId, [...domains.values()])
   await addVerdictCounts(trx, accountId, [...verdicts.values()])
+  await addReplyCounts(trx, accountId, replies)
 }
 
 /** The state of an address without feedback and verdict. */
@@ -122,13 +126,15 @@ export const newAddressState = (addressKey: string, accountId: string): AddressS
   ...{ outcome: null, kind: null, code: null, enhanced_code: null, text: null },
   ...{ occurred_at: null, contradicted: 0 },
   ...{ reason: null, operator: null, confidence: null, deliverable: null, verified_at: null },
-  counted: null,
+  ...{ counted: null, reply: null },
 })
 
 /** Feedback is compared with a verdict that was at most this old: later, mailboxes have changed. */
 const VERDICT_AGE_MAX_MS = 30 * DAY
 /** Counts are kept by periods of this length, so that old ones weigh less. */
 export const PERIOD_MS = 30 * DAY
+
+const periodOf = (at: number) => Math.floor(at / PERIOD_MS) * PERIOD_MS
 
 /**
  * Applies one outcome to the state of an address. A verdict is counted with the last outcome within
@@ -167,9 +173,8 @@ function verdictCounts(state: AddressState, outcome: Outcome, at: number): Verdi
   if (reason === null || confidence === null || counted === outcome) return []
   const count = (seen: Outcome, by: 1 | -1): VerdictCount => {
     const isCorrect = (seen === 'alive') === (deliverable === 1)
-    const period = Math.floor(at / PERIOD_MS) * PERIOD_MS
     return {
-      ...{ period, reason, operator: operator ?? '', confidence },
+      ...{ period: periodOf(at), reason, operator: operator ?? '', confidence },
       ...{ correct: isCorrect ? by : 0, wrong: isCorrect ? 0 : by },
     }
   }

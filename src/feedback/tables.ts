@@ -9,6 +9,7 @@ declare module '../db/schema.ts' {
     feedback_domain: FeedbackDomainTable
     feedback_day: FeedbackDayTable
     feedback_source: FeedbackSourceTable
+    feedback_reply: FeedbackReplyTable
   }
 }
 
@@ -56,6 +57,8 @@ export type FeedbackAddressTable = {
   confidence: number | null
   deliverable: number | null
   verified_at: number | null
+  /** The reply that decided the verdict, normalized; null if none did. */
+  reply: string | null
   /** The outcome that the verdict was counted with; null if it was not counted. */
   counted: Outcome | null
 }
@@ -92,6 +95,19 @@ type FeedbackDayTable = {
   source: string
   kind: FeedbackKind
   pieces: number
+}
+
+/** Replies of servers that decided verdicts with a known outcome, by month and operator. */
+type FeedbackReplyTable = {
+  account_id: string
+  /** Start of the period of the outcome, epoch ms. */
+  period: number
+  /** '' if the operator is unknown. */
+  operator: string
+  /** Meaning, code and normalized text. */
+  reply: string
+  confirmed: number
+  contradicted: number
 }
 
 /** A URL of an account to which an email provider sends events. */

@@ -15,7 +15,7 @@ export const COPIED = [
   ...(['webhook', 'event', 'delivery', 'attempt', 'notice', 'verification', 'audit'] as const),
   ...(['answer', 'job', 'item', 'feedback', 'feedback_account'] as const),
   ...(['feedback_address', 'feedback_count', 'feedback_domain', 'feedback_day'] as const),
-  'feedback_source',
+  ...(['feedback_source', 'feedback_reply'] as const),
 ] as const satisfies readonly (keyof Schema)[]
 
 export type CopiedTable = (typeof COPIED)[number]

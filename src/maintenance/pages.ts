@@ -71,6 +71,7 @@ const PRIMARY_KEY = {
   feedback_domain: ['domain', 'account_id'],
   feedback_day: ['account_id', 'day', 'source', 'kind'],
   feedback_source: ['id'],
+  feedback_reply: ['account_id', 'period', 'operator', 'reply'],
 } as const satisfies { readonly [T in Table]: readonly (keyof Schema[T])[] }
 
 /** Columns of a primary key, such as `item.job_id, item.position`. */

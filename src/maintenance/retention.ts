@@ -11,6 +11,8 @@ import { type Database, write } from '../db/database.ts'
 import type { Expiry } from '../db/expiry.ts'
 import { FEEDBACK_AGE_MAX_MS } from '../feedback/feedback.ts'
 import { deleteAddressStatesBefore, deleteFeedbackBefore } from '../feedback/feedback-store.ts'
+import { REPLY_AGE_MAX_MS } from '../feedback/replies.ts'
+import { deleteReplyCountsBefore } from '../feedback/reply-counts.ts'
 import { deleteAnswersBefore } from '../jobs/cached-answers.ts'
 import { DAY, HOUR, sleep } from '../platform/clock.ts'
 import { RETENTION_MS, SANDBOX_RETENTION_MS } from '../webhooks/delivery-state.ts'
@@ -29,7 +31,7 @@ export type Retention = {
   readonly name:
     | ('history' | 'sandboxHistory' | 'replays' | 'credits' | 'answers' | 'sessions')
     | ('deliveries' | 'stranded' | 'webhooks' | 'events' | 'secrets' | 'audit')
-    | ('feedback' | 'feedbackAddresses')
+    | ('feedback' | 'feedbackAddresses' | 'feedbackReplies')
   readonly expiry: Expiry
   readonly before: number
 }
@@ -66,6 +68,11 @@ export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
     expiry: deleteAddressStatesBefore,
     // A negative time to keep deletes everything.
     before: now - (keepHistoryMs < 0 ? keepHistoryMs : FEEDBACK_AGE_MAX_MS),
+  },
+  {
+    name: 'feedbackReplies',
+    expiry: deleteReplyCountsBefore,
+    before: now - REPLY_AGE_MAX_MS,
   },
 ]
 

@@ -86,6 +86,37 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
   })
 })
 
+test('ev feedback report lists the replies that feedback contradicts', async () => {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'first.csv'), 'email,event\nann@example.com,delivered\n')
+  await ev(home, 'import', 'first.csv')
+  const database = await openDatabase(`sqlite:${join(home, 'data', 'ev.sqlite')}`, systemClock)
+  const period = systemClock.now() - 86_400_000
+  const count = { account_id: '', period, operator: 'Google' }
+  await database.db
+    .insertInto('feedback_reply')
+    .values([
+      { ...count, reply: 'accepted/recipient 250 2.1.5 ok', confirmed: 10, contradicted: 30 },
+      { ...count, reply: 'rejected/no-mailbox 550 unknown', confirmed: 990, contradicted: 10 },
+    ])
+    .execute()
+  await database.close()
+  const { stdout } = await ev(home, 'report')
+  expect(stdout).toMatch(/^Replies that feedback contradicts, of all accounts$/m)
+  expect(stdout).toMatch(
+    /^Google +accepted +40 +30 +59\.8 % +1 +250 2\.1\.5 ok \(accepted\/recipient\)$/m,
+  )
+  expect(stdout).not.toContain('no-mailbox')
+  expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
+    contradicted_replies: [
+      {
+        ...{ operator: 'Google', said: 'accepted', meaning: 'accepted/recipient' },
+        ...{ reply: '250 2.1.5 ok', count: 40, contradicted: 30, share_min: 0.5981, accounts: 1 },
+      },
+    ],
+  })
+})
+
 describe.concurrent('ev feedback sources', { timeout: 60_000 }, () => {
   /** A folder whose database has one account. */
   async function home() {

@@ -125,6 +125,13 @@ async function fill(database: Database): Promise<void> {
       ...{ created_at: 1, last_received_at: null },
     })
     .execute()
+  await db
+    .insertInto('feedback_reply')
+    .values({
+      ...{ account_id: 'acc_a', period: 0, operator: '', reply: TEXTS[0] ?? '', confirmed: 1 },
+      contradicted: 2,
+    })
+    .execute()
   const text = TEXTS[0] ?? ''
   const item = { address: 'ann@example.com', kind: 'bounced' as const, text, code: 550 }
   await recordFeedback(

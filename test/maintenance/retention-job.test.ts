@@ -68,7 +68,7 @@ test('expired data is deleted, and nothing younger', async () => {
   expect(logged).toEqual([
     {
       ...{ jobs: 1, sessions: 0, history: 1, sandboxHistory: 0, replays: 1 },
-      ...{ credits: 1, answers: 1, feedback: 0, feedbackAddresses: 0 },
+      ...{ credits: 1, answers: 1, feedback: 0, feedbackAddresses: 0, feedbackReplies: 0 },
       ...{ deliveries: 1, stranded: 0, webhooks: 0, events: 0, secrets: 0, audit: 0 },
     },
   ])

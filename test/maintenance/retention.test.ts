@@ -39,7 +39,7 @@ test('sandbox rows and stored responses are kept for a day, deliveries of a disa
       stranded: 93,
       webhooks: 100,
     },
-    ...{ feedback: 10, feedbackAddresses: 100 - 730 },
+    ...{ feedback: 10, feedbackAddresses: 100 - 730, feedbackReplies: 100 - 180 },
     ...{ events: 100 - 1 / 24, secrets: 100, credits: 60, answers: 100, sessions: 100 },
     audit: 100 - 365,
   })

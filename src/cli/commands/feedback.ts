@@ -62,7 +62,10 @@ Examples:
   ev feedback report --json
 
 PREDICTED is the mean confidence, OBSERVED the share of verdicts that were correct. BRIER is the mean squared error
-and ECE the expected calibration error: both are 0 at best.`,
+and ECE the expected calibration error: both are 0 at best.
+
+Replies that feedback contradicts: mail servers accepted addresses whose mail then bounced, or rejected addresses whose
+mail arrived, in the last 180 days. AT LEAST is the lower end of the 95 % interval of the contradicted share.`,
     )
     .action(async flags => {
       const { reportCommand } = await import('../feedback-report.ts')
