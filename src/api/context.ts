@@ -2,6 +2,7 @@ import type { Account } from '../accounts/account-store.ts'
 import type { ApiKey } from '../accounts/key-store.ts'
 import type { Plan } from '../accounts/plan.ts'
 import type { FeedbackSource } from '../feedback/source-store.ts'
+import type { BASIC_CHALLENGE } from './schemas/headers.ts'
 
 /** The authenticated caller of a request. */
 export type Caller = {
@@ -44,6 +45,8 @@ export type Env = {
     replay: Replay | null
     /** Set for a dry run of a list, which does not count against the list limit. */
     isDryRun?: boolean
+    /** The `WWW-Authenticate` of a 401, unless it is `Bearer`. */
+    challenge?: typeof BASIC_CHALLENGE
     /** The source at the path of a request of an email provider. */
     feedbackSource: FeedbackSource
     /** The unmodified bytes of a JSON body. */

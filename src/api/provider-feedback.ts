@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import { findResponse, REPLAY_MS, saveResponse } from '../accounts/idempotency.ts'
 import { write } from '../db/database.ts'
-import { PROVIDER_NAMES } from '../feedback/providers/providers.ts'
+import { PROVIDER_NAMES, PROVIDERS } from '../feedback/providers/providers.ts'
 import { SnsCertificates } from '../feedback/providers/sns-certificates.ts'
 import { getSource, receiveFeedback } from '../feedback/receive-feedback.ts'
 import type { Env } from './context.ts'
@@ -12,7 +12,7 @@ import { newRouter } from './router.ts'
 import { json } from './schemas/answers.ts'
 import { ANY_OPERATION, errorResponses } from './schemas/error.ts'
 import { FEEDBACK_EXAMPLE, FeedbackAnswer } from './schemas/feedback.ts'
-import { responseHeaders } from './schemas/headers.ts'
+import { BASIC_CHALLENGE, responseHeaders } from './schemas/headers.ts'
 import type { Service } from './service.ts'
 
 /** SendGrid sends up to 768 KB, Amazon SNS 256 KB, and SparkPost some 1,000 events of 2 KB. */
@@ -94,6 +94,8 @@ function readEvents(service: Service): MiddlewareHandler<Env> {
       throw new ApiError('service_unavailable', 'The service is stopping.', { retryAfterS: 5 })
     const { provider, id } = c.req.param() as z.output<typeof providerParams>
     c.set('feedbackSource', await getSource(service, { provider, id }))
+    // Some HTTP clients send a password only after this challenge.
+    if (PROVIDERS[provider].key === null) c.set('challenge', BASIC_CHALLENGE)
     checkBodyHeaders(c, rule)
     await readJson(c, rule)
     await next()

@@ -51,7 +51,7 @@ export function answerError(c: Context<Env>, log: Log, thrown: unknown): Respons
   const status = STATUS[error.code]
   const retryAfterS = error.retryAfterS ?? (status === 503 ? 1 : null)
   if (retryAfterS !== null) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterS))))
-  if (status === 401) c.header('WWW-Authenticate', 'Bearer')
+  if (status === 401) c.header('WWW-Authenticate', c.get('challenge') ?? 'Bearer')
   const problem = wantsProblem(c.req.header('Accept'))
   return c.body(JSON.stringify(problem ? toProblem(body) : body), status as ContentfulStatusCode, {
     'Content-Type': problem ? 'application/problem+json' : 'application/json',

@@ -1,5 +1,8 @@
 // Headers of requests and responses, as components of the OpenAPI document.
 
+/** Challenge of the URL of a feedback source with a password (RFC 7617). */
+export const BASIC_CHALLENGE = 'Basic realm="ev"'
+
 type Header = {
   readonly description: string
   readonly required?: boolean
@@ -83,9 +86,10 @@ export const RESPONSE_HEADERS = {
     example: 42,
   },
   'WWW-Authenticate': {
-    description: 'The authentication scheme.',
+    description:
+      'The authentication scheme. `Basic` at the URL of a feedback source with a password.',
     required: true,
-    schema: { type: 'string', const: 'Bearer' },
+    schema: { type: 'string', enum: ['Bearer', BASIC_CHALLENGE] },
   },
   Location: {
     description: 'Path of the created resource.',
