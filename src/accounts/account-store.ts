@@ -1,5 +1,6 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
+import { isAfter, type PagePosition } from '../db/page-position.ts'
 import type { Schema } from '../db/schema.ts'
 import type { AccountTable } from './tables.ts'
 
@@ -28,6 +29,16 @@ export async function createAccount(
 
 export async function findAccount({ db }: Database, id: string): Promise<Account | null> {
   return accountIn(db, id)
+}
+
+/** Returns up to `max` accounts after a position, newest first. */
+export function getAccountPage(
+  { reader }: Database,
+  { after, max }: { readonly after: PagePosition | null; readonly max: number },
+): Promise<Account[]> {
+  const all = reader.selectFrom('account').selectAll()
+  const query = after === null ? all : all.where(isAfter(after))
+  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(max).execute()
 }
 
 /** Lists all accounts, oldest first. */

@@ -1,13 +1,14 @@
 import { type AuditServices, addAuditEntry } from '../audit/audit-store.ts'
-import { type Database, write } from '../db/database.ts'
+import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import {
   type Account,
   type AccountPatch,
+  accountIn,
   findAccountByName,
   createAccount as insertRow,
-  updateAccount,
+  updateAccount as updateRow,
 } from './account-store.ts'
 import { parseEmail } from './email.ts'
 import { parseName } from './name.ts'
@@ -49,11 +50,12 @@ export function parsePlan(plan: string, plans: Plans): string {
 export function createAccount(
   { plans, ...services }: AccountServices & { readonly plans: Plans },
   input: AccountInput,
+  beforeCommit?: BeforeCommit<Account>,
 ): Promise<Account> {
   const { database, clock, random } = services
   const fields = parseAccountInput(input, plans)
   const id = newAccountId(random)
-  return write(database, async trx => {
+  const insert = async (trx: Trx) => {
     const existing = await findAccountByName(trx, fields.name)
     if (existing !== null) {
       throw new OperationError('account_exists', { id: existing.id, name: existing.name })
@@ -62,44 +64,42 @@ export function createAccount(
     const entry = { action: 'account.created', accountId: id, target: account } as const
     await addAuditEntry(trx, services, entry)
     return account
-  })
+  }
+  return writeWith(database, insert, beforeCommit)
 }
 
 export const newAccountId = (random: Random) => `acc_${random.token(ID_LENGTH)}`
 
 const ID_LENGTH = 16
 
-/** Changes the plan of an account. Throws `plan_unknown` and `account_not_found`. */
-export async function setPlan(
+export type AccountChange = {
+  readonly plan?: string | undefined
+  /** Recipient of webhook failure alerts; null removes it. */
+  readonly email?: string | null | undefined
+  /** Whether the account may manage accounts and open the Health page. */
+  readonly isAdmin?: boolean | undefined
+}
+
+/**
+ * Changes the given fields of an account. Throws `plan_unknown`, `email_invalid` and
+ * `account_not_found`.
+ */
+export function changeAccount(
   { plans, ...services }: AccountServices & { readonly plans: Plans },
-  { accountId, plan }: { readonly accountId: string; readonly plan: string },
+  { accountId: id, plan, email, isAdmin }: AccountChange & { readonly accountId: string },
 ): Promise<Account> {
-  return change(services, accountId, { plan: parsePlan(plan, plans) })
-}
-
-/** Sets the address for webhook failure alerts. Throws `email_invalid` and `account_not_found`. */
-export async function setEmail(
-  services: AccountServices,
-  { accountId, email }: { readonly accountId: string; readonly email: string | null },
-): Promise<Account> {
-  return change(services, accountId, { email: email === null ? null : parseEmail(email) })
-}
-
-/** Grants or revokes access to the Health page. Throws `account_not_found`. */
-export async function setAdmin(
-  services: AccountServices,
-  { accountId, isAdmin }: { readonly accountId: string; readonly isAdmin: boolean },
-): Promise<Account> {
-  return change(services, accountId, { operator: isAdmin ? 1 : 0 })
-}
-
-function change(services: AccountServices, id: string, patch: AccountPatch): Promise<Account> {
+  const patch: AccountPatch = {
+    ...(plan === undefined ? {} : { plan: parsePlan(plan, plans) }),
+    ...(email === undefined ? {} : { email: email === null ? null : parseEmail(email) }),
+    ...(isAdmin === undefined ? {} : { operator: isAdmin ? 1 : 0 }),
+  }
+  const changed = Object.keys(patch).map(name => (name === 'operator' ? 'admin' : name))
   return write(services.database, async trx => {
-    const account = await updateAccount(trx, id, patch)
+    const account =
+      changed.length === 0 ? await accountIn(trx, id) : await updateRow(trx, id, patch)
     if (account === null) throw new OperationError('account_not_found', { id })
-    const changed = Object.keys(patch).map(name => (name === 'operator' ? 'admin' : name))
     const entry = { action: 'account.updated', accountId: id, target: account, changed } as const
-    await addAuditEntry(trx, services, entry)
+    if (changed.length > 0) await addAuditEntry(trx, services, entry)
     return account
   })
 }

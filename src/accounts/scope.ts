@@ -11,6 +11,7 @@ export const SCOPES = [
   'account:read',
   'audit:read',
   'keys:write',
+  'accounts:write',
   'dashboard',
   '*',
 ] as const
@@ -24,6 +25,12 @@ export type Scope = SecretScope | typeof FORM_SCOPE
 
 export const isSecretScope = (text: string): text is SecretScope =>
   (SCOPES as readonly string[]).includes(text)
+
+/** Scopes of operations that change more than the sandbox: a test key cannot have them. */
+const LIVE_SCOPES: readonly Scope[] = ['feedback:write', 'accounts:write']
+
+/** Whether a test key may be used for operations with this scope. */
+export const isForTestKeys = (scope: Scope): boolean => !LIVE_SCOPES.includes(scope)
 
 /** Whether a key with the scopes `held` has the permission `needed`. */
 export const permits = (held: readonly Scope[], needed: Scope): boolean =>

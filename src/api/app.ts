@@ -10,6 +10,7 @@ import { feedbackSourceRoutes } from './feedback-sources.ts'
 import { PREFLIGHT } from './headers.ts'
 import { jobRoutes } from './jobs/jobs.ts'
 import { keyRoutes } from './keys/keys.ts'
+import { managedAccountRoutes } from './managed-accounts.ts'
 import { healthRoutes } from './monitoring/health.ts'
 import { metricsRoutes } from './monitoring/monitoring-app.ts'
 import { openapiDocument } from './openapi-document.ts'
@@ -40,6 +41,7 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   app.route('/', accountRoutes(service))
   app.route('/', auditRoutes(service))
   app.route('/', keyRoutes(service))
+  app.route('/', managedAccountRoutes(service))
   app.route('/', healthRoutes(service))
   app.route('/', metricsRoutes(service, metrics))
   app.route('/', openapiRoutes(service, app))

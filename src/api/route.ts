@@ -24,6 +24,7 @@ const TAGS = {
   ...{ 'webhooks:read': 'Webhooks', 'webhooks:write': 'Webhooks' },
   ...{ 'feedback:read': 'Feedback', 'feedback:write': 'Feedback' },
   ...{ 'account:read': 'Account', 'audit:read': 'Account', 'keys:write': 'Keys' },
+  ...{ 'accounts:write': 'Accounts' },
 } as const satisfies Partial<Record<Scope, string>>
 
 /** Options of `route`. */

@@ -1,10 +1,11 @@
 import type { Account } from '../accounts/account-store.ts'
-import { parsePlan, setAdmin, setEmail, setPlan } from '../accounts/accounts.ts'
+import { changeAccount, parsePlan } from '../accounts/accounts.ts'
 import { parseEmail } from '../accounts/email.ts'
 import { mergePlans } from '../accounts/plan.ts'
+import { presentAccount } from '../accounts/present-account.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { type AccountFlags, accountObject, selectAccount, withAccounts } from './accounts.ts'
+import { type AccountFlags, selectAccount, withAccounts } from './accounts.ts'
 import { auditServices, type CliContext } from './context.ts'
 import { printJson, printText } from './print.ts'
 import { readConfig } from './settings.ts'
@@ -21,11 +22,9 @@ export function setPlanCommand(
   parsePlan(plan, plans)
   return withAccounts(context, config, async (database, accounts) => {
     const account = selectAccount(accounts, idOrName)
-    const changed = await setPlan(
-      { ...auditServices(context), database, plans },
-      { accountId: account.id, plan },
-    )
-    if (flags.json) printJson(context, accountObject(changed))
+    const services = { ...auditServices(context), database, plans }
+    const changed = await changeAccount(services, { accountId: account.id, plan })
+    if (flags.json) printJson(context, presentAccount(changed))
     else {
       printText(
         context,
@@ -44,10 +43,12 @@ export function setEmailCommand(
   flags: AccountFlags,
 ): Promise<number> {
   const email = address === 'none' ? null : parseEmail(address)
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
+  const config = readConfig(context, flags)
+  return withAccounts(context, config, async (database, accounts) => {
     const { id: accountId } = selectAccount(accounts, idOrName)
-    const account = await setEmail({ ...auditServices(context), database }, { accountId, email })
-    if (flags.json) printJson(context, accountObject(account))
+    const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
+    const account = await changeAccount(services, { accountId, email })
+    if (flags.json) printJson(context, presentAccount(account))
     else printText(context, alertAddressText(account))
     return 0
   })
@@ -66,10 +67,12 @@ export function setAdminCommand(
   flags: AccountFlags,
 ): Promise<number> {
   const isAdmin = parseOnOff(word)
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
+  const config = readConfig(context, flags)
+  return withAccounts(context, config, async (database, accounts) => {
     const { id: accountId } = selectAccount(accounts, idOrName)
-    const account = await setAdmin({ ...auditServices(context), database }, { accountId, isAdmin })
-    if (flags.json) printJson(context, accountObject(account))
+    const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
+    const account = await changeAccount(services, { accountId, isAdmin })
+    if (flags.json) printJson(context, presentAccount(account))
     else printText(context, accessText(account))
     return 0
   })
@@ -77,8 +80,8 @@ export function setAdminCommand(
 
 const accessText = ({ id, name, operator }: Account) =>
   operator === 1
-    ? `Account ${id} "${name}" can now open the Health page of the dashboard.`
-    : `Account ${id} "${name}" can no longer open the Health page of the dashboard.`
+    ? `Account ${id} "${name}" can now manage accounts over HTTP and open the Health page of the dashboard.`
+    : `Account ${id} "${name}" can no longer manage accounts over HTTP or open the Health page of the dashboard.`
 
 function parseOnOff(value: string): boolean {
   if (value === 'on' || value === 'off') return value === 'on'

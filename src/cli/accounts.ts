@@ -2,9 +2,9 @@ import { type Account, listAccounts } from '../accounts/account-store.ts'
 import { createAccount, parseAccountInput } from '../accounts/accounts.ts'
 import { listKeys } from '../accounts/key-store.ts'
 import { mergePlans } from '../accounts/plan.ts'
+import { presentAccount } from '../accounts/present-account.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, openDatabase } from '../db/database.ts'
-import { isoTime } from '../engine/verdict/present-result.ts'
 import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -39,7 +39,7 @@ export async function listCommand(context: CliContext, flags: AccountFlags): Pro
     if (flags.json)
       printJson(
         context,
-        all.map(({ account, keys }) => ({ ...accountObject(account), keys })),
+        all.map(({ account, keys }) => ({ ...presentAccount(account), keys })),
       )
     else if (all.length === 0)
       printText(
@@ -63,7 +63,7 @@ export async function createCommand(context: CliContext, flags: AccountFlags): P
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
     const account = await createAccount({ ...auditServices(context), database, plans }, input)
-    if (flags.json) printJson(context, accountObject(account))
+    if (flags.json) printJson(context, presentAccount(account))
     else {
       const { id, name, plan } = account
       printText(
@@ -96,12 +96,6 @@ const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
   pluralize(keys, 'key'),
   timeText(account.created_at),
 ]
-
-/** Returns the JSON form of an account. */
-export const accountObject = ({ id, name, plan, email, operator, created_at }: Account) => ({
-  ...{ id, name, plan, email, admin: operator === 1 },
-  created_at: isoTime(created_at),
-})
 
 /**
  * Calls `work` with the database and its accounts. Throws EvError('no_input') if there are none.

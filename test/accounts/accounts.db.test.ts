@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { findAccount, listAccounts } from '../../src/accounts/account-store.ts'
-import { createAccount, setAdmin, setEmail, setPlan } from '../../src/accounts/accounts.ts'
+import { changeAccount, createAccount } from '../../src/accounts/accounts.ts'
 import { PLANS } from '../../src/accounts/plan.ts'
 import { COMMAND_LINE } from '../../src/audit/audit.ts'
 import { addAccount } from '../support/account-rows.ts'
@@ -54,14 +54,14 @@ test('keeps the last valid change of an account', async () => {
   const { database } = services
   await addAccount(database)
   const accountId = 'acc_a'
-  await setPlan(services, { accountId, plan: 'starter' })
-  await setEmail(services, { accountId, email: 'ops@b.example' })
-  const changed = await setAdmin(services, { accountId, isAdmin: true })
+  await changeAccount(services, { accountId, plan: 'starter' })
+  await changeAccount(services, { accountId, email: 'ops@b.example' })
+  const changed = await changeAccount(services, { accountId, isAdmin: true })
   expect(changed).toMatchObject({ plan: 'starter', email: 'ops@b.example', operator: 1 })
   const refused = [
-    () => setPlan(services, { accountId, plan: 'huge' }),
-    () => setEmail(services, { accountId, email: 'ops' }),
-    () => setAdmin(services, { accountId: 'acc_none', isAdmin: true }),
+    () => changeAccount(services, { accountId, plan: 'huge' }),
+    () => changeAccount(services, { accountId, email: 'ops' }),
+    () => changeAccount(services, { accountId: 'acc_none', isAdmin: true }),
   ]
   for (const one of refused) await expect(one()).rejects.toThrow()
   expect(await findAccount(database, accountId)).toEqual(changed)

@@ -18,6 +18,7 @@ export const STATUS = {
   method_not_allowed: 405,
   request_timeout: 408,
   last_key: 409,
+  account_exists: 409,
   job_not_ready: 409,
   job_not_cancellable: 409,
   job_not_resumable: 409,

@@ -244,10 +244,19 @@ const ANSWERS: OperationTexts<ApiError> = {
   backup_of_itself: notOverHttp,
   backup_exists: notOverHttp,
   backup_failed: notOverHttp,
-  account_not_found: notOverHttp,
-  account_exists: notOverHttp,
-  plan_unknown: notOverHttp,
-  email_invalid: notOverHttp,
+  account_not_found: () => new ApiError('not_found', 'Account not found.'),
+  account_exists: ({ id, name }) =>
+    new ApiError('account_exists', `There is already an account "${sanitizeText(name)}": ${id}.`),
+  plan_unknown: ({ plan, plans }) =>
+    new ApiError(
+      'invalid_request',
+      `"plan" is "${sanitizeText(plan, 60)}"; it must be one of ${plans.join(', ')}.`,
+    ),
+  email_invalid: ({ email, fault }) =>
+    new ApiError(
+      'invalid_request',
+      `"email" is "${sanitizeText(email, 100)}". ${fault ?? 'Use an address with a domain name and an unquoted ASCII local part, such as ops@example.com.'}`,
+    ),
 }
 
 /** Codes of rejected requests of email providers. */

@@ -1,7 +1,9 @@
 import type { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import { PUBLISHABLE_SCOPES } from '../../accounts/key-rights.ts'
 import { type KeyPatch, listKeys } from '../../accounts/key-store.ts'
 import { createKey, type KeyWithSecret } from '../../accounts/keys.ts'
+import type { Env } from '../context.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import { withOrigin } from '../request-context.ts'
 import { route } from '../route.ts'
@@ -49,25 +51,37 @@ export function keyCreateRoutes(service: Service) {
     status: 201,
     headers: ['Location'],
   })
-  router.openapi(create, c => {
-    // The schema requires `scopes` unless the key is publishable.
-    const { name, test, scopes = PUBLISHABLE_SCOPES, ...restrictions } = c.req.valid('json')
-    const caller = c.get('caller')
-    const owner = { accountId: caller.account.id, actor: ownRights(caller) }
-    const kind = test === undefined ? {} : { isTest: test }
-    const input = { ...owner, ...kind, name, scopes, ...toKeyPatch(restrictions) }
-    return answerWith<KeyWithSecret>(
-      c,
-      service,
-      beforeCommit => createKey(withOrigin(c, service), input, beforeCommit),
-      ({ key, text }) => ({
-        ...{ status: 201, body: { success: true, data: presentKey(key, text) } },
-        headers: { Location: `/v1/keys/${key.id}` },
-      }),
-    )
-  })
+  router.openapi(create, c =>
+    addKey(c, service, { ...c.req.valid('json'), accountId: c.get('caller').account.id }),
+  )
 
   return router
+}
+
+type NewKey = z.output<typeof NewKeyRequest> & { readonly accountId: string }
+
+/** Creates a key of an account with the rights of the caller at most. */
+export function addKey(
+  c: Context<Env>,
+  service: Service,
+  { accountId, name, test, scopes, ...restrictions }: NewKey,
+): Promise<never> {
+  const caller = c.get('caller')
+  // The schema requires `scopes` unless the key is publishable.
+  const kind = test === undefined ? {} : { isTest: test }
+  const rights = { ...kind, scopes: scopes ?? PUBLISHABLE_SCOPES, ...toKeyPatch(restrictions) }
+  const input = { accountId, actor: ownRights(caller), name, ...rights }
+  // A key of another account cannot be read with this one.
+  const isOwn = accountId === caller.account.id
+  return answerWith<KeyWithSecret>(
+    c,
+    service,
+    beforeCommit => createKey(withOrigin(c, service), input, beforeCommit),
+    ({ key, text }) => ({
+      ...{ status: 201, body: { success: true, data: presentKey(key, text) } },
+      ...(isOwn ? { headers: { Location: `/v1/keys/${key.id}` } } : {}),
+    }),
+  )
 }
 
 /** Converts a request body to a patch of the fields of a key. */

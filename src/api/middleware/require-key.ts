@@ -4,7 +4,7 @@ import { getCachedKey } from '../../accounts/key-cache.ts'
 import { domainAllowed, ipAllowed } from '../../accounts/key-restrictions.ts'
 import { type FoundKey, findKeyById, isRevoked } from '../../accounts/key-store.ts'
 import { findPlan } from '../../accounts/plan.ts'
-import { FORM_SCOPE, permits, type Scope } from '../../accounts/scope.ts'
+import { FORM_SCOPE, isForTestKeys, permits, type Scope } from '../../accounts/scope.ts'
 import type { Caller, DashboardSession, Env } from '../context.ts'
 import { type ApiCode, ApiError } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
@@ -79,7 +79,7 @@ function identifyCaller(c: Context<Env>, service: Service): Promise<Caller> {
     : authenticateSession(service, session)
 }
 
-function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
+function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope): void {
   if (!ipAllowed(key, c.get('ip'))) {
     throw new ApiError(
       'ip_restricted',
@@ -96,9 +96,17 @@ function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
   if (!permits(key.scopes, scope)) {
     throw new ApiError('insufficient_scope', `This API key does not have the scope ${scope}.`)
   }
-  // Feedback changes the results of live verifications.
-  if (key.isTest && scope === 'feedback:write') {
-    throw new ApiError('insufficient_scope', 'A test key cannot report feedback. Use a live key.')
+  if (key.isTest && !isForTestKeys(scope)) {
+    throw new ApiError(
+      'insufficient_scope',
+      `A test key cannot use the scope ${scope}. Use a live key.`,
+    )
+  }
+  if (scope === 'accounts:write' && account.operator !== 1) {
+    throw new ApiError(
+      'insufficient_scope',
+      'Only keys of an admin account can manage accounts. To make an account an admin, run "ev accounts set-admin".',
+    )
   }
 }
 
@@ -142,8 +150,9 @@ function isRefused({ res: { status } }: Context<Env>): boolean {
   return (status >= 400 && status < 500 && status !== 408) || status === 507
 }
 
-/** Whether requests can be simulated; those that manage keys never are. */
-export const takesSandbox = (scope: Scope): boolean => scope !== 'keys:write'
+/** Whether requests can be simulated; those that manage keys and accounts never are. */
+export const takesSandbox = (scope: Scope): boolean =>
+  scope !== 'keys:write' && scope !== 'accounts:write'
 
 function isSandbox(c: Context<Env>, { scope }: GuardRule, { key }: Caller): boolean {
   if (key.isTest) return takesSandbox(scope)

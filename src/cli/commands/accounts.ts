@@ -13,7 +13,8 @@ Examples:
 
 Keys, lists and history belong to one account; other accounts cannot see them. Plans: free, starter, professional,
 enterprise, and those that the config file adds under "plans". Webhook failure alerts go to the address of the account.
-An admin account can open the Health page of the dashboard. The first account, which "ev serve" creates, is an admin.`
+An admin account can open the Health page of the dashboard, and its keys can manage accounts over HTTP (/v1/accounts).
+The first account, which "ev serve" creates, is an admin.`
 
 export function addAccounts(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const accounts = ev
@@ -93,7 +94,7 @@ function addSetEmail(accounts: Command, context: CliContext, setExitCode: SetExi
 function addSetAdmin(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
   const setAdmin = accounts
     .command('set-admin')
-    .description('grant or revoke access to the Health page')
+    .description('make an account an admin, or take that right away')
     .argument('<account>', 'ID or name of the account')
     .argument('<on|off>', 'on: grant access; off: revoke it')
     .option('--json', 'print JSON: one object')

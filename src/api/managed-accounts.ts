@@ -1,0 +1,155 @@
+import { z } from '@hono/zod-openapi'
+import { type Account, findAccount, getAccountPage } from '../accounts/account-store.ts'
+import { changeAccount, createAccount } from '../accounts/accounts.ts'
+import { presentAccount } from '../accounts/present-account.ts'
+import { SECOND } from '../platform/clock.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import { pageQuery, parseCursor, toPage } from './cursor.ts'
+import { addKey, KEY_BODY_MAX } from './keys/create.ts'
+import { answerWith } from './middleware/idempotency.ts'
+import { withOrigin } from './request-context.ts'
+import { route } from './route.ts'
+import { newRouter } from './router.ts'
+import { json } from './schemas/answers.ts'
+import { CREATED_KEY_EXAMPLE, CreatedKey, NEW_KEY_EXAMPLE, NewKeyRequest } from './schemas/key.ts'
+import {
+  ACCOUNT_EXAMPLE,
+  ACCOUNT_PAGE_EXAMPLE,
+  ACCOUNT_PATCH_EXAMPLE,
+  AccountAnswer,
+  AccountPage,
+  AccountPatchRequest,
+  NEW_ACCOUNT_EXAMPLE,
+  NewAccountRequest,
+  PLAN_LIST_EXAMPLE,
+  PlanList,
+} from './schemas/managed-account.ts'
+import type { Service } from './service.ts'
+
+const ADMIN_ONLY = 'Only for keys of an admin account.'
+
+/** Fits a name and an address. */
+const ACCOUNT_BODY_MAX = 16 * 1024
+
+/** Routes with which an admin account manages all accounts. */
+export function managedAccountRoutes(service: Service) {
+  const { database, settings } = service
+  const router = newRouter()
+
+  const list = route(service, 'GET /v1/accounts', {
+    id: 'listAccounts',
+    summary: 'List accounts, newest first',
+    description: ADMIN_ONLY,
+    scope: 'accounts:write',
+    query: z.object(pageQuery),
+    answer: json(AccountPage, 'One page of the accounts', ACCOUNT_PAGE_EXAMPLE),
+  })
+  router.openapi(list, async c => {
+    const { limit, cursor } = c.req.valid('query')
+    const found = await getAccountPage(database, { after: parseCursor(cursor), max: limit + 1 })
+    const { rows, next } = toPage(found, limit)
+    const data = { items: rows.map(presentAccount), next_cursor: next, has_more: next !== null }
+    return c.json({ success: true as const, data }, 200)
+  })
+
+  const create = route(service, 'POST /v1/accounts', {
+    id: 'createAccount',
+    summary: 'Create an account',
+    description: `${ADMIN_ONLY} The account has no keys yet: create one with \`POST /v1/accounts/{id}/keys\`.`,
+    scope: 'accounts:write',
+    idempotent: true,
+    body: { schema: NewAccountRequest, example: NEW_ACCOUNT_EXAMPLE, max: ACCOUNT_BODY_MAX },
+    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+    status: 201,
+    headers: ['Location'],
+    errors: ['account_exists'],
+  })
+  router.openapi(create, c => {
+    const input = c.req.valid('json')
+    const services = { ...withOrigin(c, service), plans: settings.plans }
+    return answerWith<Account>(
+      c,
+      service,
+      beforeCommit => createAccount(services, input, beforeCommit),
+      account => ({
+        ...{ status: 201, body: { success: true, data: presentAccount(account) } },
+        headers: { Location: `/v1/accounts/${account.id}` },
+      }),
+    )
+  })
+
+  const get = route(service, 'GET /v1/accounts/{id}', {
+    id: 'getAccount',
+    summary: 'Get an account',
+    description: ADMIN_ONLY,
+    scope: 'accounts:write',
+    params,
+    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+  })
+  router.openapi(get, async c => {
+    const data = presentAccount(await existing(c.req.valid('param').id))
+    return c.json({ success: true as const, data }, 200)
+  })
+
+  const change = route(service, 'PATCH /v1/accounts/{id}', {
+    id: 'updateAccount',
+    summary: 'Update an account',
+    description: `${ADMIN_ONLY} Fields that are omitted keep their values. A new plan applies within a second.`,
+    scope: 'accounts:write',
+    params,
+    body: { schema: AccountPatchRequest, example: ACCOUNT_PATCH_EXAMPLE, max: ACCOUNT_BODY_MAX },
+    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+  })
+  router.openapi(change, async c => {
+    const { admin: isAdmin, ...fields } = c.req.valid('json')
+    const services = { ...withOrigin(c, service), plans: settings.plans }
+    const input = { ...fields, isAdmin, accountId: c.req.valid('param').id }
+    const data = presentAccount(await changeAccount(services, input))
+    return c.json({ success: true as const, data }, 200)
+  })
+
+  const key = route(service, 'POST /v1/accounts/{id}/keys', {
+    id: 'createAccountKey',
+    summary: 'Create an API key for an account',
+    description: `${ADMIN_ONLY} As \`POST /v1/keys\`, for another account. The key cannot have more rights than the calling key.`,
+    scope: 'accounts:write',
+    idempotent: true,
+    params,
+    body: { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE, max: KEY_BODY_MAX },
+    answer: json(CreatedKey, 'The key', CREATED_KEY_EXAMPLE),
+    status: 201,
+  })
+  router.openapi(key, async c => {
+    const { id } = await existing(c.req.valid('param').id)
+    return addKey(c, service, { ...c.req.valid('json'), accountId: id })
+  })
+
+  const plans = route(service, 'GET /v1/plans', {
+    id: 'listPlans',
+    summary: 'List the plans',
+    description: `${ADMIN_ONLY} The built-in plans and those of the config file.`,
+    scope: 'accounts:write',
+    answer: json(PlanList, 'The plans', PLAN_LIST_EXAMPLE),
+  })
+  router.openapi(plans, c => {
+    const all = [...settings.plans.values()].map(plan => ({
+      ...{ name: plan.name, requests: plan.requests, window_seconds: plan.perMs / SECOND },
+      credits_per_day: plan.creditsPerDay,
+      concurrent_jobs: plan.concurrentJobs,
+      stored_rows: plan.storedRows,
+    }))
+    return c.json({ success: true as const, data: { plans: all } }, 200)
+  })
+
+  async function existing(id: string): Promise<Account> {
+    const account = await findAccount(database, id)
+    if (account === null) throw new OperationError('account_not_found', { id })
+    return account
+  }
+
+  return router
+}
+
+const params = z.object({
+  id: z.string().max(100).openapi({ description: 'ID of the account.', example: 'acc_01' }),
+})
