@@ -72,7 +72,7 @@ export const newAccountId = (random: Random) => `acc_${random.token(ID_LENGTH)}`
 
 const ID_LENGTH = 16
 
-export type AccountChange = {
+type AccountChange = {
   readonly plan?: string | undefined
   /** Recipient of webhook failure alerts; null removes it. */
   readonly email?: string | null | undefined
@@ -84,7 +84,7 @@ export type AccountChange = {
  * Changes the given fields of an account. Throws `plan_unknown`, `email_invalid` and
  * `account_not_found`.
  */
-export function changeAccount(
+export async function changeAccount(
   { plans, ...services }: AccountServices & { readonly plans: Plans },
   { accountId: id, plan, email, isAdmin }: AccountChange & { readonly accountId: string },
 ): Promise<Account> {

@@ -118,6 +118,7 @@ export function managedAccountRoutes(service: Service) {
     body: { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE, max: KEY_BODY_MAX },
     answer: json(CreatedKey, 'The key', CREATED_KEY_EXAMPLE),
     status: 201,
+    optionalHeaders: ['Location'],
   })
   router.openapi(key, async c => {
     const { id } = await existing(c.req.valid('param').id)

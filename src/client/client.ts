@@ -1,6 +1,7 @@
 import { createConnection, type ResponseInfo } from './connection.ts'
 import { type ClientDeps, systemDeps } from './deps.ts'
 import { type Account, createAccountResource } from './resources/account.ts'
+import { type Accounts, createAccountsResource } from './resources/accounts.ts'
 import { createEventsResource, type Events } from './resources/events.ts'
 import { createFeedbackResource, type Feedback } from './resources/feedback.ts'
 import { createJobsResource, type Jobs } from './resources/jobs.ts'
@@ -58,6 +59,7 @@ export class EvClient {
   readonly stats: Account['stats']
   readonly audit: Account['audit']
   readonly keys: Keys
+  readonly accounts: Accounts
   readonly events: Events
   readonly webhooks: Webhooks
   readonly feedback: Feedback
@@ -94,6 +96,7 @@ export class EvClient {
     this.stats = account.stats
     this.audit = account.audit
     this.keys = createKeysResource(connection)
+    this.accounts = createAccountsResource(connection)
     this.events = createEventsResource(connection)
     this.webhooks = createWebhooksResource(connection)
     this.feedback = createFeedbackResource(connection)

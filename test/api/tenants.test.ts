@@ -94,21 +94,24 @@ function operationsOf(
   { paths }: { paths?: object },
   ids: { readonly deliveryId: string; readonly eventId: string },
 ): [method: string, path: string][] {
-  return Object.entries(paths ?? {})
-    .filter(([path]) => path.includes('{'))
-    .flatMap(([path, methods]) => {
-      const owned = [...OWNED, [/^\/v1\/events\//, ids.eventId] as const]
-      const id = owned.find(([kind]) => kind.test(path))?.[1] ?? '{unknown}'
-      const known = ['get', 'post', 'put', 'patch', 'delete'].filter(name => name in methods)
-      return known.map((name): [string, string] => [
-        name.toUpperCase(),
-        path
-          .replace('{id}', id)
-          .replace('{delivery_id}', ids.deliveryId)
-          // The URL of a source needs no key: the source is one of another provider.
-          .replace('{provider}', 'mailgun'),
-      ])
-    })
+  return (
+    Object.entries(paths ?? {})
+      // Only an admin account can use the paths of accounts.
+      .filter(([path]) => path.includes('{') && !path.startsWith('/v1/accounts/'))
+      .flatMap(([path, methods]) => {
+        const owned = [...OWNED, [/^\/v1\/events\//, ids.eventId] as const]
+        const id = owned.find(([kind]) => kind.test(path))?.[1] ?? '{unknown}'
+        const known = ['get', 'post', 'put', 'patch', 'delete'].filter(name => name in methods)
+        return known.map((name): [string, string] => [
+          name.toUpperCase(),
+          path
+            .replace('{id}', id)
+            .replace('{delivery_id}', ids.deliveryId)
+            // The URL of a source needs no key: the source is one of another provider.
+            .replace('{provider}', 'mailgun'),
+        ])
+      })
+  )
 }
 
 function bodyFor(method: string, path: string): { body?: object } {

@@ -72,7 +72,9 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     for (const name of ['Shop', 'Ops']) await ev(home, 'create', '--name', name)
     const on = await ev(home, 'set-admin', 'Ops', 'on')
     expect(on).toMatchObject({ code: 0, stderr: '' })
-    expect(on.stdout).toMatch(/^Account acc_\w+ "Ops" can now open the Health page/)
+    expect(on.stdout).toMatch(
+      /^Account acc_\w+ "Ops" can now manage accounts over HTTP and open the Health page/,
+    )
     expect(await read(home)).toMatchObject([
       { name: 'Shop', admin: false },
       { name: 'Ops', admin: true },

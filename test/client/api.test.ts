@@ -12,7 +12,7 @@ const LEFT_OUT = ['GET /v1/verify/bulk/download/{id}', 'POST /v1/feedback/{provi
 
 test('each path of the API has a method, and each method a path', async () => {
   const { client, asked } = createScriptedClient([{ json: { data: { items: [] } } }])
-  const { verify, jobs, keys, webhooks, events, feedback } = client
+  const { verify, jobs, keys, accounts, webhooks, events, feedback } = client
   const webhook = { url: 'https://app.example.com/', events: ['batch.completed' as const] }
   await Promise.all([
     ...[verify('a'), verify.single('a'), verify.later('a')],
@@ -36,6 +36,14 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[webhooks.delivery('{id}', '{delivery_id}'), webhooks.retry('{id}', '{delivery_id}')],
     webhooks.recover('{id}', { since: '2026-03-21T00:00:00Z' }),
     ...[events.list().page(), events.get('{id}'), client.audit().page()],
+    ...[
+      accounts.list().page(),
+      accounts.get('{id}'),
+      accounts.update('{id}', {}),
+      accounts.plans(),
+    ],
+    accounts.create({ name: 'a', plan: 'free' }),
+    accounts.createKey('{id}', { name: 'a', scopes: ['*'] }),
     feedback.submit([{ email: 'a', kind: 'delivered' }]),
     ...[feedback.sources.list(), feedback.sources.create({ provider: 'postmark' })],
     ...[feedback.sources.delete('{id}'), feedback.report()],

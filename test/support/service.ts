@@ -28,6 +28,8 @@ type TestServiceOptions = {
   /** Plan of the initial account. */
   readonly plan?: string
   readonly settings?: Partial<ServiceSettings>
+  /** Whether the account is an admin. Default: false. */
+  readonly isAdmin?: boolean
   /** Options of the engine and its mail servers. */
   readonly engine?: Parameters<typeof createTestEngine>[0]
   /** Replacements for parts of the service. */
@@ -108,11 +110,12 @@ export async function createTestService({
     )
     return secret.text
   }
-  const addAccount = (id: string, accountPlan = plan) =>
-    write(database, trx =>
-      createAccount(trx, { id, name: id, plan: accountPlan, now: clock.now() }),
-    )
-  await addAccount('acc_1')
+  const addAccount = (id: string, accountPlan = plan, isAdmin = false) =>
+    write(database, trx => {
+      const now = clock.now()
+      return createAccount(trx, { id, name: id, plan: accountPlan, operator: isAdmin, now })
+    })
+  await addAccount('acc_1', plan, given.isAdmin ?? false)
   const key = await addKey()
 
   /** Sends a request as a client at 192.0.2.1. */

@@ -11,6 +11,7 @@ from typing import Callable, Optional, Type
 from urllib.parse import urlsplit
 
 from .account import Account
+from .accounts import Accounts
 from .connection import Connection, ResponseInfo
 from .events import Events
 from .feedback import Feedback
@@ -101,6 +102,7 @@ class EvClient:
         self.stats = account.stats
         self.audit = account.audit
         self.keys = Keys(connection)
+        self.accounts = Accounts(connection)
         self.events = Events(connection)
         self.webhooks = Webhooks(connection)
         self.feedback = Feedback(connection)

@@ -45,6 +45,45 @@ Reason = Literal[
 RiskLevel = Literal["low", "medium", "high", "unknown"]
 
 
+class Account(TypedDict):
+    id: str
+    name: str
+    # Name of a plan; see `GET /v1/plans`.
+    plan: str
+    # Receives webhook failure alerts. Null: those of the service.
+    email: Optional[str]
+    # Whether the account can manage accounts and open the Health page.
+    admin: bool
+    created_at: str
+
+
+class AccountAnswer(TypedDict):
+    success: Literal[True]
+    data: Account
+
+
+class AccountPage(TypedDict):
+    success: Literal[True]
+    data: AccountPageData
+
+
+class AccountPageData(TypedDict):
+    items: List[Account]
+    # Value of `cursor` for the next page. Null on the last page.
+    next_cursor: Optional[str]
+    # Whether there is a next page.
+    has_more: bool
+
+
+class AccountPatch(TypedDict):
+    # Name of a plan; see `GET /v1/plans`.
+    plan: NotRequired[str]
+    # Receives webhook failure alerts. Null: those of the service.
+    email: NotRequired[Optional[str]]
+    # Whether the account can manage accounts and open the Health page.
+    admin: NotRequired[bool]
+
+
 class AsyncAccepted(TypedDict):
     success: Literal[True]
     verification_id: str
@@ -283,6 +322,7 @@ class CreatedKeyData(TypedDict):
         "account:read",
         "audit:read",
         "keys:write",
+        "accounts:write",
         "dashboard",
         "*",
         "verify:form",
@@ -718,6 +758,7 @@ class ErrorBody(TypedDict):
         "method_not_allowed",
         "request_timeout",
         "last_key",
+        "account_exists",
         "job_not_ready",
         "job_not_cancellable",
         "job_not_resumable",
@@ -1252,6 +1293,7 @@ class Key(TypedDict):
         "account:read",
         "audit:read",
         "keys:write",
+        "accounts:write",
         "dashboard",
         "*",
         "verify:form",
@@ -1295,6 +1337,7 @@ class KeyPatch(TypedDict):
         "account:read",
         "audit:read",
         "keys:write",
+        "accounts:write",
         "dashboard",
         "*",
     ]]]
@@ -1434,6 +1477,15 @@ class ListedJobDataClasses(TypedDict):
     unknown: int
 
 
+class NewAccount(TypedDict):
+    # Unique name.
+    name: str
+    # Name of a plan; see `GET /v1/plans`.
+    plan: str
+    # Receives webhook failure alerts. Null: those of the service.
+    email: NotRequired[Optional[str]]
+
+
 class NewFeedbackSource(TypedDict):
     # The email provider.
     provider: Literal[
@@ -1465,6 +1517,7 @@ class NewKey(TypedDict):
         "account:read",
         "audit:read",
         "keys:write",
+        "accounts:write",
         "dashboard",
         "*",
     ]]]
@@ -1503,6 +1556,28 @@ class NewWebhook(TypedDict):
     # with up to 2,000 printable ASCII characters. Values are stored encrypted and never
     # returned. Headers that HTTP or the service sets are rejected.
     headers: NotRequired[Dict[str, str]]
+
+
+class Plan(TypedDict):
+    name: str
+    # Requests of a key per window.
+    requests: int
+    window_seconds: float
+    # Null: unlimited.
+    credits_per_day: Optional[int]
+    # Unfinished lists. Null: unlimited.
+    concurrent_jobs: Optional[int]
+    # Stored rows of all lists. Null: unlimited.
+    stored_rows: Optional[int]
+
+
+class PlanList(TypedDict):
+    success: Literal[True]
+    data: PlanListData
+
+
+class PlanListData(TypedDict):
+    plans: List[Plan]
 
 
 class QueuedBatch(TypedDict):
@@ -1675,6 +1750,7 @@ class RotatedKeyData(TypedDict):
         "account:read",
         "audit:read",
         "keys:write",
+        "accounts:write",
         "dashboard",
         "*",
         "verify:form",

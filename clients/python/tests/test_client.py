@@ -200,6 +200,27 @@ CALLS = [
         None,
         lambda c: c.keys.delete("key_1", force=True),
     ),
+    ("GET", "/v1/accounts?limit=5", None, lambda c: list(c.accounts.list(limit=5))),
+    ("GET", "/v1/accounts/acc_1", None, lambda c: c.accounts.get("acc_1")),
+    (
+        "POST",
+        "/v1/accounts",
+        {"name": "Shop", "plan": "free"},
+        lambda c: c.accounts.create({"name": "Shop", "plan": "free"}),
+    ),
+    (
+        "PATCH",
+        "/v1/accounts/acc_1",
+        {"plan": "free"},
+        lambda c: c.accounts.update("acc_1", {"plan": "free"}),
+    ),
+    (
+        "POST",
+        "/v1/accounts/acc_1/keys",
+        {"name": "CI", "scopes": ["*"]},
+        lambda c: c.accounts.create_key("acc_1", {"name": "CI", "scopes": ["*"]}),
+    ),
+    ("GET", "/v1/plans", None, lambda c: c.accounts.plans()),
     ("GET", "/v1/webhooks", None, lambda c: c.webhooks.list()),
     ("GET", "/v1/webhooks/wh_1", None, lambda c: c.webhooks.get("wh_1")),
     (
@@ -297,7 +318,14 @@ class RequestTest(unittest.TestCase):
         )
 
     def test_of_each_method(self):
-        data = {"limits": [], "keys": [], "webhooks": [], "events": [], "sources": []}
+        data = {
+            "limits": [],
+            "keys": [],
+            "webhooks": [],
+            "events": [],
+            "sources": [],
+            "plans": [],
+        }
         page = {"items": [], "next_cursor": None, "has_more": False}
         for method, path, body, call in CALLS:
             with self.subTest(f"{method} {path}"):
@@ -323,7 +351,7 @@ class RequestTest(unittest.TestCase):
         called = {"POST /v1/verify/file", "GET /v1/jobs/*/events"}
         for method, url, _, _ in CALLS:
             path, _, query = url.partition("?")
-            ids = r"/(job_1|key_1|wh_1|dlv_1|evt_1|fbs_1|a%2Fb)(?=/|$)"
+            ids = r"/(job_1|key_1|acc_1|wh_1|dlv_1|evt_1|fbs_1|a%2Fb)(?=/|$)"
             operation = f"{method} {re.sub(ids, '/*', path)}"
             called.add(operation)
             self.assertLessEqual({name for name, _ in parse_qsl(query)}, operations[operation])

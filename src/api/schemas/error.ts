@@ -194,6 +194,7 @@ const EXAMPLES = {
   not_found: 'Job not found.',
   request_timeout: 'The request body did not arrive in time.',
   last_key: LAST_KEY,
+  account_exists: 'There is already an account "Shop": acc_02.',
   job_not_ready:
     'The job is processing. Its results are available when it is completed. Add ?partial=true to get the existing ones.',
   job_not_cancellable: 'The job is already completed.',

@@ -170,6 +170,7 @@ const SCOPE_TEXTS: Readonly<Record<SecretScope, string>> = {
   'account:read': 'View credits, usage, limits and the history.',
   'audit:read': 'View the audit log.',
   'keys:write': 'Create, change and revoke keys with at most its own scopes.',
+  'accounts:write': 'Create and change accounts; only for keys of an admin account.',
   dashboard: 'Sign in to the dashboard, limited to the other scopes of the key.',
   '*': 'All scopes, including future ones.',
 }

@@ -51,6 +51,8 @@ const OPERATIONS = [
   ...['GET /v1/feedback/sources', 'POST /v1/feedback/sources', 'DELETE /v1/feedback/sources/{id}'],
   'POST /v1/feedback/{provider}/{id}',
   'GET /v1/feedback/report',
+  ...['GET /v1/accounts', 'POST /v1/accounts', 'GET /v1/accounts/{id}', 'GET /v1/plans'],
+  ...['PATCH /v1/accounts/{id}', 'POST /v1/accounts/{id}/keys'],
   ...['GET /livez', 'GET /readyz', 'GET /health'],
 ]
 
@@ -172,9 +174,11 @@ describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, pl
     }
   })
 
-  test('takes the sandbox header under /v1, unless it manages keys', () => {
+  test('takes the sandbox header under /v1, unless it manages keys or accounts', () => {
     const names = operation.parameters?.map(({ name }) => name) ?? []
-    expect(names.includes('X-EV-Sandbox')).toBe(isOfApi && !path.startsWith('/v1/keys'))
+    expect(names.includes('X-EV-Sandbox')).toBe(
+      isOfApi && !/^\/v1\/(keys|accounts|plans)/.test(path),
+    )
   })
 
   test('describes the Idempotency-Key and its scope if it accepts one', () => {

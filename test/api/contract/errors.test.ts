@@ -1,7 +1,9 @@
 import { afterAll, expect, test } from 'vitest'
+import { createAccount } from '../../../src/accounts/account-store.ts'
 import { STATUS } from '../../../src/api/errors/api-error.ts'
 import { bareHeaders } from '../../../src/api/request-context.ts'
 import { getState } from '../../../src/api/state.ts'
+import { write } from '../../../src/db/database.ts'
 import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { FORM, form } from '../../support/list-form.ts'
@@ -96,7 +98,7 @@ const GENERAL: Readonly<Record<string, (fixture: ExampleService) => Promise<Ask>
     return place => askOf(fixture)(place, { key })
   },
   rate_limit: async fixture => {
-    await fixture.addAccount('acc_2', 'free')
+    await fixture.addAccount('acc_2', 'free', true)
     const key = await fixture.addKey({ accountId: 'acc_2' })
     for (let n = 0; n < 10; n++) await fixture.request('/v1/credits', { key })
     await fixture.clock.advance(18_000)
@@ -211,6 +213,13 @@ const SPECIAL: readonly Scenario[] = [
     code: 'last_key',
     prepare: ({ request }) => request(`/v1/keys/${KEY}`, { method: 'DELETE' }),
     target: 'key_1',
+  },
+  {
+    code: 'account_exists',
+    prepare: ({ database, clock }) =>
+      write(database, trx =>
+        createAccount(trx, { id: 'acc_02', name: 'Shop', plan: 'free', now: clock.now() }),
+      ),
   },
   { code: 'job_not_ready', prepare: seedOther(1), target: OTHER_JOB },
   { code: 'job_not_cancellable', prepare: seedOther(MIXED.length), target: OTHER_JOB },

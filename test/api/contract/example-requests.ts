@@ -10,6 +10,7 @@ export const KEY = 'key_01'
 /** The service for which the examples were written. */
 export async function createExampleService(options: Parameters<typeof createTestService>[0] = {}) {
   const fixture = await createTestService({
+    isAdmin: true,
     ...options,
     engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } },
   })
@@ -29,6 +30,7 @@ export async function pathOf(fixture: ExampleService, { method, path }: Place): 
   if (path.startsWith('/v1/events/')) {
     return path.replace('{id}', await newEvent(fixture))
   }
+  if (path.includes('/accounts/{id}')) return path.replace('{id}', 'acc_1')
   if (path.includes('/sources/{id}')) return path.replace('{id}', await newSource(fixture))
   if (!path.includes('{id}')) return path
   const isToEnd = method === 'POST'

@@ -24,7 +24,7 @@ describe('an unknown name', () => {
   test.each(places.map(place => [nameOf(place), place] as const))(
     '%s refuses it as a query parameter',
     async (_, { path, method }) => {
-      const { request } = await createTestService()
+      const { request } = await createTestService({ isAdmin: true })
       const response = await request(`${urlOf(path)}?no_such_name=1`, { method })
       expect(await sentenceOf(response)).toEqual([
         ...[400, 'invalid_request'],
@@ -39,7 +39,7 @@ describe('an unknown name', () => {
   test.each(written.map(place => [nameOf(place), place] as const))(
     '%s refuses it as a field of the body',
     async (_, { path, method }) => {
-      const { request } = await createTestService()
+      const { request } = await createTestService({ isAdmin: true })
       const response = await request(urlOf(path), { method, body: { no_such_name: 1 } })
       expect(await sentenceOf(response)).toEqual([
         ...[400, 'invalid_request'],

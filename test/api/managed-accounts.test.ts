@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'vitest'
+import { countAccounts } from '../../src/accounts/account-store.ts'
+import { codeOf } from '../support/guarded-route.ts'
+import { createTestService } from '../support/service.ts'
+
+const SHOP = { name: 'Shop', plan: 'starter', email: 'owner@shop.example' }
+
+describe('an admin account', () => {
+  test('creates an account, gives it a key, and changes its plan', async () => {
+    const { json, request, clock } = await createTestService({ isAdmin: true })
+    const created = await request('/v1/accounts', { body: SHOP })
+    const account = ((await created.json()) as { data: { id: string } }).data
+    const { id } = account
+    expect(created.status).toBe(201)
+    expect(created.headers.get('Location')).toBe(`/v1/accounts/${id}`)
+    expect(account).toEqual({
+      ...{ ...SHOP, id: expect.stringMatching(/^acc_/), admin: false },
+      created_at: '2026-06-01T12:00:00.000Z',
+    })
+    const body = { name: 'CI', scopes: ['account:read'] }
+    const { key } = (await json(`/v1/accounts/${id}/keys`, { body })).data as { key: string }
+    expect((await json('/v1/credits', { key })).data).toMatchObject({
+      ...{ account_id: id, plan: 'starter', credits_added: null },
+    })
+    const patch = { plan: 'free', email: null }
+    expect(await json(`/v1/accounts/${id}`, { method: 'PATCH', body: patch })).toMatchObject({
+      data: { id, name: 'Shop', plan: 'free', email: null },
+    })
+    await clock.advance(1_000)
+    expect((await json('/v1/credits', { key })).data).toMatchObject({ credits_added: 100 })
+    expect(await json(`/v1/accounts/${id}`)).toMatchObject({ data: { id, plan: 'free' } })
+  })
+
+  test('lists accounts page by page, newest first, and the plans', async () => {
+    const { json, clock } = await createTestService({ isAdmin: true })
+    for (const name of ['A', 'B', 'C']) {
+      await clock.advance(1_000)
+      await json('/v1/accounts', { body: { name, plan: 'free' } })
+    }
+    const names: string[] = []
+    let cursor: string | null = ''
+    while (cursor !== null) {
+      const { data } = (await json(`/v1/accounts?limit=3${cursor && `&cursor=${cursor}`}`)) as {
+        data: { items: { name: string }[]; next_cursor: string | null }
+      }
+      names.push(...data.items.map(({ name }) => name))
+      cursor = data.next_cursor
+    }
+    expect(names.slice(0, 3)).toEqual(['C', 'B', 'A'])
+    expect(names).toHaveLength(4)
+    const { plans } = (await json('/v1/plans')).data as { plans: { name: string }[] }
+    expect(plans).toHaveLength(4)
+    expect(plans[0]).toEqual({
+      ...{ name: 'free', requests: 10, window_seconds: 60, credits_per_day: 100 },
+      ...{ concurrent_jobs: 10, stored_rows: 100_000 },
+    })
+  })
+
+  test('makes another account an admin, and the change is in the audit log', async () => {
+    const { json, request, addAccount, addKey, clock } = await createTestService({ isAdmin: true })
+    await addAccount('acc_2')
+    const key = await addKey({ accountId: 'acc_2', id: 'key_2' })
+    expect((await request('/v1/accounts', { key })).status).toBe(403)
+    await request('/v1/accounts/acc_2', { method: 'PATCH', body: { admin: true } })
+    await clock.advance(1_000)
+    expect((await request('/v1/accounts', { key })).status).toBe(200)
+    expect((await json('/v1/audit', { key })).data).toMatchObject({
+      items: [{ action: 'account.updated', key_id: 'key_1', changed: ['admin'] }],
+    })
+    // A change of nothing is no change.
+    await request('/v1/accounts/acc_2', { method: 'PATCH', body: {} })
+    expect(((await json('/v1/audit', { key })).data as { items: object[] }).items).toHaveLength(1)
+  })
+
+  test('creates an account once if the request is repeated with its Idempotency-Key', async () => {
+    const { request, json } = await createTestService({ isAdmin: true })
+    const options = { headers: { 'Idempotency-Key': 'a' }, body: SHOP }
+    const first = await (await request('/v1/accounts', options)).json()
+    expect(await (await request('/v1/accounts', options)).json()).toEqual(first)
+    expect(((await json('/v1/accounts')).data as { items: object[] }).items).toHaveLength(2)
+  })
+
+  test.each([
+    ['a plan that does not exist', { ...SHOP, plan: 'huge' }, 400, 'invalid_request'],
+    ['an address that is none', { ...SHOP, email: 'owner' }, 400, 'invalid_request'],
+    ['an empty name', { ...SHOP, name: ' ' }, 400, 'invalid_request'],
+    ['an unknown field', { ...SHOP, admin: true }, 400, 'invalid_request'],
+    ['a name that is in use', { ...SHOP, name: 'Other' }, 409, 'account_exists'],
+  ])('cannot create one with %s', async (_, body, status, code) => {
+    const { request, json } = await createTestService({ isAdmin: true })
+    await json('/v1/accounts', { body: { ...SHOP, name: 'Other' } })
+    const response = await request('/v1/accounts', { body })
+    expect([response.status, await codeOf(response)]).toEqual([status, code])
+    expect(((await json('/v1/accounts')).data as { items: object[] }).items).toHaveLength(2)
+  })
+
+  test.each([
+    ['GET', '/v1/accounts/acc_none', undefined],
+    ['PATCH', '/v1/accounts/acc_none', { plan: 'free' }],
+    ['POST', '/v1/accounts/acc_none/keys', { name: 'CI', scopes: ['*'] }],
+  ])('gets 404 for an account that does not exist: %s %s', async (method, path, body) => {
+    const { request } = await createTestService({ isAdmin: true })
+    const response = await request(path, { method, ...(body && { body }) })
+    expect([response.status, await codeOf(response)]).toEqual([404, 'not_found'])
+  })
+
+  test('cannot give another account a key with more rights than its own', async () => {
+    const { request, addAccount, addKey } = await createTestService({ isAdmin: true })
+    await addAccount('acc_2')
+    const key = await addKey({ id: 'key_a', scopes: ['accounts:write', 'jobs:read'] })
+    const ask = (scopes: string[]) =>
+      request('/v1/accounts/acc_2/keys', { key, body: { name: 'CI', scopes } })
+    expect((await ask(['jobs:read'])).status).toBe(201)
+    const refused = await ask(['verify:bulk'])
+    expect([refused.status, await codeOf(refused)]).toEqual([403, 'insufficient_scope'])
+  })
+})
+
+describe('accounts cannot be managed with', () => {
+  const PATHS = [
+    ...['GET /v1/accounts', 'POST /v1/accounts', 'GET /v1/accounts/acc_1', 'GET /v1/plans'],
+    ...['PATCH /v1/accounts/acc_1', 'POST /v1/accounts/acc_1/keys'],
+  ]
+
+  test.each<[string, object]>([
+    ['a key of an account that is no admin', { accountId: 'acc_2' }],
+    ['a key without the scope', { scopes: ['keys:write' as const, 'account:read' as const] }],
+    ['a test key', { kind: 'test' }],
+  ])('%s', async (_, rights) => {
+    const { request, addKey, addAccount, database } = await createTestService({ isAdmin: true })
+    await addAccount('acc_2')
+    const key = await addKey({ id: 'key_a', ...rights })
+    for (const one of PATHS) {
+      const [method = '', path = ''] = one.split(' ')
+      const response = await request(path, { key, method, ...(method !== 'GET' && { body: {} }) })
+      const answer = [one, response.status, await codeOf(response)]
+      expect(answer).toEqual([one, 403, 'insufficient_scope'])
+    }
+    expect(await countAccounts(database)).toBe(2)
+  })
+})
