@@ -162,8 +162,12 @@ async function tryOnce<T>(
 function buildUrl(baseUrl: string, { path, query = {} }: Request): string {
   const present = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
   if (present.length === 0) return baseUrl + path
-  // Lists are sent as a comma-separated value.
-  const pairs = present.map(([name, value]): [string, string] => [name, String(value)])
+  const pairs = present.flatMap(([name, value]): [string, string][] =>
+    // Records are sent as `name[key]=value`, lists as a comma-separated value.
+    typeof value === 'object' && !Array.isArray(value)
+      ? Object.entries(value).map(([key, one]) => [`${name}[${key}]`, String(one)])
+      : [[name, String(value)]],
+  )
   return `${baseUrl}${path}?${new URLSearchParams(pairs)}`
 }
 

@@ -25,6 +25,8 @@ export type EventData = {
     readonly unknown: number
     readonly failed: number
     readonly download_url: string
+    /** As submitted with the list. */
+    readonly metadata: Readonly<Record<string, string>>
   }
   'batch.failed': {
     readonly job_id: string
@@ -32,8 +34,12 @@ export type EventData = {
     readonly processed: number
     readonly error: string
     readonly message: string
+    readonly metadata: Readonly<Record<string, string>>
   }
-  'verification.completed': { readonly verification_id: string } & SingleResult
+  'verification.completed': SingleResult & {
+    readonly verification_id: string
+    readonly metadata: Readonly<Record<string, string>>
+  }
   'quota.warning': Quota
   'quota.exceeded': Quota
   /** Sent only by the test operation. */

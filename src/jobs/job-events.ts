@@ -5,7 +5,7 @@ import type { Result } from '../engine/verdict/verdict.ts'
 import type { Random } from '../platform/random.ts'
 import { batchCompleted, batchFailed } from '../webhooks/event.ts'
 import { type Emission, emit } from '../webhooks/event-store.ts'
-import type { Job } from './job-store.ts'
+import { type Job, parseMetadata } from './job-store.ts'
 
 /**
  * Emits the event of a job that has just ended, in the transaction that ends it. Lists of the
@@ -33,7 +33,8 @@ function eventFor(
   if (job.type === 'list') return null
   if (job.type === 'single') {
     if (o.result === undefined || job.state !== 'completed') return null
-    const data = { verification_id: job.id, ...plainResult(o.result) }
+    const metadata = parseMetadata(job)
+    const data = { verification_id: job.id, ...plainResult(o.result), metadata }
     return { kind: 'verification.completed', data }
   }
   if (job.state === 'completed') {
@@ -46,4 +47,5 @@ const toCounts = (job: Job) => ({
   ...{ jobId: job.id, total: job.total, done: job.done, failed: job.failed },
   ...{ deliverable: job.deliverable, risky: job.risky },
   ...{ undeliverable: job.undeliverable, unknown: job.unknown, error: job.error },
+  metadata: parseMetadata(job),
 })

@@ -2,7 +2,8 @@ import { type Kysely, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { isAfter, type PagePosition } from '../db/page-position.ts'
 import type { Schema } from '../db/schema.ts'
-import type { Job } from './job-store.ts'
+import { isPostgres } from '../db/sql-dialect.ts'
+import type { Job, Metadata } from './job-store.ts'
 import type { JobState } from './tables.ts'
 
 /** The storage and the open lists of an account. */
@@ -117,6 +118,8 @@ type JobsOptions = {
   readonly max: number
   readonly state?: JobState
   readonly sandbox?: boolean
+  /** Only jobs with all these pairs in their metadata. */
+  readonly metadata?: Metadata
 }
 
 /** Lists the jobs of an account, the newest first, except single verifications. */
@@ -129,9 +132,19 @@ export function accountJobs({ reader }: Database, o: JobsOptions): Promise<Job[]
     .where('state', '<>', 'loading')
   if (o.state !== undefined) query = query.where('state', '=', o.state)
   if (o.sandbox !== undefined) query = query.where('sandbox', '=', o.sandbox ? 1 : 0)
+  for (const [key, value] of Object.entries(o.metadata ?? {})) {
+    query = query.where(hasMetadata(reader, key, value))
+  }
   if (o.after !== null) query = query.where(isAfter(o.after))
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
 }
+
+/** Parses the `source` of each job that the other conditions select: some microseconds per job. */
+const hasMetadata = (db: Kysely<Schema>, key: string, value: string) =>
+  isPostgres(db)
+    ? sql<boolean>`cast(source as json) -> 'metadata' ->> ${key} = ${value}`
+    : sql<boolean>`exists (select 1 from json_each(job.source, '$.metadata') as pair
+        where pair."key" = ${key} and pair.value = ${value})`
 
 /** Lists the unfinished jobs of all accounts, the oldest first; a starting service resumes them. */
 export function openJobs({ db }: Database): Promise<Job[]> {

@@ -132,11 +132,22 @@ export type JobOptions = {
 
 export const DEFAULT_JOB_OPTIONS: JobOptions = { checkSmtp: true, forceRefresh: false }
 
+/** Key-value pairs that its submitter attached to a job. */
+export type Metadata = Readonly<Record<string, string>>
+
+/** What a submitter can set for a job. */
+export type SubmitOptions = JobOptions & { readonly metadata?: Metadata }
+
 /** Returns the fields of a job's `source` for these options; defaults are left out. */
-export const toSourceFields = ({ checkSmtp, forceRefresh }: JobOptions) => ({
+export const toSourceFields = ({ checkSmtp, forceRefresh, metadata = {} }: SubmitOptions) => ({
   ...(checkSmtp ? {} : { check_smtp: false }),
   ...(forceRefresh ? { force_refresh: true } : {}),
+  ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
 })
+
+/** Reads the metadata from the `source` of a job. */
+export const parseMetadata = ({ source }: Pick<Job, 'source'>): Metadata =>
+  (JSON.parse(source) as { metadata?: Metadata }).metadata ?? {}
 
 /** Reads the options from the `source` of a job. */
 export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {

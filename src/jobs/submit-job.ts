@@ -14,7 +14,7 @@ import {
   type Submission,
 } from './import/load-job.ts'
 import { getAccountLoad } from './job-list.ts'
-import { type Job, type JobOptions, toSourceFields } from './job-store.ts'
+import { type Job, type SubmitOptions, toSourceFields } from './job-store.ts'
 import type { JobWorker } from './worker/start-worker.ts'
 
 export type JobServices = LimitServices &
@@ -29,7 +29,7 @@ export type JobInput = Owner &
   Pick<Submission, 'keyId' | 'type' | 'name' | 'sandbox' | 'deduplicate'> & {
     /** The format of the rows; left out if the results do not depend on it. */
     readonly source?: object
-    readonly options: JobOptions
+    readonly options: SubmitOptions
     /** Left out if it is known only after reading the rows. */
     readonly rowCount?: number
     readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>

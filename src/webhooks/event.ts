@@ -73,6 +73,8 @@ type JobCounts = {
   readonly failed: number
   /** Error code, if the job failed. */
   readonly error: string | null
+  /** Key-value pairs of its submitter. */
+  readonly metadata: Readonly<Record<string, string>>
 }
 
 /**
@@ -96,6 +98,7 @@ export function batchCompleted(counts: JobCounts, baseUrl: string) {
     unknown: counts.unknown - counts.failed,
     failed: counts.failed,
     download_url: downloadUrl(baseUrl, counts.jobId),
+    metadata: counts.metadata,
   }
 }
 
@@ -107,6 +110,7 @@ export function batchFailed(counts: JobCounts) {
     processed: counts.done,
     error: counts.error ?? 'server_error',
     message: JOB_FAILED,
+    metadata: counts.metadata,
   }
 }
 

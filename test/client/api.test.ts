@@ -243,6 +243,7 @@ describe('with the service', () => {
     const { job_id } = await client.batch(['a@example.com', 'b@example.com'])
     expect(await client.jobs.get(job_id)).toMatchObject({ status: 'queued', total_emails: 2 })
     expect((await all(client.jobs.list())).map(job => job.job_id)).toEqual([job_id])
+    expect(await all(client.jobs.list({ metadata: { customer: '42' } }))).toEqual([])
     expect(await failureOf(client.jobs.download(job_id))).toMatchObject({ code: 'job_not_ready' })
     expect(await client.jobs.cancel(job_id)).toMatchObject({ status: 'cancelled' })
     expect(await client.waitForJob(job_id)).toMatchObject({ status: 'cancelled' })

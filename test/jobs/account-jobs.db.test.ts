@@ -40,6 +40,25 @@ async function addQueuedJob(database: Database, id: string, owner: Partial<Owner
 }
 
 describe('jobs of an account', () => {
+  test('are filtered by metadata', async () => {
+    const database = await tempDatabase()
+    const add = (id: string, source: object) =>
+      createJob(database, { ...newJob(id), source: JSON.stringify(source) })
+    await add('job_a', { dialect: { header: ['\0'] }, metadata: { 'a."b"': 'x', c: '' } })
+    await add('job_b', { metadata: { c: 'x' } })
+    await add('job_c', {})
+    await database.db.updateTable('job').set({ state: 'queued' }).execute()
+    const ids = async (metadata: Readonly<Record<string, string>>) =>
+      (await accountJobs(database, { accountId: 'acc_a', after: null, max: 9, metadata }))
+        .map(({ id }) => id)
+        .sort()
+    expect(await ids({ 'a."b"': 'x' })).toEqual(['job_a'])
+    expect(await ids({ 'a."b"': 'x', c: '' })).toEqual(['job_a'])
+    expect(await ids({ c: 'x' })).toEqual(['job_b'])
+    expect(await ids({ $: 'x' })).toEqual([])
+    expect(await ids({})).toEqual(['job_a', 'job_b', 'job_c'])
+  })
+
   test('belong to one account and are not loading', async () => {
     const database = await tempDatabase()
     await addQueuedJob(database, 'job_a')

@@ -238,7 +238,12 @@ def to_connection_error(error: BaseException, timeout: Optional[float]) -> EvCon
 
 
 def _build_url(base_url: str, call: Call) -> str:
-    query = {name: _query_value(value) for name, value in call.query.items() if value is not None}
+    query: Dict[str, str] = {}
+    for name, value in call.query.items():
+        if isinstance(value, Mapping):
+            query.update({f"{name}[{key}]": _query_value(one) for key, one in value.items()})
+        elif value is not None:
+            query[name] = _query_value(value)
     return f"{base_url}{call.path}?{urlencode(query)}" if query else base_url + call.path
 
 

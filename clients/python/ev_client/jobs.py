@@ -53,12 +53,24 @@ class Jobs:
         status: Optional[
             Literal["queued", "processing", "completed", "failed", "cancelled"]
         ] = None,
+        metadata: Optional[Mapping[str, str]] = None,
         limit: Optional[int] = None,
     ) -> Listing[ListedJob]:
-        """Lists jobs, newest first. ``limit`` is the number of jobs per page."""
+        """Lists jobs, newest first.
+
+        Args:
+            status: Only jobs with this status.
+            metadata: Only jobs with these pairs in their metadata.
+            limit: Jobs per page.
+        """
 
         def fetch(cursor: Optional[str]) -> Mapping[str, Any]:
-            query = {"status": status, "limit": limit, "cursor": cursor}
+            query = {
+                "status": status,
+                "metadata": metadata,
+                "limit": limit,
+                "cursor": cursor,
+            }
             return _data(self._connection.json(Call("GET", "/v1/jobs", query)))
 
         return Listing(fetch)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Union, cast
+import json
+from typing import Any, Mapping, Optional, Sequence, Union, cast
 
 from .connection import Call, Connection
 from .models import (
@@ -31,11 +32,15 @@ class Lists:
         *,
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
+        metadata: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Union[InstantBulk, QueuedBulk]:
         """Verifies up to 10 addresses at once (``instant``), or up to 10,000 as a job."""
         body = to_body(
-            emails=_to_list(emails), check_smtp=check_smtp, force_refresh=force_refresh
+            emails=_to_list(emails),
+            check_smtp=check_smtp,
+            force_refresh=force_refresh,
+            metadata=None if metadata is None else dict(metadata),
         )
         call = _creation("/v1/verify/bulk", body, idempotency_key)
         return cast(Union[InstantBulk, QueuedBulk], self._connection.json(call))
@@ -63,6 +68,7 @@ class Lists:
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
+        metadata: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> QueuedBatch:
         """Verifies up to 50,000 addresses as a job.
@@ -74,6 +80,7 @@ class Lists:
             deduplicate: False verifies and charges repeated addresses again.
             check_smtp: False skips the mail servers.
             force_refresh: True bypasses the result cache.
+            metadata: Key-value pairs of yours, returned with the job and in its events.
             idempotency_key: Identifies this request, also after a restart of the program.
         """
         body = to_body(
@@ -83,6 +90,7 @@ class Lists:
             deduplicate=deduplicate,
             check_smtp=check_smtp,
             force_refresh=force_refresh,
+            metadata=None if metadata is None else dict(metadata),
         )
         call = _creation("/v1/verify/batch", body, idempotency_key)
         return cast(QueuedBatch, self._connection.json(call))
@@ -99,6 +107,7 @@ class Lists:
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
+        metadata: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> QueuedFile:
         """Verifies a file: CSV, TSV, or one address per line. The download keeps its columns.
@@ -114,6 +123,7 @@ class Lists:
             deduplicate: False verifies and charges repeated addresses again.
             check_smtp: False skips the mail servers.
             force_refresh: True bypasses the result cache.
+            metadata: Key-value pairs of yours, returned with the job and in its events.
             idempotency_key: Identifies this request, also after a restart of the program.
 
         Raises:
@@ -129,6 +139,7 @@ class Lists:
             deduplicate=deduplicate,
             check_smtp=check_smtp,
             force_refresh=force_refresh,
+            metadata=None if metadata is None else json.dumps(dict(metadata)),
         )
         call = _creation("/v1/verify/file", form, idempotency_key)
         return cast(QueuedFile, self._connection.json(call))

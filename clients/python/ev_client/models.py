@@ -152,6 +152,9 @@ class BatchRequest(TypedDict):
     check_smtp: NotRequired[bool]
     # Set to true to contact the mail server even if a cached result exists.
     force_refresh: NotRequired[bool]
+    # Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up
+    # to 40 characters and no brackets, a value up to 500.
+    metadata: NotRequired[Dict[str, str]]
     # Not supported. Create an endpoint with `POST /v1/webhooks`.
     webhook_url: NotRequired[str]
 
@@ -1067,6 +1070,8 @@ class Job(TypedDict):
     waiting_for: NotRequired[List[JobWaitingForItem]]
     type: Literal["single", "bulk", "batch", "file"]
     name: Optional[str]
+    # The metadata of the job, as submitted. Empty if there is none.
+    metadata: Dict[str, str]
     data: JobData
 
 
@@ -1423,6 +1428,8 @@ class ListedJob(TypedDict):
     waiting_for: NotRequired[List[ListedJobWaitingForItem]]
     type: Literal["single", "bulk", "batch", "file"]
     name: Optional[str]
+    # The metadata of the job, as submitted. Empty if there is none.
+    metadata: Dict[str, str]
     data: ListedJobData
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Literal, Optional, Sequence, cast
+from typing import Any, Callable, Dict, Literal, Mapping, Optional, Sequence, cast
 
 from .connection import Call, Connection
 from .errors import EvConnectionError
@@ -74,10 +74,19 @@ class Verify:
         *,
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
+        metadata: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> AsyncAccepted:
-        """Returns immediately; the webhook event ``verification.completed`` has the result."""
-        body = to_body(email=email, check_smtp=check_smtp, force_refresh=force_refresh)
+        """Returns immediately; the webhook event ``verification.completed`` has the result.
+
+        ``metadata`` are key-value pairs of yours, returned in the event.
+        """
+        body = to_body(
+            email=email,
+            check_smtp=check_smtp,
+            force_refresh=force_refresh,
+            metadata=None if metadata is None else dict(metadata),
+        )
         call = Call(
             "POST",
             "/v1/verify/single",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypedDict, Union
+from typing import TYPE_CHECKING, Dict, Literal, TypedDict, Union
 
 from .models import SingleResult
 
@@ -20,6 +20,8 @@ class BatchCompleted(TypedDict):
     unknown: int
     failed: int
     download_url: str
+    # As submitted with the list.
+    metadata: Dict[str, str]
 
 
 class BatchFailed(TypedDict):
@@ -28,10 +30,12 @@ class BatchFailed(TypedDict):
     processed: int
     error: str
     message: str
+    metadata: Dict[str, str]
 
 
 class VerificationCompleted(SingleResult):
     verification_id: str
+    metadata: Dict[str, str]
 
 
 class Quota(TypedDict):

@@ -19,6 +19,22 @@ def in_pieces(content, size=3):
     return [content[start : start + size] for start in range(0, len(content), size)]
 
 
+class MetadataTest(unittest.TestCase):
+    def test_is_sent_as_json_and_as_query(self):
+        pages = Reply(json={"data": {"items": [], "next_cursor": None, "has_more": False}})
+        script = Script(Reply(json={}), Reply(json={}), Reply(json={}), pages)
+        metadata = {"customer": "42"}
+        script.client.batch(["a@example.com"], metadata=metadata)
+        script.client.file("a@example.com", metadata=metadata)
+        script.client.verify.later("a@example.com", metadata=metadata)
+        script.client.jobs.list(metadata=metadata).page()
+        requests = script.requests
+        self.assertEqual(json.loads(requests[0].body)["metadata"], metadata)
+        self.assertIn(json.dumps(metadata).encode(), requests[1].body)
+        self.assertEqual(json.loads(requests[2].body)["metadata"], metadata)
+        self.assertTrue(requests[3].url.endswith("/v1/jobs?metadata%5Bcustomer%5D=42"))
+
+
 class StepsTest(unittest.TestCase):
     STEPS = [
         ("step", {"step": "syntax", "text": "ö"}),

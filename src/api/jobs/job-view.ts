@@ -1,5 +1,5 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
-import { getProgress, type Job, parseJobOptions } from '../../jobs/job-store.ts'
+import { getProgress, type Job, parseJobOptions, parseMetadata } from '../../jobs/job-store.ts'
 import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
 import { describeWait } from '../../jobs/waits/wait-text.ts'
 import { SECOND } from '../../platform/clock.ts'
@@ -47,6 +47,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
     ...(outlook === null ? {} : presentOutlook(outlook, outlook.leftMs)),
     type: jobType(job),
     name: job.name,
+    metadata: parseMetadata(job),
     data: { ...data, classes: presentClasses(job), download_url },
   }
 }

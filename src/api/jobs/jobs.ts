@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { toClass } from '../../engine/verdict/verdict.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
-import type { Job } from '../../jobs/job-store.ts'
+import type { Job, Metadata } from '../../jobs/job-store.ts'
 import type { Breakdown as Counted } from '../../jobs/results/breakdown.ts'
 import { pageQuery, parseCursor, toPage } from '../cursor.ts'
 import { route } from '../route.ts'
@@ -42,6 +42,13 @@ function jobListRoutes(service: Service) {
     query: z.object({
       ...pageQuery,
       status: z.enum(JOB_STATES).optional().openapi({ description: 'Only jobs with this status.' }),
+      metadata: z
+        .record(z.string(), z.string())
+        .optional()
+        .openapi({
+          param: { name: 'metadata', in: 'query', style: 'deepObject', explode: true },
+          description: 'Only jobs with these pairs in their metadata: `metadata[customer]=42`.',
+        }),
     }),
     answer: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
   })
@@ -52,6 +59,7 @@ function jobListRoutes(service: Service) {
       after: parseCursor(cursor),
       max: limit + 1,
       sandbox: c.get('sandbox'),
+      metadata: readMetadataFilter(c.req.query()),
       ...(status === undefined ? {} : { state: status }),
     })
     const { rows, next } = toPage(found, limit)
@@ -65,6 +73,15 @@ function jobListRoutes(service: Service) {
     )
   })
 }
+
+/** Reads the parameters `metadata[key]=value` of a query. */
+const readMetadataFilter = (query: Readonly<Record<string, string>>): Metadata =>
+  Object.fromEntries(
+    Object.entries(query).flatMap(([name, value]) => {
+      const key = /^metadata\[(.+)\]$/.exec(name)?.[1]
+      return key === undefined ? [] : [[key, value]]
+    }),
+  )
 
 function breakdownRoutes(service: Service) {
   const breakdown = route(service, 'GET /v1/jobs/{id}/breakdown', {

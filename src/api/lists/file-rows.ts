@@ -8,11 +8,12 @@ import {
   readList,
 } from '../../csv/csv.ts'
 import { readHead } from '../../jobs/import/submission.ts'
-import type { JobOptions } from '../../jobs/job-store.ts'
+import type { SubmitOptions } from '../../jobs/job-store.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { FILE_ROWS_MAX } from './emails.ts'
+import { parseMetadataField } from './metadata.ts'
 import { readListOptions } from './queue.ts'
 import type { Upload } from './upload.ts'
 
@@ -51,10 +52,11 @@ export function readFlag(fields: Upload['fields'], field: string): boolean | nul
 }
 
 /** Reads the options of a job from the fields of a form. */
-export const readFormOptions = (fields: Upload['fields']): JobOptions =>
+export const readFormOptions = (fields: Upload['fields']): SubmitOptions =>
   readListOptions({
     check_smtp: readFlag(fields, 'check_smtp'),
     force_refresh: readFlag(fields, 'force_refresh'),
+    metadata: parseMetadataField(fields.get('metadata')),
     webhook_url: fields.get('webhook_url'),
   })
 

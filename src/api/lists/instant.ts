@@ -9,7 +9,7 @@ import { type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { insertFinishedJob } from '../../jobs/import/item-import.ts'
 import { newId, toJob } from '../../jobs/import/load-job.ts'
 import { isAddress, type ParsedRow, parseRow } from '../../jobs/import/submission.ts'
-import type { JobOptions } from '../../jobs/job-store.ts'
+import { type JobOptions, type SubmitOptions, toSourceFields } from '../../jobs/job-store.ts'
 import { checkPlanLimits } from '../../jobs/submit-job.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { pluralize } from '../../platform/format.ts'
@@ -31,7 +31,7 @@ export async function answerInstant(
   c: Context<Env>,
   service: Service,
   emails: readonly string[],
-  options: JobOptions,
+  { metadata = {}, ...options }: SubmitOptions,
 ): Promise<Response> {
   const entries = emails.map(parseRow)
   await checkPlanLimits(jobServices(service), planOwner(c), { openLists: 0, rows: entries.length })
@@ -47,7 +47,8 @@ export async function answerInstant(
     const found = new Map([...verified.keys()].map((key, index) => [key, adjusted[index]]))
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
     const fresh = adjusted
-    return store(c, service, { entries, results, reservation, fresh, onSettle })
+    const source = JSON.stringify(toSourceFields({ ...options, metadata }))
+    return store(c, service, { entries, results, source, reservation, fresh, onSettle })
   })
 }
 
@@ -123,6 +124,8 @@ type InstantResults = {
   readonly entries: readonly ParsedRow[]
   /** One result for each row. */
   readonly results: readonly Result[]
+  /** JSON of the options of the list. */
+  readonly source: string
   /** One result for each distinct address. */
   readonly fresh: readonly Result[]
   readonly reservation: Reservation | null
@@ -137,11 +140,11 @@ type InstantResults = {
 function store(
   c: Context<Env>,
   service: Service,
-  { entries, results, fresh, reservation, onSettle }: InstantResults,
+  { entries, results, source, fresh, reservation, onSettle }: InstantResults,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
-  const listed = { ...owner, type: 'bulk' as const, name: null, source: '{}', deduplicate: true }
+  const listed = { ...owner, type: 'bulk' as const, name: null, source, deduplicate: true }
   const jobId = newId(listed, service.random)
   const items = entries.map((entry, index) => ({
     ...entry,

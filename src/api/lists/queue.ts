@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { Row } from '../../jobs/import/load-job.ts'
-import { DEFAULT_JOB_OPTIONS, type Job, type JobOptions } from '../../jobs/job-store.ts'
+import { DEFAULT_JOB_OPTIONS, type Job, type SubmitOptions } from '../../jobs/job-store.ts'
 import { type JobInput, submitJob } from '../../jobs/submit-job.ts'
 import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { downloadUrl } from '../../webhooks/event.ts'
@@ -9,6 +9,7 @@ import { ApiError } from '../errors/api-error.ts'
 import { jobServices } from '../jobs/load-job.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
+import { readMetadata } from './metadata.ts'
 
 /** Fields of a list that its route supplies. */
 type Listed = Pick<
@@ -48,7 +49,7 @@ export function queueList(
 export function queueOne(
   c: Context<Env>,
   service: Service,
-  { email, ...options }: JobOptions & { readonly email: string },
+  { email, ...options }: SubmitOptions & { readonly email: string },
 ): Promise<Response> {
   const listed = {
     type: 'single' as const,
@@ -99,6 +100,7 @@ export const jobLinks = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
 export type ListOptionFields = {
   readonly check_smtp?: boolean | null | undefined
   readonly force_refresh?: boolean | null | undefined
+  readonly metadata?: unknown
   readonly webhook_url?: unknown
 }
 
@@ -109,8 +111,9 @@ export type ListOptionFields = {
 export function readListOptions({
   check_smtp,
   force_refresh,
+  metadata,
   webhook_url,
-}: ListOptionFields): JobOptions {
+}: ListOptionFields): SubmitOptions {
   if (webhook_url !== undefined && webhook_url !== null && webhook_url !== '') {
     throw new ApiError(
       'invalid_request',
@@ -120,5 +123,6 @@ export function readListOptions({
   return {
     checkSmtp: check_smtp ?? DEFAULT_JOB_OPTIONS.checkSmtp,
     forceRefresh: force_refresh ?? DEFAULT_JOB_OPTIONS.forceRefresh,
+    metadata: readMetadata(metadata),
   }
 }

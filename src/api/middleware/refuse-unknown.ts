@@ -14,17 +14,27 @@ export function refuseUnknown({
   const json = request.body?.content['application/json'] as { schema?: z.ZodType } | undefined
   const body = toShape(json?.schema)
   return async (c, next) => {
-    checkWithin('query', c.req.query(), query)
+    const parameters = Object.keys(c.req.query()).map(name => withoutKey(name, query))
+    checkWithin('query', Object.fromEntries(parameters.map(name => [name, null])), query)
     // Not set if there is no body, or if the handler reads it.
     if (c.get('body') !== undefined) checkWithin('body', await c.req.json(), body)
     await next()
   }
 }
 
+/** Returns the name of a record for a parameter of its form `name[key]`. */
+function withoutKey(parameter: string, shape: Shape): string {
+  const name = /^(\w+)\[.+\]$/.exec(parameter)?.[1]
+  const isRecord =
+    name !== undefined && shape?.kind === 'object' && shape.fields.get(name)?.kind === 'record'
+  return isRecord ? name : parameter
+}
+
 /** The names that a value may have, also in nested values; null allows any. */
 type Shape =
   | { readonly kind: 'object'; readonly fields: ReadonlyMap<string, Shape> }
   | { readonly kind: 'array'; readonly items: Shape }
+  | { readonly kind: 'record' }
   | null
 
 /**
@@ -47,6 +57,7 @@ function toShape(schema: z.ZodType | undefined): Shape {
     const fields = Object.entries(shape).map(([name, one]) => [name, toShape(one)] as const)
     return { kind: 'object', fields: new Map(fields) }
   }
+  if (type === 'record') return { kind: 'record' }
   if (type === 'array') return { kind: 'array', items: toShape(element) }
   const inner = innerType ?? input
   return inner === undefined ? null : toShape(inner)
@@ -57,7 +68,7 @@ function checkWithin(part: Part, value: unknown, shape: Shape, path = ''): void 
   if (shape === null || typeof value !== 'object' || value === null) return
   if (Array.isArray(value)) {
     // A list of addresses has no names to check, and may be long.
-    if (shape.kind === 'object' || shape.items === null) return
+    if (shape.kind !== 'array' || shape.items === null) return
     for (const [index, one] of value.entries()) {
       checkWithin(part, one, shape.items, `${path}[${index}]`)
     }

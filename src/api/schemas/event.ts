@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { type EventKind, type SentKind, TEST_KIND } from '../../webhooks/event.ts'
+import { metadata } from './job.ts'
 import { plainFields, RESULT_EXAMPLE } from './result.ts'
 
 // Schemas of webhook events by type.
@@ -35,28 +36,31 @@ export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
       risky: count,
       ...{ unknown: count, failed: count },
       download_url: z.string().describe('URL of the results. Requires an API key.'),
+      metadata,
     }),
     example: {
       ...{ job_id: 'job_xyz789', total: 10000, valid: 8400, invalid: 1200, risky: 300 },
       ...{ unknown: 90, failed: 10 },
       download_url: 'https://api.example.com/v1/jobs/job_xyz789/download',
+      metadata: { customer: '42' },
     },
   },
   'batch.failed': {
     description: 'A list could not be completed.',
     data: z.object({
       ...{ job_id: z.string(), total: count, processed: count },
-      ...{ error: z.string(), message: z.string() },
+      ...{ error: z.string(), message: z.string(), metadata },
     }),
     example: {
       ...{ job_id: 'job_xyz789', total: 10000, processed: 4200 },
       ...{ error: 'server_error', message: 'The job could not be finished' },
+      metadata: { customer: '42' },
     },
   },
   'verification.completed': {
     description: 'A single address that was submitted with `"async": true` was verified.',
-    data: z.object({ verification_id: z.string(), ...plainFields }),
-    example: { verification_id: 'ver_01', ...RESULT_EXAMPLE },
+    data: z.object({ verification_id: z.string(), ...plainFields, metadata }),
+    example: { verification_id: 'ver_01', ...RESULT_EXAMPLE, metadata: { customer: '42' } },
   },
   'quota.warning': {
     description: '80 or 95 percent of the credits of the period are used.',

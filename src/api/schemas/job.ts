@@ -97,6 +97,11 @@ const rate_per_second = z.number().min(0).nullable().openapi({
 const seconds_left = z.int().min(0).nullable().openapi({
   description: 'Estimated remaining seconds. Null if unknown or if the job has finished.',
 })
+/** The metadata of a job, in responses and events. */
+export const metadata = z.record(z.string(), z.string()).openapi({
+  description: 'The metadata of the job, as submitted. Empty if there is none.',
+})
+
 const jobFields = {
   ...statusFields,
   status_detail,
@@ -105,6 +110,7 @@ const jobFields = {
   waiting_for,
   type: z.enum(JOB_TYPES),
   name: z.string().nullable(),
+  metadata,
 }
 const download_url = z.string().nullable().openapi({
   description: 'URL of the results. Requires an API key. Null if the job is not completed.',
@@ -185,7 +191,7 @@ export const STATUS_EXAMPLE = {
 
 const JOB_EXAMPLE = {
   ...processing,
-  ...{ type: 'batch' as const, name: 'March list' },
+  ...{ type: 'batch' as const, name: 'March list', metadata: { customer: '42' } },
   data: { summary: counts, completed_at: null, classes: classCounts, download_url: null },
 }
 

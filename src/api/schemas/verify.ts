@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX } from '../lists/emails.ts'
+import { METADATA_KEYS_MAX, METADATA_VALUE_LENGTH_MAX } from '../lists/metadata.ts'
 import { BulkItem } from './result.ts'
 
 // Schemas of verification requests. Handlers validate addresses and lists, since their messages say
@@ -19,6 +20,20 @@ const optionFields = {
   force_refresh: z.boolean().optional().openapi({ description: FORCE_REFRESH }),
 }
 
+const METADATA =
+  'Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up to 40 characters and no brackets, a value up to 500.'
+
+const metadata = z
+  .unknown()
+  .optional()
+  .openapi({
+    type: 'object',
+    description: METADATA,
+    maxProperties: METADATA_KEYS_MAX,
+    additionalProperties: { type: 'string', maxLength: METADATA_VALUE_LENGTH_MAX },
+    example: { customer: '42' },
+  })
+
 export const SingleRequest = z
   .strictObject({
     email,
@@ -27,13 +42,17 @@ export const SingleRequest = z
       description:
         'Set to true to get a `verification_id` at once. The event `verification.completed` contains the result.',
     }),
+    metadata,
   })
   .openapi('SingleRequest', { required: ['email'] })
 
 /** Without `async`: the response has a score, which events do not have. */
-export const ScoredRequest = SingleRequest.omit({ async: true }).openapi('ScoredRequest', {
-  required: ['email'],
-})
+export const ScoredRequest = SingleRequest.omit({ async: true, metadata: true }).openapi(
+  'ScoredRequest',
+  {
+    required: ['email'],
+  },
+)
 
 export const SingleQuery = z.object({
   include: z.string().optional().openapi({
@@ -78,7 +97,7 @@ const webhook_url = z.unknown().optional().openapi({
 })
 
 export const BulkRequest = z
-  .strictObject({ emails: list(BULK_MAX), ...optionFields, webhook_url })
+  .strictObject({ emails: list(BULK_MAX), ...optionFields, metadata, webhook_url })
   .openapi('BulkRequest', { required: ['emails'] })
 
 export const BatchRequest = z
@@ -103,6 +122,7 @@ export const BatchRequest = z
     name,
     deduplicate,
     ...optionFields,
+    metadata,
     webhook_url,
   })
   .openapi('BatchRequest', { required: [] })
@@ -128,6 +148,10 @@ export const FileRequest = z
     deduplicate: z.enum(['true', 'false']).optional(),
     check_smtp: z.enum(['true', 'false']).optional().openapi({ description: CHECK_SMTP }),
     force_refresh: z.enum(['true', 'false']).optional().openapi({ description: FORCE_REFRESH }),
+    metadata: z
+      .string()
+      .optional()
+      .openapi({ description: `${METADATA} A JSON object.`, example: '{"customer": "42"}' }),
     webhook_url,
     dry_run: z.enum(['true', 'false']).optional().openapi({
       description: 'Set to true to preview the file. Nothing is stored, charged or verified.',

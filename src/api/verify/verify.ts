@@ -12,6 +12,7 @@ import type { Result } from '../../engine/verdict/verdict.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { readMetadata } from '../lists/metadata.ts'
 import { queueOne } from '../lists/queue.ts'
 import { listRoutes } from '../lists/routes.ts'
 import { unchecked } from '../middleware/idempotency.ts'
@@ -33,6 +34,7 @@ type SingleBody = {
   readonly check_smtp?: boolean | undefined
   readonly force_refresh?: boolean | undefined
   readonly async?: boolean | undefined
+  readonly metadata?: unknown
 }
 
 /** `POST /v1/verify/single`: one address, answered now, or later by an event. */
@@ -45,7 +47,10 @@ async function verifySingle(
   const request = { ...readSingle(body), include: readInclude(include) }
   const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
   if (simulated !== null) return simulated
-  if (body.async === true) return queueOne(c, service, readAsync(request))
+  if (body.async === true) {
+    return queueOne(c, service, { ...readAsync(request), metadata: readMetadata(body.metadata) })
+  }
+  refuseMetadata(body)
   const mark = c.get('sandbox') ? { sandbox: true } : {}
   return answerOne(c, service, request, result => ({
     ...presentIncluded(result, request.include),
@@ -65,6 +70,7 @@ async function followSingle(
       '"async": true returns at once and has no steps to stream. Omit it, or the header Accept.'
     throw new ApiError('invalid_request', message)
   }
+  refuseMetadata(body)
   const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
   return simulated ?? followOne(c, service, request)
 }
@@ -122,6 +128,15 @@ function readAsync({
 }: VerifyInput & { readonly include: readonly Include[] }): VerifyInput {
   if (include.length === 0) return input
   throw new ApiError('invalid_request', '"include" cannot be combined with "async": true.')
+}
+
+/** Without a job there is nothing to attach metadata to. */
+function refuseMetadata({ metadata }: SingleBody): void {
+  if (metadata === undefined) return
+  throw new ApiError(
+    'invalid_request',
+    '"metadata" belongs to a job. Add "async": true, or omit it.',
+  )
 }
 
 /** The plain result with the included parts. */

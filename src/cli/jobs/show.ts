@@ -1,6 +1,6 @@
 import { type Account, findAccount } from '../../accounts/account-store.ts'
 import { getRemainingWork, type RemainingWork, type WaitingOperator } from '../../jobs/job-list.ts'
-import { getProgress, type Job } from '../../jobs/job-store.ts'
+import { getProgress, type Job, parseMetadata } from '../../jobs/job-store.ts'
 import { buildWaitReport } from '../../jobs/waits/wait-report.ts'
 import { describeWait, type Wait } from '../../jobs/waits/wait-text.ts'
 import { formatDuration } from '../../platform/format.ts'
@@ -70,6 +70,7 @@ function text(context: CliContext, { job, status, rest, account, waits }: Shown)
     ['state', `${status}${nextStep(job, status)}`],
     [isOfService(job) ? 'name' : 'list', list],
     ['output', output],
+    ['metadata', metadataText(job)],
     ['type', isOfService(job) ? job.type : null],
     ['account', account === null ? null : sanitizeText(account.name)],
     ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],
@@ -88,6 +89,11 @@ function text(context: CliContext, { job, status, rest, account, waits }: Shown)
   const lines = keyValues(facts, { width, nameWidth: 13 })
   const waiting = status === 'cancelled' ? '' : waitingText(context, rest.waiting)
   return `${job.id}\n${lines}${waiting}`
+}
+
+function metadataText(job: Job): string | null {
+  const pairs = Object.entries(parseMetadata(job)).map(([key, value]) => `${key}=${value}`)
+  return pairs.length === 0 ? null : sanitizeText(pairs.join(', '))
 }
 
 function nextStep(job: Job, status: JobStatus): string {

@@ -24,6 +24,8 @@ export type FileOptions = CreateOptions & {
   readonly check_smtp?: boolean | undefined
   /** True bypasses the result cache. */
   readonly force_refresh?: boolean | undefined
+  /** Key-value pairs of yours, returned with the job and in its events. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined
 }
 
 /** Input of a list. A stream is read into memory first, so that the request can be retried. */
@@ -83,11 +85,14 @@ const toBody = (list: readonly string[] | BulkRequest | BatchRequest) =>
   'map' in list ? { emails: list } : list
 
 async function buildForm(list: ListFile, options: FileOptions, dryRun?: true) {
-  const { filename, column, header, name, deduplicate, check_smtp, force_refresh, ...rest } =
-    options
+  const { filename, column, header, name, deduplicate, ...others } = options
+  const { check_smtp, force_refresh, metadata, ...rest } = others
   const form = new FormData()
   const checks = { deduplicate, check_smtp, force_refresh }
-  const fields = { column, header, name, ...checks, dry_run: dryRun }
+  const fields = {
+    ...{ column, header, name, ...checks, dry_run: dryRun },
+    metadata: metadata && JSON.stringify(metadata),
+  }
   // Fields go before the file, so that the service has them when the file arrives.
   for (const [key, value] of Object.entries(fields)) {
     if (value !== undefined) form.append(key, String(value))

@@ -8,6 +8,7 @@ import type {
   FormResult,
   ScoredRequest,
   ScoredResult,
+  SingleRequest,
   SingleResult,
   VerifyStep,
 } from '../types.ts'
@@ -34,7 +35,10 @@ export type Verify = {
   /** Verifies one address. */
   single(input: VerifyInput, options?: SingleOptions): Promise<SingleResult>
   /** Returns immediately; the webhook event `verification.completed` delivers the result. */
-  later(input: VerifyInput, options?: CreateOptions): Promise<AsyncAccepted>
+  later(
+    input: VerifyInput | Omit<SingleRequest, 'async'>,
+    options?: CreateOptions,
+  ): Promise<AsyncAccepted>
   /** Verifies the address of a form within seconds. A publishable key can do only this. */
   form(email: string, options?: CallOptions): Promise<FormResult>
 }
@@ -52,7 +56,7 @@ export function createVerifyResource(connection: Connection): Verify {
             options,
           )
         : follow(connection, input, { ...options, onStep }),
-    later: (input: VerifyInput, options?: CreateOptions) =>
+    later: (input: VerifyInput | Omit<SingleRequest, 'async'>, options?: CreateOptions) =>
       json<AsyncAccepted>(
         {
           method: 'POST',
@@ -90,4 +94,5 @@ async function follow(
 const verifyRequest = (path: string, input: VerifyInput) =>
   ({ method: 'POST', path, body: toBody(input) }) as const
 
-const toBody = (input: VerifyInput) => (typeof input === 'string' ? { email: input } : input)
+const toBody = (input: VerifyInput | Omit<SingleRequest, 'async'>) =>
+  typeof input === 'string' ? { email: input } : input

@@ -45,7 +45,7 @@ export async function jobPage(
         <div class="actions">${downloads(job)} ${actions(c, deps, job)}</div>
       </div>
       <p><small>Created ${time(job.created_at)}${job.sandbox ? ' in the sandbox: results are simulated' : ''}. ID
-        <code>${job.job_id}</code>.</small></p>
+        <code>${job.job_id}</code>.${metadataOf(job)}</small></p>
       ${isActive(job) ? progress(job) : await chartsOf(c, job)}
     </div>
     <h2>Rows</h2>
@@ -53,6 +53,12 @@ export async function jobPage(
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   const back = { href: '/lists', label: 'Lists' }
   return page(c, { title: titleOf(job), back, body, scripts: ['live.js'], status })
+}
+
+function metadataOf({ metadata }: Job): Html {
+  const pairs = Object.entries(metadata)
+  if (pairs.length === 0) return NOTHING
+  return html` Metadata: ${pairs.map(([key, value], at) => html`${at > 0 ? ', ' : ''}<code>${key}</code> ${value}`)}.`
 }
 
 const findJob = (c: Context<Env>): Promise<Job> =>

@@ -38,10 +38,11 @@ export type FormRules = {
 }
 
 /** Maximum size of the form without the file: boundaries, part headers and the other fields. */
-export const AROUND_BYTES_MAX = 64 * 1024
+export const AROUND_BYTES_MAX = 128 * 1024
 /** Maximum number of fields, including some that are unknown. */
 const FIELDS_MAX = 20
-const FIELD_BYTES_MAX = 2_000
+/** The metadata of a job has up to 27,000 characters of up to three bytes. */
+const FIELD_BYTES_MAX = 96 * 1024
 /** Maximum number of headers per part; a browser sends two. */
 const PART_HEADERS_MAX = 20
 

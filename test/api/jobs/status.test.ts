@@ -178,7 +178,7 @@ describe('a job', () => {
       ...{ success: true, job_id: 'job_a', status: 'completed', progress: 100 },
       ...{ total_emails: 6, processed_emails: 6, estimated_time: null, error: null },
       ...{ created_at: '2026-06-01T12:00:00.000Z', started_at: '2026-06-01T12:00:00.000Z' },
-      ...{ type: 'bulk', name: 'March list' },
+      ...{ type: 'bulk', name: 'March list', metadata: {} },
       data: {
         summary: { total: 6, valid: 3, invalid: 1, unknown: 1, failed: 1 },
         completed_at: '2026-06-01T12:00:00.000Z',

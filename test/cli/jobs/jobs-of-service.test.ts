@@ -21,7 +21,7 @@ async function homeWithJob(): Promise<{ home: string; database: Database }> {
   await write(database, trx => createAccount(trx, { id: 'acc_1', name: 'Ann', plan: 'free', now }))
   const owner = { accountId: 'acc_1', keyId: 'key_1', type: 'batch', sandbox: false } as const
   await createJob(database, {
-    ...{ id: ID, sourceKey: ID, source: '{}', owner: { ...owner, name: 'March list' } },
+    ...{ id: ID, sourceKey: ID, source: SOURCE, owner: { ...owner, name: 'March list' } },
   })
   const rows = [1, 2, 3].map(position => {
     const text = `a${position}@x.example`
@@ -31,6 +31,8 @@ async function homeWithJob(): Promise<{ home: string; database: Database }> {
   await queueJob(database, ID)
   return { home, database }
 }
+
+const SOURCE = JSON.stringify({ metadata: { customer: '42', team: 'a\u001bb' } })
 
 const jobs = (home: string, ...args: readonly string[]) =>
   runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })
@@ -43,11 +45,12 @@ describe.concurrent('ev jobs with a job of the service', () => {
     const [listed] = JSON.parse((await jobs(home, '--json')).stdout)
     expect(listed).toMatchObject({
       ...{ job_id: ID, type: 'batch', name: 'March list', account_id: 'acc_1' },
-      ...{ state: 'stopped', output: null, total: 3 },
+      ...{ state: 'stopped', output: null, total: 3, metadata: { customer: '42' } },
     })
     const shown = (await jobs(home, 'show', ID)).stdout
     expect(shown).toMatch(/state +stopped; the next "ev serve" continues it\n/)
     expect(shown).toMatch(/name +March list\n/)
+    expect(shown).toMatch(/metadata +customer=42, team=a\uFFFDb\n/)
     expect(shown).toMatch(/account +Ann\n/)
     const lock = acquireLock(join(home, 'data'), SERVE_LOCK)
     expect(JSON.parse((await jobs(home, '--json')).stdout)).toMatchObject([{ state: 'queued' }])

@@ -51,6 +51,11 @@ describe('the page of a list', () => {
     expect(processing).not.toContain('/lists/job_a/resume')
   })
 
+  test('shows the metadata of the list', async () => {
+    const { page } = await dashboardWithList({ source: { metadata: { customer: EVIL } } })
+    expect((await page()).text).toContain(`Metadata: <code>customer</code> ${EVIL_SHOWN}.`)
+  })
+
   test('that is completed shows its results by class, reason and provider', async () => {
     const { page, clock, database } = await dashboardWithList({ done: 0 })
     await startJob(database, 'job_a')
