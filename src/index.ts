@@ -90,9 +90,14 @@ export type EngineOptions = Partial<
  */
 export function createEngine(options: EngineOptions = {}): Engine {
   const { lists, sandbox, resultCache, log, clock, random, resolver, dial, ...rest } = options
-  const { egresses, operators, ...settings } = rest
+  const { egresses, operators, gravatarKey, ...settings } = rest
   const structures = toFileFormat({ egresses, operators })
-  const config = toConfig({ flags: asFlags(settings), environment: {}, file: null, structures })
+  const config = toConfig({
+    flags: asFlags(settings),
+    environment: secretsOf(gravatarKey),
+    file: null,
+    structures,
+  })
   const externalDeps = {
     ...withoutUndefined({ clock, random, resolver, dial }),
     log: log ?? silentLog,
@@ -103,6 +108,10 @@ export function createEngine(options: EngineOptions = {}): Engine {
     ...withoutUndefined({ sandbox, cache: resultCache }),
   })
 }
+
+/** Secrets are not accepted as flags. */
+const secretsOf = (gravatarKey: string | null | undefined) =>
+  gravatarKey == null ? {} : { EV_GRAVATAR_KEY: gravatarKey }
 
 /**
  * Converts settings to flags, which have the same checks. Null, undefined and empty lists are

@@ -77,7 +77,7 @@ export const SETTING_GROUPS: readonly (readonly [
     'Custom list settings:',
     ['disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'],
   ],
-  ['Feedback settings:', ['feedbackScope', 'calibration']],
+  ['Feedback and signal settings:', ['feedbackScope', 'calibration', 'signals', 'gravatarKey']],
   [
     'Webhook and alert settings:',
     [

@@ -206,6 +206,7 @@ function factsOf(result: Result): [name: string, value: string | null][] {
     ['reply', replyText(evidence)],
     ['catch-all', evidence.catchAll === null ? null : evidence.catchAll ? 'yes' : 'no'],
     ['flags', flagTexts(evidence)],
+    ['signals', signalTexts(evidence)],
     ['time', `${result.tookMs} ms${result.cached ? ', cached' : ''}`],
   ]
 }
@@ -234,6 +235,11 @@ function replyText({ answer }: Evidence): string | null {
   const { code, enhanced, text } = answer.reply
   return [code, enhanced, sanitizeText(text)].filter(part => part !== null && part !== '').join(' ')
 }
+
+const signalTexts = ({ signals = [] }: Evidence): string | null =>
+  signals
+    .map(({ detail, shift }) => `${sanitizeText(detail)} (${shift > 0 ? '+' : ''}${shift})`)
+    .join(' ') || null
 
 function flagTexts({ flags, disposableHost }: Evidence): string | null {
   if (flags === null) return null

@@ -20,6 +20,8 @@ import { DestinationLimits } from '../engine/rate-control/destination-limits.ts'
 import { limitsFor } from '../engine/rate-control/limit-table.ts'
 import type { RateKey, SharedRateState } from '../engine/rate-control/shared-state.ts'
 import { noCache, processCache, type ResultCache } from '../engine/result-cache.ts'
+import { type GetStatus, Gravatar } from '../engine/signals/gravatar.ts'
+import { OutsideSignals } from '../engine/signals/outside-signals.ts'
 import { type Dial, mayDialIpv6, tcpDial } from '../engine/smtp/dial.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import { CHECK_NAMES } from '../platform/check-names.ts'
@@ -107,8 +109,37 @@ export function composeEngine(
     deadlineMs: config.deadlineMs ?? SINGLE_DEADLINE_MS,
     greylistDelayMs: config.greylistDelayMs,
     concurrency: config.concurrency,
+    signals: composeSignals(config, { resolver, clock, log, lists }),
     close,
   })
+}
+
+/** Builds the lookup of signals; null if none are configured. */
+function composeSignals(
+  { signals, gravatarKey }: Config,
+  deps: {
+    readonly resolver: Resolver
+    readonly clock: Clock
+    readonly log: Log
+    readonly lists: ListLoader
+  },
+): OutsideSignals | null {
+  const names = new Set(signals)
+  if (names.size === 0) return null
+  const { resolver, clock, log, lists } = deps
+  const gravatar =
+    names.has('gravatar') && gravatarKey !== null
+      ? new Gravatar({ apiKey: gravatarKey, getStatus: fetchStatus, clock, log })
+      : null
+  const isKnownOperator = (name: string) => lists.operators.isKnown(name)
+  return new OutsideSignals({ names, resolver, clock, isKnownOperator, gravatar })
+}
+
+/** The body is not read: only the status counts. */
+const fetchStatus: GetStatus = async (url, options) => {
+  const response = await globalThis.fetch(url, { ...options, redirect: 'error' })
+  await response.body?.cancel()
+  return response.status
 }
 
 /** Whether an egress may dial IPv6 addresses. An injected dial is assumed to. */

@@ -24,6 +24,7 @@ export function toConfig(raw: RawSettings): Config {
   refuseUnknownKeys(raw)
   const entries = SETTINGS.map(one => [one.key, frozen(readSetting(one, raw))] as const)
   const settings = Object.fromEntries(entries) as unknown as Settings
+  requireGravatarKey(settings)
   const all = readStructure('egresses', raw, value => readEgresses(value, settings))
   const selected = selectedEgress(raw, settings)
   const code = raw.flags.egress === undefined ? 'bad_config' : 'usage'
@@ -40,6 +41,14 @@ export function toConfig(raw: RawSettings): Config {
     plans,
     ipLimits,
   })
+}
+
+function requireGravatarKey({ signals, gravatarKey }: Settings): void {
+  if (gravatarKey !== null || !signals.some(name => name === 'gravatar')) return
+  throw new EvError(
+    'bad_config',
+    'The signal gravatar needs an API key of Gravatar. Set EV_GRAVATAR_KEY in the environment, or "gravatar-key" in the config file.',
+  )
 }
 
 /** Settings with a nested value: they have no flag and no environment variable. */

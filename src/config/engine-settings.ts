@@ -15,11 +15,16 @@ import {
   proxy,
   ranges,
   seconds,
+  secret,
   sender,
   servers,
+  someOf,
   text,
   word,
 } from './values.ts'
+
+/** Sources of signals. See `SignalName` of the engine. */
+const SIGNAL_NAMES = ['policies', 'parking', 'typo-network', 'gravatar'] as const
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
@@ -97,6 +102,16 @@ export const ENGINE = {
     'account',
   ),
   calibration: setting('--calibration on|off', 'measure confidence by feedback', onOff, true),
+  signals: setting(
+    '--signals NAME,…',
+    `signals beyond the SMTP session: ${SIGNAL_NAMES.join(', ')} (default: none)`,
+    someOf(...SIGNAL_NAMES),
+    [],
+  ),
+  gravatarKey: {
+    ...setting('--gravatar-key KEY', 'API key of Gravatar, for its signal', secret),
+    isSecret: true,
+  },
   disposableFile: setting('--disposable-file F', 'file of disposable domains', text),
   allowFile: setting('--allow-file F', 'file of domains that are never disposable', text),
   blockedFile: setting('--blocked-file F', 'file of blocklisted addresses and domains', text),

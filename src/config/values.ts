@@ -105,6 +105,16 @@ export const oneOf =
     return word
   }
 
+/** Parses a list of these words. */
+export const someOf =
+  <T extends string>(...words: readonly T[]) =>
+  (input: string): readonly T[] =>
+    list(input).map(part => {
+      const word = words.find(one => one === part)
+      if (word === undefined) throw new Expected(`a list of ${words.join(', ')}`)
+      return word
+    })
+
 export const word = fitting('a short name such as office', input =>
   /^[a-z0-9][a-z0-9._-]{0,62}$/i.test(input),
 )

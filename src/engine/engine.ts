@@ -26,6 +26,7 @@ import type { ProbeStop } from './rate-control/rules.ts'
 import { isFresh, type ResultCache } from './result-cache.ts'
 import { sandboxResult } from './sandbox.ts'
 import { sandboxSteps } from './sandbox-steps.ts'
+import type { OutsideSignals } from './signals/outside-signals.ts'
 import { observerFor, type StepObserver } from './step-observer.ts'
 import { type ManyOptions, streamResults } from './stream.ts'
 import { fromCache, fromFailure, staleIfError } from './verdict/build-result.ts'
@@ -50,6 +51,8 @@ type EngineDeps = PrepareDeps & {
   readonly greylistDelayMs: number | null
   /** Maximum number of concurrent SMTP sessions. */
   readonly concurrency: number
+  /** Null if no signals are looked for. */
+  readonly signals: OutsideSignals | null
   /** Closes the dependencies that the engine owns. */
   readonly close: () => void
 }
@@ -59,6 +62,9 @@ type EngineDeps = PrepareDeps & {
  * because no client waits for a single address of a list.
  */
 const LIST_ROUTE_MS = 60_000
+
+/** Lists have no deadline of their own, so the limit of the signals applies. */
+const LIST_SIGNALS_MS = Number.POSITIVE_INFINITY
 
 /**
  * Verifies addresses one at a time, as a stream, or in the two steps of a job (route and probe).
@@ -91,7 +97,10 @@ export class Engine {
     options.signal?.throwIfAborted()
     const email = asText(text)
     if (this.#deps.sandbox) return this.#simulate(email, options)
-    const run = this.#verify(email, options)
+    const run =
+      this.#deps.signals === null
+        ? this.#verify(email, options)
+        : this.#verifyWithSignals(email, options)
     return options.signal === undefined ? run : abortable(run, options.signal)
   }
 
@@ -115,7 +124,7 @@ export class Engine {
     // The lists or the DNS may have changed since the answer was cached, and take precedence.
     if ('result' in prepared) return prepared.result.cached ? prepared.result : null
     observer?.onCacheHit(known.at)
-    return fromCache(clock, prepared.task, known)
+    return this.#addSignals(fromCache(clock, prepared.task, known), deadlineMs)
   }
 
   /** Verifies a stream of addresses; yields one result per address, in order of completion. */
@@ -159,12 +168,17 @@ export class Engine {
     while (isUntrusted(prepared) && (await options.dnsPause?.wait()) === true) {
       prepared = await this.#prepare(email, options, mode)
     }
-    if ('result' in prepared || bypassesCache(options)) return prepared
+    if ('result' in prepared) {
+      return this.#deps.signals === null
+        ? prepared
+        : { result: await this.#addSignals(prepared.result, LIST_SIGNALS_MS) }
+    }
+    if (bypassesCache(options)) return prepared
     const { task } = prepared
     const cached = await this.#cache.get(addressKey(task.address))
     if (cached === null) return prepared
     if (!isFresh(cached, clock.now())) return { task: { ...task, cached } }
-    return { result: fromCache(clock, task, cached) }
+    return { result: await this.#addSignals(fromCache(clock, task, cached), LIST_SIGNALS_MS) }
   }
 
   /** Second step of a job: probes addresses at one operator, over one connection at a time. */
@@ -173,7 +187,9 @@ export class Engine {
     tasks: readonly ProbeTask[],
     options: ProbeListOptions,
   ): Promise<void> {
-    return this.#runner.probeMany(operator, tasks, options)
+    return this.#deps.signals === null
+      ? this.#runner.probeMany(operator, tasks, options)
+      : this.#probeWithSignals(operator, tasks, options)
   }
 
   /**
@@ -273,6 +289,48 @@ export class Engine {
     await Promise.allSettled(this.#inFlight.values())
     await this.#runner.idle()
     if (isFirst) this.#deps.close()
+  }
+
+  async #verifyWithSignals(text: string, options: VerifyOptions): Promise<Result> {
+    const { clock, deadlineMs } = this.#deps
+    const startedAt = clock.monotonicNow()
+    const result = await this.#verify(text, options)
+    return this.#addSignals(result, deadlineMs - (clock.monotonicNow() - startedAt))
+  }
+
+  /** Adds signals to a result within the limit, if they are looked for and can change it. */
+  async #addSignals(
+    result: Result,
+    limitMs: number,
+    aborts: readonly AbortSignal[] = [],
+  ): Promise<Result> {
+    const { signals, clock } = this.#deps
+    if (signals === null || !signals.isFor(result)) return result
+    const startedAt = clock.monotonicNow()
+    const added = await signals.addTo(result, {
+      ...{ limitMs, aborts: [this.#closing.signal, ...aborts] },
+    })
+    return { ...added, tookMs: added.tookMs + Math.round(clock.monotonicNow() - startedAt) }
+  }
+
+  /** Probes, and reports results whose signals are looked up as soon as these are known. */
+  async #probeWithSignals(
+    operator: MxOperator,
+    tasks: readonly ProbeTask[],
+    options: ProbeListOptions,
+  ): Promise<void> {
+    const pending: Promise<void>[] = []
+    const { signal, drain = signal } = options
+    const onResult: ProbeListOptions['onResult'] = (task, result, asked) => {
+      if (drain.aborted || this.#deps.signals?.isFor(result) !== true) {
+        options.onResult(task, result, asked)
+        return
+      }
+      const adding = this.#addSignals(result, LIST_SIGNALS_MS, [signal, drain])
+      pending.push(adding.then(added => options.onResult(task, added, asked)))
+    }
+    await this.#runner.probeMany(operator, tasks, { ...options, onResult })
+    await Promise.all(pending)
   }
 
   #simulate(text: string, options: VerifyOptions): Result {

@@ -8,7 +8,8 @@ const SCENARIO: Scenario = {
   mailboxes: ['ann', 'ben', 'o’neil'],
   domains: {
     'good.test': { mx: [[10, 'mx.good.test']] },
-    'open.test': { mx: [[10, 'mx.open.test']] },
+    'open.test': { mx: [[10, 'mx.open.test']], txt: ['v=spf1 -all'] },
+    '_dmarc.open.test': { txt: ['v=DMARC1; p=reject'] },
     'dead.test': { mx: [[10, 'mx.dead.test']] },
     'silent.test': { mx: [[10, 'mx.silent.test']] },
     'quiet.test': { mx: [[10, 'mx.quiet.test']] },
@@ -81,6 +82,15 @@ describe.concurrent('ev verify as text', () => {
     expect(dialogue).toMatch(/EHLO probe\.example\.com/)
     expect(dialogue).toMatch(/RCPT TO:<ann@good\.test>/)
     expect(Object.keys(simulator.counters().total.commands)).not.toContain('DATA')
+  })
+
+  test('prints the signals that --signals looks up', async () => {
+    const plain = await verify(['ann@open.test'])
+    expect(plain.stdout).toMatch(/risk medium, confidence 50/)
+    expect(plain.stdout).not.toMatch(/^ +signals/m)
+    const { stdout } = await verify(['ann@open.test', '--signals', 'policies,parking'])
+    expect(stdout).toMatch(/risk high, confidence 65/)
+    expect(stdout).toMatch(/^ +signals +The domain sends no mail .* \(\+15\)$/m)
   })
 
   test('removes text pasted around an address, with a note on stderr', async () => {

@@ -201,6 +201,16 @@ const ROWS: Readonly<Record<Key, Row>> = {
     fallback: 'account',
   },
   calibration: { good: SWITCH, bad: [['warm', /on or off/]], fallback: true },
+  signals: {
+    good: [['policies, parking', ['policies', 'parking']]],
+    bad: [['whois', /policies, parking, typo-network, gravatar/]],
+    fallback: [],
+  },
+  gravatarKey: {
+    good: [['0123456789abcdef', '0123456789abcdef']],
+    bad: [['short', /at least 16 letters/]],
+    fallback: null,
+  },
   disposableFile: { good: [['d.txt', 'd.txt']], bad: SOME_TEXT, fallback: null },
   allowFile: { good: [['a.txt', 'a.txt']], bad: SOME_TEXT, fallback: null },
   blockedFile: { good: [['b.txt', 'b.txt']], bad: SOME_TEXT, fallback: null },
@@ -448,6 +458,13 @@ describe('the settings', () => {
     expect(fault.message).toMatch(one.takes)
     if (one.isSecret) expect(fault.message).not.toContain(one.text)
   })
+})
+
+test('the signal gravatar needs an API key', () => {
+  const flags = { signals: 'gravatar' }
+  expect(() => toConfig({ flags, environment: {}, file: null })).toThrow(/EV_GRAVATAR_KEY/)
+  const environment = { EV_GRAVATAR_KEY: '0123456789abcdef' }
+  expect(toConfig({ flags, environment, file: null }).signals).toEqual(['gravatar'])
 })
 
 describe('flags, environment and file', () => {

@@ -86,9 +86,13 @@ function presentEvidence(evidence: Evidence) {
     ...(evidence.dialogue === null
       ? {}
       : { dialogue: evidence.dialogue.map(line => sanitizeText(line, 512)) }),
+    ...(evidence.signals === undefined ? {} : { signals: presentSignals(evidence.signals) }),
     ...presentFeedback(evidence),
   }
 }
+
+const presentSignals = (signals: NonNullable<Evidence['signals']>) =>
+  signals.map(({ name, shift, detail }) => ({ name, shift, detail: sanitizeText(detail) }))
 
 /** Only results of an account that gives feedback have these fields. */
 function presentFeedback({ feedback, domainFeedback, calibration }: Evidence) {

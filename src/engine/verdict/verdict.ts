@@ -32,12 +32,30 @@ export type Evidence = {
   readonly failure: string | null
   /** The lines of the SMTP session, if requested. */
   readonly dialogue: readonly string[] | null
+  /** Signals from outside the SMTP session; omitted if none were looked for. */
+  readonly signals?: readonly Signal[]
   /** The newest report about the address; omitted if there is none. */
   readonly feedback?: FeedbackEvidence
   /** The reports about a catch-all domain; omitted if there are too few. */
   readonly domainFeedback?: DomainFeedback
   /** The measurement of the confidence; omitted if the confidence is fixed. */
   readonly calibration?: CalibrationEvidence
+}
+
+/**
+ * `policies`: SPF, DMARC and MTA-STS of the domain. `parking`: the exchanger belongs to a parking
+ * service or is no mail server. `typo-network`: it also serves misspellings of large providers.
+ * `gravatar`: the address has a profile.
+ */
+export type SignalName = 'policies' | 'parking' | 'typo-network' | 'gravatar'
+
+/** A hint from outside the SMTP session. */
+export type Signal = {
+  readonly name: SignalName
+  /** Points that it adds to the confidence that the address is not deliverable. */
+  readonly shift: number
+  /** A sentence. */
+  readonly detail: string
 }
 
 /** The newest report about an address. */
