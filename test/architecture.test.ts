@@ -7,7 +7,7 @@ const LEVELS = [
   ['platform', 'client'],
   ['config', 'engine', 'queue', 'simulator'],
   ['csv', 'db'],
-  ['audit', 'cluster'],
+  ['audit', 'cluster', 'formats'],
   ['webhooks', 'feedback'],
   ['accounts'],
   ['jobs'],

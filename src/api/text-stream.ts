@@ -14,7 +14,7 @@ type Deps = { readonly clock: Clock; readonly log: Log }
  * produced.
  */
 export type ChunkSource = {
-  next(): Promise<IteratorResult<string, unknown>>
+  next(): Promise<IteratorResult<string | Uint8Array, unknown>>
   return(value: undefined): Promise<unknown>
 }
 
@@ -65,7 +65,7 @@ export function textStream(
             end()
             return controller.close()
           }
-          controller.enqueue(encoder.encode(value))
+          controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
           cancelTimeout = startTimeout(controller)
         } catch (error) {
           abort(controller, error)

@@ -12,7 +12,15 @@ export {
   type ListDialect,
   type OptionWords,
 } from './dialect.ts'
-export { createRowWriter, type RowWriter } from './writer.ts'
+export { CELL_LINE_BREAKS_MAX } from './record.ts'
+export {
+  arrangeRow,
+  columnNames,
+  createRowWriter,
+  isFormula,
+  type RowWriter,
+  type Value,
+} from './writer.ts'
 
 /**
  * Returns a function that formats rows as JSON objects, with column names as keys in column order.
@@ -20,7 +28,7 @@ export { createRowWriter, type RowWriter } from './writer.ts'
  * all columns of the list and any extra cells of its own.
  */
 export function createRowObject(dialect: ListDialect): (cells: readonly string[]) => string {
-  const names = columnNames(dialect)
+  const names = objectKeys(dialect)
   const taken = new Set(names)
   const keys = names.map(name => `${JSON.stringify(name)}:`)
   // Built as text, because a JavaScript object would put number-like names first and lose
@@ -35,7 +43,7 @@ export function createRowObject(dialect: ListDialect): (cells: readonly string[]
   }
 }
 
-function columnNames({ header, width }: ListDialect): string[] {
+function objectKeys({ header, width }: ListDialect): string[] {
   const names = Array.from({ length: width }, (_, i) => {
     const name = header?.[i] ?? ''
     return name.trim() === '' ? String(i + 1) : name.toWellFormed()

@@ -33,6 +33,8 @@ export type DetectOptions = {
   column?: string | number
   /** A label of the WHATWG Encoding Standard, such as `windows-1252`; detected if left out. */
   encoding?: string
+  /** The delimiter; detected if left out. */
+  delimiter?: Delimiter
   /** Whether the list has a header; detected if left out. */
   header?: boolean
   /** Whether `head` is the complete file; if left out, true for a head below 256 KiB. */
@@ -120,9 +122,10 @@ function bestLayout(
   text: string,
   options: DetectOptions & { complete: boolean },
 ): CsvLayout<Delimiter> {
-  const line = SEPARATOR_LINE.exec(text)
+  const line = options.delimiter === undefined ? SEPARATOR_LINE.exec(text) : null
+  const known = options.delimiter ?? line?.[1]
   const delimiters = DELIMITERS.filter(
-    line ? delimiter => delimiter === line[1] : isWorthTrying(text),
+    known === undefined ? isWorthTrying(text) : delimiter => delimiter === known,
   )
   const name = typeof options.column === 'string' ? options.column : undefined
   let best: CsvLayout<Delimiter> | null = null

@@ -31,11 +31,7 @@ export function createRowWriter(
     quoted_match: BYTE_ORDER_MARK,
   }
   const line = (cells: readonly string[], values: readonly Value[]) => {
-    const row: Value[] = cells.slice(0, width)
-    while (row.length < width) row.push('')
-    row.push(...values)
-    // Extra cells of a ragged row come last, or they would shift the added columns.
-    for (let i = width; i < cells.length; i += 1) row.push(cells[i] ?? '')
+    const row = arrangeRow(width, cells, values)
     return stringify([row], row.length === 1 ? { ...options, ...SINGLE_CELL } : options)
   }
   return {
@@ -44,9 +40,24 @@ export function createRowWriter(
   }
 }
 
-type Value = string | number | boolean | null
+export type Value = string | number | boolean | null
 
-const columnNames = ({ header, width, column }: ListDialect) =>
+/** Returns the original cells in order, then the added values. */
+export function arrangeRow(
+  width: number,
+  cells: readonly Value[],
+  values: readonly Value[],
+): Value[] {
+  const row = cells.slice(0, width)
+  while (row.length < width) row.push('')
+  row.push(...values)
+  // Extra cells of a ragged row come last, or they would shift the added columns.
+  for (let i = width; i < cells.length; i += 1) row.push(cells[i] ?? '')
+  return row
+}
+
+/** Returns the names of the original columns in the output. */
+export const columnNames = ({ header, width, column }: ListDialect): readonly string[] =>
   header ?? Array.from({ length: width }, (_, i) => (i === column ? 'email' : `column_${i + 1}`))
 
 /**
@@ -72,4 +83,5 @@ function escapeFormula(cell: string): string {
   return isFormula(text) ? `'${text}` : text
 }
 
-const isFormula = (text: string) => FORMULA_START.test(text) && !SIGNED_NUMBER.test(text)
+/** Returns true if a spreadsheet would run a cell of a CSV file as a formula. */
+export const isFormula = (text: string) => FORMULA_START.test(text) && !SIGNED_NUMBER.test(text)

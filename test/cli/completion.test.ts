@@ -25,7 +25,9 @@ test('lists the shells after an unknown one', async () => {
 
 test('the PowerShell script has the words of each option and argument, quoted', async () => {
   const { stdout } = await runEv(['completion', 'powershell'], { home: emptyFolder() })
-  expect(stdout).toMatch(/^ {4}'ev bulk' = @\{.* '--format' = @\('csv', 'ndjson', 'json'\)/m)
+  expect(stdout).toMatch(
+    /^ {4}'ev bulk' = @\{.* '--format' = @\('csv', 'xlsx', 'ndjson', 'json'\)/m,
+  )
   expect(stdout).toMatch(/^ {4}'ev jobs' = @\{.* Words = @\('list', 'show', 'resume', /m)
   expect(stdout).toMatch(/^ {4}'ev completion' = @\{.* Words = @\('bash', 'zsh', 'fish', 'p/m)
   const brackets = (open: string, close: string) =>

@@ -42,8 +42,12 @@ describe.concurrent('invalid usage', () => {
     ],
     ['help of an unknown command', ['help', 'nosuch'], /^error: Unknown command "ev nosuch"\. Av/],
     ['no option', ['keys', 'create'], /^error: Option "--name <name>" is required\./],
-    ['an unknown choice', ['bulk', 'a.csv', '--format', 'x'], /is "x"; it takes one of csv, ndj/],
-    ['a spreadsheet as output', ['bulk', 'a.csv', '-o', 'a.xlsx'], /does not write spreadsheets/],
+    [
+      'an unknown choice',
+      ['bulk', 'a.csv', '--format', 'x'],
+      /is "x"; it takes one of csv, xlsx, ndj/,
+    ],
+    ['a spreadsheet as output', ['bulk', 'a.csv', '-o', 'a.ods'], /does not write spreadsheets/],
     [
       'a flag without its value',
       ['verify', 'a@b.example', '--helo'],

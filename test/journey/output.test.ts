@@ -179,7 +179,7 @@ describe.concurrent('an invalid output', () => {
       64,
       /--only has "good"; it takes a comma-separated list of deliverable, risky, und/,
     ],
-    ['an unknown format', ['-o', 'out', '--format', 'xml'], 64, /takes one of csv, ndjson/],
+    ['an unknown format', ['-o', 'out', '--format', 'xml'], 64, /takes one of csv, xlsx, ndjson/],
     ['--split with the name of a folder', ['-o', 'data', '--split'], 73, /data cannot .* a folder/],
     ['--split to a device', ['-o', '/dev/null', '--split'], 64, /not a regular file.*-o/],
     [

@@ -144,7 +144,7 @@ class Jobs:
         self,
         job_id: str,
         *,
-        format: Optional[Literal["csv", "json", "ndjson"]] = None,
+        format: Optional[Literal["csv", "xlsx", "json", "ndjson"]] = None,
         filter: Optional[Sequence[Class]] = None,
         partial: Optional[bool] = None,
         raw: Optional[bool] = None,

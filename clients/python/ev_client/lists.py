@@ -101,6 +101,7 @@ class Lists:
         *,
         filename: Optional[str] = None,
         column: Union[str, int, None] = None,
+        sheet: Optional[str] = None,
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
         name: Optional[str] = None,
@@ -110,13 +111,14 @@ class Lists:
         metadata: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> QueuedFile:
-        """Verifies a file: CSV, TSV, or one address per line. The download keeps its columns.
+        """Verifies a file: CSV, TSV, XLSX, or one address per line. The download keeps its columns.
 
         Args:
             file: Content as text or bytes, a path (``pathlib.Path``), or an open file. It is read
                 into memory.
             filename: Default: the name of the file.
             column: Address column, by name or number from 1. Default: detected.
+            sheet: Sheet of a workbook, by name. Default: the first visible one.
             header: Whether the first row is a header. Default: detected.
             encoding: Label of the encoding, such as ``windows-1252``. Default: detected.
             name: Display name of the job.
@@ -133,6 +135,7 @@ class Lists:
             file,
             filename,
             column=column,
+            sheet=sheet,
             header=header,
             encoding=encoding,
             name=name,
@@ -150,6 +153,7 @@ class Lists:
         *,
         filename: Optional[str] = None,
         column: Union[str, int, None] = None,
+        sheet: Optional[str] = None,
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
         deduplicate: Optional[bool] = None,
@@ -164,6 +168,7 @@ class Lists:
             file,
             filename,
             column=column,
+            sheet=sheet,
             header=header,
             encoding=encoding,
             deduplicate=deduplicate,

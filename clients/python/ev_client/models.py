@@ -953,6 +953,12 @@ class FileDryRun(TypedDict):
     # Encoding with which the file is read, as a WHATWG label.
     encoding: str
     delimiter: Literal[",", ";", "\t", "|"]
+    # Format of the file: text as it is or compressed, or a workbook.
+    format: Literal["text", "gzip", "zip", "xlsx"]
+    # The sheet that is read. Null if the file is not a workbook.
+    sheet: Optional[str]
+    # Names of the sheets. Empty if the file is not a workbook.
+    sheets: List[str]
     rows: Optional[int]
     total_emails: Optional[int]
     # Rows with a well-formed address, whether it exists or not: `total_emails` minus
@@ -1647,6 +1653,8 @@ class QueuedFile(TypedDict):
     header: bool
     # Encoding with which the file is read, as a WHATWG label.
     encoding: str
+    # The sheet that is read. Null if the file is not a workbook.
+    sheet: Optional[str]
     rows: int
 
 

@@ -1,7 +1,7 @@
 import type { Class } from '../../engine/verdict/verdict.ts'
 
 /** Extensions of lists, which the extension of the download replaces. */
-const LIST_EXTENSION = /\.(csv|tsv|tab|txt|json|ndjson|xlsx?)$/i
+const LIST_EXTENSION = /(\.(csv|tsv|tab|txt|json|ndjson|xlsx?))?(\.(gz|zip))?$/i
 /** Characters that file systems or shells give a meaning to. */
 const RESERVED = /[\p{C}\p{Zl}\p{Zp}\uFFFD/\\:*?"<>|]+/gu
 /** File systems allow 255 bytes; a character takes up to 4 in UTF-8, and the suffix up to 60. */

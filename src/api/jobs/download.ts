@@ -1,9 +1,17 @@
+import { Readable } from 'node:stream'
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { addAuditEntry } from '../../audit/audit-store.ts'
-import { createRowObject, createRowWriter, type ListDialect } from '../../csv/csv.ts'
+import {
+  createRowObject,
+  createRowWriter,
+  type ListDialect,
+  type RowWriter,
+} from '../../csv/csv.ts'
 import { writeConcurrent } from '../../db/database.ts'
 import { LIST_COLUMNS, RESULT_COLUMNS } from '../../engine/verdict/present-result.ts'
+import { createSheetWriter } from '../../formats/sheet-writer.ts'
+import { zipSheet } from '../../formats/workbook-file.ts'
 import { DedupeIndex } from '../../jobs/import/import-counter.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
@@ -15,13 +23,13 @@ import { DownloadRow } from '../schemas/job.ts'
 import { namesQuery } from '../schemas/names.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
-import { textStream } from '../text-stream.ts'
+import { type ChunkSource, textStream } from '../text-stream.ts'
 import { attachment, downloadName } from './download-name.ts'
 import { type JobRow, type RowsOptions, rowPages } from './job-row.ts'
 import { jobParams, loadJob } from './load-job.ts'
 import { rowJson, rowValues } from './row-view.ts'
 
-const FORMATS = ['csv', 'json', 'ndjson'] as const
+const FORMATS = ['csv', 'xlsx', 'json', 'ndjson'] as const
 type Format = (typeof FORMATS)[number]
 
 /** The text parts of a download format. */
@@ -33,8 +41,11 @@ type DownloadText = {
   row(row: JobRow): string
 }
 
+const WORKBOOK_TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+
 const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   csv: 'text/csv; charset=utf-8',
+  xlsx: WORKBOOK_TYPE,
   json: 'application/json',
   ndjson: 'application/x-ndjson',
 }
@@ -42,8 +53,12 @@ const CONTENT_TYPES: Readonly<Record<Format, string>> = {
 /** `raw` omits the guard against formulas, which only CSV has. */
 function downloadText(job: Job, format: Format, options: { raw: boolean }): DownloadText {
   const dialect = jobDialect(job)
-  if (format === 'csv') {
-    return dialect === null ? listCsv(job, options) : fileCsv(dialect, options)
+  if (format === 'csv' || format === 'xlsx') {
+    const createWriter = (columns: ListDialect, added: readonly string[]): TableWriter =>
+      format === 'csv'
+        ? { ...createRowWriter(columns, added, options), end: '' }
+        : createSheetWriter(columns, added)
+    return dialect === null ? listTable(job, createWriter) : fileTable(dialect, createWriter)
   }
   const input = dialect === null ? null : createRowObject(dialect)
   const row = (row: JobRow) =>
@@ -53,20 +68,24 @@ function downloadText(job: Job, format: Format, options: { raw: boolean }): Down
     : { begin: '', between: '', end: '', row: item => `${row(item)}\n` }
 }
 
+type TableWriter = RowWriter & { readonly end: string }
+
+type CreateWriter = (dialect: ListDialect, added: readonly string[]) => TableWriter
+
 /** The original columns unchanged, followed by the columns of the results. */
-function fileCsv(dialect: ListDialect, options: { raw: boolean }): DownloadText {
-  const writer = createRowWriter(dialect, LIST_COLUMNS, options)
+function fileTable(dialect: ListDialect, createWriter: CreateWriter): DownloadText {
+  const writer = createWriter(dialect, LIST_COLUMNS)
   const row = (row: JobRow) => writer.row(row.cells ?? [], rowValues(row))
-  return { begin: writer.header(), between: '', end: '', row }
+  return { begin: writer.header(), between: '', end: writer.end, row }
 }
 
-/** RFC 4180. If addresses were submitted with IDs, the last column has them. */
-function listCsv(job: Job, { raw }: { raw: boolean }): DownloadText {
+/** CSV as in RFC 4180. If addresses were submitted with IDs, the last column has them. */
+function listTable(job: Job, createWriter: CreateWriter): DownloadText {
   const hasIds = parseSource(job).ids === true
   const columns = [...RESULT_COLUMNS, ...(hasIds ? ['id'] : [])]
-  const writer = createRowWriter(NO_COLUMNS, columns, { raw })
+  const writer = createWriter(NO_COLUMNS, columns)
   const row = (row: JobRow) => writer.row([], [...rowValues(row), ...(hasIds ? [row.id] : [])])
-  return { begin: writer.header(), between: '', end: '', row }
+  return { begin: writer.header(), between: '', end: writer.end, row }
 }
 
 const NO_COLUMNS: ListDialect = {
@@ -90,7 +109,7 @@ const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 export function downloadRoutes(service: Service) {
   const options = {
     description:
-      "The file is named after the list and the classes, such as `customers-deliverable.csv`. CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
+      "The file is named after the list and the classes, such as `customers-deliverable.csv`. CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. XLSX has the same columns; its cells are text and numbers, never formulas. In CSV, cells that a spreadsheet would run as a formula get a leading `'`.",
     scope: 'jobs:read',
     params: jobParams,
     query,
@@ -143,6 +162,7 @@ const FILE = {
       example:
         'email,valid,deliverable,risk_level,reason,cached,class,…\r\nuser@example.com,true,true,low,accepted_email,false,deliverable,…\r\n',
     },
+    [WORKBOOK_TYPE]: { schema: z.string().openapi({ format: 'binary' }) },
     'application/json': { schema: z.array(DownloadRow) },
     'application/x-ndjson': { schema: z.string() },
   },
@@ -162,7 +182,7 @@ async function download(
   const text = downloadText(job, format, { raw })
   const first = deduplicate ? new DedupeIndex(service.random) : null
   const classes = filter?.length === STATUSES.length ? undefined : filter
-  const chunks = fileChunks(service, job, text, { classes, first })
+  const chunks = encodeChunks(format, fileChunks(service, job, text, { classes, first }))
   const name = downloadName({ id: job.id, listName: listNameOf(job), classes, extension: format })
   return c.body(textStream(c, service, chunks), 200, {
     'Content-Type': CONTENT_TYPES[format],
@@ -187,6 +207,18 @@ function notReady({ state }: Job): ApiError {
     ? `The job is ${state}, so its results are incomplete. Add ?partial=true to get the existing ones.`
     : `The job is ${state}. Its results are available when it is completed. Add ?partial=true to get the existing ones.`
   return new ApiError('job_not_ready', message)
+}
+
+/** The rows of a worksheet become the bytes of a workbook as they are read. */
+function encodeChunks(format: Format, chunks: AsyncGenerator<string>): ChunkSource {
+  if (format !== 'xlsx') return chunks
+  // Holds no more than one chunk ahead of the reader.
+  const output = zipSheet(Readable.from(chunks, { highWaterMark: 1 }))
+  const iterator = output[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
+  return {
+    next: () => iterator.next(),
+    return: async () => output.destroy(),
+  }
 }
 
 type Selection = RowsOptions & {

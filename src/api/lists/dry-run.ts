@@ -10,15 +10,19 @@ import type { Service } from '../service.ts'
 import { readName } from './batch.ts'
 import { emptyList } from './emails.ts'
 import { findColumns, readFlag, readFormOptions, readRows } from './file-rows.ts'
-import type { Upload } from './upload.ts'
+import type { TextUpload } from './text-upload.ts'
 
 /**
  * `POST /v1/verify/file` with `dry_run`: reads and counts a file like a submitted one, but stores,
  * charges and probes nothing. If the address column is not found, the response lists the columns.
  */
-export async function dryRun(c: Context<Env>, service: Service, upload: Upload): Promise<Response> {
+export async function dryRun(
+  c: Context<Env>,
+  service: Service,
+  upload: TextUpload,
+): Promise<Response> {
   c.set('isDryRun', true)
-  const { path, fields } = upload
+  const { path, fields, content } = upload
   // Invalid fields are refused as for a submitted list.
   readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
@@ -39,6 +43,9 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
     header: dialect.header !== null,
     encoding: dialect.encoding,
     delimiter: dialect.delimiter,
+    format: content.format,
+    sheet: content.workbook && excerpt(content.workbook.sheet),
+    sheets: content.workbook?.sheets.slice(0, SHEETS_MAX).map(excerpt) ?? [],
     ...presentCounts(tally),
     credits_needed: c.get('sandbox') ? 0 : (tally?.addressCount ?? null),
     credits_balance: (await creditState(service, c.get('caller')))?.remaining ?? null,
@@ -54,6 +61,8 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
 const PREVIEW_ROWS = 5
 /** Columns of the preview. A file can have a hundred thousand. */
 const COLUMNS_MAX = 200
+/** Sheets of a workbook in the response. */
+const SHEETS_MAX = 200
 /** Enough of a name or cell to recognize it. */
 const CELL_LENGTH_MAX = 80
 

@@ -7,7 +7,7 @@ import {
   type ListRow,
   readList,
 } from '../../csv/csv.ts'
-import { readHead } from '../../jobs/import/submission.ts'
+import { readContentHead } from '../../formats/open-content.ts'
 import type { SubmitOptions } from '../../jobs/job-store.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
@@ -15,16 +15,18 @@ import { ApiError } from '../errors/api-error.ts'
 import { FILE_ROWS_MAX } from './emails.ts'
 import { parseMetadataField } from './metadata.ts'
 import { readListOptions } from './queue.ts'
+import type { TextUpload } from './text-upload.ts'
 import type { Upload } from './upload.ts'
 
 /**
  * Detects the dialect of an uploaded list and its address column. Throws if the column is not
  * found.
  */
-export const findDialect = (upload: Upload): Promise<ListDialect> => detected(upload, detectDialect)
+export const findDialect = (upload: TextUpload): Promise<ListDialect> =>
+  detected(upload, detectDialect)
 
 /** Detects the columns of an uploaded list. The address column may be missing. */
-export const findColumns = (upload: Upload) => detected(upload, detectColumns)
+export const findColumns = (upload: TextUpload) => detected(upload, detectColumns)
 
 /** Yields the rows of an uploaded list in chunks. */
 export async function* readRows(
@@ -68,10 +70,10 @@ const WORDS = {
 }
 
 async function detected<T>(
-  { path, fields }: Upload,
+  { path, fields, content }: TextUpload,
   detect: (head: Uint8Array, options: DetectOptions) => T,
 ): Promise<T> {
-  const { head, complete } = await readHead(path)
+  const { head, complete } = await readContentHead({ read: () => createReadStream(path) })
   const column = fields.get('column')
   const encoding = fields.get('encoding')
   const header = readFlag(fields, 'header')
@@ -80,6 +82,7 @@ async function detected<T>(
     ...(column === undefined || column === '' ? {} : { column: parseColumn(column) }),
     ...(encoding === undefined || encoding === '' ? {} : { encoding }),
     ...(header === null ? {} : { header }),
+    ...content.known,
   })
 }
 

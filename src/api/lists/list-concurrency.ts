@@ -51,8 +51,9 @@ export function limitConcurrency(): MiddlewareHandler<Env> {
 /** Importing 50,000 addresses takes about a second. */
 const RETRY_S = 2
 
-/** A body without Content-Length can have any size. */
+/** A body without Content-Length can have any size, and so can a compressed one. */
 function isLarge({ req }: Context<Env>): boolean {
+  if (req.header('Content-Encoding') !== undefined) return true
   const length = req.header('Content-Length')
   return length === undefined || Number(length) > LARGE_BYTES
 }

@@ -39,7 +39,8 @@ import {
   readListOptions,
   toChunks,
 } from './queue.ts'
-import { FORM_BYTES_MAX, fileForms, type Upload } from './upload.ts'
+import { type TextUpload, textUploads } from './text-upload.ts'
+import { FORM_BYTES_MAX, fileForms } from './upload.ts'
 
 /** Routes that verify lists. */
 export function listRoutes(service: Service) {
@@ -85,23 +86,25 @@ export function listRoutes(service: Service) {
     id: 'verifyFile',
     summary: 'Verify a file of addresses',
     description:
-      'CSV in any common dialect, up to 100 MiB and 1,000,000 rows. Its columns are returned with the results. With `dry_run`, the file is only read and counted: nothing is stored, charged or verified, and the request does not count against the hourly limit of lists.',
+      'CSV in any common dialect or an Excel workbook (.xlsx), also compressed with gzip or as the only file of a ZIP archive, up to 100 MiB (512 MiB when expanded) and 1,000,000 rows. Its columns are returned with the results. With `dry_run`, the file is only read and counted: nothing is stored, charged or verified, and the request does not count against the hourly limit of lists.',
     body: { schema: FileRequest, example: FILE_EXAMPLE, max: FORM_BYTES_MAX, isForm: true },
     answer: FILE_ANSWER,
   })
   // Not registered with `openapi`, which would read the whole form into memory.
   router.openAPIRegistry.registerPath(file)
   router.on('POST', [file.path], ...middleware, refuseUnknown(file))
+  const withText = textUploads()
   const parseForm = fileForms(service.settings.dataDir, service.random)
   router.post(file.path, async c => {
     const upload = await parseForm(c.req.raw)
     try {
       // A dry run has no effect, so it needs no idempotency.
-      if (readFlag(upload.fields, 'dry_run')) return await dryRun(c, service, upload)
+      if (readFlag(upload.fields, 'dry_run'))
+        return await withText(upload, text => dryRun(c, service, text))
       const { key } = c.get('replay') ?? {}
       const body = Buffer.from(upload.digest)
       const stored = key === undefined ? null : await findStoredResponse(c, service, { key, body })
-      return stored ?? (await verifyFile(c, service, upload))
+      return stored ?? (await withText(upload, text => verifyFile(c, service, text)))
     } finally {
       await upload.discard()
     }
@@ -174,7 +177,7 @@ const QUEUED_FILE = {
   ...QUEUED,
   message: 'File queued. Check GET /v1/jobs/job_xyz789',
   ...LINKS,
-  ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', rows: 2 },
+  ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', sheet: null, rows: 2 },
 }
 
 const DRY_RUN = {
@@ -189,6 +192,7 @@ const DRY_RUN = {
     header: true,
     encoding: 'utf-8',
     delimiter: ',',
+    ...{ format: 'text' as const, sheet: null, sheets: [] },
     rows: 2,
   },
   ...{ total_emails: 2, valid_emails: 2, invalid_format_emails: 0, duplicates: 0 },
@@ -210,8 +214,12 @@ const FILE_ANSWER = {
 }
 
 /** `POST /v1/verify/file`: creates a job from a file. Its columns are returned with the results. */
-async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Promise<Response> {
-  const { path, fields, fileName } = upload
+async function verifyFile(
+  c: Context<Env>,
+  service: Service,
+  upload: TextUpload,
+): Promise<Response> {
+  const { path, fields, fileName, content } = upload
   const name = readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
   const options = readFormOptions(fields)
@@ -227,6 +235,7 @@ async function verifyFile(c: Context<Env>, service: Service, upload: Upload): Pr
     column_number: dialect.column + 1,
     header: dialect.header !== null,
     encoding: dialect.encoding,
+    sheet: content.workbook && sanitizeText(content.workbook.sheet, 80),
     rows: job.total,
   }))
 }

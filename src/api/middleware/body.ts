@@ -15,10 +15,10 @@ export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule):
   if (isBodyless(c)) return
   const { req } = c
   const encoding = req.header('Content-Encoding')
-  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
+  if (encoding !== undefined && !isAccepted(encoding, kind)) {
     throw new ApiError(
       'unsupported_media_type',
-      'Unsupported Content-Encoding. Send the body uncompressed.',
+      `Unsupported Content-Encoding. Send the body uncompressed${kind === 'stream' ? ', or with gzip' : ''}.`,
     )
   }
   const length = req.header('Content-Length')
@@ -30,6 +30,13 @@ export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule):
     )
   }
 }
+
+/** A stream is expanded by its handler, within the limit of the expanded body. */
+const isAccepted = (encoding: string, kind: BodyRule['kind']) =>
+  encoding.trim().toLowerCase() === 'identity' || (kind === 'stream' && isGzip(encoding))
+
+/** Returns true for a Content-Encoding of gzip (RFC 9110 §8.4.1.3). */
+export const isGzip = (encoding: string | null) => /^\s*(x-)?gzip\s*$/i.test(encoding ?? '')
 
 /**
  * Reads and parses a JSON body within its limit for the schemas that follow, and keeps its bytes in

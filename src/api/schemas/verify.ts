@@ -132,10 +132,14 @@ export const FileRequest = z
     file: z.unknown().optional().openapi({
       type: 'string',
       format: 'binary',
-      description: 'A list: CSV, TSV, or one address per line, in any common encoding.',
+      description:
+        'A list: CSV, TSV, or one address per line, in any common encoding; or an Excel workbook (.xlsx). Also compressed with gzip, or as the only file of a ZIP archive. The format is detected by the content.',
     }),
     column: z.string().optional().openapi({
       description: 'The address column, by name or by number from 1. Detected if omitted.',
+    }),
+    sheet: z.string().optional().openapi({
+      description: 'The sheet of a workbook, by name. The first visible one if omitted.',
     }),
     header: z.enum(['true', 'false']).optional().openapi({
       description: 'Whether the first row has column names. Detected if omitted.',
@@ -227,6 +231,10 @@ export const QueuedFile = z
     encoding: z
       .string()
       .openapi({ description: 'Encoding with which the file is read, as a WHATWG label.' }),
+    sheet: z
+      .string()
+      .nullable()
+      .openapi({ description: 'The sheet that is read. Null if the file is not a workbook.' }),
     rows: z.int().min(0),
   })
   .openapi('QueuedFile')
@@ -250,6 +258,13 @@ export const FileDryRun = z
     header: z.boolean(),
     encoding: QueuedFile.shape.encoding,
     delimiter: z.enum([',', ';', '\t', '|']),
+    format: z
+      .enum(['text', 'gzip', 'zip', 'xlsx'])
+      .openapi({ description: 'Format of the file: text as it is or compressed, or a workbook.' }),
+    sheet: QueuedFile.shape.sheet,
+    sheets: z
+      .array(z.string())
+      .openapi({ description: 'Names of the sheets. Empty if the file is not a workbook.' }),
     rows: count,
     total_emails: count,
     valid_emails: count.openapi({ description: WELL_FORMED }),

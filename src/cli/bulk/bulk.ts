@@ -25,7 +25,14 @@ import { type ListFile, openList } from './list-file.ts'
 import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
 import { readSource, type SourceFlags, toFlags } from './list-source.ts'
 import { type WrittenFile, writeOutput } from './output.ts'
-import { checkOutput, defaultOutput, type OutputFile, planOutput } from './output-plan.ts'
+import {
+  checkOutput,
+  checkRowCount,
+  defaultOutput,
+  formatFor,
+  type OutputFile,
+  planOutput,
+} from './output-plan.ts'
 import { canonicalPath, resolveOutput } from './output-sink.ts'
 import { rowText } from './row-text.ts'
 import { interruption, work } from './work.ts'
@@ -57,8 +64,9 @@ export async function bulkCommand(
     throw unsupportedDatabase(context, flags)
   // `-` is stdin or stdout; an empty name is reported later.
   const toPath = (name: string) => (name === '-' || name === '' ? name : inCwd(context, name))
-  const output = toPath(flags.output ?? defaultOutput(file, flags.format))
-  return bulk(context, toPath(file), { ...flags, output }, null)
+  const given = flags.output ?? defaultOutput(file, flags.format)
+  const format = flags.format ?? formatFor(given)
+  return bulk(context, toPath(file), { ...flags, format, output: toPath(given) }, null)
 }
 
 const unsupportedDatabase = (context: CliContext, flags: GivenFlags) =>
@@ -129,6 +137,7 @@ async function processList(
     // The lock protects the job of this list from deletion, however old the job is.
     await cleanUp(context, database, config)
     const job = await openJob(context, database, { sourceKey, list, flags, resumed, say })
+    checkRowCount(job.total, flags.format)
     const hint = flags.sandbox || job.state === 'completed' ? null : heloHint(config)
     if (hint !== null) say(`note: ${hint}`)
     return await finish(context, database, config, {
@@ -147,7 +156,8 @@ async function processList(
   }
 }
 
-const listOptions = ({ column, encoding, header }: BulkFlags, resumed: Job | null) => ({
+const listOptions = ({ column, sheet, encoding, header }: BulkFlags, resumed: Job | null) => ({
+  ...(sheet === undefined ? {} : { sheet }),
   ...(column === undefined ? {} : { column }),
   ...(encoding === undefined ? {} : { encoding }),
   ...(header === false ? { header } : {}),
@@ -231,12 +241,19 @@ async function writeResults(
   run: BulkRun,
 ): Promise<WrittenFile[]> {
   const { list, files, flags, job, reachability } = run
-  const text = rowText(flags.format ?? 'csv', list.dialect, { raw: flags.raw ?? false })
+  const { format = 'csv', raw = false } = flags
+  const createText = () => rowText(format, list.dialect, { raw })
   const hasFiles = files.some(({ path }) => path !== '-' && resolveOutput(path).isFile)
   const stop = hasFiles ? interruption(context) : null
   try {
     const first = flags.deduplicate ? new DedupeIndex(context.random) : null
-    const options = { text, first, stopping: stop?.signal, onResult: reachability.note }
+    const options = {
+      createText,
+      format,
+      first,
+      stopping: stop?.signal,
+      onResult: reachability.note,
+    }
     return await writeOutput(context, files, list, { database, jobId: job.id }, options)
   } finally {
     stop?.dispose()

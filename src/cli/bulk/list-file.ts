@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { detectDialect, type ListDialect } from '../../csv/csv.ts'
-import { readHead } from '../../jobs/import/submission.ts'
+import { type ListContent, openContent, readContentHead } from '../../formats/open-content.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
 
@@ -15,6 +15,8 @@ export type ListFile = {
   /** SHA-256 of the content, which identifies the list in later runs. */
   readonly digest: string
   readonly dialect: ListDialect
+  /** Name of the sheet; null if the list is not a workbook. */
+  readonly sheet: string | null
   /** Whether the file is a copy of stdin in the data directory. */
   readonly kept: boolean
   /** Reads the content. Throws at the end if the content has changed since the list was opened. */
@@ -22,12 +24,17 @@ export type ListFile = {
 }
 
 type ListFileOptions = {
+  /** Name of the sheet of a workbook; the first visible one if left out. */
+  readonly sheet?: string
   readonly column?: string
   readonly encoding?: string
   readonly header?: boolean
   /** Whether the path is a copy of stdin; detected if left out. */
   readonly kept?: boolean
 }
+
+/** The list is a file of the user: this stops only decompression bombs. */
+const EXPANDED_BYTES_MAX = 16 * 1024 ** 3
 
 /**
  * Opens a list. Input from stdin or a pipe is copied to the data directory, as it is read twice.
@@ -43,14 +50,19 @@ export async function openList(
   const kept = options.kept ?? stream !== null
   try {
     const digest = await digestOf(path)
-    const { head, complete } = await readHead(path)
-    const dialect = detectDialect(head, { ...dialectOptions(options), complete })
+    const content = await openContent(path, {
+      sheet: options.sheet,
+      expandedBytesMax: EXPANDED_BYTES_MAX,
+    })
+    const { head, complete } = await readContentHead(content)
+    const known = { ...dialectOptions(options), ...content.known }
     return {
       path,
       digest,
-      dialect,
+      dialect: detectDialect(head, { ...known, complete }),
+      sheet: content.workbook?.sheet ?? null,
       kept,
-      bytes: () => readVerified(name, path, digest),
+      bytes: () => readVerified(name, { path, digest, content }),
     }
   } catch (error) {
     throw unreadable(name, error)
@@ -73,24 +85,28 @@ function streamOf(context: Pick<CliContext, 'stdin'>, name: string): Readable | 
  */
 async function* readVerified(
   name: string,
-  path: string,
-  digest: string,
+  { path, digest, content }: { path: string; digest: string; content: ListContent },
 ): AsyncGenerator<Uint8Array> {
-  const hash = createHash('sha256')
+  // The text of other formats is not the content of the file, which is read again for its digest.
+  const hash = content.format === 'text' ? createHash('sha256') : null
   try {
-    for await (const chunk of createReadStream(path)) {
-      hash.update(chunk)
+    for await (const chunk of content.read()) {
+      hash?.update(chunk)
       yield chunk
     }
   } catch (error) {
+    // A file that was replaced or is being written can look damaged.
+    if (hash === null && (await digestOf(path)) !== digest) throw changed(name)
     throw unreadable(name, error)
   }
-  if (hash.digest('hex') === digest) return
-  throw new EvError(
+  if ((hash?.digest('hex') ?? (await digestOf(path))) !== digest) throw changed(name)
+}
+
+const changed = (name: string) =>
+  new EvError(
     'bad_input',
     `The list ${name} changed while ev was processing it. Restore the original file and run the command again to resume, or run it again now to start over with the new file.`,
   )
-}
 
 function unreadable(name: string, cause: unknown): EvError {
   if (cause instanceof EvError) return cause

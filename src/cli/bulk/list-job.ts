@@ -22,8 +22,9 @@ const LOAD_CHUNK_MAX = 2_000
 /** Returns the key that two runs of the same list with the same reading options share. */
 export function sourceKeyFor(list: ListFile, { sandbox = false }: SourceFlags): string {
   const { column, encoding, header } = list.dialect
+  const options = [list.path, list.digest, column, encoding, header !== null, sandbox]
   return createHash('sha256')
-    .update(JSON.stringify([list.path, list.digest, column, encoding, header !== null, sandbox]))
+    .update(JSON.stringify(list.sheet === null ? options : [...options, list.sheet]))
     .digest('hex')
 }
 
@@ -65,7 +66,8 @@ export async function openJob(
   const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
   const twice = job.duplicates === 0 ? '' : `; ${job.duplicates} duplicates are verified once`
   const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
-  say(`${pluralize(job.total, 'row')}, addresses in column ${column}${encoding}${twice}.`)
+  const sheet = list.sheet === null ? '' : ` of sheet ${sanitizeText(list.sheet, 40)}`
+  say(`${pluralize(job.total, 'row')}${sheet}, addresses in column ${column}${encoding}${twice}.`)
   return job
 }
 

@@ -14,6 +14,8 @@ export type BulkSource = {
   readonly output: string
   /** As given; null if it is detected. */
   readonly column: string | null
+  /** Name of the sheet of a workbook, as given. */
+  readonly sheet: string | null
   readonly encoding: string | null
   readonly header: boolean
   readonly raw: boolean
@@ -29,6 +31,7 @@ export type BulkSource = {
 export type SourceFlags = {
   readonly output: string
   readonly column?: string
+  readonly sheet?: string
   readonly encoding?: string
   readonly header?: boolean
   readonly raw?: boolean
@@ -46,6 +49,7 @@ export function toSource({ path, kept }: ListFile, flags: SourceFlags): BulkSour
     kept,
     output: flags.output === '-' ? '-' : resolve(flags.output),
     column: flags.column ?? null,
+    sheet: flags.sheet ?? null,
     encoding: flags.encoding ?? null,
     header: flags.header ?? true,
     raw: flags.raw ?? false,
@@ -58,10 +62,12 @@ export function toSource({ path, kept }: ListFile, flags: SourceFlags): BulkSour
   }
 }
 
-export const toFlags = ({ only, column, encoding, ...rest }: BulkSource): SourceFlags => ({
+export const toFlags = ({ only, column, sheet, encoding, ...rest }: BulkSource): SourceFlags => ({
   ...rest,
   ...(only === null ? {} : { only }),
   ...(column === null ? {} : { column }),
+  // Null, or undefined in a job of an earlier version, is the first sheet.
+  ...(typeof sheet === 'string' ? { sheet } : {}),
   // Null, or undefined in a job of an earlier version, means that the encoding is detected.
   ...(typeof encoding === 'string' ? { encoding } : {}),
 })

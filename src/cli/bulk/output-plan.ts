@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 import { extname } from 'node:path'
 import type { Class } from '../../engine/verdict/verdict.ts'
+import { SHEET_ROWS_MAX } from '../../formats/sheet-writer.ts'
 import { EvError } from '../../platform/error.ts'
+import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { cannotWrite, canonicalPath, partialPath, resolveOutput } from './output-sink.ts'
 import type { Format } from './row-text.ts'
@@ -14,28 +16,41 @@ export type OutputFlags = {
   readonly output: string
   readonly only?: string
   readonly split?: boolean
+  readonly format?: Format
 }
 
-/** Returns the output if none is named: `list.verified.csv` beside `list.csv`; stdout for stdin. */
-export function defaultOutput(list: string, format: Format = 'csv'): string {
+/**
+ * Returns the output if none is named: `list.verified.csv` beside `list.csv`, in the format and
+ * compression of the list if its name tells them; stdout for stdin.
+ */
+export function defaultOutput(list: string, format?: Format): string {
   // A pipe, such as /dev/stdin or that of <(zcat list.gz), has no folder to write to.
   if (list === '-' || list.startsWith('/dev/')) return '-'
-  const extension = extname(list)
-  const isTable = ['.csv', '.tsv'].includes(extension.toLowerCase())
-  const ending = format === 'csv' ? (isTable ? extension : '.csv') : `.${format}`
-  return `${list.slice(0, list.length - extension.length)}.verified${ending}`
+  const plain = list.replace(/\.(gz|zip)$/i, '')
+  const compression = format !== 'xlsx' && isGzip(list) ? list.slice(plain.length) : ''
+  const extension = extname(plain)
+  const isKept = ['.csv', '.tsv', '.xlsx'].includes(extension.toLowerCase())
+  const table = isKept && (format ?? formatFor(plain)) === formatFor(plain) ? extension : '.csv'
+  const ending = format === undefined || format === 'csv' ? table : `.${format}`
+  return `${plain.slice(0, plain.length - extension.length)}.verified${ending}${compression}`
 }
 
+/** Returns the format of an output by its name. */
+export const formatFor = (output: string): Format => (/\.xlsx$/i.test(output) ? 'xlsx' : 'csv')
+
+/** Returns true if the name of a file says that it is compressed with gzip. */
+export const isGzip = (path: string) => /\.gz$/i.test(path)
+
 /** Returns the files to write. Each class goes to one file at most. */
-export function planOutput({ output, only, split = false }: OutputFlags): OutputFile[] {
+export function planOutput({
+  output,
+  only,
+  split = false,
+  format = formatFor(output),
+}: OutputFlags): OutputFile[] {
   // A script may pass an unset variable, as in -o "$OUT".
   if (output === '') throw new EvError('usage', '-o is empty. Name a file, or - for stdout.')
-  if (/\.(xlsx?|ods|numbers)$/i.test(output)) {
-    throw new EvError(
-      'usage',
-      `ev does not write spreadsheets such as ${sanitizeText(output)}. Name a CSV file, such as out.csv: spreadsheet programs open it.`,
-    )
-  }
+  checkFormat(output, format)
   const classes = only === undefined ? CLASSES : parseClasses(only)
   if (!split) return [{ path: output, classes }]
   if (output === '-') {
@@ -45,6 +60,38 @@ export function planOutput({ output, only, split = false }: OutputFlags): Output
     )
   }
   return classes.map(klass => ({ path: pathForClass(output, klass), classes: [klass] }))
+}
+
+function checkFormat(output: string, format: Format): void {
+  const name = sanitizeText(output)
+  if (/\.(xlsm?|xlsb|ods|numbers)$/i.test(output)) {
+    throw new EvError(
+      'usage',
+      `ev does not write spreadsheets such as ${name}. Name an .xlsx file, such as out.xlsx.`,
+    )
+  }
+  const isWorkbook = formatFor(output) === 'xlsx'
+  if (isWorkbook && format !== 'xlsx') {
+    throw new EvError(
+      'usage',
+      `${name} is the name of a workbook, but --format is ${format}. Name another file, or omit --format.`,
+    )
+  }
+  if (format === 'xlsx' && /\.(csv|tsv|txt|json|ndjson|gz)$/i.test(output)) {
+    throw new EvError(
+      'usage',
+      `${name} is not the name of a workbook, but --format is xlsx. Name an .xlsx file, such as out.xlsx.`,
+    )
+  }
+}
+
+/** Throws EvError before processing starts if the rows do not fit the format. */
+export function checkRowCount(rows: number, format: Format = 'csv'): void {
+  if (format !== 'xlsx' || rows <= SHEET_ROWS_MAX) return
+  throw new EvError(
+    'usage',
+    `The list has ${formatNumber(rows)} rows, but a worksheet has at most ${formatNumber(SHEET_ROWS_MAX)}. Name a CSV file with -o, such as out.csv.`,
+  )
 }
 
 const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const satisfies Class[]
@@ -63,8 +110,9 @@ function parseClasses(value: string): Class[] {
 
 /** Inserts the class before the extension: `out.csv` becomes `out.risky.csv`. */
 function pathForClass(output: string, klass: Class): string {
-  const extension = extname(output)
-  return `${output.slice(0, output.length - extension.length)}.${klass}${extension}`
+  const plain = output.replace(/\.gz$/i, '')
+  const stem = plain.slice(0, plain.length - extname(plain).length)
+  return `${stem}.${klass}${output.slice(stem.length)}`
 }
 
 /** Throws EvError before processing starts if the output cannot be written; `list` may be `-`. */

@@ -6,8 +6,8 @@ import type { CliContext, CliOutput } from '../context.ts'
 
 /** Destination of rows. A file has a temporary name until it is published. */
 export type OutputSink = {
-  /** Resolves when the text is accepted, so that the caller waits for a slow disk or reader. */
-  write(text: string): Promise<void>
+  /** Resolves when the data is accepted, so that the caller waits for a slow disk or reader. */
+  write(data: string | Uint8Array): Promise<void>
   /** Syncs what was written to disk. Nothing may be written afterwards. */
   close(): Promise<void>
   /** Renames the file to its final name and returns the folder to sync; null if there is none. */
@@ -38,9 +38,9 @@ export async function publishAll(sinks: readonly OutputSink[]): Promise<void> {
 }
 
 const streamSink = (stdout: CliOutput): OutputSink => ({
-  write: text =>
+  write: data =>
     new Promise((resolve, reject) => {
-      stdout.write(text, error => (error ? reject(error) : resolve()))
+      stdout.write(data, error => (error ? reject(error) : resolve()))
     }),
   close: async () => {},
   publish: () => null,
@@ -52,7 +52,7 @@ async function fileSink(output: string, path: string): Promise<OutputSink> {
   const fail = (error: unknown) => Promise.reject(cannotWrite(output, error))
   const handle = await open(partial, 'w').catch(fail)
   return {
-    write: text => handle.appendFile(text).catch(fail),
+    write: data => handle.appendFile(data).catch(fail),
     close: () => closeDurably(handle).catch(fail),
     publish() {
       try {
@@ -74,7 +74,7 @@ async function deviceSink(output: string, path: string): Promise<OutputSink> {
   const fail = (error: unknown) => Promise.reject(cannotWrite(output, error))
   const handle = await open(path, 'w').catch(fail)
   return {
-    write: text => handle.appendFile(text).catch(fail),
+    write: data => handle.appendFile(data).catch(fail),
     close: () => handle.close().catch(fail),
     publish: () => null,
     discard: () => handle.close().catch(() => {}),

@@ -5,10 +5,11 @@ import type { DedupeIndex } from '../../jobs/import/import-counter.ts'
 import { resultPage } from '../../jobs/results/result-store.ts'
 import { EvError } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
+import { encodeSink } from './encoded-sink.ts'
 import type { ListFile } from './list-file.ts'
 import type { OutputFile } from './output-plan.ts'
 import { type OutputSink, openSink, publishAll } from './output-sink.ts'
-import type { RowText } from './row-text.ts'
+import type { Format, RowText } from './row-text.ts'
 
 /** A file of the output and the number of rows written to it. */
 export type WrittenFile = OutputFile & { readonly rows: number }
@@ -16,7 +17,9 @@ export type WrittenFile = OutputFile & { readonly rows: number }
 type Source = { readonly database: Database; readonly jobId: string }
 
 export type OutputOptions = {
-  readonly text: RowText
+  /** Returns the format of the rows; one for each file, because a worksheet numbers its rows. */
+  readonly createText: () => RowText
+  readonly format?: Format | undefined
   /** Finds rows with the address of an earlier row, which are left out; null to keep them. */
   readonly first?: DedupeIndex | null
   /** Aborts the output and removes partial files. */
@@ -36,11 +39,13 @@ export async function writeOutput(
   source: Source,
   options: OutputOptions,
 ): Promise<WrittenFile[]> {
-  const { text } = options
+  const { createText, format } = options
   const writers: FileWriter[] = []
   try {
     for (const file of files) {
-      writers.push(new FileWriter(file, await openSink(context, file.path), text))
+      const text = createText()
+      const sink = encodeSink(await openSink(context, file.path), { path: file.path, format })
+      writers.push(new FileWriter(file, sink, text))
     }
     await writeRows(writers, list, source, options)
     for (const writer of writers) await writer.close()

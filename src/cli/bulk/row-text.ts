@@ -1,8 +1,9 @@
 import { createRowObject, createRowWriter, type ListDialect, type ListRow } from '../../csv/csv.ts'
 import { LIST_COLUMNS, presentResult, resultValues } from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
+import { createSheetWriter } from '../../formats/sheet-writer.ts'
 
-export type Format = 'csv' | 'ndjson' | 'json'
+export type Format = 'csv' | 'xlsx' | 'ndjson' | 'json'
 
 /** Format of rows, the same for every file of an output. */
 export type RowText = {
@@ -16,6 +17,7 @@ export type RowText = {
 /** Returns the writer of a format. `raw` turns off formula escaping, which only CSV has. */
 export function rowText(format: Format, dialect: ListDialect, options: { raw: boolean }): RowText {
   if (format === 'csv') return csvText(dialect, options)
+  if (format === 'xlsx') return sheetText(dialect)
   const row = jsonRow(dialect)
   return format === 'json'
     ? { begin: '[\n', between: ',\n', end: '\n]\n', row }
@@ -28,6 +30,17 @@ function csvText(dialect: ListDialect, options: { raw: boolean }): RowText {
     begin: writer.header(),
     between: '',
     end: '',
+    row: ({ cells }, result) => writer.row(cells, resultValues(result)),
+  }
+}
+
+/** The rows of a worksheet; the sink puts them into a workbook. */
+function sheetText(dialect: ListDialect): RowText {
+  const writer = createSheetWriter(dialect, LIST_COLUMNS)
+  return {
+    begin: writer.header(),
+    between: '',
+    end: writer.end,
     row: ({ cells }, result) => writer.row(cells, resultValues(result)),
   }
 }

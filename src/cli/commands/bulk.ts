@@ -9,6 +9,8 @@ Examples:
   ev bulk customers.csv --column "Work email" -o out.csv
   ev bulk list.csv -o good.csv --only deliverable
   ev bulk list.csv -o out.csv --split     # out.deliverable.csv, out.risky.csv, …
+  ev bulk customers.xlsx --sheet Customers   # writes customers.verified.xlsx
+  ev bulk list.csv.gz -o out.xlsx
   cat list.txt | ev bulk - -o - --format ndjson
 
 Press Ctrl-C to stop. To resume, run the same command again.`
@@ -16,19 +18,20 @@ Press Ctrl-C to stop. To resume, run the same command again.`
 export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const bulk = ev
     .command('bulk')
-    .description('verify a list: CSV in, CSV or JSON out')
+    .description('verify a list: CSV or XLSX in; CSV, XLSX or JSON out')
     .argument('<file>', 'the list; - reads stdin')
     .option(
       '-o, --output <file>',
-      'file for the results; - writes to stdout (default: list.verified.csv)',
+      'file for the results, such as out.csv, out.csv.gz or out.xlsx; - writes to stdout (default: list.verified.csv)',
     )
     .option('--column <name|n>', 'column with the addresses, by name or number')
+    .option('--sheet <name>', 'sheet of a workbook (default: the first one)')
     .option('--encoding <name>', 'encoding of the list, such as windows-1252 (default: detected)')
     .option('--no-header', 'the first row is not a header')
     .addOption(
-      new Option('--format <format>', 'output format')
-        .choices(['csv', 'ndjson', 'json'])
-        .default('csv'),
+      new Option('--format <format>', 'output format (default: by the name of the output)').choices(
+        [...['csv', 'xlsx', 'ndjson', 'json']],
+      ),
     )
     .option(
       '--only <classes>',

@@ -35,7 +35,7 @@ export type RowsOptions = CallOptions & {
 }
 
 export type DownloadOptions = RowsOptions & {
-  readonly format?: 'csv' | 'json' | 'ndjson' | undefined
+  readonly format?: 'csv' | 'xlsx' | 'json' | 'ndjson' | undefined
   /** Disables the escaping of CSV cells that a spreadsheet could run as formulas. */
   readonly raw?: boolean | undefined
   /** Returns each address once. */

@@ -15,6 +15,8 @@ export type FileOptions = CreateOptions & {
   readonly filename?: string | undefined
   /** Address column, by name or number from 1. Default: detected. */
   readonly column?: string | number | undefined
+  /** Sheet of a workbook, by name. Default: the first visible one. */
+  readonly sheet?: string | undefined
   /** Whether the first row is a header. Default: detected. */
   readonly header?: boolean | undefined
   /** Name of the job. */
@@ -41,7 +43,7 @@ export type Lists = {
   bulkStatus(jobId: string, options?: StatusOptions): Promise<JobStatus>
   /** Verifies up to 50,000 addresses as a job. */
   batch(list: readonly string[] | BatchRequest, options?: CreateOptions): Promise<QueuedBatch>
-  /** Verifies a file: CSV, TSV, or one address per line. The download keeps its columns. */
+  /** Verifies a file: CSV, TSV, XLSX, or one address per line. The download keeps its columns. */
   file(list: ListFile, options?: FileOptions): Promise<QueuedFile>
   /** Analyzes a file: columns and row counts. Stores, charges and verifies nothing. */
   preview(list: ListFile, options?: PreviewOptions): Promise<FileDryRun>
@@ -85,12 +87,12 @@ const toBody = (list: readonly string[] | BulkRequest | BatchRequest) =>
   'map' in list ? { emails: list } : list
 
 async function buildForm(list: ListFile, options: FileOptions, dryRun?: true) {
-  const { filename, column, header, name, deduplicate, ...others } = options
+  const { filename, column, sheet, header, name, deduplicate, ...others } = options
   const { check_smtp, force_refresh, metadata, ...rest } = others
   const form = new FormData()
   const checks = { deduplicate, check_smtp, force_refresh }
   const fields = {
-    ...{ column, header, name, ...checks, dry_run: dryRun },
+    ...{ column, sheet, header, name, ...checks, dry_run: dryRun },
     metadata: metadata && JSON.stringify(metadata),
   }
   // Fields go before the file, so that the service has them when the file arrives.

@@ -55,11 +55,12 @@ const selection = (path: string): Html => html`
       ...{ label: 'Format', name: 'format' },
       choices: [
         { value: 'csv', label: 'CSV' },
+        { value: 'xlsx', label: 'Excel workbook (XLSX)' },
         { value: 'json', label: 'JSON' },
         { value: 'ndjson', label: 'NDJSON, one row per line' },
       ],
     })}
     <p><label class="tick"><input type="checkbox" name="deduplicate" /> Each address once</label></p>
-    <p><small>CSV contains the columns of your list with the result of each row.</small></p>
+    <p><small>CSV and XLSX contain the columns of your list with the result of each row.</small></p>
     <button>Download</button>
   </form>`

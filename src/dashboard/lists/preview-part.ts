@@ -25,11 +25,12 @@ export const previewPart = (random: Random, upload: Upload, dryRun: FileDryRun):
 
 /** Renders the column and header choices; a change submits the form for a new preview. */
 function layoutFields(dryRun: FileDryRun, size: number): Html {
-  const { columns, column_number: chosen, header, delimiter } = dryRun
+  const { columns, column_number: chosen, header, sheet, sheets } = dryRun
   const none = { value: '', label: 'Choose the column …', checked: true }
   return html`
     ${chosen === null ? notice('warn', 'The column with the addresses was not detected. Choose it below.') : NOTHING}
     <div class="row">
+      ${sheets.length > 1 ? sheetField(sheets, sheet) : NOTHING}
       ${select({
         ...{ label: 'Address column', name: 'column' },
         choices: [
@@ -48,8 +49,19 @@ function layoutFields(dryRun: FileDryRun, size: number): Html {
         ],
       })}
     </div>
-    <p><small>${formatBytes(size)}, ${pluralize(columns.length, 'column')}, separated by ${DELIMITERS[delimiter]}.</small></p>`
+    <p><small>${formatBytes(size)}, ${pluralize(columns.length, 'column')}, ${layoutText(dryRun)}.</small></p>`
 }
+
+/** `shown_sheet` tells whether the chosen columns are those of the chosen sheet. */
+const sheetField = (sheets: readonly string[], chosen: string | null): Html => html`
+  ${select({
+    ...{ label: 'Sheet', name: 'sheet' },
+    choices: sheets.map(name => ({ value: name, label: name, checked: name === chosen })),
+  })}
+  <input type="hidden" name="shown_sheet" value="${chosen ?? ''}" />`
+
+const layoutText = ({ format, delimiter }: FileDryRun) =>
+  format === 'xlsx' ? 'an Excel workbook' : `separated by ${DELIMITERS[delimiter]}`
 
 const nameOf = ({ number, name }: FileDryRun['columns'][number]) =>
   name === null ? `Column ${number}` : `${number}: ${name}`

@@ -209,9 +209,9 @@ const listFields = (name: string, rows: string): Html => html`
   <div class="sources">
     <div class="field drop">
       <label for="file">${icon('file-text')} File</label>
-      <input id="file" name="file" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain,text/tab-separated-values"
+      <input id="file" name="file" type="file" accept=".csv,.tsv,.txt,.xlsx,.gz,.zip,text/csv,text/plain,text/tab-separated-values"
         aria-describedby="file-hint" />
-      <small id="file-hint">CSV, TSV, or one address per line; at most ${formatMebibytes(FILE_BYTES_MAX)} and 1,000,000 rows.
+      <small id="file-hint">CSV, TSV, XLSX, or one address per line, also as .gz or .zip; at most ${formatMebibytes(FILE_BYTES_MAX)} and 1,000,000 rows.
         <span class="scripted">You can also drop a file anywhere on this page.</span></small>
     </div>
     <div class="field">
@@ -274,10 +274,15 @@ async function send<T>(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<T> {
   const name = nameOf(uploaded.get('name') ?? '', fileName)
-  const [column, header] = [uploaded.get('column'), uploaded.get('header')]
+  const sheet = uploaded.get('sheet') || undefined
+  // The columns of another sheet are detected again.
+  const isSameSheet = sheet === undefined || sheet === uploaded.get('shown_sheet')
+  const [column, header] = ['column', 'header'].map(one =>
+    isSameSheet ? uploaded.get(one) : undefined,
+  )
   const isOn = (option: (typeof OPTIONS)[number]['name']) => uploaded.get(option) === 'on'
   const fields = {
-    ...{ column, header, name },
+    ...{ sheet, column, header, name },
     check_smtp: isOn('skip_smtp') ? 'false' : undefined,
     force_refresh: isOn('again') ? 'true' : undefined,
     ...extra,

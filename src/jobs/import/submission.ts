@@ -1,5 +1,3 @@
-import { open } from 'node:fs/promises'
-import { HEAD_BYTES_MAX } from '../../csv/csv.ts'
 import { addressKey, cleanAddress, isFault, parseAddress } from '../../engine/address/address.ts'
 
 /** One row of a list, parsed for verification. */
@@ -29,19 +27,3 @@ export function parseRow(cell: string): ParsedRow {
 
 /** Returns true if the row is an address. */
 export const isAddress = ({ dedupeKey }: ParsedRow) => !dedupeKey.startsWith(MALFORMED_PREFIX)
-
-/**
- * Reads the first bytes of a list on disk, which suffice to detect its dialect; `complete` is true
- * if they are the complete file.
- */
-export async function readHead(path: string): Promise<{ head: Uint8Array; complete: boolean }> {
-  const file = await open(path)
-  try {
-    const buffer = new Uint8Array(HEAD_BYTES_MAX)
-    const { bytesRead } = await file.read(buffer, 0, HEAD_BYTES_MAX, 0)
-    const { size } = await file.stat()
-    return { head: buffer.subarray(0, bytesRead), complete: bytesRead >= size }
-  } finally {
-    await file.close()
-  }
-}

@@ -1,6 +1,7 @@
 import { createWriteStream, mkdirSync } from 'node:fs'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { EvError } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { malformed, notStored, UploadFault } from './upload-error.ts'
 
@@ -29,7 +30,7 @@ export async function storeBytes(
   try {
     await pipeline(bytes, tap, createWriteStream(path, { mode: 0o600 }))
   } catch (error) {
-    if (error instanceof UploadFault) throw error
+    if (error instanceof UploadFault || error instanceof EvError) throw error
     throw isDiskError(error) ? notStored(error) : malformedUpload(error)
   }
 }

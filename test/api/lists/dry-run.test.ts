@@ -35,6 +35,7 @@ describe('POST /v1/verify/file with dry_run', () => {
         { number: 2, name: 'email' },
       ],
       ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', delimiter: ',' },
+      ...{ format: 'text', sheet: null, sheets: [] },
       ...{ rows: 6, total_emails: 6, valid_emails: 4, invalid_format_emails: 2, duplicates: 2 },
       ...{ credits_needed: 3, credits_balance: 100, estimated_time: '10 seconds' },
       preview: [
@@ -85,6 +86,7 @@ describe('POST /v1/verify/file with dry_run', () => {
         { number: 2, name: 'city' },
       ],
       ...{ column: null, column_number: null, header: true, encoding: 'utf-8', delimiter: ';' },
+      ...{ format: 'text', sheet: null, sheets: [] },
       ...{ rows: null, total_emails: null, valid_emails: null, invalid_format_emails: null },
       ...{ duplicates: null, credits_needed: null, credits_balance: null, estimated_time: null },
       preview: [

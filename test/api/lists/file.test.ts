@@ -24,7 +24,14 @@ describe('POST /v1/verify/file', () => {
       duplicates: 0,
       status_url: `https://ev.test/v1/jobs/${job_id}`,
       download_url: `https://ev.test/v1/jobs/${job_id}/download`,
-      ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', rows: 3 },
+      ...{
+        column: 'email',
+        column_number: 2,
+        header: true,
+        encoding: 'utf-8',
+        sheet: null,
+        rows: 3,
+      },
     })
     expect(await job()).toMatchObject({ id: job_id, type: 'file', state: 'queued' })
     expect(worker).toMatchObject({ taken: [job_id] })
@@ -99,7 +106,7 @@ describe('a file is refused', () => {
       { column: 'mial' },
       /^column "mial" is not a column .* header=false/,
     ],
-    ['that is a workbook', Buffer.from('PK\x03\x04 and more'), {}, /Excel workbook/],
+    ['that is a damaged workbook', Buffer.from('PK\x03\x04 and more'), {}, /workbook is damaged/],
     [
       'with a row beyond a megabyte',
       `a@a.test\n"${'x'.repeat(1_100_000)}"\n`,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { defaultOutput, planOutput } from '../../../src/cli/bulk/output-plan.ts'
+import { checkRowCount, defaultOutput, planOutput } from '../../../src/cli/bulk/output-plan.ts'
 
 const ALL = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
@@ -15,16 +15,37 @@ describe('the output plan', () => {
     ['list.txt', undefined, 'list.verified.csv'],
     ['list', 'csv', 'list.verified.csv'],
     ['list.csv', 'ndjson', 'list.verified.ndjson'],
+    ['list.xlsx', undefined, 'list.verified.xlsx'],
+    ['list.xlsx', 'csv', 'list.verified.csv'],
+    ['list.csv', 'xlsx', 'list.verified.xlsx'],
+    ['list.csv.gz', undefined, 'list.verified.csv.gz'],
+    ['list.gz', 'ndjson', 'list.verified.ndjson.gz'],
+    ['list.csv.gz', 'xlsx', 'list.verified.xlsx'],
+    ['list.zip', undefined, 'list.verified.csv'],
     ['-', undefined, '-'],
     ['/dev/fd/63', 'json', '-'],
   ] as const)('without -o, %s in the format %s goes to %s', (list, format, output) => {
     expect(defaultOutput(list, format)).toBe(output)
   })
 
-  test.each(['out.xlsx', 'out.XLS', 'a/b.ods'])('rejects the spreadsheet %s', output => {
+  test.each(['out.xlsb', 'out.XLS', 'a/b.ods'])('rejects the spreadsheet %s', output => {
     expect(() => planOutput({ output })).toThrow(
-      `ev does not write spreadsheets such as ${output}. Name a CSV file, such as out.csv`,
+      `ev does not write spreadsheets such as ${output}. Name an .xlsx file, such as out.xlsx`,
     )
+  })
+
+  test.each([
+    ['out.xlsx', 'csv', 'out.xlsx is the name of a workbook, but --format is csv'],
+    ['out.csv', 'xlsx', 'out.csv is not the name of a workbook, but --format is xlsx'],
+    ['out.xlsx.gz', 'xlsx', 'out.xlsx.gz is not the name of a workbook'],
+  ] as const)('rejects %s with --format %s', (output, format, refusal) => {
+    expect(() => planOutput({ output, format })).toThrow(refusal)
+  })
+
+  test('a list with more rows than a worksheet is rejected for XLSX only', () => {
+    expect(() => checkRowCount(1_048_576, 'xlsx')).toThrow(/at most 1,048,575. Name a CSV file/)
+    checkRowCount(1_048_575, 'xlsx')
+    checkRowCount(1_048_576, 'csv')
   })
 
   test.each([
@@ -51,7 +72,8 @@ describe('the output plan', () => {
     ['out.csv', 'out.risky.csv'],
     ['out', 'out.risky'],
     ['a.b/out', 'a.b/out.risky'],
-    ['out.tar.gz', 'out.tar.risky.gz'],
+    ['out.csv.gz', 'out.risky.csv.gz'],
+    ['out.xlsx', 'out.risky.xlsx'],
     ['.out', '.out.risky'],
     ['/x/y.csv', '/x/y.risky.csv'],
   ])('--split inserts the class into the name: %s', (output, path) => {

@@ -202,8 +202,14 @@ function writeAs(
   more: Partial<OutputOptions> = {},
 ) {
   const { jobId } = list as ListFile & { jobId: string }
-  const text = rowText(format, list.dialect, { raw: false })
-  return writeOutput(process, planOutput(flags), list, { database, jobId }, { text, ...more })
+  const createText = () => rowText(format, list.dialect, { raw: false })
+  return writeOutput(
+    process,
+    planOutput(flags),
+    list,
+    { database, jobId },
+    { createText, format, ...more },
+  )
 }
 
 const content = (folder: string, name: string) => readFileSync(join(folder, name), 'utf8')

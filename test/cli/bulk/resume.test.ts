@@ -52,7 +52,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
       wait: false,
     })
     expect(sourceOf(job)).toEqual({
-      ...{ path: list, kept: false, output, column: 'new', encoding: null },
+      ...{ path: list, kept: false, output, column: 'new', sheet: null, encoding: null },
       ...{ header: true, raw: true },
       ...{ only: 'risky,unknown', split: true, deduplicate: false },
       ...{ format: 'json', sandbox: true, wait: false },

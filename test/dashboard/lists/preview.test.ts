@@ -85,7 +85,7 @@ describe('the preview of a list', () => {
     const { preview, left } = await createListsDashboard()
     const { text, status, headers } = await preview('PK\u0003\u0004 and more')
     expect([status, headers.get('HX-Retarget')]).toEqual([400, '#sending'])
-    expect(text).toContain('Excel workbook')
+    expect(text).toContain('The ZIP archive or workbook is damaged')
     expect(text).not.toContain(START)
     expect(left()).toEqual([])
   })

@@ -1,0 +1,93 @@
+import type { Readable } from 'node:stream'
+import { type Entry, openPromise, type ZipFile } from 'yauzl'
+import { EvError, errorMessage } from '../platform/error.ts'
+import { sanitizeText } from '../platform/text.ts'
+
+/** An open ZIP archive. Its central directory is in memory, its files are read from the disk. */
+export type Archive = {
+  /** Files by name, without folders. The last of two files with the same name counts. */
+  readonly files: ReadonlyMap<string, Entry>
+  /** Opens a file; its size is checked while it is read. */
+  open(entry: Entry): Promise<Readable>
+  close(): void
+}
+
+/** A workbook has some dozens of files; this bounds the memory of the directory. */
+const FILES_MAX = 10_000
+
+/** Opens a ZIP archive. Throws EvError `bad_input` if it is damaged. */
+export async function openArchive(path: string): Promise<Archive> {
+  let zip: ZipFile | undefined
+  try {
+    zip = await openPromise(path, { autoClose: false })
+    return await readDirectory(zip)
+  } catch (error) {
+    zip?.close()
+    throw damagedArchive(error)
+  }
+}
+
+async function readDirectory(zip: ZipFile): Promise<Archive> {
+  if (zip.entryCount > FILES_MAX) throw new Error(`it has more than ${FILES_MAX} files`)
+  const files = new Map<string, Entry>()
+  for await (const entry of zip.eachEntry()) {
+    if (!entry.fileName.endsWith('/')) files.set(entry.fileName, entry)
+  }
+  return {
+    files,
+    open: async entry => {
+      if (entry.isEncrypted()) throw encrypted()
+      try {
+        return await zip.openReadStreamPromise(entry)
+      } catch (error) {
+        throw damagedArchive(error)
+      }
+    },
+    close: () => zip.close(),
+  }
+}
+
+/** Converts an error of a damaged archive; other errors stay as they are. */
+export function damagedArchive(cause: unknown): unknown {
+  if (cause instanceof EvError || isFileError(cause)) return cause
+  return new EvError(
+    'bad_input',
+    `The ZIP archive or workbook is damaged: ${reasonOf(cause)}. Create it again, or save the list as CSV.`,
+    { cause },
+  )
+}
+
+/** Messages of libraries have one sentence or more, with or without a final dot. */
+const reasonOf = (cause: unknown) => sanitizeText(errorMessage(cause)).replace(/\.$/, '')
+
+/** Errors of the file system, such as ENOENT and EIO; those of zlib start with `Z_`. */
+const isFileError = (error: unknown) =>
+  error instanceof Error && 'code' in error && /^E[A-Z]+$/.test(String(error.code))
+
+const encrypted = () =>
+  new EvError(
+    'bad_input',
+    'The ZIP archive is encrypted. Extract the list with its password, and use the extracted file.',
+  )
+
+/** Files that operating systems add to archives. */
+const METADATA = /(^|\/)(__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i
+
+/** Number of file names in a message. */
+const NAMES_SHOWN_MAX = 10
+
+/** Returns the only file of an archive. Throws EvError that lists the files if there are more. */
+export function findOnlyFile({ files }: Archive): Entry {
+  const lists = [...files.values()].filter(({ fileName }) => !METADATA.test(fileName))
+  const [only] = lists
+  if (only !== undefined && lists.length === 1) return only
+  if (only === undefined) {
+    throw new EvError('bad_input', 'The ZIP archive is empty. It must contain exactly one list.')
+  }
+  const names = lists.slice(0, NAMES_SHOWN_MAX).map(({ fileName }) => sanitizeText(fileName, 80))
+  if (lists.length > names.length) names.push('…')
+  throw new EvError(
+    'bad_input',
+    `The ZIP archive contains ${lists.length} files: ${names.join(', ')}. It must contain exactly one list. Extract the list, and use the extracted file.`,
+  )
+}

@@ -1,0 +1,231 @@
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { createGunzip } from 'node:zlib'
+import type { Entry } from 'yauzl'
+import { type DetectOptions, HEAD_BYTES_MAX } from '../csv/csv.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { type Archive, damagedArchive, findOnlyFile, openArchive } from './archive.ts'
+import { ExpansionLimit, limitExpansion } from './expansion-limit.ts'
+import { readSharedStrings } from './shared-strings.ts'
+import { readSheetRows } from './sheet-rows.ts'
+import { toSheetText } from './sheet-text.ts'
+import { findSheet, type Workbook, WorkbookReader } from './workbook.ts'
+
+/** The content of a list file as text, whatever the format of the file. */
+export type ListContent = {
+  readonly format: 'text' | 'gzip' | 'zip' | 'xlsx'
+  /** The sheet that is read and the names of all sheets; null if the file is not a workbook. */
+  readonly workbook: { readonly sheet: string; readonly sheets: readonly string[] } | null
+  /** What the format determines and must not be detected. */
+  readonly known: Pick<DetectOptions, 'encoding' | 'delimiter'>
+  /** Reads the text from its start. Throws EvError `bad_input` for a damaged file. */
+  read(): AsyncIterable<Uint8Array>
+}
+
+type ContentOptions = {
+  /** Name of the sheet; the first visible one if left out. */
+  readonly sheet?: string | undefined
+  /** Maximum size of the text, and of the parts of a workbook, when they are expanded. */
+  readonly expandedBytesMax: number
+}
+
+/** Detects the format of a list file by its content. Throws EvError `bad_input`. */
+export async function openContent(path: string, options: ContentOptions): Promise<ListContent> {
+  const { signature, size } = await readStart(path)
+  const limit = () => new ExpansionLimit(size, options.expandedBytesMax)
+  if (signature.startsWith(OLE)) throw await oldWorkbook(path)
+  if (signature.startsWith(ZIP) || signature.startsWith(EMPTY_ZIP))
+    return await openZip(path, options, limit)
+  if (options.sheet !== undefined) throw notWorkbook(options.sheet)
+  return signature.startsWith(GZIP)
+    ? textContent('gzip', () => guardText(readGzip(path, limit())))
+    : textContent('text', () => createReadStream(path))
+}
+
+/** The first bytes of a text, which suffice to detect its dialect; `complete` if they are all. */
+export async function readContentHead(
+  content: Pick<ListContent, 'read'>,
+): Promise<{ head: Uint8Array; complete: boolean }> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of content.read()) {
+    chunks.push(chunk)
+    length += chunk.byteLength
+    if (length > HEAD_BYTES_MAX) break
+  }
+  return {
+    head: Buffer.concat(chunks).subarray(0, HEAD_BYTES_MAX),
+    complete: length <= HEAD_BYTES_MAX,
+  }
+}
+
+const GZIP = '1f8b'
+const ZIP = '504b0304'
+const EMPTY_ZIP = '504b0506'
+/** Compound File Binary: .xls, and encrypted workbooks. */
+const OLE = 'd0cf11e0'
+
+async function readStart(path: string): Promise<{ signature: string; size: number }> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0)
+    const { size } = await file.stat()
+    return { signature: buffer.subarray(0, bytesRead).toString('hex'), size }
+  } finally {
+    await file.close()
+  }
+}
+
+const textContent = (format: ListContent['format'], read: ListContent['read']): ListContent => ({
+  format,
+  workbook: null,
+  known: {},
+  read,
+})
+
+async function* readGzip(path: string, limit: ExpansionLimit): AsyncGenerator<Uint8Array> {
+  const file = createReadStream(path)
+  const gunzip = createGunzip()
+  file.on('error', error => gunzip.destroy(error))
+  try {
+    yield* limitExpansion(file.pipe(gunzip), limit)
+  } catch (error) {
+    throw isZlibError(error) ? damagedGzip(error) : error
+  } finally {
+    file.destroy()
+  }
+}
+
+const isZlibError = (error: unknown) =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('Z_')
+
+const damagedGzip = (cause: unknown) =>
+  new EvError(
+    'bad_input',
+    `The gzip file is damaged or incomplete: ${errorMessage(cause)}. Create it again.`,
+    { cause },
+  )
+
+async function openZip(
+  path: string,
+  options: ContentOptions,
+  limit: () => ExpansionLimit,
+): Promise<ListContent> {
+  return await withArchive(path, async archive => {
+    if (archive.files.has('[Content_Types].xml'))
+      return await openWorkbook(archive, path, options, limit)
+    if (archive.files.get('content.xml') && archive.files.has('mimetype')) throw openDocument()
+    const file = findOnlyFile(archive)
+    if (options.sheet !== undefined) throw notWorkbook(options.sheet)
+    return textContent('zip', () =>
+      readArchive(path, opened => guardText(readFile(opened, file, limit()))),
+    )
+  })
+}
+
+async function* readFile(archive: Archive, file: Entry, limit: ExpansionLimit) {
+  yield* limitExpansion(await archive.open(file), limit)
+}
+
+async function openWorkbook(
+  archive: Archive,
+  path: string,
+  options: ContentOptions,
+  limit: () => ExpansionLimit,
+): Promise<ListContent> {
+  const workbook = await new WorkbookReader(archive, limit()).readWorkbook()
+  const sheet = findSheet(workbook, options.sheet)
+  return {
+    format: 'xlsx',
+    workbook: { sheet: sheet.name, sheets: workbook.sheets.map(({ name }) => name) },
+    known: { encoding: 'utf-8', delimiter: ',' },
+    read: () =>
+      readArchive(path, opened => {
+        const rows = readSheet(new WorkbookReader(opened, limit()), workbook, sheet.part)
+        // Cells may repeat a long text that the file contains once.
+        return limitExpansion(toSheetText(rows), limit())
+      }),
+  }
+}
+
+async function* readSheet(reader: WorkbookReader, workbook: Workbook, part: Entry) {
+  const { sharedStrings, styles, is1904 } = workbook
+  const strings = sharedStrings && (await readSharedStrings(reader.bytes(sharedStrings)))
+  const dateStyles = styles === null ? [] : await reader.readDateStyles(styles)
+  yield* readSheetRows(reader.bytes(part), { strings, dateStyles, is1904 })
+}
+
+async function withArchive<T>(path: string, use: (archive: Archive) => Promise<T>): Promise<T> {
+  const archive = await openArchive(path)
+  try {
+    return await use(archive)
+  } catch (error) {
+    throw damagedArchive(error)
+  } finally {
+    archive.close()
+  }
+}
+
+async function* readArchive(
+  path: string,
+  read: (archive: Archive) => AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  const archive = await openArchive(path)
+  try {
+    yield* read(archive)
+  } catch (error) {
+    throw damagedArchive(error)
+  } finally {
+    archive.close()
+  }
+}
+
+/** Rejects a compressed file inside a compressed file. */
+async function* guardText(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let isFirst = true
+  for await (const chunk of bytes) {
+    const signature = Buffer.from(chunk.subarray(0, 4)).toString('hex')
+    if (isFirst && [GZIP, ZIP, OLE].some(start => signature.startsWith(start))) {
+      throw new EvError(
+        'bad_input',
+        'The compressed file contains a workbook or another compressed file. Extract that file and use it.',
+      )
+    }
+    isFirst = false
+    yield chunk
+  }
+}
+
+const notWorkbook = (sheet: string) =>
+  new EvError(
+    'bad_input',
+    `The list is not a workbook (.xlsx), so it has no sheet "${sanitizeText(sheet, 40)}". Omit the sheet.`,
+  )
+
+const openDocument = () =>
+  new EvError(
+    'bad_input',
+    'The list is an OpenDocument spreadsheet (.ods), which ev does not read. Save it as .xlsx or CSV.',
+  )
+
+/** An encrypted workbook is a compound file with a stream of this name ([MS-OFFCRYPTO] §2.3.4.4). */
+const ENCRYPTED = Buffer.from('EncryptedPackage', 'utf16le')
+
+async function oldWorkbook(path: string): Promise<EvError> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of createReadStream(path)) {
+    const bytes = Buffer.concat([rest, chunk as Buffer])
+    if (bytes.includes(ENCRYPTED)) {
+      return new EvError(
+        'bad_input',
+        'The workbook is encrypted. Remove its password in a spreadsheet program, or save the sheet as CSV.',
+      )
+    }
+    rest = bytes.subarray(-ENCRYPTED.length)
+  }
+  return new EvError(
+    'bad_input',
+    'The list is an old Excel workbook (.xls), which ev does not read. Save it as .xlsx or CSV.',
+  )
+}

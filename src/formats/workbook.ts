@@ -1,0 +1,134 @@
+import type { Entry } from 'yauzl'
+import { EvError } from '../platform/error.ts'
+import { sanitizeText } from '../platform/text.ts'
+import type { Archive } from './archive.ts'
+import { isDateFormat } from './cell-text.ts'
+import { type ExpansionLimit, limitExpansion } from './expansion-limit.ts'
+import { parseXml } from './xml.ts'
+
+/** The parts of a workbook that its worksheets need. */
+export type Workbook = {
+  /** Worksheets in the order of their tabs. */
+  readonly sheets: readonly Sheet[]
+  /** Whether dates count from 1904, as in old versions of Excel for Mac. */
+  readonly is1904: boolean
+  readonly sharedStrings: Entry | null
+  readonly styles: Entry | null
+}
+
+type Sheet = { readonly name: string; readonly isHidden: boolean; readonly part: Entry }
+
+/** Reads the parts of a workbook within its limit. */
+export class WorkbookReader {
+  readonly #archive: Archive
+  readonly #limit: ExpansionLimit
+
+  constructor(archive: Archive, limit: ExpansionLimit) {
+    this.#archive = archive
+    this.#limit = limit
+  }
+
+  async *bytes(part: Entry): AsyncGenerator<Uint8Array> {
+    yield* limitExpansion(await this.#archive.open(part), this.#limit)
+  }
+
+  /** Reads the list of sheets. Throws EvError `bad_input` if there is none. */
+  async readWorkbook(): Promise<Workbook> {
+    const root = await this.#relations('')
+    const path = root.find(({ type }) => type === 'officeDocument')?.target ?? ''
+    const part = this.#archive.files.get(path)
+    if (part === undefined) throw new Error('it has no workbook')
+    if (path.endsWith('.bin')) throw binaryWorkbook()
+    const relations = await this.#relations(path)
+    const sheets: Sheet[] = []
+    let is1904 = false
+    await parseXml(this.bytes(part), {
+      open: (name, attributes) => {
+        if (name === 'workbookPr') is1904 = /^(1|true)$/.test(attributes.date1904 ?? '')
+        if (name !== 'sheet') return
+        const id = relationId(attributes)
+        const found = relations.find(
+          relation => relation.id === id && relation.type === 'worksheet',
+        )
+        const entry = this.#archive.files.get(found?.target ?? '')
+        if (entry === undefined) return
+        const isHidden = /hidden/i.test(attributes.state ?? '')
+        sheets.push({ name: attributes.name ?? '', isHidden, part: entry })
+      },
+    })
+    if (sheets.length === 0) throw new EvError('bad_input', 'The workbook has no worksheet.')
+    const find = (type: string) =>
+      this.#archive.files.get(relations.find(one => one.type === type)?.target ?? '') ?? null
+    return { sheets, is1904, sharedStrings: find('sharedStrings'), styles: find('styles') }
+  }
+
+  /** Reads which cell styles are dates, by their number. */
+  async readDateStyles(part: Entry): Promise<readonly boolean[]> {
+    const codes = new Map<string, string>()
+    const formats: string[] = []
+    let isCellFormats = false
+    await parseXml(this.bytes(part), {
+      open(name, { numFmtId = '0', formatCode = '' }) {
+        if (name === 'numFmt') codes.set(numFmtId, formatCode)
+        if (name === 'cellXfs') isCellFormats = true
+        if (name === 'xf' && isCellFormats) formats.push(numFmtId)
+      },
+      close(name) {
+        if (name === 'cellXfs') isCellFormats = false
+      },
+    })
+    return formats.map(id => isDateFormat(Number(id), codes.get(id) ?? null))
+  }
+
+  /** Reads the relationships of a part (ECMA-376 part 2, §9.3); '' is the package. */
+  async #relations(path: string): Promise<Relation[]> {
+    const at = path.lastIndexOf('/') + 1
+    const folder = path.slice(0, at)
+    const part = this.#archive.files.get(`${folder}_rels/${path.slice(at)}.rels`)
+    const relations: Relation[] = []
+    if (part === undefined) return relations
+    await parseXml(this.bytes(part), {
+      open(name, { Id = '', Type = '', Target = '' }) {
+        if (name !== 'Relationship') return
+        const type = Type.slice(Type.lastIndexOf('/') + 1)
+        relations.push({ id: Id, type, target: resolveTarget(folder, Target) })
+      },
+    })
+    return relations
+  }
+}
+
+type Relation = { readonly id: string; readonly type: string; readonly target: string }
+
+const resolveTarget = (folder: string, target: string) =>
+  decodeURI(new URL(target, `file:///${folder}`).pathname).slice(1)
+
+/** The prefix of the namespace can be any; other attributes of a sheet are not named `id`. */
+const relationId = (attributes: Readonly<Record<string, string>>) =>
+  Object.entries(attributes).find(([name]) => name.endsWith(':id'))?.[1]
+
+const binaryWorkbook = () =>
+  new EvError(
+    'bad_input',
+    'The list is a binary workbook (.xlsb), which ev does not read. Save it as .xlsx or CSV.',
+  )
+
+/** Number of sheet names in a message. */
+const NAMES_SHOWN_MAX = 20
+
+/** Returns the sheet with this name, or the first visible one. Throws EvError `bad_input`. */
+export function findSheet({ sheets }: Workbook, name: string | undefined): Sheet {
+  const normalize = (text: string) => text.normalize('NFC').trim().toLowerCase()
+  const found =
+    name === undefined
+      ? (sheets.find(({ isHidden }) => !isHidden) ?? sheets[0])
+      : (sheets.find(sheet => sheet.name === name) ??
+        sheets.find(sheet => normalize(sheet.name) === normalize(name)))
+  if (found !== undefined) return found
+  const names = sheets.slice(0, NAMES_SHOWN_MAX).map(sheet => sanitizeText(sheet.name, 40))
+  if (sheets.length > names.length) names.push('…')
+  throw new EvError(
+    'bad_input',
+    `The workbook has no sheet "${sanitizeText(name ?? '', 40)}". Its sheets: ${names.join(', ')}.`,
+  )
+}

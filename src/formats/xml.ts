@@ -1,0 +1,86 @@
+import { TextDecoder } from 'node:util'
+import { SaxesParser } from 'saxes'
+
+/** Receives the content of a document; names are without their prefix. */
+type XmlHandler = {
+  open(name: string, attributes: Readonly<Record<string, string>>): void
+  close?(name: string): void
+  text?(text: string): void
+}
+
+/** Worksheets have a depth of 7; unbounded, a stack of open elements fills the memory. */
+const DEPTH_MAX = 100
+/**
+ * Length of one tag or text in UTF-16 units, which the parser holds in memory. A cell has at most
+ * 32,767 characters ("Excel specifications and limits").
+ */
+const TOKEN_LENGTH_MAX = 4 * 1024 * 1024
+
+/**
+ * Parses one part of a workbook. Throws for malformed XML, and for a document type declaration:
+ * workbooks have none, and entities declared in one could expand without bound.
+ */
+export async function parseXml(
+  bytes: AsyncIterable<Uint8Array>,
+  handler: XmlHandler,
+): Promise<void> {
+  for await (const _ of parseXmlInSteps(bytes, handler));
+}
+
+/** Parses like `parseXml`, and yields after each chunk, so that the caller can take what it has. */
+export async function* parseXmlInSteps(
+  bytes: AsyncIterable<Uint8Array>,
+  handler: XmlHandler,
+): AsyncGenerator<void> {
+  let pendingLength = 0
+  const parser = createParser(handler, () => {
+    pendingLength = 0
+  })
+  let decoder: TextDecoder | null = null
+  for await (const chunk of bytes) {
+    decoder ??= new TextDecoder(encodingOf(chunk))
+    const text = decoder.decode(chunk, { stream: true })
+    pendingLength += text.length
+    parser.write(text)
+    if (pendingLength > TOKEN_LENGTH_MAX) throw new Error('a tag or text is too long')
+    yield
+  }
+  parser.write(decoder?.decode() ?? '').close()
+}
+
+function createParser(handler: XmlHandler, onToken: () => void) {
+  const parser = new SaxesParser({ xmlns: false, position: false })
+  let depth = 0
+  parser.on('error', error => {
+    throw error
+  })
+  parser.on('doctype', () => {
+    throw new Error('it has a document type declaration')
+  })
+  parser.on('opentag', ({ name, attributes }) => {
+    onToken()
+    depth += 1
+    if (depth > DEPTH_MAX) throw new Error('its elements are nested too deeply')
+    handler.open(localName(name), attributes)
+  })
+  parser.on('closetag', ({ name }) => {
+    onToken()
+    depth -= 1
+    handler.close?.(localName(name))
+  })
+  const onText = (text: string) => {
+    onToken()
+    handler.text?.(text)
+  }
+  parser.on('text', onText)
+  parser.on('cdata', onText)
+  return parser
+}
+
+const localName = (name: string) => name.slice(name.indexOf(':') + 1)
+
+/** Parts are UTF-8 or UTF-16 (ECMA-376 part 2, §8.1.4). */
+function encodingOf([first, second]: Uint8Array): string {
+  if (first === 0xff && second === 0xfe) return 'utf-16le'
+  return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8'
+}

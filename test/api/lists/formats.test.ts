@@ -1,0 +1,126 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { openContent } from '../../../src/formats/open-content.ts'
+import { rowsOf } from '../../support/csv.ts'
+import { seedJob } from '../../support/job-rows.ts'
+import { createUploadService, FORM, form } from '../../support/list-form.ts'
+import { createTestService } from '../../support/service.ts'
+import { storeFile, textOf, textRow, workbookOf, zipOf } from '../../support/workbook.ts'
+
+const CSV = 'name,email\nAnn,ann@a.test\n'
+const SHEET = textRow('name', 'email') + textRow('Ann', 'ann@a.test')
+
+const rowsOfWorkbook = async (bytes: ArrayBuffer) => {
+  const path = storeFile(new Uint8Array(bytes))
+  return rowsOf(await textOf(await openContent(path, { expandedBytesMax: 1024 * 1024 })))
+}
+
+describe('POST /v1/verify/file', () => {
+  test.each<[string, () => Promise<Uint8Array>]>([
+    ['xlsx', () => workbookOf({ sheet: SHEET })],
+    ['gzip', async () => gzipSync(CSV)],
+    ['zip', () => zipOf({ 'list.csv': CSV })],
+  ])('accepts the format %s', async (format, file) => {
+    const { upload, rows, left } = await createUploadService()
+    const sheet = format === 'xlsx' ? 'Customers' : null
+    const bytes = await file()
+    const seen = await (await upload(bytes, { dry_run: 'true' })).json()
+    expect(seen).toMatchObject({
+      ...{ format, sheet, sheets: sheet === null ? [] : [sheet], rows: 1, column: 'email' },
+      ...{ encoding: 'utf-8', preview: [['Ann', 'ann@a.test']] },
+    })
+    const response = await upload(bytes)
+    expect([response.status, await response.json()]).toEqual([
+      200,
+      expect.objectContaining({ sheet, rows: 1, column: 'email' }),
+    ])
+    expect(await rows()).toEqual([{ text: 'ann@a.test', cells: '["Ann","ann@a.test"]' }])
+    expect(left()).toEqual([])
+  })
+
+  test('reads the sheet of the form', async () => {
+    const { upload } = await createUploadService()
+    const sheets = { A: SHEET, B: textRow('bob@b.test') }
+    const file = await workbookOf({ sheets })
+    expect(await (await upload(file, { sheet: 'B', dry_run: 'true' })).json()).toMatchObject({
+      ...{ sheet: 'B', sheets: ['A', 'B'], preview: [['bob@b.test']] },
+    })
+    const response = await upload(file, { sheet: 'C' })
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      expect.objectContaining({ error: 'The workbook has no sheet "C". Its sheets: A, B.' }),
+    ])
+  })
+
+  test.each<[string, () => Promise<Uint8Array>, RegExp]>([
+    ['a decompression bomb', async () => gzipSync(Buffer.alloc(20_000_000)), /200 times its size/],
+    [
+      'an archive of two files',
+      () => zipOf({ 'a.csv': CSV, 'b.csv': CSV }),
+      /2 files: a\.csv, b\.csv/,
+    ],
+    ['an old workbook', async () => Buffer.from('d0cf11e0a1b11ae1', 'hex'), /old Excel workbook/],
+    ['a damaged archive', async () => (await zipOf({ 'a.csv': CSV })).subarray(0, 60), /damaged/],
+  ])('refuses %s and leaves nothing', async (_, file, error) => {
+    const { upload, job, left } = await createUploadService()
+    const response = await upload(await file())
+    expect(response.status).toBe(400)
+    expect(((await response.json()) as { error: string }).error).toMatch(error)
+    expect([await job(), left()]).toEqual([undefined, []])
+  })
+
+  test('a form can be compressed, within the limit of the expanded form', async () => {
+    const { send, rows, left } = await createUploadService()
+    const headers = { 'Content-Encoding': 'gzip', 'Content-Type': FORM }
+    const body = gzipSync(form([['file', { file: CSV }]]))
+    expect((await send(body, { headers })).status).toBe(200)
+    expect(await rows()).toHaveLength(1)
+    expect((await send(body.subarray(0, 60), { headers })).status).toBe(400)
+    const bomb = gzipSync(form([['file', { file: Buffer.alloc(101 * 1024 * 1024) }]]))
+    expect((await send(bomb, { headers })).status).toBe(413)
+    const brotli = await send(body, { headers: { ...headers, 'Content-Encoding': 'br' } })
+    expect([brotli.status, await brotli.json()]).toEqual([
+      415,
+      expect.objectContaining({ error: expect.stringContaining('or with gzip') }),
+    ])
+    expect(left()).toEqual([])
+  })
+})
+
+describe('a download as a workbook', () => {
+  const TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+
+  test('has the columns of CSV and no escaped cells', async () => {
+    const { database, request } = await createTestService()
+    const texts = ['valid@a.example', '=1+1@a.example']
+    await seedJob(database, { texts, cells: ['=1', null], source: { ids: true } })
+    const response = await request('/v1/jobs/job_a/download?format=xlsx')
+    expect(response.headers.get('Content-Type')).toBe(TYPE)
+    expect(response.headers.get('Content-Disposition')).toContain('filename="job_a.xlsx"')
+    const rows = await rowsOfWorkbook(await response.arrayBuffer())
+    const csv = rowsOf(await (await request('/v1/jobs/job_a/download?raw=1')).text())
+    expect(Object.keys(rows[0] ?? {})).toEqual(Object.keys(csv[0] ?? {}))
+    expect(rows.map(({ email, id, valid }) => [email, id, valid])).toEqual([
+      ['valid@a.example', '=1', 'TRUE'],
+      ['=1+1@a.example', '', csv[1]?.valid?.toUpperCase()],
+    ])
+  })
+
+  test('has the columns of an uploaded workbook, and many pages of rows', async () => {
+    const { upload, rows, database, request, job } = await createUploadService()
+    const count = 1_200
+    const sheet =
+      textRow('zip', 'email') +
+      Array.from({ length: count }, (_, i) => textRow(`0${i}`, `valid${i}@a.example`)).join('')
+    await upload(await workbookOf({ sheet }))
+    expect(await rows()).toHaveLength(count)
+    const { id } = (await job()) as { id: string }
+    await database.db
+      .updateTable('item')
+      .set({ class: 'deliverable', result: 'null', state: 'done' })
+      .execute()
+    const response = await request(`/v1/jobs/${id}/download?format=xlsx&partial=true`)
+    const written = await rowsOfWorkbook(await response.arrayBuffer())
+    expect(written.map(({ zip }) => zip)).toEqual(Array.from({ length: count }, (_, i) => `0${i}`))
+  })
+})

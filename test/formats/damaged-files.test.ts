@@ -1,0 +1,91 @@
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { openContent } from '../../src/formats/open-content.ts'
+import { EvError } from '../../src/platform/error.ts'
+import { fc, runs } from '../support/property.ts'
+import {
+  storeFile,
+  textOf,
+  textRow,
+  workbookOf,
+  workbookParts,
+  zipOf,
+} from '../support/workbook.ts'
+
+const ROWS = Array.from({ length: 200 }, (_, i) => textRow(`Name ${i}`, `user${i}@a.test`)).join('')
+const CSV = 'name,email\n'.repeat(500)
+const FILES = [
+  await workbookOf({ sheet: ROWS, strings: '<si><t>a</t></si>', styles: '<cellXfs/>' }),
+  await zipOf({ 'list.csv': CSV }),
+  gzipSync(CSV),
+]
+
+/** Reads a file; it may be refused with a message, but must not fail in any other way. */
+async function readOrRefuse(file: Uint8Array): Promise<void> {
+  try {
+    await textOf(await openContent(storeFile(file), { expandedBytesMax: 1024 * 1024 }))
+  } catch (error) {
+    expect(error).toBeInstanceOf(EvError)
+    expect(error).toMatchObject({ code: 'bad_input' })
+  }
+}
+
+test('a file with changed, missing or added bytes is read or refused', async () => {
+  const change = fc.record({
+    at: fc.double({ min: 0, max: 1, noNaN: true }),
+    bytes: fc.uint8Array(),
+  })
+  const mutations = fc.tuple(
+    fc.constantFrom(...FILES),
+    fc.array(change, { minLength: 1, maxLength: 5 }),
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    fc.boolean(),
+  )
+  await fc.assert(
+    fc.asyncProperty(mutations, async ([file, changes, share, isCut]) => {
+      const mutated = Uint8Array.from(file)
+      for (const { at, bytes } of changes) {
+        const start = Math.floor(at * mutated.length)
+        mutated.set(bytes.subarray(0, mutated.length - start), start)
+      }
+      await readOrRefuse(isCut ? mutated.subarray(0, Math.floor(share * mutated.length)) : mutated)
+    }),
+    { numRuns: runs(2_000) },
+  )
+})
+
+test('a workbook with changed XML is read or refused', async () => {
+  const parts = workbookParts({
+    ...{ sheet: ROWS.slice(0, 1_000), styles: '<cellXfs><xf numFmtId="14"/></cellXfs>' },
+    strings: '<si><t>a</t></si>',
+  })
+  const snippet = fc.constantFrom(
+    ...[
+      '<',
+      '>',
+      '"',
+      '&',
+      '&#0;',
+      '</row>',
+      '<row r="-1">',
+      '<c r="A0">',
+      '<c t="s"><v>-1</v></c>',
+    ],
+    ...['<v>1e999</v>', '<![CDATA[x]]>', '\0', '<?x?>', '<!--', ' s="99"', 'rId9', '../..', '%zz'],
+  )
+  const mutations = fc.tuple(
+    fc.constantFrom(...Object.keys(parts)),
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    snippet,
+    fc.nat(5),
+  )
+  await fc.assert(
+    fc.asyncProperty(mutations, async ([name, share, inserted, removed]) => {
+      const text = parts[name] as string
+      const at = Math.floor(share * text.length)
+      const changed = text.slice(0, at) + inserted + text.slice(at + removed)
+      await readOrRefuse(await zipOf({ ...parts, [name]: changed }))
+    }),
+    { numRuns: runs(2_000) },
+  )
+})

@@ -1,0 +1,293 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { detectDialect, readList } from '../../src/csv/csv.ts'
+import { openContent, readContentHead } from '../../src/formats/open-content.ts'
+import {
+  storeFile,
+  textOf,
+  textRow,
+  workbookOf,
+  workbookParts,
+  zipOf,
+} from '../support/workbook.ts'
+
+const MIB = 1024 * 1024
+const CSV = 'name,email\nAnn,ann@a.test\n'
+
+/** Opens a file and reads its text. */
+async function open(
+  file: string | Uint8Array,
+  { sheet, max = 64 * MIB }: { sheet?: string; max?: number } = {},
+) {
+  const content = await openContent(storeFile(file), { sheet, expandedBytesMax: max })
+  return { ...content, text: await textOf(content) }
+}
+
+/** Returns the rows that a workbook yields, its header included. */
+async function rowsOf(file: Uint8Array): Promise<(readonly string[])[]> {
+  const content = await openContent(storeFile(file), { expandedBytesMax: 64 * MIB })
+  const dialect = detectDialect(Buffer.from(await textOf(content)), {
+    ...{ ...content.known, header: false, column: 1 },
+  })
+  const rows: (readonly string[])[] = []
+  for await (const batch of readList(content.read(), dialect))
+    rows.push(...batch.map(({ cells }) => cells))
+  return rows
+}
+
+const refused = expect.objectContaining({ name: 'EvError', code: 'bad_input' })
+
+describe('the content of a list', () => {
+  test('is a text file as it is', async () => {
+    expect(await open(CSV)).toMatchObject({ format: 'text', workbook: null, text: CSV })
+  })
+
+  test('is what a gzip file contains, also in several members', async () => {
+    const members = Buffer.concat([gzipSync('name,email\n'), gzipSync('Ann,ann@a.test\n')])
+    expect(await open(members)).toMatchObject({ format: 'gzip', text: CSV })
+  })
+
+  test('is the only file of a ZIP archive; files of operating systems do not count', async () => {
+    const zip = await zipOf({ '__MACOSX/._a.csv': 'x', '.DS_Store': 'x', 'data/a.csv': CSV })
+    expect(await open(zip)).toMatchObject({ format: 'zip', text: CSV })
+  })
+
+  test.each([
+    [
+      'of several files',
+      () => zipOf({ 'a.csv': CSV, 'b.csv': CSV }),
+      /contains 2 files: a\.csv, b\.csv\. It must/,
+    ],
+    ['without a file', () => zipOf({}), /is empty/],
+    [
+      'of a workbook',
+      async () => zipOf({ 'a.xlsx': await workbookOf({}) }),
+      /contains a workbook or another/,
+    ],
+    [
+      'of an OpenDocument spreadsheet',
+      () => zipOf({ mimetype: 'x', 'content.xml': '<a/>' }),
+      /OpenDocument/,
+    ],
+  ])('is not an archive %s', async (_, zip, error) => {
+    await expect(open(await zip())).rejects.toThrow(error)
+  })
+
+  test.each([
+    ['a truncated gzip file', gzipSync('x'.repeat(1_000)).subarray(0, 20), /gzip file is damaged/],
+    ['a gzip file in a gzip file', gzipSync(gzipSync(CSV)), /another compressed file/],
+    ['an old workbook', Buffer.from('d0cf11e0a1b11ae1', 'hex'), /old Excel workbook \(\.xls\)/],
+    [
+      'an encrypted workbook',
+      Buffer.concat([
+        Buffer.from('d0cf11e0', 'hex'),
+        Buffer.alloc(70_000),
+        Buffer.from('EncryptedPackage', 'utf16le'),
+      ]),
+      /workbook is encrypted/,
+    ],
+  ])('is not %s', async (_, file, error) => {
+    await expect(open(file)).rejects.toThrow(error)
+  })
+
+  test('has no sheet unless it is a workbook', async () => {
+    await expect(open(CSV, { sheet: 'A' })).rejects.toThrow(/not a workbook .*"A"/)
+  })
+})
+
+describe('a workbook', () => {
+  test('yields the rows of its first visible sheet, or of the named one', async () => {
+    const file = await workbookOf({
+      sheets: { Notes: textRow('note'), Äb: textRow('a'), List: textRow('b') },
+      attributes: { Notes: 'state="hidden"' },
+    })
+    expect(await open(file)).toMatchObject({
+      format: 'xlsx',
+      workbook: { sheet: 'Äb', sheets: ['Notes', 'Äb', 'List'] },
+      text: '"a"\n',
+    })
+    expect((await open(file, { sheet: 'list' })).text).toBe('"b"\n')
+    expect((await open(file, { sheet: 'Notes' })).text).toBe('"note"\n')
+    await expect(open(file, { sheet: 'Liste' })).rejects.toThrow(
+      'The workbook has no sheet "Liste". Its sheets: Notes, Äb, List.',
+    )
+  })
+
+  test.each<[string, string, string]>([
+    ['a shared string', '<c t="s"><v>0</v></c>', 'ann@a.test'],
+    ['rich text without its phonetic hints', '<c t="s"><v>1</v></c>', 'bob@b.test'],
+    [
+      'an inline string',
+      '<c t="inlineStr"><is><r><t>a@</t></r><r><t>b.test</t></r></is></c>',
+      'a@b.test',
+    ],
+    ['the result of a formula', '<c t="str"><f>A1</f><v>x@x.test</v></c>', 'x@x.test'],
+    ['a formula without a result as an empty cell', '<c><f>A1</f></c>', ''],
+    ['an escaped character', '<c t="str"><v>a_x0009_b_x005F_x0041_</v></c>', 'a\tb_x0041_'],
+    ['a number with at most 15 digits', '<c><v>0.10000000000000001</v></c>', '0.1'],
+    ['a large number', '<c><v>1.5E+5</v></c>', '150000'],
+    ['a boolean', '<c t="b"><v>1</v></c>', 'TRUE'],
+    ['an error value', '<c t="e"><v>#N/A</v></c>', '#N/A'],
+    ['a date', '<c s="1"><v>46082</v></c>', '2026-03-01'],
+    ['a date with a time', '<c s="1"><v>46082.604166666664</v></c>', '2026-03-01 14:30:00'],
+    ['a time of day', '<c s="2"><v>0.5</v></c>', '12:00:00'],
+    ['a duration as its days', '<c s="3"><v>1.5</v></c>', '1.5'],
+    ['a format with quoted letters as a number', '<c s="4"><v>7</v></c>', '7'],
+    ['a date before March 1900', '<c s="1"><v>1</v></c>', '1900-01-01'],
+    ['an ISO date', '<c t="d"><v>2026-03-01</v></c>', '2026-03-01'],
+  ])('yields %s', async (_, cell, text) => {
+    const file = await workbookOf({
+      sheet: `<row>${cell}<c t="str"><v>.</v></c></row>`,
+      strings:
+        '<si><t>ann@a.test</t></si><si><r><t>bob@</t></r><r><t>b.test</t></r><rPh><t>x</t></rPh></si>',
+      styles:
+        '<numFmts><numFmt numFmtId="164" formatCode="[$-409]hh:mm AM/PM;@"/><numFmt numFmtId="165" formatCode="[h]:mm"/><numFmt numFmtId="166" formatCode="0 &quot;days&quot;"/></numFmts><cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="166"/></cellXfs>',
+    })
+    expect(await rowsOf(file)).toEqual([[text, '.']])
+  })
+
+  test('counts dates from 1904 if it says so', async () => {
+    const styles = '<cellXfs><xf numFmtId="14"/></cellXfs>'
+    const sheet = '<row><c s="0"><v>1</v></c></row>'
+    expect(await rowsOf(await workbookOf({ sheet, styles, is1904: true }))).toEqual([
+      ['1904-01-02'],
+    ])
+  })
+
+  test('keeps the columns of its cells, and leaves out empty rows', async () => {
+    const sheet =
+      '<row r="2"><c r="B2" t="str"><v>b</v></c><c r="D2" s="1"/></row>' +
+      '<row r="3"><c r="A3" s="1"/></row><row r="5"><c r="A5" t="str"><v>a</v></c></row>'
+    expect(await rowsOf(await workbookOf({ sheet }))).toEqual([
+      ['', 'b'],
+      ['a', ''],
+    ])
+  })
+
+  test('keeps delimiters, quotes and line breaks in cells', async () => {
+    const cells = ['a;b', 'c,"d"', 'e\nf', 'sep=;', ' g ']
+    const sheet = textRow(...cells) + textRow('x\n'.repeat(1_002))
+    expect(await rowsOf(await workbookOf({ sheet }))).toEqual([
+      cells,
+      ['x '.repeat(1_002), '', '', '', ''],
+    ])
+  })
+
+  test('is detected like CSV: header, address column', async () => {
+    const sheet = textRow('Our customers') + textRow('Name', 'E-mail') + textRow('A;B', 'a@a.test')
+    const content = await openContent(storeFile(await workbookOf({ sheet })), {
+      expandedBytesMax: MIB,
+    })
+    const { head, complete } = await readContentHead(content)
+    expect(detectDialect(head, { ...content.known, complete })).toMatchObject({
+      ...{ header: ['Name', 'E-mail'], column: 1, delimiter: ',' },
+    })
+  })
+
+  test.each<[string, Partial<Record<string, string>>, RegExp]>([
+    ['without a workbook part', { '_rels/.rels': '<Relationships/>' }, /it has no workbook/],
+    ['without a sheet', { 'xl/workbook.xml': '<workbook/>' }, /no worksheet/],
+    [
+      'with malformed XML',
+      { 'xl/worksheets/sheet1.xml': '<worksheet><sheetData>' },
+      /unclosed tag/,
+    ],
+    [
+      'with entities that expand (billion laughs)',
+      {
+        'xl/worksheets/sheet1.xml':
+          '<!DOCTYPE a [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;">]><worksheet><sheetData><row><c t="str"><v>&b;</v></c></row></sheetData></worksheet>',
+      },
+      /document type declaration/,
+    ],
+    [
+      'with an unknown entity',
+      { 'xl/worksheets/sheet1.xml': '<worksheet>&lol;</worksheet>' },
+      /undefined entity|entity/,
+    ],
+    [
+      'with deep nesting',
+      { 'xl/worksheets/sheet1.xml': '<a>'.repeat(10_000) },
+      /nested too deeply/,
+    ],
+    [
+      'with a text of 5 MB',
+      { 'xl/worksheets/sheet1.xml': `<worksheet>${'x'.repeat(5 * MIB)}</worksheet>` },
+      /too long/,
+    ],
+    [
+      'with a cell beyond the last column',
+      {
+        'xl/worksheets/sheet1.xml':
+          '<worksheet><sheetData><row><c r="ZZZZ1"/></row></sheetData></worksheet>',
+      },
+      /too many cells/,
+    ],
+    [
+      'with a reference to a missing text',
+      {
+        'xl/worksheets/sheet1.xml':
+          '<worksheet><sheetData><row><c t="s"><v>9</v></c></row></sheetData></worksheet>',
+      },
+      /text that does not exist/,
+    ],
+  ])('%s is refused', async (_, parts, error) => {
+    const all = {
+      ...workbookParts({ sheet: textRow('a'), strings: '<si><t>a</t></si>' }),
+      ...parts,
+    }
+    const opened = open(await zipOf(all as Record<string, string>))
+    await expect(opened).rejects.toThrow(error)
+    await expect(opened).rejects.toEqual(refused)
+  })
+
+  test('with a row beyond a megabyte is refused', async () => {
+    const sheet = `<row r="7">${'<c t="s"><v>0</v></c>'.repeat(40)}</row>`
+    const strings = `<si><t>${'x'.repeat(32_767)}</t></si>`
+    await expect(open(await workbookOf({ sheet, strings }))).rejects.toThrow(
+      /^Row 7 of the sheet is longer/,
+    )
+  })
+})
+
+describe('a decompression bomb', () => {
+  const bomb = Buffer.alloc(40 * MIB, 'a')
+
+  test.each<[string, () => Promise<Uint8Array>]>([
+    ['in gzip', async () => gzipSync(bomb)],
+    ['in a ZIP archive', () => zipOf({ 'a.csv': bomb })],
+    [
+      'in the cells of a workbook',
+      () =>
+        zipOf({
+          ...workbookParts({}),
+          'xl/worksheets/sheet1.xml': `<worksheet>${'<a>aaaaaaaaaaaaaaaa</a>'.repeat(2 * MIB)}</worksheet>`,
+        }),
+    ],
+    [
+      'of a repeated text',
+      () =>
+        workbookOf({
+          sheet: '<row><c t="s"><v>0</v></c></row>'.repeat(3_000),
+          strings: `<si><t>${'x'.repeat(32_767)}</t></si>`,
+        }),
+    ],
+    [
+      'of empty columns',
+      () => workbookOf({ sheet: '<row><c r="XFD1" t="str"><v>x</v></c></row>'.repeat(20_000) }),
+    ],
+  ])('%s ends at 200 times the size of the file', async (_, file) => {
+    await expect(open(await file(), { max: 512 * MIB })).rejects.toThrow(
+      /more than 200 times its size/,
+    )
+  })
+
+  test.each<[string, () => Promise<Uint8Array>]>([
+    ['gzip', async () => gzipSync(bomb)],
+    ['ZIP', () => zipOf({ 'a.csv': bomb })],
+  ])('in %s ends at the maximum size', async (_, file) => {
+    await expect(open(await file(), { max: 8 * MIB })).rejects.toThrow(
+      'The list is larger than 8 MiB when it is expanded, the limit for a compressed list. Split it.',
+    )
+  })
+})
