@@ -6,7 +6,7 @@ import { type Database, isPostgresUrl, openDatabase } from '../db/database.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { CliContext } from './context.ts'
 
-type DatabaseLocation = Pick<Config, 'database' | 'dataDir'>
+export type DatabaseLocation = Pick<Config, 'database' | 'dataDir'>
 
 /** Returns the URL of the database with accounts, jobs and cached answers. */
 export const databaseUrl = ({ database, dataDir }: DatabaseLocation) =>

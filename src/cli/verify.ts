@@ -1,22 +1,26 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { styleText } from 'node:util'
 import { composeEngine } from '../compose/engine.ts'
+import type { Config } from '../config/settings.ts'
 import { detectDialect } from '../csv/csv.ts'
 import { cleanAddress, isFault } from '../engine/address/address.ts'
 import { noMailText } from '../engine/dns/route.ts'
 import { retryAfterSeconds } from '../engine/probing/retry-policy.ts'
 import { describeOutcome } from '../engine/smtp/outcome-text.ts'
-import { type Include, presentResult } from '../engine/verdict/present-result.ts'
+import { type Include, isoTime, presentResult } from '../engine/verdict/present-result.ts'
 import { REASON_TEXTS } from '../engine/verdict/reason.ts'
 import { type Class, type Evidence, type Result, toClass } from '../engine/verdict/verdict.ts'
 import { SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
-import { formatDuration } from '../platform/format.ts'
+import { formatDuration, formatNumber, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { rowText } from './bulk/row-text.ts'
 import { type CliContext, externalDepsFrom } from './context.ts'
 import { EXIT_CODES } from './exit.ts'
 import { keyValues } from './key-values.ts'
+import type { LocalFeedback } from './local-feedback.ts'
 import { stderrLog } from './log.ts'
 import { printMessage } from './print.ts'
 import { createOutboundHint } from './reachability-hint.ts'
@@ -61,7 +65,11 @@ export async function verifyCommand(
     checkSmtp: flags.smtp ?? true,
     ...(flags.explain ? { include: ['dialogue' as const] } : {}),
   }
-  const verify = (text: string) => engine.verify(cleaned(context, text, !hasNotes), options)
+  const feedback = flags.sandbox ? null : await findFeedback(context, config)
+  const verify = async (text: string) => {
+    const result = await engine.verify(cleaned(context, text, !hasNotes), options)
+    return feedback === null ? result : feedback.adjust(result)
+  }
   const csv = rowText('csv', LIST_OF_ADDRESSES, { raw: false })
   const print = (result: Result) => {
     if (format === 'ndjson') {
@@ -94,7 +102,16 @@ export async function verifyCommand(
   } finally {
     context.signals.off('SIGINT', stop)
     await engine.close()
+    await feedback?.close()
   }
+}
+
+/** Loads the code of the database only if there is one: most users of `ev verify` have none. */
+async function findFeedback(context: CliContext, config: Config): Promise<LocalFeedback | null> {
+  const file = /^sqlite:(.+)/.exec(config.database)?.[1] ?? join(config.dataDir, 'ev.sqlite')
+  if (!existsSync(file)) return null
+  const { openLocalFeedback } = await import('./local-feedback.ts')
+  return openLocalFeedback(context, config)
 }
 
 /** Verifies a few at a time and prints each result as soon as all results before it are printed. */
@@ -207,6 +224,7 @@ function factsOf(result: Result): [name: string, value: string | null][] {
     ['catch-all', evidence.catchAll === null ? null : evidence.catchAll ? 'yes' : 'no'],
     ['flags', flagTexts(evidence)],
     ['signals', signalTexts(evidence)],
+    ['feedback', feedbackText(evidence)],
     ['time', `${result.tookMs} ms${result.cached ? ', cached' : ''}`],
   ]
 }
@@ -234,6 +252,22 @@ function replyText({ answer }: Evidence): string | null {
   if (answer === null || answer.kind === 'no-response') return null
   const { code, enhanced, text } = answer.reply
   return [code, enhanced, sanitizeText(text)].filter(part => part !== null && part !== '').join(' ')
+}
+
+/** What was reported about the address or its domain, and whether the confidence is measured. */
+function feedbackText({ feedback, domainFeedback, calibration }: Evidence): string | null {
+  const parts = [
+    feedback === undefined
+      ? null
+      : `${feedback.kind} on ${isoTime(feedback.occurredAt).slice(0, 10)}${feedback.decides ? ', which decides' : ''}`,
+    domainFeedback === undefined
+      ? null
+      : `${formatNumber(domainFeedback.bounced)} of ${pluralize(domainFeedback.delivered + domainFeedback.bounced, 'address', 'addresses')} of the domain bounced`,
+    calibration === undefined
+      ? null
+      : `confidence measured by ${pluralize(Math.round(calibration.reason.total), 'verdict')}, fixed ${calibration.fixed}`,
+  ]
+  return parts.filter(part => part !== null).join('; ') || null
 }
 
 const signalTexts = ({ signals = [] }: Evidence): string | null =>

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../../src/engine/verdict/present-result.ts'
 import type { Scenario } from '../../src/simulator/scenario.ts'
@@ -91,6 +93,27 @@ describe.concurrent('ev verify as text', () => {
     const { stdout } = await verify(['ann@open.test', '--signals', 'policies,parking'])
     expect(stdout).toMatch(/risk high, confidence 65/)
     expect(stdout).toMatch(/^ +signals +The domain sends no mail .* \(\+15\)$/m)
+  })
+
+  test('uses the feedback in the data directory, and says so', async () => {
+    const home = emptyFolder()
+    const flags = ['--data-dir', join(home, 'data')]
+    writeFileSync(join(home, 'b.csv'), 'email,event,code\nann@open.test,bounced,550\n')
+    expect((await runEv(['feedback', 'import', 'b.csv', ...flags], { home })).code).toBe(0)
+    const { stdout } = await verify(['ann@open.test', '--explain', ...flags], { home })
+    expect(stdout).toMatch(/ann@open\.test is undeliverable/)
+    expect(stdout).toMatch(/^ +feedback +bounced on \d{4}-\d\d-\d\d, which decides$/m)
+    const { stdout: other } = await verify(['ben@open.test', ...flags], { home })
+    expect(other).toMatch(/ben@open\.test is risky/)
+    expect(other).not.toMatch(/^ +feedback/m)
+  })
+
+  test('a database that cannot be opened is a warning', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'ev.sqlite'), 'this is no database, but long enough to be read')
+    const ran = await verify(['ann@good.test', '--data-dir', home], { home })
+    expect(ran.code).toBe(0)
+    expect(ran.stderr).toMatch(/^warning: Feedback is not used: /m)
   })
 
   test('removes text pasted around an address, with a note on stderr', async () => {
