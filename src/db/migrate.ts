@@ -59,6 +59,7 @@ export const MIGRATIONS: Migrations = {
   '0004_audit': { up: createAudit },
   '0005_feedback': { up: addFeedback },
   '0006_feedback_sources': { up: addFeedbackSources },
+  '0008_job_webhooks': { up: addJobWebhooks },
   '0010_feedback_counts': { up: addFeedbackCounts },
 }
 
@@ -67,6 +68,13 @@ async function addWebhookHeaders(db: Kysely<unknown>): Promise<void> {
   await sql`alter table webhook add column headers text`.execute(db)
   await sql`alter table webhook add column daily_attempts text`.execute(db)
   await sql`alter table attempt add column request_headers text`.execute(db)
+}
+
+/** Adds webhooks of single jobs. With the job in the index, those of other jobs are not read. */
+async function addJobWebhooks(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table webhook add column job_id text`.execute(db)
+  await sql`drop index webhook_account`.execute(db)
+  await sql`create index webhook_account on webhook (account_id, job_id)`.execute(db)
 }
 
 /** Adds the index of a page of events. With kind in the index, a filter by kind reads no rows. */

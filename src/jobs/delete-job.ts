@@ -2,8 +2,9 @@ import { subtractStoredRows } from '../accounts/credits/stored-rows.ts'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import { acquireLock, jobLockName } from '../db/file-lock.ts'
 import { yieldToEventLoop } from '../platform/clock.ts'
+import { deleteJobWebhook } from '../webhooks/endpoint-store.ts'
 import { releaseReservation } from './job-credits.ts'
-import { findLockedJob, type Job } from './job-store.ts'
+import { findLockedJob, type Job, parseWebhookId } from './job-store.ts'
 
 /**
  * Lists the jobs that were finished (completed, cancelled or failed) before `before`, epoch ms;
@@ -72,7 +73,7 @@ async function unlessLocked(
 const ROWS_MAX = 2_000
 
 /**
- * Deletes a job with all its items and releases its credit reservation. The job is hidden from its
+ * Deletes a job with all its items and its webhook, and releases its credit reservation. The job is hidden from its
  * account at once, and its items are deleted page by page; the remainder after a crash is deleted
  * like a job that was never queued. Returns false if there is no such job or `isSelected` rejects
  * it. Concurrent calls share the work.
@@ -82,7 +83,10 @@ export async function deleteJob(
   jobId: string,
   isSelected: (job: Job) => boolean = () => true,
 ): Promise<boolean> {
-  if (!(await writeConcurrent(database, trx => hideJob(trx, jobId, isSelected)))) return false
+  if (
+    !(await writeConcurrent(database, trx => hideJob(trx, jobId, isSelected, database.clock.now())))
+  )
+    return false
   while ((await writeConcurrent(database, trx => deleteItems(trx, jobId))) === ROWS_MAX)
     await yieldToEventLoop()
   await writeConcurrent(database, trx => trx.deleteFrom('job').where('id', '=', jobId).execute())
@@ -97,6 +101,7 @@ async function hideJob(
   trx: Trx,
   jobId: string,
   isSelected: (job: Job) => boolean,
+  now: number,
 ): Promise<boolean> {
   const job = await findLockedJob(trx, jobId)
   if (job === null || !isSelected(job)) return false
@@ -107,6 +112,9 @@ async function hideJob(
     .where('id', '=', jobId)
     .where('account_id', 'is not', null)
     .execute()
+  if (job.account_id !== null && parseWebhookId(job) !== null) {
+    await deleteJobWebhook(trx, { accountId: job.account_id, jobId, now })
+  }
   // Rows of a job that was never queued were never counted.
   if (job.state !== 'loading') await subtractStoredRows(trx, job)
   return true

@@ -9,26 +9,35 @@ import { type Job, parseMetadata } from './job-store.ts'
 
 /**
  * Emits the event of a job that has just ended, in the transaction that ends it. Lists of the
- * command line, cancelled jobs and single addresses without a result emit none. Lists that were
- * answered directly are not passed here.
+ * command line, cancelled jobs and single addresses without a result emit none. Of lists that were
+ * answered directly, only those with a webhook of their own are passed here, with `onlyJob`.
  */
 export async function emitJobEvent(
   trx: Transaction<Schema>,
   job: Job,
-  o: { now: number; random: Random; baseUrl: string; result?: Result },
+  o: EventOptions,
 ): Promise<string | null> {
   const emitted = eventFor(job, o)
   if (job.account_id === null || emitted === null) return null
-  const { now, random } = o
+  const { now, random, onlyJob = false } = o
   return emit(trx, {
-    ...emitted,
+    ...{ ...emitted, jobId: job.id, onlyJob },
     ...{ accountId: job.account_id, sandbox: job.sandbox === 1, now, random },
   })
 }
 
+type EventOptions = {
+  readonly now: number
+  readonly random: Random
+  readonly baseUrl: string
+  readonly result?: Result
+  /** Whether only the webhook of the job gets the event. */
+  readonly onlyJob?: boolean
+}
+
 function eventFor(
   job: Job,
-  o: { baseUrl: string; result?: Result },
+  o: Pick<EventOptions, 'baseUrl' | 'result'>,
 ): Pick<Emission, 'kind' | 'data'> | null {
   if (job.type === 'list') return null
   if (job.type === 'single') {

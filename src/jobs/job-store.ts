@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { type Database, writeConcurrent } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { inArray, locking } from '../db/sql-dialect.ts'
+import type { JobWebhook } from '../webhooks/job-webhook.ts'
 import type { JobTable, JobType } from './tables.ts'
 
 export type Job = JobTable
@@ -136,18 +137,32 @@ export const DEFAULT_JOB_OPTIONS: JobOptions = { checkSmtp: true, forceRefresh: 
 export type Metadata = Readonly<Record<string, string>>
 
 /** What a submitter can set for a job. */
-export type SubmitOptions = JobOptions & { readonly metadata?: Metadata }
+export type SubmitOptions = JobOptions & {
+  readonly metadata?: Metadata
+  /** The endpoint of the job; null or left out if it has none. */
+  readonly webhook?: JobWebhook | null
+}
 
 /** Returns the fields of a job's `source` for these options; defaults are left out. */
-export const toSourceFields = ({ checkSmtp, forceRefresh, metadata = {} }: SubmitOptions) => ({
+export const toSourceFields = ({
+  checkSmtp,
+  forceRefresh,
+  metadata = {},
+  webhook = null,
+}: SubmitOptions) => ({
   ...(checkSmtp ? {} : { check_smtp: false }),
   ...(forceRefresh ? { force_refresh: true } : {}),
   ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+  ...(webhook === null ? {} : { webhook_id: webhook.id }),
 })
 
 /** Reads the metadata from the `source` of a job. */
 export const parseMetadata = ({ source }: Pick<Job, 'source'>): Metadata =>
   (JSON.parse(source) as { metadata?: Metadata }).metadata ?? {}
+
+/** Reads the ID of the job's own webhook from its `source`; null if it has none. */
+export const parseWebhookId = ({ source }: Pick<Job, 'source'>): string | null =>
+  (JSON.parse(source) as { webhook_id?: string }).webhook_id ?? null
 
 /** Reads the options from the `source` of a job. */
 export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {

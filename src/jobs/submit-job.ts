@@ -99,14 +99,15 @@ const toSubmission = ({ source, options, ...input }: JobInput): Submission => ({
 async function queueIn(
   services: JobServices,
   trx: Trx,
-  owner: Owner,
+  input: JobInput,
   { loaded, openLists }: Pick<Added, 'openLists'> & { readonly loaded: Loaded },
 ): Promise<Job> {
-  const { plan } = owner
+  const { plan, options } = input
   const now = services.clock.now()
   const queued = await queueLoaded(trx, loaded, { now, creditsPerDay: plan.creditsPerDay })
   if ('job' in queued) {
-    await checkPlanLimits(services, owner, { openLists, rows: loaded.total }, trx)
+    await checkPlanLimits(services, input, { openLists, rows: loaded.total }, trx)
+    await options.webhook?.insert(trx, queued.job.id)
     return queued.job
   }
   throw creditsExceededError(plan, now, { left: queued.creditsLeft, needed: loaded.addressCount })

@@ -34,14 +34,16 @@ export type Webhook = {
   readonly headers: CustomHeaders
   /** Attempts by day, oldest first. */
   readonly dailyAttempts: readonly DailyAttempts[]
+  /** The job whose events alone it gets; null for an endpoint of the account. */
+  readonly jobId: string | null
 }
 
 export type NewWebhook = Omit<
   Webhook,
   | ('updatedAt' | 'disabledReason' | 'disabledCode' | 'previousSecret')
-  | ('failingSince' | 'dailyAttempts' | 'headers')
+  | ('failingSince' | 'dailyAttempts' | 'headers' | 'jobId')
 > &
-  Partial<Pick<Webhook, 'headers'>>
+  Partial<Pick<Webhook, 'headers' | 'jobId'>>
 
 export async function createWebhook(
   trx: Transaction<Schema>,
@@ -63,18 +65,23 @@ export async function createWebhook(
       disabled_reason: null,
       disabled_code: null,
       headers: formatHeaders(webhook.headers ?? {}),
+      job_id: webhook.jobId ?? null,
     })
     .returningAll()
     .executeTakeFirstOrThrow()
   return toWebhook(row)
 }
 
-/** Lists the webhooks of an account, oldest first; there are at most a few dozen. */
+/**
+ * Lists the webhooks of an account without those of its jobs, oldest first; there are at most a few
+ * dozen.
+ */
 export async function listWebhooks({ db }: Database, accountId: string): Promise<Webhook[]> {
   const rows = await db
     .selectFrom('webhook')
     .selectAll()
     .where('account_id', '=', accountId)
+    .where('job_id', 'is', null)
     .where('deleted_at', 'is', null)
     .orderBy('created_at')
     .orderBy('id')
@@ -82,11 +89,13 @@ export async function listWebhooks({ db }: Database, accountId: string): Promise
   return rows.map(toWebhook)
 }
 
+/** Counts the webhooks of an account without those of its jobs. */
 export async function countWebhooks(db: Kysely<Schema>, accountId: string): Promise<number> {
   const { count } = await db
     .selectFrom('webhook')
     .select(eb => eb.fn.countAll<number>().as('count'))
     .where('account_id', '=', accountId)
+    .where('job_id', 'is', null)
     .where('deleted_at', 'is', null)
     .executeTakeFirstOrThrow()
   return Number(count)
@@ -201,19 +210,47 @@ export async function deleteWebhook(
   return numUpdatedRows === 1n
 }
 
+/** Deletes the webhook of a job, like `deleteWebhook`. */
+export async function deleteJobWebhook(
+  trx: Transaction<Schema>,
+  { accountId, jobId, now }: { accountId: string; jobId: string; now: number },
+): Promise<void> {
+  await trx
+    .updateTable('webhook')
+    .set({ deleted_at: now })
+    .where('account_id', '=', accountId)
+    .where('job_id', '=', jobId)
+    .where('deleted_at', 'is', null)
+    .execute()
+}
+
+export type Subscription = {
+  readonly accountId: string
+  readonly kind: EventKind
+  /** The job of the event; its webhook gets the event too. */
+  readonly jobId?: string
+  /** Whether only the webhook of the job gets the event. */
+  readonly onlyJob?: boolean
+}
+
 /**
  * Returns the IDs of the active webhooks of an account that are subscribed to an event kind, and
  * locks them against deletion until the end of the transaction.
  */
 export async function subscribers(
   trx: Transaction<Schema>,
-  accountId: string,
-  kind: EventKind,
+  { accountId, kind, jobId, onlyJob = false }: Subscription,
 ): Promise<string[]> {
   const rows = await trx
     .selectFrom('webhook')
     .select(['id', 'events'])
     .where('account_id', '=', accountId)
+    .where(eb =>
+      eb.or([
+        ...(onlyJob ? [] : [eb('job_id', 'is', null)]),
+        ...(jobId === undefined ? [] : [eb('job_id', '=', jobId)]),
+      ]),
+    )
     .where('active', '=', 1)
     .where('deleted_at', 'is', null)
     .orderBy('created_at')
@@ -240,6 +277,7 @@ export const toWebhook = (row: WebhookTable): Webhook => ({
   failingSince: row.failing_since,
   headers: row.headers === null ? {} : (JSON.parse(row.headers) as CustomHeaders),
   dailyAttempts: parseDailyAttempts(row.daily_attempts),
+  jobId: row.job_id,
 })
 
 const formatHeaders = (headers: CustomHeaders) =>

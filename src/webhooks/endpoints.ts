@@ -22,12 +22,12 @@ import {
 import { validateWebhookUrl } from './webhook-url.ts'
 
 /** Dependencies of the check of webhook URLs. */
-type UrlServices = {
+export type UrlServices = {
   readonly resolver: Resolver
   readonly settings: { readonly webhookAllowRanges: readonly string[] }
 }
 
-type SecretServices = AuditServices & {
+export type SecretServices = AuditServices & {
   readonly database: Database
   /** Encrypts signing secrets. Its key must be that of the sending service. */
   readonly secretBox: SecretBox
@@ -74,7 +74,7 @@ export async function createWebhook(
   input: WebhookInput,
   beforeCommit?: BeforeCommit<WebhookWithSecret>,
 ): Promise<WebhookWithSecret> {
-  await checkUrl(services, input.url)
+  await checkWebhookUrl(services, input.url)
   return createUncheckedWebhook(services, input, beforeCommit)
 }
 
@@ -123,7 +123,7 @@ export async function updateWebhook(
 ): Promise<Webhook> {
   const webhook = await getWebhook(services, target)
   const { url = webhook.url, headers } = change
-  if (url !== webhook.url) await checkUrl(services, url)
+  if (url !== webhook.url) await checkWebhookUrl(services, url)
   // Otherwise a caller that may not read the headers could have them sent to another server.
   const isMoved = new URL(url).origin !== new URL(webhook.url).origin
   const areReset = replacesHeaders || isMoved
@@ -229,8 +229,14 @@ function webhookNotFound(id: string): never {
   throw new OperationError('webhook_not_found', { id })
 }
 
-/** Validates a URL. The service checks it again when it sends, with its own settings. */
-async function checkUrl({ resolver, settings }: UrlServices, url: string): Promise<void> {
+/**
+ * Validates a URL; throws `webhook_url_rejected`. The service checks it again when it sends, with its
+ * own settings.
+ */
+export async function checkWebhookUrl(
+  { resolver, settings }: UrlServices,
+  url: string,
+): Promise<void> {
   const findFault = (mayDial: (ip: string) => boolean) =>
     validateWebhookUrl(url, { resolver, mayDial })
   const fault = await findFault(createIpPolicy(settings.webhookAllowRanges))

@@ -3,13 +3,11 @@ import type { Database } from '../db/database.ts'
 import { isAfter, type PageRange, pageStart } from '../db/page-position.ts'
 import type { Schema } from '../db/schema.ts'
 import type { Random } from '../platform/random.ts'
-import { subscribers } from './endpoint-store.ts'
-import { type EventKind, eventBody, newDeliveryId, newEventId } from './event.ts'
+import { type Subscription, subscribers } from './endpoint-store.ts'
+import { eventBody, newDeliveryId, newEventId } from './event.ts'
 import type { DeliveryTable, EventTable } from './tables.ts'
 
-export type Emission = {
-  readonly accountId: string
-  readonly kind: EventKind
+export type Emission = Subscription & {
   readonly data: object
   readonly sandbox: boolean
   /** Epoch ms. */
@@ -23,7 +21,7 @@ export type Emission = {
  * null, and writes nothing, if no webhook is subscribed.
  */
 export async function emit(trx: Transaction<Schema>, o: Emission): Promise<string | null> {
-  const webhooks = await subscribers(trx, o.accountId, o.kind)
+  const webhooks = await subscribers(trx, o)
   if (webhooks.length === 0) return null
   const { now, random } = o
   const id = newEventId(random)

@@ -52,6 +52,8 @@ export type WebhookTable = {
   headers: string | null
   /** JSON: attempts by day, an array of `DailyAttempts`; null if there were none. */
   daily_attempts: string | null
+  /** The job whose events alone it gets; null for an endpoint of the account. */
+  job_id: string | null
 }
 
 export type DeliveryState = 'pending' | 'delivered' | 'retry_scheduled' | 'failed'

@@ -63,6 +63,9 @@ async function removeLaterSchema({ db }: Database): Promise<void> {
   await sql`alter table webhook drop column headers`.execute(db)
   await sql`alter table webhook drop column daily_attempts`.execute(db)
   await sql`alter table attempt drop column request_headers`.execute(db)
+  await sql`drop index webhook_account`.execute(db)
+  await sql`alter table webhook drop column job_id`.execute(db)
+  await sql`create index webhook_account on webhook (account_id)`.execute(db)
   await sql`drop index event_account`.execute(db)
   await sql`drop table audit`.execute(db)
   for (const name of TABLES.filter(one => one.startsWith('feedback'))) {

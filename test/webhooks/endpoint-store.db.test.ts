@@ -90,7 +90,9 @@ describe('webhooks', () => {
     expect((await listWebhooks(database, 'acc_a')).map(({ id }) => id)).toEqual(['wh_b'])
     expect(await countWebhooks(database.db, 'acc_a')).toBe(1)
     await write(database, async trx => {
-      expect(await subscribers(trx, 'acc_a', 'batch.completed')).toEqual(['wh_b'])
+      expect(await subscribers(trx, { accountId: 'acc_a', kind: 'batch.completed' })).toEqual([
+        'wh_b',
+      ])
       expect(await updateWebhook(trx, 'acc_a', 'wh_a', { active: true, now })).toBeNull()
       expect(await rotateSecret(trx, 'acc_a', 'wh_a', { ...NEWER, graceMs: 0, now })).toBeNull()
       expect(await deleteWebhook(trx, 'acc_a', 'wh_a', now)).toBe(false)

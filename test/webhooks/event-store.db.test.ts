@@ -92,6 +92,7 @@ describe('the event of a job', () => {
       ...{ job_id: 'job_a', total: 10_000, valid: 8_400, invalid: 1_200, risky: 300 },
       ...{ unknown: 90, failed: 10 },
       download_url: 'https://api.example.com/v1/jobs/job_a/download',
+      metadata: {},
     })
     const { valid, invalid, risky, unknown, failed, total } = body.data
     expect(valid + invalid + risky + unknown + failed).toBe(total)
@@ -108,6 +109,7 @@ describe('the event of a job', () => {
     expect(body.data).toEqual({
       ...{ job_id: 'job_a', total: 10_000, processed: 4_200 },
       ...{ error: 'server_error', message: 'The job could not be finished' },
+      metadata: {},
     })
   })
 

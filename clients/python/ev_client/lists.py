@@ -33,6 +33,7 @@ class Lists:
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        webhook_url: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> Union[InstantBulk, QueuedBulk]:
         """Verifies up to 10 addresses at once (``instant``), or up to 10,000 as a job."""
@@ -41,6 +42,7 @@ class Lists:
             check_smtp=check_smtp,
             force_refresh=force_refresh,
             metadata=None if metadata is None else dict(metadata),
+            webhook_url=webhook_url,
         )
         call = _creation("/v1/verify/bulk", body, idempotency_key)
         return cast(Union[InstantBulk, QueuedBulk], self._connection.json(call))
@@ -69,6 +71,7 @@ class Lists:
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        webhook_url: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> QueuedBatch:
         """Verifies up to 50,000 addresses as a job.
@@ -81,6 +84,8 @@ class Lists:
             check_smtp: False skips the mail servers.
             force_refresh: True bypasses the result cache.
             metadata: Key-value pairs of yours, returned with the job and in its events.
+            webhook_url: URL that gets the events of this job. The response has the secret that
+                signs them.
             idempotency_key: Identifies this request, also after a restart of the program.
         """
         body = to_body(
@@ -91,6 +96,7 @@ class Lists:
             check_smtp=check_smtp,
             force_refresh=force_refresh,
             metadata=None if metadata is None else dict(metadata),
+            webhook_url=webhook_url,
         )
         call = _creation("/v1/verify/batch", body, idempotency_key)
         return cast(QueuedBatch, self._connection.json(call))
@@ -109,6 +115,7 @@ class Lists:
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        webhook_url: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> QueuedFile:
         """Verifies a file: CSV, TSV, XLSX, or one address per line. The download keeps its columns.
@@ -126,6 +133,8 @@ class Lists:
             check_smtp: False skips the mail servers.
             force_refresh: True bypasses the result cache.
             metadata: Key-value pairs of yours, returned with the job and in its events.
+            webhook_url: URL that gets the events of this job. The response has the secret that
+                signs them.
             idempotency_key: Identifies this request, also after a restart of the program.
 
         Raises:
@@ -143,6 +152,7 @@ class Lists:
             check_smtp=check_smtp,
             force_refresh=force_refresh,
             metadata=None if metadata is None else json.dumps(dict(metadata)),
+            webhook_url=webhook_url,
         )
         call = _creation("/v1/verify/file", form, idempotency_key)
         return cast(QueuedFile, self._connection.json(call))

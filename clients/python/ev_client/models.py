@@ -88,6 +88,10 @@ class AsyncAccepted(TypedDict):
     success: Literal[True]
     verification_id: str
     status: Literal["queued"]
+    # The endpoint of this job. Only present with `webhook_url`.
+    webhook_id: NotRequired[str]
+    # Signs the events that it gets. Not returned again.
+    webhook_secret: NotRequired[str]
 
 
 class AuditEntry(TypedDict):
@@ -155,7 +159,8 @@ class BatchRequest(TypedDict):
     # Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up
     # to 40 characters and no brackets, a value up to 500.
     metadata: NotRequired[Dict[str, str]]
-    # Not supported. Create an endpoint with `POST /v1/webhooks`.
+    # An https URL that gets the events of this job, in addition to the endpoints of the
+    # account. The response has the `webhook_secret` that signs them.
     webhook_url: NotRequired[str]
 
 
@@ -355,6 +360,8 @@ class CreatedWebhookData(TypedDict):
     ]]
     active: bool
     description: Optional[str]
+    # The job whose events alone it gets. Only present for an endpoint of a job.
+    job_id: NotRequired[str]
     # Names of the custom headers. Their values are never returned.
     header_names: List[str]
     # The secret that signs events (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this
@@ -1033,6 +1040,10 @@ class InstantBulk(TypedDict):
     results: List[BulkItem]
     summary: InstantBulkSummary
     message: str
+    # The endpoint of this job. Only present with `webhook_url`.
+    webhook_id: NotRequired[str]
+    # Signs the events that it gets. Not returned again.
+    webhook_secret: NotRequired[str]
 
 
 class InstantBulkSummary(TypedDict):
@@ -1078,6 +1089,8 @@ class Job(TypedDict):
     name: Optional[str]
     # The metadata of the job, as submitted. Empty if there is none.
     metadata: Dict[str, str]
+    # The endpoint of this job. Only present if the job was created with `webhook_url`.
+    webhook_id: NotRequired[str]
     data: JobData
 
 
@@ -1436,6 +1449,8 @@ class ListedJob(TypedDict):
     name: Optional[str]
     # The metadata of the job, as submitted. Empty if there is none.
     metadata: Dict[str, str]
+    # The endpoint of this job. Only present if the job was created with `webhook_url`.
+    webhook_id: NotRequired[str]
     data: ListedJobData
 
 
@@ -1607,6 +1622,10 @@ class QueuedBatch(TypedDict):
     duplicates: int
     estimated_time: str
     message: str
+    # The endpoint of this job. Only present with `webhook_url`.
+    webhook_id: NotRequired[str]
+    # Signs the events that it gets. Not returned again.
+    webhook_secret: NotRequired[str]
     # URL of the job.
     status_url: str
     # URL of the results. Requires an API key. Returns 409 `job_not_ready` until the job is
@@ -1626,6 +1645,10 @@ class QueuedBulk(TypedDict):
     invalid_format_emails: int
     estimated_time: str
     message: str
+    # The endpoint of this job. Only present with `webhook_url`.
+    webhook_id: NotRequired[str]
+    # Signs the events that it gets. Not returned again.
+    webhook_secret: NotRequired[str]
 
 
 class QueuedFile(TypedDict):
@@ -1642,6 +1665,10 @@ class QueuedFile(TypedDict):
     duplicates: int
     estimated_time: str
     message: str
+    # The endpoint of this job. Only present with `webhook_url`.
+    webhook_id: NotRequired[str]
+    # Signs the events that it gets. Not returned again.
+    webhook_secret: NotRequired[str]
     # URL of the job.
     status_url: str
     # URL of the results. Requires an API key. Returns 409 `job_not_ready` until the job is
@@ -1797,6 +1824,8 @@ class RotatedWebhookData(TypedDict):
     ]]
     active: bool
     description: Optional[str]
+    # The job whose events alone it gets. Only present for an endpoint of a job.
+    job_id: NotRequired[str]
     # Names of the custom headers. Their values are never returned.
     header_names: List[str]
     # The secret that signs events (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this
@@ -2094,6 +2123,8 @@ class Webhook(TypedDict):
     ]]
     active: bool
     description: Optional[str]
+    # The job whose events alone it gets. Only present for an endpoint of a job.
+    job_id: NotRequired[str]
     # Names of the custom headers. Their values are never returned.
     header_names: List[str]
     # Last characters of the secret.

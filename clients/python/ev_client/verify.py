@@ -75,17 +75,20 @@ class Verify:
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        webhook_url: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> AsyncAccepted:
         """Returns immediately; the webhook event ``verification.completed`` has the result.
 
-        ``metadata`` are key-value pairs of yours, returned in the event.
+        ``metadata`` are key-value pairs of yours, returned in the event. ``webhook_url`` gets the
+        event too; the response has the secret that signs it.
         """
         body = to_body(
             email=email,
             check_smtp=check_smtp,
             force_refresh=force_refresh,
             metadata=None if metadata is None else dict(metadata),
+            webhook_url=webhook_url,
         )
         call = Call(
             "POST",

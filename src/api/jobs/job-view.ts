@@ -1,5 +1,11 @@
 import { isoTime } from '../../engine/verdict/present-result.ts'
-import { getProgress, type Job, parseJobOptions, parseMetadata } from '../../jobs/job-store.ts'
+import {
+  getProgress,
+  type Job,
+  parseJobOptions,
+  parseMetadata,
+  parseWebhookId,
+} from '../../jobs/job-store.ts'
 import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
 import { describeWait } from '../../jobs/waits/wait-text.ts'
 import { SECOND } from '../../platform/clock.ts'
@@ -41,6 +47,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
   const [first] = outlook?.waits ?? []
+  const webhook_id = parseWebhookId(job)
   return {
     ...status,
     ...(first === undefined ? {} : { status_detail: describeWait(first) }),
@@ -48,6 +55,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
     type: jobType(job),
     name: job.name,
     metadata: parseMetadata(job),
+    ...(webhook_id === null ? {} : { webhook_id }),
     data: { ...data, classes: presentClasses(job), download_url },
   }
 }

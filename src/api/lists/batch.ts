@@ -21,10 +21,14 @@ type BatchBody = ListOptionFields & {
 }
 
 /** `POST /v1/verify/batch`: always creates a job, however short the list is. */
-export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody): Promise<Response> {
-  const options = readListOptions(body)
+export async function verifyBatch(
+  c: Context<Env>,
+  service: Service,
+  body: BatchBody,
+): Promise<Response> {
   const name = readName(body.name)
   const all = readBatch(body)
+  const options = await readListOptions(c, service, body)
   // A download has an ID column if the list was submitted with IDs.
   const source = { ids: body.items !== undefined }
   const deduplicate = body.deduplicate ?? true

@@ -26,7 +26,7 @@ export async function dryRun(
   // Invalid fields are refused as for a submitted list.
   readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
-  const { checkSmtp } = readFormOptions(fields)
+  const { checkSmtp } = await readFormOptions(c, service, fields)
   const { dialect, isFound } = await findColumns(upload)
   const preview = await readPreview(path, dialect)
   if (preview.length === 0) throw emptyList('The list has no rows.')

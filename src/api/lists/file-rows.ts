@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import type { Context } from 'hono'
 import {
   type DetectOptions,
   detectColumns,
@@ -11,7 +12,9 @@ import { readContentHead } from '../../formats/open-content.ts'
 import type { SubmitOptions } from '../../jobs/job-store.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import type { Service } from '../service.ts'
 import { FILE_ROWS_MAX } from './emails.ts'
 import { parseMetadataField } from './metadata.ts'
 import { readListOptions } from './queue.ts'
@@ -54,8 +57,12 @@ export function readFlag(fields: Upload['fields'], field: string): boolean | nul
 }
 
 /** Reads the options of a job from the fields of a form. */
-export const readFormOptions = (fields: Upload['fields']): SubmitOptions =>
-  readListOptions({
+export const readFormOptions = (
+  c: Context<Env>,
+  service: Service,
+  fields: Upload['fields'],
+): Promise<SubmitOptions> =>
+  readListOptions(c, service, {
     check_smtp: readFlag(fields, 'check_smtp'),
     force_refresh: readFlag(fields, 'force_refresh'),
     metadata: parseMetadataField(fields.get('metadata')),

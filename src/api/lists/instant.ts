@@ -9,7 +9,13 @@ import { type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { insertFinishedJob } from '../../jobs/import/item-import.ts'
 import { newId, toJob } from '../../jobs/import/load-job.ts'
 import { isAddress, type ParsedRow, parseRow } from '../../jobs/import/submission.ts'
-import { type JobOptions, type SubmitOptions, toSourceFields } from '../../jobs/job-store.ts'
+import { emitJobEvent } from '../../jobs/job-events.ts'
+import {
+  type Job,
+  type JobOptions,
+  type SubmitOptions,
+  toSourceFields,
+} from '../../jobs/job-store.ts'
 import { checkPlanLimits } from '../../jobs/submit-job.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { pluralize } from '../../platform/format.ts'
@@ -22,6 +28,7 @@ import { getState } from '../state.ts'
 import { applyFeedback } from '../verify/apply-feedback.ts'
 import { releaseOnFailure } from '../verify/ask.ts'
 import { reserveOrGetCached } from '../verify/credits.ts'
+import { presentJobWebhook } from './job-webhook.ts'
 
 /** Time for all addresses together, so that the response is sent before proxies time out. */
 const BUDGET_MS = 10 * SECOND
@@ -31,8 +38,10 @@ export async function answerInstant(
   c: Context<Env>,
   service: Service,
   emails: readonly string[],
-  { metadata = {}, ...options }: SubmitOptions,
+  submitted: SubmitOptions,
 ): Promise<Response> {
+  const { checkSmtp, forceRefresh } = submitted
+  const options: JobOptions = { checkSmtp, forceRefresh }
   const entries = emails.map(parseRow)
   await checkPlanLimits(jobServices(service), planOwner(c), { openLists: 0, rows: entries.length })
   const unique = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
@@ -47,8 +56,7 @@ export async function answerInstant(
     const found = new Map([...verified.keys()].map((key, index) => [key, adjusted[index]]))
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
     const fresh = adjusted
-    const source = JSON.stringify(toSourceFields({ ...options, metadata }))
-    return store(c, service, { entries, results, source, reservation, fresh, onSettle })
+    return store(c, service, { entries, results, submitted, reservation, fresh, onSettle })
   })
 }
 
@@ -124,8 +132,7 @@ type InstantResults = {
   readonly entries: readonly ParsedRow[]
   /** One result for each row. */
   readonly results: readonly Result[]
-  /** JSON of the options of the list. */
-  readonly source: string
+  readonly submitted: SubmitOptions
   /** One result for each distinct address. */
   readonly fresh: readonly Result[]
   readonly reservation: Reservation | null
@@ -140,10 +147,11 @@ type InstantResults = {
 function store(
   c: Context<Env>,
   service: Service,
-  { entries, results, source, fresh, reservation, onSettle }: InstantResults,
+  { entries, results, submitted, fresh, reservation, onSettle }: InstantResults,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
+  const source = JSON.stringify(toSourceFields(submitted))
   const listed = { ...owner, type: 'bulk' as const, name: null, source, deduplicate: true }
   const jobId = newId(listed, service.random)
   const items = entries.map((entry, index) => ({
@@ -153,7 +161,7 @@ function store(
   }))
   return commitResponse(c, service, async trx => {
     await onSettle(trx)
-    await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
+    const job = await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
     const added = { openLists: 0, rows: items.length } as const
     await checkPlanLimits(jobServices(service), planOwner(c), added, trx)
     await service.ledger.record(trx, {
@@ -167,8 +175,25 @@ function store(
       member: reservation?.member ?? null,
       entries: fresh.map(result => ({ result })),
     })
-    return { status: 200, body: presentInstant(jobId, results) }
+    await emitToWebhook(trx, service, job, submitted)
+    const body = { ...presentInstant(jobId, results), ...presentJobWebhook(submitted) }
+    return { status: 200, body }
   })
+}
+
+/**
+ * Emits the event of a list with a webhook of its own, so that its receiver gets one for a list of
+ * any length. Endpoints of the account get none: the results are in the response.
+ */
+async function emitToWebhook(
+  trx: Trx,
+  { clock, random, settings: { baseUrl } }: Service,
+  job: Job,
+  { webhook }: SubmitOptions,
+): Promise<void> {
+  if (!webhook) return
+  await webhook.insert(trx, job.id)
+  await emitJobEvent(trx, job, { now: clock.now(), random, baseUrl, onlyJob: true })
 }
 
 /** The instant response of the interface (2.3). Its summary has only valid and invalid. */

@@ -5,10 +5,10 @@ import { type JobInput, submitJob } from '../../jobs/submit-job.ts'
 import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { downloadUrl } from '../../webhooks/event.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
 import { jobServices } from '../jobs/load-job.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
+import { presentJobWebhook, readJobWebhook } from './job-webhook.ts'
 import { readMetadata } from './metadata.ts'
 
 /** Fields of a list that its route supplies. */
@@ -41,7 +41,10 @@ export function queueList(
     c,
     service,
     beforeCommit => submitJob(jobServices(service), input, beforeCommit),
-    job => ({ status: 200, body: present(job, estimated) }),
+    job => ({
+      status: 200,
+      body: { ...present(job, estimated), ...presentJobWebhook(listed.options) },
+    }),
   )
 }
 
@@ -105,24 +108,18 @@ export type ListOptionFields = {
 }
 
 /**
- * Reads the options of a list. Throws ApiError for a `webhook_url`: if it were ignored, the caller
- * would wait for a callback.
+ * Reads the options of a list. Throws ApiError, and `webhook_url_rejected` for a URL that events
+ * cannot be sent to.
  */
-export function readListOptions({
-  check_smtp,
-  force_refresh,
-  metadata,
-  webhook_url,
-}: ListOptionFields): SubmitOptions {
-  if (webhook_url !== undefined && webhook_url !== null && webhook_url !== '') {
-    throw new ApiError(
-      'invalid_request',
-      'webhook_url is not supported for lists. Register an endpoint once with POST /v1/webhooks for the event batch.completed.',
-    )
-  }
+export async function readListOptions(
+  c: Context<Env>,
+  service: Service,
+  { check_smtp, force_refresh, metadata, webhook_url }: ListOptionFields,
+): Promise<SubmitOptions> {
   return {
     checkSmtp: check_smtp ?? DEFAULT_JOB_OPTIONS.checkSmtp,
     forceRefresh: force_refresh ?? DEFAULT_JOB_OPTIONS.forceRefresh,
     metadata: readMetadata(metadata),
+    webhook: await readJobWebhook(c, service, webhook_url, ['batch.completed', 'batch.failed']),
   }
 }

@@ -222,7 +222,7 @@ async function verifyFile(
   const { path, fields, fileName, content } = upload
   const name = readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
-  const options = readFormOptions(fields)
+  const options = await readFormOptions(c, service, fields)
   const dialect = await findDialect(upload)
   const file_name = name === null ? sanitizeText(fileName) : ''
   const source = { dialect, ...(file_name === '' ? {} : { file_name }) }
@@ -248,13 +248,13 @@ async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<r
 }
 
 /** `POST /v1/verify/bulk`: a short list is answered at once, a longer one becomes a job. */
-function verifyBulk(
+async function verifyBulk(
   c: Context<Env>,
   service: Service,
   body: ListOptionFields & { readonly emails?: unknown },
 ): Promise<Response> {
-  const options = readListOptions(body)
   const emails = readEmails(body.emails, BULK_MAX)
+  const options = await readListOptions(c, service, body)
   if (emails.length <= INSTANT_MAX) return answerInstant(c, service, emails, options)
   const rows = toChunks(emails.map(text => ({ text })))
   const listed = {

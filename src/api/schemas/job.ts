@@ -111,6 +111,10 @@ const jobFields = {
   type: z.enum(JOB_TYPES),
   name: z.string().nullable(),
   metadata,
+  webhook_id: z.string().optional().openapi({
+    description:
+      'The endpoint of this job. Only present if the job was created with `webhook_url`.',
+  }),
 }
 const download_url = z.string().nullable().openapi({
   description: 'URL of the results. Requires an API key. Null if the job is not completed.',

@@ -34,6 +34,23 @@ const metadata = z
     example: { customer: '42' },
   })
 
+const webhook_url = z.unknown().optional().openapi({
+  type: 'string',
+  description:
+    'An https URL that gets the events of this job, in addition to the endpoints of the account. The response has the `webhook_secret` that signs them.',
+  example: 'https://app.example.com/hook',
+})
+
+/** The endpoint of a job, in the response that creates it. */
+const webhook = {
+  webhook_id: z.string().optional().openapi({
+    description: 'The endpoint of this job. Only present with `webhook_url`.',
+  }),
+  webhook_secret: z.string().optional().openapi({
+    description: 'Signs the events that it gets. Not returned again.',
+  }),
+}
+
 export const SingleRequest = z
   .strictObject({
     email,
@@ -43,16 +60,18 @@ export const SingleRequest = z
         'Set to true to get a `verification_id` at once. The event `verification.completed` contains the result.',
     }),
     metadata,
+    webhook_url,
   })
   .openapi('SingleRequest', { required: ['email'] })
 
 /** Without `async`: the response has a score, which events do not have. */
-export const ScoredRequest = SingleRequest.omit({ async: true, metadata: true }).openapi(
-  'ScoredRequest',
-  {
-    required: ['email'],
-  },
-)
+export const ScoredRequest = SingleRequest.omit({
+  async: true,
+  metadata: true,
+  webhook_url: true,
+}).openapi('ScoredRequest', {
+  required: ['email'],
+})
 
 export const SingleQuery = z.object({
   include: z.string().optional().openapi({
@@ -66,6 +85,7 @@ export const AsyncAccepted = z
     success: z.literal(true),
     verification_id: z.string(),
     status: z.literal('queued'),
+    ...webhook,
   })
   .openapi('AsyncAccepted')
 
@@ -89,12 +109,6 @@ const list = (max: number) =>
       minItems: 1,
       example: ['user@example.com', 'info@example.com'],
     })
-
-const webhook_url = z.unknown().optional().openapi({
-  type: 'string',
-  description: 'Not supported. Create an endpoint with `POST /v1/webhooks`.',
-  deprecated: true,
-})
 
 export const BulkRequest = z
   .strictObject({ emails: list(BULK_MAX), ...optionFields, metadata, webhook_url })
@@ -189,6 +203,7 @@ export const InstantBulk = z
       }),
     }),
     message: z.string(),
+    ...webhook,
   })
   .openapi('InstantBulk')
 
@@ -202,6 +217,7 @@ const queued = {
 const course = {
   estimated_time: z.string().openapi({ example: '2 minutes' }),
   message: z.string(),
+  ...webhook,
 }
 
 export const QueuedBulk = z.object({ ...queued, ...course }).openapi('QueuedBulk')

@@ -87,6 +87,9 @@ const fields = {
   events: z.array(z.enum(EVENT_KINDS)),
   active: z.boolean(),
   description: z.string().nullable(),
+  job_id: z.string().optional().openapi({
+    description: 'The job whose events alone it gets. Only present for an endpoint of a job.',
+  }),
   header_names: z.array(z.string()).openapi({
     description: 'Names of the custom headers. Their values are never returned.',
   }),

@@ -12,6 +12,7 @@ import type { Result } from '../../engine/verdict/verdict.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { readJobWebhook } from '../lists/job-webhook.ts'
 import { readMetadata } from '../lists/metadata.ts'
 import { queueOne } from '../lists/queue.ts'
 import { listRoutes } from '../lists/routes.ts'
@@ -35,6 +36,7 @@ type SingleBody = {
   readonly force_refresh?: boolean | undefined
   readonly async?: boolean | undefined
   readonly metadata?: unknown
+  readonly webhook_url?: unknown
 }
 
 /** `POST /v1/verify/single`: one address, answered now, or later by an event. */
@@ -48,9 +50,14 @@ async function verifySingle(
   const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
   if (simulated !== null) return simulated
   if (body.async === true) {
-    return queueOne(c, service, { ...readAsync(request), metadata: readMetadata(body.metadata) })
+    const events = ['verification.completed'] as const
+    return queueOne(c, service, {
+      ...readAsync(request),
+      metadata: readMetadata(body.metadata),
+      webhook: await readJobWebhook(c, service, body.webhook_url, events),
+    })
   }
-  refuseMetadata(body)
+  refuseJobOptions(body)
   const mark = c.get('sandbox') ? { sandbox: true } : {}
   return answerOne(c, service, request, result => ({
     ...presentIncluded(result, request.include),
@@ -70,7 +77,7 @@ async function followSingle(
       '"async": true returns at once and has no steps to stream. Omit it, or the header Accept.'
     throw new ApiError('invalid_request', message)
   }
-  refuseMetadata(body)
+  refuseJobOptions(body)
   const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
   return simulated ?? followOne(c, service, request)
 }
@@ -130,12 +137,13 @@ function readAsync({
   throw new ApiError('invalid_request', '"include" cannot be combined with "async": true.')
 }
 
-/** Without a job there is nothing to attach metadata to. */
-function refuseMetadata({ metadata }: SingleBody): void {
-  if (metadata === undefined) return
+/** Throws for options of a job if there is none. */
+function refuseJobOptions(body: SingleBody): void {
+  const name = (['metadata', 'webhook_url'] as const).find(one => body[one] !== undefined)
+  if (name === undefined) return
   throw new ApiError(
     'invalid_request',
-    '"metadata" belongs to a job. Add "async": true, or omit it.',
+    `"${name}" belongs to a job. Add "async": true, or omit it.`,
   )
 }
 

@@ -17,8 +17,9 @@ export const presentWithSecret = (webhook: Webhook, secret: string) => ({
   ...presentStatus(webhook),
 })
 
-const presentFields = ({ id, url, events, active, description, headers }: Webhook) => ({
+const presentFields = ({ id, url, events, active, description, headers, jobId }: Webhook) => ({
   ...{ id, url, events: [...events], active, description },
+  ...(jobId === null ? {} : { job_id: jobId }),
   header_names: Object.keys(headers),
 })
 

@@ -1,4 +1,4 @@
-import { getProgress, type Job, parseMetadata } from '../../jobs/job-store.ts'
+import { getProgress, type Job, parseMetadata, parseWebhookId } from '../../jobs/job-store.ts'
 import { type JobStatus, listAndOutput } from './job-status.ts'
 import { isoTimeOrNull } from './time-text.ts'
 
@@ -13,6 +13,7 @@ export function jobObject(job: Job, state: JobStatus) {
     account_id: job.account_id,
     name: job.name,
     metadata: parseMetadata(job),
+    webhook_id: parseWebhookId(job),
     list,
     output,
     total: job.total,

@@ -1,6 +1,6 @@
 import { type Account, findAccount } from '../../accounts/account-store.ts'
 import { getRemainingWork, type RemainingWork, type WaitingOperator } from '../../jobs/job-list.ts'
-import { getProgress, type Job, parseMetadata } from '../../jobs/job-store.ts'
+import { getProgress, type Job, parseMetadata, parseWebhookId } from '../../jobs/job-store.ts'
 import { buildWaitReport } from '../../jobs/waits/wait-report.ts'
 import { describeWait, type Wait } from '../../jobs/waits/wait-text.ts'
 import { formatDuration } from '../../platform/format.ts'
@@ -71,6 +71,7 @@ function text(context: CliContext, { job, status, rest, account, waits }: Shown)
     [isOfService(job) ? 'name' : 'list', list],
     ['output', output],
     ['metadata', metadataText(job)],
+    ['webhook', parseWebhookId(job)],
     ['type', isOfService(job) ? job.type : null],
     ['account', account === null ? null : sanitizeText(account.name)],
     ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],

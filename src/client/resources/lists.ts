@@ -28,6 +28,8 @@ export type FileOptions = CreateOptions & {
   readonly force_refresh?: boolean | undefined
   /** Key-value pairs of yours, returned with the job and in its events. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
+  /** URL that gets the events of this job. The response has the secret that signs them. */
+  readonly webhook_url?: string | undefined
 }
 
 /** Input of a list. A stream is read into memory first, so that the request can be retried. */
@@ -88,12 +90,13 @@ const toBody = (list: readonly string[] | BulkRequest | BatchRequest) =>
 
 async function buildForm(list: ListFile, options: FileOptions, dryRun?: true) {
   const { filename, column, sheet, header, name, deduplicate, ...others } = options
-  const { check_smtp, force_refresh, metadata, ...rest } = others
+  const { check_smtp, force_refresh, metadata, webhook_url, ...rest } = others
   const form = new FormData()
   const checks = { deduplicate, check_smtp, force_refresh }
   const fields = {
     ...{ column, sheet, header, name, ...checks, dry_run: dryRun },
     metadata: metadata && JSON.stringify(metadata),
+    webhook_url,
   }
   // Fields go before the file, so that the service has them when the file arrives.
   for (const [key, value] of Object.entries(fields)) {

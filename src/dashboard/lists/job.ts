@@ -45,7 +45,7 @@ export async function jobPage(
         <div class="actions">${downloads(job)} ${actions(c, deps, job)}</div>
       </div>
       <p><small>Created ${time(job.created_at)}${job.sandbox ? ' in the sandbox: results are simulated' : ''}. ID
-        <code>${job.job_id}</code>.${metadataOf(job)}</small></p>
+        <code>${job.job_id}</code>.${metadataOf(job)}${webhookOf(job)}</small></p>
       ${isActive(job) ? progress(job) : await chartsOf(c, job)}
     </div>
     <h2>Rows</h2>
@@ -60,6 +60,11 @@ function metadataOf({ metadata }: Job): Html {
   if (pairs.length === 0) return NOTHING
   return html` Metadata: ${pairs.map(([key, value], at) => html`${at > 0 ? ', ' : ''}<code>${key}</code> ${value}`)}.`
 }
+
+const webhookOf = ({ webhook_id: id }: Job): Html =>
+  id === undefined
+    ? NOTHING
+    : html` Its events are also sent to <a href="/webhooks/${id}">${id}</a>.`
 
 const findJob = (c: Context<Env>): Promise<Job> =>
   c.get('api').ask<Job>(`/v1/jobs/${encodeURIComponent(c.req.param('id') ?? '')}`)

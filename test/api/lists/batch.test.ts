@@ -116,12 +116,6 @@ describe('POST /v1/verify/batch', () => {
       'invalid_request',
       /"deduplicate"/,
     ],
-    [
-      'a webhook',
-      { emails: ['a@a.test'], webhook_url: 'https://app.example.com/hook' },
-      'invalid_request',
-      /POST \/v1\/webhooks/,
-    ],
   ])('refuses %s', async (_, body, code, error) => {
     const { request, database } = await createTestService()
     const response = await request(PATH, { body })

@@ -152,24 +152,3 @@ describe('an option of a list', () => {
     expect(await job()).toBeUndefined()
   })
 })
-
-describe('webhook_url', () => {
-  test('is refused by every list endpoint, with what to do instead', async () => {
-    const { asks, request, job } = await services()
-    const webhook_url = 'https://app.example.com/hook'
-    const responses = [
-      await request('/v1/verify/bulk', { body: { emails: EMAILS, webhook_url } }),
-      ...(await Promise.all(PATHS.map(path => (asks[path] as Ask)({ webhook_url })))),
-      await (asks.file as Ask)({ webhook_url, dry_run: true }),
-    ]
-    for (const response of responses) {
-      expect(response.status).toBe(400)
-      expect(await response.json()).toMatchObject({
-        code: 'invalid_request',
-        error:
-          'webhook_url is not supported for lists. Register an endpoint once with POST /v1/webhooks for the event batch.completed.',
-      })
-    }
-    expect(await job()).toBeUndefined()
-  })
-})

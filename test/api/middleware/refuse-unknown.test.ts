@@ -69,7 +69,7 @@ describe('an unknown name', () => {
     const sentence = async (path: string, body?: object) =>
       (await sentenceOf(await request(path, body === undefined ? {} : { body })))[2]
     expect(await sentence('/v1/verify/single', { email: 'ann@a.test', checkSmtp: false })).toBe(
-      '"checkSmtp" is not a known field. Did you mean "check_smtp"? The body takes email, check_smtp, force_refresh, async, metadata.',
+      '"checkSmtp" is not a known field. Did you mean "check_smtp"? The body takes email, check_smtp, force_refresh, async, metadata, webhook_url.',
     )
     expect(await sentence('/v1/verify/single?includes=flags', { email: 'ann@a.test' })).toBe(
       '"includes" is not a known parameter. Did you mean "include"? The query takes include.',
