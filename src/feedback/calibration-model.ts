@@ -16,7 +16,8 @@ export type CalibrationModel = {
 
 export type ReasonModel = {
   readonly cell: Aged
-  readonly operators: ReadonlyMap<string, Aged>
+  /** Returns the counts of an operator; their total may be 0. */
+  readonly findOperator: (operator: string) => Aged
   readonly operatorWeight: number
   /** Of all catch-all domains. */
   readonly domainWeight: number
@@ -70,8 +71,8 @@ export function buildModel(
 
 /** Verdicts of all catch-all domains are compared as if none of them were deliverable. */
 function toUndeliverable(count: VerdictCount): VerdictCount {
+  if (!count.reason.includes('/')) return count
   const [reason = '', risk] = count.reason.split('/')
-  if (risk === undefined) return count
   return risk === 'low'
     ? { ...count, reason, correct: count.wrong, wrong: count.correct }
     : { ...count, reason }
@@ -86,24 +87,30 @@ function buildReason(
   const series = toSeries(counts)
   const cell = weigh(series, chooseHalfLife(series, fixed), now)
   const mean = posteriorMean(cell, fixed, PRIOR_WEIGHT)
-  const named = [...Map.groupBy(counts, ({ operator }) => operator)]
-    .filter(([operator]) => operator !== '')
-    .map(([operator, all]) => ({ operator, series: toSeries(all) }))
-    .map(one => ({ ...one, size: totalOf(one.series) }))
+  const byOperator = Map.groupBy(counts, ({ operator }) => operator)
+  byOperator.delete('')
+  const largest = [...byOperator]
+    .map(([operator, all]) => ({ operator, all, size: sizeOf(all) }))
     .sort((a, b) => b.size - a.size)
-  const operators = named.map(({ operator, series }, index) => {
-    const days = index < GROUPS_MAX ? chooseHalfLife(series, mean) : HALF_LIFE_DAYS
-    return [operator, weigh(series, days, now)] as const
-  })
-  const groups = operators.map(([, one]) => ({ ...one, mean }))
+    .slice(0, GROUPS_MAX)
+    .map(({ operator, all }) => {
+      const own = toSeries(all)
+      return [operator, weigh(own, chooseHalfLife(own, mean), now)] as const
+    })
+  const cells = new Map(largest)
   const model: ReasonModel = {
     cell,
-    operators: new Map(operators),
-    operatorWeight: fitWeight(groups),
+    // There may be 100,000 others, most of which no verdict asks for.
+    findOperator: operator =>
+      cells.get(operator) ?? weigh(toSeries(byOperator.get(operator) ?? []), HALF_LIFE_DAYS, now),
+    operatorWeight: fitWeight(largest.map(([, one]) => ({ ...one, mean }))),
     ...fitDomains(reason === CATCH_ALL ? domains : []),
   }
   return { reason, model }
 }
+
+const sizeOf = (counts: readonly VerdictCount[]) =>
+  counts.reduce((sum, { correct, wrong }) => sum + correct + wrong, 0)
 
 /** Weights of operators against the reports about one of their catch-all domains. */
 function fitDomains(domains: readonly CatchAllCount[]) {

@@ -76,8 +76,8 @@ function operatorLevel(
   operator: string | null,
   domain: Level | null,
 ): Level | null {
-  const cell = operator === null ? undefined : known.operators.get(operator)
-  if (cell === undefined) return null
+  if (operator === null) return null
+  const cell = known.findOperator(operator)
   const total = Math.max(0, cell.total - (domain?.total ?? 0))
   if (total <= 0) return null
   const correct = Math.min(total, Math.max(0, cell.correct - (domain?.correct ?? 0)))

@@ -23,13 +23,27 @@ export type FeedbackSettings = {
 
 /** Feedback of another process is used after this time. */
 const REFRESH_MS = MINUTE
+/**
+ * With new feedback a model is rebuilt when this many times the duration of its building has
+ * passed, so that a steady stream of feedback spends 2 % of the time on it. Most take 1 ms.
+ */
+const KEEP_FACTOR = 50
+
+type CachedModel = {
+  readonly at: number
+  readonly model: Promise<CalibrationModel>
+  /** Whether there is newer feedback of this process. */
+  isStale: boolean
+  /** How long the model is used although it is stale. */
+  keepMs: number
+}
 
 /** Applies the feedback of accounts to results. Costs nothing for an account without feedback. */
 export class FeedbackKnowledge {
   readonly #database: Database
   readonly #settings: FeedbackSettings
   #enrolled: { readonly at: number; readonly accounts: Promise<ReadonlySet<string>> } | null = null
-  readonly #models = new Map<string, { at: number; model: Promise<CalibrationModel> }>()
+  readonly #models = new Map<string, CachedModel>()
 
   constructor(database: Database, settings: FeedbackSettings) {
     this.#database = database
@@ -42,10 +56,10 @@ export class FeedbackKnowledge {
     return this.#settings.feedbackScope === 'all' ? accounts.size > 0 : accounts.has(accountId)
   }
 
-  /** Makes new feedback of this process visible at once. */
+  /** Makes new feedback of this process visible at once, to the confidence as soon as possible. */
   refresh(): void {
     this.#enrolled = null
-    this.#models.clear()
+    for (const cached of this.#models.values()) cached.isStale = true
   }
 
   /**
@@ -107,14 +121,27 @@ export class FeedbackKnowledge {
     const now = clock.monotonicNow()
     const name = owner ?? ALL
     const cached = this.#models.get(name)
-    if (cached !== undefined && now - cached.at <= REFRESH_MS) return cached.model
-    const model = Promise.all([
+    const age = cached === undefined ? 0 : now - cached.at
+    if (cached !== undefined && age <= REFRESH_MS && (!cached.isStale || age < cached.keepMs)) {
+      return cached.model
+    }
+    const built: CachedModel = {
+      ...{ at: now, isStale: false, keepMs: REFRESH_MS },
+      model: this.#build(owner).finally(() => {
+        built.keepMs = KEEP_FACTOR * (clock.monotonicNow() - now)
+      }),
+    }
+    this.#models.set(name, built)
+    built.model.catch(() => this.#models.delete(name))
+    return built.model
+  }
+
+  async #build(owner: string | null): Promise<CalibrationModel> {
+    const [counts, domains] = await Promise.all([
       getVerdictCounts(this.#database, owner),
       getCatchAllCounts(this.#database, owner),
-    ]).then(([counts, domains]) => buildModel(counts, domains, clock.now()))
-    this.#models.set(name, { at: now, model })
-    model.catch(() => this.#models.delete(name))
-    return model
+    ])
+    return buildModel(counts, domains, this.#database.clock.now())
   }
 }
 

@@ -12,9 +12,15 @@ import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 import { resultOf } from '../support/result.ts'
 
-async function setUp(settings: Partial<FeedbackSettings> = {}) {
+/** With `tickMs`, each look at the clock takes this long, as if the database were slow. */
+async function setUp({
+  tickMs = 0,
+  ...settings
+}: Partial<FeedbackSettings> & { tickMs?: number } = {}) {
   const clock = fakeClock()
-  const database = await tempDatabase({ clock })
+  let ticks = 0
+  const monotonicNow = () => clock.monotonicNow() + tickMs * ticks++
+  const database = await tempDatabase({ clock: { ...clock, monotonicNow } })
   const knowledge = new FeedbackKnowledge(database, {
     ...{ feedbackScope: 'account', calibration: true },
     ...settings,
@@ -116,6 +122,25 @@ test('a domain with reports about catch-all verdicts is counted as a catch-all o
   expect(await getCatchAllCounts(database, 'acc_1')).toEqual(counts)
   expect(await getCatchAllCounts(database, null)).toEqual(counts)
   expect(await getCatchAllCounts(database, 'acc_2')).toEqual([])
+})
+
+test('a model that takes long to build is kept for a while after new feedback', async () => {
+  const { verify, report, clock } = await setUp({ tickMs: 20 })
+  const reported = async (name: string) => {
+    await verify('accepted_email', `${name}@example.com`)
+    await clock.advance(1)
+    await report(`${name}@example.com`, 'bounced')
+  }
+  await report('first@example.com', 'delivered')
+  await reported('ann')
+  const confidence = async () =>
+    (await verify('accepted_email', 'next@example.com'))?.verdict.confidence
+  await clock.advance(MINUTE + 1)
+  const before = await confidence()
+  for (const name of ['bob', 'cy', 'dan']) await reported(name)
+  expect(await confidence()).toBe(before)
+  await clock.advance(30_000)
+  expect(await confidence()).toBeLessThan(before ?? 0)
 })
 
 test('feedback of another process is used within a minute', async () => {
