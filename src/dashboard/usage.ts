@@ -306,7 +306,7 @@ export const historyTable = (items: readonly Verification[]): Html =>
     ],
   })
 
-const classOf = ({ reason, valid, risk_level: risk }: Verification) =>
+export const classOf = ({ reason, valid, risk_level: risk }: Verification) =>
   toClass({ ...VERDICT_BY_REASON[reason], valid, risk })
 
 const SOURCE_NAMES: Readonly<Record<Verification['source'], string>> = {

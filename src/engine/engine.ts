@@ -295,7 +295,8 @@ export class Engine {
     const { clock, deadlineMs } = this.#deps
     const startedAt = clock.monotonicNow()
     const result = await this.#verify(text, options)
-    return this.#addSignals(result, deadlineMs - (clock.monotonicNow() - startedAt))
+    const limitMs = deadlineMs - (clock.monotonicNow() - startedAt)
+    return this.#addSignals(result, limitMs, options.signal && [options.signal])
   }
 
   /** Adds signals to a result within the limit, if they are looked for and can change it. */

@@ -1,8 +1,8 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { SingleResult } from '../../client/types.ts'
-import { REASON_TEXTS, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
-import { type Class, toClass } from '../../engine/verdict/verdict.ts'
+import { REASON_TEXTS } from '../../engine/verdict/reason.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { formatDuration } from '../../platform/format.ts'
 import type { Env } from '../deps.ts'
@@ -32,7 +32,7 @@ export function verdictCard(
       ...{ title: form?.email ?? '', body: html`<p class="muted">${current}</p>` },
     })
   }
-  const kind = toClass(VERDICT_BY_REASON[result.reason])
+  const kind = result.class
   return verdict({
     ...{ tone: kind, title: result.email, body: verdictBody(c, form, result) },
     badge: html`${badge(kind)}${result.sandbox ? html` <span class="badge">Simulated</span>` : NOTHING}`,
@@ -59,12 +59,13 @@ function verdictBody(c: Context<Env>, form: VerifyForm, result: SingleResult): H
   const evidence = evidenceOf(result)
   return html`
     <p class="means">${means} <span class="muted">${todo}</span></p>
-    ${fault(evidence)} ${suggestion(c, form, result)} ${reply(evidence)} ${figures(result, evidence)}
+    ${fault(evidence)} ${suggestion(c, form, result)} ${reply(evidence)} ${hints(evidence)}
+    ${figures(result, evidence)}
     ${result.cached ? verifyForm(c, { ...form, email: result.email, again: true }, 'Verify again now') : NOTHING}`
 }
 
 /** Returns the verdict as text for screen readers. */
-export const spokenVerdict = ({ email, reason }: SingleResult, kind: Class): string =>
+export const spokenVerdict = ({ email, reason, class: kind }: SingleResult): string =>
   `${email} is ${kind}. ${REASON_TEXTS[reason].means}`
 
 /** Renders the syntax error of an address and its rule. */
@@ -90,6 +91,11 @@ function reply({ answer }: Evidence): Html {
   const quote = text === '' ? NOTHING : html`Reply: <q class="mono">${text}</q> `
   return html`<p>${quote}${PLAIN.has(answer.why) ? NOTHING : answer.meaning}</p>`
 }
+
+/** Renders what was reported about the address, and the signals that were found. */
+const hints = ({ feedback, signals }: Evidence): Html => html`
+  ${feedback === null ? NOTHING : html`<p>Feedback: ${feedback.summary}.</p>`}
+  ${signals.map(({ detail, shift }) => html`<p>${detail} <small>Confidence ${shift > 0 ? '+' : '−'}${Math.abs(shift)}</small></p>`)}`
 
 /** Outcomes whose meaning repeats the verdict. */
 const PLAIN: ReadonlySet<string> = new Set(['recipient', 'no-mailbox', 'disabled', 'full'])
@@ -140,9 +146,11 @@ type Evidence = {
     readonly text: string
     readonly meaning: string
   } | null
+  readonly feedback: { readonly summary: string } | null
+  readonly signals: readonly { readonly detail: string; readonly shift: number }[]
 }
 
 /** Reads the evidence of a result. It has no fixed schema, so missing fields are null. */
 function evidenceOf({ evidence }: SingleResult): Evidence {
-  return { operator: null, syntax: null, answer: null, ...evidence }
+  return { operator: null, syntax: null, answer: null, feedback: null, signals: [], ...evidence }
 }

@@ -2,8 +2,6 @@ import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { HistoryPage } from '../../client/types.ts'
-import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
-import { toClass } from '../../engine/verdict/verdict.ts'
 import { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
@@ -12,6 +10,7 @@ import { notice, reasonCell } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { ago, badge } from '../page/text.ts'
 import { may } from '../session/signed-in.ts'
+import { classOf } from '../usage.ts'
 import { optionsForm, verifyForm } from './ask-form.ts'
 import { after, IDLE, isDone, type Progress, started } from './progress.ts'
 import { outcome, parts } from './rows.ts'
@@ -90,7 +89,7 @@ async function checks(c: Context<Env>): Promise<Html> {
     caption: 'Recent single verifications, newest first',
     columns: [
       { label: 'Address', kind: 'name', cell: ({ email }) => email },
-      { label: 'Class', cell: ({ reason }) => badge(toClass(VERDICT_BY_REASON[reason])) },
+      { label: 'Class', cell: one => badge(classOf(one)) },
       { label: 'Reason', cell: ({ reason }) => reasonCell(reason) },
       { label: 'Time', cell: one => ago(one.created_at) },
       { label: 'Verify again', kind: 'action', cell: one => again(c, one) },
@@ -158,7 +157,7 @@ const rendered = (c: Context<Env>, progress: Progress): Promise<string[]> =>
 
 function spoken({ result, error }: Progress): string {
   if (result === null) return error?.error ?? ''
-  return spokenVerdict(result, toClass(VERDICT_BY_REASON[result.reason]))
+  return spokenVerdict(result)
 }
 
 /** Encodes updates as NDJSON. The signal passed to `changes` aborts when the client disconnects. */

@@ -116,10 +116,14 @@ const classCondition = ({ classes }: Part) =>
 /** Filters by the classes of the reasons first, because a class is read without parsing JSON. */
 function reasonCondition(db: Kysely<Schema>, { reasons }: Part): RawBuilder<unknown> {
   if (reasons === undefined) return sql``
-  const classes = new Set(reasons.map(reason => toClass(VERDICT_BY_REASON[reason])))
+  const classes = new Set(reasons.flatMap(classesOf))
   return sql`and ${CLASS} in (${sql.join([...classes])})
     and ${reasonIn(db, RESULT, CLASS)} in (${sql.join(reasons)})`
 }
+
+/** A catch-all address is deliverable if feedback says so. */
+const classesOf = (reason: Reason): Class[] =>
+  reason === 'catch_all' ? ['risky', 'deliverable'] : [toClass(VERDICT_BY_REASON[reason])]
 
 /**
  * Returns the reason in the JSON of a result; for an erased result, the default reason of its

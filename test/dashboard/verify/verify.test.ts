@@ -52,6 +52,25 @@ describe('the verify page without JavaScript', () => {
     expect(text).toMatch(/id="email" name="email" value="ann@a.test"/)
   })
 
+  test('shows the feedback and the signals, and the class that they led to', async () => {
+    const script = { answer: () => undefined }
+    const services = await createTestDashboard({
+      engine: {
+        ...{ script, engine: { signals: ['parking'] } },
+        zone: { 'sink.test': { MX: [[10, 'localhost']] }, localhost: { A: ['192.0.2.7'] } },
+      },
+    })
+    const items = [{ email: 'ann@a.test', kind: 'delivered' }]
+    await services.request('/v1/feedback', { body: { items } })
+    const { text } = await services.post('/verify', { email: 'ann@a.test' })
+    expect(classOf(text)).toBe('deliverable')
+    expect(verdictOf(text)).toMatch(/Feedback: delivered on \d{4}-\d\d-\d\d\./)
+    expect((await services.get('/verify/recent')).text).toContain('badge is-deliverable')
+    const { text: sink } = await services.post('/verify', { email: 'ann@sink.test' })
+    expect(verdictOf(sink)).toContain('The mail exchanger localhost names the sender itself')
+    expect(verdictOf(sink)).toMatch(/Confidence \+20 .*Risk High/)
+  })
+
   test('shows the reply of the server for an unknown mailbox', async () => {
     const services = await createTestDashboard()
     const { text } = await services.post('/verify', { email: 'nobody@a.test' })

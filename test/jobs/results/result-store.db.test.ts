@@ -97,6 +97,17 @@ describe('finding rows', () => {
     expect(await find({ reasons: ['timeout'], search: 'GREY' })).toEqual([[], null])
   })
 
+  test('by reason finds catch-all addresses that feedback made deliverable', async () => {
+    const { find, database } = await createVerifiedJob(['catchall1@a.test', 'catchall2@a.test'], 2)
+    await database.db
+      .updateTable('item')
+      .set({ class: 'deliverable' })
+      .where('position', '=', 2)
+      .execute()
+    expect(await find({ reasons: ['catch_all'] })).toEqual([[1, 2], null])
+    expect(await find({ reasons: ['catch_all'], classes: ['deliverable'] })).toEqual([[2], null])
+  })
+
   test('searches addresses without regard to case', async () => {
     const { find } = await createVerifiedJob(
       ['Ann@Shop.test', 'bob@shop.test', 'MÜLLER@a.test', 'müller@b.test', '50%_off@a.test'],
