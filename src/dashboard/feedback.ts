@@ -73,12 +73,12 @@ const mainFigures = ({ total, fixed_confidence: fixed, outcomes }: FeedbackRepor
     {
       label: 'Calibration error',
       value: formatPercent(total.calibration_error, 1),
-      note: `Fixed confidence: ${formatPercent(fixed.calibration_error, 1)}`,
+      note: `Fixed: ${formatPercent(fixed.calibration_error, 1)}`,
     },
     {
       label: 'Brier score',
       value: total.brier_score.toFixed(3),
-      note: `Fixed confidence: ${fixed.brier_score.toFixed(3)}`,
+      note: `Fixed: ${fixed.brier_score.toFixed(3)}`,
     },
     {
       label: 'Bounces predicted',
