@@ -1,4 +1,5 @@
 import { EvError } from '../platform/error.ts'
+import { formatMebibytes } from '../platform/format.ts'
 import { decodeEscapes } from './cell-text.ts'
 import { parseXml } from './xml.ts'
 
@@ -7,6 +8,13 @@ const BLOCK_BYTES = 4 * 1024 * 1024
 /** Longer texts are truncated. A cell has at most 32,767 characters, in UTF-8 at most 98,301 bytes. */
 const TEXT_LENGTH_MAX = 32_767
 const CAPACITY_MIN = 1_024
+/** Bytes of the position of a text. */
+const POSITION_BYTES = 12
+/**
+ * Memory of all texts. A million addresses take 40 MB; more than this is hostile, or a sheet that
+ * is better saved as CSV.
+ */
+const MEMORY_BYTES_MAX = 256 * 1024 * 1024
 
 /**
  * The texts that cells refer to by number. They are stored as UTF-8 outside the heap: as JavaScript
@@ -15,14 +23,22 @@ const CAPACITY_MIN = 1_024
 export class SharedStrings {
   readonly #blocks: Buffer[] = []
   /** Free space starts here in the last block. */
-  #used = BLOCK_BYTES
+  #used = 0
   /** Block, start and end of each text. */
   #positions = new Uint32Array(3 * CAPACITY_MIN)
   #size = 0
+  #bytes = 0
 
   add(text: string): void {
     const bytes = Buffer.from(text.slice(0, TEXT_LENGTH_MAX))
-    if (this.#used + bytes.length > BLOCK_BYTES) {
+    this.#bytes += bytes.length + POSITION_BYTES
+    if (this.#bytes > MEMORY_BYTES_MAX) {
+      throw new EvError(
+        'bad_input',
+        `The different texts of the workbook take more than ${formatMebibytes(MEMORY_BYTES_MAX)}, the limit for a workbook. Save the sheet as CSV.`,
+      )
+    }
+    if (this.#blocks.length === 0 || this.#used + bytes.length > BLOCK_BYTES) {
       this.#blocks.push(Buffer.allocUnsafe(BLOCK_BYTES))
       this.#used = 0
     }

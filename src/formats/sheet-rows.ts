@@ -17,6 +17,12 @@ export const COLUMNS_MAX = 16_384
 /** The limit of a row of text (`csv/record.ts`), checked here before the row is complete. */
 const ROW_LENGTH_MAX = 1024 * 1024
 
+/**
+ * Cells of a sheet, with empty ones between others: a million rows of 50 columns. A cell in the
+ * last column costs as much as 16,384.
+ */
+const CELLS_MAX = 50_000_000
+
 /** Yields the rows of a sheet that have content, a few at a time, without empty cells at the end. */
 export async function* readSheetRows(
   bytes: AsyncIterable<Uint8Array>,
@@ -36,6 +42,7 @@ class SheetHandler {
   #cells: string[] | null = null
   #rowNumber = 0
   #rowLength = 0
+  #cellCount = 0
   #column = 0
   #type = ''
   #style = 0
@@ -65,9 +72,20 @@ class SheetHandler {
     if (name === 'rPh') this.#isPhonetic = false
     else if (name === 'c' && this.#cells !== null) this.#closeCell(this.#cells)
     else if (name === 'row' && this.#cells !== null) {
-      if (this.#cells.length > 0) this.rows.push(this.#cells)
+      if (this.#cells.length > 0) this.#addRow(this.#cells)
       this.#cells = null
     }
+  }
+
+  #addRow(cells: string[]) {
+    this.#cellCount += cells.length
+    if (this.#cellCount > CELLS_MAX) {
+      throw new EvError(
+        'bad_input',
+        `The sheet has more than ${formatNumber(CELLS_MAX)} cells, the limit for a sheet. Remove columns, or split it.`,
+      )
+    }
+    this.rows.push(cells)
   }
 
   #openRow(number: string | undefined) {

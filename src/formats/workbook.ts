@@ -1,5 +1,6 @@
 import type { Entry } from 'yauzl'
 import { EvError } from '../platform/error.ts'
+import { formatMebibytes } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { Archive } from './archive.ts'
 import { isDateFormat } from './cell-text.ts'
@@ -18,6 +19,14 @@ export type Workbook = {
 
 type Sheet = { readonly name: string; readonly isHidden: boolean; readonly part: Entry }
 
+/**
+ * Expanded size of a part that describes the workbook: its sheets, relationships or styles. Styles
+ * have up to some MB.
+ */
+const DESCRIPTION_BYTES_MAX = 16 * 1024 * 1024
+/** A workbook with more sheets cannot be used in a spreadsheet program. */
+const SHEETS_MAX = 10_000
+
 /** Reads the parts of a workbook within its limit. */
 export class WorkbookReader {
   readonly #archive: Archive
@@ -32,6 +41,14 @@ export class WorkbookReader {
     yield* limitExpansion(await this.#archive.open(part), this.#limit)
   }
 
+  /** Reads a part that is held in memory. Its size is checked when it is read. */
+  #description(part: Entry): AsyncIterable<Uint8Array> {
+    if (part.uncompressedSize > DESCRIPTION_BYTES_MAX) {
+      throw new Error(`${part.fileName} is larger than ${formatMebibytes(DESCRIPTION_BYTES_MAX)}`)
+    }
+    return this.bytes(part)
+  }
+
   /** Reads the list of sheets. Throws EvError `bad_input` if there is none. */
   async readWorkbook(): Promise<Workbook> {
     const root = await this.#relations('')
@@ -42,16 +59,17 @@ export class WorkbookReader {
     const relations = await this.#relations(path)
     const sheets: Sheet[] = []
     let is1904 = false
-    await parseXml(this.bytes(part), {
+    const targets = new Map(
+      relations.filter(({ type }) => type === 'worksheet').map(({ id, target }) => [id, target]),
+    )
+    await parseXml(this.#description(part), {
       open: (name, attributes) => {
         if (name === 'workbookPr') is1904 = /^(1|true)$/.test(attributes.date1904 ?? '')
         if (name !== 'sheet') return
-        const id = relationId(attributes)
-        const found = relations.find(
-          relation => relation.id === id && relation.type === 'worksheet',
-        )
-        const entry = this.#archive.files.get(found?.target ?? '')
+        const target = targets.get(relationId(attributes) ?? '')
+        const entry = this.#archive.files.get(target ?? '')
         if (entry === undefined) return
+        if (sheets.length === SHEETS_MAX) throw new Error(`it has more than ${SHEETS_MAX} sheets`)
         const isHidden = /hidden/i.test(attributes.state ?? '')
         sheets.push({ name: attributes.name ?? '', isHidden, part: entry })
       },
@@ -67,7 +85,7 @@ export class WorkbookReader {
     const codes = new Map<string, string>()
     const formats: string[] = []
     let isCellFormats = false
-    await parseXml(this.bytes(part), {
+    await parseXml(this.#description(part), {
       open(name, { numFmtId = '0', formatCode = '' }) {
         if (name === 'numFmt') codes.set(numFmtId, formatCode)
         if (name === 'cellXfs') isCellFormats = true
@@ -87,7 +105,7 @@ export class WorkbookReader {
     const part = this.#archive.files.get(`${folder}_rels/${path.slice(at)}.rels`)
     const relations: Relation[] = []
     if (part === undefined) return relations
-    await parseXml(this.bytes(part), {
+    await parseXml(this.#description(part), {
       open(name, { Id = '', Type = '', Target = '' }) {
         if (name !== 'Relationship') return
         const type = Type.slice(Type.lastIndexOf('/') + 1)

@@ -1,5 +1,6 @@
 import { TextDecoder } from 'node:util'
 import { SaxesParser } from 'saxes'
+import { yieldToEventLoop } from '../platform/clock.ts'
 
 /** Receives the content of a document; names are without their prefix. */
 type XmlHandler = {
@@ -44,6 +45,8 @@ export async function* parseXmlInSteps(
     parser.write(text)
     if (pendingLength > TOKEN_LENGTH_MAX) throw new Error('a tag or text is too long')
     yield
+    // Otherwise buffered chunks are parsed in one turn of the event loop.
+    await yieldToEventLoop()
   }
   parser.write(decoder?.decode() ?? '').close()
 }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openContent } from '../../src/formats/open-content.ts'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import {
   type SimulatorProcess,
@@ -10,6 +11,7 @@ import {
 import { rowsOf, withoutTimes } from '../support/csv.ts'
 import { emptyFolder, runEv, simulatorFlags, startEv } from '../support/ev-process.ts'
 import { xorshift } from '../support/random.ts'
+import { textOf, textRow, workbookOf } from '../support/workbook.ts'
 
 const ROWS = 1_500
 const DOMAINS = 30
@@ -78,25 +80,32 @@ describe('a list whose process is killed repeatedly with -9', () => {
     })
   })
 
-  test('leaves no partial output under the final name if killed while the output is written', async () => {
-    const home = emptyFolder()
-    const rows = Array.from({ length: 8_000 }, (_, n) => `valid${n}@x.example`)
-    writeFileSync(join(home, 'list.csv'), `email\n${rows.join('\n')}\n`)
-    writeFileSync(join(home, 'out.csv'), 'an earlier result\n')
-    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--data-dir', 'data']
-    const running = startEv(args, { home })
-    let isDone = false
-    void running.ended.then(() => {
-      isDone = true
-    })
-    while (!isDone && sizeOf(join(home, 'out.csv.partial')) === 0) await setTimeout(1)
-    running.child.kill('SIGKILL')
-    expect(await running.ended).toMatchObject({ signal: 'SIGKILL' })
-    expect(readFileSync(join(home, 'out.csv'), 'utf8')).toBe('an earlier result\n')
-    expect(await runEv(args, { home })).toMatchObject({ code: 0 })
-    expect(rowsOf(readFileSync(join(home, 'out.csv'), 'utf8'))).toHaveLength(rows.length)
-    expect(existsSync(join(home, 'out.csv.partial'))).toBe(false)
-  })
+  test.each(['csv', 'xlsx'])(
+    'leaves no partial output under the final name if killed while the output is written: %s',
+    async format => {
+      const home = emptyFolder()
+      const [list, out] = [`list.${format}`, `out.${format}`]
+      const rows = Array.from({ length: 8_000 }, (_, n) => `valid${n}@x.example`)
+      const sheet = ['email', ...rows].map(row => textRow(row)).join('')
+      const text = `email\n${rows.join('\n')}\n`
+      writeFileSync(join(home, list), format === 'csv' ? text : await workbookOf({ sheet }))
+      writeFileSync(join(home, out), 'an earlier result\n')
+      const args = ['bulk', list, '-o', out, '--sandbox', '--data-dir', 'data']
+      const running = startEv(args, { home })
+      let isDone = false
+      void running.ended.then(() => {
+        isDone = true
+      })
+      while (!isDone && sizeOf(join(home, `${out}.partial`)) === 0) await setTimeout(1)
+      running.child.kill('SIGKILL')
+      expect(await running.ended).toMatchObject({ signal: 'SIGKILL' })
+      expect(readFileSync(join(home, out), 'utf8')).toBe('an earlier result\n')
+      expect(await runEv(args, { home })).toMatchObject({ code: 0 })
+      const content = await openContent(join(home, out), { expandedBytesMax: 64 * 1024 * 1024 })
+      expect(rowsOf(await textOf(content)).map(({ email }) => email)).toEqual(rows)
+      expect(existsSync(join(home, `${out}.partial`))).toBe(false)
+    },
+  )
 })
 
 const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0

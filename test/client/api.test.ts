@@ -4,6 +4,7 @@ import { type EvClient, verifyWebhook } from '../../src/client/client.ts'
 import { createInProcessClient } from '../support/in-process-client.ts'
 import { createScriptedClient, failureOf } from '../support/scripted-client.ts'
 import { createTestService } from '../support/service.ts'
+import { textRow, workbookOf } from '../support/workbook.ts'
 
 /** URL of the webhooks in these tests. */
 const LOCAL_ADDRESS = { webhookAllowRanges: ['192.0.2.0/24'] }
@@ -85,6 +86,20 @@ test('the options of each method are known to the API', async () => {
   expect(await new Response(await client.jobs.download(job_id, download)).text()).toContain('@')
   await client.history({ limit: 1, search: 'valid', source: 'bulk' }).page()
   await client.stats({ period: 'week' })
+})
+
+test('a workbook is sent with its sheet, and downloaded as a workbook', async () => {
+  const resources = await createTestService({ settings: LOCAL_ADDRESS })
+  const { client } = createInProcessClient(resources, { sandbox: true })
+  const sheets = { Notes: textRow('a note'), List: textRow('email') + textRow('valid@example.com') }
+  const file = new Blob([await workbookOf({ sheets })])
+  expect(await client.preview(file, { sheet: 'List' })).toMatchObject({
+    ...{ format: 'xlsx', sheet: 'List', sheets: ['Notes', 'List'], rows: 1 },
+  })
+  const { job_id, sheet } = await client.file(file, { sheet: 'List' })
+  expect(sheet).toBe('List')
+  const bytes = await client.jobs.download(job_id, { format: 'xlsx', partial: true })
+  expect((await new Response(bytes).text()).slice(0, 2)).toBe('PK')
 })
 
 describe('a request whose response was lost is applied once', () => {

@@ -241,6 +241,28 @@ describe('a workbook', () => {
     await expect(opened).rejects.toEqual(refused)
   })
 
+  test('with large descriptions or too many sheets is refused', async () => {
+    const base = workbookParts({ sheet: textRow('a'), strings: '', styles: '' })
+    const refusal = async (parts: Record<string, string>, max = 1_024 * MIB) =>
+      open(await zipOf({ ...base, ...parts }), { max }).catch((error: Error) => error.message)
+    const rels = '_rels/.rels'
+    const padding = ' '.repeat(17 * MIB)
+    expect(await refusal({ [rels]: `${base[rels]}${padding}` })).toMatch(
+      /\.rels is larger than 16 MiB/,
+    )
+    const many = base['xl/workbook.xml']?.replace(/<sheet .*?\/>/, one => one.repeat(10_001)) ?? ''
+    expect(await refusal({ 'xl/workbook.xml': many })).toMatch(/more than 10000 sheets/)
+  })
+
+  test('is read row by row if its cells are far to the right', async () => {
+    const sheet = '<row><c r="XFD1" t="str"><v>x</v></c></row>'.repeat(20)
+    const rows = await rowsOf(await workbookOf({ sheet: sheet + textRow('a') }))
+    expect(rows.map(cells => cells.length)).toEqual([
+      ...Array.from({ length: 20 }, () => 16_384),
+      256,
+    ])
+  })
+
   test('with a row beyond a megabyte is refused', async () => {
     const sheet = `<row r="7">${'<c t="s"><v>0</v></c>'.repeat(40)}</row>`
     const strings = `<si><t>${'x'.repeat(32_767)}</t></si>`

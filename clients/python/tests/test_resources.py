@@ -95,6 +95,13 @@ class FileTest(unittest.TestCase):
             ],
         )
 
+    def test_is_a_workbook_with_a_sheet(self):
+        script = Script(Reply())
+        script.client.preview(b"PK", filename="march.xlsx", sheet="Customers")
+        parts = self.parts(script)
+        self.assertIn(("sheet", None, b"Customers"), parts)
+        self.assertIn(("file", "march.xlsx", b"PK"), parts)
+
     def test_is_a_path_or_an_open_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "march.csv")

@@ -101,6 +101,8 @@ class ServiceTest(unittest.TestCase):
         self.assertEqual(ann.split(",")[:2], ["Ann", "valid@example.com"])
         with self.client.jobs.download(sent["job_id"]) as chunks:
             self.assertTrue(b"".join(chunks).startswith(b"Name,E-mail,ev_email"))
+        with self.client.jobs.download(sent["job_id"], format="xlsx") as chunks:
+            self.assertTrue(b"".join(chunks).startswith(b"PK"))
 
     def test_reads_the_account(self):
         email = f"valid-{uuid.uuid4().hex}@example.com"

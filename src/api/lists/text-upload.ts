@@ -12,8 +12,8 @@ export type TextUpload = Upload & { readonly content: ListContent }
 /** Maximum size of a compressed list as text: a million rows of 500 bytes. */
 const EXPANDED_BYTES_MAX = 512 * 1024 * 1024
 
-/** Converted files at the same time. They bound the disk space and the work of hostile uploads. */
-const CONVERSIONS_MAX = 4
+/** Converted files at the same time: bounds the disk, memory and work of hostile uploads. */
+const CONVERSIONS_MAX = 2
 
 /**
  * Returns a function that runs `use` with the text of an upload. The text is on the disk meanwhile,

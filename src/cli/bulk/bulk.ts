@@ -123,6 +123,8 @@ async function processList(
 ): Promise<number> {
   const say = (text: string) => void (flags.quiet || live.print(`${wrapLines(text, live.width)}\n`))
   const files = planOutput(flags)
+  if (flags.format === 'xlsx' && flags.output === '-' && context.stdout.isTTY === true)
+    throw binary()
   await checkOutput(file, files, flags)
   const list = await openList(context, file, config.dataDir, listOptions(flags, resumed))
   const database = await openDatabase(listsUrl(config), context.clock)
@@ -155,6 +157,12 @@ async function processList(
     await database.close()
   }
 }
+
+const binary = () =>
+  new EvError(
+    'usage',
+    'A workbook cannot be shown on a terminal. Name a file with -o, such as out.xlsx.',
+  )
 
 const listOptions = ({ column, sheet, encoding, header }: BulkFlags, resumed: Job | null) => ({
   ...(sheet === undefined ? {} : { sheet }),

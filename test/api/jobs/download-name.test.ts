@@ -10,6 +10,8 @@ describe('the name of a download', () => {
     expect(nameFor('customers.csv', ['deliverable'])).toBe('customers-deliverable.csv')
     expect(nameFor('customers.csv', ['risky', 'unknown'])).toBe('customers-risky-unknown.csv')
     expect(nameFor('customers.csv')).toBe('customers-verified.csv')
+    expect(nameFor('customers.csv.gz')).toBe('customers-verified.csv')
+    expect(nameFor('customers.zip')).toBe('customers-verified.csv')
     expect(nameFor('Customers, March 2026.XLSX')).toBe('Customers, March 2026-verified.csv')
   })
 

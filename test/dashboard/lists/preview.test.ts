@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { textRow, workbookOf } from '../../support/workbook.ts'
 import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\nBob,bob@a.test\nAnn,ann@A.TEST\n,nonsense\n'
@@ -53,6 +54,30 @@ describe('the preview of a list', () => {
     expect(text).toMatch(/<option value="1" selected>Column 1<\/option>/)
     expect([figureOf(text, 'Rows'), figureOf(text, 'Addresses')]).toEqual(['5', '0'])
     expect(chosen(text)).toEqual({ column: '1', header: 'false' })
+  })
+
+  test('of a workbook offers its sheets, and detects the columns of another sheet again', async () => {
+    const { preview, start, jobs, left } = await createListsDashboard()
+    const sheets = {
+      Customers: textRow('name', 'email') + textRow('Ann', 'ann@a.test'),
+      Leads: textRow('mail', 'city') + textRow('bob@b.test', 'Rome'),
+    }
+    const file = await workbookOf({ sheets })
+    const first = (await preview(file)).text
+    expect(first).toMatch(/<option value="Customers" selected>Customers<\/option>/)
+    expect(first).toContain('2 columns, an Excel workbook.')
+    expect(chosen(first)).toEqual({ column: '2', header: 'true' })
+    const fields = { sheet: 'Leads', shown_sheet: 'Customers', column: '2', header: 'true' }
+    const other = (await preview(file, { fields })).text
+    expect(chosen(other)).toEqual({ column: '1', header: 'true' })
+    expect(other).toContain('<input type="hidden" name="shown_sheet" value="Leads" />')
+    const own = { ...fields, shown_sheet: 'Leads' }
+    expect(chosen((await preview(file, { fields: own })).text)).toEqual({
+      column: '2',
+      header: 'true',
+    })
+    expect((await start(file, { fields: { ...own, column: '1' } })).status).toBe(204)
+    expect([await jobs(), left()]).toEqual([[expect.objectContaining({ total: 1 })], []])
   })
 
   test('without a detected column allows a start only after a choice', async () => {

@@ -33,13 +33,16 @@ export async function createListsDashboard(
   }
 
   /** Starts a list, as the form does without JavaScript. */
-  async function send(list: string, { fields, fileName = 'list.csv', ...o }: Sending = {}) {
+  async function send(
+    list: string | Uint8Array,
+    { fields, fileName = 'list.csv', ...o }: Sending = {},
+  ) {
     const all = { _csrf: await services.csrf(), ...fields }
     return sendForm([...Object.entries(all), ['file', { file: list, name: fileName }]], o)
   }
 
   /** Sends a list as htmx does, to preview or to start it. */
-  async function ask(path: string, list: string, o: Sending = {}) {
+  async function ask(path: string, list: string | Uint8Array, o: Sending = {}) {
     const { fields = {}, fileName = 'list.csv', ...rest } = o
     const headers = {
       ...{ 'HX-Request': 'true', 'X-CSRF-Token': await services.csrf() },
@@ -54,8 +57,8 @@ export async function createListsDashboard(
     ...services,
     sendForm,
     send,
-    preview: (list: string, o?: Sending) => ask('/lists/new?dry_run=true', list, o),
-    start: (list: string, o?: Sending) => ask('/lists/new', list, o),
+    preview: (list: string | Uint8Array, o?: Sending) => ask('/lists/new?dry_run=true', list, o),
+    start: (list: string | Uint8Array, o?: Sending) => ask('/lists/new', list, o),
     jobs: () => services.database.db.selectFrom('job').selectAll().execute(),
     /** Signs in to another account with the same browser. */
     async asAnother(): Promise<void> {
