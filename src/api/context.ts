@@ -37,6 +37,8 @@ export type Env = {
     ip: string
     /** Set by `requireKey` on routes that need a key. */
     caller: Caller
+    /** Whether the request is a signed link of the caller's key. */
+    isLink?: boolean
     /** Whether `X-EV-Sandbox: true` was sent. */
     sandbox: boolean
     /**

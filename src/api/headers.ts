@@ -21,6 +21,8 @@ export function commonHeaders({
   return {
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
+    // A signed link is a credential, which no other site may learn.
+    'Referrer-Policy': 'no-referrer',
     // A response is data: a browser that opens one must show nothing and run nothing.
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
     // Keys are sent only in Authorization, never in cookies: any site may send requests with a key

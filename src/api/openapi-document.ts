@@ -52,7 +52,7 @@ const LICENSE = { name: 'MIT', identifier: 'MIT' }
 
 const DESCRIPTION = [
   'Checks whether email addresses can receive mail.',
-  'In addition to the headers of each response, all responses have `Cache-Control: no-store` and security headers: `Content-Security-Policy`, `X-Content-Type-Options`, `Access-Control-Allow-Origin`, `Access-Control-Expose-Headers`, and with HTTPS `Strict-Transport-Security`.',
+  'In addition to the headers of each response, all responses have `Cache-Control: no-store` and security headers: `Content-Security-Policy`, `X-Content-Type-Options`, `Referrer-Policy`, `Access-Control-Allow-Origin`, `Access-Control-Expose-Headers`, and with HTTPS `Strict-Transport-Security`.',
   'A path that does not exist gets 404 `not_found`, and another method of an existing path 405 `method_not_allowed` with the header `Allow`.',
 ].join(' ')
 

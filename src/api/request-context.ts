@@ -74,7 +74,8 @@ function routeTemplate(c: Context<Env>): string {
 const originOf = (c: Context<Env>): Origin => {
   const session = c.env?.session
   return {
-    ...{ actor: session === undefined ? 'key' : 'session', keyId: c.get('caller').key.id },
+    actor: session !== undefined ? 'session' : c.get('isLink') ? 'link' : 'key',
+    keyId: c.get('caller').key.id,
     ...{ sessionId: session?.sessionId ?? null, ip: c.get('ip') },
   }
 }

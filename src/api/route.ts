@@ -37,6 +37,8 @@ type RouteOptions<Params, Query, Body, Answer, Status> = {
   readonly scope: keyof typeof TAGS
   /** Set for a verification: the limit that it counts against. */
   readonly counts?: Counts
+  /** Whether a signed link can replace the key. */
+  readonly takesLinks?: boolean
   /** Whether the route takes an Idempotency-Key. */
   readonly idempotent?: boolean
   /** Schema of the path parameters. */
@@ -182,6 +184,7 @@ function routeMiddleware(service: Service, o: AnyOptions): MiddlewareHandler<Env
     ...(o.beforeKey ?? []),
     ...requireKey(service, {
       ...{ scope: o.scope, counts, body: isForm ? 'stream' : 'json' },
+      takesLinks: o.takesLinks === true,
       ...{ bodyMax: body?.max ?? EMPTY_BODY_MAX, freeBodyMax: body?.freeMax },
     }),
     ...(o.afterKey ?? []),

@@ -7,7 +7,7 @@ export const AUDIT_ACTIONS = [
   ...(['webhook.created', 'webhook.updated', 'webhook.rotated', 'webhook.deleted'] as const),
   ...(['feedback_source.created', 'feedback_source.deleted'] as const),
   ...(['session.started', 'session.refused', 'session.ended'] as const),
-  'results.downloaded',
+  ...(['results.downloaded', 'results.shared'] as const),
 ] as const
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
@@ -15,8 +15,8 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 export const isAuditAction = (text: string): text is AuditAction =>
   (AUDIT_ACTIONS as readonly string[]).includes(text)
 
-/** A request with an API key, a dashboard session, a command, or the service itself. */
-export const AUDIT_ACTORS = ['key', 'session', 'command_line', 'service'] as const
+/** A request with an API key, a signed link, a dashboard session, a command, or the service itself. */
+export const AUDIT_ACTORS = ['key', 'link', 'session', 'command_line', 'service'] as const
 
 export type AuditActor = (typeof AUDIT_ACTORS)[number]
 

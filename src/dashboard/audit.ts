@@ -81,7 +81,13 @@ const actorOf = ({ actor, key_id, session_id }: AuditEntry): Html =>
   html`${ACTOR_NAMES[actor]} ${key_id === null ? NOTHING : html`<small class="line" title="${session_id ?? ''}">${key_id}</small>`}`
 
 const ACTOR_NAMES: Readonly<Record<AuditEntry['actor'], string>> = {
-  ...{ key: 'API key', session: 'Dashboard', command_line: 'Command line', service: 'Service' },
+  ...{
+    key: 'API key',
+    link: 'Link',
+    session: 'Dashboard',
+    command_line: 'Command line',
+    service: 'Service',
+  },
 }
 
 const ACTION_NAMES: Readonly<Record<AuditAction, string>> = {
@@ -101,4 +107,5 @@ const ACTION_NAMES: Readonly<Record<AuditAction, string>> = {
   'session.refused': 'Sign-in refused',
   'session.ended': 'Signed out',
   'results.downloaded': 'Results downloaded',
+  'results.shared': 'Link to results created',
 }

@@ -22,6 +22,7 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[jobs.get('{id}'), jobs.list().page(), jobs.cancel('{id}'), jobs.delete('{id}')],
     ...[jobs.rows('{id}').page(), jobs.breakdown('{id}'), jobs.resume('{id}')],
     failureOf(all(jobs.events('{id}'))),
+    jobs.downloadUrl('{id}'),
     ...[jobs.download('{id}'), client.history().page(), client.credits(), client.stats()],
     client.limits(),
     ...[

@@ -9,6 +9,7 @@ from .errors import EvConnectionError
 from .models import (
     BreakdownData,
     Class,
+    DownloadLinkData,
     DownloadRow,
     Job,
     JobProgress,
@@ -19,6 +20,7 @@ from .models import (
 from .pagination import Listing
 from .paths import encode
 from .streams import read_events, read_objects, read_records
+from .verify import to_body
 
 
 class Jobs:
@@ -168,6 +170,37 @@ class Jobs:
             "deduplicate": deduplicate,
         }
         return self._connection.stream(Call("GET", f"{_path(job_id)}/download", query))
+
+    def download_url(
+        self,
+        job_id: str,
+        *,
+        format: Optional[Literal["csv", "xlsx", "json", "ndjson"]] = None,
+        filter: Optional[Sequence[Class]] = None,
+        partial: Optional[bool] = None,
+        raw: Optional[bool] = None,
+        deduplicate: Optional[bool] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> DownloadLinkData:
+        """Creates a URL of the results that works for 24 hours without a key.
+
+        The arguments are those of ``download()``.
+        """
+        body = to_body(
+            format=format,
+            filter=None if filter is None else list(filter),
+            partial=partial,
+            raw=raw,
+            deduplicate=deduplicate,
+        )
+        call = Call(
+            "POST",
+            f"{_path(job_id)}/download_url",
+            body=body,
+            creates=True,
+            idempotency_key=idempotency_key,
+        )
+        return cast(DownloadLinkData, self._connection.json(call)["data"])
 
     def csv(
         self,

@@ -113,10 +113,12 @@ class AuditEntry(TypedDict):
         "session.refused",
         "session.ended",
         "results.downloaded",
+        "results.shared",
     ]
-    # `key`: a request with an API key. `session`: a dashboard session. `command_line`: a
-    # command on a machine of the service. `service`: the service itself.
-    actor: Literal["key", "session", "command_line", "service"]
+    # `key`: a request with an API key. `link`: a signed URL that was created with the key.
+    # `session`: a dashboard session. `command_line`: a command on a machine of the service.
+    # `service`: the service itself.
+    actor: Literal["key", "link", "session", "command_line", "service"]
     # Key of the request or the session.
     key_id: Optional[str]
     session_id: Optional[str]
@@ -625,6 +627,30 @@ class Details(TypedDict):
     # Whether the mail server accepts mail for the address. Also false if it was not
     # contacted.
     smtp_valid: bool
+
+
+class DownloadLink(TypedDict):
+    success: Literal[True]
+    data: DownloadLinkData
+
+
+class DownloadLinkData(TypedDict):
+    # The URL. Requires no API key.
+    url: str
+    expires_at: str
+
+
+class DownloadLinkRequest(TypedDict):
+    # File format.
+    format: NotRequired[Literal["csv", "xlsx", "json", "ndjson"]]
+    # Only rows of these classes.
+    filter: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
+    # As in the download.
+    raw: NotRequired[bool]
+    # As in the download.
+    deduplicate: NotRequired[bool]
+    # As in the download.
+    partial: NotRequired[bool]
 
 
 _DownloadRowKeywords = TypedDict(

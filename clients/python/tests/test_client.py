@@ -119,6 +119,12 @@ CALLS = [
     ("DELETE", "/v1/jobs/job_1", None, lambda c: c.jobs.delete("job_1")),
     ("GET", "/v1/jobs/job_1/breakdown", None, lambda c: c.jobs.breakdown("job_1")),
     (
+        "POST",
+        "/v1/jobs/job_1/download_url",
+        {"format": "xlsx", "filter": ["risky"]},
+        lambda c: c.jobs.download_url("job_1", format="xlsx", filter=["risky"]),
+    ),
+    (
         "GET",
         "/v1/jobs/job_1/results?after=4&class=risky&reason=timeout%2Ccatch_all&search=a&limit=5",
         None,

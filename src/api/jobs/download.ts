@@ -29,7 +29,7 @@ import { type JobRow, type RowsOptions, rowPages } from './job-row.ts'
 import { jobParams, loadJob } from './load-job.ts'
 import { rowJson, rowValues } from './row-view.ts'
 
-const FORMATS = ['csv', 'xlsx', 'json', 'ndjson'] as const
+export const FORMATS = ['csv', 'xlsx', 'json', 'ndjson'] as const
 type Format = (typeof FORMATS)[number]
 
 /** The text parts of a download format. */
@@ -124,6 +124,8 @@ export function downloadRoutes(service: Service) {
   })
   const job = route(service, 'GET /v1/jobs/{id}/download', {
     ...options,
+    query: query.extend(linkQuery),
+    takesLinks: true,
     id: 'downloadJob',
     summary: 'Download the results of a job',
   })
@@ -153,6 +155,15 @@ const query = z.object({
   ),
   partial: flag('Set to true to get the existing results of a job that is not completed.'),
 })
+
+/** The parameters of a signed link. */
+const linkQuery = {
+  key_id: z.string().optional().openapi({
+    description: 'Set by `POST /v1/jobs/{id}/download_url`, which returns a URL that needs no key.',
+  }),
+  expires: z.string().optional().openapi({ description: 'As `key_id`.' }),
+  signature: z.string().optional().openapi({ description: 'As `key_id`. The last parameter.' }),
+}
 
 const FILE = {
   description: 'The results in the order of the list',
@@ -190,7 +201,7 @@ async function download(
   })
 }
 
-const listNameOf = (job: Job) => job.name ?? parseSource(job).file_name ?? null
+export const listNameOf = (job: Job) => job.name ?? parseSource(job).file_name ?? null
 
 /** Records a download before it starts: from then on, data leaves the service. */
 async function auditDownload(c: Context<Env>, service: Service, job: Job): Promise<void> {
@@ -201,11 +212,12 @@ async function auditDownload(c: Context<Env>, service: Service, job: Job): Promi
   await writeConcurrent(service.database, trx => addAuditEntry(trx, services, entry))
 }
 
-function notReady({ state }: Job): ApiError {
+/** `how` tells how to request partial results. */
+export function notReady({ state }: Job, how = 'Add ?partial=true'): ApiError {
   const isStopped = state === 'cancelled' || state === 'failed'
   const message = isStopped
-    ? `The job is ${state}, so its results are incomplete. Add ?partial=true to get the existing ones.`
-    : `The job is ${state}. Its results are available when it is completed. Add ?partial=true to get the existing ones.`
+    ? `The job is ${state}, so its results are incomplete. ${how} to get the existing ones.`
+    : `The job is ${state}. Its results are available when it is completed. ${how} to get the existing ones.`
   return new ApiError('job_not_ready', message)
 }
 

@@ -14,6 +14,7 @@ import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { jobChangeRoutes } from './change.ts'
 import { downloadRoutes } from './download.ts'
+import { downloadLinkRoutes } from './download-link.ts'
 import { jobEventRoutes } from './events.ts'
 import { presentJob } from './job-view.ts'
 import { jobParams, loadJob } from './load-job.ts'
@@ -30,6 +31,7 @@ export function jobRoutes(service: Service) {
   router.route('/', resultRoutes(service))
   router.route('/', breakdownRoutes(service))
   router.route('/', downloadRoutes(service))
+  router.route('/', downloadLinkRoutes(service))
   return router
 }
 

@@ -16,6 +16,7 @@ import { allowOrigin } from './form-origin.ts'
 import { isAnswered } from './idempotency.ts'
 import { type Admitted, admit, outOfCredits } from './rate-limit.ts'
 import type { Counts } from './rate-limit-buckets.ts'
+import { authenticateLink } from './signed-link.ts'
 
 export type GuardRule = {
   /** The scope that the key must have. */
@@ -24,6 +25,8 @@ export type GuardRule = {
   readonly counts: Counts
   /** Largest body in bytes. */
   readonly bodyMax: number
+  /** Whether a signed link can replace the key. */
+  readonly takesLinks?: boolean
   /** `stream`: the handler reads the body. */
   readonly body?: 'json' | 'stream'
   /**
@@ -46,7 +49,7 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
     ...(isVerification ? [admitVerifying(service)] : []),
     async (c, next) => {
       if (c.req.method === 'POST' && service.isStopping()) throw stopping()
-      const caller = await identifyCaller(c, service)
+      const caller = await identifyCaller(c, service, rule)
       c.set('caller', caller)
       state.lastUsed.note(caller.key.id)
       checkPermission(c, caller, rule.scope)
@@ -72,7 +75,15 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
   ]
 }
 
-function identifyCaller(c: Context<Env>, service: Service): Promise<Caller> {
+async function identifyCaller(
+  c: Context<Env>,
+  service: Service,
+  { takesLinks }: GuardRule,
+): Promise<Caller> {
+  if (takesLinks && c.req.query('signature') !== undefined) {
+    c.set('isLink', true)
+    return toCaller(service, await authenticateLink(c, service))
+  }
   const session = c.env?.session
   return session === undefined
     ? authenticate(service, c.req.header('Authorization'))

@@ -13,7 +13,7 @@ const AuditEntry = z
     action,
     actor: z.enum(AUDIT_ACTORS).openapi({
       description:
-        '`key`: a request with an API key. `session`: a dashboard session. `command_line`: a command on a machine of the service. `service`: the service itself.',
+        '`key`: a request with an API key. `link`: a signed URL that was created with the key. `session`: a dashboard session. `command_line`: a command on a machine of the service. `service`: the service itself.',
     }),
     key_id: z.string().nullable().openapi({ description: 'Key of the request or the session.' }),
     session_id: z.string().nullable(),

@@ -4,6 +4,8 @@ import { readEvents, readObjects, readRecords } from '../stream.ts'
 import type {
   Breakdown,
   Class,
+  DownloadLink,
+  DownloadLinkRequest,
   DownloadRow,
   Job,
   JobPage,
@@ -62,6 +64,12 @@ export type Jobs = {
   delete(jobId: string, options?: CallOptions): Promise<void>
   /** Downloads the results as a stream. Default format: CSV. */
   download(jobId: string, options?: DownloadOptions): Promise<ReadableStream<Uint8Array>>
+  /** Creates a URL of the results that works for 24 hours without a key. */
+  downloadUrl(
+    jobId: string,
+    file?: Partial<DownloadLinkRequest>,
+    options?: CreateOptions,
+  ): Promise<DownloadLink['data']>
   /** Iterates the CSV records, starting with the header, each without its line break. */
   csv(jobId: string, options?: Omit<DownloadOptions, 'format'>): AsyncIterable<string>
   /** Iterates the results in the order of the list. */
@@ -120,6 +128,12 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
     },
     delete: (jobId, options) => json({ method: 'DELETE', path: jobPath(jobId) }, options),
     download,
+    downloadUrl: (jobId, file = {}, options) => {
+      const path = `${jobPath(jobId)}/download_url`
+      return unwrapData(
+        json<DownloadLink>({ method: 'POST', path, body: file, creates: true }, options),
+      )
+    },
     async *csv(jobId, options) {
       yield* readRecords(await download(jobId, { ...options, format: 'csv' }))
     },

@@ -27,6 +27,7 @@ const OPERATIONS = [
     'GET /v1/verify/bulk/download/{id}',
   ],
   ...['GET /v1/jobs', 'GET /v1/jobs/{id}', 'DELETE /v1/jobs/{id}', 'POST /v1/jobs/{id}/cancel'],
+  'POST /v1/jobs/{id}/download_url',
   ...['GET /v1/jobs/{id}/results', 'GET /v1/jobs/{id}/breakdown'],
   ...['GET /v1/jobs/{id}/events', 'POST /v1/jobs/{id}/resume'],
   ...['GET /v1/jobs/{id}/download', 'GET /v1/history', 'GET /v1/credits', 'GET /v1/stats'],

@@ -1,0 +1,96 @@
+import { z } from '@hono/zod-openapi'
+import { addAuditEntry } from '../../audit/audit-store.ts'
+import { isoTime } from '../../engine/verdict/present-result.ts'
+import { DAY, SECOND } from '../../platform/clock.ts'
+import { commitResponse } from '../middleware/idempotency.ts'
+import { signLink } from '../middleware/signed-link.ts'
+import { withOrigin } from '../request-context.ts'
+import { route } from '../route.ts'
+import { newRouter } from '../router.ts'
+import { json } from '../schemas/answers.ts'
+import { STATUSES } from '../schemas/result.ts'
+import type { Service } from '../service.ts'
+import { FORMATS, listNameOf, notReady } from './download.ts'
+import { jobParams, loadJob } from './load-job.ts'
+
+/** Time to pass the link on; a link that leaks does no harm for long. */
+const LIFETIME_MS = DAY
+
+const DownloadLinkRequest = z
+  .strictObject({
+    format: z.enum(FORMATS).default('csv').openapi({ description: 'File format.' }),
+    filter: z
+      .array(z.enum(STATUSES))
+      .min(1)
+      .optional()
+      .openapi({ description: 'Only rows of these classes.' }),
+    raw: z.boolean().optional().openapi({ description: 'As in the download.' }),
+    deduplicate: z.boolean().optional().openapi({ description: 'As in the download.' }),
+    partial: z.boolean().optional().openapi({ description: 'As in the download.' }),
+  })
+  .openapi('DownloadLinkRequest')
+
+const DownloadLink = z
+  .object({
+    success: z.literal(true),
+    data: z.object({
+      url: z.string().openapi({ description: 'The URL. Requires no API key.' }),
+      expires_at: z.string().openapi({ format: 'date-time' }),
+    }),
+  })
+  .openapi('DownloadLink')
+
+const EXAMPLE = {
+  success: true as const,
+  data: {
+    url: 'https://api.example.com/v1/jobs/job_xyz789/download?format=csv&key_id=key_01&expires=1774175400&signature=6b8f…',
+    expires_at: '2026-03-22T10:30:00.000Z',
+  },
+}
+
+/** Route that creates a link to the results which needs no key. */
+export function downloadLinkRoutes(service: Service) {
+  const create = route(service, 'POST /v1/jobs/{id}/download_url', {
+    id: 'createDownloadUrl',
+    summary: 'Create a URL of the results that requires no API key',
+    description:
+      'The URL returns this file for 24 hours to anyone who has it, and nothing else. It ends earlier if the job is deleted, or if the API key that created it is revoked, rotated or expired. Allowed addresses, allowed domains and the rate limit of that key also apply to the URL.',
+    scope: 'jobs:read',
+    idempotent: true,
+    params: jobParams,
+    body: {
+      schema: DownloadLinkRequest,
+      example: { format: 'csv', filter: ['deliverable'] },
+      max: BODY_MAX,
+      required: false,
+    },
+    answer: json(DownloadLink, 'The URL', EXAMPLE),
+    errors: ['job_not_ready'],
+  })
+  return newRouter().openapi(create, async c => {
+    const job = await loadJob(c, service, c.req.valid('param').id)
+    const { format, filter, raw, deduplicate, partial } = c.req.valid('json')
+    if (job.state !== 'completed' && !partial) throw notReady(job, 'Set "partial" to true')
+    const { account, key } = c.get('caller')
+    const query = {
+      format,
+      ...(filter === undefined ? {} : { filter: filter.join(',') }),
+      ...(raw ? { raw: 'true' } : {}),
+      ...(deduplicate ? { deduplicate: 'true' } : {}),
+      ...(partial ? { partial: 'true' } : {}),
+    }
+    const expiresAt = Math.floor((service.clock.now() + LIFETIME_MS) / SECOND) * SECOND
+    const path = `/v1/jobs/${job.id}/download`
+    const url = service.settings.baseUrl + signLink(service, { key, path, query, expiresAt })
+    const target = { id: job.id, name: listNameOf(job) }
+    return commitResponse(c, service, async trx => {
+      const entry = { action: 'results.shared', accountId: account.id, target } as const
+      await addAuditEntry(trx, withOrigin(c, service), entry)
+      const data = { url, expires_at: isoTime(expiresAt) }
+      return { status: 200, body: { success: true, data } }
+    })
+  })
+}
+
+/** A small object. */
+const BODY_MAX = 4 * 1024
