@@ -29,9 +29,10 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
     .option('--encoding <name>', 'encoding of the list, such as windows-1252 (default: detected)')
     .option('--no-header', 'the first row is not a header')
     .addOption(
-      new Option('--format <format>', 'output format (default: by the name of the output)').choices(
-        [...['csv', 'xlsx', 'ndjson', 'json']],
-      ),
+      new Option(
+        '--format <format>',
+        'output format (default: xlsx if the output is named so, otherwise csv)',
+      ).choices([...['csv', 'xlsx', 'ndjson', 'json']]),
     )
     .option(
       '--only <classes>',

@@ -316,6 +316,8 @@ describe('the download of a list', () => {
     expect(lines(all.text)).toHaveLength(6)
     const some = await get('/lists/job_a/download?format=csv&class=risky&class=unknown')
     expect(lines(some.text)).toHaveLength(4)
+    const workbook = await get('/lists/job_a/download?format=xlsx')
+    expect([workbook.status, workbook.text.slice(0, 2)]).toEqual([200, 'PK'])
     const json = await get('/lists/job_a/download?format=json&class=deliverable')
     expect(JSON.parse(json.text)).toMatchObject([{ email: 'valid@a.example' }])
     expect(json.headers.get('Content-Disposition')).toContain('"March-deliverable.json"')
