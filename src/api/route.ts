@@ -68,6 +68,8 @@ type RouteBody<Schema> = {
   readonly max: number
   /** See `GuardRule.freeBodyMax`. */
   readonly freeMax?: number
+  /** Whether the body may be compressed with gzip (`Content-Encoding`). */
+  readonly gzip?: boolean
   /** True if omitted. */
   readonly required?: boolean
   /** The body is a form, which the handler reads as a stream. */
@@ -184,6 +186,7 @@ function routeMiddleware(service: Service, o: AnyOptions): MiddlewareHandler<Env
     ...(o.beforeKey ?? []),
     ...requireKey(service, {
       ...{ scope: o.scope, counts, body: isForm ? 'stream' : 'json' },
+      gzip: body?.gzip ?? false,
       takesLinks: o.takesLinks === true,
       ...{ bodyMax: body?.max ?? EMPTY_BODY_MAX, freeBodyMax: body?.freeMax },
     }),

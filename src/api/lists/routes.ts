@@ -61,6 +61,7 @@ export function listRoutes(service: Service) {
       schema: BulkRequest,
       example: { emails: ['user@example.com'] },
       max: LIST_BODY_MAX,
+      gzip: true,
       // Ten addresses may be cached, and are then answered without credits.
       freeMax: SINGLE_BODY_MAX,
     },
@@ -75,7 +76,7 @@ export function listRoutes(service: Service) {
     summary: 'Verify a large list',
     description:
       'Up to 50,000 addresses, as `emails` or as `items` with your own IDs. Always creates a job: poll it, or register a webhook.',
-    body: { schema: BatchRequest, example: BATCH_EXAMPLE, max: LIST_BODY_MAX },
+    body: { schema: BatchRequest, example: BATCH_EXAMPLE, max: LIST_BODY_MAX, gzip: true },
     answer: json(QueuedBatch, 'The job', QUEUED_BATCH),
     errors: LIST_ERRORS,
   })
@@ -87,7 +88,13 @@ export function listRoutes(service: Service) {
     summary: 'Verify a file of addresses',
     description:
       'CSV in any common dialect or an Excel workbook (.xlsx), also compressed with gzip or as the only file of a ZIP archive, up to 100 MiB (512 MiB when expanded) and 1,000,000 rows. Its columns are returned with the results. With `dry_run`, the file is only read and counted: nothing is stored, charged or verified, and the request does not count against the hourly limit of lists.',
-    body: { schema: FileRequest, example: FILE_EXAMPLE, max: FORM_BYTES_MAX, isForm: true },
+    body: {
+      schema: FileRequest,
+      example: FILE_EXAMPLE,
+      max: FORM_BYTES_MAX,
+      gzip: true,
+      isForm: true,
+    },
     answer: FILE_ANSWER,
   })
   // Not registered with `openapi`, which would read the whole form into memory.

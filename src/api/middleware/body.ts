@@ -1,3 +1,5 @@
+import { promisify } from 'node:util'
+import { gunzip as gunzipCallback } from 'node:zlib'
 import type { Context } from 'hono'
 import { errorMessage } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
@@ -8,17 +10,19 @@ export type BodyRule = {
   readonly bytesMax: number
   /** `stream`: the handler reads the body and enforces `bytesMax`. */
   readonly kind: 'json' | 'stream'
+  /** Whether the body may be compressed with gzip; `bytesMax` then limits the expanded body too. */
+  readonly gzip?: boolean
 }
 
 /** Refuses a body by its headers, before the request is counted. */
-export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule): void {
+export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind, gzip = false }: BodyRule): void {
   if (isBodyless(c)) return
   const { req } = c
   const encoding = req.header('Content-Encoding')
-  if (encoding !== undefined && !isAccepted(encoding, kind)) {
+  if (encoding !== undefined && !isAccepted(encoding, gzip)) {
     throw new ApiError(
       'unsupported_media_type',
-      `Unsupported Content-Encoding. Send the body uncompressed${kind === 'stream' ? ', or with gzip' : ''}.`,
+      `Unsupported Content-Encoding. Send the body uncompressed${gzip ? ', or with gzip' : ''}.`,
     )
   }
   const length = req.header('Content-Length')
@@ -31,9 +35,8 @@ export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule):
   }
 }
 
-/** A stream is expanded by its handler, within the limit of the expanded body. */
-const isAccepted = (encoding: string, kind: BodyRule['kind']) =>
-  encoding.trim().toLowerCase() === 'identity' || (kind === 'stream' && isGzip(encoding))
+const isAccepted = (encoding: string, gzip: boolean) =>
+  encoding.trim().toLowerCase() === 'identity' || (gzip && isGzip(encoding))
 
 /** Returns true for a Content-Encoding of gzip (RFC 9110 §8.4.1.3). */
 export const isGzip = (encoding: string | null) => /^\s*(x-)?gzip\s*$/i.test(encoding ?? '')
@@ -77,13 +80,26 @@ async function readBytes(c: Context<Env>, bytesMax: number): Promise<Uint8Array>
     const bytes = isAnnounced
       ? new Uint8Array(await c.req.arrayBuffer())
       : await readChunks(c, bytesMax)
-    if (bytes.byteLength <= bytesMax) return bytes
+    const encoding = c.req.header('Content-Encoding') ?? null
+    if (bytes.byteLength <= bytesMax)
+      return isGzip(encoding) ? await expand(bytes, bytesMax) : bytes
   } catch (error) {
     if (error instanceof ApiError) throw error
     throw new ApiError('invalid_request', 'The request body is incomplete.', { cause: error })
   }
   throw tooLarge(bytesMax)
 }
+
+async function expand(bytes: Uint8Array, bytesMax: number): Promise<Uint8Array> {
+  try {
+    return await gunzip(bytes, { maxOutputLength: bytesMax })
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(bytesMax)
+    throw new ApiError('invalid_request', 'The request body is not valid gzip.', { cause })
+  }
+}
+
+const gunzip = promisify(gunzipCallback)
 
 async function readChunks(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []

@@ -29,6 +29,8 @@ export type GuardRule = {
   readonly takesLinks?: boolean
   /** `stream`: the handler reads the body. */
   readonly body?: 'json' | 'stream'
+  /** Whether the body may be compressed with gzip. */
+  readonly gzip?: boolean
   /**
    * Bytes of the largest body with an answer that may be free, since all of it is cached. Without
    * credits a larger body is refused before it is read; if omitted, every body is.
@@ -42,7 +44,11 @@ export type GuardRule = {
  */
 export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler<Env>[] {
   const state = getState(service)
-  const bodyRule = { bytesMax: rule.bodyMax, kind: rule.body ?? 'json' } as const
+  const bodyRule = {
+    bytesMax: rule.bodyMax,
+    kind: rule.body ?? 'json',
+    gzip: rule.gzip ?? false,
+  } as const
   const { counts } = rule
   const isVerification = counts !== null
   return [

@@ -87,6 +87,25 @@ describe('POST /v1/verify/file', () => {
   })
 })
 
+describe('a list in a compressed body', () => {
+  const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }
+
+  test.each(['/v1/verify/bulk', '/v1/verify/batch'])('is accepted by %s', async path => {
+    const { request } = await createTestService()
+    const emails = Array.from({ length: 12 }, (_, i) => `valid${i}@a.example`)
+    const send = (body: Uint8Array) => request(path, { body, headers })
+    const response = await send(gzipSync(JSON.stringify({ emails })))
+    expect([response.status, await response.json()]).toEqual([
+      ...[200, expect.objectContaining({ total_emails: 12 })],
+    ])
+    const broken = await send(gzipSync('{}').subarray(0, 10))
+    expect([broken.status, await broken.json()]).toEqual([
+      ...[400, expect.objectContaining({ error: 'The request body is not valid gzip.' })],
+    ])
+    expect((await send(gzipSync(Buffer.alloc(17 * 1024 * 1024, ' ')))).status).toBe(413)
+  })
+})
+
 describe('a download as a workbook', () => {
   const TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
