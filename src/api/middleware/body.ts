@@ -15,7 +15,10 @@ export type BodyRule = {
 }
 
 /** Refuses a body by its headers, before the request is counted. */
-export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind, gzip = false }: BodyRule): void {
+export function checkBodyHeaders(
+  c: Context<Env>,
+  { bytesMax, kind, gzip = false }: BodyRule,
+): void {
   if (isBodyless(c)) return
   const { req } = c
   const encoding = req.header('Content-Encoding')
