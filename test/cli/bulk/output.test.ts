@@ -10,12 +10,14 @@ import { readList } from '../../../src/csv/csv.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { type Class, toClass } from '../../../src/engine/verdict/verdict.ts'
+import { openContent } from '../../../src/formats/open-content.ts'
 import { DedupeIndex } from '../../../src/jobs/import/import-counter.ts'
 import { parseRow } from '../../../src/jobs/import/submission.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { addJob, tempDatabase, tempFolder } from '../../support/database.ts'
 import { anyCharacter, fc, runs } from '../../support/property.ts'
 import { countedRandom } from '../../support/random.ts'
+import { textOf } from '../../support/workbook.ts'
 
 const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
@@ -56,6 +58,11 @@ describe('the output of any list', () => {
         expect(objects.map(verdictOf)).toEqual(rows.map(row => verdictIn(header, row)))
         expect(objects.map(({ input }) => input.id)).toEqual(rows.map(([id]) => id))
         expect(content(folder, 'ndjson').isWellFormed()).toBe(true)
+
+        await put('book.xlsx', {}, 'xlsx')
+        const book = await openContent(join(folder, 'book.xlsx'), { expandedBytesMax: 2 ** 24 })
+        const cells = parse(await textOf(book), { relaxColumnCount: true }) as string[][]
+        expect(cells.slice(1).map(([id]) => id)).toEqual(objects.map(({ input }) => input.id))
 
         await put('good', { only: 'deliverable' }, 'json')
         expect(JSON.parse(content(folder, 'good'))).toEqual(
