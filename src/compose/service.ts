@@ -21,6 +21,7 @@ import { titleParser } from '../engine/dns/operator-table.ts'
 import { deleteLoadingJobs } from '../jobs/import/item-import.ts'
 import { releaseOrphanedReservations } from '../jobs/job-credits.ts'
 import { openJobs } from '../jobs/job-list.ts'
+import { startJobMails } from '../jobs/job-mails.ts'
 import { diskReader } from '../jobs/upload/store-upload.ts'
 import { clearUploads } from '../jobs/upload/uploads.ts'
 import { startRetentionJob } from '../maintenance/retention-job.ts'
@@ -120,8 +121,12 @@ function buildService(
     isStopping: () => isStopping,
     timings: timings.http,
   }
+  const notify = externalDeps.notify ?? createLogTransport(log)
+  const jobMails = startJobMails({
+    ...{ database, clock, log, notify, baseUrl: deps.baseUrl, timings: timings.jobMails },
+  })
   const alerts = startEndpointAlerts({
-    ...{ database, clock, log, notify: externalDeps.notify ?? createLogTransport(log) },
+    ...{ database, clock, log, notify },
     ...{ baseUrl: deps.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
   })
   const retentionJob = startRetentionJob({
@@ -160,7 +165,7 @@ function buildService(
     async close() {
       work.stopSoon()
       await Promise.all([worker.stop(), retentionJob.stop(), deliveries.stop(), closeApp(service)])
-      await Promise.all([alerts.stop(), transport.close(), health.close()])
+      await Promise.all([alerts.stop(), jobMails.stop(), transport.close(), health.close()])
       closeResolver()
       await limits.close()
       await work.close()

@@ -11,6 +11,7 @@ import {
   type RateTimings,
 } from '../cluster/rate-control/rate-timings.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../db/postgres/pool-timings.ts'
+import { DEFAULT_JOB_MAIL_TIMINGS, type JobMailTimings } from '../jobs/job-mails.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../jobs/worker/worker-timings.ts'
 import { HOUR } from '../platform/clock.ts'
 import {
@@ -36,6 +37,7 @@ export type Timings = {
   readonly worker: WorkerTimings
   readonly deliveries: DeliveryTimings
   readonly notices: AlertTimings
+  readonly jobMails: JobMailTimings
   readonly http: HttpTimings
   /** Interval of the retention job, ms. */
   readonly retentionEveryMs: number
@@ -50,6 +52,7 @@ export const DEFAULT_TIMINGS: Timings = {
   worker: DEFAULT_WORKER_TIMINGS,
   deliveries: DEFAULT_DELIVERY_TIMINGS,
   notices: DEFAULT_ALERT_TIMINGS,
+  jobMails: DEFAULT_JOB_MAIL_TIMINGS,
   http: DEFAULT_HTTP_TIMINGS,
   retentionEveryMs: HOUR,
 }

@@ -60,6 +60,7 @@ export const MIGRATIONS: Migrations = {
   '0005_feedback': { up: addFeedback },
   '0006_feedback_sources': { up: addFeedbackSources },
   '0008_job_webhooks': { up: addJobWebhooks },
+  '0009_job_mails': { up: addJobMails },
   '0010_feedback_counts': { up: addFeedbackCounts },
 }
 
@@ -75,6 +76,12 @@ async function addJobWebhooks(db: Kysely<unknown>): Promise<void> {
   await sql`alter table webhook add column job_id text`.execute(db)
   await sql`drop index webhook_account`.execute(db)
   await sql`create index webhook_account on webhook (account_id, job_id)`.execute(db)
+}
+
+/** Adds the mails about finished jobs. */
+async function addJobMails(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table job add column mail_due_at bigint`.execute(db)
+  await sql`create index job_mail on job (mail_due_at) where mail_due_at is not null`.execute(db)
 }
 
 /** Adds the index of a page of events. With kind in the index, a filter by kind reads no rows. */

@@ -5,12 +5,13 @@ import type { Result } from '../engine/verdict/verdict.ts'
 import type { Random } from '../platform/random.ts'
 import { batchCompleted, batchFailed } from '../webhooks/event.ts'
 import { type Emission, emit } from '../webhooks/event-store.ts'
-import { type Job, parseMetadata } from './job-store.ts'
+import { type Job, parseMetadata, parseNotify } from './job-store.ts'
 
 /**
  * Emits the event of a job that has just ended, in the transaction that ends it. Lists of the
  * command line, cancelled jobs and single addresses without a result emit none. Of lists that were
- * answered directly, only those with a webhook of their own are passed here, with `onlyJob`.
+ * answered directly, only those with a webhook of their own are passed here, with `onlyJob`. Also
+ * requests the mail about the end of a list.
  */
 export async function emitJobEvent(
   trx: Transaction<Schema>,
@@ -19,11 +20,16 @@ export async function emitJobEvent(
 ): Promise<string | null> {
   const emitted = eventFor(job, o)
   if (job.account_id === null || emitted === null) return null
+  if (parseNotify(job) && o.onlyJob !== true) await requestMail(trx, job.id, o.now)
   const { now, random, onlyJob = false } = o
   return emit(trx, {
     ...{ ...emitted, jobId: job.id, onlyJob },
     ...{ accountId: job.account_id, sandbox: job.sandbox === 1, now, random },
   })
+}
+
+async function requestMail(trx: Transaction<Schema>, jobId: string, now: number): Promise<void> {
+  await trx.updateTable('job').set({ mail_due_at: now }).where('id', '=', jobId).execute()
 }
 
 type EventOptions = {

@@ -41,7 +41,7 @@ export function newRow({ id, sourceKey, source, owner }: NewJob, now: number): J
     sandbox: owner?.sandbox ? 1 : 0,
     ...{ total: 0, done: 0, duplicates: 0, malformed: 0, failed: 0 },
     ...{ deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 },
-    ...{ held: 0, credit_period: null, error: null },
+    ...{ held: 0, credit_period: null, error: null, mail_due_at: null },
     ...{ created_at: now, started_at: null, finished_at: null, written_at: null },
   }
 }
@@ -141,6 +141,8 @@ export type SubmitOptions = JobOptions & {
   readonly metadata?: Metadata
   /** The endpoint of the job; null or left out if it has none. */
   readonly webhook?: JobWebhook | null
+  /** Whether its end is reported by mail. */
+  readonly notify?: boolean
 }
 
 /** Returns the fields of a job's `source` for these options; defaults are left out. */
@@ -149,11 +151,13 @@ export const toSourceFields = ({
   forceRefresh,
   metadata = {},
   webhook = null,
+  notify = false,
 }: SubmitOptions) => ({
   ...(checkSmtp ? {} : { check_smtp: false }),
   ...(forceRefresh ? { force_refresh: true } : {}),
   ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
   ...(webhook === null ? {} : { webhook_id: webhook.id }),
+  ...(notify ? { notify: true } : {}),
 })
 
 /** Reads the metadata from the `source` of a job. */
@@ -169,6 +173,10 @@ export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {
   const fields = JSON.parse(source) as { check_smtp?: boolean; force_refresh?: boolean }
   return { checkSmtp: fields.check_smtp !== false, forceRefresh: fields.force_refresh === true }
 }
+
+/** Whether the end of a job is reported by mail. */
+export const parseNotify = ({ source }: Pick<Job, 'source'>): boolean =>
+  (JSON.parse(source) as { notify?: boolean }).notify === true
 
 /** Lists those of these jobs that belong to accounts and are queued or processing. */
 export function findOpenJobsByIds({ reader }: Database, ids: readonly string[]): Promise<Job[]> {

@@ -53,6 +53,8 @@ export type JobTable = {
    */
   held: number
   credit_period: number | null
+  /** When the mail about its end is due; null if none is to be sent. */
+  mail_due_at: number | null
 }
 
 export type JobType = VerificationSource

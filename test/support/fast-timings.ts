@@ -32,6 +32,7 @@ export const FAST_TIMINGS: Timings = {
   },
   deliveries: { ...DEFAULT_TIMINGS.deliveries, duePollMs: 20, retryMs: 40 },
   notices: DEFAULT_TIMINGS.notices,
+  jobMails: DEFAULT_TIMINGS.jobMails,
   http: { pollMs: 20, progressMs: 20 },
   retentionEveryMs: DEFAULT_TIMINGS.retentionEveryMs,
 }

@@ -33,6 +33,7 @@ class Lists:
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        notify: Optional[bool] = None,
         webhook_url: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> Union[InstantBulk, QueuedBulk]:
@@ -42,6 +43,7 @@ class Lists:
             check_smtp=check_smtp,
             force_refresh=force_refresh,
             metadata=None if metadata is None else dict(metadata),
+            notify=notify,
             webhook_url=webhook_url,
         )
         call = _creation("/v1/verify/bulk", body, idempotency_key)
@@ -71,6 +73,7 @@ class Lists:
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        notify: Optional[bool] = None,
         webhook_url: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> QueuedBatch:
@@ -84,6 +87,7 @@ class Lists:
             check_smtp: False skips the mail servers.
             force_refresh: True bypasses the result cache.
             metadata: Key-value pairs of yours, returned with the job and in its events.
+            notify: True sends a mail to the address of the account when the list is done.
             webhook_url: URL that gets the events of this job. The response has the secret that
                 signs them.
             idempotency_key: Identifies this request, also after a restart of the program.
@@ -96,6 +100,7 @@ class Lists:
             check_smtp=check_smtp,
             force_refresh=force_refresh,
             metadata=None if metadata is None else dict(metadata),
+            notify=notify,
             webhook_url=webhook_url,
         )
         call = _creation("/v1/verify/batch", body, idempotency_key)
@@ -115,6 +120,7 @@ class Lists:
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        notify: Optional[bool] = None,
         webhook_url: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> QueuedFile:
@@ -133,6 +139,7 @@ class Lists:
             check_smtp: False skips the mail servers.
             force_refresh: True bypasses the result cache.
             metadata: Key-value pairs of yours, returned with the job and in its events.
+            notify: True sends a mail to the address of the account when the list is done.
             webhook_url: URL that gets the events of this job. The response has the secret that
                 signs them.
             idempotency_key: Identifies this request, also after a restart of the program.
@@ -152,6 +159,7 @@ class Lists:
             check_smtp=check_smtp,
             force_refresh=force_refresh,
             metadata=None if metadata is None else json.dumps(dict(metadata)),
+            notify=notify,
             webhook_url=webhook_url,
         )
         call = _creation("/v1/verify/file", form, idempotency_key)

@@ -161,6 +161,9 @@ class BatchRequest(TypedDict):
     # Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up
     # to 40 characters and no brackets, a value up to 500.
     metadata: NotRequired[Dict[str, str]]
+    # Set to true to get a mail when the list is done, at the address of the account. None is
+    # sent for a list that is answered at once.
+    notify: NotRequired[bool]
     # An https URL that gets the events of this job, in addition to the endpoints of the
     # account. The response has the `webhook_secret` that signs them.
     webhook_url: NotRequired[str]

@@ -65,6 +65,7 @@ export const readFormOptions = (
   readListOptions(c, service, {
     check_smtp: readFlag(fields, 'check_smtp'),
     force_refresh: readFlag(fields, 'force_refresh'),
+    notify: readFlag(fields, 'notify'),
     metadata: parseMetadataField(fields.get('metadata')),
     webhook_url: fields.get('webhook_url'),
   })

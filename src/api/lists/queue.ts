@@ -5,6 +5,7 @@ import { type JobInput, submitJob } from '../../jobs/submit-job.ts'
 import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { downloadUrl } from '../../webhooks/event.ts'
 import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
 import { jobServices } from '../jobs/load-job.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
@@ -99,11 +100,22 @@ export const jobLinks = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
   download_url: downloadUrl(baseUrl, id),
 })
 
+/** Throws ApiError if the account has no address for mail. */
+function readNotify(c: Context<Env>, notify: boolean | null | undefined): boolean {
+  if (!notify) return false
+  if (c.get('caller').account.email !== null) return true
+  throw new ApiError(
+    'invalid_request',
+    '"notify" is true, but the account has no email address. Set one with "ev accounts set-email", or omit "notify".',
+  )
+}
+
 /** Options that bulk, batch and file requests share. */
 export type ListOptionFields = {
   readonly check_smtp?: boolean | null | undefined
   readonly force_refresh?: boolean | null | undefined
   readonly metadata?: unknown
+  readonly notify?: boolean | null | undefined
   readonly webhook_url?: unknown
 }
 
@@ -114,12 +126,13 @@ export type ListOptionFields = {
 export async function readListOptions(
   c: Context<Env>,
   service: Service,
-  { check_smtp, force_refresh, metadata, webhook_url }: ListOptionFields,
+  { check_smtp, force_refresh, metadata, notify, webhook_url }: ListOptionFields,
 ): Promise<SubmitOptions> {
   return {
     checkSmtp: check_smtp ?? DEFAULT_JOB_OPTIONS.checkSmtp,
     forceRefresh: force_refresh ?? DEFAULT_JOB_OPTIONS.forceRefresh,
     metadata: readMetadata(metadata),
+    notify: readNotify(c, notify),
     webhook: await readJobWebhook(c, service, webhook_url, ['batch.completed', 'batch.failed']),
   }
 }

@@ -34,6 +34,11 @@ const metadata = z
     example: { customer: '42' },
   })
 
+const NOTIFY =
+  'Set to true to get a mail when the list is done, at the address of the account. None is sent for a list that is answered at once.'
+
+const notify = z.boolean().optional().openapi({ description: NOTIFY })
+
 const webhook_url = z.unknown().optional().openapi({
   type: 'string',
   description:
@@ -111,7 +116,7 @@ const list = (max: number) =>
     })
 
 export const BulkRequest = z
-  .strictObject({ emails: list(BULK_MAX), ...optionFields, metadata, webhook_url })
+  .strictObject({ emails: list(BULK_MAX), ...optionFields, metadata, notify, webhook_url })
   .openapi('BulkRequest', { required: ['emails'] })
 
 export const BatchRequest = z
@@ -137,6 +142,7 @@ export const BatchRequest = z
     deduplicate,
     ...optionFields,
     metadata,
+    notify,
     webhook_url,
   })
   .openapi('BatchRequest', { required: [] })
@@ -170,6 +176,7 @@ export const FileRequest = z
       .string()
       .optional()
       .openapi({ description: `${METADATA} A JSON object.`, example: '{"customer": "42"}' }),
+    notify: z.enum(['true', 'false']).optional().openapi({ description: NOTIFY }),
     webhook_url,
     dry_run: z.enum(['true', 'false']).optional().openapi({
       description: 'Set to true to preview the file. Nothing is stored, charged or verified.',

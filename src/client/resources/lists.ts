@@ -28,6 +28,8 @@ export type FileOptions = CreateOptions & {
   readonly force_refresh?: boolean | undefined
   /** Key-value pairs of yours, returned with the job and in its events. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
+  /** True sends a mail to the address of the account when the list is done. */
+  readonly notify?: boolean | undefined
   /** URL that gets the events of this job. The response has the secret that signs them. */
   readonly webhook_url?: string | undefined
 }
@@ -90,9 +92,9 @@ const toBody = (list: readonly string[] | BulkRequest | BatchRequest) =>
 
 async function buildForm(list: ListFile, options: FileOptions, dryRun?: true) {
   const { filename, column, sheet, header, name, deduplicate, ...others } = options
-  const { check_smtp, force_refresh, metadata, webhook_url, ...rest } = others
+  const { check_smtp, force_refresh, metadata, notify, webhook_url, ...rest } = others
   const form = new FormData()
-  const checks = { deduplicate, check_smtp, force_refresh }
+  const checks = { deduplicate, check_smtp, force_refresh, notify }
   const fields = {
     ...{ column, sheet, header, name, ...checks, dry_run: dryRun },
     metadata: metadata && JSON.stringify(metadata),

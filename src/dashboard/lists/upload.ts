@@ -222,7 +222,7 @@ const listFields = (name: string, rows: string): Html => html`
   </div>
   ${field({ label: 'Name', name: 'name', value: name, hint: 'Defaults to the file name.' })}`
 
-/** The check boxes of the form; each changes the cost or the time that the preview shows. */
+/** The check boxes of the form. */
 const OPTIONS = [
   {
     ...{ name: 'sandbox', label: 'Sandbox' },
@@ -235,6 +235,10 @@ const OPTIONS = [
   {
     ...{ name: 'again', label: 'Ignore cached results' },
     hint: 'The mail server is contacted even for addresses that were verified recently.',
+  },
+  {
+    ...{ name: 'notify', label: 'Send an email when the list is done' },
+    hint: 'It goes to the address of the account.',
   },
 ] as const
 
@@ -285,6 +289,7 @@ async function send<T>(
     ...{ sheet, column, header, name },
     check_smtp: isOn('skip_smtp') ? 'false' : undefined,
     force_refresh: isOn('again') ? 'true' : undefined,
+    notify: isOn('notify') ? 'true' : undefined,
     ...extra,
   }
   const response = await api.fetch('/v1/verify/file', {

@@ -12,6 +12,8 @@ export type Mail = {
   readonly subject: string
   /** Plain text. */
   readonly text: string
+  /** `<…>`; a new one if omitted. */
+  readonly messageId?: string
   /** Fields for a log line beside the subject. */
   readonly brief: LogFields
 }

@@ -71,10 +71,11 @@ async function createTransporter(
 }
 
 /** Addresses are objects, so that nothing in them is parsed as a list or a display name. */
-const toMessage = ({ to, subject, text }: Mail, from: string) => ({
+const toMessage = ({ to, subject, text, messageId }: Mail, from: string) => ({
   from: { name: 'ev', address: from },
   to: { name: '', address: to },
   ...{ subject, text },
+  ...(messageId === undefined ? {} : { messageId }),
   // RFC 3834 §5: suppresses out-of-office replies.
   headers: { 'Auto-Submitted': 'auto-generated' },
 })

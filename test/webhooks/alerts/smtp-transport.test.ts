@@ -56,6 +56,13 @@ describe('a mail', () => {
     expect(taken[0]?.source.endsWith('\r\n\r\nWhat to do:\r\n\r\n- Look.\r\n')).toBe(true)
   })
 
+  test('has the given Message-ID', async () => {
+    const { port, taken } = await startMailServer()
+    const transport = openTransport(`smtp://127.0.0.1:${port}`)
+    await transport.send({ ...MAIL, messageId: '<job_a.1@ev.example>' })
+    expect(taken[0]?.source).toMatch(/^Message-ID: <job_a\.1@ev\.example>$/im)
+  })
+
   test('keeps its header intact, whatever the subject contains', async () => {
     const { port, taken } = await startMailServer()
     const subject = 'ev\r\nBcc: eve@evil.example\r\n\r\nHello'
