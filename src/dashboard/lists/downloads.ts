@@ -1,10 +1,10 @@
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Job } from '../../client/types.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { proxy, queryOf } from '../api.ts'
 import type { Env } from '../deps.ts'
-import { boxes, select } from '../page/form.ts'
+import { boxes, form, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { icon } from '../page/icon.ts'
 import { CLASS_NAMES, CLASSES } from '../page/text.ts'
@@ -25,7 +25,7 @@ export const downloadRoutes = () =>
   })
 
 /** Renders the buttons that download the deliverable rows, or a selection. */
-export function downloads(job: Job): Html {
+export function downloads(c: Context<Env>, job: Job): Html {
   const { job_id, processed_emails: done, data } = job
   if (done === 0) return NOTHING
   const path = `/lists/${job_id}/download`
@@ -41,8 +41,31 @@ export function downloads(job: Job): Html {
     <details class="confirm">
       <summary class="button">More downloads</summary>
       <div class="menu">${selection(path)}</div>
-    </details>`
+    </details>
+    ${job.status === 'completed' ? linkMenu(c, job) : NOTHING}`
 }
+
+/** The form that creates a URL of the results which needs no key. */
+const linkMenu = (c: Context<Env>, { job_id, data }: Job): Html => html`
+  <details class="confirm">
+    <summary class="button">Share</summary>
+    <div class="menu">
+      <p>Creates a link that downloads the results for 24 hours, without a key, for anyone who has it.</p>
+      ${form(
+        c,
+        `/lists/${job_id}/link`,
+        html`${select({
+          ...{ label: 'Format', name: 'link_format' },
+          choices: [
+            { value: 'csv', label: 'CSV' },
+            { value: 'xlsx', label: 'Excel workbook (XLSX)' },
+          ],
+        })}
+        ${data.classes.deliverable === 0 ? NOTHING : html`<p><label class="tick"><input type="checkbox" name="deliverable" /> Only deliverable addresses</label></p>`}
+        <button>Create link</button>`,
+      )}
+    </div>
+  </details>`
 
 const selection = (path: string): Html => html`
   <form method="get" action="${path}" aria-label="Download a selection">

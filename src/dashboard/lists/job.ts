@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import type { Job, ResultPage, ResultRow } from '../../client/types.ts'
+import type { DownloadLink, Job, ResultPage, ResultRow } from '../../client/types.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
@@ -10,7 +10,7 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, notice, reasonCell } from '../page/notice.ts'
 import { table } from '../page/table.ts'
-import { badge, time } from '../page/text.ts'
+import { badge, copyable, time } from '../page/text.ts'
 import { may } from '../session/signed-in.ts'
 import { chartsOf, isActive, stateBadge, stateSentence, titleOf } from './charts.ts'
 import { downloads } from './downloads.ts'
@@ -29,20 +29,22 @@ export const jobRoutes = (deps: JobPageDeps) =>
     return jobPage(c, deps)
   })
 
-/** Renders the page of a list; `problem` is the error of a failed action. */
+/** Renders the page of a list; `problem` is the error of a failed action, `link` a new link. */
 export async function jobPage(
   c: Context<Env>,
   deps: JobPageDeps,
   problem?: ApiProblem,
+  link?: DownloadLink['data'],
 ): Promise<Response> {
   const job = await findJob(c)
   const rowFilter = readFilter(c)
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', problem.message)}
+    ${link === undefined ? NOTHING : notice('ok', html`This link works until ${time(link.expires_at)}. It is not shown again. ${copyable(link.url)}`)}
     <div id="job">
       <div class="row is-level list-head">
         <div>${stateBadge(job)} <span>${stateSentence(job, deps.clock.now())}</span></div>
-        <div class="actions">${downloads(job)} ${actions(c, deps, job)}</div>
+        <div class="actions">${downloads(c, job)} ${actions(c, deps, job)}</div>
       </div>
       <p><small>Created ${time(job.created_at)}${job.sandbox ? ' in the sandbox: results are simulated' : ''}. ID
         <code>${job.job_id}</code>.${metadataOf(job)}${webhookOf(job)}</small></p>

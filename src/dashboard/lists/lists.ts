@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
-import type { Job, JobPage, ListedJob } from '../../client/types.ts'
+import type { DownloadLink, Job, JobPage, ListedJob } from '../../client/types.ts'
 import { formatDuration, formatNumber, formatPercent } from '../../platform/format.ts'
 import { queryOf } from '../api.ts'
 import type { AskOptions, DashboardDeps, Env } from '../deps.ts'
@@ -165,7 +165,7 @@ function classes({ data, total_emails: total }: ListedJob): Html {
     <small>${shown.map(({ kind, value }) => `${formatNumber(value)} ${CLASS_NAMES[kind].toLowerCase()}`).join(', ') || 'None'}</small>`
 }
 
-/** Routes that cancel, resume and delete a list. */
+/** Routes that cancel, resume, share and delete a list. */
 function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> {
   /** Calls the API; if the state of the list has changed meanwhile, its page shows the error. */
   async function change(
@@ -200,6 +200,20 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
         note: 'List resumed.',
       }),
     )
+    .post('/lists/:id/link', async c => {
+      const { text } = await sentForm(c)
+      const body = {
+        format: text('link_format'),
+        ...(text('deliverable') === 'on' ? { filter: ['deliverable'] } : {}),
+      }
+      try {
+        const path = `${apiPathOf(c)}/download_url`
+        const { data } = await c.get('api').ask<DownloadLink>(path, { body })
+        return jobPage(c, deps, undefined, data)
+      } catch (error) {
+        return jobPage(c, deps, problemWith(error))
+      }
+    })
     .post('/lists/:id/delete', c =>
       change(c, {
         ...{ path: '', options: { method: 'DELETE' }, next: '/lists' },

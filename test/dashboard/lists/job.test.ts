@@ -51,6 +51,19 @@ describe('the page of a list', () => {
     expect(processing).not.toContain('/lists/job_a/resume')
   })
 
+  test('creates a link to its results, which needs no key', async () => {
+    const { post, database } = await dashboardWithList()
+    const created = await post('/lists/job_a/link', { link_format: 'csv', deliverable: 'on' })
+    expect(created.status).toBe(200)
+    const text = created.text.replaceAll('&amp;', '&')
+    expect(text).toMatch(
+      /\/v1\/jobs\/job_a\/download\?format=csv&filter=deliverable&key_id=[^"<\s]+&signature=[0-9a-f]{64}/,
+    )
+    const entry = await database.db.selectFrom('audit').selectAll().executeTakeFirst()
+    expect(entry).toMatchObject({ action: 'results.shared', actor: 'session' })
+    expect((await post('/lists/job_a/link', { link_format: 'pdf' })).status).toBe(400)
+  })
+
   test('shows the metadata of the list', async () => {
     const { page } = await dashboardWithList({ source: { metadata: { customer: EVIL } } })
     expect((await page()).text).toContain(`Metadata: <code>customer</code> ${EVIL_SHOWN}.`)
