@@ -146,6 +146,7 @@ describe('an event', () => {
       data: {
         ...{ job_id, total: 2, valid: 1, invalid: 1, risky: 0, unknown: 0, failed: 0 },
         download_url: `${service.url}/v1/jobs/${job_id}/download`,
+        metadata: {},
       },
     })
 
