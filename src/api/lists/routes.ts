@@ -132,7 +132,7 @@ const LISTS = {
   idempotent: true,
   errors: [
     ...(['empty_list', 'too_many_emails', 'quota_exceeded', 'concurrent_jobs_exceeded'] as const),
-    ...(['stored_rows_exceeded', 'insufficient_storage'] as const),
+    ...(['stored_rows_exceeded', 'insufficient_storage', 'invalid_webhook_url'] as const),
   ],
 } as const
 

@@ -225,7 +225,7 @@ function singleRoutes(service: Service) {
       json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),
     ),
     // Only `async` stores a row.
-    errors: [...SINGLE.errors, 'stored_rows_exceeded'],
+    errors: [...SINGLE.errors, 'stored_rows_exceeded', 'invalid_webhook_url'],
     optionalHeaders: ['X-Accel-Buffering'],
     afterKey: [noKeyForEvents],
   })
