@@ -23,6 +23,8 @@ type ClaimOptions = Slot & {
   readonly now: number
   /** The cluster member that claims the items; null or left out without a cluster. */
   readonly holder?: string | null
+  /** Called if a claim fails. It may be committed although its reply is lost. */
+  readonly onFailure?: () => void
 }
 
 /**
@@ -91,10 +93,26 @@ export class Claims {
 
   /**
    * Claims up to `max` items of these lists: each list gets an equal share, and the remainder goes
-   * to lists with more items.
+   * to lists with more items. If a claim fails, as on a full disk, it returns the items claimed
+   * before, which nobody else would probe; it throws only if there are none.
    */
   async claim(lists: readonly ActiveJob[], o: ClaimOptions): Promise<ClaimedRow[]> {
     const claimed: ClaimedRow[] = []
+    try {
+      await this.#claimShares(lists, o, claimed)
+    } catch (error) {
+      o.onFailure?.()
+      if (claimed.length === 0) throw error
+    }
+    return claimed
+  }
+
+  /** Adds the items to `claimed`. */
+  async #claimShares(
+    lists: readonly ActiveJob[],
+    o: ClaimOptions,
+    claimed: ClaimedRow[],
+  ): Promise<void> {
     let served = this.#nextLists(lists, o.operator, o.max)
     while (served.length > 0 && claimed.length < o.max) {
       const share = Math.max(1, Math.floor((o.max - claimed.length) / served.length))
@@ -104,13 +122,12 @@ export class Claims {
         if (max === 0) break
         // A resumed job has a new list, so items claimed for its ended list would be lost.
         if (list.ended.aborted) continue
-        const items = await this.#claimItems(list, { ...o, max })
-        claimed.push(...items)
-        if (items.length === share) withMore.push(list)
+        const before = claimed.length
+        await this.#claimItems(list, { ...o, max }, claimed)
+        if (claimed.length - before === share) withMore.push(list)
       }
       served = withMore
     }
-    return claimed
   }
 
   /** Returns when the next item of a list is due, epoch ms; null if no item waits. */
@@ -129,15 +146,14 @@ export class Claims {
     return ids
   }
 
-  async #claimItems(list: ActiveJob, o: ClaimOptions): Promise<ClaimedRow[]> {
+  async #claimItems(list: ActiveJob, o: ClaimOptions, claimed: ClaimedRow[]): Promise<void> {
     // Items in memory are not pinned to an egress.
     const kept = o.pinnedOnly ? [] : (this.#pending?.take(list, o) ?? [])
-    const rows = kept.map(item => fromPending(list, item))
-    const max = o.max - rows.length
-    if (max === 0 || o.fullOnly || (this.#pending !== null && !this.#stored.has(o.operator)))
-      return rows
+    for (const item of kept) claimed.push(fromPending(list, item))
+    const max = o.max - kept.length
+    if (max === 0 || o.fullOnly || (this.#pending !== null && !this.#stored.has(o.operator))) return
     const items = await claimItems(this.#database, { ...o, jobId: list.id, max })
-    return [...rows, ...items.map(item => ({ ...item, list, pending: null }))]
+    for (const item of items) claimed.push({ ...item, list, pending: null })
   }
 
   /**

@@ -41,10 +41,11 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   const waiting = lists.filter(({ wait }) => wait)
   // Jobs that do not wait get the pause as their result at once; for jobs that wait, a backup
   // operator may be probed.
-  const claimed = await claimRows(work, isPaused ? lists.filter(({ wait }) => !wait) : lists, claim)
+  const unpaused = isPaused ? lists.filter(({ wait }) => !wait) : lists
+  let claimed = await claimRows(work, unpaused, claim)
   if (isPaused && uncertainForMs === null && rateController.isPaused) {
     const max = claim.max - claimed.length
-    claimed.push(...(await claimRows(work, waiting, { ...claim, max, backedUpOnly: true })))
+    claimed = await claimRows(work, waiting, { ...claim, max, backedUpOnly: true }, claimed)
   }
   if (claimed.length === 0 && isGathering) return { dueAt: gathersUntil }
   if (claimed.length === 0) {
@@ -58,16 +59,19 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   return isDone ? 'done' : { dueAt: clock.now() }
 }
 
-/** Claims items. A claim may be committed although its reply is lost. */
+/** Adds more items to those `claimed` before. Throws if a claim fails and there are none. */
 async function claimRows(
   { claims, orphans }: ProbeWork,
-  ...args: Parameters<Claims['claim']>
-): Promise<ClaimedRow[]> {
+  lists: readonly ActiveJob[],
+  o: Parameters<Claims['claim']>[1],
+  claimed: readonly ClaimedRow[] = [],
+): Promise<readonly ClaimedRow[]> {
+  const onFailure = () => orphans?.suspect()
   try {
-    return await claims.claim(...args)
+    return [...claimed, ...(await claims.claim(lists, { ...o, onFailure }))]
   } catch (error) {
-    orphans?.suspect()
-    throw error
+    if (claimed.length === 0) throw error
+    return claimed
   }
 }
 

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/db/database.ts'
 import type { ProbeTask } from '../../../src/engine/probing/prepare.ts'
@@ -5,6 +6,7 @@ import { storeRoutes } from '../../../src/jobs/item-store.ts'
 import { Claims } from '../../../src/jobs/probing/claims.ts'
 import { type ActiveJob, ActiveJobs, PositionSet } from '../../../src/jobs/worker/active-jobs.ts'
 import { queuedJob } from '../../support/database.ts'
+import { seedJob } from '../../support/job-rows.ts'
 
 const LIMITS = { sessionsMax: 2, recipientsPerSession: 3 }
 const SLOT = { operator: 'op', egress: 'default' }
@@ -42,7 +44,7 @@ async function createClaims(rows = 40, { inMemory = true } = {}) {
     const claimed = await claims.claim(found, { ...SLOT, ...o, max, now: clock.now() })
     return claimed.map(({ position }) => position)
   }
-  return { claims, lists, list, keep, store, claim, job }
+  return { claims, lists, list, keep, store, claim, job, database }
 }
 
 describe('routed items in memory', () => {
@@ -180,4 +182,39 @@ test('a set of positions has those that were added', () => {
   for (const position of [1, 8, 20]) positions.add(position)
   const all = Array.from({ length: 22 }, (_, n) => n)
   expect(all.filter(position => positions.has(position))).toEqual([1, 8, 20])
+})
+
+describe('a claim that fails', () => {
+  /** Claims of two lists, the second of which cannot be written. */
+  async function createFailing() {
+    const fixture = await createClaims(3, { inMemory: false })
+    const { claims, lists, store, database } = fixture
+    await store(1)
+    const job = await seedJob(database, { id: 'job_b', texts: ['u1@a.test'], done: 0 })
+    const routed = [{ position: 1, operator: 'op', domain: 'a.test', route: '{}' }]
+    await write(database, trx =>
+      storeRoutes(trx, { jobId: job.id, routed, now: database.clock.now() }),
+    )
+    lists.add(job)
+    await sql`create trigger full before update on item when new.job_id = 'job_b'
+      begin select raise(abort, 'disk full'); end`.execute(database.db)
+    let failures = 0
+    const onFailure = () => {
+      failures++
+    }
+    const claim = async (max: number) =>
+      claims.claim(await claims.waitingFor('op'), {
+        ...{ ...SLOT, max, now: database.clock.now(), onFailure },
+      })
+    return { claim, failures: () => failures }
+  }
+
+  test('returns the items of other lists, as nobody else would probe them', async () => {
+    const { claim, failures } = await createFailing()
+    expect(await claim(4)).toMatchObject([
+      { position: 1, list: { id: expect.not.stringMatching('job_b') } },
+    ])
+    expect(failures()).toBe(1)
+    await expect(claim(4)).rejects.toThrow('disk full')
+  })
 })
