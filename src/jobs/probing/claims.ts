@@ -94,7 +94,7 @@ export class Claims {
   /**
    * Claims up to `max` items of these lists: each list gets an equal share, and the remainder goes
    * to lists with more items. If a claim fails, as on a full disk, it returns the items claimed
-   * before, which nobody else would probe; it throws only if there are none.
+   * before, which no other slot would probe; it throws only if there are none.
    */
   async claim(lists: readonly ActiveJob[], o: ClaimOptions): Promise<ClaimedRow[]> {
     const claimed: ClaimedRow[] = []

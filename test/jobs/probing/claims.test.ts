@@ -209,7 +209,7 @@ describe('a claim that fails', () => {
     return { claim, failures: () => failures }
   }
 
-  test('returns the items of other lists, as nobody else would probe them', async () => {
+  test('returns the items of other lists, as no other slot would probe them', async () => {
     const { claim, failures } = await createFailing()
     expect(await claim(4)).toMatchObject([
       { position: 1, list: { id: expect.not.stringMatching('job_b') } },
