@@ -77,7 +77,7 @@ describe('bash', () => {
   })
 
   test('completes the choices of an option, and nothing for free text', () => {
-    expect(offered(['ev', 'bulk', '--format', ''])).toEqual(['csv', 'ndjson', 'json'])
+    expect(offered(['ev', 'bulk', '--format', ''])).toEqual(['csv', 'xlsx', 'ndjson', 'json'])
     expect(offered(['ev', 'verify', '--cache', 'o'])).toEqual(['on', 'off'])
     expect(offered(['ev', 'verify', '--helo', ''])).toEqual([])
     expect(offered(['ev', 'verify', ''])).toEqual([])
