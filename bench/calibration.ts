@@ -28,7 +28,7 @@ const { values } = parseArgs({
     // Figures are means of this many simulations, with their standard deviation.
     seeds: { type: 'string', default: '20' },
     seed: { type: 'string', default: '31' },
-    // `random`: the shares are drawn anew for each seed.
+    // `fixed`: every seed has the same shares. `random`: each seed draws its own.
     truth: { type: 'string', default: 'fixed' },
   },
 })

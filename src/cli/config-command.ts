@@ -8,6 +8,7 @@ import { SECOND } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
+import { printJson } from './print.ts'
 import { readSettings } from './settings.ts'
 import { table } from './table.ts'
 import { widthOf } from './width.ts'
@@ -18,11 +19,8 @@ export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]:
 export function configCommand(context: CliContext, flags: ConfigFlags): number {
   const raw = readSettings(context, flags)
   const config = toConfig(raw)
-  context.stdout.write(
-    flags.json
-      ? `${JSON.stringify(configObject(config, raw), null, 2)}\n`
-      : configText(config, raw, widthOf(context, context.stdout)),
-  )
+  if (flags.json) printJson(context, configObject(config, raw))
+  else context.stdout.write(configText(config, raw, widthOf(context, context.stdout)))
   return 0
 }
 

@@ -9,6 +9,7 @@ import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
 import { EXIT_CODES } from './exit.ts'
+import { printJson } from './print.ts'
 import { readConfig } from './settings.ts'
 import { widthOf, wrapText } from './width.ts'
 
@@ -34,10 +35,11 @@ export async function doctorCommand(context: CliContext, flags: DoctorFlags): Pr
       if (!flags.json) context.stdout.write(`${printed(context, check)}\n`)
     }
     const ok = checks.every(({ state }) => state !== 'fail')
-    const width = widthOf(context, context.stdout) ?? Number.POSITIVE_INFINITY
-    const text = wrapText(summary(checks), width).join('\n')
-    const end = flags.json ? JSON.stringify({ ok, checks }, null, 2) : `\n${text}`
-    context.stdout.write(`${end}\n`)
+    if (flags.json) printJson(context, { ok, checks })
+    else {
+      const width = widthOf(context, context.stdout) ?? Number.POSITIVE_INFINITY
+      context.stdout.write(`\n${wrapText(summary(checks), width).join('\n')}\n`)
+    }
     return ok ? 0 : 1
   } finally {
     context.signals.off('SIGINT', stop)

@@ -17,6 +17,7 @@ import { pluralize } from '../platform/format.ts'
 import { type CliContext, inCwd } from './context.ts'
 import { fileOf, listsUrl } from './database.ts'
 import { LiveText } from './live-text.ts'
+import { printJson } from './print.ts'
 import { readConfig } from './settings.ts'
 import { table } from './table.ts'
 import { wrapText } from './width.ts'
@@ -41,11 +42,8 @@ export async function migrateCommand(context: CliContext, flags: MigrateFlags): 
   const input = { from: fromUrl, to, place: config, onProgress: progress.show }
   const copied = await migrate({ clock, random }, input).finally(progress.end)
   const report = { dataDir, file: fileOf(fromUrl), to, secret: secretLocation(config) }
-  context.stdout.write(
-    flags.json
-      ? `${JSON.stringify(migratedObject(copied, report), null, 2)}\n`
-      : migratedText(copied, report),
-  )
+  if (flags.json) printJson(context, migratedObject(copied, report))
+  else context.stdout.write(migratedText(copied, report))
   return 0
 }
 

@@ -22,7 +22,7 @@ import { EXIT_CODES } from './exit.ts'
 import { keyValues } from './key-values.ts'
 import type { LocalFeedback } from './local-feedback.ts'
 import { stderrLog } from './log.ts'
-import { printMessage } from './print.ts'
+import { printJson, printMessage } from './print.ts'
 import { createOutboundHint } from './reachability-hint.ts'
 import { heloHint, readConfig } from './settings.ts'
 import { widthOf } from './width.ts'
@@ -89,9 +89,8 @@ export async function verifyCommand(
     if (results.length === 0) throw new EvError('bad_input', 'No addresses on stdin.')
     if (format === 'json') {
       const objects = results.map(result => presentResult(result, include))
-      context.stdout.write(
-        `${JSON.stringify(addresses.length === 1 && objects.length === 1 ? objects[0] : objects, null, 2)}\n`,
-      )
+      const isOne = addresses.length === 1 && objects.length === 1
+      printJson(context, isOne ? objects[0] : objects)
     }
     for (const result of results) reachability.note(result)
     const outboundHint = reachability.atEnd()
@@ -254,7 +253,7 @@ function replyText({ answer }: Evidence): string | null {
   return [code, enhanced, sanitizeText(text)].filter(part => part !== null && part !== '').join(' ')
 }
 
-/** What was reported about the address or its domain, and whether the confidence is measured. */
+/** Formats the feedback about an address and its domain, and the measured confidence; null if none. */
 function feedbackText({ feedback, domainFeedback, calibration }: Evidence): string | null {
   const parts = [
     feedback === undefined

@@ -93,7 +93,7 @@ const mainFigures = ({ total, fixed_confidence: fixed, outcomes }: FeedbackRepor
   ])
 }
 
-/** What would have happened, had mail been sent to deliverable addresses only. */
+/** Shows the effect of a sender that mails only deliverable addresses. */
 const outcomesCard = (outcomes: FeedbackReport['outcomes']): Html =>
   card({
     ...{ title: 'If you had sent to deliverable addresses only', span: 6 },

@@ -34,7 +34,7 @@ type CachedModel = {
   readonly model: Promise<CalibrationModel>
   /** Whether there is newer feedback of this process. */
   isStale: boolean
-  /** How long the model is used although it is stale. */
+  /** Maximum time for which a stale model is used, in ms. */
   keepMs: number
 }
 

@@ -33,7 +33,7 @@ export type FeedbackReport = {
   })[]
 }
 
-/** What verdicts would have changed, had mail been sent to deliverable addresses only. */
+/** Counts of mail by its outcome and its verdict. */
 type Outcomes = {
   /** Mail that bounced, and was not deliverable by its verdict. */
   readonly predictedBounces: number

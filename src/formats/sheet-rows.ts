@@ -4,7 +4,7 @@ import { decodeEscapes, formatCellNumber, formatDate } from './cell-text.ts'
 import type { SharedStrings } from './shared-strings.ts'
 import { parseXmlInSteps } from './xml.ts'
 
-/** What the cells of a sheet refer to. */
+/** The parts of a workbook that cells of a sheet refer to. */
 type CellContext = {
   readonly strings: SharedStrings | null
   /** Which cell styles are dates, by their number. */

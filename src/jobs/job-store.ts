@@ -136,7 +136,7 @@ export const DEFAULT_JOB_OPTIONS: JobOptions = { checkSmtp: true, forceRefresh: 
 /** Key-value pairs that its submitter attached to a job. */
 export type Metadata = Readonly<Record<string, string>>
 
-/** What a submitter can set for a job. */
+/** The options of a submission. */
 export type SubmitOptions = JobOptions & {
   readonly metadata?: Metadata
   /** The endpoint of the job; null or left out if it has none. */

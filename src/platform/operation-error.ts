@@ -27,7 +27,7 @@ type RefusalFacts = {
     /** Name of the provider and of its key, for people. */
     readonly title: string
     readonly keyName: string
-    /** What a valid key is, as the end of a sentence; null if the provider has no key. */
+    /** Describes a valid key, as the end of a sentence; null if the provider has no key. */
     readonly expected: string | null
   }
   /** A request of an email provider is not authentic or has an unknown form. */

@@ -32,7 +32,7 @@ describe('the reply that decided a result', () => {
       rejected('5.1.1 <ann@good.test>: Recipient address rejected: User unknown'),
       'rejected/no-mailbox 550 5.1.1 <>: recipient address rejected: user unknown',
     ],
-    // What differs between recipients and sessions is masked.
+    // Masks the text that differs between recipients and sessions.
     [
       'rejected_email',
       rejected('No such user ann - gsmtp d9443c01a7336-23 17 at mx1.google.com', null),

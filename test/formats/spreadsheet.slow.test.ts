@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -9,36 +8,17 @@ import { createSheetWriter } from '../../src/formats/sheet-writer.ts'
 import { zipSheet } from '../../src/formats/workbook-file.ts'
 import { dialectOf } from '../support/csv.ts'
 import { tempFolder } from '../support/database.ts'
+import { convert, EVALUATE, formulasOf, hasOffice } from '../support/spreadsheet.ts'
 import { textOf } from '../support/workbook.ts'
 
 // Opens written workbooks in headless LibreOffice, and reads workbooks that it has written.
-
-const REQUIRED = process.env.EV_REAL_SERVERS === 'required'
-const OFFICE = 'soffice'
-const isMissing = spawnSync(OFFICE, ['--version']).error !== undefined
-
-if (isMissing && REQUIRED) throw new Error('soffice (libreoffice-calc-nogui) is missing')
-if (isMissing)
-  console.warn('No test in a spreadsheet: soffice (libreoffice-calc-nogui) is missing.')
-
-/** Field separator, text delimiter, UTF-8, first line, detect dates, and evaluate formulas. */
-const EVALUATE = '--infilter=CSV:44,34,76,1,,0,false,true,false,false,false,-1,true'
-
-/** Converts a file and returns the path of the result. */
-function convert(folder: string, name: string, format: string, ...filter: string[]): string {
-  const profile = `-env:UserInstallation=file://${folder}/profile`
-  const args = [profile, '--headless', ...filter, '--convert-to', format, '--outdir', folder, name]
-  const { status, stderr } = spawnSync(OFFICE, args, { cwd: folder, encoding: 'utf8' })
-  if (status !== 0) throw new Error(stderr)
-  return join(folder, `${name.replace(/\.\w+$/, '')}.${format}`)
-}
 
 const CELLS = [
   ...['=1+1', '+1+1', '-1+1', "=cmd|'/C calc'!A0", '@SUM(1;1)', '=HYPERLINK("http://a.test")'],
   ...['\t=1+1', '＝1+1', '007', '12.5', 'a\nb', ' x ', '<&">', 'Ünï', '_x0041_'],
 ]
 
-test.skipIf(isMissing)('LibreOffice finds the types of cells, and no formula', async () => {
+test.skipIf(!hasOffice)('LibreOffice finds the types of cells, and no formula', async () => {
   const folder = tempFolder()
   const writer = createSheetWriter(dialectOf('name,email\n'), ['ev_confidence', 'ev_valid'])
   const begin = writer.header()
@@ -47,8 +27,7 @@ test.skipIf(isMissing)('LibreOffice finds the types of cells, and no formula', a
   writeFileSync(join(folder, 'out.xlsx'), await buffer(zipSheet(sheet)))
   const text = readFileSync(convert(folder, 'out.xlsx', 'fods'), 'utf8')
   // LibreOffice shows a boolean cell of another program as the number of this formula.
-  const formulas = [...text.matchAll(/table:formula="([^"]*)"/g)].map(([, formula]) => formula)
-  expect(formulas).toEqual(CELLS.map(() => 'of:=TRUE()'))
+  expect(formulasOf(text)).toEqual(CELLS.map(() => 'of:=TRUE()'))
   const types = [...text.matchAll(/office:value-type="(\w+)"/g)].map(([, type]) => type)
   const count = (type: string) => types.filter(one => one === type).length
   // Four names, then for each row the address, and the name unless it is a number.
@@ -59,7 +38,7 @@ test.skipIf(isMissing)('LibreOffice finds the types of cells, and no formula', a
   expect(csv).toContain('\n007,a@one.test,97,TRUE\n12.5,a@one.test')
 })
 
-test.skipIf(isMissing)('a workbook of LibreOffice has the cells that it was made of', async () => {
+test.skipIf(!hasOffice)('a workbook of LibreOffice has the cells that it was made of', async () => {
   const folder = tempFolder()
   writeFileSync(join(folder, 'list.csv'), 'email,born,sum\nann@a.test,1990-02-03,=1+2\n')
   const path = convert(folder, 'list.csv', 'xlsx', EVALUATE)

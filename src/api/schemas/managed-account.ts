@@ -5,7 +5,10 @@ import { pageFields } from '../cursor.ts'
 // Schemas of accounts and plans, which an admin account manages.
 
 const plan = z.string().max(100).openapi({ description: 'Name of a plan; see `GET /v1/plans`.' })
-const email = z.string().max(254).nullable().openapi({
+/** RFC 5321 §4.5.3.1.3: 256 octets with the angle brackets. */
+const EMAIL_LENGTH_MAX = 254
+
+const email = z.string().max(EMAIL_LENGTH_MAX).nullable().openapi({
   description: 'Receives webhook failure alerts. Null: those of the service.',
 })
 const admin = z.boolean().openapi({

@@ -7,6 +7,7 @@ import { formatDuration } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { keyValues } from '../key-values.ts'
+import { printJson } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { table } from '../table.ts'
 import { widthOf } from '../width.ts'
@@ -35,11 +36,8 @@ export async function showCommand(
     const rest = await getRemainingWork(database, job.id)
     const { waits } = await buildWaitReport({ database, engine: null }, job)
     const account = job.account_id === null ? null : await findAccount(database, job.account_id)
-    context.stdout.write(
-      flags.json
-        ? `${JSON.stringify({ ...jobObject(job, status), ...restObject(rest) }, null, 2)}\n`
-        : text(context, { job, status, rest, account, waits }),
-    )
+    if (flags.json) printJson(context, { ...jobObject(job, status), ...restObject(rest) })
+    else context.stdout.write(text(context, { job, status, rest, account, waits }))
     return 0
   })
 }

@@ -1,7 +1,7 @@
 import type { Result, Signal, Verdict } from '../verdict/verdict.ts'
 
 /**
- * What each signal adds to the confidence that an address is not deliverable, in points. Signals
+ * Points that each signal adds to the confidence that an address is not deliverable. Signals
  * are hints about a domain or a person, so none of them counts as much as a reply of a server.
  */
 export const SIGNAL_SHIFTS = {

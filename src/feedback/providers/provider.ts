@@ -17,7 +17,7 @@ export type Provider = {
 type ProviderKey = {
   /** For messages, such as `topic ARN`. */
   readonly name: string
-  /** What a valid key is, as the end of a sentence. */
+  /** Describes a valid key, as the end of a sentence. */
   readonly expected: string
   /** Returns the key as it is stored; null if it is invalid. */
   parse(text: string): string | null
