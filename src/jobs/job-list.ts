@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { isAfter, type PagePosition } from '../db/page-position.ts'
 import type { Schema } from '../db/schema.ts'
@@ -28,12 +28,13 @@ export async function getAccountLoad(db: Kysely<Schema>, accountId: string): Pro
 /** Maximum number of jobs listed; finished jobs are deleted after a while. */
 export const JOBS_MAX = 1_000
 
-/** Lists all jobs, the latest first, except asynchronous single verifications. */
-export function listJobs({ db }: Database): Promise<Job[]> {
-  return db
-    .selectFrom('job')
-    .selectAll()
-    .where('type', '<>', 'single')
+/**
+ * Lists the jobs with all these pairs in their metadata, the latest first, except asynchronous
+ * single verifications.
+ */
+export function listJobs({ db }: Database, metadata: Metadata = {}): Promise<Job[]> {
+  const all = db.selectFrom('job').selectAll().where('type', '<>', 'single')
+  return withMetadata(db, all, metadata)
     .orderBy('created_at', 'desc')
     .orderBy('id')
     .limit(JOBS_MAX)
@@ -132,12 +133,20 @@ export function accountJobs({ reader }: Database, o: JobsOptions): Promise<Job[]
     .where('state', '<>', 'loading')
   if (o.state !== undefined) query = query.where('state', '=', o.state)
   if (o.sandbox !== undefined) query = query.where('sandbox', '=', o.sandbox ? 1 : 0)
-  for (const [key, value] of Object.entries(o.metadata ?? {})) {
-    query = query.where(hasMetadata(reader, key, value))
-  }
+  query = withMetadata(reader, query, o.metadata)
   if (o.after !== null) query = query.where(isAfter(o.after))
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
 }
+
+const withMetadata = <Query extends { where(condition: RawBuilder<boolean>): Query }>(
+  db: Kysely<Schema>,
+  query: Query,
+  metadata: Metadata = {},
+): Query =>
+  Object.entries(metadata).reduce(
+    (narrowed, [key, value]) => narrowed.where(hasMetadata(db, key, value)),
+    query,
+  )
 
 /** Parses the `source` of each job that the other conditions select: some microseconds per job. */
 const hasMetadata = (db: Kysely<Schema>, key: string, value: string) =>

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
+import { METADATA_KEYS_MAX, METADATA_VALUE_LENGTH_MAX } from '../../jobs/metadata.ts'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX } from '../lists/emails.ts'
-import { METADATA_KEYS_MAX, METADATA_VALUE_LENGTH_MAX } from '../lists/metadata.ts'
 import { BulkItem } from './result.ts'
 
 // Schemas of verification requests. Handlers validate addresses and lists, since their messages say

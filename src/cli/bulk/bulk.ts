@@ -16,6 +16,7 @@ import { EXIT_CODES } from '../exit.ts'
 import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
 import { LiveText } from '../live-text.ts'
 import { stderrLog } from '../log.ts'
+import { parseMetadataFlags } from '../metadata-flag.ts'
 import { printJson, printMessage } from '../print.ts'
 import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
 import { heloHint, readConfig } from '../settings.ts'
@@ -42,8 +43,10 @@ export type BulkFlags = SourceFlags &
     readonly fresh?: boolean
   }
 
-/** The output is optional on the command line. */
-type GivenFlags = Partial<SourceFlags> & ResumeFlags & Pick<BulkFlags, 'fresh'>
+/** The output is optional on the command line, and metadata is text there. */
+type GivenFlags = Partial<Omit<SourceFlags, 'metadata'>> &
+  ResumeFlags &
+  Pick<BulkFlags, 'fresh'> & { readonly metadata?: readonly string[] }
 
 /** Flags that are not stored with a job: verbosity and settings. */
 export type ResumeFlags = {
@@ -66,7 +69,8 @@ export async function bulkCommand(
   const toPath = (name: string) => (name === '-' || name === '' ? name : inCwd(context, name))
   const given = flags.output ?? defaultOutput(file, flags.format)
   const format = flags.format ?? formatFor(given)
-  return bulk(context, toPath(file), { ...flags, format, output: toPath(given) }, null)
+  const metadata = parseMetadataFlags(flags.metadata)
+  return bulk(context, toPath(file), { ...flags, format, output: toPath(given), metadata }, null)
 }
 
 const unsupportedDatabase = (context: CliContext, flags: GivenFlags) =>

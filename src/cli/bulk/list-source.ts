@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Job } from '../../jobs/job-store.ts'
+import type { Job, Metadata } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
 import type { ListFile } from './list-file.ts'
 import type { Format } from './row-text.ts'
@@ -25,6 +25,8 @@ export type BulkSource = {
   readonly format: Format
   readonly sandbox: boolean
   readonly wait: boolean
+  /** Left out if there is none. */
+  readonly metadata?: Metadata
 }
 
 /** Flags that select what is verified and how the output is written; settings are separate. */
@@ -41,6 +43,7 @@ export type SourceFlags = {
   readonly format?: Format
   readonly sandbox?: boolean
   readonly wait?: boolean
+  readonly metadata?: Metadata
 }
 
 export function toSource({ path, kept }: ListFile, flags: SourceFlags): BulkSource {
@@ -59,8 +62,11 @@ export function toSource({ path, kept }: ListFile, flags: SourceFlags): BulkSour
     format: flags.format ?? 'csv',
     sandbox: flags.sandbox ?? false,
     wait: flags.wait ?? true,
+    ...(hasEntries(flags.metadata) ? { metadata: flags.metadata } : {}),
   }
 }
+
+const hasEntries = (metadata: Metadata = {}) => Object.keys(metadata).length > 0
 
 export const toFlags = ({ only, column, sheet, encoding, ...rest }: BulkSource): SourceFlags => ({
   ...rest,

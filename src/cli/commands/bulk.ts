@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
+import { metadataOption } from '../metadata-flag.ts'
 import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
@@ -43,6 +44,7 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
     .option('--no-wait', 'do not wait for greylisting, pauses or blocks to end')
     .option('--fresh', 'discard an unfinished run of this list and start over')
+    .addOption(metadataOption('attach a key and a value to the job, shown by "ev jobs"'))
     .option('--sandbox', 'simulated results, chosen by the prefix of the address')
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText('after', EXAMPLES)

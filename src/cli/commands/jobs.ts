@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
+import { metadataOption } from '../metadata-flag.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
 
@@ -40,8 +41,12 @@ function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): 
     .description('list all jobs, newest first')
     .allowExcessArguments()
     .option('--limit <n>', 'number of jobs, up to 1000 (default: all)')
+    .addOption(metadataOption('list only jobs with this key and value'))
     .option('--json', 'print JSON: an array of objects')
-    .addHelpText('after', '\nExamples:\n  ev jobs list\n  ev jobs --limit 10\n  ev jobs --json')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs list\n  ev jobs --limit 10\n  ev jobs --metadata customer=42\n  ev jobs --json',
+    )
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, jobs)
       const { listCommand } = await import('../jobs/list.ts')

@@ -1,11 +1,12 @@
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { JOBS_MAX, listJobs } from '../../jobs/job-list.ts'
-import { getProgress, type Job } from '../../jobs/job-store.ts'
+import { getProgress, type Job, type Metadata } from '../../jobs/job-store.ts'
 import { pluralize } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, databaseName, openAll } from '../database.ts'
 import { parseInteger } from '../integer-flag.ts'
+import { parseMetadataFlags } from '../metadata-flag.ts'
 import { printJson, printMessage, printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
@@ -17,16 +18,18 @@ import { timeText } from './time-text.ts'
 export type ListFlags = {
   readonly json?: boolean
   readonly limit?: string
+  readonly metadata?: readonly string[]
   readonly [setting: string]: unknown
 }
 
 /** Runs `ev jobs list` and returns the exit code. */
 export async function listCommand(context: CliContext, flags: ListFlags): Promise<number> {
   const max = parseInteger('--limit', flags.limit ?? `${JOBS_MAX}`, [1, JOBS_MAX])
+  const metadata = parseMetadataFlags(flags.metadata)
   const config = readConfig(context, flags)
   const databases = await openAll(context, config)
   try {
-    const all = await jobsOf(databases, config)
+    const all = await jobsOf(databases, config, metadata)
     const status = all.slice(0, max)
     if (flags.json) {
       const objects = status.map(([job, state]) => jobObject(job, state))
@@ -48,11 +51,15 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
   }
 }
 
-/** Lists all jobs, newest first. */
-async function jobsOf(databases: readonly Database[], config: Config): Promise<JobWithStatus[]> {
+/** Lists the jobs with this metadata, newest first. */
+async function jobsOf(
+  databases: readonly Database[],
+  config: Config,
+  metadata: Metadata,
+): Promise<JobWithStatus[]> {
   const all = databases.map(async database => {
     const context = await jobContext(database, config)
-    const jobs = await listJobs(database)
+    const jobs = await listJobs(database, metadata)
     return jobs
       .filter(job => belongsTo(databases, database, job))
       .map((job): JobWithStatus => [job, jobStatus(job, context)])

@@ -2,11 +2,11 @@ import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { bulkCommand, resumeBulk } from '../../../src/cli/bulk/bulk.ts'
-import type { BulkSource, SourceFlags } from '../../../src/cli/bulk/list-source.ts'
+import type { BulkSource } from '../../../src/cli/bulk/list-source.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
-import type { Job } from '../../../src/jobs/job-store.ts'
+import { type Job, parseMetadata } from '../../../src/jobs/job-store.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { memoryContext } from '../../support/cli.ts'
 import { tempFolder } from '../../support/database.ts'
@@ -14,7 +14,7 @@ import { tempFolder } from '../../support/database.ts'
 const LIST = 'old,new\nx,valid1@x.example\nx,invalid2@x.example\nx,risky3@x.example\n'
 
 /** Creates a job without its output: `out.csv` is a link to /dev/full until it is removed. */
-async function stopped(flags: Partial<SourceFlags> = {}) {
+async function stopped(flags: Parameters<typeof bulkCommand>[2] = {}) {
   const folder = tempFolder()
   const settings = { dataDir: join(folder, 'data'), quiet: true }
   const [list, output] = [join(folder, 'list.csv'), join(folder, 'out.csv')]
@@ -49,19 +49,20 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
   test('stores the options that resuming needs', async () => {
     const { job, list, output } = await stopped({
       ...{ column: 'new', raw: true, only: 'risky,unknown', split: true, format: 'json' },
-      wait: false,
+      ...{ wait: false, metadata: ['customer=42'] },
     })
     expect(sourceOf(job)).toEqual({
       ...{ path: list, kept: false, output, column: 'new', sheet: null, encoding: null },
       ...{ header: true, raw: true },
       ...{ only: 'risky,unknown', split: true, deduplicate: false },
-      ...{ format: 'json', sandbox: true, wait: false },
+      ...{ format: 'json', sandbox: true, wait: false, metadata: { customer: '42' } },
     })
   })
 
   test('is finished by its ID with the options of its command', async () => {
     const { folder, settings, job } = await stopped({
       ...{ column: 'new', split: true, only: 'risky,deliverable', format: 'ndjson' },
+      metadata: ['customer=42'],
     })
     expect(await resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings)).toBe(
       0,
@@ -71,8 +72,10 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
     ])
     const risky = JSON.parse(readFileSync(join(folder, 'out.risky.csv'), 'utf8'))
     expect(risky).toMatchObject({ row: 3, input: { new: 'risky3@x.example' } })
-    const { id, written_at } = await onlyJob(settings.dataDir)
+    const written = await onlyJob(settings.dataDir)
+    const { id, written_at } = written
     expect({ id, isWritten: written_at !== null }).toEqual({ id: job.id, isWritten: true })
+    expect(parseMetadata(written)).toEqual({ customer: '42' })
   })
 
   test('uses and stores the options of the latest command', async () => {

@@ -93,6 +93,32 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expectSentence(await jobs(home, '--limit', '0'), /^error: --limit is "0"; it takes a whole/)
   })
 
+  test('--metadata of ev bulk is shown, and --metadata of ev jobs lists the jobs that have it', async () => {
+    const home = homeWith(LIST)
+    const pairs = ['--metadata', 'customer=42', '--metadata', 'note=a=b, c']
+    expect(await runEv([...BULK, ...pairs], { home })).toMatchObject({ code: 0 })
+    await runEv([...BULK, '--no-header', '--metadata', 'customer=7'], { home })
+    const found = JSON.parse((await jobs(home, '--json', '--metadata', 'customer=42')).stdout)
+    expect(found).toMatchObject([{ metadata: { customer: '42', note: 'a=b, c' } }])
+    const { stdout } = await jobs(home, 'show', found[0].job_id)
+    expect(stdout).toMatch(/\n {2}metadata +customer=42, note=a=b, c\n/)
+    const both = ['--metadata', 'customer=7', '--metadata', 'note=a=b, c']
+    expect(JSON.parse((await jobs(home, '--json', ...both)).stdout)).toEqual([])
+  })
+
+  test.each([
+    [['customer'], /--metadata is "customer"; give a key and a value, as in "customer=42"/],
+    [['=42'], /--metadata is "=42"; give a key/],
+    [['a=1', 'a=2'], /--metadata has the key "a" twice; give each key once/],
+    [['a[b]=1'], /--metadata has the key "a\[b\]"; a key has 1 to 40 characters and no/],
+    [[`a=${'x'.repeat(501)}`], /under "a"; a value is a string of at most 500/],
+  ])('--metadata %j is refused before the list is read', async (values, about) => {
+    const flags = values.flatMap(value => ['--metadata', value])
+    const ran = await runEv(['bulk', 'missing.csv', ...flags], { home: emptyFolder() })
+    expect(ran.code).toBe(64)
+    expectSentence(ran, about)
+  })
+
   test.each([60, 80])('the table fits a terminal of %i columns', async columns => {
     const home = homeWith(LIST)
     await runEv(BULK, { home })
