@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 const LEVELS = [
   ['platform', 'client'],
   ['config', 'engine', 'queue', 'simulator'],
-  ['csv', 'db'],
+  ['csv', 'db', 'outbound'],
   ['audit', 'cluster', 'formats'],
   ['webhooks', 'feedback'],
   ['accounts'],
@@ -43,12 +43,12 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
     'sockets',
     /from 'node:(net|tls|http|https|http2|dgram)'/,
     // `ev webhooks listen` is a server of its own.
-    /^(platform\/ip\.ts|engine\/dns\/(udp-transport|tcp-transport|message)\.ts|engine\/smtp\/(dial|dial-policy)\.ts|cli\/listen\/server\.ts|api\/server\/|config\/values\.ts|webhooks\/transport\/policy-dial\.ts|simulator\/)/,
+    /^(platform\/ip\.ts|engine\/dns\/(udp-transport|tcp-transport|message)\.ts|engine\/smtp\/(dial|dial-policy)\.ts|cli\/listen\/server\.ts|api\/server\/|config\/values\.ts|outbound\/policy-dial\.ts|simulator\/)/,
   ],
   [
     'HTTP requests',
     /'undici'|\bglobalThis\.fetch\b/,
-    /^(cli\/lists-download\.ts|client\/deps\.ts|compose\/engine\.ts|webhooks\/transport\/)/,
+    /^(cli\/lists-download\.ts|client\/deps\.ts|compose\/engine\.ts|outbound\/|webhooks\/transport\/)/,
   ],
   ['the DNS', /from 'node:dns/, /^engine\/dns\/node-resolver\.ts$/],
   // The page of a webhook secret shows example code.

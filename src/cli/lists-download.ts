@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici'
+import { checkedAddresses, type UrlPolicy } from '../outbound/url-policy.ts'
 import { type Clock, SECOND } from '../platform/clock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { formatDuration, formatMebibytes } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { checkedAddresses, type UrlPolicy } from '../webhooks/webhook-url.ts'
 
 export type DownloadDeps = UrlPolicy & { readonly clock: Clock }
 

@@ -2,6 +2,7 @@
 export function abortable<T>(run: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
     signal.addEventListener('abort', abort, { once: true })
     run.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })

@@ -3,6 +3,7 @@ import { type AuditServices, addAuditEntry } from '../audit/audit-store.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
+import { validateUrl } from '../outbound/url-policy.ts'
 import type { Clock } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
@@ -19,7 +20,6 @@ import {
   type Webhook,
   type WebhookPatch,
 } from './endpoint-store.ts'
-import { validateWebhookUrl } from './webhook-url.ts'
 
 /** Dependencies of the check of webhook URLs. */
 export type UrlServices = {
@@ -237,8 +237,7 @@ export async function checkWebhookUrl(
   { resolver, settings }: UrlServices,
   url: string,
 ): Promise<void> {
-  const findFault = (mayDial: (ip: string) => boolean) =>
-    validateWebhookUrl(url, { resolver, mayDial })
+  const findFault = (mayDial: (ip: string) => boolean) => validateUrl(url, { resolver, mayDial })
   const fault = await findFault(createIpPolicy(settings.webhookAllowRanges))
   if (fault === null) return
   const isPrivate = (await findFault(() => true)) === null

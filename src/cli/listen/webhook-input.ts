@@ -1,7 +1,7 @@
+import { isLoopback } from '../../outbound/url-policy.ts'
 import { EvError } from '../../platform/error.ts'
 import { plainIp } from '../../platform/ip.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { isLoopback } from '../../webhooks/webhook-url.ts'
 import { parseInteger, parsePort } from '../integer-flag.ts'
 import type { Registration } from './registration.ts'
 

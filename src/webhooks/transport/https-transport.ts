@@ -1,100 +1,15 @@
-import type { Readable } from 'node:stream'
 import type { Agent, Dispatcher } from 'undici'
 import type { Resolver } from '../../engine/dns/resolver.ts'
+import { HEADER_BYTES_MAX, openAgent } from '../../outbound/agent.ts'
+import { policyCheckedDial } from '../../outbound/policy-dial.ts'
+import { TransportFault, toFault } from '../../outbound/transport-error.ts'
+import { parseDestination } from '../../outbound/url-policy.ts'
+import { abortable } from '../../platform/abort.ts'
 import { type Clock, SECOND, yieldToEventLoop } from '../../platform/clock.ts'
 import { formatDuration } from '../../platform/format.ts'
-import { sanitizeText } from '../../platform/text.ts'
-import { parseDestination } from '../webhook-url.ts'
-import { type Dial, policyCheckedDial } from './policy-dial.ts'
-import type {
-  TransportResult,
-  WebhookRequest,
-  WebhookResponse,
-  WebhookTransport,
-} from './transport.ts'
-import { TransportFault, toFault } from './transport-error.ts'
-
-/**
- * Maximum bytes read of a body, then the connection is dropped: a receiver needs no body at all.
- */
-export const BODY_READ_MAX = 64 * 1_024
-/** Maximum characters of the body that are stored, for debugging. */
-export const EXCERPT_LENGTH_MAX = 4 * 1_024
-/** Maximum headers that are stored; a usual response has about ten. */
-export const STORED_HEADERS_MAX = 30
-const HEADER_LENGTH_MAX = 200
-
-/**
- * Reads the response after its status. A body that breaks off is kept as far as it arrived and does
- * not change the result.
- */
-export async function readAnswer(response: Response): Promise<WebhookResponse> {
-  const { statusCode, headers, body } = response
-  const start = await readBodyStart(body)
-  return { status: statusCode, headers: selectHeaders(headers), excerpt: toExcerpt(start, headers) }
-}
-
-type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
-type Headers = Response['headers']
-type BodyStart = { readonly bytes: Buffer; readonly isComplete: boolean }
-
-async function readBodyStart(body: AsyncIterable<Buffer>): Promise<BodyStart> {
-  const chunks: Buffer[] = []
-  let length = 0
-  let isComplete = false
-  try {
-    for await (const chunk of body) {
-      chunks.push(chunk)
-      length += chunk.length
-      if (length >= BODY_READ_MAX) break
-    }
-    isComplete = length < BODY_READ_MAX
-  } catch {
-    // The connection broke, or the deadline passed.
-  }
-  return { bytes: Buffer.concat(chunks).subarray(0, BODY_READ_MAX), isComplete }
-}
-
-/** The body is never decompressed: a few bytes can expand to gigabytes. */
-function toExcerpt({ bytes, isComplete }: BodyStart, headers: Headers): string {
-  if (bytes.length === 0) return ''
-  const isCompressed = !/^(identity)?$/i.test(String(headers['content-encoding'] ?? '').trim())
-  if (!isCompressed && !bytes.includes(0)) {
-    // A character has at most four bytes; sanitizing more than is stored would cost milliseconds.
-    const start = bytes.subarray(0, 4 * EXCERPT_LENGTH_MAX)
-    return sanitizeText(start.toString('utf8'), EXCERPT_LENGTH_MAX)
-  }
-  return `(binary, ${isComplete ? '' : 'more than '}${bytes.length} bytes)`
-}
-
-function selectHeaders(headers: Headers): Record<string, string> {
-  const selected = Object.entries(headers)
-    // Cookies are secrets of the receiver.
-    .filter(([name, value]) => name !== 'set-cookie' && value !== undefined)
-    // Retry-After is evaluated later, so it must not be cut off.
-    .toSorted(([a], [b]) => Number(b === 'retry-after') - Number(a === 'retry-after'))
-    .slice(0, STORED_HEADERS_MAX)
-    .map(([name, value]) => [truncate(name), truncate(String(value))])
-  return Object.fromEntries(selected)
-}
-
-const truncate = (text: string) => sanitizeText(text, HEADER_LENGTH_MAX)
-
-/**
- * Closes a connection that sent more than `bytesMax`. The limits of headers and bodies leave gaps
- * in which a receiver can send data for half a minute, all of it parsed: informational responses,
- * chunk extensions, blank lines.
- */
-function limitBodyRead(socket: Connection, bytesMax: number): void {
-  socket.on('readable', () => {
-    if (socket.bytesRead > bytesMax)
-      socket.destroy(new TransportFault('invalid_response', TOO_MUCH_DATA))
-  })
-}
-
-type Connection = Readable & { readonly bytesRead: number }
-
-const TOO_MUCH_DATA = 'The receiver sent too much data.'
+import { createDeadlines } from './deadlines.ts'
+import { BODY_READ_MAX, type Response, readAnswer, readBodyStart } from './response.ts'
+import type { TransportResult, WebhookRequest, WebhookTransport } from './transport.ts'
 
 type HttpsTransportOptions = {
   readonly clock: Clock
@@ -125,10 +40,12 @@ export function createHttpsTransport(options: HttpsTransportOptions): WebhookTra
   const dial = policyCheckedDial(options)
   let agent: Promise<Agent> | null = null
   const getAgent = () => {
-    agent ??= openAgent(
-      to => within(DEADLINE_MS, TOO_LATE, signal => dial(to, signal)),
-      options.idleMs ?? IDLE_MS,
-    )
+    agent ??= openAgent({
+      dial: to => within(DEADLINE_MS, TOO_LATE, signal => dial(to, signal)),
+      idleMs: options.idleMs ?? IDLE_MS,
+      requestsPerConnection: REQUESTS_PER_CONNECTION,
+      connectionBytesMax: CONNECTION_BYTES_MAX,
+    })
     return agent
   }
 
@@ -188,30 +105,6 @@ export function createHttpsTransport(options: HttpsTransportOptions): WebhookTra
 const TOO_LATE = `No response within ${formatDuration(DEADLINE_MS)}.`
 const CLOSED = 'ev was stopped before a response arrived.'
 
-/** Loaded with the first request: it would add 85 ms to every start. */
-async function openAgent(dial: (to: URL) => ReturnType<Dial>, idleMs: number): Promise<Agent> {
-  const { Agent } = await import('undici')
-  return new Agent({
-    connect: ({ protocol, host }, callback) =>
-      dial(new URL(`${protocol}//${host}`)).then(
-        socket => {
-          limitBodyRead(socket, CONNECTION_BYTES_MAX)
-          callback(null, socket)
-        },
-        (error: Error) => callback(error, null),
-      ),
-    allowH2: false,
-    pipelining: 1,
-    keepAliveTimeout: idleMs,
-    keepAliveMaxTimeout: idleMs,
-    maxRequestsPerClient: REQUESTS_PER_CONNECTION,
-    maxHeaderSize: HEADER_BYTES_MAX,
-    // One deadline covers the whole attempt.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  })
-}
-
 /**
  * How long an idle connection is kept: long enough for consecutive requests, shorter than servers
  * keep theirs, because a request that is sent while the server closes is lost.
@@ -219,49 +112,5 @@ async function openAgent(dial: (to: URL) => ReturnType<Dial>, idleMs: number): P
 const IDLE_MS = 1 * SECOND
 /** Requests after which the host is resolved and checked again. */
 const REQUESTS_PER_CONNECTION = 100
-/** Same limit as in Node. */
-const HEADER_BYTES_MAX = 16 * 1_024
 /** Limit for all responses of a connection: 8 MB. */
 const CONNECTION_BYTES_MAX = REQUESTS_PER_CONNECTION * (BODY_READ_MAX + HEADER_BYTES_MAX)
-
-function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const stop = () => reject(signal.reason)
-  if (signal.aborted) stop()
-  signal.addEventListener('abort', stop, { once: true })
-  return Promise.race([promise, aborted])
-}
-
-/** Operations in flight with a deadline. */
-type Deadlines = {
-  /**
-   * Runs `act` with a signal that aborts at the deadline, with a TransportFault that says
-   * `tooLate`.
-   */
-  within<T>(ms: number, tooLate: string, act: (signal: AbortSignal) => Promise<T>): Promise<T>
-  /** Aborts all operations, also those that start later. */
-  abortAll(why: string): void
-}
-
-function createDeadlines(clock: Clock): Deadlines {
-  const running = new Set<AbortController>()
-  let closed: TransportFault | null = null
-  return {
-    async within(ms, tooLate, act) {
-      if (closed !== null) throw closed
-      const timer = new AbortController()
-      const cancel = clock.after(ms, () => timer.abort(new TransportFault('timeout', tooLate)))
-      running.add(timer)
-      try {
-        return await act(timer.signal)
-      } finally {
-        cancel()
-        running.delete(timer)
-      }
-    },
-    abortAll(why) {
-      closed = new TransportFault('interrupted', why)
-      for (const timer of running) timer.abort(closed)
-    },
-  }
-}

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
-import { validateWebhookUrl } from '../../../src/webhooks/webhook-url.ts'
+import { validateUrl } from '../../../src/outbound/url-policy.ts'
 import { withFreePort } from '../../support/free-port.ts'
 import { openReceiver, openTransport } from '../../support/https-post.ts'
 import { zone } from '../../support/zone.ts'
@@ -78,7 +78,7 @@ describe('no connection is made', () => {
       fault: expect.stringMatching(/is not public\.$/),
     })
     const mayDial = createIpPolicy([])
-    expect(await validateWebhookUrl(url, { resolver, mayDial })).toMatch(/is not public\.$/)
+    expect(await validateUrl(url, { resolver, mayDial })).toMatch(/is not public\.$/)
     expect(servers.connections).toBe(0)
   })
 
@@ -121,7 +121,7 @@ describe('no connection is made', () => {
     const servers = await countingServers()
     const resolver = zone({ 'hook.example': { A: ['8.8.8.8'] } })
     const url = `https://hook.example:${servers.port}/`
-    expect(await validateWebhookUrl(url, { resolver, mayDial: createIpPolicy([]) })).toBeNull()
+    expect(await validateUrl(url, { resolver, mayDial: createIpPolicy([]) })).toBeNull()
     resolver.set('hook.example', { A: ['127.0.0.2'] })
     expect((await openTransport({ resolver, allowed: [] }).to(url)).fault).toMatch(/not public/)
     expect(servers.connections).toBe(0)

@@ -3,7 +3,7 @@ import type { ScriptedReply } from '../../support/http-receiver.ts'
 import { openReceiver, openTransport, sendOne } from '../../support/https-post.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-const TOO_MUCH = 'The receiver sent too much data.'
+const TOO_MUCH = 'The server sent too much data.'
 const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 
 /** On a clock that does not advance, so that no deadline ends it. */

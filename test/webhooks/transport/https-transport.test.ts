@@ -3,12 +3,9 @@ import { createServer, type Server } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import {
-  BODY_READ_MAX,
-  DEADLINE_MS,
-  EXCERPT_LENGTH_MAX,
-} from '../../../src/webhooks/transport/https-transport.ts'
-import { CONNECT_TIMEOUT_MS } from '../../../src/webhooks/transport/policy-dial.ts'
+import { CONNECT_TIMEOUT_MS } from '../../../src/outbound/policy-dial.ts'
+import { DEADLINE_MS } from '../../../src/webhooks/transport/https-transport.ts'
+import { BODY_READ_MAX, EXCERPT_LENGTH_MAX } from '../../../src/webhooks/transport/response.ts'
 import { fakeClock } from '../../support/clock.ts'
 import type { How } from '../../support/http-receiver.ts'
 import { BODY, openReceiver, openTransport, sendOne } from '../../support/https-post.ts'

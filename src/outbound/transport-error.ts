@@ -1,12 +1,24 @@
-import { EvError, errorMessage } from '../../platform/error.ts'
-import { sanitizeText } from '../../platform/text.ts'
-import type { DeliveryError } from '../endpoint.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
+import { sanitizeText } from '../platform/text.ts'
 
-/** Why a webhook request has no response: an error code, and a sentence as its message. */
+/** Reasons why a request has no response. */
+type TransportErrorCode =
+  | 'http_status'
+  | 'timeout'
+  | 'connection_failed'
+  | 'tls_error'
+  | 'dns_error'
+  | 'address_not_public'
+  | 'invalid_url'
+  | 'invalid_response'
+  | 'interrupted'
+  | 'request_failed'
+
+/** Why a request has no response: an error code, and a sentence as its message. */
 export class TransportFault extends EvError {
-  readonly faultCode: DeliveryError
+  readonly faultCode: TransportErrorCode
 
-  constructor(faultCode: DeliveryError, message: string) {
+  constructor(faultCode: TransportErrorCode, message: string) {
     super('io', message)
     this.faultCode = faultCode
   }
@@ -47,7 +59,7 @@ const CLOSED = 'closed the connection before it answered.'
 const UNEXPECTED_STATUS = 'answered with 100 or 101, which is not expected.'
 
 /** Messages by error codes of Node, OpenSSL, undici and its parser; the first match applies. */
-const SENTENCES: readonly [codes: RegExp, fault: DeliveryError, message: string][] = [
+const SENTENCES: readonly [codes: RegExp, fault: TransportErrorCode, message: string][] = [
   [/^ECONNREFUSED$/, 'connection_failed', 'refused the connection.'],
   [/^(ECONNRESET|EPIPE)$/, 'connection_failed', CLOSED],
   [/^ETIMEDOUT$/, 'timeout', 'did not accept the connection in time.'],

@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net'
 import { createSecureContext, getCACertificates, connect as tlsConnect } from 'node:tls'
-import { type Clock, SECOND } from '../../platform/clock.ts'
-import { checkedAddresses, hostName, ipLiteral, type UrlPolicy } from '../webhook-url.ts'
+import { type Clock, SECOND } from '../platform/clock.ts'
 import { TransportFault, toFault } from './transport-error.ts'
+import { checkedAddresses, hostName, ipLiteral, type UrlPolicy } from './url-policy.ts'
 
 type DialOptions = UrlPolicy & { readonly clock: Clock; readonly ca?: string }
 

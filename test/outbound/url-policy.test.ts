@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
-import { URL_LENGTH_MAX, validateWebhookUrl } from '../../src/webhooks/webhook-url.ts'
+import { URL_LENGTH_MAX, validateUrl } from '../../src/outbound/url-policy.ts'
 import { type Zone, zone } from '../support/zone.ts'
 
 const PUBLIC = '8.8.8.8'
@@ -15,7 +15,7 @@ const names = () =>
     'mail.example': { MX: [[10, 'app.example']] },
   })
 const fault = (url: string, allowed: string[] = [], resolver: Zone = names()) =>
-  validateWebhookUrl(url, { resolver, mayDial: createIpPolicy(allowed) })
+  validateUrl(url, { resolver, mayDial: createIpPolicy(allowed) })
 
 describe('a webhook URL', () => {
   test.each([

@@ -7,20 +7,18 @@ export type UrlPolicy = {
 }
 
 /**
- * Validates a webhook URL. Returns an error message, or null if it is valid. The sender checks
- * again with `parseDestination` and `checkedAddresses`, because DNS records change.
+ * Validates the URL of a webhook or a list. Returns an error message, or null if it is valid. The
+ * sender of a request checks again with `parseDestination` and `checkedAddresses`, because DNS
+ * records change.
  */
-export async function validateWebhookUrl(
-  text: string,
-  urlPolicy: UrlPolicy,
-): Promise<string | null> {
+export async function validateUrl(text: string, urlPolicy: UrlPolicy): Promise<string | null> {
   const url = parseDestination(text, urlPolicy.mayDial)
   if (typeof url === 'string') return url
   const checked = await checkedAddresses(url.hostname, urlPolicy)
   return 'fault' in checked ? checked.fault : null
 }
 
-/** Parses a webhook URL. Returns an error message if its form is not allowed. */
+/** Parses a URL that a request may be sent to. Returns an error message if its form is not allowed. */
 export function parseDestination(text: string, mayDial: UrlPolicy['mayDial']): URL | string {
   const url = parseUrl(text)
   return typeof url === 'string' ? url : (validateShape(url, mayDial) ?? url)
@@ -66,7 +64,7 @@ function parseUrl(text: string): URL | string {
   if (text.length > URL_LENGTH_MAX) return `It is longer than ${URL_LENGTH_MAX} characters.`
   // URL parsing drops line breaks and tabs, so the URL shown would differ from the URL requested.
   if (/[\s\p{Cc}\p{Cf}]/u.test(text)) return 'It contains spaces or control characters.'
-  if (!URL.canParse(text)) return 'It is not a URL. Example: https://app.example.com/hook.'
+  if (!URL.canParse(text)) return 'It is not a URL, such as https://www.example.com/path.'
   return new URL(text)
 }
 
@@ -74,7 +72,7 @@ function validateShape(url: URL, mayDial: UrlPolicy['mayDial']): string | null {
   if (url.protocol !== 'https:' && !isLocalPlain(url, mayDial))
     return 'It must begin with https://.'
   if (url.username !== '' || url.password !== '') {
-    return 'It must not contain a username or a password. Requests are signed instead.'
+    return 'It must not contain a username or a password.'
   }
   if (url.hash !== '') return 'It must not contain a fragment (#…), which is never sent.'
   const port = url.port === '' ? (url.protocol === 'https:' ? HTTPS_PORT : 80) : Number(url.port)
@@ -102,7 +100,7 @@ const HTTPS_PORT = 443
 /** Lower ports are registered to other services (RFC 6335 §6). */
 const FREE_PORTS_FROM = 1_024
 /**
- * Services that an attacker could target through a webhook: databases, brokers, remote control, and
+ * Services that an attacker could target through ev: databases, brokers, remote control, and
  * ports that browsers block.
  */
 const OTHER_SERVICES = new Set([

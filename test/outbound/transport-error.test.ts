@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { EvError } from '../../../src/platform/error.ts'
-import { TransportFault, toFault } from '../../../src/webhooks/transport/transport-error.ts'
+import { TransportFault, toFault } from '../../src/outbound/transport-error.ts'
+import { EvError } from '../../src/platform/error.ts'
 
 const error = (code: string, message = 'm') => Object.assign(new Error(message), { code })
 
