@@ -160,6 +160,10 @@ export const toSourceFields = ({
   ...(notify ? { notify: true } : {}),
 })
 
+/** Returns the name of a list, or of its uploaded file; null if it has none. */
+export const getListName = ({ name, source }: Pick<Job, 'name' | 'source'>): string | null =>
+  name ?? (JSON.parse(source) as { file_name?: string }).file_name ?? null
+
 /** Reads the metadata from the `source` of a job. */
 export const parseMetadata = ({ source }: Pick<Job, 'source'>): Metadata =>
   (JSON.parse(source) as { metadata?: Metadata }).metadata ?? {}

@@ -1,20 +1,15 @@
 import { z } from '@hono/zod-openapi'
-import { addAuditEntry } from '../../audit/audit-store.ts'
 import { isoTime } from '../../engine/verdict/present-result.ts'
-import { DAY, SECOND } from '../../platform/clock.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
-import { signLink } from '../middleware/signed-link.ts'
 import { withOrigin } from '../request-context.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schemas/answers.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
-import { FORMATS, listNameOf, notReady } from './download.ts'
+import { FORMATS, notReady } from './download.ts'
+import { createDownloadUrl } from './download-url.ts'
 import { jobParams, loadJob } from './load-job.ts'
-
-/** Time to pass the link on; a link that leaks does no harm for long. */
-const LIFETIME_MS = DAY
 
 const DownloadLinkRequest = z
   .strictObject({
@@ -71,21 +66,11 @@ export function downloadLinkRoutes(service: Service) {
     const job = await loadJob(c, service, c.req.valid('param').id)
     const { format, filter, raw, deduplicate, partial } = c.req.valid('json')
     if (job.state !== 'completed' && !partial) throw notReady(job, 'Set "partial" to true')
-    const { account, key } = c.get('caller')
-    const query = {
-      format,
-      ...(filter === undefined ? {} : { filter: filter.join(',') }),
-      ...(raw ? { raw: 'true' } : {}),
-      ...(deduplicate ? { deduplicate: 'true' } : {}),
-      ...(partial ? { partial: 'true' } : {}),
-    }
-    const expiresAt = Math.floor((service.clock.now() + LIFETIME_MS) / SECOND) * SECOND
-    const path = `/v1/jobs/${job.id}/download`
-    const url = service.settings.baseUrl + signLink(service, { key, path, query, expiresAt })
-    const target = { id: job.id, name: listNameOf(job) }
+    const { key } = c.get('caller')
+    const services = { ...withOrigin(c, service), baseUrl: service.settings.baseUrl }
     return commitResponse(c, service, async trx => {
-      const entry = { action: 'results.shared', accountId: account.id, target } as const
-      await addAuditEntry(trx, withOrigin(c, service), entry)
+      const input = { job, key, format, filter, raw, deduplicate, partial }
+      const { url, expiresAt } = await createDownloadUrl(trx, services, input)
       const data = { url, expires_at: isoTime(expiresAt) }
       return { status: 200, body: { success: true, data } }
     })

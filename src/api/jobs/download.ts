@@ -13,7 +13,7 @@ import { LIST_COLUMNS, RESULT_COLUMNS } from '../../engine/verdict/present-resul
 import { createSheetWriter } from '../../formats/sheet-writer.ts'
 import { zipSheet } from '../../formats/workbook-file.ts'
 import { DedupeIndex } from '../../jobs/import/import-counter.ts'
-import type { Job } from '../../jobs/job-store.ts'
+import { getListName, type Job } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { withOrigin } from '../request-context.ts'
@@ -99,8 +99,6 @@ const jobDialect = (job: Job): ListDialect | null => parseSource(job).dialect ??
 type Source = {
   readonly dialect?: ListDialect | null
   readonly ids?: boolean
-  /** Name of the uploaded file. */
-  readonly file_name?: string
 }
 
 const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
@@ -194,19 +192,17 @@ async function download(
   const first = deduplicate ? new DedupeIndex(service.random) : null
   const classes = filter?.length === STATUSES.length ? undefined : filter
   const chunks = encodeChunks(format, fileChunks(service, job, text, { classes, first }))
-  const name = downloadName({ id: job.id, listName: listNameOf(job), classes, extension: format })
+  const name = downloadName({ id: job.id, listName: getListName(job), classes, extension: format })
   return c.body(textStream(c, service, chunks), 200, {
     'Content-Type': CONTENT_TYPES[format],
     'Content-Disposition': attachment(name),
   })
 }
 
-export const listNameOf = (job: Job) => job.name ?? parseSource(job).file_name ?? null
-
 /** Records a download before it starts: from then on, data leaves the service. */
 async function auditDownload(c: Context<Env>, service: Service, job: Job): Promise<void> {
   const services = withOrigin(c, service)
-  const target = { id: job.id, name: listNameOf(job) }
+  const target = { id: job.id, name: getListName(job) }
   const accountId = c.get('caller').account.id
   const entry = { action: 'results.downloaded', accountId, target } as const
   await writeConcurrent(service.database, trx => addAuditEntry(trx, services, entry))

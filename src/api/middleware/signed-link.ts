@@ -2,12 +2,15 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
 import { type ApiKey, type FoundKey, findKeyById } from '../../accounts/key-store.ts'
 import { SECOND } from '../../platform/clock.ts'
+import type { SecretBox } from '../../platform/secret-box.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 
 // A signed link is a request with the rights of a key, but without its secret. The signature covers
 // the path, the whole query and the current secret of the key.
+
+type Signer = { readonly secretBox: Pick<SecretBox, 'sign'> }
 
 type Link = {
   readonly key: ApiKey
@@ -18,10 +21,10 @@ type Link = {
 }
 
 /** Returns the path and query of a signed link. */
-export function signLink(service: Service, { key, path, query, expiresAt }: Link): string {
+export function signLink(signer: Signer, { key, path, query, expiresAt }: Link): string {
   const expires = String(Math.floor(expiresAt / SECOND))
   const target = `${path}?${new URLSearchParams({ ...query, key_id: key.id, expires })}`
-  return `${target}${SIGNATURE}${sign(service, key, target)}`
+  return `${target}${SIGNATURE}${sign(signer, key, target)}`
 }
 
 /**
@@ -47,7 +50,7 @@ export async function authenticateLink(c: Context<Env>, service: Service): Promi
 const SIGNATURE = '&signature='
 
 /** The hint is part of the newest secret, so that a rotation of the key ends its links. */
-const sign = ({ secretBox }: Service, { id, hint }: ApiKey, target: string) =>
+const sign = ({ secretBox }: Signer, { id, hint }: ApiKey, target: string) =>
   secretBox.sign(`link 1 ${id} ${hint} ${target}`)
 
 function isEqual(given: string, expected: string): boolean {

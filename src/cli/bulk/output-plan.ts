@@ -96,7 +96,8 @@ export function checkRowCount(rows: number, format: Format = 'csv'): void {
 
 const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const satisfies Class[]
 
-function parseClasses(value: string): Class[] {
+/** Parses the value of `--only`. Throws EvError('usage'). */
+export function parseClasses(value: string): Class[] {
   const names = value.split(',').map(name => name.trim())
   const unknown = names.find(name => !CLASSES.some(klass => klass === name))
   if (unknown !== undefined) {

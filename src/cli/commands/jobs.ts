@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { metadataOption } from '../metadata-flag.ts'
@@ -13,6 +13,7 @@ Examples:
   ev jobs resume job_4kq2
   ev jobs cancel job_4kq2
   ev jobs delete job_4kq2
+  ev jobs download-url job_4kq2
 
 You can shorten an ID to a unique prefix.
 
@@ -26,13 +27,14 @@ resume from here within seconds.`
 export function addJobs(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const jobs = ev
     .command('jobs')
-    .description('list, show, resume, cancel and delete jobs')
+    .description('list, show, resume, cancel, delete and share jobs')
     .addHelpText('after', EXAMPLES)
   addList(jobs, context, setExitCode)
   addShow(jobs, context, setExitCode)
   addResume(jobs, context, setExitCode)
   addCancel(jobs, context, setExitCode)
   addDelete(jobs, context, setExitCode)
+  addDownloadUrl(jobs, context, setExitCode)
 }
 
 function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
@@ -114,4 +116,37 @@ function addDelete(jobs: Command, context: CliContext, setExitCode: SetExitCode)
       setExitCode(await deleteCommand(context, id, flags))
     })
   addSettings(remove, context, DATA_SETTINGS)
+}
+
+function addDownloadUrl(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const downloadUrl = jobs
+    .command('download-url')
+    .description('print a URL of the results of "ev serve" that needs no API key for 24 hours')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .addOption(
+      new Option('--format <format>', 'format of the file')
+        .choices(['csv', 'xlsx', 'ndjson', 'json'])
+        .default('csv'),
+    )
+    .option('--only <classes>', 'only these classes: deliverable, risky, undeliverable, unknown')
+    .option('--deduplicate', 'each address once: the first of its rows')
+    .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
+    .option('--partial', 'also if the job is not completed')
+    .option('--key <id>', 'API key whose rights the URL has (default: one of the account)')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev jobs download-url job_4kq2
+  ev jobs download-url job_4kq2 --format xlsx --only deliverable,risky
+  ev jobs download-url job_4kq2 --base-url https://ev.example.com
+
+The base URL and the secret must be those of "ev serve".`,
+    )
+    .action(async (id: string, flags) => {
+      const { downloadUrlCommand } = await import('../jobs/download-url.ts')
+      setExitCode(await downloadUrlCommand(context, id, flags))
+    })
+  addSettings(downloadUrl, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
 }

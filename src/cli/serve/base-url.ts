@@ -50,12 +50,14 @@ export async function waitForBaseUrl(
   return null
 }
 
+/** Returns the base URL that services have stored in a shared database; null if there is none. */
+export const findBaseUrl = async (database: Database): Promise<string | null> =>
+  (await getSetting(database, 'base-url')) ?? (await getSetting(database, 'base-url-by-itself'))
+
 /** Returns null also while the database is unavailable, so that the caller keeps waiting. */
 async function storedBaseUrl(database: Database, log: Log): Promise<string | null> {
   try {
-    return (
-      (await getSetting(database, 'base-url')) ?? (await getSetting(database, 'base-url-by-itself'))
-    )
+    return await findBaseUrl(database)
   } catch (error) {
     if (!isStorageError(error)) throw error
     log.warn('the database is not available; retrying', { why: errorMessage(error) })

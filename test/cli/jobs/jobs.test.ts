@@ -164,7 +164,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expect(ran.code).toBe(64)
     expectSentence(
       ran,
-      /Unknown command "ev jobs stop"\. Available: list, show, resume, cancel, delete\./,
+      /Unknown command "ev jobs stop"\. Available: list, show, resume, cancel, delete, download-url\./,
     )
   })
 
