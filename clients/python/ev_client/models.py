@@ -185,6 +185,8 @@ class BreakdownData(TypedDict):
     # Rows with a result. Each group of counts adds up to it.
     done: int
     classes: ClassCounts
+    # One count for each reason and class. `catch_all` may have two: feedback makes some of
+    # its addresses deliverable.
     reasons: List[BreakdownDataReason]
     operators: List[BreakdownDataOperator]
     # Rows of all other operators.

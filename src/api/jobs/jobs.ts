@@ -1,6 +1,4 @@
 import { z } from '@hono/zod-openapi'
-import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
-import { toClass } from '../../engine/verdict/verdict.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
 import type { Job, Metadata } from '../../jobs/job-store.ts'
 import type { Breakdown as Counted } from '../../jobs/results/breakdown.ts'
@@ -109,9 +107,7 @@ const present = (
   { done, classes, reasons, operators, operatorsLeft }: Counted,
 ) => ({
   ...{ total, done, classes },
-  reasons: reasons.map(({ reason, count }) => {
-    return { reason, class: toClass(VERDICT_BY_REASON[reason]), count }
-  }),
+  reasons: reasons.map(one => ({ ...one })),
   operators: operators.map(one => ({ ...one })),
   operators_left: operatorsLeft,
 })

@@ -84,7 +84,12 @@ export const Breakdown = z
         description: 'Rows with a result. Each group of counts adds up to it.',
       }),
       classes: classCounts,
-      reasons: z.array(z.object({ reason: plainFields.reason, class: z.enum(STATUSES), count })),
+      reasons: z
+        .array(z.object({ reason: plainFields.reason, class: z.enum(STATUSES), count }))
+        .openapi({
+          description:
+            'One count for each reason and class. `catch_all` may have two: feedback makes some of its addresses deliverable.',
+        }),
       operators: z.array(
         z.object({
           operator: z.string().nullable().openapi({

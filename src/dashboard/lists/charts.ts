@@ -67,10 +67,11 @@ export const classChart = (id: string, classes: Counts['classes']): Html =>
     ),
   })
 
+/** One bar for each reason, with a segment for each class. */
 const reasons = (id: string, { reasons }: Counts) =>
-  reasons.map(({ reason, class: kind, count }) => ({
+  [...Map.groupBy(reasons, ({ reason }) => reason)].map(([reason, counts]) => ({
     label: rowsLink(id, { reason }, reasonWord(reason)),
-    segments: [{ kind, value: count }],
+    segments: counts.map(({ class: kind, count }) => ({ kind, value: count })),
   }))
 
 /** The other providers are collapsed. */

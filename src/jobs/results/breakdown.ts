@@ -12,8 +12,8 @@ import { lastPosition, reasonIn } from './result-store.ts'
 export type Breakdown = {
   readonly done: number
   readonly classes: ClassCounts
-  /** Sorted by count, the most frequent first. */
-  readonly reasons: readonly { readonly reason: Reason; readonly count: number }[]
+  /** Sorted by count, the most frequent first. A reason may have results of two classes. */
+  readonly reasons: readonly ReasonCount[]
   /** Counts by MX operator, the most frequent first. */
   readonly operators: readonly OperatorCount[]
   /** Number of rows of operators that are not listed. */
@@ -21,6 +21,12 @@ export type Breakdown = {
 }
 
 type ClassCounts = Readonly<Record<Class, number>>
+
+type ReasonCount = {
+  readonly reason: Reason
+  readonly class: Class
+  readonly count: number
+}
 
 type OperatorCount = {
   /** Null if no mail server was looked up. */
@@ -41,7 +47,7 @@ export async function countBreakdown(
   operatorsMax = OPERATORS_MAX,
 ): Promise<Breakdown> {
   const last = await lastPosition(database, jobId)
-  const reasons = new Map<Reason, number>()
+  const reasons = new Map<string, ReasonCount>()
   const operators = new Map<string | null, Record<Class, number>>()
   const classes = zeroCounts()
   const chunk = nextChunk(database)
@@ -52,7 +58,7 @@ export async function countBreakdown(
       operators.set(group.operator, ofOperator)
       ofOperator[group.class] += group.count
       classes[group.class] += group.count
-      reasons.set(group.reason, (reasons.get(group.reason) ?? 0) + group.count)
+      addReason(reasons, group)
     }
     if (operators.size > operatorsMax) dropRarerHalf(operators)
   }
@@ -64,6 +70,15 @@ type Group = {
   readonly reason: Reason
   readonly operator: string | null
   readonly count: number
+}
+
+function addReason(
+  reasons: Map<string, ReasonCount>,
+  { reason, class: klass, count }: Group,
+): void {
+  const key = `${reason}/${klass}`
+  const before = reasons.get(key)?.count ?? 0
+  reasons.set(key, { reason, class: klass, count: before + count })
 }
 
 /** Duplicates are counted with their first row, which stores the number of copies. */
@@ -95,7 +110,7 @@ function dropRarerHalf(operators: Map<string | null, ClassCounts>): void {
 
 function summarize(
   classes: ClassCounts,
-  reasons: ReadonlyMap<Reason, number>,
+  reasons: ReadonlyMap<string, ReasonCount>,
   operators: ReadonlyMap<string | null, ClassCounts>,
 ): Omit<Breakdown, 'classes'> {
   const done = sumCounts(classes)
@@ -106,8 +121,8 @@ function summarize(
   return {
     done,
     reasons: [...reasons]
-      .map(([reason, count]) => ({ reason, count }))
-      .sort((a, b) => b.count - a.count || compareText(a.reason, b.reason)),
+      .sort(([keyA, a], [keyB, b]) => b.count - a.count || compareText(keyA, keyB))
+      .map(([, counted]) => counted),
     operators: shown,
     operatorsLeft: shown.reduce((left, { count }) => left - count, done),
   }

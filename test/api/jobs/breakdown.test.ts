@@ -31,6 +31,23 @@ describe('the breakdown of a job', () => {
     })
   })
 
+  test('counts a reason by the classes of its rows, which feedback may have changed', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: [1, 2, 3].map(n => `catchall${n}@a.example`) })
+    await database.db
+      .updateTable('item')
+      .set({ class: 'deliverable' })
+      .where('position', '<', 3)
+      .execute()
+    expect((await json(BREAKDOWN)).data).toMatchObject({
+      classes: { deliverable: 2, risky: 1 },
+      reasons: [
+        { reason: 'catch_all', class: 'deliverable', count: 2 },
+        { reason: 'catch_all', class: 'risky', count: 1 },
+      ],
+    })
+  })
+
   test('is cached when the job has finished', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })

@@ -253,6 +253,24 @@ describe('the filter of a list', () => {
   })
 })
 
+test('the chart of reasons has a segment for each class of a reason', async () => {
+  const texts = [1, 2, 3].map(n => `catchall${n}@a.example`)
+  const { page, database } = await dashboardWithList({ texts })
+  await database.db
+    .updateTable('item')
+    .set({ class: 'deliverable' })
+    .where('position', '=', 2)
+    .execute()
+  const chart = /<caption class="unseen">Rows by reason<.*?<\/table>/s.exec(
+    (await page()).text,
+  )?.[0]
+  const segments = [...(chart ?? '').matchAll(/class="fill-(\w+)".*?width="([\d.]+)"/g)]
+  expect(segments.map(([, kind, width]) => [kind, width])).toEqual([
+    ['risky', '66.67'],
+    ['deliverable', '33.33'],
+  ])
+})
+
 describe('what an active list waits for', () => {
   test('is shown with the time of the next attempt, and survives markup in a name', async () => {
     const { page, database, clock } = await dashboardWithList({ done: 0 })

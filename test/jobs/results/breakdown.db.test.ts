@@ -30,9 +30,9 @@ test('counts each row that has a result, including duplicates, the most frequent
     done: 5,
     classes: { deliverable: 1, risky: 0, undeliverable: 1, unknown: 3 },
     reasons: [
-      { reason: 'timeout', count: 3 },
-      { reason: 'accepted_email', count: 1 },
-      { reason: 'invalid_email', count: 1 },
+      { reason: 'timeout', class: 'unknown', count: 3 },
+      { reason: 'accepted_email', class: 'deliverable', count: 1 },
+      { reason: 'invalid_email', class: 'undeliverable', count: 1 },
     ],
     operators: [
       { operator: 'google.com', count: 4, classes: { ...NONE, deliverable: 1, unknown: 3 } },
@@ -55,7 +55,7 @@ test('counts an erased row by its class, with the default reason and no operator
   await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
   expect(await countBreakdown(database, 'job_a')).toMatchObject({
     classes: { ...NONE, risky: 1 },
-    reasons: [{ reason: 'low_deliverability', count: 1 }],
+    reasons: [{ reason: 'low_deliverability', class: 'risky', count: 1 }],
     operators: [{ operator: null, count: 1 }],
   })
 })
