@@ -4,6 +4,8 @@ type RefusalFacts = {
   readonly webhook_disabled: { readonly id: string }
   readonly webhook_limit_reached: { readonly count: number }
   readonly webhook_url_rejected: {
+    /** The field that had the URL. */
+    readonly field: 'url' | 'webhook_url'
     readonly url: string
     /** The problem with the URL, as a sentence. */
     readonly fault: string

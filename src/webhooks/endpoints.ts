@@ -236,10 +236,11 @@ function webhookNotFound(id: string): never {
 export async function checkWebhookUrl(
   { resolver, settings }: UrlServices,
   url: string,
+  field: 'url' | 'webhook_url' = 'url',
 ): Promise<void> {
   const findFault = (mayDial: (ip: string) => boolean) => validateUrl(url, { resolver, mayDial })
   const fault = await findFault(createIpPolicy(settings.webhookAllowRanges))
   if (fault === null) return
   const isPrivate = (await findFault(() => true)) === null
-  throw new OperationError('webhook_url_rejected', { url, fault, isPrivate })
+  throw new OperationError('webhook_url_rejected', { field, url, fault, isPrivate })
 }

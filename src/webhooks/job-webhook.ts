@@ -24,7 +24,7 @@ export async function newJobWebhook(
   services: UrlServices & SecretServices,
   { accountId, url, events }: JobWebhookInput,
 ): Promise<JobWebhook> {
-  await checkWebhookUrl(services, url)
+  await checkWebhookUrl(services, url, 'webhook_url')
   const { random, secretBox, clock } = services
   const id = newWebhookId(random)
   const { text: secret, hint: secretHint } = newSigningSecret(random)

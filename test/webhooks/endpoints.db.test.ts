@@ -110,7 +110,7 @@ describe('creating a webhook', () => {
     await expect(createWebhook(await createServices(), { ...INPUT, url })).rejects.toThrow(
       refused('webhook_url_rejected', {
         ...{ url, fault: 'The name inside.test has an address that is not public.' },
-        isPrivate: true,
+        ...{ field: 'url', isPrivate: true },
       }),
     )
     const services = await createServices({ webhookAllowRanges: ['10.0.0.0/8'] })
@@ -118,7 +118,8 @@ describe('creating a webhook', () => {
     const insecure = { ...INPUT, url: 'http://app.test/' }
     await expect(createWebhook(services, insecure)).rejects.toThrow(
       refused('webhook_url_rejected', {
-        ...{ url: insecure.url, fault: 'It must begin with https://.', isPrivate: false },
+        ...{ field: 'url', url: insecure.url },
+        ...{ fault: 'It must begin with https://.', isPrivate: false },
       }),
     )
   })

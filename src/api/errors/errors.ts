@@ -126,10 +126,10 @@ const ANSWERS: OperationTexts<ApiError> = {
       'invalid_request',
       `The account has ${count} webhook endpoints, which is the maximum. Delete one first.`,
     ),
-  webhook_url_rejected: ({ url, fault, isPrivate }) =>
+  webhook_url_rejected: ({ field, url, fault, isPrivate }) =>
     new ApiError(
       'invalid_webhook_url',
-      `"url" is "${sanitizeText(url, 100)}", which is not allowed. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
+      `"${field}" is "${sanitizeText(url, 100)}", which is not allowed. ${fault}${isPrivate ? PRIVATE_HINT : ''}`,
     ),
   webhook_header_rejected: ({ name, fault }) =>
     new ApiError(

@@ -127,9 +127,9 @@ test.each<[string, unknown, string]>([
   const { ask, job, database } = await service()
   for (const kind of ['instant', 'bulk', 'batch', 'file', 'single'] as const) {
     const response = await ask[kind]({ webhook_url: url })
-    expect([kind, response.status, ((await response.json()) as Body).code]).toEqual([
-      ...[kind, 400, code],
-    ])
+    const body = (await response.json()) as Body
+    expect([kind, response.status, body.code]).toEqual([kind, 400, code])
+    expect(body.error).toMatch(/^"webhook_url" is "/)
   }
   expect(await job()).toBeUndefined()
   expect(await database.db.selectFrom('webhook').select('id').execute()).toHaveLength(1)
