@@ -29,7 +29,7 @@ const protectedRoutes = (services: TestDashboard) =>
 const fillPath = (path: string, ids: Readonly<Record<string, string>>) =>
   path
     .replace(':delivery', ids.delivery ?? '')
-    .replace(/^\/([^/]+)\/:id/, (_, kind: string) => `/${kind}/${ids[kind]}`)
+    .replace(/\/([^/]+)\/:id/, (_, kind: string) => `/${kind}/${ids[kind]}`)
 
 /** A dashboard whose first account has one of everything, with the IDs by path prefix. */
 async function createOwner() {
@@ -41,6 +41,7 @@ async function createOwner() {
     .executeTakeFirstOrThrow()
   const ids = {
     ...{ lists: 'job_a', webhooks: 'wh_a', keys: 'key_1', sessions: session.id, delivery },
+    sources: 'fbs_a',
   }
   return { services, ids }
 }
@@ -48,7 +49,10 @@ async function createOwner() {
 /** The stored state, without last-used times. */
 async function stateOf({ database }: TestDashboard): Promise<unknown> {
   const { db } = database
-  const tables = ['job', 'item', 'webhook', 'delivery', 'verification', 'replay', 'event'] as const
+  const tables = [
+    ...(['job', 'item', 'webhook', 'delivery', 'verification', 'replay', 'event'] as const),
+    'feedback_source' as const,
+  ]
   const rows = await Promise.all(tables.map(table => db.selectFrom(table).selectAll().execute()))
   const keys = await db.selectFrom('api_key').selectAll().execute()
   const sessions = await db.selectFrom('session').select(['id', 'key_id']).execute()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createTestDashboard } from '../support/dashboard.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 
 const NOW = Date.parse('2026-06-01T00:00:00Z')
 

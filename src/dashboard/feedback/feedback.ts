@@ -1,27 +1,40 @@
 import { Hono } from 'hono'
 import { html } from 'hono/html'
-import type { FeedbackReport, FeedbackReportAnswer } from '../client/types.ts'
-import type { Reason } from '../engine/verdict/reason.ts'
-import { PROVIDERS } from '../feedback/providers/providers.ts'
-import { formatNumber, formatPercent, pluralize } from '../platform/format.ts'
-import type { DashboardDeps, Env } from './deps.ts'
-import { type Html, NOTHING } from './page/html.ts'
-import { page } from './page/layout.ts'
-import { empty, notice, reasonWord } from './page/notice.ts'
-import { card, tiles } from './page/parts.ts'
-import { reliabilityChart } from './page/reliability-chart.ts'
-import { table } from './page/table.ts'
+import type { FeedbackReport, FeedbackReportAnswer } from '../../client/types.ts'
+import type { Reason } from '../../engine/verdict/reason.ts'
+import { formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
+import { type Html, NOTHING } from '../page/html.ts'
+import { page } from '../page/layout.ts'
+import { empty, notice, reasonWord } from '../page/notice.ts'
+import { card, tiles } from '../page/parts.ts'
+import { reliabilityChart } from '../page/reliability-chart.ts'
+import { table } from '../page/table.ts'
+import { newSourceRoutes } from './new-source.ts'
+import { receivedCard } from './received.ts'
+import { sourceRoutes } from './sources.ts'
+
+/** Routes of feedback: the report, and the sources from which email providers send events. */
+export function feedbackRoutes(deps: DashboardDeps): Hono<Env> {
+  const router = new Hono<Env>()
+  router.route('/', reportRoutes(deps))
+  // Before the routes of a source, as `/feedback/sources/:id` would match its path, too.
+  router.route('/', newSourceRoutes(deps))
+  router.route('/', sourceRoutes(deps))
+  return router
+}
 
 /** The Feedback page: how well confidence matches the outcomes that were reported. */
-export const feedbackRoutes = ({ settings }: DashboardDeps): Hono<Env> =>
+const reportRoutes = ({ settings }: DashboardDeps): Hono<Env> =>
   new Hono<Env>().get('/feedback', async c => {
     const { data } = await c.get('api').ask<FeedbackReportAnswer>('/v1/feedback/report')
     return page(c, {
       title: 'Feedback',
       intro: 'How well verdicts match what became of the mail.',
+      actions: html`<a class="button" href="/feedback/sources">Sources</a>`,
       body: html`
         ${data.total.count === 0 ? hint(data, settings.baseUrl) : figures(data)}
-        ${data.received.length === 0 ? NOTHING : receivedCard(data.received)}`,
+        ${receivedCard(data.received)}`,
     })
   })
 
@@ -41,10 +54,9 @@ function hint({ received }: FeedbackReport, baseUrl: string): Html {
     ${card({
       title: 'Report feedback',
       body: html`
+        <p>Let an email provider send its events: <a href="/feedback/sources/new">create a feedback source</a>.</p>
         <p>Import a file of bounces, an mbox file or a Maildir on the machine of the service:</p>
         <pre>ev feedback import bounces.csv --kind bounced</pre>
-        <p>Let an email provider send its events, such as Postmark:</p>
-        <pre>ev feedback sources create postmark</pre>
         <p>Or send events with a key that has the scope <code>feedback:write</code>:</p>
         <pre>curl ${baseUrl}/v1/feedback -H "Authorization: Bearer $EV_API_KEY" \\
   -H "Content-Type: application/json" \\
@@ -182,31 +194,3 @@ function nameOf(name: string): string {
   const [reason = '', risk] = name.split('/')
   return `${reasonWord(reason as Reason)}${risk === undefined ? '' : `, ${risk} risk`}`
 }
-
-const SOURCE_NAMES: Readonly<Record<string, string>> = {
-  ...{ api: 'API', import: 'Import' },
-  ...Object.fromEntries(Object.entries(PROVIDERS).map(([name, { title }]) => [name, title])),
-}
-
-/** Rows of received feedback: a week of both sources. */
-const DAYS_SHOWN = 14
-
-const receivedCard = (rows: FeedbackReport['received']): Html =>
-  card({
-    title: 'Received feedback',
-    body: table({
-      caption: 'Recorded feedback by day, newest first',
-      rows: rows.slice(0, DAYS_SHOWN),
-      columns: [
-        { label: 'Day (UTC)', kind: 'name', cell: ({ date }) => date },
-        { label: 'Source', cell: ({ source }) => SOURCE_NAMES[source] ?? source },
-        ...(['delivered', 'bounced', 'complained'] as const).map(kind => ({
-          label: KIND_NAMES[kind],
-          kind: 'number' as const,
-          cell: (row: FeedbackReport['received'][number]) => formatNumber(row[kind]),
-        })),
-      ],
-    }),
-  })
-
-const KIND_NAMES = { delivered: 'Delivered', bounced: 'Bounced', complained: 'Complained' } as const

@@ -1,0 +1,127 @@
+import { type Context, Hono } from 'hono'
+import { html } from 'hono/html'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { CreatedFeedbackSource } from '../../client/types.ts'
+import {
+  isProviderName,
+  PROVIDER_NAMES,
+  PROVIDERS,
+  type ProviderName,
+} from '../../feedback/providers/providers.ts'
+import { ApiProblem } from '../api.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
+import { field, form, nonceField, problemWith, readNonce, sentForm } from '../page/form.ts'
+import { type Html, NOTHING } from '../page/html.ts'
+import { page } from '../page/layout.ts'
+import { notice } from '../page/notice.ts'
+import { card, chips } from '../page/parts.ts'
+import { copyable } from '../page/text.ts'
+import { leaveNote } from '../session/cookie.ts'
+import { capitalize, keyLabel, stepsAfter, stepsBefore, urlWarning } from './setup.ts'
+import { BACK } from './sources.ts'
+
+/** Routes that create a feedback source. */
+export function newSourceRoutes(deps: DashboardDeps): Hono<Env> {
+  return new Hono<Env>()
+    .get('/feedback/sources/new', c => {
+      const provider = c.req.query('provider') ?? ''
+      return formPage(c, deps, { provider: isProviderName(provider) ? provider : null })
+    })
+    .post('/feedback/sources', async c => {
+      const sent = await sentForm(c)
+      const [provider, key, once] = [sent.text('provider'), sent.text('key'), readNonce(sent)]
+      const body = { provider, ...(key !== '' && { key }) }
+      const created = await c
+        .get('api')
+        .ask<CreatedFeedbackSource>('/v1/feedback/sources', { body, once })
+        .catch(problemWith)
+      if (created instanceof ApiProblem) {
+        const chosen = isProviderName(provider) ? provider : null
+        return formPage(c, deps, { provider: chosen, key, once, problem: created })
+      }
+      if (created.data.basic_auth !== null) return passwordPage(c, created.data)
+      leaveNote(c, 'Feedback source created.')
+      return c.redirect(`/feedback/sources/${created.data.id}`, 303)
+    })
+}
+
+type Shown = {
+  readonly provider: ProviderName | null
+  readonly key?: string
+  readonly once?: string | undefined
+  readonly problem?: ApiProblem
+}
+
+function formPage(c: Context<Env>, deps: DashboardDeps, shown: Shown): Promise<Response> {
+  const { provider, problem } = shown
+  return page(c, {
+    ...{ title: 'New feedback source', back: BACK },
+    intro: 'Select your email provider.',
+    body: html`
+      ${urlWarning(deps.settings.baseUrl)}
+      ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem, provider))}
+      ${chips(
+        'Email provider',
+        PROVIDER_NAMES.map(name => ({
+          ...{ href: `/feedback/sources/new?provider=${name}`, label: PROVIDERS[name].title },
+          isCurrent: name === provider,
+        })),
+      )}
+      ${provider === null ? NOTHING : providerForm(c, deps, { ...shown, provider })}`,
+    status: (problem?.status ?? 200) as ContentfulStatusCode,
+  })
+}
+
+function providerForm(
+  c: Context<Env>,
+  { random }: DashboardDeps,
+  { provider, key = '', ...shown }: Shown & { readonly provider: ProviderName },
+): Html {
+  const { title, key: rule } = PROVIDERS[provider]
+  return card({
+    title,
+    body: html`
+      ${stepsBefore(provider)}
+      ${form(
+        c,
+        '/feedback/sources',
+        html`
+          ${nonceField(random, shown)}<input type="hidden" name="provider" value="${provider}" />
+          ${
+            rule === null
+              ? NOTHING
+              : field({
+                  ...{ label: keyLabel(provider), name: 'key', required: true },
+                  ...{ value: rule.isPublic ? key : '', hint: `${capitalize(rule.expected)}.` },
+                })
+          }
+          <button class="primary">Create source</button>`,
+      )}
+      <p><small>${rule === null ? 'The next page shows the URL, the username and the password to set' : 'The next page shows the URL to set'} at ${title}.</small></p>`,
+  })
+}
+
+/** Replaces the field name in an API error with the label of the form. */
+const sentenceOf = ({ message }: ApiProblem, provider: ProviderName | null): string =>
+  provider === null ? message : message.replace(/^"key"/, `“${keyLabel(provider)}”`)
+
+/** Shows a password once: it is only in this response. */
+const passwordPage = (
+  c: Context<Env>,
+  { id, provider, url, basic_auth }: CreatedFeedbackSource['data'],
+): Promise<Response> =>
+  page(c, {
+    ...{ title: 'Feedback source created', hasAlerts: false },
+    body: html`
+      ${notice('warn', `The password is shown only once. Set it at ${PROVIDERS[provider].title} now.`)}
+      <section class="card">
+        <h2>URL</h2>
+        <p>${copyable(url)}</p>
+        <h3>Username</h3>
+        <p>${copyable(basic_auth?.username ?? '')}</p>
+        <h3>Password</h3>
+        <p>${copyable(basic_auth?.password ?? '')}</p>
+      </section>
+      ${card({ title: `Set up ${PROVIDERS[provider].title}`, body: stepsAfter(provider) })}
+      <p><a class="button primary" href="/feedback/sources/${id}">I have set it</a></p>`,
+  })
