@@ -255,6 +255,17 @@ class CalibrationFigures(TypedDict):
     calibration_error: float
 
 
+class CalibrationLevel(TypedDict):
+    # Results that feedback confirmed, weighted by age.
+    correct: float
+    # Results with feedback, weighted by age.
+    total: float
+    # The share of the level above counts as this many results.
+    prior_weight: Optional[float]
+    # After this time a result has half its weight. Null if results do not age.
+    half_life_days: Optional[float]
+
+
 class ClassCounts(TypedDict):
     deliverable: int
     risky: int
@@ -843,6 +854,191 @@ class EventListDataEvent(TypedDict):
     schema: Dict[str, Any]
     # Example of the complete body.
     example: Dict[str, Any]
+
+
+class Evidence(TypedDict):
+    """The facts that a result is based on, with `?include=evidence`: replies of DNS and mail servers, signals and feedback. Later versions may add fields and values."""
+
+    # The syntax error of the address. Null if it has none.
+    syntax: Optional[EvidenceSyntax]
+    # The address without what its provider ignores, such as dots and tags.
+    canonical: Optional[str]
+    # Operator of the mail servers of the domain.
+    operator: Optional[str]
+    # How mail for the domain is routed. Null if it was not looked up.
+    route: Optional[EvidenceRoute]
+    # Name of the egress from which the mail server was contacted.
+    egress: Optional[str]
+    # The mail server that was contacted. Null if none was.
+    host: Optional[str]
+    # Its IP address.
+    ip: Optional[str]
+    # Whether the SMTP session was encrypted.
+    tls: bool
+    # What the mail server said about the address. Null if it was not asked.
+    answer: Optional[EvidenceAnswer]
+    # Whether the domain accepts every address. Null if it was not tested.
+    catch_all: Optional[bool]
+    # Why no mail server was asked. literal: the domain is an IP address. unwanted:
+    # `check_smtp` is false. sandbox: the result is simulated.
+    skipped: Optional[Literal["literal", "unwanted", "sandbox"]]
+    # The message of an internal error.
+    failure: Optional[str]
+    # Duration of the DNS lookups.
+    dns_ms: Optional[int]
+    # Duration of the connect.
+    connect_ms: Optional[int]
+    # Lines of the SMTP session, with `C: ` or `S: `.
+    dialogue: NotRequired[List[str]]
+    # Signals from outside the SMTP session, if any were looked for.
+    signals: NotRequired[List[EvidenceSignal]]
+    # The newest feedback about the address.
+    feedback: NotRequired[EvidenceFeedback]
+    # The feedback about a catch-all domain.
+    domain_feedback: NotRequired[EvidenceDomainFeedback]
+    # The measurements that the confidence is based on.
+    calibration: NotRequired[EvidenceCalibration]
+
+
+class EvidenceSyntax(TypedDict):
+    """The syntax error of the address. Null if it has none."""
+
+    # Index of the first wrong character, in UTF-16 code units.
+    at: int
+    message: str
+    # The violated clause of a standard.
+    rule: str
+
+
+class EvidenceRoute(TypedDict):
+    """How mail for the domain is routed. Null if it was not looked up."""
+
+    # mx: has MX records. implicit: has no MX record, but an address. null-mx: accepts no mail
+    # (RFC 7505). no-domain: does not exist. no-mail: has neither MX record nor address.
+    # unknown: DNS gave no conclusive answer.
+    kind: Literal[
+        "mx",
+        "implicit",
+        "null-mx",
+        "no-domain",
+        "no-mail",
+        "unknown",
+    ]
+    # Mail servers, most preferred first.
+    hosts: List[EvidenceRouteHost]
+    # Why the answer of the DNS server was not used.
+    detail: NotRequired[str]
+
+
+class EvidenceRouteHost(TypedDict):
+    preference: int
+    host: str
+
+
+class EvidenceAnswer(TypedDict):
+    """What the mail server said about the address. Null if it was not asked."""
+
+    # accepted, rejected: the mail server decided about the address. blocked: it refused ev.
+    # deferred: it asked to try again later. no-response: it sent no usable reply.
+    kind: Literal[
+        "accepted",
+        "rejected",
+        "blocked",
+        "deferred",
+        "no-response",
+    ]
+    # The cause of the outcome.
+    why: Literal[
+        "recipient",
+        "cannot-verify",
+        "restricted",
+        "no-mailbox",
+        "disabled",
+        "full",
+        "moved",
+        "not-hosted",
+        "no-mail",
+        "blocklist",
+        "rdns",
+        "sender",
+        "tls",
+        "auth",
+        "policy",
+        "greylist",
+        "rate",
+        "too-many",
+        "busy",
+        "no-address",
+        "dns",
+        "connect",
+        "timeout",
+        "closed",
+        "garbage",
+        "not-public",
+        "smtputf8",
+    ]
+    # The step of the SMTP session.
+    stage: Literal[
+        "connect",
+        "greeting",
+        "ehlo",
+        "starttls",
+        "mail",
+        "rcpt",
+        "rset",
+    ]
+    # SMTP reply code. Null without a reply.
+    code: Optional[int]
+    # Enhanced status code (RFC 3463).
+    enhanced_code: Optional[str]
+    # The reply of the mail server, or what was observed if it sent none.
+    text: str
+    # What it means and what to do, for people.
+    meaning: str
+
+
+class EvidenceSignal(TypedDict):
+    name: Literal["policies", "parking", "typo-network", "gravatar"]
+    # Points that it adds to the confidence that the address is not deliverable.
+    shift: int
+    detail: str
+
+
+class EvidenceFeedback(TypedDict):
+    """The newest feedback about the address."""
+
+    summary: str
+    kind: Literal["delivered", "bounced", "complained"]
+    occurred_at: str
+    # SMTP reply code.
+    code: Optional[int]
+    enhanced_code: Optional[str]
+    text: Optional[str]
+    # Whether it decided the result: no newer evidence contradicts it.
+    decides: bool
+
+
+class EvidenceDomainFeedback(TypedDict):
+    """The feedback about a catch-all domain."""
+
+    # Addresses that received mail.
+    delivered: float
+    # Addresses whose mail bounced.
+    bounced: float
+    # Lower bound of the bounce rate.
+    bounce_rate_min: float
+    # Upper bound of the bounce rate.
+    bounce_rate_max: float
+
+
+class EvidenceCalibration(TypedDict):
+    """The measurements that the confidence is based on."""
+
+    # The confidence of the reason without feedback.
+    fixed_confidence: int
+    reason: CalibrationLevel
+    operator: Optional[CalibrationLevel]
+    domain: Optional[CalibrationLevel]
 
 
 class FeedbackAnswer(TypedDict):
@@ -1937,9 +2133,7 @@ class ScoredResult(_ScoredResultKeywords):
     mx_host: NotRequired[Optional[str]]
     # When the address was verified. Earlier than now if the result is cached.
     checked_at: NotRequired[str]
-    # Replies of DNS and mail servers, with `?include=evidence`. For debugging; its fields can
-    # change.
-    evidence: NotRequired[Dict[str, Any]]
+    evidence: NotRequired[Evidence]
     # Whether the result is simulated.
     sandbox: bool
 
@@ -1996,9 +2190,7 @@ class SingleResult(_SingleResultKeywords):
     mx_host: NotRequired[Optional[str]]
     # When the address was verified. Earlier than now if the result is cached.
     checked_at: NotRequired[str]
-    # Replies of DNS and mail servers, with `?include=evidence`. For debugging; its fields can
-    # change.
-    evidence: NotRequired[Dict[str, Any]]
+    evidence: NotRequired[Evidence]
     # The result is simulated.
     sandbox: NotRequired[Literal[True]]
 

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { REASONS } from '../../engine/verdict/reason.ts'
+import { Evidence } from './evidence.ts'
 
 // Schemas of results. Names and order are those of the interface.
 
@@ -108,10 +109,7 @@ const flagFields = {
 
 const includedFields = {
   ...flagFields,
-  evidence: z.record(z.string(), z.unknown()).optional().openapi({
-    description:
-      'Replies of DNS and mail servers, with `?include=evidence`. For debugging; its fields can change.',
-  }),
+  evidence: Evidence.optional(),
 }
 
 export const SingleResult = z

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { mailHosts, ROUTE_KINDS } from './evidence.ts'
 
 // Schemas of the steps of a single verification, sent to clients that accept `text/event-stream`.
 
@@ -16,10 +17,8 @@ const SyntaxStep = z.object({
 const DomainStep = z.object({
   step: z.literal('domain'),
   ok: ok.nullable().openapi({ description: 'Null if DNS gave no conclusive answer.' }),
-  kind: z.enum(['mx', 'implicit', 'null-mx', 'no-domain', 'no-mail', 'unknown']),
-  hosts: z
-    .array(z.object({ preference: z.int().min(0), host: z.string() }))
-    .openapi({ description: 'Mail servers, most preferred first.' }),
+  kind: z.enum(ROUTE_KINDS),
+  hosts: mailHosts,
   operator: z.string().nullable().openapi({ description: 'Operator of the mail servers.' }),
   text,
 })

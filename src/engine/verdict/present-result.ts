@@ -64,6 +64,9 @@ function presentFlags({ evidence, checkedAt }: Result) {
   }
 }
 
+export type PresentedEvidence = ReturnType<typeof presentEvidence>
+
+/** `api/schemas/evidence.ts` describes it. */
 function presentEvidence(evidence: Evidence) {
   const { address, flags, answer, timings } = evidence
   const fault = isFault(address) ? address : null
