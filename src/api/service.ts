@@ -7,6 +7,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { FeedbackKnowledge } from '../feedback/knowledge.ts'
 import type { ReadDisk } from '../jobs/upload/store-upload.ts'
 import type { JobWorker } from '../jobs/worker/start-worker.ts'
+import type { Download } from '../outbound/download.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Priority } from '../platform/priority.ts'
@@ -34,6 +35,8 @@ export type Service = {
   readonly limits: LimitStore
   readonly secretBox: SecretBox
   readonly resolver: Resolver
+  /** Downloads lists from URLs. */
+  readonly download: Download
   /** Sends test events to webhook endpoints. */
   readonly transport: WebhookTransport
   /** Reads the free space of the disk of the data directory. */

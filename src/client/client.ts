@@ -15,7 +15,14 @@ import type { Job } from './types.ts'
 export type { CallOptions, CreateOptions, ResponseInfo } from './connection.ts'
 export { EvApiError, EvConnectionError, EvWebhookError } from './error.ts'
 export type { DownloadOptions, JobOptions, RowsOptions, RowsQuery } from './resources/jobs.ts'
-export type { FileOptions, ListFile, PreviewOptions, StatusOptions } from './resources/lists.ts'
+export type {
+  FileOptions,
+  ListFile,
+  PreviewOptions,
+  PreviewUrlOptions,
+  StatusOptions,
+  UrlOptions,
+} from './resources/lists.ts'
 export type { Listing, Page } from './resources/pagination.ts'
 export type { ScoredOptions, SingleOptions, VerifyInput } from './resources/verify.ts'
 export type { WaitOptions } from './resources/wait.ts'
@@ -52,6 +59,8 @@ export class EvClient {
   readonly batch: Lists['batch']
   readonly file: Lists['file']
   readonly preview: Lists['preview']
+  readonly url: Lists['url']
+  readonly previewUrl: Lists['previewUrl']
   readonly jobs: Jobs
   readonly history: Account['history']
   readonly credits: Account['credits']
@@ -89,6 +98,8 @@ export class EvClient {
     this.batch = lists.batch
     this.file = lists.file
     this.preview = lists.preview
+    this.url = lists.url
+    this.previewUrl = lists.previewUrl
     this.jobs = createJobsResource(connection)
     this.history = account.history
     this.credits = account.credits

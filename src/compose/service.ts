@@ -34,7 +34,7 @@ import { startDeliveries } from '../webhooks/delivery/start-deliveries.ts'
 import { composeDoctor } from './doctor.ts'
 import { composeResolver, type ExternalDeps } from './engine.ts'
 import { DEFAULT_TIMINGS } from './timings.ts'
-import { composeTransport, readWebhookCa } from './webhook-transport.ts'
+import { composeDownload, composeTransport, readWebhookCa } from './webhook-transport.ts'
 import { composeWork, type Services, type WorkDeps } from './worker.ts'
 
 /** The service without a listening socket. */
@@ -110,6 +110,7 @@ function buildService(
   const service: Service = {
     ...{ clock, random, log, database, engine, worker, ledger, limits, secretBox, resolver },
     ...{ transport, deliveries, disk, priority, feedback: work.feedback },
+    download: composeDownload(config, { clock, resolver, ca }),
     settings: {
       ...{ baseUrl: deps.baseUrl, version: deps.version, plans, dataDir },
       ipLimits: { ...IP_LIMITS, ...config.ipLimits },

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Config } from '../config/settings.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
+import { createDownload, type Download } from '../outbound/download.ts'
 import type { Clock } from '../platform/clock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { createHttpsTransport } from '../webhooks/transport/https-transport.ts'
@@ -23,6 +24,16 @@ export function composeTransport(
   const mayDial = createIpPolicy(config.webhookAllowRanges)
   return createHttpsTransport({ clock, resolver, mayDial, ...(ca === null ? {} : { ca }) })
 }
+
+/** Builds the download of lists, which connects to the same addresses as webhooks. */
+export const composeDownload = (
+  { webhookAllowRanges }: Config,
+  { clock, resolver, ca }: TransportDeps,
+): Download =>
+  createDownload({
+    ...{ clock, resolver, mayDial: createIpPolicy(webhookAllowRanges) },
+    ...(ca === null ? {} : { ca }),
+  })
 
 /**
  * Reads the additional CA certificate at startup, so that a missing file fails then and not with

@@ -40,14 +40,14 @@ const SERVE = {
   plan: setting('--plan NAME', 'plan of the first account', word, 'enterprise'),
   webhookAllowRanges: setting(
     '--webhook-allow-ranges CIDR,…',
-    'allowed non-public addresses of webhooks',
+    'allowed non-public addresses of webhooks and list URLs',
     ranges,
     [],
   ),
   /** In addition to the root certificates of Node. */
   webhookCaFile: setting(
     '--webhook-ca-file F',
-    'additional CA certificate for webhooks, PEM',
+    'additional CA certificate for webhooks and list URLs, PEM',
     text,
   ),
   fastSandboxRetries: setting(

@@ -32,9 +32,10 @@ type ContentOptions = {
 
 /** Detects the format of a list file by its content. Throws EvError `bad_input`. */
 export async function openContent(path: string, options: ContentOptions): Promise<ListContent> {
-  const { signature, size } = await readStart(path)
+  const { signature, size, isHtml } = await readStart(path)
   const limit = () => new ExpansionLimit(size, options.expandedBytesMax)
   if (signature.startsWith(OLE)) throw await oldWorkbook(path)
+  if (isHtml) throw webPage()
   if (signature.startsWith(ZIP) || signature.startsWith(EMPTY_ZIP))
     return await openZip(path, options, limit)
   if (options.sheet !== undefined) throw notWorkbook(options.sheet)
@@ -66,16 +67,29 @@ const EMPTY_ZIP = '504b0506'
 /** Compound File Binary: .xls, and encrypted workbooks. */
 const OLE = 'd0cf11e0'
 
-async function readStart(path: string): Promise<{ signature: string; size: number }> {
+type FileStart = { readonly signature: string; readonly size: number; readonly isHtml: boolean }
+
+async function readStart(path: string): Promise<FileStart> {
   const file = await open(path)
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(START_BYTES), 0, START_BYTES, 0)
     const { size } = await file.stat()
-    return { signature: buffer.subarray(0, bytesRead).toString('hex'), size }
+    const start = buffer.subarray(0, bytesRead)
+    return {
+      signature: start.subarray(0, SIGNATURE_BYTES).toString('hex'),
+      size,
+      isHtml: HTML.test(start.toString('latin1')),
+    }
   } finally {
     await file.close()
   }
 }
+
+const SIGNATURE_BYTES = 4
+/** Enough for the blank lines at the start of a page. */
+const START_BYTES = 256
+/** After a byte order mark. Some services export tables as HTML named .xls. */
+const HTML = /^(\xef\xbb\xbf)?\s*<(!doctype\s+html|html)\b/i
 
 const textContent = (format: ListContent['format'], read: ListContent['read']): ListContent => ({
   format,
@@ -201,6 +215,12 @@ const notWorkbook = (sheet: string) =>
   new EvError(
     'bad_input',
     `The list is not a workbook (.xlsx), so it has no sheet "${sanitizeText(sheet, 40)}". Omit the sheet.`,
+  )
+
+const webPage = () =>
+  new EvError(
+    'bad_input',
+    'The list is a web page (HTML), not CSV or a workbook. Use the URL or the export that returns the file itself, as CSV or .xlsx.',
   )
 
 const openDocument = () =>

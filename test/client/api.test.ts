@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { openapiDocument } from '../../src/api/openapi-document.ts'
 import { type EvClient, verifyWebhook } from '../../src/client/client.ts'
 import { createInProcessClient } from '../support/in-process-client.ts'
+import { fakeDownload } from '../support/list-download.ts'
 import { createScriptedClient, failureOf } from '../support/scripted-client.ts'
 import { createTestService } from '../support/service.ts'
 import { textRow, workbookOf } from '../support/workbook.ts'
@@ -18,6 +19,7 @@ test('each path of the API has a method, and each method a path', async () => {
   await Promise.all([
     ...[verify('a'), verify.single('a'), verify.later('a')],
     verify.form('a'),
+    client.url('https://a.example/'),
     ...[client.bulk([]), client.bulkStatus('{id}'), client.batch([]), client.file('a')],
     ...[jobs.get('{id}'), jobs.list().page(), jobs.cancel('{id}'), jobs.delete('{id}')],
     ...[jobs.rows('{id}').page(), jobs.breakdown('{id}'), jobs.resume('{id}')],
@@ -62,7 +64,10 @@ test('each path of the API has a method, and each method a path', async () => {
 })
 
 test('the options of each method are known to the API', async () => {
-  const resources = await createTestService({ settings: LOCAL_ADDRESS })
+  const resources = await createTestService({
+    settings: LOCAL_ADDRESS,
+    deps: { download: fakeDownload },
+  })
   const { client } = createInProcessClient(resources, { sandbox: true })
   const how = { email: 'valid@example.com', check_smtp: false, force_refresh: true }
   const include = ['flags', 'evidence'] as const
@@ -77,6 +82,12 @@ test('the options of each method are known to the API', async () => {
   const file = { column: 'email', header: true, name: 'March', deduplicate: false, ...asked }
   await client.file('email\nvalid@example.com\n', file)
   await client.preview('email\nvalid@example.com\n', file)
+  const options = { ...file, encoding: 'utf-8', metadata: { a: 'b' }, notify: false }
+  await client.url('https://files.example.com/a.csv', options)
+  const s3 = { region: 'us-east-1', access_key_id: 'a', secret_access_key: 'b' }
+  const bucket = { ...s3, endpoint: 'https://s3.example.com', session_token: 'c' }
+  const preview = await client.previewUrl('s3://lists/a.csv', { s3: bucket, column: 1 })
+  expect(preview).toMatchObject({ dry_run: true, rows: 2 })
   await client.bulkStatus(job_id, { partial: true, wait: 0 })
   await client.jobs.get(job_id, { include: 'results', partial: true, wait: 0 })
   await client.jobs.list({ limit: 1, status: 'completed' }).page()

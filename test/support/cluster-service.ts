@@ -23,6 +23,7 @@ import { tempFolder } from './database.ts'
 import { createTestEngine } from './engine.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { idleHealth } from './idle-health.ts'
+import { fakeDownload } from './list-download.ts'
 import { recordingLog } from './log.ts'
 import { idleDeliveries, idleWorker, type RequestOptions, unlimitedKey } from './service.ts'
 import { fakeTransport } from './webhook-transport.ts'
@@ -60,6 +61,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     priority: new Priority(systemClock),
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
     ...{ worker: idleWorker(), transport: fakeTransport(), resolver: zone },
+    download: fakeDownload,
     deliveries: idleDeliveries(),
     secretBox: createSecretBox('a secret of tests', random),
     settings: {

@@ -12,8 +12,10 @@ import { closeApp, createApp } from '../../src/api/app.ts'
 import type { DashboardSession } from '../../src/api/context.ts'
 import type { Service, ServiceSettings } from '../../src/api/service.ts'
 import { write } from '../../src/db/database.ts'
+import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import type { JobWorker } from '../../src/jobs/worker/start-worker.ts'
+import { createDownload } from '../../src/outbound/download.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { Priority } from '../../src/platform/priority.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
@@ -75,6 +77,7 @@ export async function createTestService({
     priority: new Priority(systemClock),
     resolver: zone,
     transport: post,
+    download: createDownload({ clock, resolver: zone, mayDial: createIpPolicy([]) }),
     feedback: new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: true }),
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
     deliveries: idleDeliveries(),

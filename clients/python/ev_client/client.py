@@ -94,6 +94,8 @@ class EvClient:
         self.batch = lists.batch
         self.file = lists.file
         self.preview = lists.preview
+        self.url = lists.url
+        self.preview_url = lists.preview_url
         self.jobs = Jobs(connection)
         self.wait_for_job = self.jobs.wait
         self.history = account.history

@@ -212,6 +212,17 @@ class BreakdownDataOperator(TypedDict):
     classes: ClassCounts
 
 
+class BucketAccess(TypedDict):
+    """Credentials to read the bucket of an s3:// URL. They are not stored."""
+
+    # URL of a service other than Amazon S3, such as `https://s3.example.com`.
+    endpoint: NotRequired[str]
+    region: str
+    access_key_id: str
+    secret_access_key: str
+    session_token: NotRequired[str]
+
+
 _BulkItemKeywords = TypedDict(
     "_BulkItemKeywords",
     {"class": "Class"},
@@ -799,6 +810,10 @@ class ErrorBody(TypedDict):
         "empty_list",
         "too_many_emails",
         "invalid_webhook_url",
+        "invalid_list_url",
+        "list_unreachable",
+        "list_access_denied",
+        "list_http_error",
         "invalid_event",
         "authentication_error",
         "key_expired",
@@ -2251,6 +2266,39 @@ class StatsDataKey(TypedDict):
     undeliverable: int
     risky: int
     unknown: int
+
+
+class UrlRequest(TypedDict):
+    # URL of the list: https://host/path, or s3://bucket/key with `s3`.
+    url: str
+    s3: NotRequired[BucketAccess]
+    # The address column, by name or by number from 1. Detected if omitted.
+    column: NotRequired[Union[str, int]]
+    # The sheet of a workbook, by name. The first visible one if omitted.
+    sheet: NotRequired[str]
+    # Whether the first row has column names. Detected if omitted.
+    header: NotRequired[bool]
+    # A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.
+    encoding: NotRequired[str]
+    # Display name.
+    name: NotRequired[str]
+    # Set to false to verify and charge repeated addresses again.
+    deduplicate: NotRequired[bool]
+    # Set to false to skip the mail server (reason `smtp_skipped`).
+    check_smtp: NotRequired[bool]
+    # Set to true to contact the mail server even if a cached result exists.
+    force_refresh: NotRequired[bool]
+    # Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up
+    # to 40 characters and no brackets, a value up to 500.
+    metadata: NotRequired[Dict[str, str]]
+    # Set to true to get a mail when the list is done, at the address of the account. None is
+    # sent for a list that is answered at once.
+    notify: NotRequired[bool]
+    # An https URL that gets the events of this job, in addition to the endpoints of the
+    # account. The response has the `webhook_secret` that signs them.
+    webhook_url: NotRequired[str]
+    # Set to true to preview the file. Nothing is stored, charged or verified.
+    dry_run: NotRequired[bool]
 
 
 class Verification(TypedDict):

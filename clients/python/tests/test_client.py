@@ -102,6 +102,12 @@ CALLS = [
         ),
     ),
     (
+        "POST",
+        "/v1/verify/url",
+        {"url": "https://a.example/b.csv", "column": "email"},
+        lambda c: c.url("https://a.example/b.csv", column="email"),
+    ),
+    (
         "GET",
         "/v1/jobs/job_1?include=results&partial=false&wait=5",
         None,
@@ -407,6 +413,8 @@ class RequestTest(unittest.TestCase):
             (lambda c: c.batch(["a"]), 120),
             (lambda c: c.file("a"), 120),
             (lambda c: c.preview("a"), 120),
+            (lambda c: c.url("https://a.example/"), 120),
+            (lambda c: c.preview_url("https://a.example/"), 120),
             (lambda c: c.webhooks.test("wh_1"), 45),
             (lambda c: c.jobs.get("job_1", wait=25), 55),
         ]:

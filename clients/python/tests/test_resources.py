@@ -126,6 +126,32 @@ class FileTest(unittest.TestCase):
         self.assertEqual(script.headers("idempotency-key"), [None])
 
 
+class UrlTest(unittest.TestCase):
+    def test_is_sent_with_its_options(self):
+        script = Script(Reply())
+        s3 = {"region": "us-east-1", "access_key_id": "a", "secret_access_key": "b"}
+        script.client.url("s3://lists/a.csv", s3=s3, column=2, header=True, metadata={"a": "b"})
+        self.assertEqual(
+            script.bodies,
+            [
+                {
+                    "url": "s3://lists/a.csv",
+                    "s3": s3,
+                    "column": 2,
+                    "header": True,
+                    "metadata": {"a": "b"},
+                }
+            ],
+        )
+        self.assertNotEqual(script.headers("idempotency-key"), [None])
+
+    def test_is_previewed_without_an_idempotency_key(self):
+        script = Script(Reply(json={"rows": 2}))
+        self.assertEqual(script.client.preview_url("https://a.example/"), {"rows": 2})
+        self.assertEqual(script.bodies, [{"url": "https://a.example/", "dry_run": True}])
+        self.assertEqual(script.headers("idempotency-key"), [None])
+
+
 class JobTest(unittest.TestCase):
     def job(self, status, processed):
         return Reply(json={"status": status, "processed_emails": processed})

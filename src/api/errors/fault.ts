@@ -28,9 +28,14 @@ export function validationError(
   const issue = issues[0]
   if (issue === undefined) return new ApiError('invalid_request', 'The request is not valid.')
   const label = fieldLabel(target, issue.path)
-  const message = `${label} ${describeIssue(issue, excerptAt(input, issue.path))}`
+  const message = SECRET_FIELDS.has(issue.path[0])
+    ? `${label} must ${requirementText(issue) ?? 'be valid'}.`
+    : `${label} ${describeIssue(issue, excerptAt(input, issue.path))}`
   return new ApiError(errorCode(issue), sanitizeText(message, SENTENCE_LENGTH_MAX))
 }
+
+/** Fields with credentials, which errors do not repeat. */
+const SECRET_FIELDS: ReadonlySet<unknown> = new Set(['s3'])
 
 /** Fits all reason codes, the longest list of allowed values. */
 const SENTENCE_LENGTH_MAX = 600

@@ -9,12 +9,13 @@ import { creditState } from '../middleware/rate-limit.ts'
 import type { Service } from '../service.ts'
 import { readName } from './batch.ts'
 import { emptyList } from './emails.ts'
-import { findColumns, readFlag, readFormOptions, readRows } from './file-rows.ts'
+import { findColumns, readRows } from './file-rows.ts'
+import { readListOptions } from './queue.ts'
 import type { TextUpload } from './text-upload.ts'
 
 /**
- * `POST /v1/verify/file` with `dry_run`: reads and counts a file like a submitted one, but stores,
- * charges and probes nothing. If the address column is not found, the response lists the columns.
+ * `POST /v1/verify/file` and `url` with `dry_run`: reads and counts a file like a submitted one, but
+ * stores, charges and probes nothing. If the address column is not found, the response lists the columns.
  */
 export async function dryRun(
   c: Context<Env>,
@@ -22,11 +23,11 @@ export async function dryRun(
   upload: TextUpload,
 ): Promise<Response> {
   c.set('isDryRun', true)
-  const { path, fields, content } = upload
-  // Invalid fields are refused as for a submitted list.
-  readName(fields.get('name'))
-  const deduplicate = readFlag(fields, 'deduplicate') ?? true
-  const { checkSmtp } = await readFormOptions(c, service, fields)
+  const { path, options, content } = upload
+  // Invalid options are refused as for a submitted list.
+  readName(options.name)
+  const deduplicate = options.deduplicate ?? true
+  const { checkSmtp } = await readListOptions(c, service, options)
   const { dialect, isFound } = await findColumns(upload)
   const preview = await readPreview(path, dialect)
   if (preview.length === 0) throw emptyList('The list has no rows.')

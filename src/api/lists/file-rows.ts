@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import type { Context } from 'hono'
 import {
   type DetectOptions,
   detectColumns,
@@ -9,17 +8,10 @@ import {
   readList,
 } from '../../csv/csv.ts'
 import { readContentHead } from '../../formats/open-content.ts'
-import type { SubmitOptions } from '../../jobs/job-store.ts'
 import { formatNumber } from '../../platform/format.ts'
-import { sanitizeText } from '../../platform/text.ts'
-import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import type { Service } from '../service.ts'
 import { FILE_ROWS_MAX } from './emails.ts'
-import { parseMetadataField } from './metadata.ts'
-import { readListOptions } from './queue.ts'
 import type { TextUpload } from './text-upload.ts'
-import type { Upload } from './upload.ts'
 
 /**
  * Detects the dialect of an uploaded list and its address column. Throws if the column is not
@@ -43,33 +35,6 @@ export async function* readRows(
   }
 }
 
-/** Reads a boolean form field; null if it is omitted. */
-export function readFlag(fields: Upload['fields'], field: string): boolean | null {
-  const text = fields.get(field)
-  if (text === undefined || text === '') return null
-  if (text === 'true' || text === '1') return true
-  if (text === 'false' || text === '0') return false
-  const excerpt = sanitizeText(text, 40)
-  throw new ApiError(
-    'invalid_request',
-    `"${field}" is ${JSON.stringify(excerpt)}; it must be true or false.`,
-  )
-}
-
-/** Reads the options of a job from the fields of a form. */
-export const readFormOptions = (
-  c: Context<Env>,
-  service: Service,
-  fields: Upload['fields'],
-): Promise<SubmitOptions> =>
-  readListOptions(c, service, {
-    check_smtp: readFlag(fields, 'check_smtp'),
-    force_refresh: readFlag(fields, 'force_refresh'),
-    notify: readFlag(fields, 'notify'),
-    metadata: parseMetadataField(fields.get('metadata')),
-    webhook_url: fields.get('webhook_url'),
-  })
-
 /** Names of the form fields for messages of the detection. */
 const WORDS = {
   column: 'column',
@@ -78,18 +43,16 @@ const WORDS = {
 }
 
 async function detected<T>(
-  { path, fields, content }: TextUpload,
+  { path, options, content }: TextUpload,
   detect: (head: Uint8Array, options: DetectOptions) => T,
 ): Promise<T> {
   const { head, complete } = await readContentHead({ read: () => createReadStream(path) })
-  const column = fields.get('column')
-  const encoding = fields.get('encoding')
-  const header = readFlag(fields, 'header')
+  const { column, encoding, header } = options
   return detect(head, {
     ...{ complete, words: WORDS },
-    ...(column === undefined || column === '' ? {} : { column: parseColumn(column) }),
+    ...(column === undefined || column === '' ? {} : { column: parseColumn(String(column)) }),
     ...(encoding === undefined || encoding === '' ? {} : { encoding }),
-    ...(header === null ? {} : { header }),
+    ...(header == null ? {} : { header }),
     ...content.known,
   })
 }

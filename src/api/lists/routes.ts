@@ -1,9 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
-import type { ListDialect } from '../../csv/csv.ts'
-import type { Row } from '../../jobs/import/load-job.ts'
 import { MINUTE, SECOND } from '../../platform/clock.ts'
-import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { findStoredResponse, isAnswered, unchecked } from '../middleware/idempotency.ts'
@@ -21,26 +18,28 @@ import {
   QueuedBatch,
   QueuedBulk,
   QueuedFile,
+  UrlRequest,
 } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { SINGLE_BODY_MAX } from '../verify/ask.ts'
-import { readName, verifyBatch } from './batch.ts'
+import { verifyBatch } from './batch.ts'
 import { dryRun } from './dry-run.ts'
 import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
-import { findDialect, readFlag, readFormOptions, readRows } from './file-rows.ts'
+import { readFileOptions, readFlag } from './file-options.ts'
 import { answerInstant } from './instant.ts'
 import { limitConcurrency } from './list-concurrency.ts'
 import {
-  jobLinks,
   type ListOptionFields,
   presentQueued,
   queueList,
   readListOptions,
   toChunks,
 } from './queue.ts'
-import { type TextUpload, textUploads } from './text-upload.ts'
+import { textUploads } from './text-upload.ts'
 import { FORM_BYTES_MAX, fileForms } from './upload.ts'
+import { listDownloads } from './url-download.ts'
+import { verifyFile } from './verify-file.ts'
 
 /** Routes that verify lists. */
 export function listRoutes(service: Service) {
@@ -103,18 +102,38 @@ export function listRoutes(service: Service) {
   const withText = textUploads()
   const parseForm = fileForms(service.settings.dataDir, service.random)
   router.post(file.path, async c => {
-    const upload = await parseForm(c.req.raw)
+    const { fields, digest, path, fileName, discard } = await parseForm(c.req.raw)
     try {
+      const upload = { path, fileName, options: readFileOptions(fields) }
       // A dry run has no effect, so it needs no idempotency.
-      if (readFlag(upload.fields, 'dry_run'))
+      if (readFlag(fields, 'dry_run'))
         return await withText(upload, text => dryRun(c, service, text))
       const { key } = c.get('replay') ?? {}
-      const body = Buffer.from(upload.digest)
+      const body = Buffer.from(digest)
       const stored = key === undefined ? null : await findStoredResponse(c, service, { key, body })
       return stored ?? (await withText(upload, text => verifyFile(c, service, text)))
     } finally {
-      await upload.discard()
+      await discard()
     }
+  })
+
+  const url = route(service, 'POST /v1/verify/url', {
+    ...options,
+    id: 'verifyUrl',
+    summary: 'Verify a file at a URL',
+    description:
+      'Like `POST /v1/verify/file`, for a file that the service downloads: from an https URL, such as a presigned one, or with `s3` from a bucket of Amazon S3 or a compatible service. The URL must have a public address and deliver the file within 90 seconds. Its query and the credentials of the bucket are not stored.',
+    // Its body is short, and must not hold the slot of an import while the file is downloaded.
+    beforeKey: [],
+    body: { schema: UrlRequest, example: URL_EXAMPLE, max: URL_BODY_MAX },
+    answer: FILE_ANSWER,
+    errors: [...LISTS.errors, ...DOWNLOAD_ERRORS],
+  })
+  const download = listDownloads(service)
+  router.openapi(url, c => {
+    const { dry_run, ...body } = c.req.valid('json')
+    const use = dry_run ? dryRun : verifyFile
+    return unchecked(download(c, body, upload => withText(upload, text => use(c, service, text))))
   })
 
   return router
@@ -126,6 +145,9 @@ export function listRoutes(service: Service) {
  */
 const LIST_BODY_MAX = 16 * 1024 * 1024
 
+/** The metadata and a session token take less. */
+const URL_BODY_MAX = 128 * 1024
+
 const LISTS = {
   scope: 'verify:bulk',
   counts: 'bulk',
@@ -135,6 +157,10 @@ const LISTS = {
     ...(['stored_rows_exceeded', 'insufficient_storage', 'invalid_webhook_url'] as const),
   ],
 } as const
+
+const DOWNLOAD_ERRORS = [
+  ...(['invalid_list_url', 'list_unreachable', 'list_access_denied', 'list_http_error'] as const),
+] as const
 
 /** A list of addresses in a JSON body. */
 const LIST_ERRORS = [...LISTS.errors, 'emails_required'] as const
@@ -180,6 +206,17 @@ const FILE_EXAMPLE = {
   name: 'March list',
 }
 
+const URL_EXAMPLE = {
+  url: 's3://lists/march.csv',
+  s3: {
+    region: 'us-east-1',
+    access_key_id: 'AKIAIOSFODNN7EXAMPLE',
+    secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
+  },
+  column: 'email',
+  name: 'March list',
+}
+
 const QUEUED_FILE = {
   ...QUEUED,
   message: 'File queued. Check GET /v1/jobs/job_xyz789',
@@ -218,40 +255,6 @@ const FILE_ANSWER = {
       examples: { job: { value: QUEUED_FILE }, dry_run: { value: DRY_RUN } },
     },
   },
-}
-
-/** `POST /v1/verify/file`: creates a job from a file. Its columns are returned with the results. */
-async function verifyFile(
-  c: Context<Env>,
-  service: Service,
-  upload: TextUpload,
-): Promise<Response> {
-  const { path, fields, fileName, content } = upload
-  const name = readName(fields.get('name'))
-  const deduplicate = readFlag(fields, 'deduplicate') ?? true
-  const options = await readFormOptions(c, service, fields)
-  const dialect = await findDialect(upload)
-  const file_name = name === null ? sanitizeText(fileName) : ''
-  const source = { dialect, ...(file_name === '' ? {} : { file_name }) }
-  const rows = storedRows(path, dialect)
-  const listed = { type: 'file' as const, name, deduplicate, source, options, rows }
-  return queueList(c, service, listed, (job, estimated) => ({
-    ...presentQueued(job, estimated, `File queued. Check GET /v1/jobs/${job.id}`),
-    ...jobLinks(service, job),
-    column: dialect.columnName,
-    column_number: dialect.column + 1,
-    header: dialect.header !== null,
-    encoding: dialect.encoding,
-    sheet: content.workbook && sanitizeText(content.workbook.sheet, 80),
-    rows: job.total,
-  }))
-}
-
-/** Adds the cells, which are returned with the results. */
-async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<readonly Row[]> {
-  for await (const batch of readRows(path, dialect)) {
-    yield batch.map(({ text, cells }) => ({ text, cells: JSON.stringify(cells) }))
-  }
 }
 
 /** `POST /v1/verify/bulk`: a short list is answered at once, a longer one becomes a job. */

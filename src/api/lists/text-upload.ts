@@ -4,10 +4,19 @@ import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import { type ListContent, openContent } from '../../formats/open-content.ts'
 import { storeBytes } from '../../jobs/upload/store-upload.ts'
 import { UploadFault } from '../../jobs/upload/upload-error.ts'
-import { toApiError, type Upload } from './upload.ts'
+import type { FileOptions } from './file-options.ts'
+import { toApiError } from './upload.ts'
+
+/** A file that was uploaded or downloaded, with its options. */
+export type ListUpload = {
+  readonly path: string
+  /** Empty if it has none. */
+  readonly fileName: string
+  readonly options: FileOptions
+}
 
 /** An upload whose file is text; a workbook and a compressed file were converted. */
-export type TextUpload = Upload & { readonly content: ListContent }
+export type TextUpload = ListUpload & { readonly content: ListContent }
 
 /** Maximum size of a compressed list as text: a million rows of 500 bytes. */
 const EXPANDED_BYTES_MAX = 512 * 1024 * 1024
@@ -21,9 +30,9 @@ const CONVERSIONS_MAX = 2
  */
 export function textUploads() {
   const conversions = new ConnectionSemaphore(CONVERSIONS_MAX)
-  return async <T>(upload: Upload, use: (text: TextUpload) => Promise<T>): Promise<T> => {
+  return async <T>(upload: ListUpload, use: (text: TextUpload) => Promise<T>): Promise<T> => {
     const content = await openContent(upload.path, {
-      sheet: upload.fields.get('sheet') || undefined,
+      sheet: upload.options.sheet || undefined,
       expandedBytesMax: EXPANDED_BYTES_MAX,
     })
     if (content.format === 'text') return await use({ ...upload, content })

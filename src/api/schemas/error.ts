@@ -182,6 +182,12 @@ const EXAMPLES = {
     'The list has 10,001 addresses; this endpoint accepts at most 10,000. Use POST /v1/verify/batch.',
   invalid_webhook_url:
     '"url" is "http://a.example", which is not allowed. It must begin with https://.',
+  invalid_list_url: 'The URL of the list is not allowed. It must begin with https://.',
+  list_unreachable: 'The list cannot be fetched from files.example.com. No data arrived for 30 s.',
+  list_access_denied:
+    'The list cannot be fetched from files.example.com. The server answered with 403. Use a URL that needs no sign-in, such as a presigned one that has not expired.',
+  list_http_error:
+    'The list cannot be fetched from files.example.com. The server answered with 404. Check the URL.',
   invalid_event:
     '"events" has "batch.done"; it takes batch.completed, batch.failed, verification.completed, quota.warning, quota.exceeded.',
   authentication_error:

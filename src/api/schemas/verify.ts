@@ -147,6 +147,12 @@ export const BatchRequest = z
   })
   .openapi('BatchRequest', { required: [] })
 
+const SHEET = 'The sheet of a workbook, by name. The first visible one if omitted.'
+const HEADER = 'Whether the first row has column names. Detected if omitted.'
+const ENCODING =
+  'A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.'
+const DRY_RUN = 'Set to true to preview the file. Nothing is stored, charged or verified.'
+
 export const FileRequest = z
   .strictObject({
     file: z.unknown().optional().openapi({
@@ -158,16 +164,9 @@ export const FileRequest = z
     column: z.string().optional().openapi({
       description: 'The address column, by name or by number from 1. Detected if omitted.',
     }),
-    sheet: z.string().optional().openapi({
-      description: 'The sheet of a workbook, by name. The first visible one if omitted.',
-    }),
-    header: z.enum(['true', 'false']).optional().openapi({
-      description: 'Whether the first row has column names. Detected if omitted.',
-    }),
-    encoding: z.string().optional().openapi({
-      description:
-        'A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.',
-    }),
+    sheet: z.string().optional().openapi({ description: SHEET }),
+    header: z.enum(['true', 'false']).optional().openapi({ description: HEADER }),
+    encoding: z.string().optional().openapi({ description: ENCODING }),
     name: z.string().optional(),
     deduplicate: z.enum(['true', 'false']).optional(),
     check_smtp: z.enum(['true', 'false']).optional().openapi({ description: CHECK_SMTP }),
@@ -178,11 +177,50 @@ export const FileRequest = z
       .openapi({ description: `${METADATA} A JSON object.`, example: '{"customer": "42"}' }),
     notify: z.enum(['true', 'false']).optional().openapi({ description: NOTIFY }),
     webhook_url,
-    dry_run: z.enum(['true', 'false']).optional().openapi({
-      description: 'Set to true to preview the file. Nothing is stored, charged or verified.',
-    }),
+    dry_run: z.enum(['true', 'false']).optional().openapi({ description: DRY_RUN }),
   })
   .openapi('FileRequest', { required: ['file'] })
+
+/** Errors must not repeat a value of `s3`: see `SECRET_FIELDS` of `errors/fault.ts`. */
+const BucketAccess = z
+  .strictObject({
+    endpoint: z.string().optional().openapi({
+      description: 'URL of a service other than Amazon S3, such as `https://s3.example.com`.',
+    }),
+    region: z.string().openapi({ example: 'us-east-1' }),
+    access_key_id: z.string(),
+    secret_access_key: z.string(),
+    session_token: z.string().optional(),
+  })
+  .openapi('BucketAccess', {
+    description: 'Credentials to read the bucket of an s3:// URL. They are not stored.',
+  })
+
+export const UrlRequest = z
+  .strictObject({
+    url: z.string().openapi({
+      description: 'URL of the list: https://host/path, or s3://bucket/key with `s3`.',
+      example: 'https://files.example.com/march.csv',
+    }),
+    s3: BucketAccess.optional(),
+    column: z
+      .union([z.string(), z.int().min(1)], 'must be a name or a number from 1')
+      .optional()
+      .openapi({
+        description: 'The address column, by name or by number from 1. Detected if omitted.',
+      }),
+    sheet: z.string().optional().openapi({ description: SHEET }),
+    header: z.boolean().optional().openapi({ description: HEADER }),
+    encoding: z.string().optional().openapi({ description: ENCODING }),
+    name,
+    deduplicate,
+    ...optionFields,
+    metadata,
+    notify,
+    webhook_url,
+    dry_run: z.boolean().optional().openapi({ description: DRY_RUN }),
+  })
+  .openapi('UrlRequest', { required: ['url'] })
 
 const WELL_FORMED =
   'Rows with a well-formed address, whether it exists or not: `total_emails` minus `invalid_format_emails`.'

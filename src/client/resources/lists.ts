@@ -8,6 +8,7 @@ import type {
   QueuedBatch,
   QueuedBulk,
   QueuedFile,
+  UrlRequest,
 } from '../types.ts'
 
 export type FileOptions = CreateOptions & {
@@ -49,11 +50,23 @@ export type Lists = {
   batch(list: readonly string[] | BatchRequest, options?: CreateOptions): Promise<QueuedBatch>
   /** Verifies a file: CSV, TSV, XLSX, or one address per line. The download keeps its columns. */
   file(list: ListFile, options?: FileOptions): Promise<QueuedFile>
+  /**
+   * Verifies a file that the service downloads, from an https URL, or with `s3` from an
+   * s3://bucket/key URL. The service does not store the credentials.
+   */
+  url(url: string, options?: UrlOptions): Promise<QueuedFile>
+  /** Analyzes a file at a URL, like `preview`. */
+  previewUrl(url: string, options?: PreviewUrlOptions): Promise<FileDryRun>
   /** Analyzes a file: columns and row counts. Stores, charges and verifies nothing. */
   preview(list: ListFile, options?: PreviewOptions): Promise<FileDryRun>
 }
 
+/** Options of a list at a URL: fields of the request. */
+export type UrlOptions = CreateOptions & Omit<UrlRequest, 'url' | 'dry_run'>
+
 export type PreviewOptions = Omit<FileOptions, 'idempotencyKey' | 'name'>
+
+export type PreviewUrlOptions = Omit<UrlOptions, 'idempotencyKey' | 'name'>
 
 export type StatusOptions = CallOptions & {
   /** Includes finished rows before the job is completed. */
@@ -84,7 +97,21 @@ export function createListsResource({ json }: Connection): Lists {
       const { form, rest } = await buildForm(list, options, true)
       return json({ ...create('/v1/verify/file', form), creates: false }, rest)
     },
+    url: (url, options = {}) => {
+      const { body, rest } = splitUrlOptions(options)
+      return json(create('/v1/verify/url', { url, ...body }), rest)
+    },
+    previewUrl: (url, options = {}) => {
+      const { body, rest } = splitUrlOptions(options)
+      const call = create('/v1/verify/url', { url, ...body, dry_run: true })
+      return json({ ...call, creates: false }, rest)
+    },
   }
+}
+
+/** Separates the fields of the request from the options of the call. */
+function splitUrlOptions({ idempotencyKey, signal, timeoutMs, retries, ...body }: UrlOptions) {
+  return { body, rest: { idempotencyKey, signal, timeoutMs, retries } }
 }
 
 const toBody = (list: readonly string[] | BulkRequest | BatchRequest) =>
@@ -121,5 +148,8 @@ function toBlob(list: ListFile): Blob | Promise<Blob> {
 const fileName = (list: ListFile) =>
   list instanceof Blob && 'name' in list && typeof list.name === 'string' ? list.name : 'list.csv'
 
-/** The largest batch, 16 MB, takes this long at 1 Mbit/s. */
+/**
+ * The largest batch, 16 MB, takes this long at 1 Mbit/s. A download by the service takes up to 90
+ * seconds.
+ */
 const SEND_MS = 120_000

@@ -13,19 +13,29 @@ export type Upload = ReceivedForm & {
 }
 
 /** Returns a function that receives forms with a file into a folder of the data directory. */
-export function uploads(dataDir: string, random: Random) {
-  const folder = uploadFolder(dataDir)
+export const uploads =
+  (dataDir: string, random: Random) =>
   /** Throws UploadFault or an error of `admit`; nothing is left of the file then. */
-  return async (request: Incoming, rules: FormRules): Promise<Upload> => {
-    makeFolder(folder)
-    const path = join(folder, random.token(FILE_NAME_LENGTH))
-    const discard = () => rm(path, { force: true })
-    try {
-      return { path, discard, ...(await receiveForm(request, path, rules)) }
-    } catch (error) {
-      await discard()
-      throw error
-    }
+  (request: Incoming, rules: FormRules): Promise<Upload> =>
+    storeTemporary(dataDir, random, path => receiveForm(request, path, rules))
+
+type Temporary = { readonly path: string; discard(): Promise<void> }
+
+/** Creates a file with `write` in a folder of the data directory; nothing is left of it if it fails. */
+export async function storeTemporary<T extends object>(
+  dataDir: string,
+  random: Random,
+  write: (path: string) => Promise<T>,
+): Promise<T & Temporary> {
+  const folder = uploadFolder(dataDir)
+  makeFolder(folder)
+  const path = join(folder, random.token(FILE_NAME_LENGTH))
+  const discard = () => rm(path, { force: true })
+  try {
+    return { path, discard, ...(await write(path)) }
+  } catch (error) {
+    await discard()
+    throw error
   }
 }
 

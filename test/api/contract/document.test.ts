@@ -22,6 +22,7 @@ const OPERATIONS = [
   ...['POST /v1/verify/single', 'POST /v1/verify', 'POST /v1/verify/bulk', 'POST /v1/verify/batch'],
   ...[
     'POST /v1/verify/file',
+    'POST /v1/verify/url',
     'POST /v1/verify/form',
     'GET /v1/verify/bulk/status/{id}',
     'GET /v1/verify/bulk/download/{id}',

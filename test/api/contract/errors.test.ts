@@ -6,6 +6,7 @@ import { getState } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
 import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
+import { failingDownload } from '../../support/list-download.ts'
 import { FORM, form } from '../../support/list-form.ts'
 import type { RequestOptions } from '../../support/service.ts'
 import { contractOf } from './contract.ts'
@@ -144,8 +145,24 @@ const file = (text: string): RequestOptions => ({
   body: form([['file', { file: text }]]),
   headers: { 'Content-Type': FORM },
 })
-const list = (id: string, emails: readonly string[]): RequestOptions =>
-  id === 'verifyFile' ? file(`email\n${emails.join('\n')}\n`) : { body: { emails } }
+function list(id: string, emails: readonly string[]): RequestOptions {
+  if (id === 'verifyFile') return file(`email\n${emails.join('\n')}\n`)
+  return {
+    body: id === 'verifyUrl' ? { url: `https://a.example/${emails.length}.csv` } : { emails },
+  }
+}
+
+const FETCH = 'The list cannot be fetched from files.example.com.'
+
+/** The download of a list fails. */
+const download = (
+  code: string,
+  kind: Parameters<typeof failingDownload>[0],
+  message: string,
+): Scenario => ({
+  code,
+  prepare: ({ service }) => Object.assign(service, { download: failingDownload(kind, message) }),
+})
 
 type Scenario = {
   readonly code: string
@@ -167,7 +184,7 @@ const SPECIAL: readonly Scenario[] = [
     code: 'too_many_emails',
     options: id => list(id, rows(id === 'verifyBulk' ? 10_001 : 50_001)),
     // A file of a million rows is in file.slow.test.ts.
-    isTested: id => id !== 'verifyFile',
+    isTested: id => id !== 'verifyFile' && id !== 'verifyUrl',
   },
   {
     code: 'quota_exceeded',
@@ -212,6 +229,18 @@ const SPECIAL: readonly Scenario[] = [
     options: id => ({ body: invalidUrlBody(id) }),
     isTested: id => id !== 'verifyFile',
   },
+  download(
+    'invalid_list_url',
+    'invalid_url',
+    'The URL of the list is not allowed. It must begin with https://.',
+  ),
+  download('list_unreachable', 'unreachable', `${FETCH} No data arrived for 30 s.`),
+  download(
+    'list_access_denied',
+    'denied',
+    `${FETCH} The server answered with 403. Use a URL that needs no sign-in, such as a presigned one that has not expired.`,
+  ),
+  download('list_http_error', 'status', `${FETCH} The server answered with 404. Check the URL.`),
   { code: 'invalid_event', options: () => ({ body: { ...HOOK, events: ['batch.done'] } }) },
   {
     code: 'last_key',
@@ -235,6 +264,7 @@ const SPECIAL: readonly Scenario[] = [
 function invalidUrlBody(id: string): object {
   const url = 'http://a.example'
   if (id === 'verifySingle') return { email: 'a@example.com', async: true, webhook_url: url }
+  if (id === 'verifyUrl') return { url: 'https://a.example/2.csv', webhook_url: url }
   return id.startsWith('verify')
     ? { emails: ['a@example.com'], webhook_url: url }
     : { ...HOOK, url }

@@ -1,5 +1,6 @@
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
+import { fakeDownload } from '../../support/list-download.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
 import { examplesOf, type Place } from './document.ts'
 
@@ -12,6 +13,7 @@ export async function createExampleService(options: Parameters<typeof createTest
   const fixture = await createTestService({
     isAdmin: true,
     ...options,
+    deps: { download: fakeDownload, ...options.deps },
     engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } },
   })
   await fixture.addKey({ id: KEY })

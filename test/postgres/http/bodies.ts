@@ -13,6 +13,7 @@ const BODIES: Readonly<Record<string, () => unknown>> = {
     form.set('file', new File([EMAILS.join('\n')], 'list.csv'))
     return form
   },
+  'POST /v1/verify/url': () => ({ url: 'https://a.example/list.csv' }),
   'POST /v1/keys': () => ({ name: 'new', scopes: ['jobs:read'] }),
   'PATCH /v1/keys/{id}': () => ({ name: 'another' }),
   'POST /v1/keys/{id}/rotate': () => ({}),

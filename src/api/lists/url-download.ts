@@ -1,0 +1,150 @@
+import type { Context } from 'hono'
+import { FILE_BYTES_MAX, storeBytes } from '../../jobs/upload/store-upload.ts'
+import { UploadFault } from '../../jobs/upload/upload-error.ts'
+import { storeTemporary } from '../../jobs/upload/uploads.ts'
+import { getFileName } from '../../outbound/download.ts'
+import { DownloadFault } from '../../outbound/download-fault.ts'
+import { isS3Url, type S3Access } from '../../outbound/s3.ts'
+import { SECOND } from '../../platform/clock.ts'
+import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
+import { clientAborted } from '../middleware/client-aborted.ts'
+import type { Service } from '../service.ts'
+import { readName } from './batch.ts'
+import type { FileOptions } from './file-options.ts'
+import { readListOptions } from './queue.ts'
+import type { ListUpload } from './text-upload.ts'
+import { toApiError } from './upload.ts'
+
+/** A list at a URL, with the options of a file. */
+type UrlBody = FileOptions & {
+  readonly url: string
+  readonly s3?: S3Fields | undefined
+}
+
+type S3Fields = {
+  readonly endpoint?: string | undefined
+  readonly region: string
+  readonly access_key_id: string
+  readonly secret_access_key: string
+  readonly session_token?: string | undefined
+}
+
+/** Time for a download: leaves half a minute of the two minutes that clients wait for a list. */
+const DOWNLOAD_MS = 90 * SECOND
+/** Downloads at the same time: bounds the disk and the network. */
+export const DOWNLOADS_MAX = 8
+/** Downloads of an account at the same time, so that slow servers do not block other accounts. */
+export const ACCOUNT_DOWNLOADS_MAX = 2
+
+/**
+ * Returns a function that downloads the list of a request and calls `use` with it. The file is on
+ * the disk meanwhile.
+ */
+export function listDownloads(service: Service) {
+  const admit = downloadLimit()
+  const { dataDir } = service.settings
+  return async <T>(
+    c: Context<Env>,
+    { url, s3, ...options }: UrlBody,
+    use: (upload: ListUpload) => Promise<T>,
+  ): Promise<T> => {
+    // Invalid options are refused before the download.
+    readName(options.name)
+    await readListOptions(c, service, options)
+    const { signal } = c.req.raw
+    const request = {
+      ...{ url, s3: readAccess(url, s3), signal },
+      ...{ bytesMax: FILE_BYTES_MAX, totalMs: DOWNLOAD_MS },
+    }
+    const release = admit(c.get('caller').account.id)
+    const { path, discard } = await storeTemporary(dataDir, service.random, async path => {
+      await service.download(request, bytes => storeBytes(bytes, path, () => {}))
+      return {}
+    })
+      .catch(error => {
+        throw signal.aborted ? clientAborted() : toDownloadError(error)
+      })
+      .finally(release)
+    try {
+      return await use({ path, fileName: getFileName(url), options })
+    } finally {
+      await discard()
+    }
+  }
+}
+
+function readAccess(url: string, s3: S3Fields | undefined): S3Access | undefined {
+  if (isS3Url(url) && s3 === undefined) {
+    throw new ApiError(
+      'invalid_list_url',
+      '"url" begins with s3://, so the body needs "s3" with the region and the credentials of the bucket.',
+    )
+  }
+  if (s3 === undefined) return undefined
+  if (!isS3Url(url)) {
+    throw new ApiError(
+      'invalid_list_url',
+      'The body has "s3", so "url" must have the form s3://bucket/key.',
+    )
+  }
+  return {
+    endpoint: s3.endpoint,
+    region: s3.region,
+    accessKeyId: s3.access_key_id,
+    secretAccessKey: s3.secret_access_key,
+    sessionToken: s3.session_token,
+  }
+}
+
+/** Returns a function that admits a download, and returns the function that ends it. */
+function downloadLimit() {
+  let inFlight = 0
+  const byAccount = new Map<string, number>()
+  return (accountId: string): (() => void) => {
+    const own = byAccount.get(accountId) ?? 0
+    if (own >= ACCOUNT_DOWNLOADS_MAX) {
+      throw new ApiError(
+        'rate_limit',
+        `${own} lists of this account are being downloaded. Wait until one has finished.`,
+        { retryAfterS: RETRY_S },
+      )
+    }
+    if (inFlight >= DOWNLOADS_MAX) {
+      throw new ApiError('service_unavailable', 'Too many lists are being downloaded. Try again.', {
+        retryAfterS: RETRY_S,
+      })
+    }
+    inFlight++
+    byAccount.set(accountId, own + 1)
+    return () => {
+      inFlight--
+      const left = (byAccount.get(accountId) ?? 1) - 1
+      if (left === 0) byAccount.delete(accountId)
+      else byAccount.set(accountId, left)
+    }
+  }
+}
+
+/** Most lists arrive within seconds. */
+const RETRY_S = 5
+
+function toDownloadError(error: unknown): unknown {
+  if (error instanceof UploadFault) return toApiError(error)
+  if (!(error instanceof DownloadFault)) return error
+  const { kind, message } = error
+  if (kind === 'too_large') return new ApiError('payload_too_large', `${message} Split it.`)
+  const hint = kind === 'not_public' ? PUBLIC_HINT : ''
+  return new ApiError(CODES[kind], `${message}${hint}`)
+}
+
+const CODES = {
+  invalid_url: 'invalid_list_url',
+  not_public: 'invalid_list_url',
+  unreachable: 'list_unreachable',
+  denied: 'list_access_denied',
+  status: 'list_http_error',
+} as const
+
+const PUBLIC_HINT =
+  ' Lists are only fetched from public addresses; the admin can allow others with --webhook-allow-ranges.'
