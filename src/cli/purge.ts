@@ -96,7 +96,7 @@ export function purgeText(purged: Purged): string {
     ...(traces === null ? [] : tracesText(traces)),
     ...(files.length === 0
       ? []
-      : [`${pluralize(files.length, 'leftover copy')} of a list from stdin`]),
+      : [`${pluralize(files.length, 'leftover copy')} of a list from stdin or a URL`]),
   ]
   const title = dryRun ? 'Would delete:' : 'Deleted:'
   const head = deleted.length === 0 ? ['Nothing to delete.'] : [title, ...deleted.map(indent)]
@@ -144,7 +144,7 @@ function notes({ dryRun, young, unfinished, bytes, isGone, isShared }: Purged): 
     ...(unfinished === 0 ? [] : [`Unfinished lists are kept: ${unfinished}. See "ev jobs".`]),
     ...(young === 0
       ? []
-      : [`Copies of stdin less than 10 minutes old are kept: ${pluralize(young, 'copy')}.`]),
+      : [`Copies of lists less than 10 minutes old are kept: ${pluralize(young, 'copy')}.`]),
     ...(dryRun || !isShared
       ? []
       : [

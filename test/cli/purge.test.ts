@@ -166,8 +166,8 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     put(`${process.pid}.partial`, 'old')
     expect(await purged(home, '--dry-run')).toMatchObject({ leftover_files: 2, young_files: 1 })
     expect((await purge(home)).stdout).toBe(
-      'Deleted:\n  2 leftover copies of a list from stdin\n' +
-        'Copies of stdin less than 10 minutes old are kept: 1 copy.\n',
+      'Deleted:\n  2 leftover copies of a list from stdin or a URL\n' +
+        'Copies of lists less than 10 minutes old are kept: 1 copy.\n',
     )
     expect(readdirSync(folder).sort()).toEqual(
       [`${'b'.repeat(32)}.csv`, 'notes.csv', `${process.pid}.partial`].sort(),

@@ -24,7 +24,8 @@ import { reloadOnSighup } from '../sighup.ts'
 import { wrapLines } from '../width.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
-import { readSource, type SourceFlags, toFlags } from './list-source.ts'
+import { type BulkSource, readSource, type SourceFlags, toFlags } from './list-source.ts'
+import { downloadList, isUrl, nameOfUrl } from './list-url.ts'
 import { type WrittenFile, writeOutput } from './output.ts'
 import {
   checkOutput,
@@ -67,10 +68,11 @@ export async function bulkCommand(
     throw unsupportedDatabase(context, flags)
   // `-` is stdin or stdout; an empty name is reported later.
   const toPath = (name: string) => (name === '-' || name === '' ? name : inCwd(context, name))
-  const given = flags.output ?? defaultOutput(file, flags.format)
+  const given = flags.output ?? defaultOutput(isUrl(file) ? nameOfUrl(file) : file, flags.format)
   const format = flags.format ?? formatFor(given)
   const metadata = parseMetadataFlags(flags.metadata)
-  return bulk(context, toPath(file), { ...flags, format, output: toPath(given), metadata }, null)
+  const list = isUrl(file) ? file : toPath(file)
+  return bulk(context, list, { ...flags, format, output: toPath(given), metadata }, null)
 }
 
 const unsupportedDatabase = (context: CliContext, flags: GivenFlags) =>
@@ -129,8 +131,10 @@ async function processList(
   const files = planOutput(flags)
   if (flags.format === 'xlsx' && flags.output === '-' && context.stdout.isTTY === true)
     throw binary()
-  await checkOutput(file, files, flags)
-  const list = await openList(context, file, config.dataDir, listOptions(flags, resumed))
+  await checkOutput(isUrl(file) ? '-' : file, files, flags)
+  const list = isUrl(file)
+    ? await openDownload(context, { file, flags, config, say })
+    : await openList(context, file, config.dataDir, listOptions(flags, resumed))
   const database = await openDatabase(listsUrl(config), context.clock)
   const locks: Lock[] = []
   try {
@@ -162,6 +166,23 @@ async function processList(
   }
 }
 
+/** Downloads a list and opens the copy. */
+async function openDownload(
+  context: CliContext,
+  {
+    file,
+    flags,
+    config,
+    say,
+  }: Pick<BulkInput, 'file' | 'flags' | 'config'> & { readonly say: (text: string) => void },
+): Promise<ListFile> {
+  const name = nameOfUrl(file)
+  say(`Downloading ${name}.`)
+  const path = await downloadList(context, config, file)
+  const options = { ...listOptions(flags, null), kept: true, name }
+  return openList(context, path, config.dataDir, options)
+}
+
 const binary = () =>
   new EvError(
     'usage',
@@ -173,8 +194,10 @@ const listOptions = ({ column, sheet, encoding, header }: BulkFlags, resumed: Jo
   ...(column === undefined ? {} : { column }),
   ...(encoding === undefined ? {} : { encoding }),
   ...(header === false ? { header } : {}),
-  ...(resumed === null ? {} : { kept: readSource(resumed).kept }),
+  ...(resumed === null ? {} : pickCopy(readSource(resumed))),
 })
+
+const pickCopy = ({ kept, name }: BulkSource) => ({ kept, name })
 
 /** Deletes expired jobs and cached answers. */
 async function cleanUp(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
-import { rename } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -17,8 +17,10 @@ export type ListFile = {
   readonly dialect: ListDialect
   /** Name of the sheet; null if the list is not a workbook. */
   readonly sheet: string | null
-  /** Whether the file is a copy of stdin in the data directory. */
+  /** Whether the file is a copy of stdin or of a URL in the data directory. */
   readonly kept: boolean
+  /** File name of a list that was downloaded. */
+  readonly name: string | undefined
   /** Reads the content. Throws at the end if the content has changed since the list was opened. */
   bytes(): AsyncIterable<Uint8Array>
 }
@@ -29,8 +31,10 @@ type ListFileOptions = {
   readonly column?: string
   readonly encoding?: string
   readonly header?: boolean
-  /** Whether the path is a copy of stdin; detected if left out. */
+  /** Whether the path is a copy of stdin or of a URL; detected if left out. */
   readonly kept?: boolean
+  /** File name of a list that was downloaded. */
+  readonly name?: string | undefined
 }
 
 /** The list is a file of the user: this stops only decompression bombs. */
@@ -62,6 +66,7 @@ export async function openList(
       dialect: detectDialect(head, { ...known, complete }),
       sheet: content.workbook?.sheet ?? null,
       kept,
+      name: options.name,
       bytes: () => readVerified(name, { path, digest, content }),
     }
   } catch (error) {
@@ -130,7 +135,12 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-async function storeStream(name: string, stream: Readable, dataDir: string): Promise<string> {
+/** Copies a list into the data directory. Returns the path. */
+export async function storeStream(
+  name: string,
+  stream: Readable,
+  dataDir: string,
+): Promise<string> {
   const dir = resolve(dataDir, 'stdin')
   const arriving = join(dir, `${process.pid}.partial`)
   try {
@@ -141,6 +151,8 @@ async function storeStream(name: string, stream: Readable, dataDir: string): Pro
     await rename(arriving, path)
     return path
   } catch (error) {
+    await rm(arriving, { force: true }).catch(() => {})
+    if (error instanceof EvError) throw error
     throw new EvError(
       'io',
       `The list from ${name === '-' ? 'stdin' : name} cannot be stored in ${dir}: ${errorMessage(error)}. Set another directory with --data-dir.`,

@@ -8,8 +8,10 @@ import type { Format } from './row-text.ts'
 export type BulkSource = {
   /** Absolute path of the list. */
   readonly path: string
-  /** Whether the path is a copy of stdin, which is deleted when the job is finished. */
+  /** Whether the path is a copy of stdin or of a URL, which is deleted when the job is finished. */
   readonly kept: boolean
+  /** File name of a list that was downloaded; left out for others. */
+  readonly name?: string
   /** An absolute path, or `-`. */
   readonly output: string
   /** As given; null if it is detected. */
@@ -46,10 +48,11 @@ export type SourceFlags = {
   readonly metadata?: Metadata
 }
 
-export function toSource({ path, kept }: ListFile, flags: SourceFlags): BulkSource {
+export function toSource({ path, kept, name }: ListFile, flags: SourceFlags): BulkSource {
   return {
     path,
     kept,
+    ...(name === undefined ? {} : { name }),
     output: flags.output === '-' ? '-' : resolve(flags.output),
     column: flags.column ?? null,
     sheet: flags.sheet ?? null,

@@ -12,6 +12,8 @@ Examples:
   ev bulk list.csv -o out.csv --split     # out.deliverable.csv, out.risky.csv, …
   ev bulk customers.xlsx --sheet Customers   # writes customers.verified.xlsx
   ev bulk list.csv.gz -o out.xlsx
+  ev bulk https://files.example.com/list.csv
+  ev bulk s3://bucket/list.csv           # with the variables of the AWS CLI
   cat list.txt | ev bulk - -o - --format ndjson
 
 Press Ctrl-C to stop. To resume, run the same command again.`
@@ -20,7 +22,7 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
   const bulk = ev
     .command('bulk')
     .description('verify a list: CSV or XLSX in; CSV, XLSX or JSON out')
-    .argument('<file>', 'the list; - reads stdin')
+    .argument('<file>', 'the list: a file, an https:// or s3:// URL, or - for stdin')
     .option(
       '-o, --output <file>',
       'file for the results, such as out.csv, out.csv.gz or out.xlsx; - writes to stdout (default: list.verified.csv)',

@@ -59,9 +59,10 @@ export const isActive = (status: JobStatus) =>
 /** Returns the list and the output of a job; for a job of the service, its name or type. */
 export function listAndOutput(job: Job): { list: string; output: string | null } {
   if (isOfService(job)) return { list: sanitizeText(job.name ?? job.type), output: null }
-  const { path, output } = JSON.parse(job.source) as Partial<BulkSource>
+  const { path, name, output } = JSON.parse(job.source) as Partial<BulkSource>
+  const copied = sanitizeText(name ?? 'stdin')
   return {
-    list: path === undefined ? '?' : stdinCopyName(job) !== null ? 'stdin' : sanitizeText(path),
+    list: path === undefined ? '?' : stdinCopyName(job) !== null ? copied : sanitizeText(path),
     output: output === undefined ? null : output === '-' ? 'stdout' : sanitizeText(output),
   }
 }

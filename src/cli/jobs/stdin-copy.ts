@@ -9,7 +9,10 @@ import { MINUTE } from '../../platform/clock.ts'
 import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
 
-/** Returns the file name of the stdin copy of a job; null if its list is a file. */
+/**
+ * Returns the file name of the copy of a list from stdin or a URL; null if the list of the job is a
+ * file.
+ */
 export function stdinCopyName({ source }: Job): string | null {
   const { path, kept } = JSON.parse(source) as Partial<BulkSource>
   return kept === true && path !== undefined ? basename(path) : null
@@ -35,7 +38,7 @@ type Leftovers = {
 
 /** A copy is named by the digest of its content, and by the process ID while it is written. */
 const COPY_NAME = /^([0-9a-f]{32}\.csv|\d+\.partial)$/
-/** Between the end of stdin and the creation of the job, ev reads the copy twice, in seconds. */
+/** Between the end of the input and the creation of the job, ev reads the copy twice, in seconds. */
 const YOUNG_MS = 10 * MINUTE
 
 /** Finds complete and partial copies of stdin that no job needs. */
