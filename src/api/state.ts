@@ -1,3 +1,5 @@
+import { type Breakdown, countBreakdown } from '../jobs/results/breakdown.ts'
+import { type ChangeCount, countChanges } from '../jobs/reverify/changes.ts'
 import { ApiError } from './errors/api-error.ts'
 import { createStatisticsCache, type StatisticsCache } from './jobs/breakdowns.ts'
 import { createOutlooks, type Outlooks } from './jobs/outlook.ts'
@@ -78,7 +80,8 @@ export type State = {
   readonly inFlightKeys: Set<string>
   readonly streams: Streams
   readonly lastUsed: LastUsed
-  readonly breakdowns: StatisticsCache
+  readonly breakdowns: StatisticsCache<Breakdown>
+  readonly changes: StatisticsCache<readonly ChangeCount[]>
   readonly outlooks: Outlooks
 }
 
@@ -97,7 +100,8 @@ export function getState(service: Service): State {
     inFlightKeys: new Set(),
     streams: new Streams(),
     lastUsed: createLastUsed(service),
-    breakdowns: createStatisticsCache(service),
+    breakdowns: createStatisticsCache(service, countBreakdown),
+    changes: createStatisticsCache(service, countChanges),
     outlooks: createOutlooks(service),
   }
   states.set(service, state)

@@ -174,6 +174,18 @@ const SENTENCES: OperationTexts<EvError> = {
       `Job ${id} ${state === 'completed' ? 'is finished' : `is already ${state}`}: there is nothing to cancel. To delete it: ev jobs delete ${id}`,
     ),
   job_not_resumable: ({ id, state }) => new EvError('usage', notResumable(id, state)),
+  job_not_reverifiable: ({ id, state, isList }) =>
+    new EvError(
+      'usage',
+      isList
+        ? `Job ${id} is ${state}. Only a list that is completed, cancelled or failed can be verified again.`
+        : `Job ${id} is not a list of the service. To verify a list again, run "ev bulk" with "--cache off".`,
+    ),
+  no_row_selected: ({ id }) =>
+    new EvError(
+      'usage',
+      `No row of job ${id} has to be verified again: none matches --only or --older-than.`,
+    ),
   job_in_use: ({ id }) =>
     new EvError(
       'io',

@@ -14,7 +14,13 @@ import type { Job } from './types.ts'
 
 export type { CallOptions, CreateOptions, ResponseInfo } from './connection.ts'
 export { EvApiError, EvConnectionError, EvWebhookError } from './error.ts'
-export type { DownloadOptions, JobOptions, RowsOptions, RowsQuery } from './resources/jobs.ts'
+export type {
+  ChangesQuery,
+  DownloadOptions,
+  JobOptions,
+  RowsOptions,
+  RowsQuery,
+} from './resources/jobs.ts'
 export type {
   FileOptions,
   ListFile,

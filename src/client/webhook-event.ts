@@ -27,6 +27,8 @@ export type EventData = {
     readonly download_url: string
     /** As submitted with the list. */
     readonly metadata: Readonly<Record<string, string>>
+    /** The job that this one verifies again. */
+    readonly previous_job_id?: string
   }
   'batch.failed': {
     readonly job_id: string
@@ -35,6 +37,8 @@ export type EventData = {
     readonly error: string
     readonly message: string
     readonly metadata: Readonly<Record<string, string>>
+    /** The job that this one verifies again. */
+    readonly previous_job_id?: string
   }
   'verification.completed': SingleResult & {
     readonly verification_id: string

@@ -62,6 +62,7 @@ export const MIGRATIONS: Migrations = {
   '0008_job_webhooks': { up: addJobWebhooks },
   '0009_job_mails': { up: addJobMails },
   '0010_feedback_counts': { up: addFeedbackCounts },
+  '0011_reverification': { up: addPreviousResults },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -82,6 +83,11 @@ async function addJobWebhooks(db: Kysely<unknown>): Promise<void> {
 async function addJobMails(db: Kysely<unknown>): Promise<void> {
   await sql`alter table job add column mail_due_at bigint`.execute(db)
   await sql`create index job_mail on job (mail_due_at) where mail_due_at is not null`.execute(db)
+}
+
+/** Adds the previous results of items that are verified again. */
+async function addPreviousResults(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table item add column previous text`.execute(db)
 }
 
 /** Adds the index of a page of events. With kind in the index, a filter by kind reads no rows. */

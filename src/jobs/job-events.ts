@@ -5,7 +5,7 @@ import type { Result } from '../engine/verdict/verdict.ts'
 import type { Random } from '../platform/random.ts'
 import { batchCompleted, batchFailed } from '../webhooks/event.ts'
 import { type Emission, emit } from '../webhooks/event-store.ts'
-import { type Job, parseMetadata, parseNotify } from './job-store.ts'
+import { type Job, parseMetadata, parseNotify, parseOrigin } from './job-store.ts'
 
 /**
  * Emits the event of a job that has just ended, in the transaction that ends it. Lists of the
@@ -63,4 +63,5 @@ const toCounts = (job: Job) => ({
   ...{ deliverable: job.deliverable, risky: job.risky },
   ...{ undeliverable: job.undeliverable, unknown: job.unknown, error: job.error },
   metadata: parseMetadata(job),
+  ...parseOrigin(job),
 })

@@ -143,6 +143,10 @@ export type SubmitOptions = JobOptions & {
   readonly webhook?: JobWebhook | null
   /** Whether its end is reported by mail. */
   readonly notify?: boolean
+  /** The job that this one verifies again; null or left out for a new list. */
+  readonly previousJobId?: string | null
+  /** The schedule that creates the job; null or left out if there is none. */
+  readonly scheduleId?: string | null
 }
 
 /** Returns the fields of a job's `source` for these options; defaults are left out. */
@@ -152,12 +156,16 @@ export const toSourceFields = ({
   metadata = {},
   webhook = null,
   notify = false,
+  previousJobId = null,
+  scheduleId = null,
 }: SubmitOptions) => ({
   ...(checkSmtp ? {} : { check_smtp: false }),
   ...(forceRefresh ? { force_refresh: true } : {}),
   ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
   ...(webhook === null ? {} : { webhook_id: webhook.id }),
   ...(notify ? { notify: true } : {}),
+  ...(previousJobId === null ? {} : { previous_job_id: previousJobId }),
+  ...(scheduleId === null ? {} : { schedule_id: scheduleId }),
 })
 
 /** Returns the name of a list, or of its uploaded file; null if it has none. */
@@ -171,6 +179,15 @@ export const parseMetadata = ({ source }: Pick<Job, 'source'>): Metadata =>
 /** Reads the ID of the job's own webhook from its `source`; null if it has none. */
 export const parseWebhookId = ({ source }: Pick<Job, 'source'>): string | null =>
   (JSON.parse(source) as { webhook_id?: string }).webhook_id ?? null
+
+/** Reads from the `source` of a job which job it verifies again, and which schedule created it. */
+export function parseOrigin({ source }: Pick<Job, 'source'>): {
+  readonly previousJobId: string | null
+  readonly scheduleId: string | null
+} {
+  const fields = JSON.parse(source) as { previous_job_id?: string; schedule_id?: string }
+  return { previousJobId: fields.previous_job_id ?? null, scheduleId: fields.schedule_id ?? null }
+}
 
 /** Reads the options from the `source` of a job. */
 export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {

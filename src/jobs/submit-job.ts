@@ -47,23 +47,36 @@ export async function submitJob(
   input: JobInput,
   beforeCommit?: BeforeCommit<Job>,
 ): Promise<Job> {
-  const { database, ledger, worker } = services
   const { accountId, plan, type } = input
   // A list that needs more credits is refused before all of it is stored.
   const creditsMax = await creditsAvailable(services, input)
-  const openLists = type === 'single' ? 0 : 1
+  const openLists = countOpenLists(type)
   const rowsMax = await checkPlanLimits(services, input, { openLists, rows: input.rowCount ?? 1 })
   const isCounted = input.rowCount !== undefined
   const rows = isCounted ? input.rows : rowsThatFit(services, input, input.rows, rowsMax)
   const loaded = await loadJob(services, toSubmission(input), rows, creditsMax)
   if (loaded === null) {
-    await ledger.refused(accountId, plan)
+    await services.ledger.refused(accountId, plan)
     throw creditsExceededError(plan, services.clock.now(), { left: creditsMax ?? 0, needed: null })
   }
+  return queueOrDrop(services, input, loaded, beforeCommit)
+}
+
+type QueueInput = Pick<JobInput, 'accountId' | 'plan' | 'type' | 'options' | 'afterLoad'>
+
+/** Queues a loaded job and notifies the worker. Deletes the job if it cannot be queued. */
+export async function queueOrDrop(
+  services: JobServices,
+  input: QueueInput,
+  loaded: Loaded,
+  beforeCommit?: BeforeCommit<Job>,
+): Promise<Job> {
+  const { database, ledger, worker } = services
+  const { accountId, plan } = input
   try {
     if (loaded.total === 0) throw new OperationError('list_empty', {})
     await input.afterLoad?.(loaded)
-    const queue = (trx: Trx) => queueIn(services, trx, input, { loaded, openLists })
+    const queue = (trx: Trx) => queueIn(services, trx, input, loaded)
     const job = await writeWith(database, queue, beforeCommit)
     worker?.take(job.id)
     return job
@@ -75,10 +88,12 @@ export async function submitJob(
   }
 }
 
+const countOpenLists = (type: JobInput['type']) => (type === 'single' ? 0 : 1)
+
 /** Returns the credits left for the day; null if there is no limit. Throws `credits_used_up`. */
-async function creditsAvailable(
+export async function creditsAvailable(
   { database, clock, ledger, metrics }: JobServices,
-  { accountId, plan, sandbox }: JobInput,
+  { accountId, plan, sandbox }: Pick<JobInput, 'accountId' | 'plan' | 'sandbox'>,
 ): Promise<number | null> {
   const limit = plan.creditsPerDay
   if (sandbox || limit === null) return null
@@ -99,10 +114,11 @@ const toSubmission = ({ source, options, ...input }: JobInput): Submission => ({
 async function queueIn(
   services: JobServices,
   trx: Trx,
-  input: JobInput,
-  { loaded, openLists }: Pick<Added, 'openLists'> & { readonly loaded: Loaded },
+  input: QueueInput,
+  loaded: Loaded,
 ): Promise<Job> {
   const { plan, options } = input
+  const openLists = countOpenLists(input.type)
   const now = services.clock.now()
   const queued = await queueLoaded(trx, loaded, { now, creditsPerDay: plan.creditsPerDay })
   if ('job' in queued) {

@@ -104,6 +104,11 @@ export type ItemTable = {
   cells: string | null
   /** The cluster member that claimed the item, while it is `probing`; null without a cluster. */
   holder: string | null
+  /**
+   * The result that the item had in the job that this one verifies again, as `class reason
+   * checkedAt`; null if it is not verified again.
+   */
+  previous: string | null
 }
 
 /** Cache of definite answers with an expiry time. */

@@ -67,6 +67,14 @@ type RefusalFacts = {
     /** `cancelled` or `failed` if another caller resumed the job first. */
     readonly state: string
   }
+  readonly job_not_reverifiable: {
+    readonly id: string
+    readonly state: string
+    /** False for a single verification and for a list of the command line. */
+    readonly isList: boolean
+  }
+  /** No row of a job matches the conditions of a new verification. */
+  readonly no_row_selected: { readonly id: string }
   readonly job_in_use: { readonly id: string }
   readonly list_empty: Readonly<Record<string, never>>
   readonly credits_used_up: { readonly limit: number } & Reset

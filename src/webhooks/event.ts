@@ -75,7 +75,13 @@ type JobCounts = {
   readonly error: string | null
   /** Key-value pairs of its submitter. */
   readonly metadata: Readonly<Record<string, string>>
+  /** The job that it verifies again; null if there is none. */
+  readonly previousJobId: string | null
 }
+
+/** The fields of a job that verifies another one again. */
+const originFields = ({ previousJobId }: JobCounts): { previous_job_id?: string } =>
+  previousJobId === null ? {} : { previous_job_id: previousJobId }
 
 /**
  * The URL of the results of a job. It contains no credential: the request needs an API key (ASVS
@@ -99,6 +105,7 @@ export function batchCompleted(counts: JobCounts, baseUrl: string) {
     failed: counts.failed,
     download_url: downloadUrl(baseUrl, counts.jobId),
     metadata: counts.metadata,
+    ...originFields(counts),
   }
 }
 
@@ -111,6 +118,7 @@ export function batchFailed(counts: JobCounts) {
     error: counts.error ?? 'server_error',
     message: JOB_FAILED,
     metadata: counts.metadata,
+    ...originFields(counts),
   }
 }
 

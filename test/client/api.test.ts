@@ -23,6 +23,7 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[client.bulk([]), client.bulkStatus('{id}'), client.batch([]), client.file('a')],
     ...[jobs.get('{id}'), jobs.list().page(), jobs.cancel('{id}'), jobs.delete('{id}')],
     ...[jobs.rows('{id}').page(), jobs.breakdown('{id}'), jobs.resume('{id}')],
+    ...[jobs.reverify('{id}'), jobs.changes('{id}')],
     failureOf(all(jobs.events('{id}'))),
     jobs.downloadUrl('{id}'),
     ...[jobs.download('{id}'), client.history().page(), client.credits(), client.stats()],

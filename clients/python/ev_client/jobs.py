@@ -8,6 +8,8 @@ from .connection import Call, Connection, Stream
 from .errors import EvConnectionError
 from .models import (
     BreakdownData,
+    Change,
+    ChangePageData,
     Class,
     DownloadLinkData,
     DownloadRow,
@@ -16,6 +18,7 @@ from .models import (
     ListedJob,
     Reason,
     ResultRow,
+    ReverifyJob,
 )
 from .pagination import Listing
 from .paths import encode
@@ -87,6 +90,88 @@ class Jobs:
             "POST", f"{_path(job_id)}/resume", creates=True, idempotency_key=idempotency_key
         )
         return cast(Job, self._connection.json(call))
+
+    def reverify(
+        self,
+        job_id: str,
+        *,
+        only: Optional[Sequence[Class]] = None,
+        older_than_days: Optional[int] = None,
+        check_smtp: Optional[bool] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+        notify: Optional[bool] = None,
+        webhook_url: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> ReverifyJob:
+        """Creates a job that verifies rows of a finished list again; all rows by default.
+
+        Args:
+            job_id: ID of the finished job.
+            only: Verifies rows with results of these classes.
+            older_than_days: Verifies rows whose result was determined longer ago.
+            check_smtp: False skips the mail server. Default: as in the finished job.
+            metadata: Key-value pairs. Default: those of the finished job.
+            notify: True sends a mail to the account when the job is done.
+            webhook_url: A URL that gets the events of the job.
+            idempotency_key: A key of your own, to repeat the call across restarts.
+        """
+        body = to_body(
+            only=None if only is None else list(only),
+            older_than_days=older_than_days,
+            check_smtp=check_smtp,
+            metadata=metadata,
+            notify=notify,
+            webhook_url=webhook_url,
+        )
+        call = Call(
+            "POST",
+            f"{_path(job_id)}/reverify",
+            body=body,
+            creates=True,
+            idempotency_key=idempotency_key,
+        )
+        return cast(ReverifyJob, self._connection.json(call))
+
+    def changes(
+        self,
+        job_id: str,
+        *,
+        from_: Optional[Sequence[Class]] = None,
+        to: Optional[Sequence[Class]] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> ChangePageData:
+        """Returns the counts of a job that verifies a list again, with a page of changed rows.
+
+        Args:
+            job_id: ID of the job.
+            from_: Only rows that had one of these classes.
+            to: Only rows that have one of these classes now.
+            limit: Rows per page.
+            cursor: ``next_cursor`` of the previous page.
+        """
+        query = {"from": from_, "to": to, "limit": limit, "cursor": cursor}
+        answer = self._connection.json(Call("GET", f"{_path(job_id)}/changes", query))
+        return cast(ChangePageData, answer["data"])
+
+    def changed_rows(
+        self,
+        job_id: str,
+        *,
+        from_: Optional[Sequence[Class]] = None,
+        to: Optional[Sequence[Class]] = None,
+        limit: Optional[int] = None,
+    ) -> Listing[Change]:
+        """Lists the rows whose class has changed.
+
+        Any page may be short or empty. The arguments are those of ``changes()``.
+        """
+
+        def fetch(cursor: Optional[str]) -> Mapping[str, Any]:
+            page = self.changes(job_id, from_=from_, to=to, limit=limit, cursor=cursor)
+            return cast(Mapping[str, Any], page)
+
+        return Listing(fetch)
 
     def delete(self, job_id: str) -> None:
         """Deletes a job and its addresses."""

@@ -40,6 +40,8 @@ Reason = Literal[
         "unexpected_error",
     ]
 
+ReverifyJob = Any
+
 # low: accepted, no concerns. medium: accepted, with lower quality or certainty. high: mail
 # will bounce or do harm. unknown: no conclusive answer.
 RiskLevel = Literal["low", "medium", "high", "unknown"]
@@ -275,6 +277,70 @@ class CalibrationLevel(TypedDict):
     prior_weight: Optional[float]
     # After this time a result has half its weight. Null if results do not age.
     half_life_days: Optional[float]
+
+
+class Change(TypedDict):
+    row: int
+    # Empty if the address was erased.
+    email: str
+    before: ChangeBefore
+    after: ChangeAfter
+
+
+_ChangeBeforeKeywords = TypedDict(
+    "_ChangeBeforeKeywords",
+    {"class": "Literal['deliverable', 'undeliverable', 'risky', 'unknown']"},
+)
+
+
+class ChangeBefore(_ChangeBeforeKeywords):
+    reason: Reason
+    # When the result was determined. Null if the address was erased.
+    checked_at: Optional[str]
+
+
+_ChangeAfterKeywords = TypedDict(
+    "_ChangeAfterKeywords",
+    {"class": "Literal['deliverable', 'undeliverable', 'risky', 'unknown']"},
+)
+
+
+class ChangeAfter(_ChangeAfterKeywords):
+    reason: Reason
+    # When the result was determined. Null if the address was erased.
+    checked_at: Optional[str]
+
+
+class ChangePage(TypedDict):
+    success: Literal[True]
+    data: ChangePageData
+
+
+class ChangePageData(TypedDict):
+    # The job that this one verifies again. Null if it is a new list.
+    previous_job_id: Optional[str]
+    # Rows that were verified again so far.
+    verified: int
+    # Those whose class has changed.
+    changed: int
+    # Rows by class before and after. They add up to `verified`.
+    counts: List[ChangePageDataCount]
+    items: List[Change]
+    # Value of `cursor` for the next page. Null on the last page.
+    next_cursor: Optional[str]
+    # Whether there is a next page.
+    has_more: bool
+
+
+_ChangePageDataCountKeywords = TypedDict(
+    "_ChangePageDataCountKeywords",
+    {"from": "Literal['deliverable', 'undeliverable', 'risky', 'unknown']"},
+)
+
+
+class ChangePageDataCount(_ChangePageDataCountKeywords):
+    to: Literal["deliverable", "undeliverable", "risky", "unknown"]
+    count: int
 
 
 class ClassCounts(TypedDict):
@@ -724,6 +790,8 @@ class DownloadRow(_DownloadRowKeywords):
     smtp_code: NotRequired[Optional[int]]
     # Reply of the mail server, or what was observed if it sent none.
     smtp_text: NotRequired[Optional[str]]
+    previous_class: NotRequired[Any]
+    previous_reason: NotRequired[Reason]
     # True if the address was erased. Only the class of its result is left.
     erased: NotRequired[Literal[True]]
     # Cells of the uploaded file by column name.
@@ -829,6 +897,7 @@ class ErrorBody(TypedDict):
         "job_not_ready",
         "job_not_cancellable",
         "job_not_resumable",
+        "job_not_reverifiable",
         "idempotency_in_progress",
         "payload_too_large",
         "unsupported_media_type",
@@ -1333,6 +1402,8 @@ class Job(TypedDict):
     metadata: Dict[str, str]
     # The endpoint of this job. Only present if the job was created with `webhook_url`.
     webhook_id: NotRequired[str]
+    # The job that this one verifies again. Only present if there is one.
+    previous_job_id: NotRequired[str]
     data: JobData
 
 
@@ -1693,6 +1764,8 @@ class ListedJob(TypedDict):
     metadata: Dict[str, str]
     # The endpoint of this job. Only present if the job was created with `webhook_url`.
     webhook_id: NotRequired[str]
+    # The job that this one verifies again. Only present if there is one.
+    previous_job_id: NotRequired[str]
     data: ListedJobData
 
 
@@ -2002,6 +2075,24 @@ class ResultRow(_ResultRowKeywords):
     checked_at: Optional[str]
     # True if the address was erased. Only the class of its result is left.
     erased: NotRequired[Literal[True]]
+
+
+class ReverifyRequest(TypedDict):
+    # Verify rows with results of these classes.
+    only: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
+    # Verify rows whose result was determined longer ago.
+    older_than_days: NotRequired[int]
+    # Set to false to skip the mail server (reason `smtp_skipped`).
+    check_smtp: NotRequired[bool]
+    # Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up
+    # to 40 characters and no brackets, a value up to 500.
+    metadata: NotRequired[Dict[str, str]]
+    # Set to true to get a mail when the list is done, at the address of the account. None is
+    # sent for a list that is answered at once.
+    notify: NotRequired[bool]
+    # An https URL that gets the events of this job, in addition to the endpoints of the
+    # account. The response has the `webhook_secret` that signs them.
+    webhook_url: NotRequired[str]
 
 
 class RotatedKey(TypedDict):

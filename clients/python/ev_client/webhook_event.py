@@ -22,6 +22,8 @@ class BatchCompleted(TypedDict):
     download_url: str
     # As submitted with the list.
     metadata: Dict[str, str]
+    # The job that this one verifies again.
+    previous_job_id: NotRequired[str]
 
 
 class BatchFailed(TypedDict):
@@ -31,6 +33,8 @@ class BatchFailed(TypedDict):
     error: str
     message: str
     metadata: Dict[str, str]
+    # The job that this one verifies again.
+    previous_job_id: NotRequired[str]
 
 
 class VerificationCompleted(SingleResult):

@@ -122,6 +122,22 @@ CALLS = [
     ),
     ("POST", "/v1/jobs/job_1/cancel", None, lambda c: c.jobs.cancel("job_1")),
     ("POST", "/v1/jobs/job_1/resume", None, lambda c: c.jobs.resume("job_1")),
+    (
+        "POST",
+        "/v1/jobs/job_1/reverify",
+        {"only": ["unknown"], "older_than_days": 90},
+        lambda c: c.jobs.reverify("job_1", only=["unknown"], older_than_days=90),
+    ),
+    (
+        "GET",
+        "/v1/jobs/job_1/changes?from=unknown&to=risky%2Cundeliverable&limit=5",
+        None,
+        lambda c: list(
+            c.jobs.changed_rows(
+                "job_1", from_=["unknown"], to=["risky", "undeliverable"], limit=5
+            )
+        ),
+    ),
     ("DELETE", "/v1/jobs/job_1", None, lambda c: c.jobs.delete("job_1")),
     ("GET", "/v1/jobs/job_1/breakdown", None, lambda c: c.jobs.breakdown("job_1")),
     (

@@ -26,6 +26,7 @@ export const STATUS = {
   job_not_ready: 409,
   job_not_cancellable: 409,
   job_not_resumable: 409,
+  job_not_reverifiable: 409,
   idempotency_in_progress: 409,
   payload_too_large: 413,
   unsupported_media_type: 415,

@@ -203,6 +203,18 @@ const ANSWERS: OperationTexts<ApiError> = {
         ? 'The job was resumed by another request. Get its current status.'
         : `The job is ${state}. Only a cancelled or failed job can be resumed.`,
     ),
+  job_not_reverifiable: ({ state, isList }) =>
+    new ApiError(
+      'job_not_reverifiable',
+      isList
+        ? `The job is ${state}. Only a list that is completed, cancelled or failed can be verified again.`
+        : 'The job is a single address, not a list. Verify it again with POST /v1/verify and "force_refresh": true.',
+    ),
+  no_row_selected: () =>
+    new ApiError(
+      'empty_list',
+      'No row of the list has to be verified again: none matches "only" or "older_than_days". Rows that are not addresses are never verified again.',
+    ),
   job_in_use: notOverHttp,
   list_empty: () => emptyList('The list has no rows.'),
   credits_used_up: ({ limit, ...reset }) =>

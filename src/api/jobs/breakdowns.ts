@@ -1,14 +1,10 @@
 import type { Database } from '../../db/database.ts'
 import type { Job } from '../../jobs/job-store.ts'
-import { type Breakdown, countBreakdown } from '../../jobs/results/breakdown.ts'
 import { type Clock, HOUR, SECOND } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 
-/**
- * Caches the breakdowns of jobs. Counting a million rows takes some seconds, so no count runs
- * twice.
- */
-export type StatisticsCache = { get(job: Job): Promise<Breakdown> }
+/** Caches counts of jobs. Counting a million rows takes some seconds, so no count runs twice. */
+export type StatisticsCache<Counts> = { get(job: Job): Promise<Counts> }
 
 /** Each entry takes some kilobytes. */
 const ENTRIES_MAX = 500
@@ -17,36 +13,36 @@ const RETENTION_MS = HOUR
 /** Lifetime of the count of a running job, which clients poll repeatedly. */
 const RECENT_MS = 5 * SECOND
 
-type CachedBreakdown = {
-  readonly breakdown: Breakdown
+type CachedCounts<Counts> = {
+  readonly counts: Counts
   /** `finished_at` of the job when counting started; a resumed job is counted again. */
   readonly finishedAt: number | null
   readonly countedAt: number
 }
 
-export function createStatisticsCache(deps: {
-  readonly clock: Clock
-  readonly database: Database
-}): StatisticsCache {
+export function createStatisticsCache<Counts>(
+  deps: { readonly clock: Clock; readonly database: Database },
+  countRows: (database: Database, jobId: string) => Promise<Counts>,
+): StatisticsCache<Counts> {
   const { clock, database } = deps
-  const cache = new TtlMap<CachedBreakdown>({ sizeMax: ENTRIES_MAX, clock })
+  const cache = new TtlMap<CachedCounts<Counts>>({ sizeMax: ENTRIES_MAX, clock })
   const inFlight = new Map<string, Promise<unknown>>()
 
-  const isFresh = ({ finishedAt, countedAt }: CachedBreakdown, job: Job) =>
+  const isFresh = ({ finishedAt, countedAt }: CachedCounts<Counts>, job: Job) =>
     finishedAt === job.finished_at &&
     (finishedAt !== null || clock.monotonicNow() - countedAt < RECENT_MS)
 
-  async function count({ id, finished_at: finishedAt }: Job): Promise<Breakdown> {
-    const breakdown = await countBreakdown(database, id)
-    cache.set(id, { breakdown, finishedAt, countedAt: clock.monotonicNow() }, RETENTION_MS)
-    return breakdown
+  async function count({ id, finished_at: finishedAt }: Job): Promise<Counts> {
+    const counts = await countRows(database, id)
+    cache.set(id, { counts, finishedAt, countedAt: clock.monotonicNow() }, RETENTION_MS)
+    return counts
   }
 
   return {
     async get(job) {
       for (;;) {
         const counted = cache.get(job.id)
-        if (counted !== undefined && isFresh(counted, job)) return counted.breakdown
+        if (counted !== undefined && isFresh(counted, job)) return counted.counts
         const running = inFlight.get(job.id)
         if (running === undefined) break
         // That count may have started before the job finished, or it may fail.

@@ -13,7 +13,7 @@ import { LIST_COLUMNS, RESULT_COLUMNS } from '../../engine/verdict/present-resul
 import { createSheetWriter } from '../../formats/sheet-writer.ts'
 import { zipSheet } from '../../formats/workbook-file.ts'
 import { DedupeIndex } from '../../jobs/import/import-counter.ts'
-import { getListName, type Job } from '../../jobs/job-store.ts'
+import { getListName, type Job, parseOrigin } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { withOrigin } from '../request-context.ts'
@@ -58,7 +58,7 @@ function downloadText(job: Job, format: Format, options: { raw: boolean }): Down
       format === 'csv'
         ? { ...createRowWriter(columns, added, options), end: '' }
         : createSheetWriter(columns, added)
-    return dialect === null ? listTable(job, createWriter) : fileTable(dialect, createWriter)
+    return dialect === null ? listTable(job, createWriter) : fileTable(job, dialect, createWriter)
   }
   const input = dialect === null ? null : createRowObject(dialect)
   const row = (row: JobRow) =>
@@ -73,19 +73,33 @@ type TableWriter = RowWriter & { readonly end: string }
 type CreateWriter = (dialect: ListDialect, added: readonly string[]) => TableWriter
 
 /** The original columns unchanged, followed by the columns of the results. */
-function fileTable(dialect: ListDialect, createWriter: CreateWriter): DownloadText {
-  const writer = createWriter(dialect, LIST_COLUMNS)
-  const row = (row: JobRow) => writer.row(row.cells ?? [], rowValues(row))
+function fileTable(job: Job, dialect: ListDialect, createWriter: CreateWriter): DownloadText {
+  const previous = previousColumns(job)
+  const added = previous.names.map(name => `ev_${name}`)
+  const writer = createWriter(dialect, [...LIST_COLUMNS, ...added])
+  const row = (row: JobRow) =>
+    writer.row(row.cells ?? [], [...rowValues(row), ...previous.values(row)])
   return { begin: writer.header(), between: '', end: writer.end, row }
 }
 
 /** CSV as in RFC 4180. If addresses were submitted with IDs, the last column has them. */
 function listTable(job: Job, createWriter: CreateWriter): DownloadText {
   const hasIds = parseSource(job).ids === true
-  const columns = [...RESULT_COLUMNS, ...(hasIds ? ['id'] : [])]
+  const previous = previousColumns(job)
+  const columns = [...RESULT_COLUMNS, ...previous.names, ...(hasIds ? ['id'] : [])]
   const writer = createWriter(NO_COLUMNS, columns)
-  const row = (row: JobRow) => writer.row([], [...rowValues(row), ...(hasIds ? [row.id] : [])])
+  const row = (row: JobRow) =>
+    writer.row([], [...rowValues(row), ...previous.values(row), ...(hasIds ? [row.id] : [])])
   return { begin: writer.header(), between: '', end: writer.end, row }
+}
+
+/** The columns of a job that verifies a list again; empty in rows that kept their result. */
+function previousColumns(job: Job) {
+  if (parseOrigin(job).previousJobId === null) return { names: [], values: () => [] }
+  return {
+    names: ['previous_class', 'previous_reason'],
+    values: ({ previous }: JobRow) => [previous?.class ?? null, previous?.reason ?? null],
+  }
 }
 
 const NO_COLUMNS: ListDialect = {
@@ -107,7 +121,7 @@ const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 export function downloadRoutes(service: Service) {
   const options = {
     description:
-      "The file is named after the list and the classes, such as `customers-deliverable.csv`. CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. XLSX has the same columns; its cells are text and numbers, never formulas. In CSV, cells that a spreadsheet would run as a formula get a leading `'`.",
+      "The file is named after the list and the classes, such as `customers-deliverable.csv`. CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. XLSX has the same columns; its cells are text and numbers, never formulas. In CSV, cells that a spreadsheet would run as a formula get a leading `'`. A job that verifies a list again also has the columns `previous_class` and `previous_reason`, empty in rows that kept their result.",
     scope: 'jobs:read',
     params: jobParams,
     query,

@@ -3,6 +3,7 @@ import type { Class, Result } from '../../engine/verdict/verdict.ts'
 import { accountJob } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { type ResultRow, resultPage } from '../../jobs/results/result-store.ts'
+import { type ComparedResult, parsePrevious } from '../../jobs/reverify/changes.ts'
 
 /** A row of a list with its result. */
 export type JobRow = {
@@ -17,6 +18,8 @@ export type JobRow = {
   readonly class: Class
   /** Null if the address was erased (`ev purge`); only its class remains. */
   readonly result: Result | null
+  /** The result that the row had before the job verified it again; null if there is none. */
+  readonly previous: ComparedResult | null
 }
 
 export type RowsOptions = {
@@ -93,6 +96,7 @@ export function toRow(row: ResultRow): JobRow[] {
       // A duplicate shares the result of its first occurrence, which can spell the domain
       // differently.
       result: result === null || result.email === text ? result : { ...result, email: text },
+      previous: row.previous === null ? null : parsePrevious(row.previous),
     },
   ]
 }

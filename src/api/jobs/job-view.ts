@@ -4,6 +4,7 @@ import {
   type Job,
   parseJobOptions,
   parseMetadata,
+  parseOrigin,
   parseWebhookId,
 } from '../../jobs/job-store.ts'
 import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
@@ -48,6 +49,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
   const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
   const [first] = outlook?.waits ?? []
   const webhook_id = parseWebhookId(job)
+  const { previousJobId } = parseOrigin(job)
   return {
     ...status,
     ...(first === undefined ? {} : { status_detail: describeWait(first) }),
@@ -56,6 +58,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
     name: job.name,
     metadata: parseMetadata(job),
     ...(webhook_id === null ? {} : { webhook_id }),
+    ...(previousJobId === null ? {} : { previous_job_id: previousJobId }),
     data: { ...data, classes: presentClasses(job), download_url },
   }
 }

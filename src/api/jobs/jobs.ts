@@ -17,6 +17,7 @@ import { jobEventRoutes } from './events.ts'
 import { presentJob } from './job-view.ts'
 import { jobParams, loadJob } from './load-job.ts'
 import { resultRoutes } from './results.ts'
+import { reverifyRoutes } from './reverify.ts'
 import { statusRoutes } from './status.ts'
 
 /** Routes of submitted lists. */
@@ -26,6 +27,7 @@ export function jobRoutes(service: Service) {
   router.route('/', jobListRoutes(service))
   router.route('/', jobEventRoutes(service))
   router.route('/', jobChangeRoutes(service))
+  router.route('/', reverifyRoutes(service))
   router.route('/', resultRoutes(service))
   router.route('/', breakdownRoutes(service))
   router.route('/', downloadRoutes(service))

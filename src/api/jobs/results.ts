@@ -9,6 +9,7 @@ import { RESULTS_EXAMPLE, ResultPage, resultsQuery } from '../schemas/job-result
 import type { Service } from '../service.ts'
 import { toRow } from './job-row.ts'
 import { jobParams, loadJob } from './load-job.ts'
+import { parseRowCursor, toRowCursor } from './row-cursor.ts'
 import { plainRow } from './row-view.ts'
 
 /** Route that lists the rows of a job page by page. */
@@ -57,25 +58,9 @@ const NO_RESULT = {
 
 /** Returns the row after which the page starts; 0 for the first page. */
 function startRow(cursor: string | undefined, after: number | undefined): number {
-  if (cursor === undefined) return after ?? 0
-  if (after !== undefined) {
-    throw new ApiError(
-      'invalid_request',
-      '"cursor" and "after" both set the start. Send only one of them.',
-    )
-  }
-  const position = parseRowCursor(cursor)
-  if (position !== null) return position
+  if (after === undefined || cursor === undefined) return after ?? parseRowCursor(cursor)
   throw new ApiError(
     'invalid_request',
-    '"cursor" must be the `next_cursor` of an earlier response; omit it to start with the first row',
+    '"cursor" and "after" both set the start. Send only one of them.',
   )
 }
-
-function parseRowCursor(cursor: string): number | null {
-  const text = Buffer.from(cursor, 'base64url').toString('utf8')
-  const digits = /^\[(\d{1,15})\]$/.exec(text)?.[1]
-  return digits === undefined ? null : Number(digits)
-}
-
-const toRowCursor = (position: number) => Buffer.from(`[${position}]`).toString('base64url')

@@ -26,9 +26,12 @@ export function presentItem(row: JobRow) {
 export function rowJson(row: JobRow, input: string | null): string {
   const result = row.result === null ? plainRow(row) : presentFull(row.result)
   const head = { row: row.position, ...(row.id === null ? {} : { id: row.id }) }
-  const text = JSON.stringify({ ...head, ...result, ...erasedMark(row) })
+  const text = JSON.stringify({ ...head, ...result, ...previousFields(row), ...erasedMark(row) })
   return input === null ? text : `${text.slice(0, -1)},"input":${input}}`
 }
+
+const previousFields = ({ previous }: JobRow) =>
+  previous === null ? {} : { previous_class: previous.class, previous_reason: previous.reason }
 
 function presentFull(result: Result) {
   const { operator, smtp_code, smtp_text } = presentRow(result)

@@ -1,9 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import type { Context, MiddlewareHandler } from 'hono'
-import { MINUTE, SECOND } from '../../platform/clock.ts'
+import type { Context } from 'hono'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
-import { findStoredResponse, isAnswered, unchecked } from '../middleware/idempotency.ts'
+import { findStoredResponse, unchecked } from '../middleware/idempotency.ts'
 import { refuseUnknown } from '../middleware/refuse-unknown.ts'
 import { route } from '../route.ts'
 import { newRouter } from '../router.ts'
@@ -21,7 +19,6 @@ import {
   UrlRequest,
 } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
 import { SINGLE_BODY_MAX } from '../verify/ask.ts'
 import { verifyBatch } from './batch.ts'
 import { dryRun } from './dry-run.ts'
@@ -36,6 +33,7 @@ import {
   readListOptions,
   toChunks,
 } from './queue.ts'
+import { requireDiskSpace } from './require-disk-space.ts'
 import { textUploads } from './text-upload.ts'
 import { FORM_BYTES_MAX, fileForms } from './upload.ts'
 import { listDownloads } from './url-download.ts'
@@ -274,21 +272,4 @@ async function verifyBulk(
   return queueList(c, service, listed, (job, estimated) =>
     presentQueued(job, estimated, `Queued. Check GET /v1/verify/bulk/status/${job.id}`),
   )
-}
-
-/**
- * Refuses lists while disk space is low: the rest is for results of accepted lists. A stored
- * response of an Idempotency-Key is still returned.
- */
-function requireDiskSpace(service: Service): MiddlewareHandler<Env> {
-  return async (c, next) => {
-    const { isLow } = await service.disk()
-    if (!isLow || (await isAnswered(c, service))) return next()
-    getState(service).metrics.refused('disk')
-    throw new ApiError(
-      'insufficient_storage',
-      'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',
-      { retryAfterS: MINUTE / SECOND },
-    )
-  }
 }

@@ -205,6 +205,8 @@ const EXAMPLES = {
     'The job is processing. Its results are available when it is completed. Add ?partial=true to get the existing ones.',
   job_not_cancellable: 'The job is already completed.',
   job_not_resumable: 'The job is completed. Only a cancelled or failed job can be resumed.',
+  job_not_reverifiable:
+    'The job is processing. Only a list that is completed, cancelled or failed can be verified again.',
   idempotency_in_progress: 'A request with this Idempotency-Key is in progress. Try again later.',
   idempotency_mismatch:
     'This Idempotency-Key was used for another request. Use a new key for each request.',

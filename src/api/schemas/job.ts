@@ -102,6 +102,10 @@ export const metadata = z.record(z.string(), z.string()).openapi({
   description: 'The metadata of the job, as submitted. Empty if there is none.',
 })
 
+export const previous_job_id = z.string().optional().openapi({
+  description: 'The job that this one verifies again. Only present if there is one.',
+})
+
 const jobFields = {
   ...statusFields,
   status_detail,
@@ -115,6 +119,7 @@ const jobFields = {
     description:
       'The endpoint of this job. Only present if the job was created with `webhook_url`.',
   }),
+  previous_job_id,
 }
 const download_url = z.string().nullable().openapi({
   description: 'URL of the results. Requires an API key. Null if the job is not completed.',
@@ -148,6 +153,10 @@ export const DownloadRow = z
     operator: hostFields.operator.optional(),
     smtp_code: hostFields.smtp_code.optional(),
     smtp_text: hostFields.smtp_text.optional(),
+    previous_class: resultFields.class.optional().openapi({
+      description: 'The class before the row was verified again.',
+    }),
+    previous_reason: resultFields.reason.optional(),
     erased,
     input: z.record(z.string(), z.string()).optional().openapi({
       description: 'Cells of the uploaded file by column name.',

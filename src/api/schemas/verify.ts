@@ -47,7 +47,7 @@ const webhook_url = z.unknown().optional().openapi({
 })
 
 /** The endpoint of a job, in the response that creates it. */
-const webhook = {
+export const webhook = {
   webhook_id: z.string().optional().openapi({
     description: 'The endpoint of this job. Only present with `webhook_url`.',
   }),

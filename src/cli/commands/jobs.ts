@@ -14,6 +14,8 @@ Examples:
   ev jobs cancel job_4kq2
   ev jobs delete job_4kq2
   ev jobs download-url job_4kq2
+  ev jobs reverify job_4kq2 --only unknown
+  ev jobs changes job_8m3x
 
 You can shorten an ID to a unique prefix.
 
@@ -27,7 +29,7 @@ resume from here within seconds.`
 export function addJobs(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const jobs = ev
     .command('jobs')
-    .description('list, show, resume, cancel, delete and share jobs')
+    .description('list, show, resume, cancel, delete, share and reverify jobs')
     .addHelpText('after', EXAMPLES)
   addList(jobs, context, setExitCode)
   addShow(jobs, context, setExitCode)
@@ -35,6 +37,8 @@ export function addJobs(ev: Command, context: CliContext, setExitCode: SetExitCo
   addCancel(jobs, context, setExitCode)
   addDelete(jobs, context, setExitCode)
   addDownloadUrl(jobs, context, setExitCode)
+  addReverify(jobs, context, setExitCode)
+  addChanges(jobs, context, setExitCode)
 }
 
 function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
@@ -99,6 +103,42 @@ function addCancel(jobs: Command, context: CliContext, setExitCode: SetExitCode)
       setExitCode(await cancelCommand(context, id, flags))
     })
   addSettings(cancel, context, DATA_SETTINGS)
+}
+
+function addReverify(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const reverify = jobs
+    .command('reverify')
+    .description('verify a finished list of the service again, as a new job')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .option('--only <classes>', 'rows with these classes, such as unknown,risky')
+    .option('--older-than <days>', 'rows whose result was determined longer ago')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs reverify job_4kq2\n  ev jobs reverify job_4kq2 --only unknown --older-than 90\n\nThe new job has all rows. Those that match one of the options are verified again, without cached results;\nthe others keep their result. Without options, all rows are verified again.',
+    )
+    .action(async (id: string, flags) => {
+      const { reverifyCommand } = await import('../jobs/reverify.ts')
+      setExitCode(await reverifyCommand(context, id, flags))
+    })
+  addSettings(reverify, context, DATA_SETTINGS)
+}
+
+function addChanges(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const changes = jobs
+    .command('changes')
+    .description('show what has changed in a list that was verified again')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .option('--limit <n>', 'number of rows (default: 50)')
+    .option('--json', 'print JSON: an object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs changes job_8m3x\n  ev jobs changes job_8m3x --json --limit 1000',
+    )
+    .action(async (id: string, flags) => {
+      const { changesCommand } = await import('../jobs/reverify.ts')
+      setExitCode(await changesCommand(context, id, flags))
+    })
+  addSettings(changes, context, DATA_SETTINGS)
 }
 
 function addDelete(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {

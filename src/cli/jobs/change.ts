@@ -1,6 +1,6 @@
 import { accountIn } from '../../accounts/account-store.ts'
-import { createUsageLedger } from '../../accounts/credits/usage-ledger.ts'
-import { findPlan, mergePlans } from '../../accounts/plan.ts'
+import { createUsageLedger, type UsageLedger } from '../../accounts/credits/usage-ledger.ts'
+import { findPlan, mergePlans, type Plan } from '../../accounts/plan.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
@@ -80,12 +80,8 @@ async function resumeInService(
   config: Config,
   job: Job,
 ): Promise<void> {
-  const { clock, random } = context
-  const plans = mergePlans(config.plans)
-  const account = await accountIn(database.db, job.account_id ?? '')
-  const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
-  try {
-    const plan = findPlan(plans, account?.plan ?? '')
+  await withLedger(context, database, config, job, async (ledger, plan) => {
+    const { clock } = context
     const resumed = await resumeJob({ database, clock, ledger }, { job, plan })
     const isRunning = isActive(jobStatus(resumed, await jobContext(database, config)))
     printText(
@@ -93,6 +89,23 @@ async function resumeInService(
       `Resumed ${job.id}: ${job.done} of ${job.total} rows were done. ` +
         `${isRunning ? 'The service continues it within seconds.' : 'The next "ev serve" continues it.'}\n`,
     )
+  })
+}
+
+/** Calls `work` with the plan of the job's account and a ledger. */
+export async function withLedger(
+  context: CliContext,
+  database: Database,
+  config: Config,
+  job: Job,
+  work: (ledger: UsageLedger, plan: Plan) => Promise<void>,
+): Promise<void> {
+  const { clock, random } = context
+  const plans = mergePlans(config.plans)
+  const account = await accountIn(database.db, job.account_id ?? '')
+  const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
+  try {
+    await work(ledger, findPlan(plans, account?.plan ?? ''))
   } finally {
     await ledger.stop()
   }

@@ -1,4 +1,10 @@
-import { getProgress, type Job, parseMetadata, parseWebhookId } from '../../jobs/job-store.ts'
+import {
+  getProgress,
+  type Job,
+  parseMetadata,
+  parseOrigin,
+  parseWebhookId,
+} from '../../jobs/job-store.ts'
 import { type JobStatus, listAndOutput } from './job-status.ts'
 import { isoTimeOrNull } from './time-text.ts'
 
@@ -14,6 +20,7 @@ export function jobObject(job: Job, state: JobStatus) {
     name: job.name,
     metadata: parseMetadata(job),
     webhook_id: parseWebhookId(job),
+    previous_job_id: parseOrigin(job).previousJobId,
     list,
     output,
     total: job.total,

@@ -1,6 +1,12 @@
 import { type Account, findAccount } from '../../accounts/account-store.ts'
 import { getRemainingWork, type RemainingWork, type WaitingOperator } from '../../jobs/job-list.ts'
-import { getProgress, type Job, parseMetadata, parseWebhookId } from '../../jobs/job-store.ts'
+import {
+  getProgress,
+  type Job,
+  parseMetadata,
+  parseOrigin,
+  parseWebhookId,
+} from '../../jobs/job-store.ts'
 import { buildWaitReport } from '../../jobs/waits/wait-report.ts'
 import { describeWait, type Wait } from '../../jobs/waits/wait-text.ts'
 import { formatDuration } from '../../platform/format.ts'
@@ -70,6 +76,7 @@ function text(context: CliContext, { job, status, rest, account, waits }: Shown)
     ['output', output],
     ['metadata', metadataText(job)],
     ['webhook', parseWebhookId(job)],
+    ['verifies again', parseOrigin(job).previousJobId],
     ['type', isOfService(job) ? job.type : null],
     ['account', account === null ? null : sanitizeText(account.name)],
     ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],
@@ -85,7 +92,7 @@ function text(context: CliContext, { job, status, rest, account, waits }: Shown)
     ...(isActive(status) ? waits.map(waitFact) : []),
   ]
   const width = widthOf(context, context.stdout)
-  const lines = keyValues(facts, { width, nameWidth: 13 })
+  const lines = keyValues(facts, { width, nameWidth: 15 })
   const waiting = status === 'cancelled' ? '' : waitingText(context, rest.waiting)
   return `${job.id}\n${lines}${waiting}`
 }

@@ -3,6 +3,8 @@ import { EvConnectionError } from '../error.ts'
 import { readEvents, readObjects, readRecords } from '../stream.ts'
 import type {
   Breakdown,
+  Change,
+  ChangePage,
   Class,
   DownloadLink,
   DownloadLinkRequest,
@@ -10,12 +12,15 @@ import type {
   Job,
   JobPage,
   JobProgress,
+  ListChangesQuery,
   ListedJob,
   ListJobsQuery,
   ListResultsQuery,
   Reason,
   ResultPage,
   ResultRow,
+  ReverifyJob,
+  ReverifyRequest,
 } from '../types.ts'
 import { unwrapData } from './data.ts'
 import { createListing, type Listing } from './pagination.ts'
@@ -51,6 +56,13 @@ export type RowsQuery = Omit<ListResultsQuery, 'cursor' | 'class' | 'reason'> & 
   readonly reason?: readonly Reason[] | undefined
 }
 
+export type ChangesQuery = Omit<ListChangesQuery, 'from' | 'to'> & {
+  /** Only rows that had one of these classes. */
+  readonly from?: readonly Class[] | undefined
+  /** Only rows that have one of these classes now. */
+  readonly to?: readonly Class[] | undefined
+}
+
 export type Jobs = {
   get(jobId: string, options?: JobOptions): Promise<Job>
   /** Lists jobs, newest first. */
@@ -58,6 +70,23 @@ export type Jobs = {
   cancel(jobId: string, options?: CallOptions): Promise<Job>
   /** Resumes a cancelled or failed job. */
   resume(jobId: string, options?: CreateOptions): Promise<Job>
+  /** Creates a job that verifies rows of a finished list again; all rows by default. */
+  reverify(
+    jobId: string,
+    selection?: Partial<ReverifyRequest>,
+    options?: CreateOptions,
+  ): Promise<ReverifyJob>
+  /**
+   * Returns the counts of a job that verifies a list again, by the classes before and after, with
+   * one page of changed rows.
+   */
+  changes(jobId: string, query?: ChangesQuery, options?: CallOptions): Promise<ChangePage['data']>
+  /** Lists the rows whose class has changed. Any page may be short or empty. */
+  changedRows(
+    jobId: string,
+    query?: Omit<ChangesQuery, 'cursor'>,
+    options?: CallOptions,
+  ): Listing<Change>
   /** Streams the progress: the current state, every change, and finally the end of the job. */
   events(jobId: string, options?: CallOptions): AsyncIterable<JobProgress>
   /** Deletes a job and its addresses. */
@@ -93,6 +122,11 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
     return stream({ method: 'GET', path, query }, options)
   }
 
+  const changes = (jobId: string, query: ChangesQuery = {}, options?: CallOptions) =>
+    unwrapData(
+      json<ChangePage>({ method: 'GET', path: `${jobPath(jobId)}/changes`, query }, options),
+    )
+
   return {
     get: (jobId, { include, partial, wait, ...options } = {}) =>
       json(
@@ -113,6 +147,15 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
     cancel: (jobId, options) => json({ method: 'POST', path: `${jobPath(jobId)}/cancel` }, options),
     resume: (jobId, options) =>
       json({ method: 'POST', path: `${jobPath(jobId)}/resume`, creates: true }, options),
+    reverify: (jobId, selection = {}, options) => {
+      const path = `${jobPath(jobId)}/reverify`
+      return json({ method: 'POST', path, body: selection, creates: true }, options)
+    },
+    changes,
+    changedRows: (jobId, query, options) =>
+      createListing(cursor =>
+        changes(jobId, { ...query, ...(cursor === undefined ? {} : { cursor }) }, options),
+      ),
     async *events(jobId, options) {
       const bytes = await stream({ method: 'GET', path: `${jobPath(jobId)}/events` }, options)
       for await (const { event, data } of readEvents<{ event: string; data: JobProgress }>(bytes)) {

@@ -79,23 +79,31 @@ type QueueOptions = {
   readonly counted?: { readonly total: number; readonly duplicates: number }
   /** Number of rows whose text is not an address. */
   readonly malformed?: number
+  /** Counts of the rows that already have a result. */
+  readonly kept?: KeptCounts | undefined
   /** Credits reserved for the job, and the start of their period; null if there are none. */
   readonly reservation?: { readonly amount: number; readonly period: number } | null
 }
+
+/** Counts of results by class; `failed` are internal failures, which are part of `unknown`. */
+export type KeptCounts = Record<Class | 'failed', number>
+
+const NONE_KEPT: KeptCounts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0 }
 
 /** Like `queueJob`, in a transaction of the caller. */
 export async function queueJobIn(
   trx: Transaction<Schema>,
   jobId: string,
-  { now, counted, malformed = 0, reservation = null }: QueueOptions,
+  { now, counted, malformed = 0, kept = NONE_KEPT, reservation = null }: QueueOptions,
 ): Promise<Job> {
   refuseCancelled(await getLockedJob(trx, jobId))
   const { total, duplicates } = counted ?? (await markDuplicates(trx, jobId))
   const reserved =
     reservation === null ? {} : { held: reservation.amount, credit_period: reservation.period }
+  const done = kept.deliverable + kept.risky + kept.undeliverable + kept.unknown
   const job = await trx
     .updateTable('job')
-    .set({ state: 'queued', total, duplicates, malformed, done: 0, ...reserved })
+    .set({ state: 'queued', total, duplicates, malformed, done, ...kept, ...reserved })
     .where('id', '=', jobId)
     .returningAll()
     .executeTakeFirstOrThrow()
@@ -170,6 +178,7 @@ const finished =
       tries: 0,
       ready_at: null,
       holder: null,
+      previous: null,
     },
   })
 

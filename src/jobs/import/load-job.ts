@@ -8,7 +8,14 @@ import { deleteJob } from '../delete-job.ts'
 import { createJob, type Job } from '../job-store.ts'
 import type { JobType } from '../tables.ts'
 import { ImportCounter } from './import-counter.ts'
-import { addItems, markCopies, type NewItem, queueJobIn, type Repeated } from './item-import.ts'
+import {
+  addItems,
+  type KeptCounts,
+  markCopies,
+  type NewItem,
+  queueJobIn,
+  type Repeated,
+} from './item-import.ts'
 
 export type Submission = {
   readonly accountId: string
@@ -41,6 +48,8 @@ export type Loaded = {
   readonly addressCount: number | null
   /** Number of addresses by domain. */
   readonly domains: ReadonlyMap<string, number>
+  /** Counts of the rows that already have a result; left out if none has. */
+  readonly kept?: KeptCounts
 }
 
 type LoadDeps = {
@@ -95,7 +104,7 @@ export async function loadJob(
  */
 export async function queueLoaded(
   trx: Trx,
-  { jobId, submission, total, malformed, duplicates, addressCount }: Loaded,
+  { jobId, submission, total, malformed, duplicates, addressCount, kept }: Loaded,
   o: { readonly now: number; readonly creditsPerDay: number | null },
 ): Promise<{ readonly job: Job } | { readonly creditsLeft: number }> {
   const { accountId } = submission
@@ -109,7 +118,9 @@ export async function queueLoaded(
     }
   }
   const counted = { total, duplicates }
-  return { job: await queueJobIn(trx, jobId, { now: o.now, counted, malformed, reservation }) }
+  return {
+    job: await queueJobIn(trx, jobId, { now: o.now, counted, malformed, kept, reservation }),
+  }
 }
 
 /**

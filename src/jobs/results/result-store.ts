@@ -17,6 +17,8 @@ export type ResultRow = {
   readonly class: Class | null
   /** JSON of the result; null if there is none yet. */
   readonly result: string | null
+  /** See `ItemTable.previous`. */
+  readonly previous: string | null
 }
 
 type PageOptions = {
@@ -98,7 +100,8 @@ async function selectRows({ reader }: Database, o: Part): Promise<ResultRow[]> {
     select item.position as position, item.text as text,
       item.dedupe_key as "dedupeKey",
       ${o.withoutCells ? sql`null` : sql`item.cells`} as cells,
-      coalesce(item.class, first.class) as class, coalesce(item.result, first.result) as result
+      coalesce(item.class, first.class) as class, coalesce(item.result, first.result) as result,
+      coalesce(item.previous, first.previous) as previous
     from item left join item as first
       on first.job_id = item.job_id and first.position = item.same_as
     where item.job_id = ${o.jobId} and item.position > ${o.after} and item.position <= ${o.to}

@@ -179,7 +179,10 @@ type Scenario = {
 const SPECIAL: readonly Scenario[] = [
   { code: 'invalid_email', options: notAnAddress },
   { code: 'emails_required', options: () => ({ body: {} }) },
-  { code: 'empty_list', options: id => list(id, []) },
+  {
+    code: 'empty_list',
+    options: id => (id === 'reverifyJob' ? { body: { older_than_days: 3_650 } } : list(id, [])),
+  },
   {
     code: 'too_many_emails',
     options: id => list(id, rows(id === 'verifyBulk' ? 10_001 : 50_001)),
@@ -201,16 +204,17 @@ const SPECIAL: readonly Scenario[] = [
       for (let n = 0; n < 10; n++)
         await seedJob(database, { id: `job_${n}`, texts: MIXED, done: 0 })
     },
-    options: id => (id === 'resumeJob' ? {} : list(id, rows(11))),
+    options: id => (/^(resume|reverify)Job$/.test(id) ? {} : list(id, rows(11))),
   },
   {
     code: 'stored_rows_exceeded',
     plan: 'free',
     prepare: ({ database }, id) => {
-      const stored_rows = id === 'verifySingle' ? 100_000 : 95_000
+      const stored_rows = /^(verifySingle|reverifyJob)$/.test(id) ? 100_000 : 95_000
       return database.db.updateTable('account').set({ stored_rows }).execute()
     },
     options(id) {
+      if (id === 'reverifyJob') return {}
       const { body, headers } =
         id === 'verifySingle'
           ? { body: { email: 'valid@example.com', async: true }, headers: {} }
@@ -257,6 +261,7 @@ const SPECIAL: readonly Scenario[] = [
   { code: 'job_not_ready', prepare: seedOther(1), target: OTHER_JOB },
   { code: 'job_not_cancellable', prepare: seedOther(MIXED.length), target: OTHER_JOB },
   { code: 'job_not_resumable', prepare: seedOther(MIXED.length), target: OTHER_JOB },
+  { code: 'job_not_reverifiable', prepare: seedOther(1), target: OTHER_JOB },
 ]
 
 // The functions below are hoisted, so that the table can use them.
@@ -265,6 +270,7 @@ function invalidUrlBody(id: string): object {
   const url = 'http://a.example'
   if (id === 'verifySingle') return { email: 'a@example.com', async: true, webhook_url: url }
   if (id === 'verifyUrl') return { url: 'https://a.example/2.csv', webhook_url: url }
+  if (id === 'reverifyJob') return { webhook_url: url }
   return id.startsWith('verify')
     ? { emails: ['a@example.com'], webhook_url: url }
     : { ...HOOK, url }

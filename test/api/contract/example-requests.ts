@@ -35,7 +35,7 @@ export async function pathOf(fixture: ExampleService, { method, path }: Place): 
   if (path.includes('/accounts/{id}')) return path.replace('{id}', 'acc_1')
   if (path.includes('/sources/{id}')) return path.replace('{id}', await newSource(fixture))
   if (!path.includes('{id}')) return path
-  const isToEnd = method === 'POST' && !path.endsWith('/download_url')
+  const isToEnd = method === 'POST' && !/\/(download_url|reverify)$/.test(path)
   await seedJob(fixture.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
   if (path.endsWith('/resume')) await cancelJob(fixture.database, JOB)
   return path.replace('{id}', JOB)

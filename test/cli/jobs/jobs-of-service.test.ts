@@ -10,6 +10,7 @@ import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
 import { createJob, findJob } from '../../../src/jobs/job-store.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { emptyFolder, runEv } from '../../support/cli.ts'
+import { verifyQueued } from '../../support/reverified-job.ts'
 
 const ID = 'job_0123456789abcdef'
 
@@ -66,6 +67,35 @@ describe.concurrent('ev jobs with a job of the service', () => {
       stderr: expect.stringMatching(
         /belongs to the service: "ev serve" continues it automatically/,
       ),
+    })
+    await database.close()
+  })
+
+  test('verifies a finished list again, and shows what has changed', async () => {
+    const { home, database } = await homeWithJob()
+    const refused = await jobs(home, 'reverify', ID)
+    expect(refused).toMatchObject({ code: 64, stderr: expect.stringContaining('is queued') })
+    const valid = 'valid@x.example'
+    const as = { 'a1@x.example': valid, 'a2@x.example': 'timeout@x.example', 'a3@x.example': valid }
+    await verifyQueued(database, ID, { as })
+    const created = await jobs(home, 'reverify', ID, '--only', 'unknown', '--older-than', '30')
+    expect(created.stdout).toMatch(
+      /^Created job_\w+, which verifies 1 of 3 rows of job_0123456789abcdef again\. The next "ev serve" starts it\.\n$/,
+    )
+    const again = /job_\w+/.exec(created.stdout)?.[0] ?? ''
+    expect((await jobs(home, 'show', again)).stdout).toMatch(/verifies again +job_0123456789abcdef/)
+    await verifyQueued(database, again, { as: { 'a2@x.example': 'invalid@x.example' } })
+    const { stdout } = await jobs(home, 'changes', again)
+    expect(stdout).toMatch(/^1 row verified again, 1 with another class;/)
+    expect(stdout).toMatch(/unknown +undeliverable +1\n/)
+    expect(stdout).toMatch(/2 +unknown +undeliverable +rejected_email +a2@x\.example\n/)
+    expect(JSON.parse((await jobs(home, 'changes', again, '--json')).stdout)).toMatchObject({
+      ...{ job_id: again, previous_job_id: ID, verified: 1, changed: 1 },
+      items: [{ row: 2, before: { class: 'unknown' }, after: { class: 'undeliverable' } }],
+    })
+    expect((await jobs(home, 'changes', ID)).stdout).toMatch(/is a new list/)
+    expect(await jobs(home, 'reverify', again, '--only', 'risky')).toMatchObject({
+      ...{ code: 64, stderr: expect.stringContaining('none matches --only or --older-than') },
     })
     await database.close()
   })

@@ -72,6 +72,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
       job_id: row.slice(0, 20),
       state: 'completed',
       ...{ type: 'list', account_id: null, name: null, metadata: {}, webhook_id: null },
+      previous_job_id: null,
       list: expect.stringMatching(/\/list\.csv$/),
       output: expect.stringMatching(/\/out\.csv$/),
       ...{ total: 3, done: 3, progress: 100, duplicates: 1 },
@@ -164,7 +165,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expect(ran.code).toBe(64)
     expectSentence(
       ran,
-      /Unknown command "ev jobs stop"\. Available: list, show, resume, cancel, delete, download-url\./,
+      /Unknown command "ev jobs stop"\. Available: list, show, resume, cancel, delete, download-url, reverify, changes\./,
     )
   })
 

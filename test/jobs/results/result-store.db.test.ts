@@ -33,6 +33,7 @@ test('returns a row with its text, its cells and the class of its result', async
       cells: '["7","Ann"]',
       class: 'risky',
       result: '"of a"',
+      previous: null,
     },
     {
       position: 2,
@@ -41,8 +42,12 @@ test('returns a row with its text, its cells and the class of its result', async
       cells: null,
       class: 'risky',
       result: '"of a"',
+      previous: null,
     },
-    { position: 3, text: 'bob@x.test', dedupeKey: 'b', cells: null, class: null, result: null },
+    {
+      ...{ position: 3, text: 'bob@x.test', dedupeKey: 'b', cells: null, class: null },
+      ...{ result: null, previous: null },
+    },
   ])
 })
 
@@ -151,6 +156,7 @@ describe('finding rows', () => {
         cells: null,
         class: 'unknown',
         result,
+        previous: null,
       },
       {
         position: 2,
@@ -159,6 +165,7 @@ describe('finding rows', () => {
         cells: null,
         class: 'unknown',
         result,
+        previous: null,
       },
     ])
   })

@@ -1,0 +1,139 @@
+import { z } from '@hono/zod-openapi'
+import { isoTime } from '../../engine/verdict/present-result.ts'
+import { type Job, parseOrigin } from '../../jobs/job-store.ts'
+import { type ComparedResult, findChanges } from '../../jobs/reverify/changes.ts'
+import { inheritOptions, reverifyJob } from '../../jobs/reverify/reverify-job.ts'
+import { DAY } from '../../platform/clock.ts'
+import { presentJobWebhook } from '../lists/job-webhook.ts'
+import { readListOptions } from '../lists/queue.ts'
+import { requireDiskSpace } from '../lists/require-disk-space.ts'
+import { answerWith } from '../middleware/idempotency.ts'
+import { route } from '../route.ts'
+import { newRouter } from '../router.ts'
+import { json } from '../schemas/answers.ts'
+import { resultsQuery } from '../schemas/job-results.ts'
+import {
+  CHANGES_EXAMPLE,
+  ChangePage,
+  changesQuery,
+  REVERIFY_EXAMPLE,
+  REVERIFY_REQUEST_EXAMPLE,
+  ReverifyJob,
+  ReverifyRequest,
+} from '../schemas/reverify.ts'
+import type { Service } from '../service.ts'
+import { getState } from '../state.ts'
+import { presentJob } from './job-view.ts'
+import { jobParams, jobServices, loadJob, noSuchJob } from './load-job.ts'
+import { parseRowCursor, toRowCursor } from './row-cursor.ts'
+
+/** Fits the largest metadata, as in the requests of lists. */
+const BODY_MAX = 64 * 1024
+
+/** Routes that verify a list again and report what has changed. */
+export function reverifyRoutes(service: Service) {
+  const router = newRouter()
+
+  const reverify = route(service, 'POST /v1/jobs/{id}/reverify', {
+    id: 'reverifyJob',
+    summary: 'Verify a list again',
+    description:
+      'Creates a job with all rows of a finished list, in their order and with their columns. Rows that match `only` or `older_than_days` are verified again, without cached results; all rows if neither is set. The other rows keep their result and cost nothing. Rows that are not addresses are never verified again, rows without a result always. Name, `check_smtp` and `metadata` are those of the list unless given. A simulated list is simulated again, whatever `X-EV-Sandbox` says.',
+    scope: 'verify:bulk',
+    counts: 'bulk',
+    idempotent: true,
+    afterKey: [requireDiskSpace(service)],
+    params: jobParams,
+    body: {
+      schema: ReverifyRequest,
+      example: REVERIFY_REQUEST_EXAMPLE,
+      max: BODY_MAX,
+      required: false,
+    },
+    answer: json(ReverifyJob, 'The new job', REVERIFY_EXAMPLE),
+    status: 201,
+    errors: [
+      ...(['job_not_reverifiable', 'empty_list', 'invalid_webhook_url'] as const),
+      ...(['quota_exceeded', 'concurrent_jobs_exceeded', 'stored_rows_exceeded'] as const),
+      'insufficient_storage',
+    ],
+  })
+  router.openapi(reverify, async c => {
+    const { id } = c.req.valid('param')
+    const job = await loadJob(c, service, id)
+    // A request to the sandbox must not cause a charge.
+    if (c.get('sandbox') && job.sandbox === 0) noSuchJob(id)
+    const { only, older_than_days, ...given } = c.req.valid('json')
+    const inherited = inheritOptions(job)
+    const read = await readListOptions(c, service, {
+      ...given,
+      check_smtp: given.check_smtp ?? inherited.checkSmtp,
+      metadata: given.metadata ?? inherited.metadata,
+    })
+    const options = { ...inherited, ...read, forceRefresh: true }
+    const { key, plan } = c.get('caller')
+    const selection = { classes: only, checkedBefore: checkedBefore(service, older_than_days) }
+    const input = { job, plan, keyId: key.id, selection, options }
+    return answerWith<Job>(
+      c,
+      service,
+      beforeCommit => reverifyJob(jobServices(service), input, beforeCommit),
+      created => ({
+        status: 201,
+        body: { ...presentJob(service, created), ...presentJobWebhook(options) },
+      }),
+    )
+  })
+
+  const changes = route(service, 'GET /v1/jobs/{id}/changes', {
+    id: 'listChanges',
+    summary: 'List the rows whose class has changed',
+    description:
+      'Compares a job that verifies a list again with the results before, also if their job was deleted, and also while the job is running. `counts` has all rows that were verified again, whatever the filter; `items` has those whose class has changed, in the order of the list. A page can be short or empty although `has_more` is true; continue at `next_cursor`.',
+    scope: 'jobs:read',
+    params: jobParams,
+    query: z.object({
+      limit: resultsQuery.limit,
+      cursor: resultsQuery.cursor,
+      ...changesQuery,
+    }),
+    answer: json(ChangePage, 'The counts and one page of rows', CHANGES_EXAMPLE),
+  })
+  router.openapi(changes, async c => {
+    const { limit, cursor, from, to } = c.req.valid('query')
+    const job = await loadJob(c, service, c.req.valid('param').id)
+    const { previousJobId } = parseOrigin(job)
+    const page = { jobId: job.id, after: parseRowCursor(cursor), max: limit, from, to }
+    const isNew = previousJobId === null
+    const counts = isNew ? [] : await getState(service).changes.get(job)
+    const found = isNew ? NO_CHANGES : await findChanges(service.database, page)
+    // The counts of a job that was deleted meanwhile are incomplete.
+    await loadJob(c, service, job.id)
+    const data = {
+      previous_job_id: previousJobId,
+      verified: sum(counts),
+      changed: sum(counts.filter(one => one.from !== one.to)),
+      counts: counts.map(one => ({ ...one })),
+      items: found.changes.map(({ position, text, before, after }) => ({
+        ...{ row: position, email: text, before: present(before), after: present(after) },
+      })),
+      next_cursor: found.next === null ? null : toRowCursor(found.next),
+      has_more: found.next !== null,
+    }
+    return c.json({ success: true as const, data }, 200)
+  })
+
+  return router
+}
+
+const NO_CHANGES: Awaited<ReturnType<typeof findChanges>> = { changes: [], next: null }
+
+const checkedBefore = ({ clock }: Service, days: number | undefined) =>
+  days === undefined ? undefined : clock.now() - days * DAY
+
+const sum = (counts: readonly { readonly count: number }[]) =>
+  counts.reduce((total, { count }) => total + count, 0)
+
+const present = ({ class: klass, reason, checkedAt }: ComparedResult) => ({
+  ...{ class: klass, reason, checked_at: checkedAt === null ? null : isoTime(checkedAt) },
+})

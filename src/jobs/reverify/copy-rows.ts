@@ -1,0 +1,109 @@
+import { sql } from 'kysely'
+import { nextChunk, runChunk } from '../../db/chunked-scan.ts'
+import { type Database, type Trx, writeConcurrent } from '../../db/database.ts'
+import { textAt } from '../../db/sql-dialect.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
+import type { KeptCounts } from '../import/item-import.ts'
+import { lastPosition, reasonIn } from '../results/result-store.ts'
+import { checkedAt, isAddress, isSelected, type Selection } from './selection.ts'
+
+type Selected = {
+  readonly rows: number
+  /** Those that are addresses, at most one credit each. */
+  readonly addresses: number
+}
+
+/** Counts the items that a selection verifies again, without duplicates. */
+export async function countSelected(
+  database: Database,
+  jobId: string,
+  selection: Selection,
+): Promise<Selected> {
+  const last = await lastPosition(database, jobId)
+  const size = nextChunk(database)
+  const selected = { rows: 0, addresses: 0 }
+  for (let after = 0; after < last; after += size) {
+    const { rows } = await runChunk(database, () =>
+      sql<Selected>`
+        select count(*) as rows,
+          coalesce(sum(case when ${isAddress(database.reader)} then 1 else 0 end), 0) as addresses
+        from item where job_id = ${jobId} and position > ${after} and position <= ${after + size}
+          and ${isSelected(database.reader, selection)}`.execute(database.reader),
+    )
+    for (const part of rows) {
+      selected.rows += Number(part.rows)
+      selected.addresses += Number(part.addresses)
+    }
+  }
+  return selected
+}
+
+type Copy = {
+  readonly from: string
+  readonly to: string
+  readonly selection: Selection
+  /** Lets other work go before the next chunk. */
+  readonly yieldToOthers: () => Promise<void>
+}
+
+/**
+ * Copies the items of a job to a new one, with their positions and cells. Selected items are
+ * queued with their previous result; all others keep their result. Returns the counts of the kept
+ * results, over all rows of the list.
+ */
+export async function copyRows(
+  database: Database,
+  { from, to, selection, yieldToOthers }: Copy,
+): Promise<KeptCounts> {
+  const last = await lastPosition(database, from)
+  const kept = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0 }
+  const size = nextChunk(database)
+  for (let after = 0; after < last; after += size) {
+    const range = { from, to, after, end: after + size }
+    const groups = await writeConcurrent(database, async trx => {
+      await copyChunk(trx, selection, range)
+      return countKept(trx, range)
+    })
+    for (const { class: klass, rows, failed } of groups) {
+      kept[klass] += Number(rows)
+      kept.failed += Number(failed)
+    }
+    await yieldToOthers()
+  }
+  return kept
+}
+
+type Range = Pick<Copy, 'from' | 'to'> & { readonly after: number; readonly end: number }
+
+async function copyChunk(trx: Trx, selection: Selection, o: Range): Promise<void> {
+  const { from, to, after, end } = o
+  await sql`
+    insert into item (job_id, position, text, dedupe_key, cells, same_as, copies, due_at, tries,
+      state, result, class, previous)
+    select cast(${to} as text), position, text, dedupe_key, cells, same_as, copies, 0, 0,
+      case when state = 'same' then 'same' when selected = 1 then 'queued' else 'done' end,
+      case when selected = 0 then result end, case when selected = 0 then class end,
+      case when state = 'done' and selected = 1 then ${previousText(trx)}
+        when selected = 1 then previous end
+    from (
+      select item.*, case when ${isSelected(trx, selection)} then 1 else 0 end as selected
+      from item where job_id = ${from} and position > ${after} and position <= ${end}) as source
+    order by position`.execute(trx)
+}
+
+/** See `ItemTable.previous`. */
+const previousText = (trx: Trx) =>
+  sql`class || ' ' || ${reasonIn(trx, sql`result`, sql`class`)} || ' ' || ${checkedAt(trx)}`
+
+type KeptGroup = { readonly class: Class; readonly rows: number; readonly failed: number }
+
+async function countKept(trx: Trx, { to, after, end }: Range): Promise<readonly KeptGroup[]> {
+  const isFailure = sql`class = 'unknown'
+    and ${textAt(trx, sql`result`, ['verdict', 'reason'])} = 'unexpected_error'`
+  const { rows } = await sql<KeptGroup>`
+    select class, sum(copies) as rows, sum(case when ${isFailure} then copies else 0 end) as failed
+    from item where job_id = ${to} and position > ${after} and position <= ${end}
+      and state = 'done'
+    group by class`.execute(trx)
+  return rows
+}
