@@ -102,7 +102,8 @@ async function toFirstRequest(
   const { url: text, headers } =
     s3 === undefined ? { url, headers: {} } : await signS3Request(url, s3, clock.now())
   const parsed = parseDestination(text, mayDial)
-  if (typeof parsed === 'string') throw invalidUrl(parsed)
+  if (typeof parsed === 'string')
+    throw invalidUrl(s3?.endpoint === undefined ? parsed : `Endpoint of the bucket: ${parsed}`)
   return { url: parsed, headers }
 }
 

@@ -76,6 +76,8 @@ function toObjectUrl(text: string, { endpoint, region }: S3Access): string {
 }
 
 function toBase(endpoint: string): string {
+  if (!URL.canParse(endpoint))
+    throw invalidUrl('The endpoint of the bucket is not a URL, such as https://s3.example.com.')
   if (/[?#]/.test(endpoint)) throw invalidUrl('The endpoint must not contain ? or #.')
   return endpoint.replace(/\/+$/, '')
 }

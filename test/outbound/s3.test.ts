@@ -78,6 +78,8 @@ describe('a signed request', () => {
     ['dots in the key', 's3://lists/../other/a.csv', {}, /"\.\."/],
     ['a host in the region', 's3://lists/a.csv', { region: 'x.evil.example/' }, /region/],
     ['no region', 's3://lists/a.csv', { region: '' }, /region/],
+    ['no scheme in the endpoint', 's3://lists/a.csv', { endpoint: 's3.example' }, /not a URL/],
+    ['no host in the endpoint', 's3://lists/a.csv', { endpoint: 'https://' }, /not a URL/],
     [
       'a query in the endpoint',
       's3://lists/a.csv',

@@ -206,6 +206,16 @@ describe('a list at a URL is refused', () => {
     [
       { url: 's3://lists/a.csv', s3: { ...S3, endpoint: 'http://s3cret.example' } },
       'invalid_list_url',
+      /Endpoint of the bucket: It must begin with https/,
+    ],
+    [
+      { url: 's3://lists/a.csv', s3: { ...S3, endpoint: 'minio' } },
+      'invalid_list_url',
+      /The endpoint of the bucket is not a URL, such as https:\/\/s3\.example\.com\.$/,
+    ],
+    [
+      { url: 's3://lists/a.csv', s3: { ...S3, endpoint: 'javascript:alert(1)' } },
+      'invalid_list_url',
       /must begin with https/,
     ],
     [
