@@ -12,6 +12,7 @@ export const DATA = batchCompleted(
       error: null,
       metadata: {},
       previousJobId: null,
+      scheduleId: null,
     },
   },
   'https://ev.example.com',

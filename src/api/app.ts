@@ -17,6 +17,7 @@ import { openapiDocument } from './openapi-document.ts'
 import { providerFeedbackRoutes } from './provider-feedback.ts'
 import { requestContext, showOpenLimit } from './request-context.ts'
 import { newRouter } from './router.ts'
+import { scheduleRoutes } from './schedules.ts'
 import type { Service } from './service.ts'
 import { getState } from './state.ts'
 import { verifyRoutes } from './verify/verify.ts'
@@ -34,6 +35,7 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   app.onError((error, c) => answerError(c, service.log, error))
   app.route('/', verifyRoutes(service))
   app.route('/', jobRoutes(service))
+  app.route('/', scheduleRoutes(service))
   app.route('/', webhookRoutes(service))
   app.route('/', feedbackRoutes(service))
   app.route('/', feedbackSourceRoutes(service))

@@ -186,6 +186,21 @@ const SENTENCES: OperationTexts<EvError> = {
       'usage',
       `No row of job ${id} has to be verified again: none matches --only or --older-than.`,
     ),
+  schedule_not_found: ({ id }) =>
+    new EvError(
+      'no_input',
+      `There is no schedule ${sanitizeText(id)}. To list schedules, run "ev schedules".`,
+    ),
+  schedule_limit_reached: ({ count }) =>
+    new EvError(
+      'usage',
+      `The account has ${count} schedules, which is the maximum. Delete one first with "ev schedules delete".`,
+    ),
+  schedule_without_results: ({ id }) =>
+    new EvError(
+      'usage',
+      `Schedule ${id} cannot be resumed: the results that it would verify again were deleted. Delete it, and create a schedule of another list.`,
+    ),
   job_in_use: ({ id }) =>
     new EvError(
       'io',

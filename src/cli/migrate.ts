@@ -115,6 +115,7 @@ const NAMES: Readonly<Record<CopiedTable, string>> = {
   verification: 'verifications in the history',
   audit: 'entries of the audit log',
   answer: 'cached answers',
+  schedule: 'schedules',
   job: 'lists',
   item: 'rows of lists',
   feedback: 'pieces of feedback',

@@ -15,6 +15,7 @@ import { addLists } from './commands/lists.ts'
 import { addMcp } from './commands/mcp.ts'
 import { addMigrate } from './commands/migrate.ts'
 import { addPurge } from './commands/purge.ts'
+import { addSchedules } from './commands/schedules.ts'
 import { addServe } from './commands/serve.ts'
 import { addSimulate } from './commands/simulate.ts'
 import { addVerify } from './commands/verify.ts'
@@ -59,7 +60,10 @@ To show the options and examples of a command, run "ev help COMMAND".`
 /** The commands under their headings in help. */
 const GROUPS = [
   ['Verify:', [addVerify, addBulk, addJobs]],
-  ['Service:', [addServe, addWorker, addAccounts, addKeys, addWebhooks, addFeedback, addAudit]],
+  [
+    'Service:',
+    [addServe, addWorker, addAccounts, addKeys, addWebhooks, addSchedules, addFeedback, addAudit],
+  ],
   ['Set up and maintain:', [addDoctor, addConfig, addLists, addBackup, addMigrate, addPurge]],
   ['Tools:', [addMcp, addCompletion, addSimulate]],
 ] as const

@@ -7,6 +7,7 @@ import { createFeedbackResource, type Feedback } from './resources/feedback.ts'
 import { createJobsResource, type Jobs } from './resources/jobs.ts'
 import { createKeysResource, type Keys } from './resources/keys.ts'
 import { createListsResource, type Lists } from './resources/lists.ts'
+import { createSchedulesResource, type Schedules } from './resources/schedules.ts'
 import { createVerifyResource, type Verify } from './resources/verify.ts'
 import { type WaitOptions, waitForEnd } from './resources/wait.ts'
 import { createWebhooksResource, type Webhooks } from './resources/webhooks.ts'
@@ -68,6 +69,7 @@ export class EvClient {
   readonly url: Lists['url']
   readonly previewUrl: Lists['previewUrl']
   readonly jobs: Jobs
+  readonly schedules: Schedules
   readonly history: Account['history']
   readonly credits: Account['credits']
   readonly limits: Account['limits']
@@ -107,6 +109,7 @@ export class EvClient {
     this.url = lists.url
     this.previewUrl = lists.previewUrl
     this.jobs = createJobsResource(connection)
+    this.schedules = createSchedulesResource(connection)
     this.history = account.history
     this.credits = account.credits
     this.limits = account.limits

@@ -29,6 +29,8 @@ export type EventData = {
     readonly metadata: Readonly<Record<string, string>>
     /** The job that this one verifies again. */
     readonly previous_job_id?: string
+    /** The schedule that created the job. */
+    readonly schedule_id?: string
   }
   'batch.failed': {
     readonly job_id: string
@@ -39,6 +41,8 @@ export type EventData = {
     readonly metadata: Readonly<Record<string, string>>
     /** The job that this one verifies again. */
     readonly previous_job_id?: string
+    /** The schedule that created the job. */
+    readonly schedule_id?: string
   }
   'verification.completed': SingleResult & {
     readonly verification_id: string

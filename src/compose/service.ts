@@ -22,6 +22,7 @@ import { deleteLoadingJobs } from '../jobs/import/item-import.ts'
 import { releaseOrphanedReservations } from '../jobs/job-credits.ts'
 import { openJobs } from '../jobs/job-list.ts'
 import { startJobMails } from '../jobs/job-mails.ts'
+import { startSchedules } from '../jobs/schedules/run-schedules.ts'
 import { diskReader } from '../jobs/upload/store-upload.ts'
 import { clearUploads } from '../jobs/upload/uploads.ts'
 import { startRetentionJob } from '../maintenance/retention-job.ts'
@@ -126,6 +127,10 @@ function buildService(
   const jobMails = startJobMails({
     ...{ database, clock, log, notify, baseUrl: deps.baseUrl, timings: timings.jobMails },
   })
+  const schedules = startSchedules({
+    ...{ database, clock, random, log, ledger, plans, worker, priority, disk },
+    timings: timings.schedules,
+  })
   const alerts = startEndpointAlerts({
     ...{ database, clock, log, notify },
     ...{ baseUrl: deps.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
@@ -161,10 +166,12 @@ function buildService(
       isStopping = true
       endStreams(service)
       work.stopSoon()
+      void schedules.stop()
       void deliveries.stop()
     },
     async close() {
       work.stopSoon()
+      await schedules.stop()
       await Promise.all([worker.stop(), retentionJob.stop(), deliveries.stop(), closeApp(service)])
       await Promise.all([alerts.stop(), jobMails.stop(), transport.close(), health.close()])
       closeResolver()

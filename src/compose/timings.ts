@@ -12,6 +12,7 @@ import {
 } from '../cluster/rate-control/rate-timings.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../db/postgres/pool-timings.ts'
 import { DEFAULT_JOB_MAIL_TIMINGS, type JobMailTimings } from '../jobs/job-mails.ts'
+import { DEFAULT_SCHEDULE_TIMINGS, type ScheduleTimings } from '../jobs/schedules/run-schedules.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../jobs/worker/worker-timings.ts'
 import { HOUR } from '../platform/clock.ts'
 import {
@@ -38,6 +39,7 @@ export type Timings = {
   readonly deliveries: DeliveryTimings
   readonly notices: AlertTimings
   readonly jobMails: JobMailTimings
+  readonly schedules: ScheduleTimings
   readonly http: HttpTimings
   /** Interval of the retention job, ms. */
   readonly retentionEveryMs: number
@@ -53,6 +55,7 @@ export const DEFAULT_TIMINGS: Timings = {
   deliveries: DEFAULT_DELIVERY_TIMINGS,
   notices: DEFAULT_ALERT_TIMINGS,
   jobMails: DEFAULT_JOB_MAIL_TIMINGS,
+  schedules: DEFAULT_SCHEDULE_TIMINGS,
   http: DEFAULT_HTTP_TIMINGS,
   retentionEveryMs: HOUR,
 }

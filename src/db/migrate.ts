@@ -63,6 +63,7 @@ export const MIGRATIONS: Migrations = {
   '0009_job_mails': { up: addJobMails },
   '0010_feedback_counts': { up: addFeedbackCounts },
   '0011_reverification': { up: addPreviousResults },
+  '0011_schedules': { up: createSchedules },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -88,6 +89,32 @@ async function addJobMails(db: Kysely<unknown>): Promise<void> {
 /** Adds the previous results of items that are verified again. */
 async function addPreviousResults(db: Kysely<unknown>): Promise<void> {
   await sql`alter table item add column previous text`.execute(db)
+}
+
+/** Adds the schedules that verify lists again. */
+async function createSchedules(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table schedule (
+      id text primary key,
+      account_id text not null,
+      key_id text not null,
+      sandbox integer not null,
+      job_id text not null,
+      latest_job_id text not null,
+      every_days integer not null,
+      classes text,
+      older_than_days integer,
+      notify integer not null,
+      next_run_at bigint,
+      claimed_until bigint,
+      last_run_at bigint,
+      last_error text,
+      created_at bigint not null
+    )`.execute(db)
+  await sql`create index schedule_account on schedule (account_id, created_at, id)`.execute(db)
+  await sql`create index schedule_latest on schedule (latest_job_id)`.execute(db)
+  await sql`
+    create index schedule_due on schedule (next_run_at) where next_run_at is not null`.execute(db)
 }
 
 /** Adds the index of a page of events. With kind in the index, a filter by kind reads no rows. */

@@ -7,7 +7,17 @@ export interface Schema {}
 
 /** Names of all tables. */
 export const TABLES = [
-  ...(['job', 'item', 'answer', 'account', 'api_key', 'key_secret', 'session', 'credit'] as const),
+  ...([
+    'job',
+    'item',
+    'answer',
+    'schedule',
+    'account',
+    'api_key',
+    'key_secret',
+    'session',
+    'credit',
+  ] as const),
   ...(['usage', 'verification', 'event', 'webhook', 'delivery', 'attempt', 'notice'] as const),
   ...(['replay', 'member', 'hold', 'pace', 'catch_all', 'bucket', 'setting', 'audit'] as const),
   ...(['feedback', 'feedback_account', 'feedback_address', 'feedback_count'] as const),

@@ -1,23 +1,28 @@
+import type { ExpressionBuilder } from 'kysely'
 import { subtractStoredRows } from '../accounts/credits/stored-rows.ts'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import { acquireLock, jobLockName } from '../db/file-lock.ts'
+import type { Schema } from '../db/schema.ts'
 import { yieldToEventLoop } from '../platform/clock.ts'
 import { deleteJobWebhook } from '../webhooks/endpoint-store.ts'
 import { releaseReservation } from './job-credits.ts'
 import { findLockedJob, type Job, parseWebhookId } from './job-store.ts'
+import { pauseSchedulesOf } from './schedules/schedule-store.ts'
 
 /**
  * Lists the jobs that were finished (completed, cancelled or failed) before `before`, epoch ms;
- * those of the sandbox also if before `sandboxBefore`.
+ * those of the sandbox also if before `sandboxBefore`. With `keepsScheduled`, leaves out those that
+ * a schedule will verify again.
  */
 export function jobsFinishedBefore(
   { db }: Database,
   before: number,
   sandboxBefore = before,
+  keepsScheduled = false,
 ): Promise<Job[]> {
-  return db
-    .selectFrom('job')
-    .selectAll()
+  const jobs = db.selectFrom('job').selectAll()
+  const deletable = keepsScheduled ? jobs.where(isUnscheduled) : jobs
+  return deletable
     .where(({ eb, or, and }) =>
       or([
         eb('finished_at', '<', before),
@@ -28,6 +33,16 @@ export function jobsFinishedBefore(
     .execute()
 }
 
+const isUnscheduled = ({ not, exists, selectFrom }: ExpressionBuilder<Schema, 'job'>) =>
+  not(
+    exists(
+      selectFrom('schedule')
+        .select('id')
+        .whereRef('latest_job_id', '=', 'job.id')
+        .where('next_run_at', 'is not', null),
+    ),
+  )
+
 /**
  * Deletes the jobs of `jobsFinishedBefore`, except those that a process works on. Returns the
  * deleted jobs; if several processes delete the same job, only one of them returns it.
@@ -37,12 +52,14 @@ export async function deleteJobsBefore(
   dataDir: string,
   before: number,
   sandboxBefore = before,
+  keepsScheduled = false,
 ): Promise<Job[]> {
   const latest = Math.max(before, sandboxBefore)
   const isOld = ({ finished_at, sandbox }: Job) =>
     finished_at !== null && finished_at < (sandbox === 1 ? latest : before)
   const deleted: Job[] = []
-  for (const job of await jobsFinishedBefore(database, before, sandboxBefore)) {
+  const jobs = await jobsFinishedBefore(database, before, sandboxBefore, keepsScheduled)
+  for (const job of jobs) {
     const remove = () => deleteJob(database, job.id, isOld)
     if (await unlessLocked(database, dataDir, job, remove)) deleted.push(job)
   }
@@ -112,6 +129,7 @@ async function hideJob(
     .where('id', '=', jobId)
     .where('account_id', 'is not', null)
     .execute()
+  await pauseSchedulesOf(trx, jobId)
   if (job.account_id !== null && parseWebhookId(job) !== null) {
     await deleteJobWebhook(trx, { accountId: job.account_id, jobId, now })
   }

@@ -5,6 +5,7 @@ declare module '../db/schema.ts' {
     job: JobTable
     item: ItemTable
     answer: AnswerTable
+    schedule: ScheduleTable
   }
 }
 
@@ -116,4 +117,41 @@ type AnswerTable = {
   address_key: string
   remembered: string
   keep_until: number
+}
+
+/** Why a run of a schedule created no job, or why the schedule is paused. */
+export type RunError =
+  | 'previous_run_unfinished'
+  | 'nothing_to_verify'
+  | 'credits_exceeded'
+  | 'concurrent_jobs_exceeded'
+  | 'stored_rows_exceeded'
+  | 'results_deleted'
+
+/** Verifies a list again at intervals. */
+export type ScheduleTable = {
+  id: string
+  account_id: string
+  /** The key that created it, to which the usage is charged. */
+  key_id: string
+  /** 1 if its list is simulated. */
+  sandbox: number
+  /** The list for which it was created. */
+  job_id: string
+  /** The job whose results the next run verifies again: the list, or the latest run. */
+  latest_job_id: string
+  every_days: number
+  /** Comma-separated classes of the results to verify again; null for no such condition. */
+  classes: string | null
+  /** Age of the results to verify again; null for no such condition. */
+  older_than_days: number | null
+  notify: number
+  /** Epoch ms; null while the schedule is paused. */
+  next_run_at: number | null
+  /** When the claim of the process that prepares a run expires; null if there is none. */
+  claimed_until: number | null
+  last_run_at: number | null
+  /** Null if the last run created a job. */
+  last_error: RunError | null
+  created_at: number
 }

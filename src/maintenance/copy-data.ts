@@ -13,7 +13,7 @@ import { eachPage } from './pages.ts'
 export const COPIED = [
   ...(['account', 'api_key', 'key_secret', 'session', 'credit', 'usage', 'replay'] as const),
   ...(['webhook', 'event', 'delivery', 'attempt', 'notice', 'verification', 'audit'] as const),
-  ...(['answer', 'job', 'item', 'feedback', 'feedback_account'] as const),
+  ...(['answer', 'job', 'item', 'schedule', 'feedback', 'feedback_account'] as const),
   ...(['feedback_address', 'feedback_count', 'feedback_domain', 'feedback_day'] as const),
   ...(['feedback_source', 'feedback_reply'] as const),
 ] as const satisfies readonly (keyof Schema)[]

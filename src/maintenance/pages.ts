@@ -44,6 +44,7 @@ const PRIMARY_KEY = {
   job: ['id'],
   item: ['job_id', 'position'],
   answer: ['address_key'],
+  schedule: ['id'],
   account: ['id'],
   api_key: ['id'],
   key_secret: ['hash'],

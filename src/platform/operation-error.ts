@@ -75,6 +75,10 @@ type RefusalFacts = {
   }
   /** No row of a job matches the conditions of a new verification. */
   readonly no_row_selected: { readonly id: string }
+  readonly schedule_not_found: { readonly id: string }
+  readonly schedule_limit_reached: { readonly count: number }
+  /** A schedule cannot be resumed, because the results to verify again were deleted. */
+  readonly schedule_without_results: { readonly id: string }
   readonly job_in_use: { readonly id: string }
   readonly list_empty: Readonly<Record<string, never>>
   readonly credits_used_up: { readonly limit: number } & Reset

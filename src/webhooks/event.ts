@@ -77,11 +77,18 @@ type JobCounts = {
   readonly metadata: Readonly<Record<string, string>>
   /** The job that it verifies again; null if there is none. */
   readonly previousJobId: string | null
+  /** The schedule that created it; null if there is none. */
+  readonly scheduleId: string | null
 }
 
 /** The fields of a job that verifies another one again. */
-const originFields = ({ previousJobId }: JobCounts): { previous_job_id?: string } =>
-  previousJobId === null ? {} : { previous_job_id: previousJobId }
+const originFields = ({
+  previousJobId,
+  scheduleId,
+}: JobCounts): { previous_job_id?: string; schedule_id?: string } => ({
+  ...(previousJobId === null ? {} : { previous_job_id: previousJobId }),
+  ...(scheduleId === null ? {} : { schedule_id: scheduleId }),
+})
 
 /**
  * The URL of the results of a job. It contains no credential: the request needs an API key (ASVS

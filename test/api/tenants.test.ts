@@ -12,6 +12,7 @@ const OWNED: readonly [path: RegExp, id: string][] = [
   [/^\/v1\/keys\//, 'key_1'],
   [/^\/v1\/webhooks\//, 'wh_a'],
   [/^\/v1\/feedback\//, 'fbs_a'],
+  [/^\/v1\/schedules\//, 'sch_a'],
 ]
 
 describe('data of another account', () => {
@@ -60,6 +61,7 @@ describe('data of another account', () => {
     expect((await json('/v1/history', { key })).data).toEqual(empty)
     expect((await json('/v1/events', { key })).data).toEqual(empty)
     expect((await json('/v1/webhooks', { key })).data).toEqual({ webhooks: [], total: 0 })
+    expect((await json('/v1/schedules', { key })).data).toEqual(empty)
     expect((await json('/v1/keys', { key })).data).toMatchObject({
       ...{ keys: [{ id: 'key_stranger' }], total: 1 },
     })

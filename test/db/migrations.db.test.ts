@@ -66,6 +66,7 @@ async function removeLaterSchema({ db }: Database): Promise<void> {
   await sql`drop index job_mail`.execute(db)
   await sql`alter table job drop column mail_due_at`.execute(db)
   await sql`alter table item drop column previous`.execute(db)
+  await sql`drop table schedule`.execute(db)
   await sql`drop index webhook_account`.execute(db)
   await sql`alter table webhook drop column job_id`.execute(db)
   await sql`create index webhook_account on webhook (account_id)`.execute(db)

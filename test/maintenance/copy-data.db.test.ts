@@ -126,6 +126,15 @@ async function fill(database: Database): Promise<void> {
     })
     .execute()
   await db
+    .insertInto('schedule')
+    .values({
+      ...{ id: 'sch_a', account_id: 'acc_a', key_id: 'key_a', sandbox: 0, notify: 1 },
+      ...{ job_id: 'job_a', latest_job_id: 'job_b', every_days: 30, classes: 'risky,unknown' },
+      ...{ older_than_days: 90, next_run_at: 2, claimed_until: 3, last_run_at: 1 },
+      ...{ last_error: 'nothing_to_verify', created_at: 1 },
+    })
+    .execute()
+  await db
     .insertInto('feedback_reply')
     .values({
       ...{ account_id: 'acc_a', period: 0, operator: '', reply: TEXTS[0] ?? '', confirmed: 1 },

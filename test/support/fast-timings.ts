@@ -33,6 +33,7 @@ export const FAST_TIMINGS: Timings = {
   deliveries: { ...DEFAULT_TIMINGS.deliveries, duePollMs: 20, retryMs: 40 },
   notices: DEFAULT_TIMINGS.notices,
   jobMails: DEFAULT_TIMINGS.jobMails,
+  schedules: DEFAULT_TIMINGS.schedules,
   http: { pollMs: 20, progressMs: 20 },
   retentionEveryMs: DEFAULT_TIMINGS.retentionEveryMs,
 }

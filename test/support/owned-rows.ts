@@ -2,6 +2,7 @@ import { addHistory } from '../../src/accounts/credits/history.ts'
 import { addUsage } from '../../src/accounts/credits/usage.ts'
 import { write } from '../../src/db/database.ts'
 import { insertSource } from '../../src/feedback/source-store.ts'
+import { insertSchedule } from '../../src/jobs/schedules/schedule-store.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
 import { seedJob } from './job-rows.ts'
@@ -33,6 +34,12 @@ export async function addOneOfEverything({
     await insertSource(trx, {
       ...{ id: 'fbs_a', account_id: 'acc_1', provider: 'ses', secret: '', key_hint: '' },
       ...{ created_at: now, last_received_at: null },
+    })
+    await insertSchedule(trx, {
+      ...{ id: 'sch_a', account_id: 'acc_1', key_id: 'key_1', sandbox: 0, notify: 0 },
+      ...{ job_id: 'job_a', latest_job_id: 'job_a', every_days: 30, classes: null },
+      ...{ older_than_days: null, next_run_at: now, claimed_until: null, last_run_at: null },
+      ...{ last_error: null, created_at: now },
     })
     const happened = { accountId: 'acc_1', data: {}, sandbox: false, now, random }
     await emit(trx, { ...happened, kind: 'batch.completed' })

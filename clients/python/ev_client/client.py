@@ -18,6 +18,7 @@ from .feedback import Feedback
 from .jobs import Jobs
 from .keys import Keys
 from .lists import Lists
+from .schedules import Schedules
 from .transport import HttpTransport, Transport
 from .verify import Verify
 from .webhooks import Webhooks
@@ -97,6 +98,7 @@ class EvClient:
         self.url = lists.url
         self.preview_url = lists.preview_url
         self.jobs = Jobs(connection)
+        self.schedules = Schedules(connection)
         self.wait_for_job = self.jobs.wait
         self.history = account.history
         self.credits = account.credits

@@ -1404,6 +1404,8 @@ class Job(TypedDict):
     webhook_id: NotRequired[str]
     # The job that this one verifies again. Only present if there is one.
     previous_job_id: NotRequired[str]
+    # The schedule that created the job. Only present if there is one.
+    schedule_id: NotRequired[str]
     data: JobData
 
 
@@ -1766,6 +1768,8 @@ class ListedJob(TypedDict):
     webhook_id: NotRequired[str]
     # The job that this one verifies again. Only present if there is one.
     previous_job_id: NotRequired[str]
+    # The schedule that created the job. Only present if there is one.
+    schedule_id: NotRequired[str]
     data: ListedJobData
 
 
@@ -1880,6 +1884,19 @@ class NewKey(TypedDict):
     rate_limit_per_minute: NotRequired[Optional[int]]
     # When the key stops working. Null if it does not expire.
     expires_at: NotRequired[Optional[str]]
+
+
+class NewScheduleRequest(TypedDict):
+    # The list to verify again. It may still be in process.
+    job_id: str
+    # Days between two runs.
+    every_days: int
+    # Verify rows with results of these classes.
+    only: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
+    # Verify rows whose result was determined longer ago.
+    older_than_days: NotRequired[int]
+    # Whether a mail is sent to the address of the account at the end of each run.
+    notify: NotRequired[bool]
 
 
 class NewWebhook(TypedDict):
@@ -2190,6 +2207,83 @@ class RotatedWebhookDataDailyAttempt(TypedDict):
     date: str
     delivered: int
     failed: int
+
+
+class Schedule(TypedDict):
+    id: str
+    # The list for which the schedule was created.
+    job_id: str
+    # Days between two runs.
+    every_days: int
+    # Rows with results of these classes are verified again. Null: no such condition.
+    only: Optional[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
+    # Rows with older results are verified again. Null: no such condition.
+    older_than_days: Optional[int]
+    # Whether a mail is sent to the address of the account at the end of each run.
+    notify: bool
+    # False if the schedule is paused.
+    active: bool
+    # The results are simulated.
+    sandbox: NotRequired[Literal[True]]
+    # Null while the schedule is paused.
+    next_run_at: Optional[str]
+    last_run: Optional[ScheduleLastRun]
+    # Why the last run created no job, or why the schedule was paused (`results_deleted`).
+    # Null if the last run created a job.
+    last_error: Optional[ScheduleLastError]
+    # The job of the latest run, which the next run verifies again.
+    last_job_id: Optional[str]
+    created_at: str
+
+
+class ScheduleLastRun(TypedDict):
+    at: str
+    # `started`: a job was created. `skipped`: there was nothing to do. `failed`: no job could
+    # be created. The schedule stays active in all cases.
+    status: Literal["started", "skipped", "failed"]
+
+
+class ScheduleLastError(TypedDict):
+    """Why the last run created no job, or why the schedule was paused (`results_deleted`). Null if the last run created a job."""
+
+    code: Literal[
+        "previous_run_unfinished",
+        "nothing_to_verify",
+        "credits_exceeded",
+        "concurrent_jobs_exceeded",
+        "stored_rows_exceeded",
+        "results_deleted",
+    ]
+    message: str
+
+
+class ScheduleAnswer(TypedDict):
+    success: Literal[True]
+    data: Schedule
+
+
+class ScheduleChanges(TypedDict):
+    # Days between two runs.
+    every_days: NotRequired[int]
+    only: NotRequired[Optional[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]]
+    older_than_days: NotRequired[Optional[int]]
+    # Whether a mail is sent to the address of the account at the end of each run.
+    notify: NotRequired[bool]
+    # False if the schedule is paused.
+    active: NotRequired[bool]
+
+
+class SchedulePage(TypedDict):
+    success: Literal[True]
+    data: SchedulePageData
+
+
+class SchedulePageData(TypedDict):
+    items: List[Schedule]
+    # Value of `cursor` for the next page. Null on the last page.
+    next_cursor: Optional[str]
+    # Whether there is a next page.
+    has_more: bool
 
 
 _ScoredResultKeywords = TypedDict(

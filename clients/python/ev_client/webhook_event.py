@@ -24,6 +24,8 @@ class BatchCompleted(TypedDict):
     metadata: Dict[str, str]
     # The job that this one verifies again.
     previous_job_id: NotRequired[str]
+    # The schedule that created the job.
+    schedule_id: NotRequired[str]
 
 
 class BatchFailed(TypedDict):
@@ -35,6 +37,8 @@ class BatchFailed(TypedDict):
     metadata: Dict[str, str]
     # The job that this one verifies again.
     previous_job_id: NotRequired[str]
+    # The schedule that created the job.
+    schedule_id: NotRequired[str]
 
 
 class VerificationCompleted(SingleResult):

@@ -139,6 +139,26 @@ CALLS = [
         ),
     ),
     ("DELETE", "/v1/jobs/job_1", None, lambda c: c.jobs.delete("job_1")),
+    (
+        "GET",
+        "/v1/schedules?job_id=job_1",
+        None,
+        lambda c: list(c.schedules.list(job_id="job_1")),
+    ),
+    ("GET", "/v1/schedules/sch_1", None, lambda c: c.schedules.get("sch_1")),
+    (
+        "POST",
+        "/v1/schedules",
+        {"job_id": "job_1", "every_days": 30},
+        lambda c: c.schedules.create({"job_id": "job_1", "every_days": 30}),
+    ),
+    (
+        "PATCH",
+        "/v1/schedules/sch_1",
+        {"active": False},
+        lambda c: c.schedules.update("sch_1", {"active": False}),
+    ),
+    ("DELETE", "/v1/schedules/sch_1", None, lambda c: c.schedules.delete("sch_1")),
     ("GET", "/v1/jobs/job_1/breakdown", None, lambda c: c.jobs.breakdown("job_1")),
     (
         "POST",

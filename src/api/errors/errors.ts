@@ -215,6 +215,17 @@ const ANSWERS: OperationTexts<ApiError> = {
       'empty_list',
       'No row of the list has to be verified again: none matches "only" or "older_than_days". Rows that are not addresses are never verified again.',
     ),
+  schedule_not_found: () => new ApiError('not_found', 'Schedule not found.'),
+  schedule_limit_reached: ({ count }) =>
+    new ApiError(
+      'invalid_request',
+      `The account has ${count} schedules, which is the maximum. Delete one first.`,
+    ),
+  schedule_without_results: () =>
+    new ApiError(
+      'invalid_request',
+      'The schedule cannot be resumed: the results that it would verify again were deleted. Delete it, and create a schedule of another list.',
+    ),
   job_in_use: notOverHttp,
   list_empty: () => emptyList('The list has no rows.'),
   credits_used_up: ({ limit, ...reset }) =>

@@ -49,7 +49,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
   const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
   const [first] = outlook?.waits ?? []
   const webhook_id = parseWebhookId(job)
-  const { previousJobId } = parseOrigin(job)
+  const { previousJobId, scheduleId } = parseOrigin(job)
   return {
     ...status,
     ...(first === undefined ? {} : { status_detail: describeWait(first) }),
@@ -59,6 +59,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
     metadata: parseMetadata(job),
     ...(webhook_id === null ? {} : { webhook_id }),
     ...(previousJobId === null ? {} : { previous_job_id: previousJobId }),
+    ...(scheduleId === null ? {} : { schedule_id: scheduleId }),
     data: { ...data, classes: presentClasses(job), download_url },
   }
 }

@@ -101,7 +101,7 @@ export const jobLinks = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
 })
 
 /** Throws ApiError if the account has no address for mail. */
-function readNotify(c: Context<Env>, notify: boolean | null | undefined): boolean {
+export function readNotify(c: Context<Env>, notify: boolean | null | undefined): boolean {
   if (!notify) return false
   if (c.get('caller').account.email !== null) return true
   throw new ApiError(

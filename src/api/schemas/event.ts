@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { type EventKind, type SentKind, TEST_KIND } from '../../webhooks/event.ts'
-import { metadata, previous_job_id } from './job.ts'
+import { metadata, previous_job_id, schedule_id } from './job.ts'
 import { plainFields, RESULT_EXAMPLE } from './result.ts'
 
 // Schemas of webhook events by type.
@@ -38,6 +38,7 @@ export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
       download_url: z.string().describe('URL of the results. Requires an API key.'),
       metadata,
       previous_job_id,
+      schedule_id,
     }),
     example: {
       ...{ job_id: 'job_xyz789', total: 10000, valid: 8400, invalid: 1200, risky: 300 },
@@ -50,7 +51,7 @@ export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
     description: 'A list could not be completed.',
     data: z.object({
       ...{ job_id: z.string(), total: count, processed: count },
-      ...{ error: z.string(), message: z.string(), metadata, previous_job_id },
+      ...{ error: z.string(), message: z.string(), metadata, previous_job_id, schedule_id },
     }),
     example: {
       ...{ job_id: 'job_xyz789', total: 10000, processed: 4200 },

@@ -106,6 +106,10 @@ export const previous_job_id = z.string().optional().openapi({
   description: 'The job that this one verifies again. Only present if there is one.',
 })
 
+export const schedule_id = z.string().optional().openapi({
+  description: 'The schedule that created the job. Only present if there is one.',
+})
+
 const jobFields = {
   ...statusFields,
   status_detail,
@@ -120,6 +124,7 @@ const jobFields = {
       'The endpoint of this job. Only present if the job was created with `webhook_url`.',
   }),
   previous_job_id,
+  schedule_id,
 }
 const download_url = z.string().nullable().openapi({
   description: 'URL of the results. Requires an API key. Null if the job is not completed.',

@@ -21,6 +21,7 @@ export function jobObject(job: Job, state: JobStatus) {
     metadata: parseMetadata(job),
     webhook_id: parseWebhookId(job),
     previous_job_id: parseOrigin(job).previousJobId,
+    schedule_id: parseOrigin(job).scheduleId,
     list,
     output,
     total: job.total,

@@ -77,6 +77,7 @@ function text(context: CliContext, { job, status, rest, account, waits }: Shown)
     ['metadata', metadataText(job)],
     ['webhook', parseWebhookId(job)],
     ['verifies again', parseOrigin(job).previousJobId],
+    ['schedule', parseOrigin(job).scheduleId],
     ['type', isOfService(job) ? job.type : null],
     ['account', account === null ? null : sanitizeText(account.name)],
     ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],

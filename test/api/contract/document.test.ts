@@ -32,6 +32,8 @@ const OPERATIONS = [
   ...['GET /v1/jobs/{id}/results', 'GET /v1/jobs/{id}/breakdown'],
   ...['GET /v1/jobs/{id}/events', 'POST /v1/jobs/{id}/resume'],
   ...['POST /v1/jobs/{id}/reverify', 'GET /v1/jobs/{id}/changes'],
+  ...['GET /v1/schedules', 'POST /v1/schedules', 'GET /v1/schedules/{id}'],
+  ...['PATCH /v1/schedules/{id}', 'DELETE /v1/schedules/{id}'],
   ...['GET /v1/jobs/{id}/download', 'GET /v1/history', 'GET /v1/credits', 'GET /v1/stats'],
   'GET /v1/limits',
   ...[

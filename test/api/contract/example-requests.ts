@@ -34,6 +34,8 @@ export async function pathOf(fixture: ExampleService, { method, path }: Place): 
   }
   if (path.includes('/accounts/{id}')) return path.replace('{id}', 'acc_1')
   if (path.includes('/sources/{id}')) return path.replace('{id}', await newSource(fixture))
+  if (path.includes('/schedules/{id}')) return path.replace('{id}', await newSchedule(fixture))
+  if (path === '/v1/schedules') await seedJob(fixture.database, { id: JOB, texts: MIXED })
   if (!path.includes('{id}')) return path
   const isToEnd = method === 'POST' && !/\/(download_url|reverify)$/.test(path)
   await seedJob(fixture.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
@@ -44,6 +46,12 @@ export async function pathOf(fixture: ExampleService, { method, path }: Place): 
 async function newWebhook({ json }: ExampleService): Promise<string> {
   const body = { url: 'https://app.example.com/hook', events: ['batch.completed'] }
   return ((await json('/v1/webhooks', { body })).data as { id: string }).id
+}
+
+async function newSchedule({ database, json }: ExampleService): Promise<string> {
+  await seedJob(database, { id: JOB, texts: MIXED })
+  const body = { job_id: JOB, every_days: 30 }
+  return ((await json('/v1/schedules', { body })).data as { id: string }).id
 }
 
 async function newSource({ json }: ExampleService): Promise<string> {

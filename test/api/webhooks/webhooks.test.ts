@@ -247,7 +247,14 @@ describe('the list of event types', () => {
       Object.keys(data.events.find(({ event }) => event === kind)?.schema.properties ?? {})
     const counts = {
       ...{ jobId: 'job_a', total: 0, done: 0, deliverable: 0, risky: 0, undeliverable: 0 },
-      ...{ unknown: 0, failed: 0, error: null, metadata: {}, previousJobId: 'job_b' },
+      ...{
+        unknown: 0,
+        failed: 0,
+        error: null,
+        metadata: {},
+        previousJobId: 'job_b',
+        scheduleId: 'sch_a',
+      },
     }
     expect(keysOf('batch.completed')).toEqual(Object.keys(batchCompleted(counts, '')))
     expect(keysOf('batch.failed')).toEqual(Object.keys(batchFailed(counts)))

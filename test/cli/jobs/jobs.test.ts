@@ -72,7 +72,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
       job_id: row.slice(0, 20),
       state: 'completed',
       ...{ type: 'list', account_id: null, name: null, metadata: {}, webhook_id: null },
-      previous_job_id: null,
+      ...{ previous_job_id: null, schedule_id: null },
       list: expect.stringMatching(/\/list\.csv$/),
       output: expect.stringMatching(/\/out\.csv$/),
       ...{ total: 3, done: 3, progress: 100, duplicates: 1 },

@@ -1,0 +1,176 @@
+import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { isoTime } from '../engine/verdict/present-result.ts'
+import { RUN_ERRORS, runStatus, type Schedule, toOptions } from '../jobs/schedules/schedule.ts'
+import { listSchedules } from '../jobs/schedules/schedule-store.ts'
+import {
+  createSchedule,
+  deleteSchedule,
+  getSchedule,
+  updateSchedule,
+} from '../jobs/schedules/schedules.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import type { Env } from './context.ts'
+import { pageQuery, parseCursor, toPage } from './cursor.ts'
+import { loadJob, noSuchJob } from './jobs/load-job.ts'
+import { readNotify } from './lists/queue.ts'
+import { answerWith } from './middleware/idempotency.ts'
+import { route } from './route.ts'
+import { newRouter } from './router.ts'
+import { json } from './schemas/answers.ts'
+import {
+  CREATED_SCHEDULE_EXAMPLE,
+  NEW_SCHEDULE_EXAMPLE,
+  NewScheduleRequest,
+  SCHEDULE_EXAMPLE,
+  SCHEDULE_PAGE_EXAMPLE,
+  ScheduleAnswer,
+  ScheduleChanges,
+  SchedulePage,
+} from './schemas/schedule.ts'
+import type { Service } from './service.ts'
+
+/** A small object. */
+const BODY_MAX = 4 * 1024
+
+/** Routes of schedules. */
+export function scheduleRoutes(service: Service) {
+  const router = newRouter()
+
+  const list = route(service, 'GET /v1/schedules', {
+    id: 'listSchedules',
+    summary: 'List schedules, newest first',
+    description: 'With `X-EV-Sandbox: true`, lists those of simulated lists, otherwise live ones.',
+    scope: 'jobs:read',
+    query: z.object({
+      ...pageQuery,
+      job_id: z.string().max(100).optional().openapi({
+        description: 'Only schedules that were created for this list, or whose latest run it is.',
+      }),
+    }),
+    answer: json(SchedulePage, 'One page of schedules', SCHEDULE_PAGE_EXAMPLE),
+  })
+  router.openapi(list, async c => {
+    const { limit, cursor, job_id: jobId } = c.req.valid('query')
+    const found = await listSchedules(service.database, {
+      ...{ accountId: c.get('caller').account.id, sandbox: c.get('sandbox'), jobId },
+      ...{ after: parseCursor(cursor), max: limit + 1 },
+    })
+    const { rows, next } = toPage(found, limit)
+    const data = { items: rows.map(presentSchedule), next_cursor: next, has_more: next !== null }
+    return c.json({ success: true as const, data }, 200)
+  })
+
+  const create = route(service, 'POST /v1/schedules', {
+    id: 'createSchedule',
+    summary: 'Verify a list again at intervals',
+    description:
+      'Each run creates a job as `POST /v1/jobs/{id}/reverify` does, from the results of the latest run. The first run is `every_days` from now. The schedule belongs to the account, and outlives the API key that creates it.',
+    scope: 'verify:bulk',
+    idempotent: true,
+    body: { schema: NewScheduleRequest, example: NEW_SCHEDULE_EXAMPLE, max: BODY_MAX },
+    answer: json(ScheduleAnswer, 'The schedule', CREATED_SCHEDULE_EXAMPLE),
+    status: 201,
+    errors: ['not_found', 'job_not_reverifiable'],
+  })
+  router.openapi(create, async c => {
+    const { job_id, every_days, only, older_than_days, notify } = c.req.valid('json')
+    const job = await loadJob(c, service, job_id)
+    // A request to the sandbox must not cause a charge.
+    if (c.get('sandbox') && job.sandbox === 0) noSuchJob(job_id)
+    const input = {
+      ...{ job, keyId: c.get('caller').key.id, everyDays: every_days, classes: only ?? null },
+      ...{ olderThanDays: older_than_days ?? null, notify: readNotify(c, notify) },
+    }
+    return answerWith<Schedule>(
+      c,
+      service,
+      beforeCommit => createSchedule(service, input, beforeCommit),
+      created => ({ status: 201, body: { success: true, data: presentSchedule(created) } }),
+    )
+  })
+
+  const get = route(service, 'GET /v1/schedules/{id}', {
+    id: 'getSchedule',
+    summary: 'Get a schedule',
+    scope: 'jobs:read',
+    params: scheduleParams,
+    answer: json(ScheduleAnswer, 'The schedule', SCHEDULE_EXAMPLE),
+  })
+  router.openapi(get, async c => {
+    const schedule = await loadSchedule(c, service, c.req.valid('param').id)
+    return c.json({ success: true as const, data: presentSchedule(schedule) }, 200)
+  })
+
+  const update = route(service, 'PATCH /v1/schedules/{id}', {
+    id: 'updateSchedule',
+    summary: 'Change, pause or resume a schedule',
+    description:
+      'Omitted fields stay as they are. If `every_days` changes or the schedule is resumed, the next run is `every_days` from now.',
+    scope: 'verify:bulk',
+    params: scheduleParams,
+    body: { schema: ScheduleChanges, example: { active: false }, max: BODY_MAX },
+    answer: json(ScheduleAnswer, 'The schedule', {
+      ...SCHEDULE_EXAMPLE,
+      data: { ...SCHEDULE_EXAMPLE.data, active: false, next_run_at: null },
+    }),
+  })
+  router.openapi(update, async c => {
+    const { every_days, only, older_than_days, notify, active } = c.req.valid('json')
+    const { id, account_id } = await loadSchedule(c, service, c.req.valid('param').id)
+    const changes = {
+      ...(every_days === undefined ? {} : { everyDays: every_days }),
+      ...(only === undefined ? {} : { classes: only }),
+      ...(older_than_days === undefined ? {} : { olderThanDays: older_than_days }),
+      ...(notify === undefined ? {} : { notify: readNotify(c, notify) }),
+      active,
+    }
+    const changed = await updateSchedule(service, { id, accountId: account_id }, changes)
+    return c.json({ success: true as const, data: presentSchedule(changed) }, 200)
+  })
+
+  const remove = route(service, 'DELETE /v1/schedules/{id}', {
+    id: 'deleteSchedule',
+    summary: 'Delete a schedule',
+    description: 'The jobs that it created stay.',
+    scope: 'jobs:write',
+    params: scheduleParams,
+    answer: { description: 'The schedule is deleted' },
+    status: 204,
+  })
+  router.openapi(remove, async c => {
+    const { id, account_id } = await loadSchedule(c, service, c.req.valid('param').id)
+    await deleteSchedule(service, { id, accountId: account_id })
+    return c.body(null, 204)
+  })
+
+  return router
+}
+
+const scheduleParams = z.object({
+  id: z.string().max(100).openapi({ description: 'ID of the schedule.', example: 'sch_abc123' }),
+})
+
+/** Loads a schedule. One of another account is reported as missing, and a live one for a test key. */
+async function loadSchedule(c: Context<Env>, service: Service, id: string): Promise<Schedule> {
+  const { account, key } = c.get('caller')
+  const schedule = await getSchedule(service.database.reader, { id, accountId: account.id })
+  if (key.isTest && schedule.sandbox === 0) throw new OperationError('schedule_not_found', { id })
+  return schedule
+}
+
+export function presentSchedule(schedule: Schedule) {
+  const { everyDays, classes, olderThanDays, notify } = toOptions(schedule)
+  const { job_id, latest_job_id, next_run_at, last_run_at, last_error, created_at } = schedule
+  const status = runStatus(schedule)
+  return {
+    ...{ id: schedule.id, job_id, every_days: everyDays, only: classes && [...classes] },
+    ...{ older_than_days: olderThanDays, notify, active: next_run_at !== null },
+    ...(schedule.sandbox === 1 ? { sandbox: true as const } : {}),
+    next_run_at: next_run_at === null ? null : isoTime(next_run_at),
+    last_run: last_run_at === null || status === null ? null : { at: isoTime(last_run_at), status },
+    last_error: last_error === null ? null : { code: last_error, message: RUN_ERRORS[last_error] },
+    last_job_id: latest_job_id === job_id ? null : latest_job_id,
+    created_at: isoTime(created_at),
+  }
+}
