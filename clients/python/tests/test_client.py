@@ -399,7 +399,7 @@ class RequestTest(unittest.TestCase):
         called = {"POST /v1/verify/file", "GET /v1/jobs/*/events"}
         for method, url, _, _ in CALLS:
             path, _, query = url.partition("?")
-            ids = r"/(job_1|key_1|acc_1|wh_1|dlv_1|evt_1|fbs_1|a%2Fb)(?=/|$)"
+            ids = r"/(job_1|key_1|acc_1|wh_1|dlv_1|evt_1|fbs_1|sch_1|a%2Fb)(?=/|$)"
             operation = f"{method} {re.sub(ids, '/*', path)}"
             called.add(operation)
             self.assertLessEqual({name for name, _ in parse_qsl(query)}, operations[operation])
