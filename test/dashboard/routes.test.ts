@@ -51,7 +51,7 @@ async function stateOf({ database }: TestDashboard): Promise<unknown> {
   const { db } = database
   const tables = [
     ...(['job', 'item', 'webhook', 'delivery', 'verification', 'replay', 'event'] as const),
-    'feedback_source' as const,
+    ...(['feedback_source', 'schedule'] as const),
   ]
   const rows = await Promise.all(tables.map(table => db.selectFrom(table).selectAll().execute()))
   const keys = await db.selectFrom('api_key').selectAll().execute()

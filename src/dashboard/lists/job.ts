@@ -17,6 +17,7 @@ import { downloads } from './downloads.ts'
 import { filter, pages, rowsLink } from './filter.ts'
 import { filterError, isFiltered, queryFor, type RowFilter, readFilter } from './filters.ts'
 import { progress } from './progress.ts'
+import { changesOf, reverifyCard } from './reverify.ts'
 
 type JobPageDeps = Pick<DashboardDeps, 'clock' | 'random'>
 
@@ -49,6 +50,7 @@ export async function jobPage(
       <p><small>Created ${time(job.created_at)}${job.sandbox ? ' in the sandbox: results are simulated' : ''}. ID
         <code>${job.job_id}</code>.${metadataOf(job)}${webhookOf(job)}</small></p>
       ${isActive(job) ? progress(job) : await chartsOf(c, job)}
+      ${await changesOf(c, job)} ${await reverifyCard(c, deps, job)}
     </div>
     <h2>Rows</h2>
     ${announcement} ${await rows(c, job, rowFilter)}`

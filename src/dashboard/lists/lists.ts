@@ -26,6 +26,7 @@ import {
 import { downloadRoutes } from './downloads.ts'
 import { jobPage, jobRoutes } from './job.ts'
 import { progressRoutes } from './progress.ts'
+import { reverifyRoutes } from './reverify.ts'
 import { intakeRoutes } from './upload.ts'
 
 /** Routes of lists: preview, upload, progress, results and actions. */
@@ -37,6 +38,10 @@ export function listRoutes(deps: DashboardDeps): Hono<Env> {
   router.route('/', chartRoutes())
   router.route('/', downloadRoutes())
   router.route('/', actionRoutes(deps))
+  router.route(
+    '/',
+    reverifyRoutes((c, problem) => jobPage(c, deps, problem)),
+  )
   router.route('/', jobRoutes(deps))
   return router
 }
