@@ -14,6 +14,12 @@ import { enhance } from './app.js'
 /** Delay before reconnecting after the service rejected the stream, as when too many are open. */
 const RETRY_MS = 10_000
 
+/** Time between two requests for the counts of the reasons. */
+const REASONS_MS = 10_000
+/** The same before the first result. */
+const FIRST_REASONS_MS = 1_000
+let reasonsTimer = 0
+
 /** The only open stream. */
 let events = /** @type {EventSource | null} */ (null)
 
@@ -47,6 +53,7 @@ function watch(/** @type {HTMLElement} */ live) {
     if (live.isConnected) connect()
   }
   connect()
+  refreshReasons(live)
 }
 
 function show(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress) {
@@ -144,6 +151,29 @@ function createAnnouncer() {
     if (tenth > announced) put('said', `${tenth * 10} % of the rows are done.`)
     announced = tenth
   }
+}
+
+/**
+ * Requests the counts of the reasons after a change: not while the page is hidden, and not while the keyboard
+ * focus is on a reason, which would lose it.
+ */
+function refreshReasons(/** @type {HTMLElement} */ live) {
+  const reasons = document.querySelector('#live-reasons')
+  const bar = live.querySelector('progress')
+  if (reasons === null || bar === null) return
+  let counted = bar.value
+  const refresh = () => {
+    if (!live.isConnected) return
+    reasonsTimer = setTimeout(
+      refresh,
+      reasons.querySelector('table') ? REASONS_MS : FIRST_REASONS_MS,
+    )
+    if (document.hidden || bar.value === counted || reasons.querySelector(':focus')) return
+    counted = bar.value
+    reasons.dispatchEvent(new Event('refresh'))
+  }
+  clearTimeout(reasonsTimer)
+  reasonsTimer = setTimeout(refresh, FIRST_REASONS_MS)
 }
 
 /** Starts watching if the page shows an active list. */

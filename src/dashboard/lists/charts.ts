@@ -15,13 +15,14 @@ import { rowsLink } from './filter.ts'
 export const chartRoutes = () =>
   new Hono<Env>().get('/lists/:id/charts', async c => {
     const id = c.req.param('id')
+    if (c.req.header('HX-Target') === LIVE_REASONS) return part(c, await reasonBars(c, id))
     if (c.req.header('HX-Request') === 'true') return part(c, await charts(c, id))
     const job = await c.get('api').ask<Job>(`/v1/jobs/${encodeURIComponent(id)}`)
     const body = html`<p><a href="/lists/${job.job_id}">Back to the list</a></p>${await charts(c, id)}`
     return page(c, { title: titleOf(job), body })
   })
 
-/** Up to this size the results are counted while the page is rendered. */
+/** Up to this size the results are counted while the page is rendered: 30 ms. */
 const INLINE_ROWS_MAX = 20_000
 
 /** Renders the charts of a finished list, or for a long one a placeholder that loads them. */
@@ -35,20 +36,49 @@ export function chartsOf(c: Context<Env>, job: Job): Html | Promise<Html> {
     </div>`
 }
 
-async function charts(c: Context<Env>, id: string): Promise<Html> {
+const LIVE_REASONS = 'live-reasons'
+
+/**
+ * Renders the reasons of a running list, which `live.js` counts again without changing their height.
+ * The API limits how often the results of a long list are counted.
+ */
+export async function liveReasons(c: Context<Env>, job: Job): Promise<Html> {
+  const isLong = job.total_emails > INLINE_ROWS_MAX
+  return card({
+    title: 'By reason',
+    body: html`
+      <div id="${LIVE_REASONS}" tabindex="0" role="region" aria-label="Rows by reason"
+        hx-get="/lists/${job.job_id}/charts" hx-trigger="${isLong ? 'load, ' : ''}refresh" hx-swap="innerHTML settle:0s">
+        ${isLong ? html`<p class="muted">Counting the results …</p>` : await reasonBars(c, job.job_id)}
+      </div>`,
+  })
+}
+
+async function reasonBars(c: Context<Env>, id: string): Promise<Html> {
+  const counts = await count(c, id)
+  return counts.done === 0
+    ? html`<p class="muted">No results yet.</p>`
+    : bars('Rows by reason', reasons(id, counts))
+}
+
+async function count(c: Context<Env>, id: string): Promise<Counts> {
   const path = `/v1/jobs/${encodeURIComponent(id)}/breakdown`
-  const { data } = await c.get('api').ask<Breakdown>(path)
+  return (await c.get('api').ask<Breakdown>(path)).data
+}
+
+async function charts(c: Context<Env>, id: string): Promise<Html> {
+  const data = await count(c, id)
   return html`
     <div class="charts grid">
       <div>
         ${classChart(id, data.classes)}
-        <section class="card"><h2>By provider</h2>${byOperator(data)}</section>
+        ${card({ title: 'By provider', body: byOperator(data) })}
       </div>
       <div>
-        <section class="card">
-          <h2>By reason</h2>
-          ${bars('Rows by reason', reasons(id, data))} ${meanings(data.reasons.map(({ reason }) => reason))}
-        </section>
+        ${card({
+          title: 'By reason',
+          body: html`${bars('Rows by reason', reasons(id, data))} ${meanings(data.reasons.map(({ reason }) => reason))}`,
+        })}
       </div>
     </div>`
 }
@@ -58,7 +88,7 @@ type Counts = Breakdown['data']
 /** Renders the rows with a result by class, as links that filter the rows. */
 export const classChart = (id: string, classes: Counts['classes']): Html =>
   card({
-    ...{ title: 'By class', span: 5 },
+    title: 'By class',
     body: donut(
       CLASSES.map(kind => ({
         ...{ label: CLASS_NAMES[kind], kind, value: classes[kind] },

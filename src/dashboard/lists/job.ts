@@ -49,7 +49,7 @@ export async function jobPage(
       </div>
       <p><small>Created ${time(job.created_at)}${job.sandbox ? ' in the sandbox: results are simulated' : ''}. ID
         <code>${job.job_id}</code>.${metadataOf(job)}${webhookOf(job)}</small></p>
-      ${isActive(job) ? progress(job) : await chartsOf(c, job)}
+      ${isActive(job) ? await progress(c, job) : await chartsOf(c, job)}
       ${await changesOf(c, job)} ${await reverifyCard(c, deps, job)}
     </div>
     <h2>Rows</h2>

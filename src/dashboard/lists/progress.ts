@@ -1,4 +1,4 @@
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Job } from '../../client/types.ts'
 import { formatNumber, formatPercent } from '../../platform/format.ts'
@@ -8,7 +8,7 @@ import { bar } from '../page/chart.ts'
 import type { Html } from '../page/html.ts'
 import { CLASSES, time } from '../page/text.ts'
 import { whileSignedIn } from '../session/sessions.ts'
-import { classChart } from './charts.ts'
+import { classChart, liveReasons } from './charts.ts'
 
 /** Route that streams the progress of a list as server-sent events. */
 export const progressRoutes = (deps: DashboardDeps) =>
@@ -20,18 +20,21 @@ export const progressRoutes = (deps: DashboardDeps) =>
   })
 
 /**
- * Renders the progress and the classes of an active list, which `live.js` updates in place without
- * changing their height.
+ * Renders the progress, the classes and the reasons of an active list, which `live.js` updates in
+ * place without changing their height.
  */
-export const progress = (job: Job): Html => html`
-  <div class="grid is-12">${progressCard(job)} ${classChart(job.job_id, job.data.classes)}</div>`
+export const progress = async (c: Context<Env>, job: Job): Promise<Html> => html`
+  <div class="grid running">
+    <div>${progressCard(job)} ${classChart(job.job_id, job.data.classes)}</div>
+    ${await liveReasons(c, job)}
+  </div>`
 
 /** When the list ends, htmx replaces this section and the chart with the results. */
 function progressCard(job: Job): Html {
   const { processed_emails: done, total_emails: total, data } = job
   const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
   return html`
-    <section class="card live span-7" id="live" data-events="/lists/${job.job_id}/events" aria-labelledby="live-title"
+    <section class="card live" id="live" data-events="/lists/${job.job_id}/events" aria-labelledby="live-title"
       hx-get="/lists/${job.job_id}" hx-trigger="ended" hx-target="#job" hx-select="#job" hx-select-oob="#rows"
       hx-swap="outerHTML settle:0s">
       <h2 id="live-title" class="unseen">Progress</h2>

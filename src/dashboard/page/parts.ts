@@ -24,7 +24,7 @@ export const card = (o: {
   readonly more?: Html
   readonly id?: string
   /** Columns in a parent with the classes `grid is-12`. */
-  readonly span?: 4 | 5 | 6 | 8 | 12
+  readonly span?: 4 | 6 | 8 | 12
 }): Html => html`
   <section class="card${o.span === undefined ? '' : ` span-${o.span}`}"${o.id === undefined ? NOTHING : html` id="${o.id}"`}>
     <header><h2>${o.title}</h2>${o.more ?? NOTHING}</header>

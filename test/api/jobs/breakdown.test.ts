@@ -3,6 +3,7 @@ import { CHUNK_ROWS } from '../../../src/db/chunked-scan.ts'
 import { write } from '../../../src/db/database.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
+import { SECOND } from '../../../src/platform/clock.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 
@@ -72,6 +73,29 @@ describe('the breakdown of a job', () => {
     await more(3)
     await cancelJob(database, 'job_a')
     expect(await done()).toBe(3)
+  })
+
+  test('of a running job is recounted less often if counting takes long', async () => {
+    const { database, json, clock, service } = await createTestService()
+    await seedJob(database, { texts: ['valid@a.example', 'b@a.example'], done: 1 })
+    const done = async () => ((await json(BREAKDOWN)).data as { done: number }).done
+    const { reader } = service.database
+    const slow = reader.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        if (result.rows.some(row => 'count' in row)) await clock.advance(SECOND)
+        return result
+      },
+    })
+    Object.assign(service.database, { reader: slow })
+    expect(await done()).toBe(1)
+    await write(database, trx =>
+      recordResults(trx, 'job_a', [{ position: 2, result: 'null', class: 'risky' }]),
+    )
+    await clock.advance(49 * SECOND)
+    expect(await done()).toBe(1)
+    await clock.advance(SECOND)
+    expect(await done()).toBe(2)
   })
 
   test('is counted once for concurrent requests', async () => {

@@ -102,6 +102,7 @@ test('10,000 rows are uploaded, processed, searched, filtered and downloaded', a
 test('an active list is watched, cancelled, resumed and deleted', async () => {
   const visitor = await set.open()
   const { page } = visitor
+  await page.clock.install()
   // Its server delays each reply.
   const slow = Array.from({ length: 60 }, (_, n) => `user${n}@slow.test\n`).join('')
   await paste(visitor, slow)
@@ -119,6 +120,23 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
   await expect.poll(done).not.toBe(before)
   // The donut grows with the progress, and nothing moves.
   expect(await page.locator('.donut text').textContent()).not.toBe(before)
+  // The reasons are counted again every ten seconds while the page is visible.
+  const counts: string[] = []
+  page.on(
+    'request',
+    request => void (request.url().endsWith('/charts') && counts.push(request.url())),
+  )
+  const setHidden = (hidden: boolean) =>
+    page.evaluate(
+      `Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true })`,
+    )
+  await setHidden(true)
+  await page.clock.runFor(30_000)
+  expect(counts).toEqual([])
+  await setHidden(false)
+  await page.clock.runFor(10_000)
+  await page.locator('#live-reasons').getByRole('row', { name: 'Accepted' }).waitFor()
+  expect(counts.length).toBeGreaterThan(0)
   expect(await page.evaluate('window.shifts')).toBe(0)
   await visitor.check('list-live')
   expect(await figure(page, 'Per second').textContent()).toMatch(/^[\d.,–]+$/)

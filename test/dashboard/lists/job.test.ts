@@ -51,6 +51,28 @@ describe('the page of a list', () => {
     expect(processing).not.toContain('/lists/job_a/resume')
   })
 
+  test('that is active counts its reasons, and again for the script', async () => {
+    const { page, get, database, clock } = await dashboardWithList({ done: 0 })
+    expect(plain((await page()).text)).toContain('By reason No results yet.')
+    await giveResults(database, 'job_a', 2)
+    await clock.advance(MINUTE)
+    expect(plain((await page()).text)).toContain('Rows by reason Accepted 1 50 %')
+    await giveResults(database, 'job_a', 4, 2)
+    await clock.advance(MINUTE)
+    const target = { 'HX-Request': 'true', 'HX-Target': 'live-reasons' }
+    const { text } = await get('/lists/job_a/charts', target)
+    expect(plain(text)).toMatch(/^ *Rows by reason Accepted 1 25 %/)
+    expect(text).not.toContain('By class')
+  })
+
+  test('that is active and long counts its reasons after the page is rendered', async () => {
+    const texts = Array.from({ length: 20_001 }, (_, n) => `valid${n}@a.example`)
+    const { page } = await dashboardWithList({ texts, done: 1 })
+    const { text } = await page()
+    expect(plain(text)).toContain('By reason Counting the results …')
+    expect(text).toContain('hx-trigger="load, refresh"')
+  })
+
   test('creates a link to its results, which needs no key', async () => {
     const { post, database } = await dashboardWithList()
     const created = await post('/lists/job_a/link', { link_format: 'csv', deliverable: 'on' })
