@@ -1,62 +1,28 @@
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DAY } from '../../../src/platform/clock.ts'
 import { stage, type Visitor } from './browser.ts'
+import { type FormSite, startFormSite } from './form-site.ts'
 
 // The script for forms, on a page of another origin with a strict policy.
 
 const set = stage()
 
-let site: Server
-const keys = new Map<string, string>()
+let site: FormSite
 const FORM_PATH = '/v1/verify/form'
 
 beforeAll(async () => {
-  site = createServer((request, response) => {
-    response.setHeader('Content-Security-Policy', policy(set.url))
-    response.setHeader('Content-Type', 'text/html; charset=utf-8')
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
-    const domain = searchParams.get('domain') ?? 'localhost'
-    response.end(pathname === '/done' ? DONE : formPage(set.url, keys.get(domain) ?? ''))
-  })
-  await new Promise<void>(resolve => site.listen(0, '127.0.0.1', resolve))
-  for (const domain of ['localhost', 'shop.example']) keys.set(domain, await createKey(domain))
+  site = await startFormSite(set)
 })
 afterAll(() => site.close())
-
-async function createKey(domain: string): Promise<string> {
-  const answer = await fetch(`${set.url}/v1/keys`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${set.key}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ name: domain, publishable: true, allowed_domains: [domain] }),
-  })
-  return ((await answer.json()) as { data: { key: string } }).data.key
-}
-
-const policy = (service: string) =>
-  `default-src 'none'; script-src ${service}; connect-src ${service}; img-src data:; form-action 'self'`
-
-const DONE = '<!doctype html><html lang="en"><title>Done</title><h1>Signed up</h1></html>'
-
-const formPage = (service: string, key: string) => `<!doctype html>
-<html lang="en"><head><title>Sign up</title>
-<link rel="icon" href="data:,">
-<script src="${service}/form.js" data-key="${key}" defer></script></head>
-<body><main><h1>Sign up</h1>
-<form action="/done">
-  <p><label for="plain">Email</label> <input id="plain" type="email" data-ev aria-describedby="why"></p>
-  <p id="why">For the receipt.</p>
-  <p><label for="strict">Work email</label> <input id="strict" type="email" data-ev="block"></p>
-  <button>Sign up</button>
-</form></main></body></html>`
 
 type Sent = { readonly email: string; failed: boolean }
 
 /** Opens the form with its requests and the events of its fields. */
-async function openForm(domain = 'localhost') {
+async function openForm({ domain = 'localhost', isClockFake = false } = {}) {
   const visitor = await set.open({ key: null })
   const { page } = visitor
+  if (isClockFake) await page.clock.install({ time: 0 })
   const sent: Sent[] = []
   const isCheck = (request: { url(): string; method(): string }) =>
     request.url().endsWith(FORM_PATH) && request.method() === 'POST'
@@ -67,8 +33,7 @@ async function openForm(domain = 'localhost') {
     const one = sent.find(({ email }) => isCheck(request) && email === request.postDataJSON().email)
     if (one !== undefined) one.failed = true
   })
-  const { port } = site.address() as AddressInfo
-  await visitor.go(`http://localhost:${port}/?domain=${domain}`)
+  await visitor.go(site.url(domain))
   await page.evaluate(
     "results = []; document.addEventListener('ev:result', ({ detail }) => results.push(detail.class))",
   )
@@ -96,6 +61,9 @@ describe('a field of a form', () => {
   test('is checked when the visitor leaves it, and offers a suggestion that one click takes', async () => {
     const visitor = await openForm()
     const { page, sent, results } = visitor
+    await page.getByLabel('Email', { exact: true }).focus()
+    await page.keyboard.press('Tab')
+    expect([sent, await messageOf(page, 'plain').textContent()]).toEqual([[], ''])
     await enter(page, 'Email', 'ann@gmial.com')
     const message = messageOf(page, 'plain')
     const suggestion = message.getByRole('button', { name: 'ann@gmail.com' })
@@ -113,6 +81,7 @@ describe('a field of a form', () => {
     await expect
       .poll(() => sent.map(({ email }) => email))
       .toEqual(['ann@gmial.com', 'ann@gmail.com'])
+    expect(await message.textContent()).not.toContain('Did you mean')
     expect(await page.evaluate('document.activeElement.id')).toBe('plain')
     expect(visitor.faults).toEqual([])
   })
@@ -167,6 +136,40 @@ describe('a field of a form', () => {
   })
 })
 
+describe('a slow answer', () => {
+  test('is shown when it arrives, and delays nothing', async () => {
+    const { page, sent, results } = await openForm()
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    await page.route(`**${FORM_PATH}`, async route => {
+      await released
+      await route.continue()
+    })
+    await enter(page, 'Email', 'nobody@polite.test')
+    await expect.poll(() => sent.length).toBe(1)
+    expect(await messageOf(page, 'plain').textContent()).toBe('')
+    release()
+    await expect.poll(results).toEqual(['undeliverable'])
+    expect(await messageOf(page, 'plain').textContent()).toContain('cannot receive mail')
+  })
+
+  test('is not waited for after 8 seconds; leaving the field again sends the address again', async () => {
+    const { page, sent, results } = await openForm({ isClockFake: true })
+    await page.clock.pauseAt(DAY)
+    await page.route(`**${FORM_PATH}`, () => {})
+    await enter(page, 'Work email', 'nobody@polite.test')
+    await expect.poll(() => sent.length).toBe(1)
+    await page.clock.runFor(7_999)
+    expect(sent[0]?.failed).toBe(false)
+    await page.clock.runFor(1)
+    await expect.poll(() => sent[0]?.failed).toBe(true)
+    expect(await messageOf(page, 'strict').textContent()).toBe('')
+    await page.unroute(`**${FORM_PATH}`)
+    await page.getByLabel('Work email').focus()
+    await page.keyboard.press('Tab')
+    await expect.poll(results).toEqual(['undeliverable'])
+  })
+})
+
 describe('a form is sent', () => {
   test.each([
     [
@@ -201,13 +204,13 @@ describe('a form is sent', () => {
   test('if the script cannot be loaded', async () => {
     const visitor = await set.open({ key: null })
     await visitor.page.route('**/form.js', route => route.abort())
-    await visitor.go(`http://localhost:${(site.address() as AddressInfo).port}/`)
+    await visitor.go(site.url())
     await enter(visitor.page, 'Work email', 'nobody@polite.test')
     expect(await submits(visitor.page)).toBe(true)
   })
 
   test('on a site for which the key is not allowed', async () => {
-    const visitor = await openForm('shop.example')
+    const visitor = await openForm({ domain: 'shop.example' })
     const { page, sent, results } = visitor
     await enter(page, 'Work email', 'nobody@polite.test')
     await expect.poll(() => visitor.faults.join()).toContain('blocked by CORS policy')

@@ -9,6 +9,7 @@ import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { testAuthority } from '../../support/certificate.ts'
 import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
 import { stage, type Visitor } from './browser.ts'
+import { startFormSite } from './form-site.ts'
 
 // Checks every page with axe, in both themes and on a phone, and that docs/screenshots/ has its
 // screenshot (EV_SCREENSHOTS=1 writes them).
@@ -66,6 +67,10 @@ const shown = (name: string) =>
 /** The rest of a long list adds nothing to the screenshot. */
 const ROWS_BEGIN = 1_600
 
+/** The sign-up form has this height. */
+const FORM_ENDS = 480
+const TOPIC = 'arn:aws:sns:us-east-1:123456789012:ses-feedback'
+
 const picture = async (name: string, heightMax?: number) => {
   await visitor.picture(name, heightMax)
   shown(name)
@@ -87,6 +92,7 @@ test('verify', async () => {
   await page.getByLabel('Address').fill('anna.moreau@northwind-tea.example')
   await page.keyboard.press('Enter')
   await page.locator('#verdict.is-deliverable').waitFor()
+  await page.locator('#recent table').waitFor()
   await picture('verify')
 })
 
@@ -104,7 +110,7 @@ test('a list before its start and after its end', async () => {
   await page.getByRole('button', { name: 'Start' }).click()
   await page.waitForURL(/\/lists\/job_/)
   await picture('list-live', ROWS_BEGIN)
-  await page.getByRole('heading', { name: 'By reason' }).waitFor()
+  await page.getByRole('heading', { name: 'By provider' }).waitFor()
   await picture('list', ROWS_BEGIN)
   await visitor.go('/lists')
   await picture('lists')
@@ -153,6 +159,40 @@ test('webhooks', async () => {
   await expect.poll(() => receiver.received.length).toBe(3)
   await visitor.go('/webhooks')
   await picture('webhooks')
+})
+
+test('feedback sources', async () => {
+  const { page } = visitor
+  await visitor.go('/feedback/sources')
+  await picture('sources-empty')
+  await visitor.go('/feedback/sources/new?provider=sendgrid')
+  await picture('source-new')
+  await client().feedback.sources.create({ provider: 'ses', key: TOPIC })
+  await client().feedback.sources.create({ provider: 'postmark' })
+  await visitor.go('/feedback/sources')
+  await picture('sources')
+  await page.getByRole('link', { name: 'Amazon SES' }).click()
+  await page.getByText('No request of Amazon SES has arrived yet.').waitFor()
+  await picture('source')
+})
+
+test('a form on a website', async () => {
+  const site = await startFormSite(set)
+  const desktop = await set.open({ key: null, width: 720 })
+  await desktop.go(site.url())
+  await desktop.page.getByLabel('Email', { exact: true }).fill('anna.moreau@gmial.com')
+  await desktop.page.keyboard.press('Tab')
+  await desktop.page.getByRole('button', { name: 'anna.moreau@gmail.com' }).waitFor()
+  await desktop.picture('form-suggestion', FORM_ENDS)
+  shown('form-suggestion')
+  const phone = await set.open({ key: null, width: 360 })
+  await phone.go(site.url())
+  await phone.page.getByLabel('Work email').fill('nobody@northwind-tea.example')
+  await phone.page.keyboard.press('Tab')
+  await phone.page.getByText('This address cannot receive mail.').waitFor()
+  await phone.picture('form-refused', FORM_ENDS)
+  shown('form-refused')
+  site.close()
 })
 
 test('overview', async () => {
