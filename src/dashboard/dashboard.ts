@@ -170,7 +170,7 @@ function asNotice(c: Context<Env>, body: Html, status: ContentfulStatusCode) {
 /** Adds to a missing scope how to get a key that has it. */
 function withRemedy(error: Refusal | ApiProblem): string {
   if (!(error instanceof ApiProblem) || error.code !== 'insufficient_scope') return error.message
-  return `${error.message.replace(/\.$/, '')}, so this page or action is not available. Sign in with a key that has the scope, or add it to this key under Keys.`
+  return `${error.message.replace(/\.$/, '')}, so this page or action is not available. Sign in with a key that has the scope, or add it to this key under API keys.`
 }
 
 const internalError = (requestId: string) =>

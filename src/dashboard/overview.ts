@@ -222,7 +222,7 @@ function resultBar(job: ListedJob): Html {
 
 const activityCard = ({ history }: Usage): Html =>
   card({
-    ...{ title: 'Last activity', span: 12 },
+    ...{ title: 'Recent verifications', span: 12 },
     more: html`<a href="/usage#history">History</a>`,
     body: historyTable(history),
   })

@@ -310,7 +310,7 @@ export const classOf = ({ reason, valid, risk_level: risk }: Verification) =>
   toClass({ ...VERDICT_BY_REASON[reason], valid, risk })
 
 const SOURCE_NAMES: Readonly<Record<Verification['source'], string>> = {
-  ...{ single: 'Single', bulk: 'Bulk', batch: 'Batch', file: 'List' },
+  ...{ single: 'Single', bulk: 'Bulk', batch: 'Batch', file: 'File' },
 }
 
 function sourceOf({ source, job_id: jobId, cached }: Verification): Html {

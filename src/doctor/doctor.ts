@@ -197,7 +197,7 @@ function checkEgress(
 
 const NO_ADDRESS = warn(
   'skipped: the public IP address is unknown',
-  'Fix the check "address" above, then run this again.',
+  'Fix the check of the public IP address above, then run this again.',
 )
 
 const one = (finding: Finding) => [finding]

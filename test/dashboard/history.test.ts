@@ -45,7 +45,7 @@ describe('the history', () => {
     expect(emails(text)).toEqual(['eve@a.test', 'bob@a.test'])
     expect(text).toContain('is-undeliverable')
     expect(text).toContain('The mail server says that this mailbox does not exist.')
-    expect(text).toContain('<a href="/lists/job_a">List</a>')
+    expect(text).toContain('<a href="/lists/job_a">File</a>')
     expect(text).toContain('<small>cached</small>')
   })
 

@@ -138,6 +138,6 @@ describe('the overview', () => {
     await dashboard.signIn(await dashboard.addKey({ scopes: ['dashboard'] }))
     const { status, text } = await dashboard.get('/overview')
     expect(status).toBe(200)
-    expect(text).not.toMatch(/March|Credits|Last activity|Verify a list/)
+    expect(text).not.toMatch(/March|Credits|Recent verifications|Verify a list/)
   })
 })

@@ -30,7 +30,7 @@ const reportRoutes = ({ settings }: DashboardDeps): Hono<Env> =>
     const { data } = await c.get('api').ask<FeedbackReportAnswer>('/v1/feedback/report')
     return page(c, {
       title: 'Feedback',
-      intro: 'How well verdicts match what became of the mail.',
+      intro: 'Compares verdicts with what happened to the mail.',
       actions: html`<a class="button" href="/feedback/sources">Sources</a>`,
       body: html`
         ${data.total.count === 0 ? hint(data, settings.baseUrl) : figures(data)}
@@ -85,12 +85,12 @@ const mainFigures = ({ total, fixed_confidence: fixed, outcomes }: FeedbackRepor
     {
       label: 'Calibration error',
       value: formatPercent(total.calibration_error, 1),
-      note: `Fixed: ${formatPercent(fixed.calibration_error, 1)}`,
+      note: html`Fixed confidence: <span class="nowrap">${formatPercent(fixed.calibration_error, 1)}</span>`,
     },
     {
       label: 'Brier score',
       value: total.brier_score.toFixed(3),
-      note: `Fixed: ${fixed.brier_score.toFixed(3)}`,
+      note: `Fixed confidence: ${fixed.brier_score.toFixed(3)}`,
     },
     {
       label: 'Bounces predicted',

@@ -15,9 +15,9 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { card, chips } from '../page/parts.ts'
-import { copyable } from '../page/text.ts'
+import { capitalize, copyable } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
-import { capitalize, keyLabel, stepsAfter, stepsBefore, urlWarning } from './setup.ts'
+import { keyLabel, stepsAfter, stepsBefore, urlWarning } from './setup.ts'
 import { BACK } from './sources.ts'
 
 /** Routes that create a feedback source. */

@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import { PROVIDERS, type ProviderName } from '../../feedback/providers/providers.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
+import { capitalize } from '../page/text.ts'
 
 /** What to do at an email provider. */
 type Setup = {
@@ -61,19 +62,19 @@ const SETUPS: Readonly<Record<ProviderName, Setup>> = {
 export const keyLabel = (provider: ProviderName): string =>
   capitalize(PROVIDERS[provider].key?.name ?? 'password')
 
-export const capitalize = (text: string): string =>
-  `${text.charAt(0).toUpperCase()}${text.slice(1)}`
-
 /** Renders the steps before the source is created; nothing if there are none. */
 export const stepsBefore = (provider: ProviderName): Html => steps(SETUPS[provider].before)
 
 /** Renders the steps with the URL of the source. */
 export const stepsAfter = (provider: ProviderName): Html => html`
   ${steps(SETUPS[provider].after)}
-  <p><a href="${SETUPS[provider].docs}" rel="noreferrer">Documentation of ${PROVIDERS[provider].title}</a></p>`
+  <p><a href="${SETUPS[provider].docs}" rel="noreferrer">${PROVIDERS[provider].title} documentation</a></p>`
 
-const steps = (all: readonly string[]): Html =>
-  all.length === 0 ? NOTHING : html`<ol>${all.map(step => html`<li>${step}</li>`)}</ol>`
+function steps([first, ...rest]: readonly string[]): Html {
+  if (first === undefined) return NOTHING
+  if (rest.length === 0) return html`<p>${first}</p>`
+  return html`<ol>${[first, ...rest].map(step => html`<li>${step}</li>`)}</ol>`
+}
 
 /** Warns about a URL that no provider can reach. */
 export const urlWarning = (baseUrl: string): Html =>
@@ -82,5 +83,5 @@ export const urlWarning = (baseUrl: string): Html =>
     : notice(
         'warn',
         html`The URL of this service is ${baseUrl}. Providers need an https URL that is reachable from the internet: set it
-          with <code>--base-url</code>.`,
+          with <code class="nowrap">--base-url</code>.`,
       )

@@ -11,7 +11,7 @@ import { confirmed } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty, notice, Refusal } from '../page/notice.ts'
-import { card, facts } from '../page/parts.ts'
+import { card, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, copyable, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
@@ -61,7 +61,7 @@ async function findSource(c: Context<Env>): Promise<FeedbackSource> {
 
 const newButton = (c: Context<Env>): Html =>
   may(c.get('user'), 'feedback:write')
-    ? html`<a class="button primary" href="${SOURCES}/new">New source</a>`
+    ? primaryLink(`${SOURCES}/new`, 'New source', 'plus')
     : READ_ONLY
 
 const READ_ONLY = html`<small>Read-only: your key lacks the scope “feedback:write”.</small>`
@@ -115,11 +115,8 @@ async function sourcePage(
         title: 'URL',
         body: html`
           <p>${copyable(source.url)}</p>
-          ${facts([
-            [keyLabel(source.provider), keyOf(source)],
-            ['Created', time(source.created_at)],
-            ['ID', html`<code>${source.id}</code>`],
-          ])}`,
+          <p><small>${keyLabel(source.provider)} ${keyOf(source)}. Created ${time(source.created_at)}. ID
+            <code>${source.id}</code>.</small></p>`,
       })}
       ${card({ title: `Set up ${title}`, body: stepsAfter(source.provider) })}
       ${receivedCard(data.received.filter(one => one.source === source.provider))}

@@ -6,7 +6,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { table } from '../page/table.ts'
-import { statusBadge, type Tone, time } from '../page/text.ts'
+import { capitalize, statusBadge, type Tone, time } from '../page/text.ts'
 import type { DoctorChecks } from './source.ts'
 
 /** Renders the results of the doctor checks; the fragment polls itself while they run. */
@@ -55,7 +55,7 @@ const checkTable = (checks: readonly Check[]): Html =>
       {
         ...{ label: 'Result and fix', kind: 'wide' },
         cell: ({ says, todo }) =>
-          html`${says}${todo === null ? NOTHING : html`<br /><b>Fix:</b> ${todo}`}`,
+          html`${capitalize(says)}${todo === null ? NOTHING : html`<br /><b>Fix:</b> ${todo}`}`,
       },
     ],
   })

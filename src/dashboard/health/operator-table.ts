@@ -137,17 +137,17 @@ type BlockText = {
 
 const BLOCK_TEXTS: Readonly<Record<BlockedReason, BlockText>> = {
   blocklist: {
-    target: 'our IP address',
+    target: 'the IP address of this server',
     fix: link => html`It is on a blocklist or has a bad reputation: see ${link('blocklists', 'Blocklists')} below and
       request removal from the list.`,
   },
   rdns: {
-    target: 'our host name',
+    target: 'the host name of this server',
     fix: link => html`Set a PTR record whose name resolves back to the address: see ${link('ptr', 'PTR')} and
       ${link('helo', 'HELO')} below.`,
   },
   sender: {
-    target: 'our sender address',
+    target: 'the sender address of this server',
     fix: link => html`See ${link('mail-from', 'Sender')} and ${link('spf', 'SPF')} below, or set another sender with
       <code>--mail-from</code>.`,
   },
@@ -157,7 +157,7 @@ const BLOCK_TEXTS: Readonly<Record<BlockedReason, BlockText>> = {
   },
   auth: {
     target: 'clients that do not authenticate',
-    fix: link => html`It treats this server like a customer: see ${link('ptr', 'PTR')} and
+    fix: link => html`It expects this server to authenticate, as its customers do: see ${link('ptr', 'PTR')} and
       ${link('blocklists', 'Blocklists')} below.`,
   },
   policy: {

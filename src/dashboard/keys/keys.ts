@@ -33,7 +33,7 @@ export function keyRoutes(deps: DashboardDeps): Hono<Env> {
     .use('/keys/*', requireKeysScope)
     .get('/keys', async c => {
       const { data } = await c.get('api').ask<KeyList>('/v1/keys')
-      const actions = primaryLink('/keys/new', 'Create key', 'plus')
+      const actions = primaryLink('/keys/new', 'New key', 'plus')
       return page(c, { title: 'API keys', actions, body: keyTable(c, data.keys, clock.now()) })
     })
     .get('/keys/new', async c =>
@@ -58,7 +58,7 @@ export function keyRoutes(deps: DashboardDeps): Hono<Env> {
       const note = publishable
         ? 'The key is not secret: it can only verify addresses of forms on the allowed websites.'
         : 'Store it in a password manager. Anyone who has the key can use its scopes.'
-      return secretPage(c, settings.baseUrl, { key: made.data, title: 'Your new key', note })
+      return secretPage(c, settings.baseUrl, { key: made.data, title: 'Key created', note })
     })
   router.route('/', changeRoutes(deps))
   return router
@@ -68,7 +68,7 @@ export function keyRoutes(deps: DashboardDeps): Hono<Env> {
 const requireKeysScope: MiddlewareHandler<Env> = async (c, next) => {
   const user = c.get('user')
   if (may(user, 'keys:write')) return next()
-  const sentence = `You are signed in with the key “${user.keyName}”, which lacks the scope keys:write. Sign in with a key that has it to view and manage keys. An administrator can create one with ev keys create.`
+  const sentence = `You are signed in with the key “${user.keyName}”, which lacks the scope “keys:write”. Sign in with a key that has it to view and manage keys. The administrator can create one with ev keys create.`
   return page(c, { title: 'API keys', body: notice('info', sentence), status: 403 })
 }
 
@@ -105,7 +105,7 @@ function newPage(c: Context<Env>, { random }: DashboardDeps, shown: Shown): Prom
     <div class="card">${form(c, '/keys', html`${nonceField(random, shown)}${content}<button class="primary">Create key</button>`)}</div>`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   return page(c, {
-    title: publishable ? 'Create publishable key' : 'Create key',
+    title: publishable ? 'New publishable key' : 'New key',
     back: KEYS,
     body,
     status,

@@ -56,5 +56,5 @@ const SECOND_KEY_HINT = empty({
   icon: 'key-round',
   title: 'Use one key per application',
   text: 'Give each application, script and colleague a key of its own with only the scopes it needs. You can then see which one makes requests, and revoke one without affecting the others.',
-  action: html`<a class="button" href="/keys/new">Create key</a>`,
+  action: html`<a class="button" href="/keys/new">New key</a>`,
 })

@@ -83,7 +83,7 @@ const selection = (path: string): Html => html`
         { value: 'ndjson', label: 'NDJSON, one row per line' },
       ],
     })}
-    <p><label class="tick"><input type="checkbox" name="deduplicate" /> Each address once</label></p>
+    <p><label class="tick"><input type="checkbox" name="deduplicate" /> One row for each address</label></p>
     <p><small>CSV and XLSX contain the columns of your list with the result of each row.</small></p>
     <button>Download</button>
   </form>`

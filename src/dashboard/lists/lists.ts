@@ -83,7 +83,7 @@ function filter({ status, sandbox }: ListFilter): Html {
   const href = (change: Partial<ListFilter>) =>
     `/lists${queryOf(queryFor({ ...{ status, sandbox, cursor: undefined }, ...change }))}`
   return html`
-    <div class="row filters">${chips('State of the lists', [
+    <div class="row filters">${chips('Status of the lists', [
       { label: 'All', href: href({ status: undefined }), isCurrent: status === undefined },
       ...STATES.map(one => ({
         ...{ label: STATE_NAMES[one], href: href({ status: one }), isCurrent: one === status },
@@ -96,7 +96,7 @@ function noLists(c: Context<Env>, { status, sandbox, cursor }: ListFilter, baseU
   if (status !== undefined || cursor !== undefined) {
     return empty({
       title: 'No matching lists',
-      text: 'You have no lists in this state.',
+      text: 'No list has this status.',
       action: html`<a class="button" href="/lists${sandbox ? '?sandbox=on' : ''}">All lists</a>`,
     })
   }

@@ -93,7 +93,7 @@ function admit(c: Context<Env>, uploadsInFlight: number, isDiskLow: boolean): vo
   if (!may(c.get('user'), 'verify:bulk')) {
     throw new Refusal(
       403,
-      'The key of this session lacks the scope verify:bulk, which uploading a list requires.',
+      'The key of this session lacks the scope “verify:bulk”, which uploading a list requires.',
     )
   }
   if (Number(c.req.header('Content-Length') ?? 0) > FILE_BYTES_MAX + AROUND_BYTES_MAX)
@@ -237,8 +237,8 @@ const OPTIONS = [
     hint: 'The mail server is contacted even for addresses that were verified recently.',
   },
   {
-    ...{ name: 'notify', label: 'Send an email when the list is done' },
-    hint: 'It goes to the address of the account.',
+    ...{ name: 'notify', label: 'Notify by email' },
+    hint: 'An email is sent to the address of the account when the list is done.',
   },
 ] as const
 
@@ -252,7 +252,7 @@ const optionFields = (fields: Upload['fields'] | undefined): Html => html`
 const notAllowed = (c: Context<Env>) =>
   notice(
     'info',
-    `The key “${c.get('user').keyName}” lacks the scope verify:bulk, which uploading a list requires. Sign in with a key that has it, or add it to this key under Keys.`,
+    `The key “${c.get('user').keyName}” lacks the scope “verify:bulk”, which uploading a list requires. Sign in with a key that has it, or add it to this key under API keys.`,
   )
 
 /** Requests a dry run of a list. Throws ApiProblem. */

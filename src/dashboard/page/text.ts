@@ -49,5 +49,9 @@ export const CLASS_NAMES: Readonly<Record<Class, string>> = {
 /** In the order of stacked bars and legends. */
 export const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
+/** Makes the first letter upper-case. */
+export const capitalize = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+
 /** Renders text to copy, such as a key; `app.js` adds a Copy button. */
 export const copyable = (text: string) => html`<code class="copyable" data-copy>${text}</code>`

@@ -79,7 +79,7 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
         <p>Your API key. It is not shown again:</p>
         <p>${copyable(key)}</p>
         <p>You are signed in with this key. Programs send it as <code>Authorization: Bearer …</code>. To create keys with
-        fewer scopes, go to Keys.</p>
+        fewer scopes, go to API keys.</p>
         <p><a class="button primary" href="/overview">Continue</a></p>`
       return barePage(c, { title: 'Your key', body, scripts: [] })
     })

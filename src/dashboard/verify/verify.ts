@@ -62,7 +62,7 @@ async function verifyPage(c: Context<Env>, progress: Progress, email = ''): Prom
 const notAllowed = (c: Context<Env>) =>
   notice(
     'info',
-    `The key “${c.get('user').keyName}” lacks the scope verify:single, which verifying an address requires. Sign in with a key that has it, or add it to this key under Keys.`,
+    `The key “${c.get('user').keyName}” lacks the scope “verify:single”, which verifying an address requires. Sign in with a key that has it, or add it to this key under API keys.`,
   )
 
 const SHOWN = 10
@@ -74,7 +74,7 @@ async function recent(c: Context<Env>): Promise<Html> {
   if (!may(c.get('user'), 'account:read')) return NOTHING
   return html`
     <section id="recent" hx-get="/verify/recent" hx-trigger="verified from:body delay:${LEDGER_DELAY_MS}ms" hx-swap="outerHTML settle:0ms">
-      <h2>Recent checks</h2>
+      <h2>Recent verifications</h2>
       ${await checks(c)}
     </section>`
 }
@@ -83,7 +83,7 @@ async function checks(c: Context<Env>): Promise<Html> {
   const found = await latest(c)
   if (found instanceof ApiProblem) return notice('warn', found.message)
   if (found.length === 0) {
-    return html`<p>None yet. Addresses that you verify here or through the API are listed here.</p>`
+    return html`<p>No verifications yet. Addresses that you verify here or through the API are listed here.</p>`
   }
   return table({
     caption: 'Recent single verifications, newest first',

@@ -120,9 +120,9 @@ const deliveriesTable = (id: string, items: readonly Delivery[]): Html =>
   })
 
 export const TRIGGERS: Readonly<Record<Delivery['trigger'], string>> = {
-  scheduled: 'scheduled',
-  manual: 'manual retry',
-  test: 'test',
+  scheduled: 'Scheduled',
+  manual: 'Resent',
+  test: 'Test',
 }
 
 /** Renders the state of a delivery and its next attempt. */

@@ -35,7 +35,7 @@ export const successCard = ({ daily_attempts: days }: Webhook): Html =>
   days.length === 0
     ? NOTHING
     : card({
-        title: 'Attempts of the last days',
+        title: 'Attempts in the last seven days',
         more: html`<small>${rateOf(days)} successful</small>`,
         body: html`
           <table class="bars">

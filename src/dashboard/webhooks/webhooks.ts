@@ -18,7 +18,7 @@ import { form, nonceField, problemWith, readNonce, sentForm } from '../page/form
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { empty, notice } from '../page/notice.ts'
-import { facts } from '../page/parts.ts'
+import { facts, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
@@ -60,7 +60,7 @@ function listRoutes({ settings }: DashboardDeps): Hono<Env> {
 
 const newButton = (c: Context<Env>): Html =>
   may(c.get('user'), 'webhooks:write')
-    ? html`<a class="button primary" href="/webhooks/new">New webhook</a>`
+    ? primaryLink('/webhooks/new', 'New webhook', 'plus')
     : html`<small>Read-only: your key lacks the scope “webhooks:write”.</small>`
 
 const webhooksTable = (webhooks: readonly Webhook[]): Html =>
@@ -154,7 +154,7 @@ async function formPage(
   })
 }
 
-/** Routes of a delivery: request, attempts and manual retry. */
+/** Routes of a delivery: request, attempts and the button that sends it again. */
 function deliveryRoutes(): Hono<Env> {
   return new Hono<Env>()
     .get('/webhooks/:id/deliveries/:delivery', async c => {
@@ -218,7 +218,7 @@ function history(c: Context<Env>, detail: DeliveryDetail): Html {
         ['Status', stateOf(detail)],
         ['Created', time(detail.created_at)],
         ['Attempts since last resend', String(detail.attempt)],
-        ['Deleted on', detail.expires_at === null ? null : time(detail.expires_at)],
+        ['Kept until', detail.expires_at === null ? null : time(detail.expires_at)],
       ])}
       <h2>Attempts</h2>
       ${shown === undefined ? html`<p>No attempts yet.</p>` : html`${attempts(path, detail, shown)} ${attempt(shown)}`}

@@ -15,7 +15,7 @@ test('a key is created and used, changed, rotated and revoked', async () => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   await visitor.go('/keys')
   await visitor.check('keys-first')
-  await page.getByRole('link', { name: 'Create key' }).first().click()
+  await page.getByRole('link', { name: 'New key' }).first().click()
   await page.getByLabel('Name').fill('Shop, sign-up form')
   await page.getByLabel('account:read').check()
   await page.getByLabel('Allowed IP addresses').fill('127.0.0.1, nonsense')
@@ -27,7 +27,7 @@ test('a key is created and used, changed, rotated and revoked', async () => {
   expect(await page.getByLabel('Name').inputValue()).toBe('Shop, sign-up form')
   await page.getByLabel('Allowed IP addresses').fill('127.0.0.1')
   await page.getByRole('button', { name: 'Create key' }).click()
-  await page.getByRole('heading', { name: 'Your new key' }).waitFor()
+  await page.getByRole('heading', { name: 'Key created' }).waitFor()
   const key = (await page.locator('.copyable').textContent()) ?? ''
   expect(await statusWith(key)).toBe(200)
   await page.getByRole('button', { name: 'Copy' }).click()

@@ -20,7 +20,7 @@ test('the overview is accessible, fits a phone and has a stable layout, empty an
   await expect
     .poll(async () => {
       await visitor.go('/overview')
-      return page.getByText('Last activity').count()
+      return page.getByText('Recent verifications').count()
     })
     .toBe(1)
   await page.locator('.chart canvas').waitFor()
@@ -52,7 +52,7 @@ test('a lost connection is shown, keeps the page of a form, and ends by itself',
   await context.setOffline(false)
   await lost.waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Create key' }).click()
-  await page.getByRole('heading', { name: 'Your new key' }).waitFor()
+  await page.getByRole('heading', { name: 'Key created' }).waitFor()
 })
 
 test('times and charts survive a locale that Intl rejects', async () => {

@@ -118,7 +118,7 @@ describe('the check results', () => {
     expect(text).toContain('1 failure. Fix the failures before verifying addresses.')
     expect(text).toContain('Checked at 2026-06-01 11:30:00 UTC.')
     expect(text).toMatch(/Port 25 OK 5 of 5 greeted us/)
-    expect(text).toMatch(/Reverse DNS \(PTR\) Failed no name ?Fix: Set a PTR record\./)
+    expect(text).toMatch(/Reverse DNS \(PTR\) Failed No name ?Fix: Set a PTR record\./)
   })
 
   test('are summarized with failures and warnings', async () => {
@@ -196,7 +196,7 @@ describe('the operators', () => {
     })
     const { text } = await services.get('/doctor/status')
     expect(textOf(text)).toContain(
-      'Outlook.com has been rejecting our IP address since 2026-06-01 12:00:00 UTC: “550 5.7.1 Listed, see https://lists.example/lookup?q=192.0.2.9.”. It is on a blocklist',
+      'Outlook.com has been rejecting the IP address of this server since 2026-06-01 12:00:00 UTC: “550 5.7.1 Listed, see https://lists.example/lookup?q=192.0.2.9.”. It is on a blocklist',
     )
     expect(textOf(text)).toContain(
       'Its addresses are unknown (1,200 addresses so far) until 2026-06-01 12:30:00 UTC; then ev tries again.',
@@ -217,8 +217,8 @@ describe('the operators', () => {
       const refusal = refusalWith('no', { answer: { ...answer, why } as typeof answer })
       return words({ operators: () => operatorsOf([operatorStatus({ refusal })]) })
     }
-    expect(await textFor('rdns')).toMatch(/rejecting our host name.*resolves back to the address/)
-    expect(await textFor('sender')).toMatch(/rejecting our sender address.*--mail-from/)
+    expect(await textFor('rdns')).toMatch(/rejecting the host name.*resolves back to the address/)
+    expect(await textFor('sender')).toMatch(/rejecting the sender address.*--mail-from/)
     expect(await textFor('tls')).toMatch(/rejecting connections without TLS.*--starttls never/)
     expect(await textFor('auth')).toMatch(/rejecting clients that do not authenticate/)
     expect(await textFor('policy')).toMatch(/rejecting this server since.*Read the reply/)

@@ -145,9 +145,9 @@ describe('the verify page without JavaScript', () => {
     expect(text).toContain('value="&quot;&gt;&lt;script&gt;')
   })
 
-  test('lists recent checks, which can be repeated', async () => {
+  test('lists recent verifications, which can be repeated', async () => {
     const services = await createTestDashboard()
-    expect((await services.get('/verify')).text).toContain('None yet')
+    expect((await services.get('/verify')).text).toContain('No verifications yet')
     await services.post('/verify', { email: 'ann@a.test' })
     await services.ledger.stop()
     const { text } = await services.get('/verify/recent')
@@ -160,7 +160,7 @@ describe('the verify page without JavaScript', () => {
     const services = await createTestDashboard()
     await services.signIn(await services.addKey({ scopes: ['dashboard'], name: 'narrow' }))
     const page = (await services.get('/verify')).text
-    expect(page).toContain('The key “narrow” lacks the scope verify:single')
+    expect(page).toContain('The key “narrow” lacks the scope “verify:single”')
     expect(page).not.toContain('id="options"')
     await services.signIn(await services.addKey({ scopes: ['dashboard', 'verify:single'] }))
     const blind = await services.get('/verify')

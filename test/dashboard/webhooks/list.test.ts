@@ -26,7 +26,9 @@ describe('the webhooks of an account', () => {
   test('show their success rate with a chart of the days, once there were attempts', async () => {
     const dashboard = await endpoint()
     expect((await dashboard.get('/webhooks')).text).not.toContain('class="spark"')
-    expect((await dashboard.get(dashboard.path)).text).not.toContain('Attempts of the last days')
+    expect((await dashboard.get(dashboard.path)).text).not.toContain(
+      'Attempts in the last seven days',
+    )
     await dashboard.happen()
     await dashboard.attempt()
     dashboard.receiver.answer(500)

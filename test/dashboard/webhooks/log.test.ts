@@ -161,7 +161,7 @@ describe('a delivery', () => {
     expect(text).toContain('Pending')
     dashboard.receiver.answer(200)
     await dashboard.attempt()
-    expect((await dashboard.get(page)).text).toContain('manual retry')
+    expect((await dashboard.get(page)).text).toContain('Resent')
   })
 
   test('is not resent while its webhook is disabled', async () => {
