@@ -11,17 +11,17 @@ import { pauseSchedulesOf } from './schedules/schedule-store.ts'
 
 /**
  * Lists the jobs that were finished (completed, cancelled or failed) before `before`, epoch ms;
- * those of the sandbox also if before `sandboxBefore`. With `keepsScheduled`, leaves out those that
- * a schedule will verify again.
+ * those of the sandbox also if before `sandboxBefore`. Leaves out those that an
+ * active schedule will verify again, unless `withScheduled`.
  */
 export function jobsFinishedBefore(
   { db }: Database,
   before: number,
   sandboxBefore = before,
-  keepsScheduled = false,
+  withScheduled = false,
 ): Promise<Job[]> {
   const jobs = db.selectFrom('job').selectAll()
-  const deletable = keepsScheduled ? jobs.where(isUnscheduled) : jobs
+  const deletable = withScheduled ? jobs : jobs.where(isUnscheduled)
   return deletable
     .where(({ eb, or, and }) =>
       or([
@@ -52,13 +52,13 @@ export async function deleteJobsBefore(
   dataDir: string,
   before: number,
   sandboxBefore = before,
-  keepsScheduled = false,
+  withScheduled = false,
 ): Promise<Job[]> {
   const latest = Math.max(before, sandboxBefore)
   const isOld = ({ finished_at, sandbox }: Job) =>
     finished_at !== null && finished_at < (sandbox === 1 ? latest : before)
   const deleted: Job[] = []
-  const jobs = await jobsFinishedBefore(database, before, sandboxBefore, keepsScheduled)
+  const jobs = await jobsFinishedBefore(database, before, sandboxBefore, withScheduled)
   for (const job of jobs) {
     const remove = () => deleteJob(database, job.id, isOld)
     if (await unlessLocked(database, dataDir, job, remove)) deleted.push(job)

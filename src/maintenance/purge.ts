@@ -119,11 +119,11 @@ async function purgeExpired(
   const rules = retentions(now, isAll ? now - EVER : keepHistoryMs)
   const service = await purgeService(database, rules, isDryRun)
   if (isDryRun) {
-    const old = await jobsFinishedBefore(database, finishedBefore)
+    const old = await jobsFinishedBefore(database, finishedBefore, finishedBefore, isAll)
     const jobs = old.filter(job => !isLocked(dataDir, jobLockName(job.source_key)))
     return { jobs, answers, service }
   }
-  const jobs = await deleteJobsBefore(database, dataDir, finishedBefore)
+  const jobs = await deleteJobsBefore(database, dataDir, finishedBefore, finishedBefore, isAll)
   await write(database, trx => deleteCachedAnswers(trx, keptUntil))
   return { jobs, answers, service }
 }

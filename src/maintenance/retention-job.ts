@@ -39,7 +39,7 @@ async function deleteExpired(deps: RetentionJobDeps, signal: AbortSignal): Promi
   const { database, clock, log, dataDir, keepResultsMs, keepHistoryMs } = deps
   const now = clock.now()
   const sandboxBefore = now - SANDBOX_RETENTION_MS
-  const jobs = await deleteJobsBefore(database, dataDir, now - keepResultsMs, sandboxBefore, true)
+  const jobs = await deleteJobsBefore(database, dataDir, now - keepResultsMs, sandboxBefore)
   const abandoned = await deleteLoadingJobs(database, now - LOADING_MS_MAX)
   const deleted: Record<string, number> = { jobs: jobs.length + abandoned }
   for (const rule of retentions(now, keepHistoryMs)) {

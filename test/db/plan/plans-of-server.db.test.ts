@@ -39,6 +39,7 @@ import { readJob, unfinishedJob } from '../../../src/jobs/job-store.ts'
 import { countUnverified } from '../../../src/jobs/prepare-resume.ts'
 import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
 import { findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
+import { dueSchedules, listSchedules } from '../../../src/jobs/schedules/schedule-store.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { plansOf } from './query-plans.ts'
 
@@ -113,7 +114,13 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
       db => markCopies(db, 'job_7', [{ position: 5, copies: 2 }]),
       /item_(key|queued)/,
     ],
-    ['deleting a job', db => deleteJob(db, 'job_9'), /item_(key|queued)/],
+    ['deleting a job', db => deleteJob(db, 'job_9'), /schedule_latest[\s\S]*item_(key|queued)/],
+    ['the due schedules', db => dueSchedules(db, 10, 100), /schedule_due/],
+    [
+      'the schedules of an account',
+      db => listSchedules(db, { accountId: 'acc_7', sandbox: false, after: null, max: 9 }),
+      /schedule_account/,
+    ],
     ['the job of a source', db => unfinishedJob(db, 'source 7'), /job_source/],
     [
       'the jobs of an account',
@@ -256,6 +263,11 @@ async function inUse(): Promise<Database> {
     insert into usage (account_id, key_id, day, class, verifications, cached, credits)
     select 'acc_' || n % 1000, 'key', n, 'risky', 1, 0, 1
     from generate_series(1, 20000) as n`.execute(db)
+  await sql`
+    insert into schedule (id, account_id, key_id, sandbox, job_id, latest_job_id, every_days, notify,
+      next_run_at, created_at)
+    select 'sch_' || n, 'acc_' || n, 'key', 0, 'job_' || n, 'job_' || n, 30, 0, n, n
+    from generate_series(1, 3000) as n`.execute(db)
   await sql`analyze`.execute(db)
   return database
 }

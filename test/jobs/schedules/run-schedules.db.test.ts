@@ -5,7 +5,7 @@ import { createUsageLedger } from '../../../src/accounts/credits/usage-ledger.ts
 import { mergePlans, periodStart } from '../../../src/accounts/plan.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { cancelJob, deleteJob } from '../../../src/jobs/change-job.ts'
-import { deleteJobsBefore } from '../../../src/jobs/delete-job.ts'
+import { deleteJobsBefore, jobsFinishedBefore } from '../../../src/jobs/delete-job.ts'
 import { deleteLoadingJobs } from '../../../src/jobs/import/item-import.ts'
 import { parseNotify, parseOrigin, readJob } from '../../../src/jobs/job-store.ts'
 import {
@@ -224,8 +224,7 @@ test('a schedule whose results are deleted is paused', async () => {
 
 test('retention keeps the results that an active schedule verifies again', async () => {
   const { clock, database, deps, run, worker, id } = await createServices()
-  const expire = () =>
-    deleteJobsBefore(database, tempFolder(), clock.now() - 10 * DAY, clock.now(), true)
+  const expire = () => deleteJobsBefore(database, tempFolder(), clock.now() - 10 * DAY, clock.now())
   await clock.advance(30 * DAY)
   expect(await expire()).toEqual([])
   await run()
@@ -234,6 +233,8 @@ test('retention keeps the results that an active schedule verifies again', async
   expect((await expire()).map(job => job.id)).toEqual(['job_a'])
   await clock.advance(20 * DAY)
   expect(await expire()).toEqual([])
+  const latest = clock.now() + 1
+  expect(await jobsFinishedBefore(database, latest, latest, true)).toHaveLength(1)
   await updateSchedule(deps, { id, accountId: 'acc_1' }, { active: false })
   expect((await expire()).map(job => job.id)).toEqual([created])
 })
