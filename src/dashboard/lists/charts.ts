@@ -44,21 +44,23 @@ const LIVE_REASONS = 'live-reasons'
  */
 export async function liveReasons(c: Context<Env>, job: Job): Promise<Html> {
   const isLong = job.total_emails > INLINE_ROWS_MAX
+  // A count before the first result would be cached for some seconds.
+  const bars = () => (job.processed_emails === 0 ? NO_RESULTS : reasonBars(c, job.job_id))
   return card({
     title: 'By reason',
     body: html`
       <div id="${LIVE_REASONS}" tabindex="0" role="region" aria-label="Rows by reason"
         hx-get="/lists/${job.job_id}/charts" hx-trigger="${isLong ? 'load, ' : ''}refresh" hx-swap="innerHTML settle:0s">
-        ${isLong ? html`<p class="muted">Counting the results …</p>` : await reasonBars(c, job.job_id)}
+        ${isLong ? html`<p class="muted">Counting the results …</p>` : await bars()}
       </div>`,
   })
 }
 
+const NO_RESULTS = html`<p class="muted">No results yet.</p>`
+
 async function reasonBars(c: Context<Env>, id: string): Promise<Html> {
   const counts = await count(c, id)
-  return counts.done === 0
-    ? html`<p class="muted">No results yet.</p>`
-    : bars('Rows by reason', reasons(id, counts))
+  return counts.done === 0 ? NO_RESULTS : bars('Rows by reason', reasons(id, counts))
 }
 
 async function count(c: Context<Env>, id: string): Promise<Counts> {

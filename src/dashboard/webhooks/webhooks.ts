@@ -148,8 +148,10 @@ async function formPage(
     back: { href: '/webhooks', label: 'Webhooks' },
     body: html`
       ${problem === undefined ? NOTHING : notice('bad', problem.message)}
-      ${form(c, '/webhooks', html`${nonceField(random, { once, problem })} ${fields} <button class="primary">Create webhook</button>`)}
-      <p><small>The signing secret is shown once, on the next page.</small></p>`,
+      <div class="card">
+        ${form(c, '/webhooks', html`${nonceField(random, { once, problem })} ${fields} <button class="primary">Create webhook</button>`)}
+        <p><small>The signing secret is shown once, on the next page.</small></p>
+      </div>`,
     ...(problem && { status: problem.status as 400 }),
   })
 }

@@ -109,6 +109,7 @@ test('a list before its start and after its end', async () => {
   await picture('draft')
   await page.getByRole('button', { name: 'Start' }).click()
   await page.waitForURL(/\/lists\/job_/)
+  await page.locator('#live-reasons table, .charts').first().waitFor()
   await picture('list-live', ROWS_BEGIN)
   await page.getByRole('heading', { name: 'By provider' }).waitFor()
   await picture('list', ROWS_BEGIN)
