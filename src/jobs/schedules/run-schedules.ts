@@ -14,6 +14,7 @@ import {
   type Claim,
   claimSchedule,
   dueSchedules,
+  moveDistantRuns,
   pauseSchedulesOf,
   recordRun,
   releaseClaim,
@@ -57,6 +58,7 @@ const DUE_MAX = 100
 /** Runs the schedules that are due, one after the other. */
 export async function runDueSchedules(deps: RunDeps, signal: AbortSignal): Promise<void> {
   const { database, clock } = deps
+  await moveDistantRuns(database, clock.now())
   const due = await dueSchedules(database, clock.now(), DUE_MAX)
   if (due.length === 0 || (await deps.disk()).isLow) return
   const { claimMs } = deps.timings ?? DEFAULT_SCHEDULE_TIMINGS

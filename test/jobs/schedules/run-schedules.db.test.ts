@@ -160,6 +160,18 @@ test('a service that was down for several intervals runs a schedule once', async
   expect(await schedule()).toMatchObject({ next_run_at: now + 30 * DAY })
 })
 
+test('a schedule that ran while the clock was years ahead runs again after its interval', async () => {
+  const { clock, database, run, worker, schedule } = await createServices()
+  const now = clock.now()
+  await clock.advance(3_650 * DAY)
+  await run()
+  await verifyQueued(database, worker.taken[0] ?? '')
+  clock.jump(-3_650 * DAY)
+  await run()
+  expect(await schedule()).toMatchObject({ next_run_at: now + 30 * DAY })
+  expect(worker.taken).toHaveLength(1)
+})
+
 test('a run is skipped while the previous one is not finished', async () => {
   const { clock, database, run, worker, schedule } = await createServices()
   const start = clock.now()
