@@ -26,7 +26,8 @@ test('the client uses no Node-only API', () => {
   expect(own.map(({ name }) => name)).toEqual([])
 })
 
-const IMPORT = /(?:\bfrom|\bimport\(|\bimport|\brequire\()\s*['"]([^'"]+)['"]/g
+// A quote before "from" belongs to a type such as `'from' | 'to'`.
+const IMPORT = /(?<!['"])(?:\bfrom|\bimport\(|\bimport|\brequire\()\s*['"]([^'"]+)['"]/g
 
 /** Whether an import is within the folder of the client. */
 const isInside = ({ name, target }: { name: string; target: string }) =>
