@@ -1,5 +1,6 @@
-// Builds dist/ from src/: generates the client types, compiles and copies the data files into a
-// temporary folder, then swaps it for dist/, so that a running ev always finds a complete build.
+// Builds dist/ from src/: generates the client types, compiles, bundles large packages and copies the
+// data files into a temporary folder, then swaps it for dist/, so that a running ev always finds a
+// complete build.
 // --if-changed skips the build if dist/ is newer than all of its sources: npm runs `prepare` not only
 // for `npm ci`, but also for the first `npx ev` and for `npm install /path/to/ev`.
 import { spawnSync } from 'node:child_process'
@@ -7,6 +8,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSyn
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bundleDependencies } from './pack/dependencies.mjs'
 
 /** Files of libraries that pages load, by the name in dist/vendor/. */
 const VENDOR_FILES = {
@@ -45,6 +47,7 @@ const compiled = spawnSync(
   },
 )
 if (compiled.status !== 0) process.exit(compiled.status ?? 1)
+await bundleDependencies(root, output)
 cpSync(join(root, 'src/simulator/example.json'), join(output, 'simulator/example.json'))
 cpSync(join(root, 'src/dashboard/browser'), join(output, 'dashboard/browser'), {
   recursive: true,

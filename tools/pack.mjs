@@ -2,24 +2,23 @@
 // engine, the client, and the product that depends on both. Each contains only its own files and
 // names only its own dependencies.
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, extname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { bundleModules, bundlePackages, bundleTypes } from './pack/bundle.mjs'
-import { closureOf, importsOf, nameOf, packagesOf, replaceSpecifiers } from './pack/modules.mjs'
+import { bundleModules, bundleTypes } from './pack/bundle.mjs'
+import { closureOf, importsOf, packagesOf, replaceSpecifiers } from './pack/modules.mjs'
 
 const PRODUCT = 'evmail'
 const ENGINE = 'evmail-engine'
 const CLIENT = 'evmail-client'
-
-/**
- * Packages that the product contains instead of depending on them: it uses a small part of each, and
- * with what they depend on they are more packages than all others.
- */
-const BUNDLED = [
-  ...['@hono/node-server', '@hono/zod-openapi', 'hono', 'kysely', 'csv-parse', 'csv-stringify'],
-  ...['ora', 'pg-boss', 'pino-pretty', 'prom-client', 'zod'],
-]
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const dist = join(root, 'dist')
@@ -70,17 +69,14 @@ async function packProduct() {
   for (const name of readdirSync(dist, { recursive: true }).filter(isData)) {
     if (extname(name) !== '') cpSync(join(dist, name), join(folder, 'dist', name))
   }
-  const bundled = await bundleDependencies(folder)
   for (const file of productFiles) {
-    const code = replaceSpecifiers(readFileSync(file, 'utf8'), ({ specifier }) => {
-      if (specifier.startsWith('.')) return otherPackage(join(dirname(file), specifier))
-      const name = bundled.get(specifier)
-      return name === undefined ? null : relativePath(file, join(dist, 'bundled', name))
-    })
+    const code = replaceSpecifiers(readFileSync(file, 'utf8'), ({ specifier }) =>
+      specifier.startsWith('.') ? otherPackage(join(dirname(file), specifier)) : null,
+    )
     const target = join(folder, 'dist', relative(dist, file))
     mkdirSync(dirname(target), { recursive: true })
     writeFileSync(target, code)
-    cpSync(`${file}.map`, `${target}.map`)
+    if (existsSync(`${file}.map`)) cpSync(`${file}.map`, `${target}.map`)
   }
   for (const [name, from] of Object.entries({ index: ENGINE, 'client/client': CLIENT })) {
     mkdirSync(dirname(join(folder, 'dist', name)), { recursive: true })
@@ -89,29 +85,6 @@ async function packProduct() {
     }
   }
   finishPackage(folder, { [ENGINE]: manifest.version, [CLIENT]: manifest.version })
-}
-
-/** Writes the bundled packages to dist/bundled. Returns their files by specifier. */
-function bundleDependencies(folder) {
-  const names = new Map()
-  for (const file of productFiles) {
-    for (const { specifier, statement } of importsOf(readFileSync(file, 'utf8'))) {
-      if (!BUNDLED.includes(nameOf(specifier))) continue
-      const imported = names.get(specifier) ?? new Set()
-      for (const name of importedNames(statement)) imported.add(name)
-      names.set(specifier, imported)
-    }
-  }
-  const external = Object.keys(manifest.dependencies).filter(name => !BUNDLED.includes(name))
-  return bundlePackages(root, join(folder, 'dist/bundled'), names, external)
-}
-
-/** The names in a statement such as `import pretty, { prettyFactory as x } from 'pino-pretty'`. */
-function importedNames(statement) {
-  const [, main, list] = /^import\s+(\w+)?,?\s*(?:\{([^}]*)\})?\s*from/.exec(statement) ?? []
-  if (main === undefined && list === undefined) throw new Error(`Not supported: ${statement}`)
-  const named = (list ?? '').split(',').map(name => name.trim().split(' as ')[0])
-  return [...(main === undefined ? [] : ['default']), ...named.filter(name => name !== '')]
 }
 
 /** The compiled modules that those of the product import. */
@@ -144,7 +117,7 @@ function isServed(name) {
 
 /** Whether a file that is not a module is needed at run time. */
 function isData(name) {
-  return isServed(name) || name === 'simulator/example.json'
+  return isServed(name) || ['simulator/example.json', 'bundled/LICENSES.txt'].includes(name)
 }
 
 function startPackage(name) {
@@ -197,11 +170,6 @@ function remoteUrl() {
   })
   const url = (stdout ?? '').trim()
   return /^(?:[a-z+]+:\/\/|git@)/.test(url) ? url : ''
-}
-
-function relativePath(from, to) {
-  const path = relative(dirname(from), to)
-  return path.startsWith('.') ? path : `./${path}`
 }
 
 function readJson(file) {
