@@ -9,7 +9,7 @@ import { type Simulator, startSimulator } from '../src/simulator/simulator.ts'
 import { signedHeaders } from '../src/webhooks/signature.ts'
 import { emptyFolder, runEv } from './support/ev-process.ts'
 import { ROOT } from './support/markdown.ts'
-import { NODE_VERSIONS } from './support/node-versions.ts'
+import { NODE_VERSIONS, OTHER_RUNTIMES } from './support/node-versions.ts'
 import { type ServiceProcess, startService } from './support/service-process.ts'
 
 const THIS_NODE = { path: process.execPath, version: process.version }
@@ -51,21 +51,10 @@ describe.each([...NODE_VERSIONS, THIS_NODE])('Node $version', ({ path, version }
   })
 
   test('runs the client', async () => {
-    const body = '{"event":"webhook.test","event_id":"evt_1","data":{}}'
-    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-    const headers = signedHeaders(body, { eventId: 'evt_1', at: Date.now(), secrets: [secret] })
-    const { key: apiKey, url: baseUrl } = deps.service
-    const options = { apiKey, baseUrl, sandbox: true }
-    expect(await run(path, CLIENT_PROGRAM, { options, body, headers, secret })).toEqual({
-      single: 'accepted_email',
-      error: 'invalid_email',
-      status: 'completed',
-      rows: ['accepted_email', 'rejected_email'],
-      records: 3,
-      event: 'webhook.test',
-    })
+    expect(await run(path, CLIENT_PROGRAM, clientInput())).toEqual(CLIENT_OUTPUT)
   })
 
+  // The command does not support Node 20: see pack.slow.test.ts.
   test.skipIf(version.startsWith('v20.'))('runs the command line', async () => {
     const args = ['verify', 'valid@x.example', 'invalid@x.example', '--sandbox', '--ndjson']
     const ran = await runEv(args, { home: emptyFolder(), node: path })
@@ -76,6 +65,10 @@ describe.each([...NODE_VERSIONS, THIS_NODE])('Node $version', ({ path, version }
       .map(line => JSON.parse(line).reason)
     expect(reasons).toEqual(['accepted_email', 'rejected_email'])
   })
+})
+
+test.each(OTHER_RUNTIMES)('$name runs the client', async ({ path, evaluate }) => {
+  expect(await run(path, CLIENT_PROGRAM, clientInput(), evaluate)).toEqual(CLIENT_OUTPUT)
 })
 
 test('the declarations compile with the types of Node 20', () => {
@@ -148,13 +141,34 @@ const CLIENT_PROGRAM = `
   const event = await verifyWebhook(input.body, input.headers, input.secret)
   output({ single: single.reason, error, status, rows, records, event: event.event })`
 
+function clientInput() {
+  const body = '{"event":"webhook.test","event_id":"evt_1","data":{}}'
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+  const headers = signedHeaders(body, { eventId: 'evt_1', at: Date.now(), secrets: [secret] })
+  const { key: apiKey, url: baseUrl } = deps.service
+  return { options: { apiKey, baseUrl, sandbox: true }, body, headers, secret }
+}
+
+const CLIENT_OUTPUT = {
+  single: 'accepted_email',
+  error: 'invalid_email',
+  status: 'completed',
+  rows: ['accepted_email', 'rejected_email'],
+  records: 3,
+  event: 'webhook.test',
+}
+
 /** Runs a program, which has `input`, and returns what it passes to `output`. */
-async function run(node: string, program: string, input: object): Promise<unknown> {
+async function run(
+  runtime: string,
+  program: string,
+  input: object,
+  evaluate: readonly string[] = ['--input-type=module', '--eval'],
+): Promise<unknown> {
   const source = `const input = ${JSON.stringify(input)}
     const output = value => console.log(JSON.stringify(value))
     ${program}`
-  const args = ['--input-type=module', '--eval', source]
-  const child = spawn(node, args, { timeout: 60_000 })
+  const child = spawn(runtime, [...evaluate, source], { timeout: 60_000 })
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
   expect(stderr).toBe('')
   return JSON.parse(stdout)

@@ -50,6 +50,7 @@ const TYPESCRIPT_5 = createRequire(require.resolve('@arethetypeswrong/core')).re
 /** Ways in which TypeScript finds a package. */
 const RESOLUTIONS = [
   { name: 'nodenext', typescript: TYPESCRIPT, module: 'nodenext' },
+  { name: 'node16', typescript: TYPESCRIPT_5, module: 'node16' },
   { name: 'bundler', typescript: TYPESCRIPT, module: 'esnext' },
   { name: 'node10', typescript: TYPESCRIPT_5, module: 'commonjs' },
 ]
@@ -109,16 +110,18 @@ describe.each(NAMES)('%s', name => {
   test('has types for every module resolution', async () => {
     const data = new Uint8Array(readFileSync(tarball(name)))
     const { problems = [] } = (await checkPackage(createPackageFromTarballData(data))) as {
-      problems?: readonly { readonly kind: string }[]
+      problems?: readonly unknown[]
     }
-    // All supported versions of Node can require ES modules.
-    expect(problems.filter(({ kind }) => kind !== 'CJSResolvesToESM')).toEqual([])
+    expect(problems).toEqual([])
   })
 
   test('contains source maps, its license and only public declarations', () => {
     const files = readdirSync(installed(name), { recursive: true, encoding: 'utf8' })
     expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md']))
-    expect(files.filter(file => file.endsWith('.d.ts'))).toHaveLength(name === 'evmail' ? 2 : 1)
+    for (const ending of ['.d.ts', '.d.cts']) {
+      const declarations = files.filter(file => file.endsWith(ending))
+      expect(declarations).toHaveLength(name === 'evmail' ? 2 : 1)
+    }
     const modules = files.filter(file =>
       /^dist\/(?!vendor|bundled|dashboard\/browser).*\.js$/.test(file),
     )
@@ -268,6 +271,16 @@ describe('evmail', () => {
     }
     expect(await service.end('SIGTERM')).toMatchObject({ code: 0 })
   })
+
+  test.each(NODE_VERSIONS.filter(({ version }) => version.startsWith('v20.')))(
+    'says in Node $version which one it needs',
+    async ({ path, version }) => {
+      expect(await runEv(['--version'], { home: emptyFolder(), launcher, node: path })).toEqual({
+        ...{ code: 70, signal: null, stdout: '' },
+        stderr: `error: ev needs Node 22.19 or newer; this is ${version.slice(1)}. Install a newer Node.\n`,
+      })
+    },
+  )
 
   test('names the package that a scenario needs', async () => {
     const home = emptyFolder()

@@ -11,7 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, extname, join, relative, resolve } from 'node:path'
+import { basename, dirname, extname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleModules, bundleTypes } from './pack/bundle.mjs'
 import { closureOf, importsOf, packagesOf, replaceSpecifiers } from './pack/modules.mjs'
@@ -49,6 +49,7 @@ async function packModules(name, entry, files) {
   }
   await bundleModules(entries, join(folder, 'dist'))
   await bundleTypes(join(dist, `${entry}.d.ts`), join(folder, 'dist/index.d.ts'))
+  writeRequired(folder, 'index')
   return folder
 }
 
@@ -56,6 +57,16 @@ async function packEngine() {
   const folder = await packModules(ENGINE, 'index', engineFiles)
   cpSync(join(dist, 'engine/address/lists'), join(folder, 'dist/lists'), { recursive: true })
   finishPackage(folder)
+}
+
+/**
+ * Writes the entry for `require()`, which loads the same module, and its types: TypeScript with
+ * `module: node16` does not let CommonJS import the types of ES modules.
+ */
+function writeRequired(folder, entry) {
+  const file = join(folder, 'dist', entry)
+  writeFileSync(`${file}.cjs`, `module.exports = require('./${basename(entry)}.js')\n`)
+  cpSync(`${file}.d.ts`, `${file}.d.cts`)
 }
 
 async function packClient() {
@@ -83,6 +94,7 @@ async function packProduct() {
     for (const ending of ['js', 'd.ts']) {
       writeFileSync(join(folder, 'dist', `${name}.${ending}`), `export * from '${from}'\n`)
     }
+    writeRequired(folder, name)
   }
   finishPackage(folder, { [ENGINE]: manifest.version, [CLIENT]: manifest.version })
 }

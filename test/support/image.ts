@@ -7,6 +7,7 @@ import {
   globSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -69,6 +70,7 @@ export type Image = {
   start(command: readonly string[], environment?: Readonly<Record<string, string>>): Started
   /** Whether the image has a file. */
   has(path: string): boolean
+  readJson(path: string): unknown
 }
 
 export type Started = {
@@ -149,6 +151,7 @@ function imageOf(stage: Stage, root: string): Image {
   const [uid, gid] = lastArguments(stage, 'USER').split(':').map(Number)
   return {
     has: path => existsSync(join(root, path)),
+    readJson: path => JSON.parse(readFileSync(join(root, path), 'utf8')),
     start: (command, environment = {}) =>
       start(
         command.map(part => inRoot(root, part)),
