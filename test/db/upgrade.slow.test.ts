@@ -12,6 +12,9 @@ import {
 } from '../support/released-database.ts'
 import { beginService } from '../support/service-process.ts'
 
+/** What the test reads of a response. */
+type Answer = { readonly status: string; readonly data: { readonly items: readonly unknown[] } }
+
 /** Prepares a data directory, and returns the arguments that select the database. */
 async function restore(dialect: Dialect, home: string): Promise<string[]> {
   mkdirSync(join(home, 'data'), { recursive: true })
@@ -41,7 +44,7 @@ describe.each<Dialect>(['sqlite', 'postgres'])('a service on a %s database of 0.
         ...init,
         headers: { Authorization: `Bearer ${key}`, 'X-EV-Sandbox': 'true', ...init.headers },
       })
-    const get = async (path: string) => (await request(path)).json()
+    const get = async (path: string) => (await (await request(path)).json()) as Answer
 
     const csv = await (await request(`/v1/jobs/${finishedJob}/download`)).text()
     expect(csv).toContain('\nAnn,valid@example.com,')
