@@ -54,6 +54,19 @@ describe('a release', () => {
     expect([lock.version, lock.packages[''].version]).toEqual(['7.8.9', '7.8.9'])
   })
 
+  test('makes a section of the unreleased entries', () => {
+    const { folder, git, change, release } = repository()
+    change('[Unreleased]\n', '[Unreleased]\n\n### Added\n- More.\n')
+    const { status, stdout, stderr } = release('8.0.0')
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(git('status', '--porcelain')).toBe('')
+    expect(readFileSync(join(folder, 'CHANGELOG.md'), 'utf8')).toMatch(
+      /^# Changelog\n\n## \[Unreleased\]\n\n## \[8\.0\.0\] - \d{4}-\d\d-\d\d\n\n### Added\n- More\.\n\n## \[7\.8\.9\] - /,
+    )
+    expect(git('tag', '--list', '--format=%(contents)')).toBe('8.0.0\n\n### Added\n- More.')
+    expect(stdout).not.toContain('is kept')
+  })
+
   test('of the version in the files only tags', () => {
     const { git, release } = repository()
     expect(release('7.8.9').status).toBe(0)
@@ -83,7 +96,7 @@ describe('a release is refused', () => {
     [
       'with unreleased changes',
       ({ change }) => change('[Unreleased]\n', '[Unreleased]\n- More.\n'),
-      /unreleased changes/,
+      /unreleased changes beside a section \[7\.8\.9\]/,
     ],
     ['without a section', ({ change }) => change('7.8.9', '7.8.8'), /newest section .*\[7\.8\.8\]/],
     ['without a date', ({ change }) => change(' - 2026-11-24', ''), /newest section/],

@@ -3,7 +3,8 @@
 //
 //   node tools/release.mjs VERSION [--dry-run]
 //
-// --dry-run only checks, and prints what would change.
+// The entries of [Unreleased] in CHANGELOG.md become the section of the version, with the date of
+// today, unless that section exists. --dry-run only checks, and prints what would change.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -17,9 +18,10 @@ const FILES = [
 ]
 
 const { version, isDryRun } = readArguments()
-const notes = notesOf(readFileSync('CHANGELOG.md', 'utf8'))
+const changelog = addSection(readFileSync('CHANGELOG.md', 'utf8'))
+const notes = notesOf(changelog.changed)
 checkRepository()
-const changes = FILES.map(([path, before]) => setVersion(path, before)).filter(
+const changes = [changelog, ...FILES.map(([path, before]) => setVersion(path, before))].filter(
   ({ text, changed }) => text !== changed,
 )
 if (isDryRun) {
@@ -58,6 +60,17 @@ function readArguments() {
   return { version: name, isDryRun: values['dry-run'] }
 }
 
+/** Makes a section of the unreleased entries, unless the version has one. */
+function addSection(text) {
+  const [, unreleased = ''] = text.split(/^## /m)
+  const isNew = !text.includes(`\n## [${version}] - `) && /^- /m.test(unreleased)
+  const date = new Date().toISOString().slice(0, 10)
+  const changed = isNew
+    ? text.replace('## [Unreleased]\n', `## [Unreleased]\n\n## [${version}] - ${date}\n`)
+    : text
+  return { path: 'CHANGELOG.md', text, changed }
+}
+
 /** Returns the section of the version, which must be the newest and have a date. */
 function notesOf(changelog) {
   const [, ...sections] = changelog.split(/^## /m)
@@ -65,7 +78,7 @@ function notesOf(changelog) {
   const [heading = '', ...lines] = newest.split('\n')
   if (!unreleased.startsWith('[Unreleased]')) fail('CHANGELOG.md must start with [Unreleased].')
   if (/^- /m.test(unreleased)) {
-    fail(`CHANGELOG.md has unreleased changes. Move them to a section [${version}].`)
+    fail(`CHANGELOG.md has unreleased changes beside a section [${version}]. Move them there.`)
   }
   const [, name, date] = /^\[(.+)\] - (\d{4}-\d\d-\d\d)$/.exec(heading) ?? []
   if (name !== version || date === undefined) {
