@@ -40,12 +40,10 @@ Release notes:
 
 ${notes}
 
-Then test, push and publish:
+Then test, and push, after which .github/workflows/publish.yml publishes the npm packages:
 
   npm ci && npm run test:all && npm run coverage
   git push origin main v${version}
-  npm run pack
-  for name in evmail-engine evmail-client evmail; do npm publish "./packages/$name"; done
   python3 -m build clients/python && python3 -m twine upload clients/python/dist/*`)
 
 function readArguments() {

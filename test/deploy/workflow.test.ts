@@ -7,6 +7,7 @@ type Step = { readonly uses?: string; readonly run?: string; readonly with?: obj
 type Job = {
   readonly strategy?: { readonly matrix: { readonly os: string[]; readonly node: string[] } }
   readonly 'timeout-minutes': number
+  readonly permissions?: Readonly<Record<string, string>>
   readonly steps: readonly Step[]
 }
 type Workflow = {
@@ -21,8 +22,13 @@ describe.each(globSync('.github/workflows/*.yml', { cwd: ROOT }))('%s', path => 
   const jobs = Object.values(workflow.jobs)
   const steps = jobs.flatMap(job => job.steps)
 
-  test('has no right to write', () => {
+  test('has no right to write, except to sign what it publishes', () => {
     expect(workflow.permissions).toEqual({ contents: 'read' })
+    for (const { permissions = {} } of jobs) {
+      const { 'id-token': idToken, ...others } = permissions
+      expect(Object.values(others).filter(right => right !== 'read')).toEqual([])
+      expect(idToken === undefined || path.endsWith('publish.yml')).toBe(true)
+    }
   })
 
   test('pins each action to a commit', () => {
@@ -33,11 +39,22 @@ describe.each(globSync('.github/workflows/*.yml', { cwd: ROOT }))('%s', path => 
 
   test('runs existing npm scripts, within a time limit', () => {
     const commands = steps.flatMap(({ run = '' }) => [...run.matchAll(/npm (?:run )?([\w:]+)/g)])
-    const scripts = commands.map(match => match[1] as string).filter(name => name !== 'ci')
+    const scripts = commands
+      .map(match => match[1] as string)
+      .filter(name => !['ci', 'publish'].includes(name))
     expect(scripts).toContain('test')
     expect(scripts.filter(name => !(name in manifest.scripts))).toEqual([])
     expect(jobs.filter(job => !(job['timeout-minutes'] > 0))).toEqual([])
   })
+})
+
+test('the packages are published in the order in which they depend on one another', () => {
+  const [{ jobs }] = readYaml<Workflow>('.github/workflows/publish.yml') as [Workflow]
+  const commands = jobs.npm?.steps.flatMap(({ run }) => run ?? []).join('\n')
+  expect(commands).toMatch(
+    /npm test\nnpm run pack\nfor name in evmail-engine evmail-client evmail;/,
+  )
+  expect(jobs.npm?.permissions).toMatchObject({ 'id-token': 'write' })
 })
 
 test('CI covers every supported major version of Node on Linux and macOS', () => {
