@@ -60,6 +60,8 @@ const GROUP_MAX = 200
 const BLOCKED_SHARE_MAX = 0.5
 /** How long addresses that cannot fill a connection wait for more, after the last arrival. */
 const GATHER_MS = 100
+/** The same for addresses that a connection has returned. */
+const RETURNED_MS = 20
 /** A source is idle after this time without a text: those that wait are routed then. */
 const IDLE_MS = 25
 /** The longest wait for a source that is never idle, as in a list that is being routed. */
@@ -430,6 +432,27 @@ class Stream {
         }),
       onRetryLater: (task, delayMs) =>
         void this.#enqueueLater(byTask.get(task) as PendingAddress, delayMs),
+      onReturned: tasks => {
+        this.#requeue(
+          queue,
+          tasks.map(task => byTask.get(task) as PendingAddress),
+        )
+      },
+    })
+  }
+
+  /**
+   * Queues addresses that a connection has returned. They wait a moment, because connections to the
+   * same hosts return theirs at about the same time, and together they fill fewer connections.
+   */
+  #requeue(queue: OperatorQueue, returned: readonly PendingAddress[]) {
+    const { clock } = this.#options
+    const now = clock.monotonicNow()
+    const batches = new Set(returned.map(pending => queue.add(pending, now, true)))
+    if (queue.hasFull) this.#dispatch(queue)
+    clock.after(RETURNED_MS, () => {
+      for (const batch of batches) queue.markReady(batch)
+      this.#dispatch(queue)
     })
   }
 

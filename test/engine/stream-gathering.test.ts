@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { sleep } from '../../src/platform/clock.ts'
-import { createTestEngine, mail } from '../support/engine.ts'
+import { createTestEngine, mail, reasonsOf } from '../support/engine.ts'
 import { isRandomRecipient, knows, users } from '../support/recipients.ts'
 import { remoteDial } from '../support/remote.ts'
 
@@ -118,4 +118,27 @@ test('the catch-all test of a domain costs no round trip of its own if another d
   // The connection, the greeting, EHLO, one for each domain, and the last random recipient with QUIT.
   const roundTrips = (clock.monotonicNow() - startedAt) / roundTripMs
   expect(roundTrips).toBeLessThan(3 + names.length + 1.5)
+})
+
+test('recipients that a connection cannot reach are probed over another one meanwhile', async () => {
+  const addresses = users(60)
+  const known = knows(...addresses.filter((_, i) => i % 4 !== 3))
+  const sessionsAtConnect: number[] = []
+  const fixture = createTestEngine({
+    script: {
+      answer: async (line, session) => {
+        await sleep(fixture.clock, 10)
+        return known(line, session)
+      },
+      connect: () => {
+        sessionsAtConnect.push(fixture.mx.sessions.filter(({ closed }) => !closed).length)
+      },
+    },
+    engine: { recipientsPerSession: 100, sessionsPerOperator: 5 },
+  })
+  const expected = addresses.map(
+    (email, i) => `${email} ${i % 4 === 3 ? 'rejected_email' : 'accepted_email'}`,
+  )
+  expect(reasonsOf(await fixture.many(addresses))).toEqual(expected.toSorted())
+  expect(sessionsAtConnect.slice(0, 2)).toEqual([0, 1])
 })

@@ -33,6 +33,12 @@ export type ProbeOptions<Q extends ProbeTarget> = {
    * it in `delayMs`. If omitted, the probe waits for a permit, however long that takes.
    */
   readonly onRetryLater?: (target: Q, delayMs: number) => void
+  /**
+   * Called in place of `onProbed` for targets that the connection is not expected to reach before
+   * its limit of refusals, while another connection may be opened for them. If omitted, they are
+   * probed one connection after another.
+   */
+  readonly onReturned?: (targets: readonly Q[]) => void
 }
 
 export type MxGroupProbeOptions<Q extends ProbeTarget> = ProbeOptions<Q> & {
@@ -64,6 +70,8 @@ export type MxGroupState<Q extends ProbeTarget> = {
   notBlocked(target: Q): void
   blockedAtRcpt(target: Q, answer: RecipientOutcome): void
   resolveBlocked(): void
+  /** Removes targets, which other connections probe. */
+  returnTargets(targets: readonly Q[]): void
   setTlsDemand(answer: RecipientOutcome, facts: ConnectionInfo): void
   stopPipelining(host: string): void
   resolve(

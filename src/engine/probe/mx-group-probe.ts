@@ -277,6 +277,11 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     }
   }
 
+  returnTargets(targets: readonly Q[]) {
+    for (const target of targets) this.#pending.delete(target)
+    this.#options.onReturned?.(targets)
+  }
+
   setTlsDemand(answer: RecipientOutcome, facts: ConnectionInfo) {
     this.#tlsDemand = { answer, facts }
   }

@@ -1,5 +1,4 @@
 import { wireAddress } from '../address/address.ts'
-import type { RateController } from '../rate-control/controller.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
@@ -23,6 +22,7 @@ import {
   noResponse,
   outcomeFor,
 } from './probe-outcome.ts'
+import { RefusalCounter } from './refusal-counter.ts'
 
 /** A session starts no new transaction after this share of its time limit. */
 const SESSION_SHARE = 0.5
@@ -49,6 +49,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #received = 0
   #transactions = 0
   readonly #refusals: RefusalCounter
+  /** True once recipients beyond the expected limit of refusals were returned. */
+  #hasReturned = false
   /** True once the streak of unknown users reached the operator's limit. */
   #streakExceeded = false
   /** True once a recipient was blocked: the session may go on but does not count as a success. */
@@ -202,9 +204,25 @@ export class SmtpProbe<Q extends ProbeTarget> {
       if (answer !== null) await this.#mailFailed(answer, cut, batch.length)
       else if (cut === null) await this.#handleReplies(batch, replies, tested)
       else this.#handlePartialReplies(batch, replies, last)
+      this.#returnExcess()
     } finally {
       lock?.drop()
     }
+  }
+
+  /**
+   * Returns the recipients that this connection is not expected to reach before its limit of
+   * refusals, if another connection may be opened for them now. Once only: later estimates differ
+   * by a few recipients, which would each cost a connection.
+   */
+  #returnExcess() {
+    const { rateController, onReturned } = this.#group.options
+    const { expectedLeft } = this.#refusals
+    if (onReturned === undefined || this.#hasReturned || expectedLeft === null) return
+    if (this.#isDone || rateController.waitMs > 0) return
+    this.#hasReturned = true
+    const excess = [...this.#remaining].slice(expectedLeft)
+    if (excess.length > 0) this.#group.returnTargets(excess)
   }
 
   /** Runs only the catch-all test, for the recipients of a domain that were accepted earlier. */
@@ -618,40 +636,5 @@ export class Dialogue implements ProbeListener {
 
   #record(line: string) {
     if (this.#lines !== null && this.#lines.length < LINES_MAX) this.#lines.push(line)
-  }
-}
-
-/**
- * Refused commands after which a list leaves the connection. Postfix delays each reply by one
- * second from the eleventh error on (smtpd_soft_error_limit); a refused MAIL and a random recipient
- * add two.
- */
-const REFUSALS_MAX = 8
-/**
- * Refused commands that one connection allows: Postfix disconnects at 20 (smtpd_hard_error_limit).
- */
-const REFUSALS_TOLERATED = 20
-
-/** Counts the refused commands of one connection, whatever the reason. */
-class RefusalCounter {
-  readonly #rateController: RateController
-  #count = 0
-
-  constructor(rateController: RateController) {
-    this.#rateController = rateController
-  }
-
-  add(count: number): void {
-    this.#count += count
-  }
-
-  get isReached(): boolean {
-    return this.#count >= REFUSALS_MAX
-  }
-
-  /** The most recipients for one write, so that the expected refusals stay below the limit. */
-  get batchMax(): number {
-    const expected = (REFUSALS_MAX - this.#count) / this.#rateController.refusedShare
-    return Math.max(1, Math.min(REFUSALS_TOLERATED - this.#count, Math.floor(expected)))
   }
 }

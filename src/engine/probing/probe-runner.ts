@@ -48,6 +48,11 @@ export type ProbeListOptions = {
    * in `delayMs`. If omitted, the task waits for its permit.
    */
   readonly onRetryLater?: (task: ProbeTask, delayMs: number) => void
+  /**
+   * Called in place of `onResult` for tasks that another connection may probe at the same time. If
+   * omitted, they are probed one connection after another.
+   */
+  readonly onReturned?: (tasks: readonly ProbeTask[]) => void
 }
 
 /**
@@ -122,11 +127,17 @@ export class ProbeRunner {
     const { clock, closing, egressPool } = this.#deps
     const prober = egressPool.prober(options.egress ?? egressPool.own.primaryFor(operator.name))
     const unanswered = new Set(tasks)
-    const { onRetryLater } = options
+    const { onRetryLater, onReturned } = options
     const retryLater = onRetryLater && {
       onRetryLater: (task: ProbeTask, delayMs: number) => {
         unanswered.delete(task)
         onRetryLater(task, delayMs)
+      },
+    }
+    const returned = onReturned && {
+      onReturned: (tasks: readonly ProbeTask[]) => {
+        for (const task of tasks) unanswered.delete(task)
+        onReturned(tasks)
       },
     }
     const { signal, done } = withDeadline(clock, null, [options.signal, closing])
@@ -140,6 +151,7 @@ export class ProbeRunner {
         timeoutMs: options.timeoutMs ?? LIST_TIMEOUT_MS,
         dialogue: options.dialogue ?? false,
         ...retryLater,
+        ...returned,
         onProbed: (task, probed) => {
           unanswered.delete(task)
           options.onResult(task, this.#toResult(task, probed), probed.asked)
@@ -235,8 +247,15 @@ export class ProbeRunner {
           options.onProbed(attempt.task, merged)
         } else next.push({ task: attempt.task, hosts: backup, remaining: others, previous: merged })
       }
-      await prober.probe(hosts.operator, [...byTarget.keys()], { ...options, onProbed })
-      if (next.length > 0) await this.#probeHosts(prober, next, options)
+      const returned = options.onReturned && {
+        onReturned: (targets: readonly ProbeTask[]) =>
+          options.onReturned?.(targets.map(one => (byTarget.get(one) as HostAttempt).task)),
+      }
+      const calls = { onProbed, ...returned }
+      await prober.probe(hosts.operator, [...byTarget.keys()], { ...options, ...calls })
+      // A result of the first hosts exists already, so the others are not probed from the start.
+      const { onReturned: _, ...atNextHosts } = options
+      if (next.length > 0) await this.#probeHosts(prober, next, atNextHosts)
     }
   }
 

@@ -233,6 +233,11 @@ export class RateController {
     return this.#recent.refusedShare
   }
 
+  /** The same to plan with, not on the safe side; null while too little is known. */
+  get expectedRefusedShare(): number | null {
+    return this.#recent.expectedRefusedShare
+  }
+
   /** Records an existing mailbox or an inconclusive reply, which ends a streak of unknown users. */
   onOtherReply(): void {
     this.#handle.note(onOtherReply)

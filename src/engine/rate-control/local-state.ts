@@ -60,6 +60,9 @@ export class LocalRateState implements RateStateHandle {
 /** Outcomes after which older ones count half, because the parts of a list differ. */
 export const RECENT_OUTCOMES_MAX = 200
 
+/** Fewer outcomes say too little about the next ones. */
+const PLANNED_MIN = 20
+
 /** Counts the recent recipient outcomes of an operator. */
 export class RecentOutcomes {
   #count = 0
@@ -78,9 +81,17 @@ export class RecentOutcomes {
     this.#refused /= 2
   }
 
-  /** The share of refused recipients, whatever the reason; 1 before the first outcome. */
+  /**
+   * The share of refused recipients, whatever the reason, estimated high; 1 before the first
+   * outcome.
+   */
   get refusedShare(): number {
     return (this.#refused + 1) / (this.#count + 1)
+  }
+
+  /** The share as it is, to plan with; null before `PLANNED_MIN` outcomes. */
+  get expectedRefusedShare(): number | null {
+    return this.#count < PLANNED_MIN ? null : this.#refused / this.#count
   }
 }
 

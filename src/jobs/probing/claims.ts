@@ -72,6 +72,11 @@ export class Claims {
     return filled
   }
 
+  /** Returns an item that was claimed in memory and not probed. */
+  putBack({ list, pending }: ClaimedRow): void {
+    if (pending !== null && !list.ended.aborted) this.#pending?.putBack(list, pending)
+  }
+
   /** Whether items wait in memory for an operator. */
   hasKept(operator: string): boolean {
     return (this.#pending?.listsFor(operator).length ?? 0) > 0

@@ -66,9 +66,21 @@ export class PendingItems {
    * operator wait as it serves at once.
    */
   add(list: ActiveJob, item: PendingItem): number | null {
+    const { name } = item.task.operator
+    const waiting = this.#byOperator.get(name)?.count ?? 0
+    if (this.isFull || waiting >= capacityOf(list, name)) return null
+    const size = this.putBack(list, item)
+    const { recipientsPerSession } = list.engine.egressPool.row(name)
+    return size < recipientsPerSession ? 0 : Math.floor((waiting + 1) / recipientsPerSession)
+  }
+
+  /**
+   * Adds an item that was taken but not probed, whatever the limits. Returns the number of items
+   * with the same MX hosts.
+   */
+  putBack(list: ActiveJob, item: PendingItem): number {
     const { operator, exchangers } = item.task
     const items = this.#byOperator.get(operator.name) ?? { lists: new Map(), count: 0 }
-    if (this.isFull || items.count >= capacityOf(list, operator.name)) return null
     this.#byOperator.set(operator.name, items)
     const groups = items.lists.get(list) ?? new Map<string, PendingItem[]>()
     items.lists.set(list, groups)
@@ -76,8 +88,7 @@ export class PendingItems {
     const group = groups.get(mxKey) ?? []
     if (group.push(item) === 1) groups.set(mxKey, group)
     this.#count(list, items, 1)
-    const { recipientsPerSession } = list.engine.egressPool.row(operator.name)
-    return group.length < recipientsPerSession ? 0 : Math.floor(items.count / recipientsPerSession)
+    return group.length
   }
 
   /** Returns the lists that have items for an operator. */

@@ -49,7 +49,7 @@ export async function probeClaimed(
   slot: Slot,
   claimed: readonly ClaimedRow[],
 ): Promise<void> {
-  const { recorder, stopping, slots } = work
+  const { recorder, stopping, slots, claims } = work
   const { operator, egress } = slot
   const items = await probeTasksFor(work, slot, claimed)
   const otherEgresses = new Set<string>()
@@ -74,11 +74,19 @@ export async function probeClaimed(
     if (item.list.ended.aborted || work.lost.aborted) return
     record(work, slot, item, { postponed: [toPostponed(work, item, delayMs)] })
   }
+  // Items that were claimed in the database would have to be released there.
+  const isInMemory = claimed.every(({ pending }) => pending !== null)
   try {
     for (const { engine, tasks } of batches(items)) {
       const [first] = tasks
       if (first === undefined) continue
-      const probeOptions = { egress, signal, drain, onResult, onRetryLater }
+      const onReturned: ProbeListOptions['onReturned'] = returned => {
+        for (const task of returned) claims.putBack(items.get(task) as ClaimedRow)
+        // If no other slot is woken, this one takes them after its session.
+        slots.putAll(engine, slot).catch(() => {})
+      }
+      const returning = isInMemory ? { onReturned } : {}
+      const probeOptions = { egress, signal, drain, onResult, onRetryLater, ...returning }
       await engine.probe(first.operator, tasks, probeOptions)
     }
   } finally {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { ProbeTarget } from '../../../src/engine/probe/mx-groups.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
 import type { MxSession } from '../../support/mx.ts'
 import { ask, createTestProber, each, people, sorted } from '../../support/prober.ts'
@@ -73,6 +74,42 @@ describe('refused commands in one connection of a list', () => {
     expect(errors).toBe(9)
     // The connection with the errors ends; later ones start with STARTTLS.
     expect(home.writes.map(sizes)).toEqual([[8], [8, 12], [20]])
+  })
+})
+
+describe('recipients that a connection is not expected to reach', () => {
+  const list = people(60)
+  /** One in four is unknown, so eight refusals are reached after some thirty recipients. */
+  const most = knows(...list.filter((_, i) => i % 4 !== 3))
+  const run = async (options: Parameters<typeof createTestProber>[1] = {}) => {
+    const home = createTestProber(most, options)
+    const returned: string[] = []
+    const how = {
+      onReturned: (targets: readonly ProbeTarget[]) =>
+        void returned.push(...targets.map(({ address }) => address.text)),
+    }
+    const walk = await home.run(tested(list), how)
+    return { returned, walk }
+  }
+  const row = { recipientsPerSession: 60, recipientsPerTransaction: 60 }
+
+  test('are returned once twenty replies tell the share of refusals, from the end', async () => {
+    const { returned, walk } = await run({ row })
+    // Of 8 and 18 recipients 6 were refused, so two more refusals follow within the next 8.
+    expect(returned).toEqual(list.slice(8 + 18 + 8))
+    expect(sorted(walk.told.map(({ email }) => email))).toEqual(sorted(list.slice(0, 34)))
+  })
+
+  test('are kept while no other connection may be opened', async () => {
+    const { returned, walk } = await run({ row: { ...row, sessionsMax: 1 } })
+    expect(returned).toEqual([])
+    expect(walk.told).toHaveLength(list.length)
+  })
+
+  test('are kept if the caller takes none back', async () => {
+    const home = createTestProber(most, { row })
+    const walk = await home.run(tested(list))
+    expect(walk.told).toHaveLength(list.length)
   })
 })
 
