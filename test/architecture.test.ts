@@ -43,7 +43,7 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
     'sockets',
     /from 'node:(net|tls|http|https|http2|dgram)'/,
     // `ev webhooks listen` is a server of its own.
-    /^(platform\/ip\.ts|engine\/dns\/(udp-transport|tcp-transport|message)\.ts|engine\/smtp\/(dial|dial-policy)\.ts|cli\/listen\/server\.ts|api\/server\/|config\/values\.ts|outbound\/policy-dial\.ts|simulator\/)/,
+    /^(platform\/ip\.ts|engine\/dns\/(udp-transport|tcp-transport|message)\.ts|engine\/smtp\/(dial|dial-policy)\.ts|cli\/webhooks\/listen-server\.ts|api\/server\/|config\/values\.ts|outbound\/policy-dial\.ts|simulator\/)/,
   ],
   [
     'HTTP requests',

@@ -1,4 +1,4 @@
-import { isoTime } from '../engine/verdict/present-result.ts'
+import { isoTime } from '../platform/format.ts'
 import type { Account } from './account-store.ts'
 
 /** Returns the JSON form of an account, for the API and the command line. */

@@ -1,12 +1,69 @@
 import { z } from '@hono/zod-openapi'
+import { AUDIT_ACTIONS, AUDIT_ACTORS } from '../audit/audit.ts'
 import { getAuditPage } from '../audit/audit-store.ts'
 import { presentEntry } from '../audit/present-entry.ts'
-import { pageQuery, parseCursor, toPage } from './cursor.ts'
-import { route } from './route.ts'
-import { newRouter } from './router.ts'
+import { pageFields, pageQuery, parseCursor, timeFilter, toPage } from './query.ts'
+import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
-import { AUDIT_EXAMPLE, AuditPage, auditFilters } from './schemas/audit.ts'
 import type { Service } from './service.ts'
+
+// Schemas of the audit log.
+
+const action = z.enum(AUDIT_ACTIONS)
+
+const AuditEntry = z
+  .object({
+    id: z.string(),
+    action,
+    actor: z.enum(AUDIT_ACTORS).openapi({
+      description:
+        '`key`: a request with an API key. `link`: a signed URL that was created with the key. `session`: a dashboard session. `command_line`: a command on a machine of the service. `service`: the service itself.',
+    }),
+    key_id: z.string().nullable().openapi({ description: 'Key of the request or the session.' }),
+    session_id: z.string().nullable(),
+    ip: z.string().nullable().openapi({ description: 'Client address of the request.' }),
+    target_id: z.string().nullable().openapi({
+      description: 'ID of the key, webhook, account, session or job.',
+    }),
+    target_name: z.string().nullable().openapi({
+      description:
+        'Its name at that time; of a webhook the host, of a session the name of its key.',
+    }),
+    changed: z.array(z.string()).nullable().openapi({
+      description: 'Names of the changed fields. Null if the action is not an update.',
+    }),
+    created_at: z.string().openapi({ format: 'date-time' }),
+  })
+  .openapi('AuditEntry')
+
+const AuditPage = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ items: z.array(AuditEntry), ...pageFields }),
+  })
+  .openapi('AuditPage')
+
+const auditFilters = {
+  action: action.optional().openapi({ description: 'Only entries with this action.' }),
+  since: timeFilter('Start of the time range, inclusive.'),
+  until: timeFilter('End of the time range, exclusive.'),
+}
+
+const AUDIT_EXAMPLE = {
+  success: true as const,
+  data: {
+    items: [
+      {
+        ...{ id: 'aud_01', action: 'key.updated' as const, actor: 'session' as const },
+        ...{ key_id: 'key_01', session_id: 'ses_01', ip: '203.0.113.9' },
+        ...{ target_id: 'key_02', target_name: 'CI', changed: ['scopes'] },
+        created_at: '2026-03-21T10:30:00.000Z',
+      },
+    ],
+    next_cursor: 'WzE3NzQwODkwMDAwMDAsImF1ZF8wMSJd',
+    has_more: true,
+  },
+}
 
 /** Route that lists the audit log of the account. */
 export function auditRoutes(service: Service) {

@@ -1,22 +1,92 @@
 import { z } from '@hono/zod-openapi'
-import { isoTime } from '../engine/verdict/present-result.ts'
 import { BASIC_USERNAME } from '../feedback/providers/basic-auth.ts'
+import { PROVIDER_NAMES } from '../feedback/providers/providers.ts'
 import { type FeedbackSource, listSources } from '../feedback/source-store.ts'
 import { type CreatedSource, createSource, deleteSource, sourcePath } from '../feedback/sources.ts'
+import { isoTime } from '../platform/format.ts'
 import { answerWith } from './middleware/idempotency.ts'
 import { withOrigin } from './request-context.ts'
-import { route } from './route.ts'
-import { newRouter } from './router.ts'
+import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
-import {
-  CREATED_FEEDBACK_SOURCE_EXAMPLE,
-  CreatedFeedbackSource,
-  FEEDBACK_SOURCE_LIST_EXAMPLE,
-  FeedbackSourceList,
-  NEW_FEEDBACK_SOURCE_EXAMPLE,
-  NewFeedbackSourceRequest,
-} from './schemas/feedback-source.ts'
 import type { Service } from './service.ts'
+
+// Schemas of feedback sources.
+
+const provider = z.enum(PROVIDER_NAMES).openapi({ description: 'The email provider.' })
+
+/** Fits the longest key, an RSA key in PEM by mistake. */
+const KEY_LENGTH_MAX = 4_000
+
+const NewFeedbackSourceRequest = z
+  .strictObject({
+    provider,
+    key: z.string().max(KEY_LENGTH_MAX).optional().openapi({
+      description:
+        'What authenticates the provider: for `ses` the ARN of the SNS topic, for `sendgrid` the verification key of the Event Webhook, for `mailgun` the HTTP webhook signing key. Omitted for `postmark` and `sparkpost`: then a password is returned.',
+    }),
+  })
+  .openapi('NewFeedbackSource')
+
+const fields = {
+  id: z.string(),
+  provider,
+  url: z.string().openapi({ description: 'The URL to set at the provider.' }),
+}
+const rest = {
+  created_at: z.string().openapi({ format: 'date-time' }),
+  last_received_at: z.string().nullable().openapi({
+    format: 'date-time',
+    description: 'When the provider last sent an authentic request. Null if it never did.',
+  }),
+}
+const key_hint = z.string().openapi({
+  description: 'For `ses` the ARN of the topic, otherwise the last characters of the key.',
+})
+
+const SourceSchema = z.object({ ...fields, key_hint, ...rest }).openapi('FeedbackSource')
+
+const CreatedFeedbackSource = z
+  .object({
+    success: z.literal(true),
+    data: z.object({
+      ...fields,
+      key_hint,
+      basic_auth: z.object({ username: z.string(), password: z.string() }).nullable().openapi({
+        description:
+          'HTTP Basic authentication to set at the provider. Null for a provider with a key of its own. Returned only once.',
+      }),
+      ...rest,
+    }),
+  })
+  .openapi('CreatedFeedbackSource')
+
+const FeedbackSourceList = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ sources: z.array(SourceSchema), total: z.int().min(0) }),
+  })
+  .openapi('FeedbackSourceList')
+
+const NEW_FEEDBACK_SOURCE_EXAMPLE = {
+  provider: 'ses' as const,
+  key: 'arn:aws:sns:us-east-1:123456789012:ses-feedback',
+}
+
+const example = {
+  ...{ id: 'fbs_8f3a2c1d7b5e4096a1c3', provider: 'ses' as const },
+  url: 'https://ev.example.com/v1/feedback/ses/fbs_8f3a2c1d7b5e4096a1c3',
+  key_hint: NEW_FEEDBACK_SOURCE_EXAMPLE.key,
+}
+const times = { created_at: '2026-03-21T10:30:00.000Z', last_received_at: null }
+
+const CREATED_FEEDBACK_SOURCE_EXAMPLE = {
+  success: true as const,
+  data: { ...example, basic_auth: null, ...times },
+}
+const FEEDBACK_SOURCE_LIST_EXAMPLE = {
+  success: true as const,
+  data: { sources: [{ ...example, ...times }], total: 1 },
+}
 
 /** Fits the longest key. */
 const SOURCE_BODY_MAX = 16 * 1024

@@ -4,8 +4,7 @@ import { presentReport } from '../feedback/present-report.ts'
 import { checkFeedback, recordFeedback } from '../feedback/record-feedback.ts'
 import { buildReport } from '../feedback/report.ts'
 import { commitResponse } from './middleware/idempotency.ts'
-import { route } from './route.ts'
-import { newRouter } from './router.ts'
+import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
 import {
   FEEDBACK_EXAMPLE,

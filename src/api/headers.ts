@@ -1,7 +1,7 @@
-import type { Context } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import type { Env } from './context.ts'
-import type { MonitoringDeps } from './monitoring/monitoring-deps.ts'
 import { REQUEST_HEADERS, RESPONSE_HEADERS } from './schemas/headers.ts'
+import type { MonitoringDeps, Service } from './service.ts'
 
 /**
  * Sets a response header before the handler runs; a header of the response itself overrides it. On
@@ -48,3 +48,23 @@ const EXPOSED = Object.keys(RESPONSE_HEADERS).join(', ')
 
 /** One year in seconds, the customary value. */
 const HSTS = 'max-age=31536000'
+
+/**
+ * Allows no other origin to read the response until `allowOrigin` is called. No response is cached,
+ * so none needs `Vary`. A preflight has no key, so it is answered for every origin.
+ */
+export function restrictOrigin({ settings }: Service): MiddlewareHandler<Env> {
+  const { origin } = new URL(settings.baseUrl)
+  return (c, next) => {
+    setHeader(c, ALLOW_ORIGIN, origin)
+    return next()
+  }
+}
+
+/** Allows the origin of the request to read the response: its key is allowed on this site. */
+export function allowOrigin(c: Context<Env>): void {
+  const origin = c.req.header('Origin')
+  if (origin !== undefined) setHeader(c, ALLOW_ORIGIN, origin)
+}
+
+const ALLOW_ORIGIN = 'Access-Control-Allow-Origin'

@@ -1,30 +1,105 @@
 import { z } from '@hono/zod-openapi'
 import { type Account, findAccount, getAccountPage } from '../accounts/account-store.ts'
 import { changeAccount, createAccount } from '../accounts/accounts.ts'
+import { NAME_LENGTH_MAX } from '../accounts/name.ts'
 import { presentAccount } from '../accounts/present-account.ts'
 import { SECOND } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
-import { pageQuery, parseCursor, toPage } from './cursor.ts'
-import { addKey, KEY_BODY_MAX } from './keys/create.ts'
+import { addKey, KEY_BODY_MAX } from './keys.ts'
 import { answerWith } from './middleware/idempotency.ts'
+import { pageFields, pageQuery, parseCursor, toPage } from './query.ts'
 import { withOrigin } from './request-context.ts'
-import { route } from './route.ts'
-import { newRouter } from './router.ts'
+import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
 import { CREATED_KEY_EXAMPLE, CreatedKey, NEW_KEY_EXAMPLE, NewKeyRequest } from './schemas/key.ts'
-import {
-  ACCOUNT_EXAMPLE,
-  ACCOUNT_PAGE_EXAMPLE,
-  ACCOUNT_PATCH_EXAMPLE,
-  AccountAnswer,
-  AccountPage,
-  AccountPatchRequest,
-  NEW_ACCOUNT_EXAMPLE,
-  NewAccountRequest,
-  PLAN_LIST_EXAMPLE,
-  PlanList,
-} from './schemas/managed-account.ts'
 import type { Service } from './service.ts'
+
+// Schemas of accounts and plans, which an admin account manages.
+
+const plan = z.string().max(100).openapi({ description: 'Name of a plan; see `GET /v1/plans`.' })
+/** RFC 5321 §4.5.3.1.3: 256 octets with the angle brackets. */
+const EMAIL_LENGTH_MAX = 254
+
+const email = z.string().max(EMAIL_LENGTH_MAX).nullable().openapi({
+  description: 'Receives webhook failure alerts. Null: those of the service.',
+})
+const admin = z.boolean().openapi({
+  description: 'Whether the account can manage accounts and open the Health page.',
+})
+
+const NewAccountRequest = z
+  .strictObject({
+    name: z.string().trim().min(1).max(NAME_LENGTH_MAX).openapi({ description: 'Unique name.' }),
+    plan,
+    email: email.default(null),
+  })
+  .openapi('NewAccount')
+
+const AccountPatchRequest = z.strictObject({ plan, email, admin }).partial().openapi('AccountPatch')
+
+const AccountSchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    plan,
+    email,
+    admin,
+    created_at: z.string().openapi({ format: 'date-time' }),
+  })
+  .openapi('Account')
+
+const AccountAnswer = z
+  .object({ success: z.literal(true), data: AccountSchema })
+  .openapi('AccountAnswer')
+
+const AccountPage = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ items: z.array(AccountSchema), ...pageFields }),
+  })
+  .openapi('AccountPage')
+
+const limit = z.int().nullable()
+
+const Plan = z
+  .object({
+    name: z.string(),
+    requests: z.int().openapi({ description: 'Requests of a key per window.' }),
+    window_seconds: z.number(),
+    credits_per_day: limit.openapi({ description: 'Null: unlimited.' }),
+    concurrent_jobs: limit.openapi({ description: 'Unfinished lists. Null: unlimited.' }),
+    stored_rows: limit.openapi({ description: 'Stored rows of all lists. Null: unlimited.' }),
+  })
+  .openapi('Plan')
+
+const PlanList = z
+  .object({ success: z.literal(true), data: z.object({ plans: z.array(Plan) }) })
+  .openapi('PlanList')
+
+const NEW_ACCOUNT_EXAMPLE = { name: 'Shop', plan: 'starter', email: 'owner@shop.example' }
+const ACCOUNT_PATCH_EXAMPLE = { plan: 'professional' }
+
+const account = {
+  ...{ id: 'acc_01', ...NEW_ACCOUNT_EXAMPLE, admin: false },
+  created_at: '2026-03-21T10:30:00.000Z',
+}
+
+const ACCOUNT_EXAMPLE = { success: true as const, data: account }
+const ACCOUNT_PAGE_EXAMPLE = {
+  success: true as const,
+  data: { items: [account], next_cursor: null, has_more: false },
+}
+const PLAN_LIST_EXAMPLE = {
+  success: true as const,
+  data: {
+    plans: [
+      {
+        ...{ name: 'free', requests: 10, window_seconds: 60, credits_per_day: 100 },
+        ...{ concurrent_jobs: 10, stored_rows: 100_000 },
+      },
+    ],
+  },
+}
 
 const ADMIN_ONLY = 'Only for keys of an admin account.'
 

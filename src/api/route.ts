@@ -1,10 +1,12 @@
-import type { z } from '@hono/zod-openapi'
+import { OpenAPIHono, type RouteConfig, type z } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import type { Scope } from '../accounts/scope.ts'
 import type { Env } from './context.ts'
 import type { ApiCode } from './errors/api-error.ts'
+import { validationError } from './errors/fault.ts'
 import { idempotent } from './middleware/idempotency.ts'
 import type { Counts } from './middleware/rate-limit-buckets.ts'
+import { refuseUnknown } from './middleware/refuse-unknown.ts'
 import { requireKey, takesSandbox } from './middleware/require-key.ts'
 import { ANY_WITH_KEY, errorResponses } from './schemas/error.ts'
 import {
@@ -219,3 +221,32 @@ const errorCodes = (method: Method, { params, errors = [], ...o }: AnyOptions): 
 
 const BODY_FAULTS = ['request_timeout', 'payload_too_large', 'unsupported_media_type'] as const
 const REPLAY_FAULTS = ['idempotency_in_progress', 'idempotency_mismatch'] as const
+
+/**
+ * Creates a router. A route added with `openapi(route, handler)` refuses unknown names and values
+ * that violate its schemas with an ApiError.
+ */
+export function newRouter(): OpenAPIHono<Env> {
+  const router = new OpenAPIHono<Env>({
+    // Treats `/v1/jobs/` as `/v1/jobs`.
+    strict: false,
+    defaultHook(result) {
+      if (result.success) return
+      // The input is present, although its type does not declare it.
+      const input = 'data' in result ? result.data : undefined
+      throw validationError(result.target, result.error.issues, input)
+    },
+  })
+  const { openapi } = router
+  router.openapi = ((route, ...rest) => openapi(addNameCheck(route), ...rest)) as typeof openapi
+  return router
+}
+
+/**
+ * Adds the check after the middleware of the route. Monitoring systems may add their own parameters
+ * to the health paths, which are unversioned.
+ */
+function addNameCheck<R extends RouteConfig>(route: R): R {
+  if (!route.path.startsWith('/v1/')) return route
+  return { ...route, middleware: [...[route.middleware ?? []].flat(), refuseUnknown(route)] }
+}

@@ -1,7 +1,12 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { isoTime } from '../engine/verdict/present-result.ts'
-import { RUN_ERRORS, runStatus, type Schedule, toOptions } from '../jobs/schedules/schedule.ts'
+import {
+  EVERY_DAYS_MAX,
+  RUN_ERRORS,
+  runStatus,
+  type Schedule,
+  toOptions,
+} from '../jobs/schedules/schedule.ts'
 import { listSchedules } from '../jobs/schedules/schedule-store.ts'
 import {
   createSchedule,
@@ -9,26 +14,133 @@ import {
   getSchedule,
   updateSchedule,
 } from '../jobs/schedules/schedules.ts'
+import type { RunError } from '../jobs/tables.ts'
+import { isoTime } from '../platform/format.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Env } from './context.ts'
-import { pageQuery, parseCursor, toPage } from './cursor.ts'
 import { loadJob, noSuchJob } from './jobs/load-job.ts'
 import { readNotify } from './lists/queue.ts'
 import { answerWith } from './middleware/idempotency.ts'
-import { route } from './route.ts'
-import { newRouter } from './router.ts'
+import { pageFields, pageQuery, parseCursor, toPage } from './query.ts'
+import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
-import {
-  CREATED_SCHEDULE_EXAMPLE,
-  NEW_SCHEDULE_EXAMPLE,
-  NewScheduleRequest,
-  SCHEDULE_EXAMPLE,
-  SCHEDULE_PAGE_EXAMPLE,
-  ScheduleAnswer,
-  ScheduleChanges,
-  SchedulePage,
-} from './schemas/schedule.ts'
+import { STATUSES } from './schemas/result.ts'
+import { ReverifyRequest } from './schemas/reverify.ts'
 import type { Service } from './service.ts'
+
+// Schemas of schedules.
+
+const { only, older_than_days } = ReverifyRequest.shape
+
+const every_days = z
+  .int()
+  .min(1)
+  .max(EVERY_DAYS_MAX)
+  .openapi({ description: 'Days between two runs.' })
+const notify = z.boolean().openapi({
+  description: 'Whether a mail is sent to the address of the account at the end of each run.',
+})
+const active = z.boolean().openapi({ description: 'False if the schedule is paused.' })
+
+const NewScheduleRequest = z
+  .strictObject({
+    job_id: z.string().max(100).openapi({
+      description: 'The list to verify again. It may still be in process.',
+    }),
+    every_days,
+    only,
+    older_than_days,
+    notify: notify.optional(),
+  })
+  .openapi('NewScheduleRequest')
+
+const NEW_SCHEDULE_EXAMPLE = {
+  ...{ job_id: 'job_xyz789', every_days: 30 },
+  ...{ only: ['unknown' as const], older_than_days: 90 },
+}
+
+const ScheduleChanges = z
+  .strictObject({
+    every_days: every_days.optional(),
+    only: only.unwrap().nullable().optional(),
+    older_than_days: older_than_days.unwrap().nullable().optional(),
+    notify: notify.optional(),
+    active: active.optional(),
+  })
+  .openapi('ScheduleChanges')
+
+const time = z.string().openapi({ format: 'date-time' })
+
+const ERROR_CODES = Object.keys(RUN_ERRORS) as [RunError, ...RunError[]]
+
+const ScheduleFields = z
+  .object({
+    id: z.string(),
+    job_id: z.string().openapi({ description: 'The list for which the schedule was created.' }),
+    every_days,
+    only: z.array(z.enum(STATUSES)).nullable().openapi({
+      description:
+        'Rows with results of these classes are verified again. Null: no such condition.',
+    }),
+    older_than_days: z.int().nullable().openapi({
+      description: 'Rows with older results are verified again. Null: no such condition.',
+    }),
+    notify,
+    active,
+    sandbox: z.literal(true).optional().openapi({ description: 'The results are simulated.' }),
+    next_run_at: time.nullable().openapi({ description: 'Null while the schedule is paused.' }),
+    last_run: z
+      .object({
+        at: time,
+        status: z.enum(['started', 'skipped', 'failed']).openapi({
+          description:
+            '`started`: a job was created. `skipped`: there was nothing to do. `failed`: no job could be created. The schedule stays active in all cases.',
+        }),
+      })
+      .nullable(),
+    last_error: z
+      .object({ code: z.enum(ERROR_CODES), message: z.string() })
+      .nullable()
+      .openapi({
+        description:
+          'Why the last run created no job, or why the schedule was paused (`results_deleted`). Null if the last run created a job.',
+      }),
+    last_job_id: z.string().nullable().openapi({
+      description: 'The job of the latest run, which the next run verifies again.',
+    }),
+    created_at: time,
+  })
+  .openapi('Schedule')
+
+const ScheduleAnswer = z
+  .object({ success: z.literal(true), data: ScheduleFields })
+  .openapi('ScheduleAnswer')
+
+const SchedulePage = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ items: z.array(ScheduleFields), ...pageFields }),
+  })
+  .openapi('SchedulePage')
+
+const SCHEDULE = {
+  ...{ id: 'sch_abc123', ...NEW_SCHEDULE_EXAMPLE, notify: false, active: true },
+  next_run_at: '2026-04-20T10:30:00.000Z',
+  last_run: { at: '2026-03-21T10:30:00.000Z', status: 'started' as const },
+  ...{ last_error: null, last_job_id: 'job_abc123', created_at: '2026-02-19T10:30:00.000Z' },
+}
+
+const SCHEDULE_EXAMPLE = { success: true as const, data: SCHEDULE }
+
+const CREATED_SCHEDULE_EXAMPLE = {
+  success: true as const,
+  data: { ...SCHEDULE, last_run: null, last_job_id: null },
+}
+
+const SCHEDULE_PAGE_EXAMPLE = {
+  success: true as const,
+  data: { items: [SCHEDULE], next_cursor: null, has_more: false },
+}
 
 /** A small object. */
 const BODY_MAX = 4 * 1024

@@ -8,14 +8,13 @@ import type { FeedbackKnowledge } from '../feedback/knowledge.ts'
 import type { ReadDisk } from '../jobs/upload/store-upload.ts'
 import type { JobWorker } from '../jobs/worker/start-worker.ts'
 import type { Download } from '../outbound/download.ts'
-import type { Clock } from '../platform/clock.ts'
+import { type Clock, SECOND } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Priority } from '../platform/priority.ts'
 import type { Random } from '../platform/random.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
 import type { Deliveries } from '../webhooks/delivery/start-deliveries.ts'
 import type { WebhookTransport } from '../webhooks/transport/transport.ts'
-import type { HttpTimings } from './timings.ts'
 
 /** Dependencies of the routes; built in `compose/service.ts`, and by tests with fakes. */
 export type Service = {
@@ -62,4 +61,22 @@ export type ServiceSettings = {
   readonly webhookAllowRanges: readonly string[]
   readonly metricsToken: string | null
   readonly dataDir: string
+}
+
+/** Intervals of the API, in ms. */
+export type HttpTimings = {
+  /** Poll interval of a request that waits for a job: other processes may change it. */
+  readonly pollMs: number
+  /** Minimum interval of progress events; two a second are as many as a person reads. */
+  readonly progressMs: number
+}
+
+export const DEFAULT_HTTP_TIMINGS: HttpTimings = { pollMs: SECOND, progressMs: SECOND / 2 }
+
+/** Dependencies of health and metrics: those of `ev serve`, or of `ev worker`, which has no API. */
+export type MonitoringDeps = Pick<
+  Service,
+  'clock' | 'random' | 'log' | 'database' | 'engine' | 'worker' | 'disk' | 'isStopping'
+> & {
+  readonly settings: Pick<ServiceSettings, 'baseUrl' | 'version' | 'trustProxy' | 'metricsToken'>
 }

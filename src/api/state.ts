@@ -1,11 +1,15 @@
+import { touchKeys } from '../accounts/key-store.ts'
+import { writeAsyncCommit } from '../db/database.ts'
 import { type Breakdown, countBreakdown } from '../jobs/results/breakdown.ts'
 import { type ChangeCount, countChanges } from '../jobs/reverify/changes.ts'
+import { Batcher } from '../platform/batcher.ts'
+import { SECOND } from '../platform/clock.ts'
+import { errorMessage } from '../platform/error.ts'
 import { ApiError } from './errors/api-error.ts'
 import { createStatisticsCache, type StatisticsCache } from './jobs/breakdowns.ts'
 import { createOutlooks, type Outlooks } from './jobs/outlook.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
 import { AdmissionQueue } from './middleware/admission-queue.ts'
-import { createLastUsed, type LastUsed } from './middleware/last-used.ts'
-import { createMetrics, type Metrics } from './monitoring/metrics.ts'
 import type { Service } from './service.ts'
 
 /** Each stream reads the database twice a second; a person has a few pages open. */
@@ -107,3 +111,35 @@ export function getState(service: Service): State {
   states.set(service, state)
   return state
 }
+
+/** Tracks when keys were last used: recorded at each request, written in batches. */
+interface LastUsed {
+  note(keyId: string): void
+  /** Writes the recorded times at once. A power cut can lose them. */
+  close(): Promise<unknown>
+}
+
+function createLastUsed({ clock, database, log }: Service): LastUsed {
+  const used = new Batcher<KeyUse>({
+    ...{ clock, waitMs: WRITE_MS, sizeMax: KEYS_MAX, keyOf: ({ keyId }) => keyId },
+    async run(uses) {
+      const times = new Map(uses.map(({ keyId, at }) => [keyId, at]))
+      await writeAsyncCommit(database, db => touchKeys({ db }, times))
+    },
+    onFailure(error) {
+      log.warn('last-used times of keys could not be written', { why: errorMessage(error) })
+      return 'reject'
+    },
+  })
+  return {
+    note: keyId => void used.add({ keyId, at: clock.now() }),
+    close: () => used.close(),
+  }
+}
+
+type KeyUse = { readonly keyId: string; readonly at: number }
+
+/** Last-used times need no precision of seconds. */
+const WRITE_MS = 10 * SECOND
+/** Keys that are written by one statement. */
+const KEYS_MAX = 10_000

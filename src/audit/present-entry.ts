@@ -1,4 +1,4 @@
-import { isoTime } from '../engine/verdict/present-result.ts'
+import { isoTime } from '../platform/format.ts'
 import type { AuditAction } from './audit.ts'
 import type { AuditTable } from './tables.ts'
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { COMMAND_LINE } from '../audit/audit.ts'
@@ -97,3 +98,7 @@ export const externalDepsFrom = (
   ...{ clock, random, log },
   ...externalDeps,
 })
+
+/** Returns the version in package.json. */
+export const version = (): string =>
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version

@@ -1,8 +1,11 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { activeMembers } from '../cluster/membership.ts'
+import type { MemberRole } from '../cluster/tables.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, isPostgresUrl, openDatabase } from '../db/database.ts'
+import { isLocked, SERVE_LOCK } from '../db/file-lock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { CliContext } from './context.ts'
 
@@ -86,4 +89,17 @@ function isThere(file: string): boolean {
       { cause },
     )
   }
+}
+
+/**
+ * Whether a service is running on a database: for SQLite, in the data directory; for PostgreSQL, on
+ * any machine. With PostgreSQL, `ev worker` processes jobs too.
+ */
+export async function isServed(
+  database: Database,
+  { dataDir }: { readonly dataDir: string },
+  roles: readonly MemberRole[] = ['serve', 'worker'],
+): Promise<boolean> {
+  if (database.dialect === 'sqlite') return isLocked(dataDir, SERVE_LOCK)
+  return (await activeMembers(database)).some(({ role }) => roles.includes(role))
 }

@@ -7,8 +7,7 @@ import {
 } from '../platform/operation-error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
-import { timeText } from './jobs/time-text.ts'
-import { printMessage } from './print.ts'
+import { printMessage, timeText } from './print.ts'
 
 /** Exit codes by error code, from sysexits.h where it defines one. */
 export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {

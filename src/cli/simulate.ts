@@ -6,7 +6,7 @@ import { answerLines } from '../simulator/line-service.ts'
 import { type DomainPlan, EXAMPLE_FILE, type Scenario } from '../simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { type CliContext, type CliInput, inCwd } from './context.ts'
-import { parsePort } from './integer-flag.ts'
+import { parsePort } from './flag-values.ts'
 import { table } from './table.ts'
 import { widthOf } from './width.ts'
 

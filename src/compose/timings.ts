@@ -1,4 +1,4 @@
-import { DEFAULT_HTTP_TIMINGS, type HttpTimings } from '../api/timings.ts'
+import { DEFAULT_HTTP_TIMINGS, type HttpTimings } from '../api/service.ts'
 import { type CatchAllTimings, DEFAULT_CATCH_ALL_TIMINGS } from '../cluster/catch-all.ts'
 import {
   type ClusterTimings,

@@ -69,3 +69,6 @@ export function formatEstimate(ms: number): string {
   if (ms < 2 * HOUR) return pluralize(Math.ceil(ms / MINUTE), 'minute')
   return pluralize(Math.ceil(ms / (HOUR / 2)) / 2, 'hour')
 }
+
+/** Formats a time as ISO 8601 in UTC. */
+export const isoTime = (epochMs: number) => new Date(epochMs).toISOString()

@@ -1,7 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { expect, test } from 'vitest'
-import { route } from '../../src/api/route.ts'
-import { newRouter } from '../../src/api/router.ts'
+import { newRouter, route } from '../../src/api/route.ts'
 import { json } from '../../src/api/schemas/answers.ts'
 import { createTestService } from '../support/service.ts'
 

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { program } from '../../src/cli/program.ts'
+import { program } from '../../src/cli/run.ts'
 import { memoryContext } from '../support/cli.ts'
 import { EV, emptyFolder, runEv } from '../support/ev-process.ts'
 

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
-import { program } from '../../src/cli/program.ts'
+import { program } from '../../src/cli/run.ts'
 import { emptyFolder, memoryContext, runEv } from '../support/cli.ts'
 
 test.each(['bash', 'zsh', 'fish', 'powershell'])(

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { keyValues } from '../../src/cli/key-values.ts'
 import { printMessage, printText } from '../../src/cli/print.ts'
-import { table } from '../../src/cli/table.ts'
+import { keyValues, table } from '../../src/cli/table.ts'
 import { widthOf, wrapLines } from '../../src/cli/width.ts'
 import { memoryContext } from '../support/cli.ts'
 

@@ -62,7 +62,7 @@ describe('the alert rules', () => {
   })
 
   test.each(rules)('$alert filters by labels that its metric has', ({ expr }) => {
-    const source = readDoc('src/api/monitoring/metrics.ts')
+    const source = readDoc('src/api/metrics.ts')
     const added = ['job', 'instance']
     const labels = nodesOf(expr, 'LabelName').filter(label => !added.includes(label))
     const declared = [...source.matchAll(/labelNames: \[([^\]]*)\]/g)].map(match => match[1])

@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Env } from '../../src/api/context.ts'
 import { type GuardRule, requireKey } from '../../src/api/middleware/require-key.ts'
-import { newRouter } from '../../src/api/router.ts'
+import { newRouter } from '../../src/api/route.ts'
 import type { createTestService } from './service.ts'
 
 type TestService = Awaited<ReturnType<typeof createTestService>>

@@ -3,10 +3,9 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { isStorageError } from '../../db/database.ts'
 import { isOutage } from '../../db/postgres/errors.ts'
-import { isoTime } from '../../engine/verdict/present-result.ts'
 import { HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { formatNumber } from '../../platform/format.ts'
+import { formatNumber, isoTime } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
 import {
   describeOperation,

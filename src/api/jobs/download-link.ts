@@ -1,14 +1,13 @@
 import { z } from '@hono/zod-openapi'
-import { isoTime } from '../../engine/verdict/present-result.ts'
+import { isoTime } from '../../platform/format.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
+import { createDownloadUrl } from '../middleware/signed-link.ts'
 import { withOrigin } from '../request-context.ts'
-import { route } from '../route.ts'
-import { newRouter } from '../router.ts'
+import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
 import { FORMATS, notReady } from './download.ts'
-import { createDownloadUrl } from './download-url.ts'
 import { jobParams, loadJob } from './load-job.ts'
 
 const DownloadLinkRequest = z

@@ -10,21 +10,20 @@ import {
 } from '../../csv/csv.ts'
 import { writeConcurrent } from '../../db/database.ts'
 import { LIST_COLUMNS, RESULT_COLUMNS } from '../../engine/verdict/present-result.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
 import { createSheetWriter } from '../../formats/sheet-writer.ts'
 import { zipSheet } from '../../formats/workbook-file.ts'
 import { DedupeIndex } from '../../jobs/import/import-counter.ts'
 import { getListName, type Job, parseOrigin } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { namesQuery } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
-import { route } from '../route.ts'
-import { newRouter } from '../router.ts'
+import { newRouter, route } from '../route.ts'
 import { DownloadRow } from '../schemas/job.ts'
-import { namesQuery } from '../schemas/names.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
 import { type ChunkSource, textStream } from '../text-stream.ts'
-import { attachment, downloadName } from './download-name.ts'
 import { type JobRow, type RowsOptions, rowPages } from './job-row.ts'
 import { jobParams, loadJob } from './load-job.ts'
 import { rowJson, rowValues } from './row-view.ts'
@@ -266,3 +265,55 @@ async function* fileChunks(
   const end = before === text.begin ? text.begin + text.end : text.end
   if (end !== '') yield end
 }
+
+/** Extensions of lists, which the extension of the download replaces. */
+const LIST_EXTENSION = /(\.(csv|tsv|tab|txt|json|ndjson|xlsx?))?(\.(gz|zip))?$/i
+/** Characters that file systems or shells give a meaning to. */
+const RESERVED = /[\p{C}\p{Zl}\p{Zp}\uFFFD/\\:*?"<>|]+/gu
+/** File systems allow 255 bytes; a character takes up to 4 in UTF-8, and the suffix up to 60. */
+const STEM_LENGTH_MAX = 48
+
+type DownloadNameOptions = {
+  /** The ID of the job. */
+  readonly id: string
+  /** The name of the list or of its file; null if it has none. */
+  readonly listName: string | null
+  /** The classes in the download; undefined if it has all. */
+  readonly classes: readonly Class[] | undefined
+  readonly extension: string
+}
+
+/**
+ * Returns the file name of a download: `customers-deliverable.csv` for this class of the list
+ * `customers.csv`, `customers-verified.csv` for all classes. A list without a name has its ID.
+ */
+export function downloadName({ id, listName, classes, extension }: DownloadNameOptions): string {
+  const stem = toStem(listName ?? '')
+  const suffix = classes ?? (stem === '' ? [] : ['verified'])
+  return `${[stem || id, ...suffix].join('-')}.${extension}`
+}
+
+/** Replaces characters that a file name cannot have; empty if nothing is left. */
+function toStem(name: string): string {
+  const clean = name.replace(LIST_EXTENSION, '').toWellFormed().replace(RESERVED, ' ')
+  const short = [...clean.replace(/\s+/g, ' ').trim()].slice(0, STEM_LENGTH_MAX).join('')
+  // A leading dot hides a file, and Windows drops dots and spaces at the end.
+  return short.replace(/^[.\s-]+|[.\s]+$/g, '')
+}
+
+/**
+ * Returns the header that saves a response under this name (RFC 6266), with an ASCII fallback for
+ * programs that do not read `filename*`.
+ */
+export function attachment(name: string): string {
+  const fallback = name.replace(/[^\x20-\x7e]|["\\%]/gu, '_')
+  const header = `attachment; filename="${fallback}"`
+  return fallback === name ? header : `${header}; filename*=UTF-8''${encodeExtended(name)}`
+}
+
+/** Encodes an extended value (RFC 8187); `encodeURIComponent` keeps four characters too many. */
+const encodeExtended = (text: string) =>
+  encodeURIComponent(text).replace(
+    /['()*]/g,
+    one => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
+  )

@@ -1,4 +1,3 @@
-import { isoTime } from '../../engine/verdict/present-result.ts'
 import {
   getProgress,
   type Job,
@@ -10,7 +9,7 @@ import {
 import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
 import { describeWait } from '../../jobs/waits/wait-text.ts'
 import { SECOND } from '../../platform/clock.ts'
-import { formatEstimate } from '../../platform/format.ts'
+import { formatEstimate, isoTime } from '../../platform/format.ts'
 import { downloadUrl, JOB_FAILED } from '../../webhooks/event.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'

@@ -1,10 +1,12 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { getJob } from '../../jobs/change-job.ts'
-import type { Job } from '../../jobs/job-store.ts'
+import { accountJob } from '../../jobs/job-list.ts'
+import { getProgress, type Job } from '../../jobs/job-store.ts'
+import { SECOND, sleep } from '../../platform/clock.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import type { Env } from '../context.ts'
-import type { Service } from '../service.ts'
+import { DEFAULT_HTTP_TIMINGS, type Service } from '../service.ts'
 import { getState } from '../state.ts'
 
 /** Path parameters of a job. */
@@ -31,3 +33,51 @@ export const jobServices = (service: Service) => ({
   ...service,
   metrics: getState(service).metrics,
 })
+
+/** Many proxies cut off longer requests. */
+export const WAIT_S_MAX = 60
+
+/**
+ * Resolves with the job when its state or progress has changed, the time is over, the client has
+ * disconnected or the service stops; at once if the job is finished. Resolves with null if the job
+ * is deleted meanwhile.
+ */
+export async function waitForJobChange(
+  service: Service,
+  job: Job,
+  o: { readonly waitS: number; readonly client: AbortSignal },
+): Promise<Job | null> {
+  const { clock, database, isStopping, timings = DEFAULT_HTTP_TIMINGS } = service
+  const end = clock.monotonicNow() + o.waitS * SECOND
+  let current: Job | null = job
+  while (current !== null && isUnchanged(current, job) && clock.monotonicNow() < end) {
+    if (current.finished_at !== null || o.client.aborted || isStopping()) break
+    await nextCommit(
+      service,
+      job.id,
+      Math.min(timings.pollMs, end - clock.monotonicNow()),
+      o.client,
+    )
+    current = await accountJob(database, job.account_id ?? '', job.id)
+  }
+  return current
+}
+
+const isUnchanged = (current: Job, before: Job) =>
+  current.state === before.state && getProgress(current) === getProgress(before)
+
+/** Waits until the worker has committed a change of the job, at most for `timeoutMs`. */
+export async function nextCommit(
+  { clock, worker }: Service,
+  jobId: string,
+  timeoutMs: number,
+  client: AbortSignal,
+): Promise<void> {
+  const done = new AbortController()
+  const { signal } = done
+  const onAbort = () => done.abort()
+  client.addEventListener('abort', onAbort, { once: true })
+  await Promise.race([sleep(clock, timeoutMs, signal), worker.changed(jobId, signal)])
+  client.removeEventListener('abort', onAbort)
+  done.abort()
+}

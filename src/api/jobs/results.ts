@@ -2,15 +2,13 @@ import { z } from '@hono/zod-openapi'
 import { presentRow } from '../../engine/verdict/present-result.ts'
 import { findResults, type ResultRow } from '../../jobs/results/result-store.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { route } from '../route.ts'
-import { newRouter } from '../router.ts'
+import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import { RESULTS_EXAMPLE, ResultPage, resultsQuery } from '../schemas/job-results.ts'
 import type { Service } from '../service.ts'
 import { toRow } from './job-row.ts'
 import { jobParams, loadJob } from './load-job.ts'
-import { parseRowCursor, toRowCursor } from './row-cursor.ts'
-import { plainRow } from './row-view.ts'
+import { parseRowCursor, plainRow, toRowCursor } from './row-view.ts'
 
 /** Route that lists the rows of a job page by page. */
 export function resultRoutes(service: Service) {

@@ -1,15 +1,14 @@
 import { z } from '@hono/zod-openapi'
-import { isoTime } from '../../engine/verdict/present-result.ts'
 import { type Job, parseOrigin } from '../../jobs/job-store.ts'
 import { type ComparedResult, findChanges } from '../../jobs/reverify/changes.ts'
 import { inheritOptions, reverifyJob } from '../../jobs/reverify/reverify-job.ts'
 import { DAY } from '../../platform/clock.ts'
-import { presentJobWebhook } from '../lists/job-webhook.ts'
+import { isoTime } from '../../platform/format.ts'
+import { presentJobWebhook } from '../lists/job-options.ts'
+import { requireDiskSpace } from '../lists/limits.ts'
 import { readListOptions } from '../lists/queue.ts'
-import { requireDiskSpace } from '../lists/require-disk-space.ts'
 import { answerWith } from '../middleware/idempotency.ts'
-import { route } from '../route.ts'
-import { newRouter } from '../router.ts'
+import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import { resultsQuery } from '../schemas/job-results.ts'
 import {
@@ -25,7 +24,7 @@ import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { presentJob } from './job-view.ts'
 import { jobParams, jobServices, loadJob, noSuchJob } from './load-job.ts'
-import { parseRowCursor, toRowCursor } from './row-cursor.ts'
+import { parseRowCursor, toRowCursor } from './row-view.ts'
 
 /** Fits the largest metadata, as in the requests of lists. */
 const BODY_MAX = 64 * 1024

@@ -3,15 +3,14 @@ import type { ListDialect } from '../../csv/csv.ts'
 import { countImportedRows, type ImportCounter } from '../../jobs/import/import-counter.ts'
 import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Env } from '../context.ts'
-import { clientAborted } from '../middleware/client-aborted.ts'
+import { clientAborted, type Env } from '../context.ts'
 import { creditState } from '../middleware/rate-limit.ts'
 import type { Service } from '../service.ts'
 import { readName } from './batch.ts'
 import { emptyList } from './emails.ts'
-import { findColumns, readRows } from './file-rows.ts'
 import { readListOptions } from './queue.ts'
-import type { TextUpload } from './text-upload.ts'
+import type { TextUpload } from './upload.ts'
+import { findColumns, readRows } from './verify-file.ts'
 
 /**
  * `POST /v1/verify/file` and `url` with `dry_run`: reads and counts a file like a submitted one, but

@@ -19,16 +19,13 @@ import {
 import { checkPlanLimits } from '../../jobs/submit-job.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { pluralize } from '../../platform/format.ts'
-import type { Env } from '../context.ts'
+import { clientAborted, type Env } from '../context.ts'
 import { jobServices } from '../jobs/load-job.ts'
-import { clientAborted } from '../middleware/client-aborted.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
-import { applyFeedback } from '../verify/apply-feedback.ts'
-import { releaseOnFailure } from '../verify/ask.ts'
-import { reserveOrGetCached } from '../verify/credits.ts'
-import { presentJobWebhook } from './job-webhook.ts'
+import { applyFeedback, releaseOnFailure, reserveOrGetCached } from '../verify/ask.ts'
+import { presentJobWebhook } from './job-options.ts'
 
 /** Time for all addresses together, so that the response is sent before proxies time out. */
 const BUDGET_MS = 10 * SECOND

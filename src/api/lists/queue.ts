@@ -9,8 +9,7 @@ import { ApiError } from '../errors/api-error.ts'
 import { jobServices } from '../jobs/load-job.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
-import { presentJobWebhook, readJobWebhook } from './job-webhook.ts'
-import { readMetadata } from './metadata.ts'
+import { presentJobWebhook, readJobWebhook, readMetadata } from './job-options.ts'
 
 /** Fields of a list that its route supplies. */
 type Listed = Pick<

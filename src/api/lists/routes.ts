@@ -3,8 +3,7 @@ import type { Context } from 'hono'
 import type { Env } from '../context.ts'
 import { findStoredResponse, unchecked } from '../middleware/idempotency.ts'
 import { refuseUnknown } from '../middleware/refuse-unknown.ts'
-import { route } from '../route.ts'
-import { newRouter } from '../router.ts'
+import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import { ITEM_EXAMPLE } from '../schemas/result.ts'
 import {
@@ -23,9 +22,8 @@ import { SINGLE_BODY_MAX } from '../verify/ask.ts'
 import { verifyBatch } from './batch.ts'
 import { dryRun } from './dry-run.ts'
 import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
-import { readFileOptions, readFlag } from './file-options.ts'
 import { answerInstant } from './instant.ts'
-import { limitConcurrency } from './list-concurrency.ts'
+import { limitConcurrency, requireDiskSpace } from './limits.ts'
 import {
   type ListOptionFields,
   presentQueued,
@@ -33,9 +31,7 @@ import {
   readListOptions,
   toChunks,
 } from './queue.ts'
-import { requireDiskSpace } from './require-disk-space.ts'
-import { textUploads } from './text-upload.ts'
-import { FORM_BYTES_MAX, fileForms } from './upload.ts'
+import { FORM_BYTES_MAX, fileForms, readFileOptions, readFlag, textUploads } from './upload.ts'
 import { listDownloads } from './url-download.ts'
 import { verifyFile } from './verify-file.ts'
 

@@ -1,15 +1,21 @@
+import { rm } from 'node:fs/promises'
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
+import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
+import { type ListContent, openContent } from '../../formats/open-content.ts'
 import { AROUND_BYTES_MAX } from '../../jobs/upload/multipart-form.ts'
-import { FILE_BYTES_MAX, type Incoming } from '../../jobs/upload/store-upload.ts'
+import { FILE_BYTES_MAX, type Incoming, storeBytes } from '../../jobs/upload/store-upload.ts'
 import { UploadFault } from '../../jobs/upload/upload-error.ts'
 import { type Upload, uploads } from '../../jobs/upload/uploads.ts'
 import type { Random } from '../../platform/random.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { checkNames } from '../errors/known-names.ts'
 import { isGzip } from '../middleware/body.ts'
 import { FileRequest } from '../schemas/verify.ts'
+import { parseMetadataField } from './job-options.ts'
+import type { ListOptionFields } from './queue.ts'
 
 export type { Upload }
 
@@ -85,3 +91,91 @@ export function toApiError(fault: UploadFault): ApiError {
       return kind satisfies never
   }
 }
+
+/** A file that was uploaded or downloaded, with its options. */
+export type ListUpload = {
+  readonly path: string
+  /** Empty if it has none. */
+  readonly fileName: string
+  readonly options: FileOptions
+}
+
+/** An upload whose file is text; a workbook and a compressed file were converted. */
+export type TextUpload = ListUpload & { readonly content: ListContent }
+
+/** Maximum size of a compressed list as text: a million rows of 500 bytes. */
+const EXPANDED_BYTES_MAX = 512 * 1024 * 1024
+
+/** Converted files at the same time: bounds the disk, memory and work of hostile uploads. */
+const CONVERSIONS_MAX = 2
+
+/**
+ * Returns a function that runs `use` with the text of an upload. The text is on the disk meanwhile,
+ * because it is read several times.
+ */
+export function textUploads() {
+  const conversions = new ConnectionSemaphore(CONVERSIONS_MAX)
+  return async <T>(upload: ListUpload, use: (text: TextUpload) => Promise<T>): Promise<T> => {
+    const content = await openContent(upload.path, {
+      sheet: upload.options.sheet || undefined,
+      expandedBytesMax: EXPANDED_BYTES_MAX,
+    })
+    if (content.format === 'text') return await use({ ...upload, content })
+    const path = `${upload.path}.text`
+    const release = await conversions.acquire()
+    try {
+      await storeText(content, path)
+      return await use({ ...upload, path, content })
+    } finally {
+      await rm(path, { force: true })
+      release()
+    }
+  }
+}
+
+async function storeText(content: ListContent, path: string): Promise<void> {
+  try {
+    await storeBytes(Readable.from(content.read()), path, () => {})
+  } catch (error) {
+    throw error instanceof UploadFault ? toApiError(error) : error
+  }
+}
+
+/** Reads a boolean form field; null if it is omitted. */
+export function readFlag(fields: Upload['fields'], field: string): boolean | null {
+  const text = fields.get(field)
+  if (text === undefined || text === '') return null
+  if (text === 'true' || text === '1') return true
+  if (text === 'false' || text === '0') return false
+  const excerpt = sanitizeText(text, 40)
+  throw new ApiError(
+    'invalid_request',
+    `"${field}" is ${JSON.stringify(excerpt)}; it must be true or false.`,
+  )
+}
+
+/** Options of a file, from a form or a JSON body. */
+export type FileOptions = ListOptionFields & {
+  /** Name or number from 1. Like the other texts, it may be empty, which means omitted. */
+  readonly column?: string | number | undefined
+  readonly sheet?: string | undefined
+  readonly header?: boolean | null | undefined
+  readonly encoding?: string | undefined
+  readonly name?: unknown
+  readonly deduplicate?: boolean | null | undefined
+}
+
+/** Reads the options of a file from the fields of its form. */
+export const readFileOptions = (fields: Upload['fields']): FileOptions => ({
+  column: fields.get('column'),
+  sheet: fields.get('sheet'),
+  header: readFlag(fields, 'header'),
+  encoding: fields.get('encoding'),
+  name: fields.get('name'),
+  deduplicate: readFlag(fields, 'deduplicate'),
+  check_smtp: readFlag(fields, 'check_smtp'),
+  force_refresh: readFlag(fields, 'force_refresh'),
+  notify: readFlag(fields, 'notify'),
+  metadata: parseMetadataField(fields.get('metadata')),
+  webhook_url: fields.get('webhook_url'),
+})

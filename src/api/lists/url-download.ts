@@ -6,15 +6,12 @@ import { getFileName } from '../../outbound/download.ts'
 import { DownloadFault } from '../../outbound/download-fault.ts'
 import { isS3Url, type S3Access } from '../../outbound/s3.ts'
 import { SECOND } from '../../platform/clock.ts'
-import type { Env } from '../context.ts'
+import { clientAborted, type Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { clientAborted } from '../middleware/client-aborted.ts'
 import type { Service } from '../service.ts'
 import { readName } from './batch.ts'
-import type { FileOptions } from './file-options.ts'
 import { readListOptions } from './queue.ts'
-import type { ListUpload } from './text-upload.ts'
-import { toApiError } from './upload.ts'
+import { type FileOptions, type ListUpload, toApiError } from './upload.ts'
 
 /** A list at a URL, with the options of a file. */
 type UrlBody = FileOptions & {

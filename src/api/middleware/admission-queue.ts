@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
-import { unlessAborted } from './client-aborted.ts'
+import { unlessAborted } from '../context.ts'
 
 /**
  * While clients connect in every turn of the event loop, one verification starts in this many ms.

@@ -1,7 +1,11 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
 import { type ApiKey, type FoundKey, findKeyById } from '../../accounts/key-store.ts'
-import { SECOND } from '../../platform/clock.ts'
+import { type AuditServices, addAuditEntry } from '../../audit/audit-store.ts'
+import type { Trx } from '../../db/database.ts'
+import type { Class } from '../../engine/verdict/verdict.ts'
+import { getListName, type Job } from '../../jobs/job-store.ts'
+import { DAY, SECOND } from '../../platform/clock.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -21,7 +25,7 @@ type Link = {
 }
 
 /** Returns the path and query of a signed link. */
-export function signLink(signer: Signer, { key, path, query, expiresAt }: Link): string {
+function signLink(signer: Signer, { key, path, query, expiresAt }: Link): string {
   const expires = String(Math.floor(expiresAt / SECOND))
   const target = `${path}?${new URLSearchParams({ ...query, key_id: key.id, expires })}`
   return `${target}${SIGNATURE}${sign(signer, key, target)}`
@@ -63,3 +67,51 @@ const invalidLink = () =>
     'authentication_error',
     'This link is not valid: it was changed, or its API key was rotated or revoked. Create a new one.',
   )
+
+/** Time to pass the link on; a link that leaks does no harm for long. */
+const LIFETIME_MS = DAY
+
+/** The file that a URL returns. */
+type DownloadSelection = {
+  readonly format: string
+  /** All classes if left out. */
+  readonly filter?: readonly Class[] | undefined
+  readonly raw?: boolean | undefined
+  readonly deduplicate?: boolean | undefined
+  /** Also of a job that is not completed. */
+  readonly partial?: boolean | undefined
+}
+
+type DownloadUrlInput = DownloadSelection & {
+  readonly job: Job
+  /** The key whose rights the URL has. */
+  readonly key: ApiKey
+}
+
+type DownloadUrlServices = AuditServices & {
+  readonly secretBox: Pick<SecretBox, 'sign'>
+  /** Public URL of the service, without a trailing slash. */
+  readonly baseUrl: string
+}
+
+/** Creates a URL of the results that needs no API key, and records that in the audit log. */
+export async function createDownloadUrl(
+  trx: Trx,
+  services: DownloadUrlServices,
+  { job, key, format, filter, raw, deduplicate, partial }: DownloadUrlInput,
+): Promise<{ readonly url: string; readonly expiresAt: number }> {
+  const query = {
+    format,
+    ...(filter === undefined ? {} : { filter: filter.join(',') }),
+    ...(raw ? { raw: 'true' } : {}),
+    ...(deduplicate ? { deduplicate: 'true' } : {}),
+    ...(partial ? { partial: 'true' } : {}),
+  }
+  const expiresAt = Math.floor((services.clock.now() + LIFETIME_MS) / SECOND) * SECOND
+  const path = `/v1/jobs/${job.id}/download`
+  const url = services.baseUrl + signLink(services, { key, path, query, expiresAt })
+  const target = { id: job.id, name: getListName(job) }
+  const entry = { action: 'results.shared', accountId: key.accountId, target } as const
+  await addAuditEntry(trx, services, entry)
+  return { url, expiresAt }
+}

@@ -1,8 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { REASONS } from '../../engine/verdict/reason.ts'
-import { pageFields } from '../cursor.ts'
 import { LIMIT_KINDS } from '../middleware/rate-limit-buckets.ts'
-import { namesQuery, timeFilter } from './names.ts'
+import { namesQuery, pageFields, timeFilter } from '../query.ts'
 import { plainFields, STATUSES } from './result.ts'
 
 // Schemas of history, credits, limits and statistics.

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { DELIVERY_ERRORS } from '../../webhooks/endpoint.ts'
 import { SENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
-import { pageFields } from '../cursor.ts'
+import { pageFields } from '../query.ts'
 
 // Schemas of webhook deliveries.
 

@@ -1,8 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { REASONS } from '../../engine/verdict/reason.ts'
-import { pageFields } from '../cursor.ts'
+import { namesQuery, pageFields } from '../query.ts'
 import { DownloadRow } from './job.ts'
-import { namesQuery } from './names.ts'
 import { DELIVERABLE, hostFields, plainFields, STATUSES, VALID } from './result.ts'
 
 // Schemas of the rows of a job and of their breakdown.

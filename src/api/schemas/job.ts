@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { WAIT_REASONS } from '../../jobs/waits/wait-text.ts'
-import { pageFields } from '../cursor.ts'
+import { pageFields } from '../query.ts'
 import { BulkItem, hostFields, ITEM_EXAMPLE, SingleResult } from './result.ts'
 
 // Schemas of jobs. Unknown values are null, so that every state has the same fields.

@@ -1,8 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { OLDER_THAN_DAYS_MAX } from '../../jobs/reverify/selection.ts'
-import { pageFields } from '../cursor.ts'
+import { namesQuery, pageFields } from '../query.ts'
 import { JobAnswer, RESUMED_EXAMPLE } from './job.ts'
-import { namesQuery } from './names.ts'
 import { plainFields, STATUSES } from './result.ts'
 import { BatchRequest, webhook } from './verify.ts'
 

@@ -1,13 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
 import { type Clock, SECOND, sleep, yieldToEventLoop } from '../../platform/clock.ts'
-import { errorMessage } from '../../platform/error.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Certificate } from './certificate.ts'
 import { ConnectionTracker, closeAfterResponse } from './connections.ts'
 import type { ServerLimits } from './limits.ts'
-import { listen } from './listen.ts'
 import { type ListenerDeps, requestListener } from './listener.ts'
 import { fromParserError, refuse, sendErrorAndClose } from './reject.ts'
 
@@ -196,4 +195,51 @@ export function throttled(clock: Clock, everyMs: number, log: (count: number) =>
     log(count)
     count = 0
   }
+}
+
+/** Starts to listen. Throws EvError with the reason and a remedy. */
+function listen(
+  server: NetServer,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: NodeJS.ErrnoException) => reject(cannotListen(host, port, cause))
+    server.once('error', fail)
+    server.listen({ host, port, backlog: BACKLOG }, () => {
+      server.off('error', fail)
+      resolve()
+    })
+  })
+}
+
+/**
+ * Connections that the kernel queues until the event loop accepts them. It does not answer a SYN
+ * above this, and the client retransmits after 1, 3 and 7 s (RFC 6298). Linux caps it at
+ * net.core.somaxconn, 4,096 since 5.4.
+ */
+const BACKLOG = 4_096
+
+function cannotListen(host: string, port: number, cause: NodeJS.ErrnoException): EvError {
+  const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+  const [why, remedy] = REMEDIES[cause.code ?? ''] ?? [
+    cause.message,
+    'Choose another address with --listen.',
+  ]
+  return new EvError('io', `ev cannot listen on ${address}: ${why}. ${remedy}`, { cause })
+}
+
+const REMEDIES: Readonly<Record<string, [why: string, remedy: string]>> = {
+  EADDRINUSE: [
+    'the port is already in use',
+    'Stop the other program, or choose another port with --listen.',
+  ],
+  EACCES: [
+    'permission denied',
+    'Ports below 1024 require CAP_NET_BIND_SERVICE (AmbientCapabilities= of systemd). Or choose a higher port with --listen, behind a proxy.',
+  ],
+  EADDRNOTAVAIL: [
+    'this machine has no such address',
+    'Choose one of its addresses with --listen, or 0.0.0.0 for all.',
+  ],
+  ENOTFOUND: ['the host name is unknown', 'Choose an address of this machine with --listen.'],
 }

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
+import { creditsExceededError } from '../../accounts/credits/quota-thresholds.ts'
 import type { Reservation } from '../../accounts/credits/usage-ledger.ts'
-import type { Trx } from '../../db/database.ts'
+import { type Trx, writeAsyncCommit } from '../../db/database.ts'
 import { commitMark } from '../../db/postgres/commit.ts'
 import { withDeadline } from '../../engine/deadline.ts'
 import { sandboxResult } from '../../engine/sandbox.ts'
@@ -10,14 +11,12 @@ import type { Result } from '../../engine/verdict/verdict.ts'
 import type { JobOptions } from '../../jobs/job-store.ts'
 import { orOnAbort } from '../../platform/abort.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { Env } from '../context.ts'
+import { type Env, unlessAborted } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { unlessAborted } from '../middleware/client-aborted.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
+import { creditState, outOfCredits } from '../middleware/rate-limit.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
-import { applyFeedbackToOne } from './apply-feedback.ts'
-import { reserveOrGetCached } from './credits.ts'
 
 /** Largest body of a single verification, in bytes: an address has 254 octets. */
 export const SINGLE_BODY_MAX = 16 * 1024
@@ -151,4 +150,50 @@ async function settle(
 export function verificationOrigin(c: Context<Env>) {
   const { account, key } = c.get('caller')
   return { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
+}
+
+/** Applies the feedback of the account to results, and stores their verdicts for later feedback. */
+export async function applyFeedback(
+  c: Context<Env>,
+  { feedback, database }: Service,
+  results: readonly Result[],
+): Promise<readonly Result[]> {
+  const accountId = c.get('caller').account.id
+  if (c.get('sandbox') || !(await feedback.isEnrolled(accountId))) return results
+  return writeAsyncCommit(database, trx => feedback.adjust(trx, accountId, results))
+}
+
+/** The same for one result. */
+export async function applyFeedbackToOne(
+  c: Context<Env>,
+  service: Service,
+  result: Result,
+): Promise<Result> {
+  const [adjusted = result] = await applyFeedback(c, service, [result])
+  return adjusted
+}
+
+/** Reserved credits, or a cached answer that needs none. */
+type ReservedOrCached<Cached> =
+  | { readonly reservation: Reservation; readonly cached: null }
+  | { readonly reservation: null; readonly cached: Cached }
+
+/**
+ * Reserves credits for verifications within a request. If too few are left, returns what
+ * `getCached` finds, since cached answers are free; throws `quota_exceeded` if that is null.
+ */
+export async function reserveOrGetCached<Cached>(
+  c: Context<Env>,
+  service: Service,
+  amount: number,
+  getCached: () => Promise<Cached | null>,
+): Promise<ReservedOrCached<Cached>> {
+  const { account, plan } = c.get('caller')
+  const reservation = await service.ledger.reserve(account.id, plan, amount)
+  if (reservation !== null) return { reservation, cached: null }
+  const cached = await getCached()
+  if (cached !== null) return { reservation: null, cached }
+  const credits = await creditState(service, c.get('caller'))
+  if (credits?.remaining === 0) throw outOfCredits(service, credits.limit)
+  throw creditsExceededError(plan, service.clock.now(), { needed: amount, left: null })
 }

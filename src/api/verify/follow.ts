@@ -1,21 +1,85 @@
+import { z } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Reservation } from '../../accounts/credits/usage-ledger.ts'
 import { sandboxResult } from '../../engine/sandbox.ts'
 import { sandboxSteps } from '../../engine/sandbox-steps.ts'
 import type { Step } from '../../engine/step.ts'
-import { isoTime, presentResult } from '../../engine/verdict/present-result.ts'
+import { presentResult } from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { abortable } from '../../platform/abort.ts'
+import { isoTime } from '../../platform/format.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { logError } from '../errors/errors.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
-import type { StepBody } from '../schemas/step.ts'
+import { mailHosts, ROUTE_KINDS } from '../schemas/evidence.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
-import { applyFeedbackToOne } from './apply-feedback.ts'
-import { getCached, releaseOnFailure, type VerifyInput, verificationOrigin } from './ask.ts'
-import { reserveOrGetCached } from './credits.ts'
+import {
+  applyFeedbackToOne,
+  getCached,
+  releaseOnFailure,
+  reserveOrGetCached,
+  type VerifyInput,
+  verificationOrigin,
+} from './ask.ts'
+
+// Schemas of the steps of a single verification, sent to clients that accept `text/event-stream`.
+
+const text = z.string().openapi({ description: 'Human-readable description of the step.' })
+const ok = z.boolean()
+
+const SyntaxStep = z.object({
+  step: z.literal('syntax'),
+  ok,
+  address: z.object({ local: z.string(), domain: z.string() }).nullable(),
+  did_you_mean: z.string().nullable(),
+  text,
+})
+
+const DomainStep = z.object({
+  step: z.literal('domain'),
+  ok: ok.nullable().openapi({ description: 'Null if DNS gave no conclusive answer.' }),
+  kind: z.enum(ROUTE_KINDS),
+  hosts: mailHosts,
+  operator: z.string().nullable().openapi({ description: 'Operator of the mail servers.' }),
+  text,
+})
+
+const ServerStep = z.object({
+  step: z.literal('server'),
+  host: z.string().nullable().openapi({ description: 'Null if no mail server was contacted.' }),
+  ip: z.string().nullable(),
+  ok,
+  text,
+})
+
+const LineStep = z.object({
+  step: z.literal('line'),
+  text: z.string().openapi({ description: 'A line of the SMTP session: `C: …` or `S: …`.' }),
+})
+
+const CachedStep = z.object({
+  step: z.literal('cached'),
+  checked_at: z.string().openapi({ format: 'date-time' }),
+  text,
+})
+
+/** The data of `event: step`. */
+export const VerifyStep = z
+  .discriminatedUnion('step', [SyntaxStep, DomainStep, ServerStep, LineStep, CachedStep])
+  .openapi('VerifyStep')
+
+type StepBody = z.infer<typeof VerifyStep>
+
+export const STEP_EXAMPLE: StepBody = {
+  step: 'domain',
+  ok: true,
+  kind: 'mx',
+  hosts: [{ preference: 10, host: 'mx.example.com' }],
+  operator: 'example.com',
+  text: 'example.com has one mail server, mx.example.com.',
+}
 
 /** Whether the client accepts the steps as server-sent events. */
 export const wantsEvents = (c: Context<Env>) =>

@@ -1,3 +1,4 @@
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { suggestAddress } from '../../engine/address/suggestion.ts'
 import { presentResult } from '../../engine/verdict/present-result.ts'
@@ -5,15 +6,41 @@ import type { Reason } from '../../engine/verdict/reason.ts'
 import type { Class, Result } from '../../engine/verdict/verdict.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
-import { restrictOrigin } from '../middleware/form-origin.ts'
+import { restrictOrigin } from '../headers.ts'
 import { unchecked } from '../middleware/idempotency.ts'
-import { route } from '../route.ts'
-import { newRouter } from '../router.ts'
+import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
-import { FORM_EXAMPLE, FormRequest, FormResult } from '../schemas/form.ts'
+import { email } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
 import { answerOne, readEmail, SINGLE_BODY_MAX } from './ask.ts'
 import { simulatedError } from './sandbox.ts'
+
+// Schemas of verifications for forms.
+
+const FormRequest = z.strictObject({ email }).openapi('FormRequest', { required: ['email'] })
+
+const FormResult = z
+  .object({
+    email: z.string().openapi({ description: 'The address, as sent.' }),
+    class: z.enum(['deliverable', 'risky', 'undeliverable', 'unknown']),
+    allow: z.boolean().openapi({
+      description: 'Whether the form should accept the address: false if it is undeliverable.',
+    }),
+    did_you_mean: z.string().nullable().openapi({
+      description: 'The address that was probably intended. Null if there is none.',
+    }),
+    message: z.string().openapi({ description: 'A sentence for the visitor.' }),
+    sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
+  })
+  .openapi('FormResult')
+
+const FORM_EXAMPLE = {
+  email: 'ann@gmial.com',
+  class: 'undeliverable' as const,
+  allow: false,
+  did_you_mean: 'ann@gmail.com',
+  message: 'Did you mean ann@gmail.com?',
+}
 
 /** A visitor does not wait longer for a form; the result is unknown then. */
 export const FORM_DEADLINE_MS = 5 * SECOND

@@ -10,8 +10,7 @@ import {
 import type { Env } from '../context.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import { withOrigin } from '../request-context.ts'
-import { route } from '../route.ts'
-import { newRouter } from '../router.ts'
+import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import {
   CREATED_WEBHOOK_EXAMPLE,

@@ -1,22 +1,71 @@
 import { z } from '@hono/zod-openapi'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
-import type { SentKind } from '../../webhooks/event.ts'
+import { SENT_KINDS, type SentKind } from '../../webhooks/event.ts'
 import { findEvent, getEventPage } from '../../webhooks/event-store.ts'
 import type { EventTable } from '../../webhooks/tables.ts'
-import { pageQuery, parseCursor, toPage } from '../cursor.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { route } from '../route.ts'
-import { newRouter } from '../router.ts'
+import { pageFields, pageQuery, parseCursor, timeFilter, toPage } from '../query.ts'
+import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
-import {
-  EmittedEventAnswer,
-  EmittedEventPage,
-  EVENT_EXAMPLE,
-  EVENT_PAGE_EXAMPLE,
-  eventFilters,
-} from '../schemas/emitted-event.ts'
+import { Delivery, SHOWN_DELIVERY } from '../schemas/delivery.ts'
+import { EVENTS } from '../schemas/event.ts'
 import type { Service } from '../service.ts'
-import { presentDelivery } from './delivery-view.ts'
+import { presentDelivery } from './present.ts'
+
+// Schemas of events that were emitted.
+
+const fields = {
+  event_id: z.string(),
+  event: z.enum(SENT_KINDS),
+  timestamp: z.string().openapi({ format: 'date-time' }),
+  sandbox: z.boolean().openapi({ description: 'Whether it is a simulated event.' }),
+  data: z.record(z.string(), z.unknown()).openapi({
+    description: 'As sent to the endpoints. `GET /v1/webhooks/events` has its JSON Schema.',
+  }),
+}
+
+const EmittedEvent = z.object(fields).openapi('EmittedEvent')
+
+const EmittedEventPage = z
+  .object({
+    success: z.literal(true),
+    data: z.object({ items: z.array(EmittedEvent), ...pageFields }),
+  })
+  .openapi('EmittedEventPage')
+
+const EmittedEventAnswer = z
+  .object({
+    success: z.literal(true),
+    data: z.object({
+      ...fields,
+      deliveries: z.array(Delivery).openapi({
+        description: 'Its deliveries, one for each endpoint that was subscribed and still exists.',
+      }),
+    }),
+  })
+  .openapi('EmittedEventAnswer')
+
+const eventFilters = {
+  event: z.enum(SENT_KINDS).optional().openapi({ description: 'Only events of this type.' }),
+  since: timeFilter('Start of the time range, inclusive.'),
+  until: timeFilter('End of the time range, exclusive.'),
+}
+
+const shown = {
+  ...{ event_id: 'evt_abc123', event: 'batch.completed' as const },
+  ...{ timestamp: '2026-03-21T10:30:00.000Z', sandbox: false },
+  data: { ...EVENTS['batch.completed'].example },
+}
+
+const EVENT_PAGE_EXAMPLE = {
+  success: true as const,
+  data: { items: [shown], next_cursor: 'WzE3NzQwODkwMDAwMDAsImV2dF9hYmMxMjMiXQ', has_more: true },
+}
+
+const EVENT_EXAMPLE = {
+  success: true as const,
+  data: { ...shown, deliveries: [SHOWN_DELIVERY] },
+}
 
 /** Routes that list and get emitted events. */
 export function eventRoutes(service: Service) {

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { permits } from '../../accounts/scope.ts'
-import { isoTime } from '../../engine/verdict/present-result.ts'
 import { SECOND } from '../../platform/clock.ts'
+import { isoTime } from '../../platform/format.ts'
 import {
   getDelivery,
   type Recovered as RecoveredDeliveries,
@@ -21,11 +21,10 @@ import {
 } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
-import { encodeCursor, pageQuery, parseCursor, toPage } from '../cursor.ts'
 import { answerWith, commitResponse } from '../middleware/idempotency.ts'
+import { encodeCursor, pageQuery, parseCursor, toPage } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
-import { route } from '../route.ts'
-import { newRouter } from '../router.ts'
+import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import {
   DELIVERY_DETAIL_EXAMPLE,
@@ -66,9 +65,14 @@ import {
   webhookParams,
   webhookTarget,
 } from './create.ts'
-import { presentDelivery, presentDetail, presentTest } from './delivery-view.ts'
 import { eventRoutes } from './events.ts'
-import { presentWebhook, presentWithSecret } from './present.ts'
+import {
+  presentDelivery,
+  presentDetail,
+  presentTest,
+  presentWebhook,
+  presentWithSecret,
+} from './present.ts'
 
 /** Routes that get, update, replace and delete one endpoint. */
 function webhookChangeRoutes(service: Service) {

@@ -7,8 +7,8 @@ import { formatEstimate, formatNumber } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import type { CliContext } from '../context.ts'
-import { timeText } from '../jobs/time-text.ts'
 import type { LiveText } from '../live-text.ts'
+import { timeText } from '../print.ts'
 import { wrapText } from '../width.ts'
 
 export interface Progress {

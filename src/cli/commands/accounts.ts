@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { noSuchCommand } from './no-such-command.ts'
+import { noSuchCommand } from './help.ts'
 
-const EXAMPLES = `
+const ACCOUNTS_EXAMPLES = `
 Examples:
   ev accounts
   ev accounts create --name Shop --plan starter
@@ -20,7 +20,7 @@ export function addAccounts(ev: Command, context: CliContext, setExitCode: SetEx
   const accounts = ev
     .command('accounts')
     .description('list and create accounts of the HTTP service; set plan, address and admin')
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', ACCOUNTS_EXAMPLES)
   addList(accounts, context, setExitCode)
   addCreate(accounts, context, setExitCode)
   addSetPlan(accounts, context, setExitCode)
@@ -67,7 +67,7 @@ function addSetPlan(accounts: Command, context: CliContext, setExitCode: SetExit
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-plan Shop professional')
     .action(async (account: string, plan: string, flags) => {
-      const { setPlanCommand } = await import('../accounts-change.ts')
+      const { setPlanCommand } = await import('../accounts.ts')
       setExitCode(await setPlanCommand(context, account, plan, flags))
     })
   addSettings(setPlan, context, DATA_SETTINGS)
@@ -85,7 +85,7 @@ function addSetEmail(accounts: Command, context: CliContext, setExitCode: SetExi
       '\nExamples:\n  ev accounts set-email Shop owner@shop.example\n  ev accounts set-email Shop none',
     )
     .action(async (account: string, address: string, flags) => {
-      const { setEmailCommand } = await import('../accounts-change.ts')
+      const { setEmailCommand } = await import('../accounts.ts')
       setExitCode(await setEmailCommand(context, account, address, flags))
     })
   addSettings(setEmail, context, DATA_SETTINGS)
@@ -100,8 +100,34 @@ function addSetAdmin(accounts: Command, context: CliContext, setExitCode: SetExi
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-admin Ops on')
     .action(async (account: string, word: string, flags) => {
-      const { setAdminCommand } = await import('../accounts-change.ts')
+      const { setAdminCommand } = await import('../accounts.ts')
       setExitCode(await setAdminCommand(context, account, word, flags))
     })
   addSettings(setAdmin, context, DATA_SETTINGS)
+}
+
+const AUDIT_EXAMPLES = `
+Examples:
+  ev audit
+  ev audit --action key.created --since 7d
+  ev audit --account shop --limit 1000 --json
+
+The audit log has the changes of keys, webhooks and accounts, dashboard sign-ins, and downloads of results. An entry
+says who did it, from which address, and to what. Entries are kept for a year.`
+
+export function addAudit(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const audit = ev
+    .command('audit')
+    .description('show the audit log')
+    .option('--account <id or name>', 'only entries of this account')
+    .option('--action <name>', 'only entries with this action, such as key.created')
+    .option('--since <time>', 'only entries since then: a duration such as 7d, or a date')
+    .option('--limit <n>', 'number of entries, up to 10000 (default: 50)')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', AUDIT_EXAMPLES)
+    .action(async flags => {
+      const { auditCommand } = await import('../audit.ts')
+      setExitCode(await auditCommand(context, flags))
+    })
+  addSettings(audit, context, DATA_SETTINGS)
 }

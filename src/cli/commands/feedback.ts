@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { noSuchCommand } from './no-such-command.ts'
+import { noSuchCommand } from './help.ts'
 
 const EXAMPLES = `
 Examples:

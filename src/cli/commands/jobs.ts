@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
-import { metadataOption } from '../metadata-flag.ts'
+import { metadataOption } from '../flag-values.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { noSuchCommand } from './no-such-command.ts'
+import { noSuchCommand } from './help.ts'
 
 const EXAMPLES = `
 Examples:

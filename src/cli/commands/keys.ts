@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { noSuchCommand } from './no-such-command.ts'
+import { noSuchCommand } from './help.ts'
 
 const EXAMPLES = `
 Examples:
@@ -36,7 +36,7 @@ function addList(keys: Command, context: CliContext, setExitCode: SetExitCode): 
     .addHelpText('after', '\nExamples:\n  ev keys list\n  ev keys --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, keys)
-      const { listCommand } = await import('../keys/change.ts')
+      const { listCommand } = await import('../keys.ts')
       setExitCode(await listCommand(context, flags))
     })
   addSettings(list, context, DATA_SETTINGS)
@@ -74,7 +74,7 @@ A publishable key (ev_pub_…) may be part of a web page: it can only check addr
 All requests of a test key (ev_test_…) are in the sandbox: simulated, without credits.`,
     )
     .action(async flags => {
-      const { createCommand } = await import('../keys/create.ts')
+      const { createCommand } = await import('../keys.ts')
       setExitCode(await createCommand(context, flags))
     })
   addSettings(create, context, DATA_SETTINGS)
@@ -92,7 +92,7 @@ function addRotate(keys: Command, context: CliContext, setExitCode: SetExitCode)
       '\nExamples:\n  ev keys rotate key_4kq2\n  ev keys rotate key_4kq2 --grace 0',
     )
     .action(async (id: string, flags) => {
-      const { rotateCommand } = await import('../keys/change.ts')
+      const { rotateCommand } = await import('../keys.ts')
       setExitCode(await rotateCommand(context, id, flags))
     })
   addSettings(rotate, context, DATA_SETTINGS)
@@ -110,7 +110,7 @@ function addRevoke(keys: Command, context: CliContext, setExitCode: SetExitCode)
       '\nExamples:\n  ev keys revoke key_4kq2\n  ev keys revoke key_4kq2 --force --yes',
     )
     .action(async (id: string, flags) => {
-      const { revokeCommand } = await import('../keys/change.ts')
+      const { revokeCommand } = await import('../keys.ts')
       setExitCode(await revokeCommand(context, id, flags))
     })
   addSettings(revoke, context, DATA_SETTINGS)

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander'
-import { SETTINGS } from '../../config/settings.ts'
+import { ENGINE_SETTINGS, SETTINGS } from '../../config/settings.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
 
-const EXAMPLES = `
+const SERVE_EXAMPLES = `
 Examples:
   ev serve
   ev serve --port 3000
@@ -35,7 +35,7 @@ export function addServe(ev: Command, context: CliContext, setExitCode: SetExitC
       ).conflicts('listen'),
     )
     .addOption(new Option('--port <n>', 'port of --listen; 0: a free port').conflicts('listen'))
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', SERVE_EXAMPLES)
     .action(async flags => {
       const { serveCommand } = await import('../serve/serve.ts')
       setExitCode(await serveCommand(context, flags))
@@ -45,4 +45,32 @@ export function addServe(ev: Command, context: CliContext, setExitCode: SetExitC
     context,
     SETTINGS.map(one => one.key),
   )
+}
+
+const WORKER_EXAMPLES = `
+Examples:
+  EV_DATABASE=postgres://ev:…@db.example.com/ev ev worker
+  ev worker --helo probe2.example.com --egress probe2 --concurrency 100
+
+A worker processes lists submitted to "ev serve". Run any number of workers on any number of machines, all with the same
+PostgreSQL database. A worker serves no API. --metrics-listen 127.0.0.1:9090 opens a port for /livez, /readyz, /health
+and /metrics. Use the same plans, operators and custom lists as the service. If EV_SECRET or a secret in the data
+directory is set, it must be the same as that of the service.
+
+SIGTERM or Ctrl-C stops the worker within 15 seconds, and other workers take over its items; a second signal stops it at
+once. SIGHUP reloads custom lists and operators.`
+
+export function addWorker(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const worker = ev
+    .command('worker')
+    .description('run a worker for a shared database')
+    .addHelpText('after', WORKER_EXAMPLES)
+    .action(async flags => {
+      const { workerCommand } = await import('../serve/worker.ts')
+      setExitCode(await workerCommand(context, flags))
+    })
+  addSettings(worker, context, [
+    ...ENGINE_SETTINGS.map(one => one.key),
+    ...(['metricsListen', 'metricsToken', 'secret', 'secretFile'] as const),
+  ])
 }

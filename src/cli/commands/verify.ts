@@ -1,8 +1,9 @@
 import { type Command, Option } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
+import { metadataOption } from '../flag-values.ts'
 import { addSettings } from '../settings.ts'
 
-const EXAMPLES = `
+const VERIFY_EXAMPLES = `
 Examples:
   ev verify ann@example.com
   ev verify --explain ann@example.com
@@ -35,10 +36,64 @@ export function addVerify(ev: Command, context: CliContext, setExitCode: SetExit
     .option('--explain', 'show the SMTP dialogue with the mail server')
     .option('--no-smtp', 'skip the SMTP check')
     .option('--sandbox', 'simulated results, chosen by the prefix of the address')
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', VERIFY_EXAMPLES)
     .action(async (addresses: string[], flags) => {
       const { verifyCommand } = await import('../verify.ts')
       setExitCode(await verifyCommand(context, addresses, flags))
     })
   addSettings(verify, context)
+}
+
+const BULK_EXAMPLES = `
+Examples:
+  ev bulk list.csv                       # writes list.verified.csv
+  ev bulk list.csv -o out.csv
+  ev bulk customers.csv --column "Work email" -o out.csv
+  ev bulk list.csv -o good.csv --only deliverable
+  ev bulk list.csv -o out.csv --split     # out.deliverable.csv, out.risky.csv, …
+  ev bulk customers.xlsx --sheet Customers   # writes customers.verified.xlsx
+  ev bulk list.csv.gz -o out.xlsx
+  ev bulk https://files.example.com/list.csv
+  ev bulk s3://bucket/list.csv           # with the variables of the AWS CLI
+  cat list.txt | ev bulk - -o - --format ndjson
+
+Press Ctrl-C to stop. To resume, run the same command again.`
+
+export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const bulk = ev
+    .command('bulk')
+    .description('verify a list: CSV or XLSX in; CSV, XLSX or JSON out')
+    .argument('<file>', 'the list: a file, an https:// or s3:// URL, or - for stdin')
+    .option(
+      '-o, --output <file>',
+      'file for the results, such as out.csv, out.csv.gz or out.xlsx; - writes to stdout (default: list.verified.csv)',
+    )
+    .option('--column <name|n>', 'column with the addresses, by name or number')
+    .option('--sheet <name>', 'sheet of a workbook (default: the first one)')
+    .option('--encoding <name>', 'encoding of the list, such as windows-1252 (default: detected)')
+    .option('--no-header', 'the first row is not a header')
+    .addOption(
+      new Option(
+        '--format <format>',
+        'output format (default: xlsx if the output is named so, otherwise csv)',
+      ).choices([...['csv', 'xlsx', 'ndjson', 'json']]),
+    )
+    .option(
+      '--only <classes>',
+      'write only these classes: deliverable, risky, undeliverable, unknown',
+    )
+    .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
+    .option('--deduplicate', 'write each address once: the first of its rows')
+    .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
+    .option('--no-wait', 'do not wait for greylisting, pauses or blocks to end')
+    .option('--fresh', 'discard an unfinished run of this list and start over')
+    .addOption(metadataOption('attach a key and a value to the job, shown by "ev jobs"'))
+    .option('--sandbox', 'simulated results, chosen by the prefix of the address')
+    .option('--json', 'print the summary as JSON on stdout')
+    .addHelpText('after', BULK_EXAMPLES)
+    .action(async (file: string, flags) => {
+      const { bulkCommand } = await import('../bulk/bulk.ts')
+      setExitCode(await bulkCommand(context, file, flags))
+    })
+  addSettings(bulk, context)
 }

@@ -3,8 +3,7 @@ import { SENT_KINDS } from '../../webhooks/event.ts'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { noSuchCommand } from './no-such-command.ts'
-import { addWebhookLog } from './webhook-log.ts'
+import { noSuchCommand } from './help.ts'
 
 const EXAMPLES = `
 Examples:
@@ -62,7 +61,7 @@ function addList(webhooks: Command, context: CliContext, setExitCode: SetExitCod
     .addHelpText('after', '\nExamples:\n  ev webhooks list\n  ev webhooks --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, webhooks)
-      const { listCommand } = await import('../webhooks/list.ts')
+      const { listCommand } = await import('../webhooks/webhooks.ts')
       setExitCode(await listCommand(context, flags))
     })
   addSettings(list, context, DATA_SETTINGS)
@@ -76,7 +75,7 @@ function addShow(webhooks: Command, context: CliContext, setExitCode: SetExitCod
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev webhooks show wh_4kq2')
     .action(async (id: string, flags) => {
-      const { showCommand } = await import('../webhooks/list.ts')
+      const { showCommand } = await import('../webhooks/webhooks.ts')
       setExitCode(await showCommand(context, id, flags))
     })
   addSettings(show, context, DATA_SETTINGS)
@@ -104,7 +103,7 @@ Examples:
 Events: batch.completed, batch.failed, verification.completed, quota.warning, quota.exceeded.`,
     )
     .action(async flags => {
-      const { createCommand } = await import('../webhooks/create.ts')
+      const { createCommand } = await import('../webhooks/webhooks.ts')
       setExitCode(await createCommand(context, flags))
     })
   addSettings(create, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
@@ -145,7 +144,7 @@ Examples:
 Header values are stored encrypted and are not shown.`,
     )
     .action(async (id: string, flags) => {
-      const { changeCommand } = await import('../webhooks/change.ts')
+      const { changeCommand } = await import('../webhooks/webhooks.ts')
       setExitCode(await changeCommand(context, id, flags))
     })
   addSettings(change, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
@@ -190,7 +189,7 @@ function addRotate(webhooks: Command, context: CliContext, setExitCode: SetExitC
       '\nExamples:\n  ev webhooks rotate wh_4kq2\n  ev webhooks rotate wh_4kq2 --grace 0',
     )
     .action(async (id: string, flags) => {
-      const { rotateCommand } = await import('../webhooks/change.ts')
+      const { rotateCommand } = await import('../webhooks/webhooks.ts')
       setExitCode(await rotateCommand(context, id, flags))
     })
   addSettings(rotate, context, SECRET_SETTINGS)
@@ -210,7 +209,7 @@ function addSwitch(
     .option('--json', 'print JSON: one object')
     .addHelpText('after', `\nExamples:\n  ev webhooks ${name} wh_4kq2`)
     .action(async (id: string, flags) => {
-      const { switchCommand } = await import('../webhooks/change.ts')
+      const { switchCommand } = await import('../webhooks/webhooks.ts')
       setExitCode(await switchCommand(context, id, name === 'enable', flags))
     })
   addSettings(command, context, DATA_SETTINGS)
@@ -224,7 +223,7 @@ function addDelete(webhooks: Command, context: CliContext, setExitCode: SetExitC
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev webhooks delete wh_4kq2')
     .action(async (id: string, flags) => {
-      const { deleteCommand } = await import('../webhooks/change.ts')
+      const { deleteCommand } = await import('../webhooks/webhooks.ts')
       setExitCode(await deleteCommand(context, id, flags))
     })
   addSettings(remove, context, DATA_SETTINGS)
@@ -256,4 +255,78 @@ The command creates a webhook for all events of the account and deletes it on Ct
       setExitCode(await listenCommand(context, flags))
     })
   addSettings(listen, context, SECRET_SETTINGS)
+}
+
+/** Adds the commands that show and retry deliveries. */
+function addWebhookLog(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  addDeliveries(webhooks, context, setExitCode)
+  addRetry(webhooks, context, setExitCode)
+  addRecover(webhooks, context, setExitCode)
+}
+
+function addDeliveries(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const deliveries = webhooks
+    .command('deliveries')
+    .description('list deliveries to a webhook, newest first; or show one with its attempts')
+    .argument('<webhook>', 'ID of the webhook, or of one delivery')
+    .argument('[delivery]', 'ID of one delivery')
+    .addOption(
+      new Option('--status <status>', 'only deliveries with this status').choices([
+        ...['pending', 'delivered', 'retry_scheduled', 'failed'],
+      ]),
+    )
+    .option('--event <event>', 'only deliveries of this event, such as batch.completed')
+    .option('--search <text>', 'only deliveries with this text in body, ID, status code or error')
+    .option('--limit <n>', 'number of deliveries, up to 1000 (default: 20)')
+    .option('--json', 'print JSON: an array of objects; for one delivery, an object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks deliveries wh_4kq2
+  ev webhooks deliveries wh_4kq2 --status failed --limit 100
+  ev webhooks deliveries dlv_7ab1`,
+    )
+    .action(async (id: string, delivery: string | undefined, flags) => {
+      const { deliveriesCommand } = await import('../webhooks/deliveries.ts')
+      setExitCode(await deliveriesCommand(context, id, delivery, flags))
+    })
+  addSettings(deliveries, context, DATA_SETTINGS)
+}
+
+function addRetry(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const retry = webhooks
+    .command('retry')
+    .description('retry a delivery, with up to six new attempts')
+    .argument('<target>', 'ID of the delivery; with --since, ID of the webhook')
+    .argument('[delivery]', 'ID of the delivery, if the first argument is its webhook')
+    .option('--since <time>', 'retry all failed deliveries since: 2h, 3d, or a date')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks retry dlv_7ab1
+  ev webhooks retry --since 2d wh_4kq2`,
+    )
+    .action(async (id: string, delivery: string | undefined, flags) => {
+      const { retryCommand } = await import('../webhooks/retry.ts')
+      setExitCode(await retryCommand(context, id, delivery, flags))
+    })
+  addSettings(retry, context, DATA_SETTINGS)
+}
+
+function addRecover(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const recover = webhooks
+    .command('recover')
+    .description('retry all deliveries that failed since a time')
+    .argument('<webhook>', 'ID of the webhook')
+    .requiredOption('--since <time>', '2h, 3d, or a date such as 2030-01-31')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev webhooks recover wh_4kq2 --since 2d')
+    .action(async (id: string, flags) => {
+      const { recoverCommand } = await import('../webhooks/retry.ts')
+      setExitCode(await recoverCommand(context, id, flags))
+    })
+  addSettings(recover, context, DATA_SETTINGS)
 }

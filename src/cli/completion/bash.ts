@@ -1,5 +1,4 @@
-import { IDS } from './ids.ts'
-import { type Branch, steps, type Takes, valuePatterns } from './tree.ts'
+import { type Branch, IDS, steps, type Takes, valuePatterns } from './tree.ts'
 
 /** Returns the completion script for bash 3.2 (the version of macOS) and later. */
 export function bashScript(branches: readonly Branch[]): string {

@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
 import type { CliContext } from '../context.ts'
 import { bashScript } from './bash.ts'
-import { IDS } from './ids.ts'
 import { powershellScript } from './powershell.ts'
-import { type Branch, branches, type Flag, steps, type Takes } from './tree.ts'
+import { type Branch, branches, type Flag, IDS, steps, type Takes } from './tree.ts'
 import { zshScript } from './zsh.ts'
 
 /** Returns the completion script for fish. */

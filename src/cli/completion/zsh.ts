@@ -1,5 +1,4 @@
-import { IDS } from './ids.ts'
-import { type Branch, steps, type Takes, valuePatterns } from './tree.ts'
+import { type Branch, IDS, steps, type Takes, valuePatterns } from './tree.ts'
 
 /** Returns the completion script for zsh. */
 export function zshScript(branches: readonly Branch[]): string {

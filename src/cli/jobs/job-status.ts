@@ -7,8 +7,7 @@ import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
-import { closeAll, openAll } from '../database.ts'
-import { isServed } from '../serve/active-members.ts'
+import { closeAll, isServed, openAll } from '../database.ts'
 import { stdinCopyName } from './stdin-copy.ts'
 
 /**

@@ -1,19 +1,23 @@
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { JOBS_MAX, listJobs } from '../../jobs/job-list.ts'
-import { getProgress, type Job, type Metadata } from '../../jobs/job-store.ts'
+import {
+  getProgress,
+  type Job,
+  type Metadata,
+  parseMetadata,
+  parseOrigin,
+  parseWebhookId,
+} from '../../jobs/job-store.ts'
 import { pluralize } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, databaseName, openAll } from '../database.ts'
-import { parseInteger } from '../integer-flag.ts'
-import { parseMetadataFlags } from '../metadata-flag.ts'
-import { printJson, printMessage, printText } from '../print.ts'
+import { parseInteger, parseMetadataFlags } from '../flag-values.ts'
+import { isoTimeOrNull, printJson, printMessage, printText, timeText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
 import { widthOf } from '../width.ts'
-import { jobObject } from './job-object.ts'
 import { belongsTo, type JobStatus, jobContext, jobStatus, listAndOutput } from './job-status.ts'
-import { timeText } from './time-text.ts'
 
 export type ListFlags = {
   readonly json?: boolean
@@ -97,3 +101,33 @@ const rowOf = ([job, status]: JobWithStatus): string[] => [
   // The last column, because its width is not limited.
   listAndOutput(job).list,
 ]
+
+/** Returns the JSON form of a job. A list that is still loading has no rows yet. */
+export function jobObject(job: Job, state: JobStatus) {
+  const { list, output } = listAndOutput(job)
+  return {
+    job_id: job.id,
+    /** `list` is a job of `ev bulk`; all other types are jobs of the service. */
+    type: job.type,
+    state,
+    account_id: job.account_id,
+    name: job.name,
+    metadata: parseMetadata(job),
+    webhook_id: parseWebhookId(job),
+    previous_job_id: parseOrigin(job).previousJobId,
+    schedule_id: parseOrigin(job).scheduleId,
+    list,
+    output,
+    total: job.total,
+    done: job.done,
+    progress: getProgress(job),
+    duplicates: job.duplicates,
+    deliverable: job.deliverable,
+    risky: job.risky,
+    undeliverable: job.undeliverable,
+    unknown: job.unknown,
+    created_at: isoTimeOrNull(job.created_at),
+    finished_at: isoTimeOrNull(job.finished_at),
+    written_at: isoTimeOrNull(job.written_at),
+  }
+}

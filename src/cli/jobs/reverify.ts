@@ -13,14 +13,13 @@ import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { parseClasses } from '../bulk/output-plan.ts'
 import type { CliContext } from '../context.ts'
-import { parseInteger } from '../integer-flag.ts'
-import { printJson, printMessage, printText } from '../print.ts'
+import { parseInteger } from '../flag-values.ts'
+import { isoTimeOrNull, printJson, printMessage, printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, table } from '../table.ts'
 import { widthOf } from '../width.ts'
 import { withLedger } from './change.ts'
 import { isActive, jobContext, jobStatus, withJob } from './job-status.ts'
-import { isoTimeOrNull } from './time-text.ts'
 
 type SelectionFlags = {
   readonly only?: string

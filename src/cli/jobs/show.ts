@@ -12,12 +12,10 @@ import { describeWait, type Wait } from '../../jobs/waits/wait-text.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
-import { keyValues } from '../key-values.ts'
-import { printJson } from '../print.ts'
+import { isoTimeOrNull, printJson, timeText } from '../print.ts'
 import { readConfig } from '../settings.ts'
-import { table } from '../table.ts'
+import { keyValues, table } from '../table.ts'
 import { widthOf } from '../width.ts'
-import { jobObject } from './job-object.ts'
 import {
   isActive,
   isOfService,
@@ -27,8 +25,7 @@ import {
   listAndOutput,
   withJob,
 } from './job-status.ts'
-import type { ListFlags } from './list.ts'
-import { isoTimeOrNull, timeText } from './time-text.ts'
+import { jobObject, type ListFlags } from './list.ts'
 
 /** Runs `ev jobs show` and returns the exit code. */
 export async function showCommand(

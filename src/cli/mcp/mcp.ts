@@ -1,13 +1,14 @@
-import { EvError } from '../../platform/error.ts'
-import type { CliContext } from '../context.ts'
+import type { McpServer } from '@modelcontextprotocol/server'
+import { z } from 'zod'
+import { REASON_TEXTS, type Reason } from '../../engine/verdict/reason.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
+import { type CliContext, version } from '../context.ts'
 import { readConfig } from '../settings.ts'
-import { version } from '../version.ts'
-import type { Backend } from './backend.ts'
+import { type Backend, ROWS } from './backend.ts'
 import { createLocalBackend } from './local-backend.ts'
 import { createServiceBackend } from './service-backend.ts'
-import { registerTools } from './tools.ts'
 
-export type McpFlags = {
+type McpFlags = {
   readonly url?: string
   readonly sandbox?: boolean
   readonly [setting: string]: unknown
@@ -74,4 +75,88 @@ function untilEnded({ stdin, signals }: CliContext): Promise<void> {
     stdin.once('end', end)
     stdin.once('close', end)
   })
+}
+
+/** Addresses of a list: the limit of one request to a service. */
+const LIST_MAX = 10_000
+/** Fits in the context of a model. */
+const ROWS_MAX = 1_000
+
+const email = z.string().min(1).max(1_000).describe('The address to verify.')
+
+/** The tools contact mail servers and DNS servers, but send no mail and change nothing there. */
+const annotations = { readOnlyHint: true, openWorldHint: true }
+
+/** Registers the tools of a backend. */
+function registerTools(server: McpServer, backend: Backend): void {
+  server.registerTool(
+    'verify',
+    {
+      title: 'Verify an email address',
+      description:
+        'Verifies whether an email address can receive mail, without sending any. Returns its class (deliverable, risky, undeliverable or unknown), the reason, the risk, and a suggestion for a misspelled domain.',
+      inputSchema: z.object({ email }),
+      annotations,
+    },
+    ({ email }, { mcpReq: { signal } }) =>
+      respond(async () => {
+        const { evidence: _, ...result } = await backend.verify(email, signal)
+        return result
+      }),
+  )
+  server.registerTool(
+    'verify_list',
+    {
+      title: 'Verify a list of email addresses',
+      description: `Verifies up to ${LIST_MAX} email addresses. Up to 10 addresses are finished in the response; a longer list is processed in the background, and job_status returns its results.`,
+      inputSchema: z.object({
+        emails: z.array(email).min(1).max(LIST_MAX).describe('The addresses to verify.'),
+      }),
+      annotations: { ...annotations, readOnlyHint: false },
+    },
+    ({ emails }, { mcpReq: { signal } }) => respond(() => backend.verifyList(emails, signal)),
+  )
+  server.registerTool(
+    'job_status',
+    {
+      title: 'Get the status and the results of a list',
+      description:
+        'Returns the status of a list that was started with verify_list, its counts by class, and its results in pages.',
+      inputSchema: z.object({
+        job_id: z.string().min(1).max(100).describe('ID from the response of verify_list.'),
+        after: z.int().min(0).default(0).describe('Skip the rows up to this number.'),
+        limit: z.int().min(1).max(ROWS_MAX).default(ROWS).describe('Maximum number of rows.'),
+      }),
+      annotations,
+    },
+    ({ job_id, after, limit }, { mcpReq: { signal } }) =>
+      respond(() => backend.getList(job_id, { after, limit }, signal)),
+  )
+  server.registerTool(
+    'explain',
+    {
+      title: 'Explain the result of an email address',
+      description:
+        'Verifies an email address and explains the result: what the reason means, what to do, and the evidence, such as the mail server and its reply.',
+      inputSchema: z.object({ email }),
+      annotations,
+    },
+    ({ email }, { mcpReq: { signal } }) =>
+      respond(async () => {
+        const result = await backend.verify(email, signal)
+        const { means, todo } = REASON_TEXTS[result.reason as Reason]
+        return { ...result, means, what_to_do: todo }
+      }),
+  )
+}
+
+/** Returns the value as JSON, or the error as the result of the tool, which the model can read. */
+async function respond(run: () => Promise<object>) {
+  try {
+    const value = (await run()) as Record<string, unknown>
+    const text = JSON.stringify(value, null, 2)
+    return { content: [{ type: 'text' as const, text }], structuredContent: value }
+  } catch (error) {
+    return { content: [{ type: 'text' as const, text: errorMessage(error) }], isError: true }
+  }
 }

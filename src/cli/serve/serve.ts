@@ -22,16 +22,20 @@ import { EvError, errorMessage } from '../../platform/error.ts'
 import { type Log, throttledLog } from '../../platform/log.ts'
 import { createLogTransport, type Notify } from '../../webhooks/alerts/mail-transport.ts'
 import { createSmtpTransport } from '../../webhooks/alerts/smtp-transport.ts'
-import type { CliContext } from '../context.ts'
+import { type CliContext, version } from '../context.ts'
 import { databaseUrl, isShared } from '../database.ts'
-import { parsePort } from '../integer-flag.ts'
+import { parsePort } from '../flag-values.ts'
+import { ensureSharedSecret } from '../service-secret.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
-import { version } from '../version.ts'
-import { shareBaseUrl } from './base-url.ts'
-import { deriveBaseUrl, type ListenAddress, listenAddress, listenUrl } from './listen-address.ts'
+import {
+  deriveBaseUrl,
+  type ListenAddress,
+  listenAddress,
+  listenUrl,
+  shareBaseUrl,
+} from './base-url.ts'
 import { type ServeLog, serveLog } from './log.ts'
-import { ensureSharedSecret } from './shared-secret.ts'
 import {
   exitAfter,
   exitOnFault,

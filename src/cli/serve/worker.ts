@@ -6,14 +6,13 @@ import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { throttledLog } from '../../platform/log.ts'
-import { type CliContext, externalDepsFrom } from '../context.ts'
+import { type CliContext, externalDepsFrom, version } from '../context.ts'
 import { databaseName, databaseUrl, isShared } from '../database.ts'
+import { checkSharedSecret } from '../service-secret.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
-import { version } from '../version.ts'
 import { waitForBaseUrl } from './base-url.ts'
 import { type ServeLog, serveLog } from './log.ts'
-import { checkSharedSecret } from './shared-secret.ts'
 import {
   exitAfter,
   exitOnFault,

@@ -1,16 +1,17 @@
 import type { Config } from '../../config/settings.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { eventLine, eventText } from '../listen/event-text.ts'
-import { register, unregister } from '../listen/registration.ts'
-import { checkSignatures, type ReceivedRequest, startReceiver } from '../listen/server.ts'
+import { readConfig } from '../settings.ts'
+import { eventLine, eventText } from './event-text.ts'
 import {
   type ListenFlags,
   type ListenOptions,
   listenBanner,
+  register,
   toListenOptions,
-} from '../listen/webhook-input.ts'
-import { readConfig } from '../settings.ts'
+  unregister,
+} from './listen-input.ts'
+import { checkSignatures, type ReceivedRequest, startReceiver } from './listen-server.ts'
 
 /** Runs `ev webhooks listen` and returns the exit code. */
 export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {

@@ -5,9 +5,8 @@ import { successRate } from '../../webhooks/daily-attempts.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { EVENT_KINDS } from '../../webhooks/event.ts'
 import type { CliContext } from '../context.ts'
-import { timeText } from '../jobs/time-text.ts'
-import { keyValues } from '../key-values.ts'
-import { type Column, table } from '../table.ts'
+import { timeText } from '../print.ts'
+import { type Column, keyValues, table } from '../table.ts'
 import { widthOf } from '../width.ts'
 
 /** Formats webhooks without their secrets. */

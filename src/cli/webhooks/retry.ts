@@ -1,4 +1,4 @@
-import { presentDelivery } from '../../api/webhooks/delivery-view.ts'
+import { presentDelivery } from '../../api/webhooks/present.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { EvError } from '../../platform/error.ts'
@@ -6,13 +6,12 @@ import { pluralize } from '../../platform/format.ts'
 import { retryDelivery, retryFailedDeliveries } from '../../webhooks/deliveries.ts'
 import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
-import { databaseName } from '../database.ts'
-import { parseSince } from '../keys/times.ts'
+import { databaseName, isServed } from '../database.ts'
+import { parseSince } from '../flag-values.ts'
 import { printJson, printText } from '../print.ts'
-import { isServed } from '../serve/active-members.ts'
 import { readConfig } from '../settings.ts'
-import { isDeliveryId } from './lookup.ts'
 import { urlText } from './print.ts'
+import { isDeliveryId } from './webhooks.ts'
 
 export type RetryFlags = {
   readonly since?: string

@@ -1,5 +1,5 @@
 import { exampleOf } from '../../api/schemas/event.ts'
-import { presentTest } from '../../api/webhooks/delivery-view.ts'
+import { presentTest } from '../../api/webhooks/present.ts'
 import { composeResolver } from '../../compose/engine.ts'
 import { composeTransport, readWebhookCa } from '../../compose/webhook-transport.ts'
 import type { Config } from '../../config/settings.ts'
@@ -11,13 +11,12 @@ import {
   sendTestEvent,
   type TestOutcome,
 } from '../../webhooks/send-test-event.ts'
-import type { CliContext } from '../context.ts'
+import { type CliContext, version } from '../context.ts'
 import { printJson, printText } from '../print.ts'
+import { serviceSecretBox } from '../service-secret.ts'
 import { readConfig } from '../settings.ts'
-import { version } from '../version.ts'
-import { withWebhook } from './lookup.ts'
 import { urlText } from './print.ts'
-import { serviceSecretBox } from './service-secret-box.ts'
+import { withWebhook } from './webhooks.ts'
 
 export type TestFlags = {
   readonly event?: SentKind

@@ -1,3 +1,4 @@
+import { isoTime } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { isFault } from '../address/address.ts'
 import { retryAfterSeconds } from '../probing/retry-policy.ts'
@@ -227,5 +228,3 @@ const smtpCode = (answer: RecipientOutcome) =>
 /** Returns the sanitized reply text; without a reply, the observed failure. */
 const smtpText = (answer: RecipientOutcome) =>
   sanitizeText(answer.kind === 'no-response' ? answer.detail : answer.reply.text)
-
-export const isoTime = (epochMs: number) => new Date(epochMs).toISOString()

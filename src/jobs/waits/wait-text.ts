@@ -1,5 +1,4 @@
-import { isoTime } from '../../engine/verdict/present-result.ts'
-import { pluralize } from '../../platform/format.ts'
+import { isoTime, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 
 /** Why rows of a job wait. */

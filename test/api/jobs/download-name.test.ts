@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { attachment, downloadName } from '../../../src/api/jobs/download-name.ts'
+import { attachment, downloadName } from '../../../src/api/jobs/download.ts'
 import type { Class } from '../../../src/engine/verdict/verdict.ts'
 
 const nameFor = (listName: string | null, classes?: readonly Class[]) =>

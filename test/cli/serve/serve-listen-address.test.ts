@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { deriveBaseUrl, listenAddress, listenUrl } from '../../../src/cli/serve/listen-address.ts'
+import { deriveBaseUrl, listenAddress, listenUrl } from '../../../src/cli/serve/base-url.ts'
 import { toConfig } from '../../../src/config/config.ts'
 
 const config = (flags: Record<string, string> = {}) =>

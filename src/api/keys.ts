@@ -1,0 +1,251 @@
+import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { isPublishable, type KeyRights, PUBLISHABLE_SCOPES } from '../accounts/key-rights.ts'
+import { type ApiKey, type KeyPatch, listKeys } from '../accounts/key-store.ts'
+import {
+  createKey,
+  getKey,
+  KEY_GRACE_MS,
+  type KeyTarget,
+  type KeyWithSecret,
+  type RotatedKey as RotatedKeyText,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from '../accounts/keys.ts'
+import { SECOND } from '../platform/clock.ts'
+import { isoTime } from '../platform/format.ts'
+import type { Caller, Env } from './context.ts'
+import { answerWith } from './middleware/idempotency.ts'
+import { withOrigin } from './request-context.ts'
+import { newRouter, route } from './route.ts'
+import { json } from './schemas/answers.ts'
+import {
+  CREATED_KEY_EXAMPLE,
+  CreatedKey,
+  KEY_EXAMPLE,
+  KEY_LIST_EXAMPLE,
+  KeyAnswer,
+  KeyDeletionQuery,
+  KeyList,
+  KeyPatchRequest,
+  NEW_KEY_EXAMPLE,
+  NewKeyRequest,
+  ROTATED_KEY_EXAMPLE,
+  RotatedKey,
+  RotateRequest,
+} from './schemas/key.ts'
+import type { Service } from './service.ts'
+
+export function keyRoutes(service: Service) {
+  const router = newRouter()
+  router.route('/', keyCreateRoutes(service))
+  router.route('/', keyChangeRoutes(service))
+  return router
+}
+
+/** Routes that get, update, rotate and delete one key. */
+function keyChangeRoutes(service: Service) {
+  const router = newRouter()
+
+  const get = route(service, 'GET /v1/keys/{id}', {
+    id: 'getKey',
+    summary: 'Get an API key',
+    scope: 'keys:write',
+    params,
+    answer: json(KeyAnswer, 'The key', KEY_EXAMPLE),
+  })
+  router.openapi(get, async c => {
+    const { actor: _, ...target } = keyTarget(c, c.req.valid('param'))
+    const key = await getKey(service, target)
+    return c.json({ success: true as const, data: presentKey(key) }, 200)
+  })
+
+  const change = route(service, 'PATCH /v1/keys/{id}', {
+    id: 'updateKey',
+    summary: 'Update an API key',
+    description:
+      'Fields that are omitted keep their values. The change applies from the next request on. A key can only reduce its own rights.',
+    scope: 'keys:write',
+    params,
+    body: { schema: KeyPatchRequest, example: PATCH_EXAMPLE, max: KEY_BODY_MAX },
+    answer: json(KeyAnswer, 'The key', KEY_EXAMPLE),
+  })
+  router.openapi(change, async c => {
+    const target = keyTarget(c, c.req.valid('param'))
+    const key = await updateKey(withOrigin(c, service), {
+      ...target,
+      patch: toKeyPatch(c.req.valid('json')),
+    })
+    return c.json({ success: true as const, data: presentKey(key) }, 200)
+  })
+
+  const rotate = route(service, 'POST /v1/keys/{id}/rotate', {
+    id: 'rotateKey',
+    summary: 'Rotate an API key',
+    description:
+      'Issues a new secret for the key, returned only in this response. Both secrets work until the grace period ends: deploy the new one in time. Dashboard sessions of the key are signed out, except the one that sends this request.',
+    scope: 'keys:write',
+    idempotent: true,
+    params,
+    body: { schema: RotateRequest, example: ROTATION_EXAMPLE, max: KEY_BODY_MAX, required: false },
+    answer: json(RotatedKey, 'The key with its new secret', ROTATED_KEY_EXAMPLE),
+  })
+  router.openapi(rotate, c => {
+    // Without a body, the defaults of its schema are not applied.
+    const graceS = c.req.valid('json').grace_period_seconds ?? KEY_GRACE_MS / SECOND
+    const keepSession = c.env?.session?.sessionId ?? null
+    const target = keyTarget(c, c.req.valid('param'))
+    const input = { ...target, graceMs: graceS * SECOND, keepSession }
+    return answerWith<RotatedKeyText>(
+      c,
+      service,
+      beforeCommit => rotateKey(withOrigin(c, service), input, beforeCommit),
+      ({ key, text, previousExpiresAt }) => {
+        const previous_key_expires_at = isoTime(previousExpiresAt)
+        const data = { ...presentKey(key, text), previous_key_expires_at }
+        return { status: 200, body: { success: true, data } }
+      },
+    )
+  })
+
+  const remove = route(service, 'DELETE /v1/keys/{id}', {
+    id: 'deleteKey',
+    summary: 'Delete an API key',
+    description:
+      'The key stops working at once, even if it is the calling key. Dashboard sessions of the key are signed out. The last key of the account that is neither revoked nor expired is only deleted with `force=true`; otherwise the request fails with 409 `last_key`.',
+    scope: 'keys:write',
+    params,
+    query: KeyDeletionQuery,
+    answer: { description: 'The key is deleted' },
+    status: 204,
+    errors: ['last_key'],
+  })
+  router.openapi(remove, async c => {
+    const isForced = c.req.valid('query').force === 'true'
+    await revokeKey(withOrigin(c, service), { ...keyTarget(c, c.req.valid('param')), isForced })
+    return c.body(null, 204)
+  })
+
+  return router
+}
+
+const params = z.object({
+  id: z.string().max(100).openapi({ description: 'ID of the key.', example: 'key_01' }),
+})
+
+/** The key of the path parameter, within the account of the caller. */
+function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget {
+  const caller = c.get('caller')
+  return { keyId: id, accountId: caller.account.id, actor: ownRights(caller) }
+}
+
+const PATCH_EXAMPLE = { name: 'CI of the shop', rate_limit_per_minute: 600 }
+const ROTATION_EXAMPLE = { grace_period_seconds: 3_600 }
+
+/** Routes that list and create keys. */
+function keyCreateRoutes(service: Service) {
+  const router = newRouter()
+
+  const list = route(service, 'GET /v1/keys', {
+    id: 'listKeys',
+    summary: 'List API keys',
+    description: 'Deleted keys are not included.',
+    scope: 'keys:write',
+    answer: json(KeyList, 'The keys', KEY_LIST_EXAMPLE),
+  })
+  router.openapi(list, async c => {
+    const keys = await listKeys(service.database, c.get('caller').account.id)
+    const data = { keys: keys.map(key => presentKey(key)), total: keys.length }
+    return c.json({ success: true as const, data }, 200)
+  })
+
+  const create = route(service, 'POST /v1/keys', {
+    id: 'createKey',
+    summary: 'Create an API key',
+    description:
+      'The key itself is returned only in this response: the service stores its hash. Restrictions that are omitted are inherited from the calling key. A new key cannot have more rights than the calling key. With `publishable`, the key is for forms on websites: it can only be used for `POST /v1/verify/form`, from the pages of `allowed_domains`.',
+    scope: 'keys:write',
+    idempotent: true,
+    body: { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE, max: KEY_BODY_MAX },
+    answer: json(CreatedKey, 'The key', CREATED_KEY_EXAMPLE),
+    status: 201,
+    headers: ['Location'],
+  })
+  router.openapi(create, c =>
+    addKey(c, service, { ...c.req.valid('json'), accountId: c.get('caller').account.id }),
+  )
+
+  return router
+}
+
+type NewKey = z.output<typeof NewKeyRequest> & { readonly accountId: string }
+
+/** Creates a key of an account with the rights of the caller at most. */
+export function addKey(
+  c: Context<Env>,
+  service: Service,
+  { accountId, name, test, scopes, ...restrictions }: NewKey,
+): Promise<never> {
+  const caller = c.get('caller')
+  // The schema requires `scopes` unless the key is publishable.
+  const kind = test === undefined ? {} : { isTest: test }
+  const rights = { ...kind, scopes: scopes ?? PUBLISHABLE_SCOPES, ...toKeyPatch(restrictions) }
+  const input = { accountId, actor: ownRights(caller), name, ...rights }
+  // A key of another account cannot be read with this one.
+  const isOwn = accountId === caller.account.id
+  return answerWith<KeyWithSecret>(
+    c,
+    service,
+    beforeCommit => createKey(withOrigin(c, service), input, beforeCommit),
+    ({ key, text }) => ({
+      ...{ status: 201, body: { success: true, data: presentKey(key, text) } },
+      ...(isOwn ? { headers: { Location: `/v1/keys/${key.id}` } } : {}),
+    }),
+  )
+}
+
+/** Converts a request body to a patch of the fields of a key. */
+function toKeyPatch(body: z.output<typeof KeyPatchRequest>): KeyPatch {
+  const { name, scopes, allowed_ips, allowed_domains, rate_limit_per_minute, expires_at } = body
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(allowed_ips === undefined ? {} : { allowedIps: allowed_ips }),
+    ...(allowed_domains === undefined ? {} : { allowedDomains: allowed_domains }),
+    ...(rate_limit_per_minute === undefined ? {} : { rateLimitPerMinute: rate_limit_per_minute }),
+    ...(expires_at === undefined ? {} : { expiresAt: toTime(expires_at) }),
+  }
+}
+
+const toTime = (text: string | null) => (text === null ? null : Date.parse(text))
+
+/** Fits a hundred restrictions of each kind. */
+export const KEY_BODY_MAX = 64 * 1024
+
+/**
+ * Rights that the calling key can grant. A secret that was replaced by rotation has the rights of
+ * its key until its grace period ends.
+ */
+function ownRights({ key, secretExpiresAt }: Caller): KeyRights {
+  if (secretExpiresAt === null) return key
+  return { ...key, expiresAt: Math.min(secretExpiresAt, key.expiresAt ?? secretExpiresAt) }
+}
+
+/** Presents a key. `text` is its secret, which is only included after creation and rotation. */
+export const presentKey = (key: ApiKey, text?: string) => ({
+  id: key.id,
+  name: key.name,
+  prefix: key.prefix,
+  ...(text !== undefined && { key: text }),
+  hint: key.hint,
+  publishable: isPublishable(key),
+  test: key.isTest,
+  scopes: [...key.scopes],
+  allowed_ips: [...key.allowedIps],
+  allowed_domains: [...key.allowedDomains],
+  rate_limit_per_minute: key.rateLimitPerMinute,
+  created_at: isoTime(key.createdAt),
+  expires_at: key.expiresAt === null ? null : isoTime(key.expiresAt),
+  last_used_at: key.lastUsedAt === null ? null : isoTime(key.lastUsedAt),
+})

@@ -1,0 +1,59 @@
+import type { Context } from 'hono'
+import type { Metadata, SubmitOptions } from '../../jobs/job-store.ts'
+import { checkMetadata } from '../../jobs/metadata.ts'
+import { sanitizeText } from '../../platform/text.ts'
+import type { EventKind } from '../../webhooks/event.ts'
+import { type JobWebhook, newJobWebhook } from '../../webhooks/job-webhook.ts'
+import type { Env } from '../context.ts'
+import { ApiError } from '../errors/api-error.ts'
+import { withOrigin } from '../request-context.ts'
+import type { Service } from '../service.ts'
+
+/**
+ * Reads the `webhook_url` of a job; null if it is omitted. It needs no scope for webhooks: the
+ * endpoint gets only events of a job that this key has created.
+ */
+export async function readJobWebhook(
+  c: Context<Env>,
+  service: Service,
+  url: unknown,
+  events: readonly EventKind[],
+): Promise<JobWebhook | null> {
+  if (url === undefined || url === null || url === '') return null
+  if (typeof url !== 'string') {
+    const excerpt = sanitizeText(JSON.stringify(url), 60)
+    throw new ApiError('invalid_request', `"webhook_url" is ${excerpt}; it must be a string.`)
+  }
+  const { id: accountId } = c.get('caller').account
+  return newJobWebhook(withOrigin(c, service), { accountId, url, events })
+}
+
+/** The endpoint of a job in the response that creates it, the only one with its secret. */
+export const presentJobWebhook = ({ webhook }: SubmitOptions) =>
+  webhook ? { webhook_id: webhook.id, webhook_secret: webhook.secret } : {}
+
+/** Reads the metadata of a job. Throws ApiError if it is not an object of short strings. */
+export function readMetadata(metadata: unknown): Metadata {
+  if (metadata === undefined || metadata === null) return {}
+  if (typeof metadata !== 'object' || Array.isArray(metadata)) throw notAnObject(metadata)
+  const checked = checkMetadata(metadata as Record<string, unknown>)
+  if ('fault' in checked) throw invalid(`"metadata" ${checked.fault}`)
+  return checked.metadata
+}
+
+/** Reads the metadata in a form field, which is JSON. */
+export function parseMetadataField(text: string | undefined): unknown {
+  if (text === undefined || text === '') return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw notAnObject(text)
+  }
+}
+
+const notAnObject = (value: unknown) =>
+  invalid(
+    `"metadata" is ${sanitizeText(JSON.stringify(value), 60)}; it must be an object such as {"customer": "42"}.`,
+  )
+
+const invalid = (message: string) => new ApiError('invalid_request', message)

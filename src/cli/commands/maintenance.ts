@@ -1,0 +1,168 @@
+import { Argument, type Command, Option } from 'commander'
+import { SETTINGS } from '../../config/settings.ts'
+import { YES } from '../confirm.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
+import type { ListChoice } from '../lists-update.ts'
+import { addSettings, DATA_SETTINGS } from '../settings.ts'
+
+const DOCTOR_EXAMPLES = `
+Examples:
+  ev doctor --helo probe.example.com --mail-from probe@example.com
+  ev doctor --json
+  ev doctor --ask mx.example.com,192.0.2.25
+
+Exit codes: 0 no check failed (there may be warnings), 1 at least one check failed.`
+
+export function addDoctor(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const doctor = ev
+    .command('doctor')
+    .description("check this machine's DNS, port 25, HELO, SPF and blocklists")
+    .option(
+      '--ask <host,…>',
+      'mail servers to connect to, by name or IP address (default: large providers)',
+    )
+    .option('--json', 'print the results as JSON')
+    .addHelpText('after', DOCTOR_EXAMPLES)
+    .action(async flags => {
+      const { doctorCommand } = await import('../doctor.ts')
+      setExitCode(await doctorCommand(context, flags))
+    })
+  addSettings(doctor, context)
+}
+
+const CONFIG_EXAMPLES = `
+Examples:
+  ev config
+  ev config --json
+  EV_HELO=probe.example.com ev config --proxy socks5://proxy.example.com:1080
+
+Passwords in URLs are not shown. – means that a setting is not set and ev uses its default ("ev help verify").`
+
+export function addConfig(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const config = ev
+    .command('config')
+    .description('show every setting with its value and source')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', CONFIG_EXAMPLES)
+    .action(async flags => {
+      const { configCommand } = await import('../config-command.ts')
+      setExitCode(configCommand(context, flags))
+    })
+  addSettings(
+    config,
+    context,
+    SETTINGS.map(one => one.key),
+  )
+}
+
+const LIST_CHOICES: readonly ListChoice[] = ['disposable', 'allow', 'blocked', 'spam-trap', 'role']
+
+const LISTS_EXAMPLES = `
+Examples:
+  ev lists update disposable --disposable-file disposable.txt https://lists.example.com/domains.txt
+  ev lists update disposable ours.txt https://lists.example.com/domains.json --dry-run
+  ev lists update blocked crm-export.txt
+
+A source is a text file with one entry per line, or a JSON array of strings. ev replaces the whole file of the
+list, and only if it could read every source. To keep entries of your own, name their file as a source.
+Send SIGHUP to a running ev to reload the list.`
+
+export function addLists(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const lists = ev
+    .command('lists')
+    .description('update the files of custom lists')
+    .addHelpText('after', LISTS_EXAMPLES)
+  const update = lists
+    .command('update')
+    .description('write the file of a list from files and URLs')
+    .addArgument(new Argument('<list>', 'the list').choices(LIST_CHOICES))
+    .argument('<source...>', 'files, and http:// or https:// URLs')
+    .option('--dry-run', 'show what would change, and write nothing')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', LISTS_EXAMPLES)
+    .action(async (list: ListChoice, sources: string[], flags) => {
+      const { updateCommand } = await import('../lists-update.ts')
+      setExitCode(await updateCommand(context, list, sources, flags))
+    })
+  addSettings(update, context, [
+    ...(['disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'] as const),
+    ...(['dns', 'allowRanges'] as const),
+  ])
+}
+
+const BACKUP_EXAMPLES = `
+Examples:
+  ev backup /backup/ev.sqlite
+  ev backup "/backup/ev-$(date +%F).sqlite"
+  ev backup /backup/ev.sqlite --force
+
+The copy is a consistent snapshot; other processes can keep writing to the database. ev verifies the copy before it
+renames the file to its final name. Rate limit counters and the secret in the data directory are not copied.`
+
+export function addBackup(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const backup = ev
+    .command('backup')
+    .description('back up the database while it is in use, and verify the copy')
+    .argument('<file>', 'path of the copy')
+    .option('--force', 'overwrite the file if it exists')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', BACKUP_EXAMPLES)
+    .action(async (file: string, flags) => {
+      const { backupCommand } = await import('../backup.ts')
+      setExitCode(backupCommand(context, file, flags))
+    })
+  addSettings(backup, context, [...DATA_SETTINGS, 'secretFile'])
+}
+
+const MIGRATE_EXAMPLES = `
+Examples:
+  EV_DATABASE=postgres://ev:…@db.example.com/ev ev migrate
+  EV_DATABASE=postgres://ev:…@db.example.com/ev ev migrate --from /var/lib/ev
+  ev migrate --from /var/lib/ev --to postgres://ev@db.example.com/ev --json
+
+Stop "ev serve" first. The PostgreSQL database must be empty. The copy is atomic, and the data directory is not
+changed. Set EV_SECRET to the secret of the data directory for every process that uses the copy.`
+
+export function addMigrate(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const migrate = ev
+    .command('migrate')
+    .description('copy a data directory into a PostgreSQL database, which machines can share')
+    .option('--from <DIR>', "the data directory (default: EV_DATA_DIR, then the user's)")
+    .option('--to <URL>', 'postgres://… (default: EV_DATABASE)')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', MIGRATE_EXAMPLES)
+    .action(async flags => {
+      const { migrateCommand } = await import('../migrate.ts')
+      setExitCode(await migrateCommand(context, flags))
+    })
+  addSettings(migrate, context, ['secret', 'secretFile'])
+}
+
+const PURGE_EXAMPLES = `
+Examples:
+  ev purge
+  ev purge --dry-run
+  ev purge --keep-results 7
+  ev purge --all
+  ev purge --address ann@example.com --yes
+
+Unfinished lists are kept; to delete one, run "ev jobs delete ID". With --address, rows of finished lists and of the
+history keep only their class, so that counts stay correct. Stored responses to requests with an Idempotency-Key are
+encrypted and expire within a day. Your own list and output files are never changed.`
+
+export function addPurge(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const purge = ev
+    .command('purge')
+    .description('delete old finished lists, history, cached answers and leftover files')
+    .option('--all', 'delete all finished lists, history and cached answers, regardless of age')
+    .addOption(new Option('--address <address>', 'erase this one address instead').conflicts('all'))
+    .option('--dry-run', 'show what would be deleted, and delete nothing')
+    .option(...YES)
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', PURGE_EXAMPLES)
+    .action(async flags => {
+      const { purgeCommand } = await import('../purge.ts')
+      setExitCode(await purgeCommand(context, flags))
+    })
+  addSettings(purge, context, ['keepResultsMs', 'keepHistoryMs', ...DATA_SETTINGS])
+}

@@ -1,5 +1,0 @@
-import { readFileSync } from 'node:fs'
-
-/** Returns the version in package.json. */
-export const version = (): string =>
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
