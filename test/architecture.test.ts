@@ -48,13 +48,13 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
   [
     'HTTP requests',
     /'undici'|\bglobalThis\.fetch\b/,
-    /^(cli\/lists-download\.ts|client\/deps\.ts|compose\/engine\.ts|outbound\/|webhooks\/transport\/)/,
+    /^(cli\/lists-download\.ts|client\/deps\.ts|compose\/engine\.ts|outbound\/|webhooks\/transport\.ts)/,
   ],
   ['the DNS', /from 'node:dns/, /^engine\/dns\/node-resolver\.ts$/],
   // The page of a webhook secret shows example code.
   ['environment variables', /\bprocess\.env\b/, /^(cli\/|dashboard\/webhooks\/secret\.ts)/],
   ['pg-boss', /from 'pg-boss'/, /^queue\/boss-(queue|tasks)\.ts$/],
-  ['mail', /'nodemailer'/, /^webhooks\/alerts\/smtp-transport\.ts$/],
+  ['mail', /'nodemailer'/, /^webhooks\/smtp-transport\.ts$/],
   [
     'SQL',
     /from '(kysely|better-sqlite3|pg)'/,
@@ -173,8 +173,8 @@ const SHARED_STATEMENTS: Record<string, string> = {
   'jobs/member-claims.ts: hold': 'claims without a member are found by one statement',
   'jobs/member-claims.ts: member': 'claims without a member are found by one statement',
   'jobs/missing-tasks.ts: setting': 'one member reconciles: the claim is a conditional update',
-  'maintenance/copy-data.ts: item': 'a migration copies all tables',
-  'maintenance/copy-data.ts: job': 'a migration copies all tables',
+  'maintenance/migrate.ts: item': 'a migration copies all tables',
+  'maintenance/migrate.ts: job': 'a migration copies all tables',
   'maintenance/purge-data.ts: answer': 'an address is erased from all tables',
   'maintenance/purge-data.ts: attempt': 'an address is erased from all tables',
   'maintenance/purge-data.ts: delivery': 'an address is erased from all tables',
@@ -183,11 +183,10 @@ const SHARED_STATEMENTS: Record<string, string> = {
   'maintenance/purge-data.ts: job': 'an address is erased from all tables',
   'maintenance/purge-data.ts: verification': 'an address is erased from all tables',
   'maintenance/purge-data.ts: webhook': 'an address is erased from all tables',
-  'maintenance/purge-feedback.ts: feedback': 'an address is erased from all tables',
-  'maintenance/purge-feedback.ts: feedback_address': 'an address is erased from all tables',
+  'maintenance/purge-data.ts: feedback': 'an address is erased from all tables',
+  'maintenance/purge-data.ts: feedback_address': 'an address is erased from all tables',
   'maintenance/retention-job.ts: setting': 'the clock that was last seen is a setting',
-  'webhooks/alerts/alert-store.ts: account':
-    'an alert is read with the mail address of its account',
+  'webhooks/alert-store.ts: account': 'an alert is read with the mail address of its account',
 }
 
 const moduleOf = (path: string) => path.split('/')[0] as string

@@ -1,6 +1,5 @@
 import { createEngine } from '../../src/index.ts'
-import type { SimulatorCounters } from '../../src/simulator/counters.ts'
-import type { SessionCounters } from '../../src/simulator/session-log.ts'
+import type { SessionCounters, SimulatorCounters } from '../../src/simulator/counters.ts'
 import { startScenarioProcess } from '../../src/simulator/simulator-process.ts'
 import type { List } from './scenario.ts'
 

@@ -1,7 +1,9 @@
-import type { Kysely, Transaction } from 'kysely'
-import type { Database } from '../db/database.ts'
-import { isAfter, type PagePosition } from '../db/page-position.ts'
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Database, Trx } from '../db/database.ts'
+import { isAfter, type PagePosition } from '../db/paging.ts'
 import type { Schema } from '../db/schema.ts'
+import { greatest } from '../db/sql-dialect.ts'
+import { isoTime } from '../platform/format.ts'
 import type { AccountTable } from './tables.ts'
 
 export type Account = AccountTable
@@ -81,3 +83,30 @@ export async function accountIn(db: Kysely<Schema>, id: string): Promise<Account
     (await db.selectFrom('account').selectAll().where('id', '=', id).executeTakeFirst()) ?? null
   )
 }
+
+/** A job whose rows are stored. */
+type Stored = { readonly account_id: string | null; readonly total: number }
+
+/**
+ * Adds the rows of a job that is completely stored. The account row stays locked until the end of
+ * the transaction.
+ */
+export async function addStoredRows(trx: Trx, { account_id, total }: Stored): Promise<void> {
+  if (account_id === null || total === 0) return
+  await sql`
+    update account set stored_rows = stored_rows + cast(${total} as bigint)
+    where id = ${account_id}`.execute(trx)
+}
+
+/** Subtracts the rows of a deleted job. */
+export async function subtractStoredRows(trx: Trx, { account_id, total }: Stored): Promise<void> {
+  if (account_id === null || total === 0) return
+  const rest = greatest(trx, sql`0`, sql`stored_rows - cast(${total} as bigint)`)
+  await sql`update account set stored_rows = ${rest} where id = ${account_id}`.execute(trx)
+}
+
+/** Returns the JSON form of an account, for the API and the command line. */
+export const presentAccount = ({ id, name, plan, email, operator, created_at }: Account) => ({
+  ...{ id, name, plan, email, admin: operator === 1 },
+  created_at: isoTime(created_at),
+})

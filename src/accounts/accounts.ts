@@ -1,7 +1,9 @@
 import { type AuditServices, addAuditEntry } from '../audit/audit-store.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
+import { isFault, parseAddress, wireAddress } from '../engine/address/address.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
+import { sanitizeText } from '../platform/text.ts'
 import {
   type Account,
   type AccountPatch,
@@ -10,8 +12,6 @@ import {
   createAccount as insertRow,
   updateAccount as updateRow,
 } from './account-store.ts'
-import { parseEmail } from './email.ts'
-import { parseName } from './name.ts'
 import type { Plan } from './plan.ts'
 
 export type AccountServices = AuditServices & { readonly database: Database }
@@ -102,4 +102,28 @@ export async function changeAccount(
     if (changed.length > 0) await addAuditEntry(trx, services, entry)
     return account
   })
+}
+
+export const NAME_LENGTH_MAX = 100
+
+/**
+ * Parses the name of an account or a key: one line of 1 to 100 characters, trimmed. Throws
+ * `name_invalid`.
+ */
+export function parseName(text: string, of: 'account' | 'key'): string {
+  const name = text.trim()
+  if (name !== '' && name.length <= NAME_LENGTH_MAX && sanitizeText(name) === name) return name
+  throw new OperationError('name_invalid', { name: text, of, lengthMax: NAME_LENGTH_MAX })
+}
+
+/**
+ * Parses an address for alert emails. It is written into the header of an email, so an address that
+ * needs quoting or encoding is rejected. Throws `email_invalid`.
+ */
+export function parseEmail(email: string): string {
+  const address = parseAddress(email.trim())
+  if (isFault(address)) throw new OperationError('email_invalid', { email, fault: address.message })
+  const isPlain = /^[!-~]+$/.test(address.local) && !address.local.startsWith('"')
+  if (isPlain && address.domain.kind !== 'literal') return wireAddress(address)
+  throw new OperationError('email_invalid', { email, fault: null })
 }

@@ -1,11 +1,11 @@
 import type { Kysely, Transaction } from 'kysely'
+import { LRUCache } from 'lru-cache'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
+import { SECOND } from '../platform/clock.ts'
 import { type Account, accountIn } from './account-store.ts'
 import { hashEquals, isTestPrefix, type Secret } from './key.ts'
-import { PUBLISHABLE_SCOPES } from './key-rights.ts'
-import { permits, type Scope } from './scope.ts'
-import { endSessionsOfKey, endSessionsWithGrace } from './session-end.ts'
+import { PUBLISHABLE_SCOPES, permits, type Scope } from './key-rights.ts'
 import type { ApiKeyTable, KeySecretTable } from './tables.ts'
 
 /** An API key, with the visible parts of its newest secret. */
@@ -267,7 +267,7 @@ export async function touchKeys(
 }
 
 /** Counts the changes to keys by this process. A cache of keys is stale once the number changes. */
-export const keyChanges = () => changes
+const keyChanges = () => changes
 
 let changes = 0
 const countChange = () => void changes++
@@ -319,3 +319,66 @@ const openKeys = (db: Kysely<Schema>) =>
     .select(['key_secret.prefix', 'key_secret.hint'])
     .where('key_secret.expires_at', 'is', null)
     .where('api_key.revoked_at', 'is', null)
+
+/** Time within which a change to a key by another process takes effect here. */
+const FRESH_MS = SECOND
+
+/** Size of the cache, in keys; about 1 KB each. */
+const KEYS_MAX = 10_000
+
+/**
+ * Finds a key by its hash, as `findKeyByHash`, and caches it for a second. A change by this process
+ * takes effect at once, a change by another process (`ev keys revoke`) within a second. A hash
+ * without a key is not cached, because a client can send any number of those.
+ */
+export async function getCachedKey(database: Database, hash: string): Promise<FoundKey | null> {
+  const cache = cacheFor(database)
+  const [now, changes] = [database.clock.monotonicNow(), keyChanges()]
+  const cached = cache.get(hash)
+  if (cached?.changes === changes && now < cached.freshUntil) return cached.found
+  const found = await findKeyByHash(database, hash)
+  if (found === null) cache.delete(hash)
+  else cache.set(hash, { found, changes, freshUntil: now + FRESH_MS })
+  return found
+}
+
+type CachedKey = { readonly found: FoundKey; readonly changes: number; readonly freshUntil: number }
+
+const caches = new WeakMap<Database, LRUCache<string, CachedKey>>()
+
+function cacheFor(database: Database): LRUCache<string, CachedKey> {
+  const cache = caches.get(database) ?? new LRUCache<string, CachedKey>({ max: KEYS_MAX })
+  caches.set(database, cache)
+  return cache
+}
+
+/**
+ * Limits the sessions that were opened with a rotated secret of a key to the end of its grace
+ * period, epoch ms.
+ */
+async function endSessionsWithGrace(
+  trx: Transaction<Schema>,
+  keyId: string,
+  end: number,
+): Promise<void> {
+  await trx
+    .updateTable('session')
+    .set({ expires_at: end, secret_expires_at: end })
+    .where('key_id', '=', keyId)
+    .where('secret_expires_at', '>', end)
+    .execute()
+}
+
+/** Ends all sessions of a key except one. Returns how many ended. */
+export async function endSessionsOfKey(
+  trx: Transaction<Schema>,
+  keyId: string,
+  except: string | null,
+): Promise<number> {
+  const { numDeletedRows } = await trx
+    .deleteFrom('session')
+    .where('key_id', '=', keyId)
+    .where('id', '!=', except ?? '')
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}

@@ -4,8 +4,9 @@ import { DAY } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import { accountIn } from './account-store.ts'
+import { parseName } from './accounts.ts'
 import { newSecret } from './key.ts'
-import { exceedingRights, isPublishable, type KeyRights } from './key-rights.ts'
+import { exceedingRights, isPublishable, type KeyRights, permits } from './key-rights.ts'
 import {
   type ApiKey,
   countKeys,
@@ -17,8 +18,6 @@ import {
   rotateKey as rotateRow,
   updateKey as updateRow,
 } from './key-store.ts'
-import { parseName } from './name.ts'
-import { permits } from './scope.ts'
 
 /** Maximum keys of an account: enough for one per application; more come from a faulty script. */
 export const KEYS_MAX = 500

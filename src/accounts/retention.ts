@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { type Expiry, skipLocked } from '../db/expiry.ts'
-import { SESSION_IDLE_MS } from './session.ts'
+import { type Expiry, skipLocked } from '../db/paging.ts'
+import { SESSION_IDLE_MS } from './session-store.ts'
 
 /** Deletes responses stored for an Idempotency-Key until a time, epoch ms. */
 export const deleteReplaysBefore: Expiry = async (trx, before, max) => {

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { CheckFailure } from '../engine/dns/resolver-check.ts'
-import { ping } from '../maintenance/health-check.ts'
+import { ping } from '../maintenance/inspect.ts'
 import { errorMessage } from '../platform/error.ts'
 import { ApiError } from './errors/api-error.ts'
 import { inTime } from './metrics.ts'

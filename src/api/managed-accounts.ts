@@ -1,8 +1,11 @@
 import { z } from '@hono/zod-openapi'
-import { type Account, findAccount, getAccountPage } from '../accounts/account-store.ts'
-import { changeAccount, createAccount } from '../accounts/accounts.ts'
-import { NAME_LENGTH_MAX } from '../accounts/name.ts'
-import { presentAccount } from '../accounts/present-account.ts'
+import {
+  type Account,
+  findAccount,
+  getAccountPage,
+  presentAccount,
+} from '../accounts/account-store.ts'
+import { changeAccount, createAccount, NAME_LENGTH_MAX } from '../accounts/accounts.ts'
 import { SECOND } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import { addKey, KEY_BODY_MAX } from './keys.ts'

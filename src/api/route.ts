@@ -1,6 +1,6 @@
 import { OpenAPIHono, type RouteConfig, type z } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
-import type { Scope } from '../accounts/scope.ts'
+import type { Scope } from '../accounts/key-rights.ts'
 import type { Env } from './context.ts'
 import type { ApiCode } from './errors/api-error.ts'
 import { validationError } from './errors/fault.ts'

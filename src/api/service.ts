@@ -1,6 +1,6 @@
 import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
 import type { IpLimits, Plan } from '../accounts/plan.ts'
-import type { LimitStore } from '../accounts/rate-limits/types.ts'
+import type { LimitStore } from '../accounts/rate-limits/windows.ts'
 import type { Database } from '../db/database.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -13,8 +13,8 @@ import type { Log } from '../platform/log.ts'
 import type { Priority } from '../platform/priority.ts'
 import type { Random } from '../platform/random.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
-import type { Deliveries } from '../webhooks/delivery/start-deliveries.ts'
-import type { WebhookTransport } from '../webhooks/transport/transport.ts'
+import type { Deliveries } from '../webhooks/start-deliveries.ts'
+import type { WebhookTransport } from '../webhooks/transport.ts'
 
 /** Dependencies of the routes; built in `compose/service.ts`, and by tests with fakes. */
 export type Service = {

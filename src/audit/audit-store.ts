@@ -1,5 +1,5 @@
 import type { Database, Trx } from '../db/database.ts'
-import { isAfter, type PageRange, pageStart } from '../db/page-position.ts'
+import { isAfter, type PageRange, pageStart } from '../db/paging.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import type { AuditAction, Origin } from './audit.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type Expiry, skipLocked } from '../db/expiry.ts'
+import { type Expiry, skipLocked } from '../db/paging.ts'
 
 /** Deletes entries of the audit log written before a time, epoch ms. */
 export const deleteAuditBefore: Expiry = async (trx, before, max) => {

@@ -1,9 +1,13 @@
-import { type Account, listAccounts } from '../accounts/account-store.ts'
-import { changeAccount, createAccount, parseAccountInput, parsePlan } from '../accounts/accounts.ts'
-import { parseEmail } from '../accounts/email.ts'
+import { type Account, listAccounts, presentAccount } from '../accounts/account-store.ts'
+import {
+  changeAccount,
+  createAccount,
+  parseAccountInput,
+  parseEmail,
+  parsePlan,
+} from '../accounts/accounts.ts'
 import { listKeys } from '../accounts/key-store.ts'
 import { mergePlans } from '../accounts/plan.ts'
-import { presentAccount } from '../accounts/present-account.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { EvError } from '../platform/error.ts'

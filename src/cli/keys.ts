@@ -1,6 +1,15 @@
 import type { Account } from '../accounts/account-store.ts'
-import { RESTRICTIONS_MAX, readAllowedDomain, readAllowedIp } from '../accounts/key-restrictions.ts'
-import { isPublishable, PUBLISHABLE_SCOPES } from '../accounts/key-rights.ts'
+import { parseName } from '../accounts/accounts.ts'
+import {
+  isPublishable,
+  isSecretScope,
+  PUBLISHABLE_SCOPES,
+  RESTRICTIONS_MAX,
+  readAllowedDomain,
+  readAllowedIp,
+  SCOPES,
+  type Scope,
+} from '../accounts/key-rights.ts'
 import { type ApiKey, listKeys } from '../accounts/key-store.ts'
 import {
   createKey,
@@ -11,8 +20,6 @@ import {
   revokeKey,
   rotateKey,
 } from '../accounts/keys.ts'
-import { parseName } from '../accounts/name.ts'
-import { isSecretScope, SCOPES, type Scope } from '../accounts/scope.ts'
 import { presentKey } from '../api/keys.ts'
 import { HOUR } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'

@@ -9,8 +9,8 @@ import {
   type Copied,
   type CopiedTable,
   type CopyProgress,
-} from '../maintenance/copy-data.ts'
-import { migrate } from '../maintenance/migrate.ts'
+  migrate,
+} from '../maintenance/migrate.ts'
 import { SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'

@@ -1,9 +1,13 @@
 import { fstatSync, readFileSync } from 'node:fs'
 import { sanitizeText } from '../platform/text.ts'
-import { readScenario } from '../simulator/check.ts'
 import { countersToJson, type HostCounters, type SimulatorCounters } from '../simulator/counters.ts'
 import { answerLines } from '../simulator/line-service.ts'
-import { type DomainPlan, EXAMPLE_FILE, type Scenario } from '../simulator/scenario.ts'
+import {
+  type DomainPlan,
+  EXAMPLE_FILE,
+  readScenario,
+  type Scenario,
+} from '../simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { type CliContext, type CliInput, inCwd } from './context.ts'
 import { parsePort } from './flag-values.ts'

@@ -28,8 +28,8 @@ import { CHECK_NAMES } from '../platform/check-names.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
-import type { Notify } from '../webhooks/alerts/mail-transport.ts'
-import type { WebhookTransport } from '../webhooks/transport/transport.ts'
+import type { Notify } from '../webhooks/mail-transport.ts'
+import type { WebhookTransport } from '../webhooks/transport.ts'
 
 /** External dependencies; omitted ones default to the real ones. */
 export type ExternalDeps = {

@@ -10,7 +10,7 @@ import {
   DEFAULT_RATE_TIMINGS,
   type RateTimings,
 } from '../cluster/rate-control/rate-timings.ts'
-import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../db/postgres/pool-timings.ts'
+import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../db/postgres/connect-backoff.ts'
 import { DEFAULT_JOB_MAIL_TIMINGS, type JobMailTimings } from '../jobs/job-mails.ts'
 import { DEFAULT_SCHEDULE_TIMINGS, type ScheduleTimings } from '../jobs/schedules/run-schedules.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../jobs/worker/worker-timings.ts'
@@ -20,11 +20,8 @@ import {
   DEFAULT_QUEUE_TIMINGS,
   type QueueTimings,
 } from '../queue/queue-timings.ts'
-import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from '../webhooks/alerts/endpoint-alerts.ts'
-import {
-  DEFAULT_DELIVERY_TIMINGS,
-  type DeliveryTimings,
-} from '../webhooks/delivery/delivery-timings.ts'
+import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from '../webhooks/attempt.ts'
+import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from '../webhooks/endpoint-alerts.ts'
 
 /**
  * Intervals and timeouts of a service, by module. They are not settings: only tests change them.

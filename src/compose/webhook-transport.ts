@@ -6,8 +6,7 @@ import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import { createDownload, type Download } from '../outbound/download.ts'
 import type { Clock } from '../platform/clock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { createHttpsTransport } from '../webhooks/transport/https-transport.ts'
-import type { WebhookTransport } from '../webhooks/transport/transport.ts'
+import { createHttpsTransport, type WebhookTransport } from '../webhooks/transport.ts'
 
 type TransportDeps = {
   readonly clock: Clock

@@ -1,5 +1,5 @@
-import type { LimitStore } from '../accounts/rate-limits/types.ts'
-import type { Scope } from '../accounts/scope.ts'
+import type { Scope } from '../accounts/key-rights.ts'
+import type { LimitStore } from '../accounts/rate-limits/windows.ts'
 import type { Webhook } from '../client/types.ts'
 import type { Database } from '../db/database.ts'
 import type { ReadDisk } from '../jobs/upload/store-upload.ts'

@@ -1,12 +1,14 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { type Clock, sleep, yieldToEventLoop } from '../platform/clock.ts'
 import { retry } from '../platform/retry.ts'
-import { codeOf } from './error-code.ts'
 import { migrate } from './migrate.ts'
-import { ConnectBackoff } from './postgres/connect-backoff.ts'
-import { isConflict, isOutage } from './postgres/errors.ts'
+import {
+  ConnectBackoff,
+  DEFAULT_POOL_TIMINGS,
+  type PoolTimings,
+} from './postgres/connect-backoff.ts'
+import { codeOf, isConflict, isOutage } from './postgres/errors.ts'
 import { createPostgresKysely, openPool, type PoolOptions } from './postgres/pool.ts'
-import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './postgres/pool-timings.ts'
 import { checkEncoding, checkPooling } from './postgres/suitability.ts'
 import type { Schema } from './schema.ts'
 import { createSqliteKysely, openFile, openReader, TimeSlice } from './sqlite.ts'

@@ -3,8 +3,7 @@ import { Migrator } from 'kysely/migration'
 import { errorMessage } from '../platform/error.ts'
 import { addFeedback, addFeedbackCounts, addFeedbackSources } from './feedback-schema.ts'
 import { initial } from './initial-schema.ts'
-import { collateBinary } from './postgres/collation.ts'
-import type { Schema } from './schema.ts'
+import { type Schema, TABLES } from './schema.ts'
 import { isPostgres } from './sql-dialect.ts'
 
 /**
@@ -172,3 +171,23 @@ export function migrationSource(recorded: readonly string[]): 'known' | 'develop
 /** Whether Kysely refused a database for a recorded migration that is not in MIGRATIONS. */
 export const isUnknownMigration = (error: unknown): boolean =>
   /previously executed migration .* is missing/.test(errorMessage(error))
+
+/**
+ * Sets the collation of all text columns to "C", so that texts compare by bytes as in SQLite,
+ * whatever the locale of the database: pages continue after the last ID, and need an index in that
+ * order. Skips columns that have it already, without locking their tables.
+ */
+async function collateBinary(db: Kysely<Schema>): Promise<void> {
+  const { rows } = await sql<{ table: string; column: string }>`
+    select relname as "table", attname as "column"
+    from pg_attribute join pg_class on pg_class.oid = attrelid
+    where relnamespace = cast(current_schema() as regnamespace) and relname in (${sql.join(TABLES)})
+      and attnum > 0 and not attisdropped and atttypid = cast('text' as regtype)
+      and relkind = 'r' and attcollation <> cast('pg_catalog."C"' as regcollation)`.execute(db)
+  for (const { table, column } of rows) {
+    const name = sql.ref(column)
+    await sql`alter table ${sql.table(table)} alter column ${name} type text collate "C"`.execute(
+      db,
+    )
+  }
+}

@@ -11,6 +11,8 @@ import {
 import { dirname, join } from 'node:path'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { Random } from '../platform/random.ts'
+import type { SecretBox } from '../platform/secret-box.ts'
+import type { Database } from './database.ts'
 
 export type SecretLocation = {
   /** The secret itself; null if it is not configured. */
@@ -87,3 +89,37 @@ const unreadable = (file: string, cause: unknown) =>
     `The secret in ${file} cannot be used: ${errorMessage(cause)}. Correct its permissions, or set another file with EV_SECRET_FILE.`,
     { cause },
   )
+
+/** Whether a secret box can decrypt the stored values. Checks the newest value of each kind. */
+export async function canDecrypt(database: Database, secretBox: SecretBox): Promise<boolean> {
+  return (await encryptedSamples(database)).every(text => isDecryptable(secretBox, text))
+}
+
+function isDecryptable(secretBox: SecretBox, text: string): boolean {
+  try {
+    secretBox.decrypt(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function encryptedSamples({ db }: Database): Promise<string[]> {
+  const webhook = await db
+    .selectFrom('webhook')
+    .select('secret')
+    .where('deleted_at', 'is', null)
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  const replay = await db
+    .selectFrom('replay')
+    .select('answer')
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  const source = await db
+    .selectFrom('feedback_source')
+    .select('secret')
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  return [webhook?.secret, replay?.answer, source?.secret].filter(text => text !== undefined)
+}

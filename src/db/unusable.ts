@@ -1,8 +1,7 @@
 import { withoutPassword } from '../config/password.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { codeOf } from './error-code.ts'
 import { isUnknownMigration, OldDevelopmentDatabase } from './migrate.ts'
-import { isOutage } from './postgres/errors.ts'
+import { codeOf, isOutage } from './postgres/errors.ts'
 import { UnsuitableServer } from './postgres/suitability.ts'
 
 /** Returns the error for a SQLite file that cannot be used, with a remedy. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
-import { type Expiry, skipLocked } from '../db/expiry.ts'
+import { type Expiry, skipLocked } from '../db/paging.ts'
 import { inArray } from '../db/sql-dialect.ts'
 import type { Feedback } from './feedback.ts'
 import { chunks } from './feedback-counts.ts'

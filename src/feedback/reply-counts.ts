@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
-import { type Expiry, skipLocked } from '../db/expiry.ts'
+import { type Expiry, skipLocked } from '../db/paging.ts'
 import { chunks } from './feedback-counts.ts'
 import type { AddressState } from './feedback-store.ts'
 

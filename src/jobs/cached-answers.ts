@@ -1,6 +1,6 @@
 import { sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
-import { type Expiry, skipLocked } from '../db/expiry.ts'
+import { type Expiry, skipLocked } from '../db/paging.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
 import { runEach } from '../db/sqlite.ts'

@@ -1,5 +1,5 @@
 import type { ExpressionBuilder } from 'kysely'
-import { subtractStoredRows } from '../accounts/credits/stored-rows.ts'
+import { subtractStoredRows } from '../accounts/account-store.ts'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import { acquireLock, jobLockName } from '../db/file-lock.ts'
 import type { Schema } from '../db/schema.ts'

@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
-import { isAfter, type PagePosition } from '../db/page-position.ts'
+import { isAfter, type PagePosition } from '../db/paging.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
 import type { Job, Metadata } from './job-store.ts'

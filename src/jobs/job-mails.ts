@@ -7,7 +7,7 @@ import { formatNumber, pluralize } from '../platform/format.ts'
 import type { Log } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { createLogTransport, type Mail, type Notify } from '../webhooks/alerts/mail-transport.ts'
+import { createLogTransport, type Mail, type Notify } from '../webhooks/mail-transport.ts'
 import type { Job } from './job-store.ts'
 
 type JobMailsDeps = {

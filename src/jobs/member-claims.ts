@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { releaseReservations } from '../accounts/credits/reservations.ts'
+import { releaseReservations } from '../accounts/credits/credit-store.ts'
 import { membershipConnection } from '../cluster/members.ts'
 import type { MemberClaims } from '../cluster/membership.ts'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'

@@ -1,4 +1,4 @@
-import { creditsExceededError } from '../accounts/credits/quota-thresholds.ts'
+import { creditsExceededError } from '../accounts/credits/credit-store.ts'
 import type { Plan } from '../accounts/plan.ts'
 import { type BeforeCommit, type Trx, writeWith } from '../db/database.ts'
 import { isRefusal, OperationError } from '../platform/operation-error.ts'

@@ -1,5 +1,8 @@
-import { creditsLeft } from '../accounts/credits/credit-store.ts'
-import { creditsExceededError, creditsUsedUpError } from '../accounts/credits/quota-thresholds.ts'
+import {
+  creditsExceededError,
+  creditsLeft,
+  creditsUsedUpError,
+} from '../accounts/credits/credit-store.ts'
 import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
 import { type Plan, periodStart } from '../accounts/plan.ts'
 import { type BeforeCommit, type Database, type Trx, writeWith } from '../db/database.ts'

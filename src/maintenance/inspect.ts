@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
+import { sql } from 'kysely'
+import type { Database } from '../db/database.ts'
 import { migrationSource } from '../db/migrate.ts'
 import { errorMessage } from '../platform/error.ts'
 
@@ -35,4 +37,18 @@ function inspectTables(sqlite: SqliteDatabase.Database, file: string): DatabaseI
   }
   const recorded = sqlite.prepare('select name from kysely_migration').pluck().all() as string[]
   return { kind: migrationSource(recorded) === 'newer' ? 'newer' : 'usable', file }
+}
+
+/** Runs a cheap query; throws if the database cannot be read. */
+export async function ping({ db }: Database): Promise<void> {
+  await sql`select 1 from kysely_migration limit 1`.execute(db)
+}
+
+/** Returns the size of a PostgreSQL database, bytes; null for SQLite. */
+export async function bytesOnServer(database: Database): Promise<number | null> {
+  if (database.dialect === 'sqlite') return null
+  const { rows } = await sql<{
+    bytes: number
+  }>`select pg_database_size(current_database()) as bytes`.execute(database.reader)
+  return rows[0]?.bytes ?? null
 }

@@ -12,11 +12,11 @@ import {
   countSpentDeliveries,
   erasePersonalData,
   findPersonalData,
+  mergePersonalFeedback,
   NO_PERSONAL_DATA,
   type PersonalData,
 } from './purge-data.ts'
-import { mergePersonalFeedback } from './purge-feedback.ts'
-import { expire, type Retention, retentions } from './retention.ts'
+import { expire, type Retention, retentions } from './retention-job.ts'
 
 type PurgeServices = {
   readonly databases: readonly Database[]

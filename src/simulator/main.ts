@@ -1,6 +1,6 @@
 import { errorMessage } from '../platform/error.ts'
-import { readScenario } from './check.ts'
 import { answerLines } from './line-service.ts'
+import { readScenario } from './scenario.ts'
 import { startSimulator } from './simulator.ts'
 
 /**

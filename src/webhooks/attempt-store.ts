@@ -1,10 +1,15 @@
 import { sql, type Transaction } from 'kysely'
 import type { Schema } from '../db/schema.ts'
 import { inArray, isPostgres, jsonRows } from '../db/sql-dialect.ts'
-import { queueDisabledAlert, queueFailureAlert } from './alerts/alert-store.ts'
-import { countAttempts, parseDailyAttempts } from './daily-attempts.ts'
+import { queueDisabledAlert, queueFailureAlert } from './alert-store.ts'
 import { type DeliveryTransition, GONE } from './delivery-state.ts'
-import { type DeliveryError, DISABLED_REASONS, type DisabledCode } from './endpoint.ts'
+import {
+  countAttempts,
+  type DeliveryError,
+  DISABLED_REASONS,
+  type DisabledCode,
+  parseDailyAttempts,
+} from './endpoint.ts'
 import type { SentKind } from './event.ts'
 import type { AttemptTable, DeliveryTable, DeliveryTrigger } from './tables.ts'
 

@@ -1,6 +1,6 @@
 import { sql, type Transaction } from 'kysely'
-import { nextChunk, runChunk, SCANNED_MAX } from '../db/chunked-scan.ts'
 import type { Database } from '../db/database.ts'
+import { nextChunk, runChunk, SCANNED_MAX } from '../db/paging.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
 import { yieldToEventLoop } from '../platform/clock.ts'

@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
-import { isAfter, type PageRange, pageStart } from '../db/page-position.ts'
+import { isAfter, type PageRange, pageStart } from '../db/paging.ts'
 import type { Schema } from '../db/schema.ts'
 import type { Random } from '../platform/random.ts'
 import { type Subscription, subscribers } from './endpoint-store.ts'

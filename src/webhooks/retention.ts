@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Trx } from '../db/database.ts'
-import { type Expiry, skipLocked } from '../db/expiry.ts'
+import { type Expiry, skipLocked } from '../db/paging.ts'
 import { inArray } from '../db/sql-dialect.ts'
 
 type DeletedDelivery = { readonly id: string; readonly eventId: string }

@@ -1,7 +1,7 @@
 import { type Database, write } from '../db/database.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
-import { type Attempt, type AttemptDeps, makeAttempt } from './delivery/attempt.ts'
+import { type Attempt, type AttemptDeps, makeAttempt } from './attempt.ts'
 import { recordTest } from './delivery-store.ts'
 import type { Webhook } from './endpoint-store.ts'
 import { getWebhook, type WebhookTarget } from './endpoints.ts'

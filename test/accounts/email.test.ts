@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseEmail } from '../../src/accounts/email.ts'
+import { parseEmail } from '../../src/accounts/accounts.ts'
 
 describe('an address for alerts', () => {
   test.each([

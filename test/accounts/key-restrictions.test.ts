@@ -4,7 +4,7 @@ import {
   ipAllowed,
   readAllowedDomain,
   readAllowedIp,
-} from '../../src/accounts/key-restrictions.ts'
+} from '../../src/accounts/key-rights.ts'
 
 describe('allowed addresses', () => {
   test.each<[string[], string, boolean, string]>([

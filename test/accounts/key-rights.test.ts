@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { domainAllowed, ipAllowed } from '../../src/accounts/key-restrictions.ts'
-import { exceedingRights, type KeyRights } from '../../src/accounts/key-rights.ts'
-import { permits, SCOPES } from '../../src/accounts/scope.ts'
+import {
+  domainAllowed,
+  exceedingRights,
+  ipAllowed,
+  type KeyRights,
+  permits,
+  SCOPES,
+} from '../../src/accounts/key-rights.ts'
 import { fc, runs } from '../support/property.ts'
 
 const ALL: KeyRights = {

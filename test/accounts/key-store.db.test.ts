@@ -7,10 +7,10 @@ import {
   updateAccount,
 } from '../../src/accounts/account-store.ts'
 import { newSecret } from '../../src/accounts/key.ts'
-import { getCachedKey } from '../../src/accounts/key-cache.ts'
 import {
   findKey,
   findKeyByHash,
+  getCachedKey,
   listKeys,
   revokeKey,
   rotateKey,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { reachedThresholds } from '../../src/accounts/credits/credit-store.ts'
 import { creditsFor } from '../../src/accounts/credits/ledger-entries.ts'
-import { reachedThresholds } from '../../src/accounts/credits/quota-thresholds.ts'
 import { findPlan, mergePlans, PLANS, periodEnd, periodStart } from '../../src/accounts/plan.ts'
 import { resultOf } from '../support/result.ts'
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../src/accounts/key.ts'
 import { revokeKey, rotateKey, updateKey } from '../../src/accounts/key-store.ts'
 import { deleteSessionsUntil } from '../../src/accounts/retention.ts'
-import { SESSION_IDLE_MS, SESSION_MAX_MS, SESSIONS_MAX } from '../../src/accounts/session.ts'
 import {
   createSession,
   endSession,
@@ -10,6 +9,9 @@ import {
   findSession,
   listSessions,
   type NewSession,
+  SESSION_IDLE_MS,
+  SESSION_MAX_MS,
+  SESSIONS_MAX,
   touchSession,
 } from '../../src/accounts/session-store.ts'
 import { write } from '../../src/db/database.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { hashSecret } from '../../src/accounts/key.ts'
-import { csrfToken, hashToken, newSessionToken } from '../../src/accounts/session.ts'
+import { csrfToken, hashToken, newSessionToken } from '../../src/accounts/session-store.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 
 test('a session has a token of its own, and only its hash is for storage', () => {

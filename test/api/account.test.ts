@@ -3,8 +3,8 @@ import { reserveCredits, settleCredits } from '../../src/accounts/credits/credit
 import { addHistory, type Verification } from '../../src/accounts/credits/history.ts'
 import { addUsage } from '../../src/accounts/credits/usage.ts'
 import { periodStart } from '../../src/accounts/plan.ts'
-import { SCANNED_MAX } from '../../src/db/chunked-scan.ts'
 import { type Database, write } from '../../src/db/database.ts'
+import { SCANNED_MAX } from '../../src/db/paging.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { createTestService } from '../support/service.ts'
 

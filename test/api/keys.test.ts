@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isWellFormed } from '../../src/accounts/key.ts'
-import type { Scope } from '../../src/accounts/scope.ts'
+import type { Scope } from '../../src/accounts/key-rights.ts'
 import { createSession, listSessions } from '../../src/accounts/session-store.ts'
 import { write } from '../../src/db/database.ts'
 import { DAY } from '../../src/platform/clock.ts'

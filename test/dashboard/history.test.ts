@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { addHistory, type Verification } from '../../src/accounts/credits/history.ts'
-import { SCANNED_MAX } from '../../src/db/chunked-scan.ts'
 import { write } from '../../src/db/database.ts'
+import { SCANNED_MAX } from '../../src/db/paging.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
 

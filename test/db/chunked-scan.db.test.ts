@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { nextChunk, runChunk } from '../../src/db/chunked-scan.ts'
+import { nextChunk, runChunk } from '../../src/db/paging.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 
 test.skipIf(onPostgres)(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
-import { canDecrypt } from '../../src/db/encrypted-values.ts'
+import { canDecrypt } from '../../src/db/service-secret.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
 import { deleteWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { tempDatabase } from '../support/database.ts'

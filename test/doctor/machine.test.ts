@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
-import { dataDirectoryFinding } from '../../src/doctor/data-directory.ts'
-import { diskFinding, openFilesFinding, thisMachine } from '../../src/doctor/machine.ts'
+import {
+  dataDirectoryFinding,
+  diskFinding,
+  openFilesFinding,
+  thisMachine,
+} from '../../src/doctor/machine.ts'
 import { fakeClock } from '../support/clock.ts'
 
 function folder(): string {

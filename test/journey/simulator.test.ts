@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Engine } from '../../src/engine/engine.ts'
 import { createEngine } from '../../src/index.ts'
-import { readScenario } from '../../src/simulator/check.ts'
-import { EXAMPLE_FILE, type Scenario } from '../../src/simulator/scenario.ts'
+import { EXAMPLE_FILE, readScenario, type Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 
 let simulator: Simulator

@@ -5,10 +5,10 @@ import {
   deleteSessionsUntil,
 } from '../../src/accounts/retention.ts'
 import { type Database, type Trx, write, writeConcurrent } from '../../src/db/database.ts'
-import type { Expiry } from '../../src/db/expiry.ts'
+import type { Expiry } from '../../src/db/paging.ts'
 import type { Schema } from '../../src/db/schema.ts'
 import { deleteAnswersBefore } from '../../src/jobs/cached-answers.ts'
-import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
+import { queueFailureAlert } from '../../src/webhooks/alert-store.ts'
 import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { deleteWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'

@@ -5,7 +5,7 @@ import { type Database, isStorageError, openDatabase, write } from '../../src/db
 import { recordFeedback } from '../../src/feedback/record-feedback.ts'
 import { addItems } from '../../src/jobs/import/item-import.ts'
 import { createJob, type NewJob } from '../../src/jobs/job-store.ts'
-import { COPIED, type CopyProgress, copyDatabase } from '../../src/maintenance/copy-data.ts'
+import { COPIED, type CopyProgress, copyDatabase } from '../../src/maintenance/migrate.ts'
 import { addAccount } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { cutProxy } from '../support/cut-proxy.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
-import type { Expiry } from '../../src/db/expiry.ts'
-import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
+import type { Expiry } from '../../src/db/paging.ts'
+import { queueFailureAlert } from '../../src/webhooks/alert-store.ts'
 import { deleteWebhook, findWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
 import {
   clearSecretsUntil,

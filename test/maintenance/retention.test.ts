@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { countBefore } from '../../src/maintenance/purge-data.ts'
-import { expire, retentions } from '../../src/maintenance/retention.ts'
+import { expire, retentions } from '../../src/maintenance/retention-job.ts'
 import { DAY } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'

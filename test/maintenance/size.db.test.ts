@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bytesOnServer } from '../../src/maintenance/size.ts'
+import { bytesOnServer } from '../../src/maintenance/inspect.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 
 test('the size of a PostgreSQL database is known; a file has none', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { EvError } from '../../src/platform/error.ts'
-import { checkScenario, readScenario } from '../../src/simulator/check.ts'
+import { checkScenario, readScenario } from '../../src/simulator/scenario.ts'
 
 const withHost = (plan: unknown) => ({ domains: {}, hosts: { 'mx.a.test': plan } })
 const withRule = (rule: unknown) => withHost({ behavior: 'polite', rules: [rule] })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { checkScenario } from '../../src/simulator/check.ts'
+import { checkScenario } from '../../src/simulator/scenario.ts'
 import { BEHAVIORS } from '../../src/simulator/smtp-host/behaviors.ts'
 
 const DOCS = readFileSync(join(import.meta.dirname, '../../docs/simulator.md'), 'utf8')

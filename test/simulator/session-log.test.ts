@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SessionLog } from '../../src/simulator/session-log.ts'
+import { SessionLog } from '../../src/simulator/counters.ts'
 import { fakeClock } from '../support/clock.ts'
 
 test('the peak rate is the maximum of any one second', async () => {

@@ -1,4 +1,4 @@
-import type { Mail, Notify } from '../../src/webhooks/alerts/mail-transport.ts'
+import type { Mail, Notify } from '../../src/webhooks/mail-transport.ts'
 
 export type FakeNotify = Notify & {
   /** Accepted mails, in order. */

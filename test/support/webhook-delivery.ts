@@ -4,16 +4,16 @@ import { type Database, write } from '../../src/db/database.ts'
 import type { Clock } from '../../src/platform/clock.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
 import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
+import { createWebhook, type Webhook } from '../../src/webhooks/endpoint-store.ts'
+import type { EventKind } from '../../src/webhooks/event.ts'
+import { emit } from '../../src/webhooks/event-store.ts'
 import {
   type Deliveries,
   type DeliveryDeps,
   startDeliveries,
-} from '../../src/webhooks/delivery/start-deliveries.ts'
-import { createWebhook, type Webhook } from '../../src/webhooks/endpoint-store.ts'
-import type { EventKind } from '../../src/webhooks/event.ts'
-import { emit } from '../../src/webhooks/event-store.ts'
+} from '../../src/webhooks/start-deliveries.ts'
 import type { AttemptTable, DeliveryTable, WebhookTable } from '../../src/webhooks/tables.ts'
-import type { WebhookRequest, WebhookTransport } from '../../src/webhooks/transport/transport.ts'
+import type { WebhookRequest, WebhookTransport } from '../../src/webhooks/transport.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { tempDatabase } from './database.ts'
 import { recordingLog } from './log.ts'

@@ -1,5 +1,5 @@
 import { write } from '../../src/db/database.ts'
-import { makeAttempt } from '../../src/webhooks/delivery/attempt.ts'
+import { makeAttempt } from '../../src/webhooks/attempt.ts'
 import { listNextDeliveries, recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import type { DisabledCode } from '../../src/webhooks/endpoint.ts'
 import type { EventKind } from '../../src/webhooks/event.ts'

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { WebhookRequest } from '../../src/webhooks/transport/transport.ts'
+import type { WebhookRequest } from '../../src/webhooks/transport.ts'
 
 /**
  * Whether the signature of Standard Webhooks is valid, without the check of the time by the package

@@ -3,7 +3,7 @@ import type {
   TransportResult,
   WebhookRequest,
   WebhookTransport,
-} from '../../src/webhooks/transport/transport.ts'
+} from '../../src/webhooks/transport.ts'
 
 export type FakeTransport = WebhookTransport & {
   /** The sent requests, in order. */

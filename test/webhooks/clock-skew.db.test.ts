@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import { DAY, HOUR, MINUTE } from '../../src/platform/clock.ts'
-import { queueFailureAlert } from '../../src/webhooks/alerts/alert-store.ts'
-import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
+import { queueFailureAlert } from '../../src/webhooks/alert-store.ts'
 import { findWebhook } from '../../src/webhooks/endpoint-store.ts'
+import { shiftAfterClockSkew } from '../../src/webhooks/start-deliveries.ts'
 import { plansOf } from '../db/plan/query-plans.ts'
 import { onPostgres } from '../support/database.ts'
 import {

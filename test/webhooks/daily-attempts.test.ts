@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest'
 import { DAY } from '../../src/platform/clock.ts'
-import {
-  countAttempts,
-  parseDailyAttempts,
-  successRate,
-} from '../../src/webhooks/daily-attempts.ts'
+import { countAttempts, parseDailyAttempts, successRate } from '../../src/webhooks/endpoint.ts'
 
 const at = (day: number, isDelivered = true) => ({ startedAt: day * DAY + 1, isDelivered })
 

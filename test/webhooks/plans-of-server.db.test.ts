@@ -6,11 +6,10 @@ import {
   deleteSessionsUntil,
 } from '../../src/accounts/retention.ts'
 import { type Database, type Trx, write } from '../../src/db/database.ts'
-import type { Expiry } from '../../src/db/expiry.ts'
+import type { Expiry } from '../../src/db/paging.ts'
 import { deleteAnswersBefore } from '../../src/jobs/cached-answers.ts'
 import { erasePersonalData, NO_PERSONAL_DATA } from '../../src/maintenance/purge-data.ts'
-import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
-import { shiftAfterClockSkew } from '../../src/webhooks/clock-skew.ts'
+import { listDueAlerts } from '../../src/webhooks/alert-store.ts'
 import {
   countOpenDeliveries,
   findDelivery,
@@ -28,6 +27,7 @@ import {
   deleteStrandedUntil,
   deleteWebhooksUntil,
 } from '../../src/webhooks/retention.ts'
+import { shiftAfterClockSkew } from '../../src/webhooks/start-deliveries.ts'
 import { plansOf } from '../db/plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 import { attemptAt } from '../support/webhook-rows.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, type Trx, write } from '../../src/db/database.ts'
-import { listDueAlerts } from '../../src/webhooks/alerts/alert-store.ts'
+import { listDueAlerts } from '../../src/webhooks/alert-store.ts'
 import {
   countOpenDeliveries,
   findDelivery,

@@ -1,9 +1,12 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Trx } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
-import { greatest } from '../../db/sql-dialect.ts'
+import { greatest, isPostgres, locking } from '../../db/sql-dialect.ts'
+import { OperationError } from '../../platform/operation-error.ts'
+import { type Plan, periodEnd } from '../plan.ts'
 import type { CreditTable } from '../tables.ts'
 
-export type CreditPeriod = {
+type CreditPeriod = {
   readonly accountId: string
   /** Start of the credit period, epoch ms. */
   readonly period: number
@@ -110,3 +113,125 @@ export async function saveWarnedThreshold(
     .where('period_start', '=', period)
     .execute()
 }
+
+// Reservations of cluster members for single verifications. Where several locks are taken, the
+// order is: jobs, accounts, credits, holds; several of a kind by key.
+
+/**
+ * Locks accounts until the end of the transaction. No other transaction that starts with this lock
+ * settles credits for them; reserving credits stays possible.
+ */
+export async function lockAccounts(trx: Trx, ids: Iterable<string>): Promise<void> {
+  const sorted = [...new Set(ids)].sort()
+  if (sorted.length === 0 || !isPostgres(trx)) return
+  await trx
+    .selectFrom('account')
+    .select('id')
+    .where('id', 'in', sorted)
+    .orderBy('id')
+    .forNoKeyUpdate()
+    .execute()
+}
+
+/**
+ * Removes the reservation of a verification from the hold of its member. Returns how much can still
+ * be released.
+ */
+export async function consumeReservation(
+  trx: Trx,
+  { accountId, period, member, amount }: CreditPeriod & { member: string | null; amount: number },
+): Promise<number> {
+  if (member === null || amount === 0) return amount
+  await lockCredit(trx, { accountId, period })
+  const hold = await trx
+    .selectFrom('hold')
+    .select('amount')
+    .where('member_id', '=', member)
+    .where('account_id', '=', accountId)
+    .where('period_start', '=', period)
+    .executeTakeFirst()
+  // The member has expired, and its reservations were released then.
+  if (hold === undefined) return 0
+  const rest = Math.max(0, hold.amount - amount)
+  const key = { member_id: member, account_id: accountId, period_start: period }
+  if (rest === 0)
+    await trx
+      .deleteFrom('hold')
+      .where(eb => eb.and(key))
+      .execute()
+  else
+    await trx
+      .updateTable('hold')
+      .set({ amount: rest })
+      .where(eb => eb.and(key))
+      .execute()
+  return hold.amount - rest
+}
+
+/** Releases all reservations of these members. */
+export async function releaseReservations(trx: Trx, members: readonly string[]): Promise<void> {
+  const holds = await trx
+    .selectFrom('hold')
+    .select(['account_id', 'period_start'])
+    .distinct()
+    .where('member_id', 'in', members)
+    .orderBy('account_id')
+    .orderBy('period_start')
+    .execute()
+  await lockAccounts(
+    trx,
+    holds.map(hold => hold.account_id),
+  )
+  for (const { account_id: accountId, period_start: period } of holds) {
+    await lockCredit(trx, { accountId, period })
+    const deleted = await trx
+      .deleteFrom('hold')
+      .where('member_id', 'in', members)
+      .where('account_id', '=', accountId)
+      .where('period_start', '=', period)
+      .returning('amount')
+      .execute()
+    const released = deleted.reduce((sum, { amount }) => sum + amount, 0)
+    if (released > 0) await settleCredits(trx, { accountId, period, released, used: 0 })
+  }
+}
+
+/** Locks the credits of an account in a period until the end of the transaction. */
+export async function lockCredit(trx: Trx, { accountId, period }: CreditPeriod): Promise<void> {
+  await locking(trx, trx.selectFrom('credit').select('held'))
+    .where('account_id', '=', accountId)
+    .where('period_start', '=', period)
+    .execute()
+}
+
+/** Percentages of a plan's credits at which an event is sent; at the last all are used. */
+const THRESHOLDS = [80, 95, 100] as const
+
+/**
+ * Returns the thresholds that `used` has reached and that are above `warned`, the last one that an
+ * event was sent for, in ascending order.
+ */
+export function reachedThresholds(o: {
+  readonly limit: number
+  readonly used: number
+  readonly warned: number
+}): number[] {
+  return THRESHOLDS.filter(percent => percent > o.warned && o.used * 100 >= o.limit * percent)
+}
+
+/** The error for an account without credits left today. */
+export const creditsUsedUpError = (limit: number, now: number) =>
+  new OperationError('credits_used_up', { limit, now, resetAt: periodEnd(now) })
+
+/**
+ * The error for a list that needs more credits than are left today; `needed` is null if unknown.
+ */
+export const creditsExceededError = (
+  { name, creditsPerDay }: Plan,
+  now: number,
+  { needed, left }: { readonly needed: number | null; readonly left: number | null },
+) =>
+  new OperationError('credits_exceeded', {
+    ...{ plan: name, creditsPerDay: creditsPerDay ?? 0, needed, left },
+    ...{ now, resetAt: periodEnd(now) },
+  })

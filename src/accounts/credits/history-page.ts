@@ -1,7 +1,13 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { nextChunk, runChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
-import { isAfter, type PagePosition, pageStart } from '../../db/page-position.ts'
+import {
+  isAfter,
+  nextChunk,
+  type PagePosition,
+  pageStart,
+  runChunk,
+  SCANNED_MAX,
+} from '../../db/paging.ts'
 import type { Schema } from '../../db/schema.ts'
 import { contains, hasNonAscii } from '../../db/sql-dialect.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'

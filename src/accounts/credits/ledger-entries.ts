@@ -7,10 +7,15 @@ import { emit } from '../../webhooks/event-store.ts'
 import { accountIn } from '../account-store.ts'
 import { findPlan, type Plan, periodEnd, periodStart } from '../plan.ts'
 import type { CreditTable, VerificationSource } from '../tables.ts'
-import { readCredit, saveWarnedThreshold, settleCredits } from './credit-store.ts'
+import {
+  consumeReservation,
+  lockCredit,
+  reachedThresholds,
+  readCredit,
+  saveWarnedThreshold,
+  settleCredits,
+} from './credit-store.ts'
 import { addHistory, type Verification } from './history.ts'
-import { reachedThresholds } from './quota-thresholds.ts'
-import { consumeReservation, lockCredit } from './reservations.ts'
 import { addUsage, type Usage } from './usage.ts'
 
 export type VerificationEntry = {

@@ -13,7 +13,13 @@ import type { Log } from '../../platform/log.ts'
 import type { Random } from '../../platform/random.ts'
 import { type Plan, periodStart } from '../plan.ts'
 import type { VerificationSource } from '../tables.ts'
-import { readCredit, reserveCredits, settleCredits } from './credit-store.ts'
+import {
+  consumeReservation,
+  lockAccounts,
+  readCredit,
+  reserveCredits,
+  settleCredits,
+} from './credit-store.ts'
 import { hasVerification } from './history.ts'
 import {
   countVerdicts,
@@ -23,7 +29,6 @@ import {
   postEntries,
   type VerificationEntry,
 } from './ledger-entries.ts'
-import { consumeReservation, lockAccounts } from './reservations.ts'
 
 export type { VerificationEntry as Entry } from './ledger-entries.ts'
 

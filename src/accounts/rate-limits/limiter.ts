@@ -2,8 +2,16 @@ import { Batcher } from '../../platform/batcher.ts'
 import { type Clock, MINUTE } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
-import type { Bucket, BucketState, Charge, LimitStore } from './types.ts'
-import type { BucketUsage, ChargeRequest, ChargeResult, WindowStore } from './windows.ts'
+import type {
+  Bucket,
+  BucketState,
+  BucketUsage,
+  Charge,
+  ChargeRequest,
+  ChargeResult,
+  LimitStore,
+  WindowStore,
+} from './windows.ts'
 
 export type LimiterDeps = { readonly clock: Clock; readonly log: Log }
 

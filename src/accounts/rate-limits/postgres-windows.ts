@@ -5,12 +5,13 @@ import { jsonRows } from '../../db/sql-dialect.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import { createLimiter, type LimiterDeps } from './limiter.ts'
-import type { Bucket, LimitStore } from './types.ts'
 import {
   applyCharges,
+  type Bucket,
   type BucketUsage,
   type ChargeRequest,
   type ChargeResult,
+  type LimitStore,
   toUsage,
   type Window,
   type WindowStore,

@@ -4,8 +4,15 @@ import SqliteDatabase from 'better-sqlite3'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { createLimiter, type LimiterDeps } from './limiter.ts'
-import type { Bucket, LimitStore } from './types.ts'
-import { applyCharges, toUsage, type Window, type WindowStore, windowAt } from './windows.ts'
+import {
+  applyCharges,
+  type Bucket,
+  type LimitStore,
+  toUsage,
+  type Window,
+  type WindowStore,
+  windowAt,
+} from './windows.ts'
 
 /** Opens the rate limits of a single process, stored in a file of its own. */
 export const openSqliteLimits = (file: string, deps: LimiterDeps): LimitStore =>

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { IpLimits } from '../../accounts/plan.ts'
-import type { Bucket, BucketState } from '../../accounts/rate-limits/types.ts'
+import type { Bucket, BucketState } from '../../accounts/rate-limits/windows.ts'
 import { HOUR, MINUTE } from '../../platform/clock.ts'
 import { rateLimitIp } from '../../platform/ip.ts'
 import type { Caller, DashboardSession, Env } from '../context.ts'

@@ -1,10 +1,15 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { hashSecret, isWellFormed } from '../../accounts/key.ts'
-import { getCachedKey } from '../../accounts/key-cache.ts'
-import { domainAllowed, ipAllowed } from '../../accounts/key-restrictions.ts'
-import { type FoundKey, findKeyById, isRevoked } from '../../accounts/key-store.ts'
+import {
+  domainAllowed,
+  FORM_SCOPE,
+  ipAllowed,
+  isForTestKeys,
+  permits,
+  type Scope,
+} from '../../accounts/key-rights.ts'
+import { type FoundKey, findKeyById, getCachedKey, isRevoked } from '../../accounts/key-store.ts'
 import { findPlan } from '../../accounts/plan.ts'
-import { FORM_SCOPE, isForTestKeys, permits, type Scope } from '../../accounts/scope.ts'
 import type { Caller, DashboardSession, Env } from '../context.ts'
 import { type ApiCode, ApiError } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'

@@ -1,17 +1,18 @@
 import { z } from '@hono/zod-openapi'
+import { NAME_LENGTH_MAX } from '../../accounts/accounts.ts'
 import {
+  FORM_SCOPE,
   RESTRICTIONS_MAX,
   readAllowedDomain,
   readAllowedIp,
-} from '../../accounts/key-restrictions.ts'
+  SCOPES,
+} from '../../accounts/key-rights.ts'
 import {
   KEY_GRACE_MAX_MS,
   KEY_GRACE_MS,
   KEY_RATE_MAX,
   PUBLISHABLE_KEY_RATE,
 } from '../../accounts/keys.ts'
-import { NAME_LENGTH_MAX } from '../../accounts/name.ts'
-import { FORM_SCOPE, SCOPES } from '../../accounts/scope.ts'
 import { SECOND } from '../../platform/clock.ts'
 
 // Schemas of API keys.

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { creditsExceededError } from '../../accounts/credits/quota-thresholds.ts'
+import { creditsExceededError } from '../../accounts/credits/credit-store.ts'
 import type { Reservation } from '../../accounts/credits/usage-ledger.ts'
 import { type Trx, writeAsyncCommit } from '../../db/database.ts'
 import { commitMark } from '../../db/postgres/commit.ts'

@@ -1,6 +1,6 @@
 import { isoTime } from '../../platform/format.ts'
-import { successRate } from '../../webhooks/daily-attempts.ts'
 import type { LoggedDelivery } from '../../webhooks/delivery-store.ts'
+import { successRate } from '../../webhooks/endpoint.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import type { SentKind } from '../../webhooks/event.ts'
 import type { TestOutcome } from '../../webhooks/send-test-event.ts'

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { permits } from '../../accounts/scope.ts'
+import { permits } from '../../accounts/key-rights.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { isoTime } from '../../platform/format.ts'
 import {

@@ -1,5 +1,5 @@
+import { permits } from '../../accounts/key-rights.ts'
 import { type ApiKey, listKeys } from '../../accounts/key-store.ts'
-import { permits } from '../../accounts/scope.ts'
 import { createDownloadUrl } from '../../api/middleware/signed-link.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Database, write } from '../../db/database.ts'

@@ -1,7 +1,7 @@
 import { presentWebhook } from '../../api/webhooks/present.ts'
 import { URL_LENGTH_MAX } from '../../outbound/url-policy.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { successRate } from '../../webhooks/daily-attempts.ts'
+import { successRate } from '../../webhooks/endpoint.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { EVENT_KINDS } from '../../webhooks/event.ts'
 import type { CliContext } from '../context.ts'

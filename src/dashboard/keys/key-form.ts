@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
+import { SCOPES, type SecretScope } from '../../accounts/key-rights.ts'
 import { PUBLISHABLE_KEY_RATE } from '../../accounts/keys.ts'
-import { SCOPES, type SecretScope } from '../../accounts/scope.ts'
 import type { Key } from '../../client/types.ts'
 import type { ApiProblem } from '../api.ts'
 import type { Env } from '../deps.ts'

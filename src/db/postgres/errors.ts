@@ -1,5 +1,3 @@
-import { codeOf } from '../error-code.ts'
-
 /**
  * Whether the server is unavailable: connections are refused, reset or exhausted, it is starting,
  * stopping or too slow, or its disk is full. SQLSTATE classes 08, 53, 57 and 58 (PostgreSQL manual,
@@ -19,3 +17,7 @@ const isCutOff = (error: unknown) =>
   /^(Connection terminated|timeout (exceeded when trying to connect|expired)|Query read timeout|Client (was closed|has encountered a connection error))/.test(
     error.message,
   )
+
+/** Returns the driver's error code: `SQLITE_BUSY`, an SQLSTATE, `ECONNRESET`; '' if it has none. */
+export const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : ''

@@ -1,12 +1,15 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
 import type { Clock } from '../../platform/clock.ts'
-import { codeOf } from '../error-code.ts'
 import type { Schema } from '../schema.ts'
 import { createClientClass, cutOff, decodeText, encodeText } from './client.ts'
-import { ConnectBackoff, isRefusal } from './connect-backoff.ts'
-import { isOutage } from './errors.ts'
-import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './pool-timings.ts'
+import {
+  ConnectBackoff,
+  DEFAULT_POOL_TIMINGS,
+  isRefusal,
+  type PoolTimings,
+} from './connect-backoff.ts'
+import { codeOf, isOutage } from './errors.ts'
 
 export type PoolOptions = {
   /** Maximum number of connections. */

@@ -1,5 +1,5 @@
 import { sql, type Transaction } from 'kysely'
-import { addStoredRows } from '../../accounts/credits/stored-rows.ts'
+import { addStoredRows } from '../../accounts/account-store.ts'
 import { type Database, writeConcurrent } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
 import { isPostgres, jsonRows } from '../../db/sql-dialect.ts'

@@ -1,4 +1,4 @@
-import { lockAccounts } from '../../accounts/credits/reservations.ts'
+import { lockAccounts } from '../../accounts/credits/credit-store.ts'
 import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
 import { type Database, type Trx, write, writeConcurrent } from '../../db/database.ts'
 import { isFault } from '../../engine/address/address.ts'

@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { nextChunk, runChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
+import { nextChunk, runChunk, SCANNED_MAX } from '../../db/paging.ts'
 import type { Schema } from '../../db/schema.ts'
 import { contains, hasNonAscii, textAt } from '../../db/sql-dialect.ts'
 import { type Reason, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
-import { nextChunk, runChunk, SCANNED_MAX } from '../../db/chunked-scan.ts'
 import type { Database } from '../../db/database.ts'
+import { nextChunk, runChunk, SCANNED_MAX } from '../../db/paging.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { lastPosition, reasonIn } from '../results/result-store.ts'

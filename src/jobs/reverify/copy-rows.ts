@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { nextChunk, runChunk } from '../../db/chunked-scan.ts'
 import { type Database, type Trx, writeConcurrent } from '../../db/database.ts'
+import { nextChunk, runChunk } from '../../db/paging.ts'
 import { textAt } from '../../db/sql-dialect.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import type { KeptCounts } from '../import/item-import.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Database, type Trx, write } from '../../db/database.ts'
-import { isAfter, type PagePosition } from '../../db/page-position.ts'
+import { isAfter, type PagePosition } from '../../db/paging.ts'
 import { DAY } from '../../platform/clock.ts'
 import type { RunError, ScheduleTable } from '../tables.ts'
 import type { Schedule } from './schedule.ts'

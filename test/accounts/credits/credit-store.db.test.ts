@@ -1,14 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import {
+  consumeReservation,
+  lockAccounts,
   readCredit,
+  releaseReservations,
   reserveCredits,
   settleCredits,
 } from '../../../src/accounts/credits/credit-store.ts'
-import {
-  consumeReservation,
-  lockAccounts,
-  releaseReservations,
-} from '../../../src/accounts/credits/reservations.ts'
 import { register } from '../../../src/cluster/members.ts'
 import {
   type Database,

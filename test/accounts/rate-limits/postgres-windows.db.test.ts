@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createPostgresLimits } from '../../../src/accounts/rate-limits/postgres-windows.ts'
-import type { Bucket } from '../../../src/accounts/rate-limits/types.ts'
+import type { Bucket } from '../../../src/accounts/rate-limits/windows.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { DAY, MINUTE, SECOND, systemClock } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { CHUNK_ROWS } from '../../../src/db/chunked-scan.ts'
 import { write } from '../../../src/db/database.ts'
+import { CHUNK_ROWS } from '../../../src/db/paging.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { SECOND } from '../../../src/platform/clock.ts'

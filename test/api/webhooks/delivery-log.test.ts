@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Scope } from '../../../src/accounts/scope.ts'
+import type { Scope } from '../../../src/accounts/key-rights.ts'
 import { codeOf } from '../../support/guarded-route.ts'
 import { type Created, endpoint, onlyDelivery } from '../../support/webhook-endpoint.ts'
 import { answered } from '../../support/webhook-transport.ts'

@@ -5,7 +5,7 @@ import {
   newTicket,
   type QueuePosition,
   reservedFor,
-} from '../../../src/cluster/rate-control/wait-tickets.ts'
+} from '../../../src/cluster/rate-control/stored-state.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
 
 const NOW = Date.UTC(2026, 5, 1)

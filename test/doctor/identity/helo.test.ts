@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { heloName } from '../../../src/doctor/identity/helo.ts'
+import { heloName } from '../../../src/doctor/identity/reverse-name.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'
 
 const SIGNAL = new AbortController().signal

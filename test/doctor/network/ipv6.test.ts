@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ipv6Finding } from '../../../src/doctor/network/ipv6.ts'
+import { ipv6Finding } from '../../../src/doctor/network/public-ip.ts'
 import type { Outcome } from '../../../src/doctor/network/smtp-handshake.ts'
 import { greeted, unreached, visited } from './visits.ts'
 

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../../src/db/database.ts'
-import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../../../src/db/postgres/pool-timings.ts'
+import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../../../src/db/postgres/connect-backoff.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { documentOf, placesOf } from '../../api/contract/document.ts'
 import {

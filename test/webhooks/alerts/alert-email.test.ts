@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { DueAlert } from '../../../src/webhooks/alerts/alert-store.ts'
-import { alertEmail } from '../../../src/webhooks/alerts/endpoint-alerts.ts'
+import type { DueAlert } from '../../../src/webhooks/alert-store.ts'
+import { alertEmail } from '../../../src/webhooks/endpoint-alerts.ts'
 
 const NOTICE: DueAlert = {
   ...{ webhookId: 'wh_a', url: 'https://app.example:8443/hook?token=s3cret#part' },

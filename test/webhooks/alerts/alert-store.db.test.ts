@@ -11,7 +11,7 @@ import {
   markAlertSent,
   queueDisabledAlert,
   queueFailureAlert,
-} from '../../../src/webhooks/alerts/alert-store.ts'
+} from '../../../src/webhooks/alert-store.ts'
 import { deleteWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { tempDatabase } from '../../support/database.ts'

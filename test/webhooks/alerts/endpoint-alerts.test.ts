@@ -4,11 +4,11 @@ import { updateAccount } from '../../../src/accounts/account-store.ts'
 import { write } from '../../../src/db/database.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { type Log, type LogFields, silentLog } from '../../../src/platform/log.ts'
-import { queueDisabledAlert, queueFailureAlert } from '../../../src/webhooks/alerts/alert-store.ts'
+import { queueDisabledAlert, queueFailureAlert } from '../../../src/webhooks/alert-store.ts'
 import {
   DEFAULT_ALERT_TIMINGS,
   startEndpointAlerts,
-} from '../../../src/webhooks/alerts/endpoint-alerts.ts'
+} from '../../../src/webhooks/endpoint-alerts.ts'
 import { createWebhook, deleteWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { fakeClock } from '../../support/clock.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLogTransport } from '../../../src/webhooks/alerts/mail-transport.ts'
+import { createLogTransport } from '../../../src/webhooks/mail-transport.ts'
 import { recordingLog } from '../../support/log.ts'
 
 test('an alert is a log line with the relevant fields of its mail, without the recipient', async () => {

@@ -6,7 +6,7 @@ import {
   createSmtpTransport,
   parseMailServer,
   type SmtpDeps,
-} from '../../../src/webhooks/alerts/smtp-transport.ts'
+} from '../../../src/webhooks/smtp-transport.ts'
 import { testAuthority } from '../../support/certificate.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { yieldToEventLoop } from '../../../src/platform/clock.ts'
-import { createAttemptWriter } from '../../../src/webhooks/delivery/attempt-writer.ts'
+import { createAttemptWriter } from '../../../src/webhooks/attempt.ts'
 import type { NewAttempt } from '../../../src/webhooks/delivery-store.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
 

@@ -4,7 +4,7 @@ import {
   createDeliveryConcurrency,
   RUNS_MAX,
   SLOW_RUNS_MAX,
-} from '../../../src/webhooks/delivery/start-deliveries.ts'
+} from '../../../src/webhooks/start-deliveries.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery } from '../../support/webhook-delivery.ts'
 

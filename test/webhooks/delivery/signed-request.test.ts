@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/db/database.ts'
 import { HOUR, SECOND } from '../../../src/platform/clock.ts'
 import { rotateSecret } from '../../../src/webhooks/endpoint-store.ts'
-import type { WebhookRequest } from '../../../src/webhooks/transport/transport.ts'
+import type { WebhookRequest } from '../../../src/webhooks/transport.ts'
 import { waitUntil } from '../../support/wait.ts'
 import {
   createTestDelivery,

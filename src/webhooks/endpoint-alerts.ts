@@ -1,12 +1,11 @@
-import { type Database, isStorageError, write } from '../../db/database.ts'
-import { type Clock, DAY, MINUTE, SECOND } from '../../platform/clock.ts'
-import { errorMessage } from '../../platform/error.ts'
-import { pluralize } from '../../platform/format.ts'
-import type { Log } from '../../platform/log.ts'
-import { startLoop } from '../../platform/loop.ts'
-import { retry } from '../../platform/retry.ts'
-import { sanitizeText } from '../../platform/text.ts'
-import { RETENTION_MS } from '../delivery-state.ts'
+import { type Database, isStorageError, write } from '../db/database.ts'
+import { type Clock, DAY, MINUTE, SECOND } from '../platform/clock.ts'
+import { errorMessage } from '../platform/error.ts'
+import { pluralize } from '../platform/format.ts'
+import type { Log } from '../platform/log.ts'
+import { startLoop } from '../platform/loop.ts'
+import { retry } from '../platform/retry.ts'
+import { sanitizeText } from '../platform/text.ts'
 import {
   type AlertClaim,
   claimAlert,
@@ -14,6 +13,7 @@ import {
   listDueAlerts,
   markAlertSent,
 } from './alert-store.ts'
+import { RETENTION_MS } from './delivery-state.ts'
 import { createLogTransport, type Mail, type Notify } from './mail-transport.ts'
 
 type EndpointAlertsDeps = {

@@ -1,9 +1,9 @@
 import { sql, type Transaction } from 'kysely'
-import type { Database } from '../../db/database.ts'
-import type { Schema } from '../../db/schema.ts'
-import { isPostgres } from '../../db/sql-dialect.ts'
-import { HOUR } from '../../platform/clock.ts'
-import type { NoticeTable } from '../tables.ts'
+import type { Database } from '../db/database.ts'
+import type { Schema } from '../db/schema.ts'
+import { isPostgres } from '../db/sql-dialect.ts'
+import { HOUR } from '../platform/clock.ts'
+import type { NoticeTable } from './tables.ts'
 
 /** An alert that is due. */
 export type DueAlert = {

@@ -1,8 +1,8 @@
 import type { Transporter } from 'nodemailer'
-import { SECOND } from '../../platform/clock.ts'
-import { EvError, errorMessage } from '../../platform/error.ts'
-import { inRanges } from '../../platform/ip.ts'
-import { sanitizeText } from '../../platform/text.ts'
+import { SECOND } from '../platform/clock.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
+import { inRanges } from '../platform/ip.ts'
+import { sanitizeText } from '../platform/text.ts'
 import type { Mail, Notify } from './mail-transport.ts'
 
 export type SmtpDeps = {

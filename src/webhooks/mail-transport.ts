@@ -1,4 +1,4 @@
-import type { Log, LogFields } from '../../platform/log.ts'
+import type { Log, LogFields } from '../platform/log.ts'
 
 /** Sends mail; an injected dependency. */
 export interface Notify {

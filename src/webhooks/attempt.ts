@@ -1,0 +1,288 @@
+import { type Database, isStorageError, writeConcurrent } from '../db/database.ts'
+import { Batcher } from '../platform/batcher.ts'
+import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../platform/clock.ts'
+import { errorMessage } from '../platform/error.ts'
+import type { Log } from '../platform/log.ts'
+import { retry } from '../platform/retry.ts'
+import type { SecretBox } from '../platform/secret-box.ts'
+import { TtlMap } from '../platform/ttl-map.ts'
+import type { AttemptDetails } from './attempt-store.ts'
+import { type CustomHeaders, decryptHeaders, mapValues, redact } from './custom-headers.ts'
+import { type DeliveryTransition, isDelivered, nextState, retryAfterMs } from './delivery-state.ts'
+import { type DueDelivery, type NewAttempt, recordAttempts } from './delivery-store.ts'
+import { DISABLED_REASONS, type DisabledCode } from './endpoint.ts'
+import type { Webhook } from './endpoint-store.ts'
+import { isSandboxBody } from './event.ts'
+import { signedHeaders } from './signature.ts'
+import type { TransportResult, WebhookRequest, WebhookTransport } from './transport.ts'
+
+/** Intervals and timeouts of the delivery of events, in ms. */
+export type DeliveryTimings = {
+  /** Interval of the poll for due deliveries. */
+  readonly duePollMs: number
+  /** Wait after a failed query or commit; also the interval of its log line. */
+  readonly retryMs: number
+  /** Grace period for requests in flight at shutdown; those without a response are sent again. */
+  readonly graceMs: number
+  /** Duration of a run after which it starts no more requests while other webhooks wait. */
+  readonly runMs: number
+  /**
+   * Backoff of a webhook after an error inside ev, which would otherwise resend the event in a
+   * loop.
+   */
+  readonly failureBackoffMs: number
+}
+
+export const DEFAULT_DELIVERY_TIMINGS: DeliveryTimings = {
+  duePollMs: SECOND / 2,
+  retryMs: SECOND,
+  graceMs: 5 * SECOND,
+  runMs: 2 * SECOND,
+  failureBackoffMs: MINUTE,
+}
+
+export type AttemptDeps = {
+  readonly transport: WebhookTransport
+  readonly secretBox: SecretBox
+  readonly clock: Clock
+  /** Version of ev, sent in the User-Agent header. */
+  readonly version: string
+  /** Whether sandbox events are retried within seconds. */
+  readonly fastSandboxRetries?: boolean
+}
+
+/** An attempt with the state of its delivery after it. */
+export type Attempt = AttemptDetails & {
+  /** The Retry-After of the receiver in ms; null if there is none. */
+  readonly retryAfterMs: number | null
+  readonly next: DeliveryTransition
+}
+
+type Sent = Pick<DueDelivery, 'eventId' | 'body' | 'trigger' | 'attempt' | 'webhook'>
+
+/** Sends a delivery once. A request that cannot be signed is a failed attempt. */
+export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attempt> {
+  const { clock, transport } = deps
+  const startedAt = clock.now()
+  const request = buildRequest(sent, { ...deps, at: startedAt })
+  const result = 'fault' in request ? { ...request, ...UNSENT } : await transport.send(request)
+  const { answer, durationMs } = result
+  const hide = (text: string) => ('fault' in request ? text : redact(text, request.custom))
+  const status = answer?.status ?? null
+  const now = clock.now()
+  const requestedMs = retryAfterMs(answer?.headers['retry-after'], now)
+  const outcome = { status, retryAfterMs: requestedMs }
+  return {
+    ...{ startedAt, url: sent.webhook.url, durationMs, statusCode: status },
+    // A receiver may repeat the request in its response.
+    headers: answer === null ? null : mapValues(answer.headers, hide),
+    excerpt: answer === null ? null : hide(answer.excerpt),
+    requestHeaders: 'fault' in request ? null : mapValues(request.headers, hide),
+    ...{ ...toError(result), retryAfterMs: requestedMs },
+    next: nextState({
+      ...{ attempt: sent.attempt, trigger: sent.trigger, outcome, now },
+      sandbox: isSandboxBody(sent.body),
+      fastSandboxRetries: deps.fastSandboxRetries,
+    }),
+  }
+}
+
+const UNSENT = { answer: null, durationMs: 0 }
+
+function toError({
+  answer,
+  fault,
+  faultCode,
+}: TransportResult): Pick<AttemptDetails, 'error' | 'errorCode'> {
+  if (answer === null) return { error: fault, errorCode: faultCode }
+  const { status } = answer
+  if (isDelivered(status)) return { error: null, errorCode: null }
+  if (status >= 300 && status <= 399) {
+    const error = `It answered ${status}. Redirects are not followed: use the final URL.`
+    return { error, errorCode: 'redirect' }
+  }
+  const error = `It answered ${status}. Only a status from 200 to 299 confirms delivery.`
+  return { error, errorCode: 'http_status' }
+}
+
+type EventToSend = {
+  readonly webhook: Pick<Webhook, 'url' | 'secret' | 'previousSecret' | 'headers'>
+  readonly eventId: string
+  /** The JSON of the event, sent unchanged. */
+  readonly body: string
+}
+
+type SigningContext = {
+  readonly secretBox: SecretBox
+  /** Time of sending, epoch ms. */
+  readonly at: number
+  /** Version of ev, sent in the User-Agent header. */
+  readonly version: string
+}
+
+type SignedRequest = WebhookRequest & {
+  /** The custom headers among `headers`. */
+  readonly custom: CustomHeaders
+}
+
+/**
+ * Builds the request for an event, signed with the secrets valid now. Returns a fault if a secret
+ * or a custom header cannot be decrypted.
+ */
+function buildRequest(
+  { webhook, eventId, body }: EventToSend,
+  { secretBox, at, version }: SigningContext,
+): SignedRequest | Pick<TransportResult, 'fault' | 'faultCode'> {
+  const secret = decryptOrNull(secretBox, webhook.secret)
+  const custom = decryptHeaders(secretBox, webhook.headers)
+  if (secret === null || custom === null) {
+    return { fault: secret === null ? LOST_SECRET : LOST_HEADERS, faultCode: 'secret_unreadable' }
+  }
+  const old = webhook.previousSecret
+  const previous = old !== null && old.until > at ? decryptOrNull(secretBox, old.secret) : null
+  const secrets = previous === null ? ([secret] as const) : ([secret, previous] as const)
+  const headers = {
+    ...custom,
+    'Content-Type': 'application/json',
+    'User-Agent': `ev/${version}`,
+    ...signedHeaders(body, { eventId, at, secrets }),
+  }
+  return { url: webhook.url, headers, body, custom }
+}
+
+const LOST_SECRET =
+  'The signing secret cannot be decrypted: it was encrypted with another EV_SECRET. Restore that EV_SECRET, or rotate the secret of this webhook.'
+
+const LOST_HEADERS =
+  'The custom headers cannot be decrypted: they were encrypted with another EV_SECRET. Restore that EV_SECRET, or set the headers of this webhook again.'
+
+function decryptOrNull(secretBox: SecretBox, encrypted: string): string | null {
+  try {
+    return secretBox.decrypt(encrypted)
+  } catch {
+    return null
+  }
+}
+
+export type AttemptWriter = {
+  /**
+   * Resolves to true once the attempt is durable, and to false if it was dropped because of `stop`.
+   * Rejects if it can never be written.
+   */
+  record(attempt: NewAttempt): Promise<boolean>
+  /** Writes the attempts so far, if that succeeds at once, and nothing that arrives later. */
+  stop(): Promise<void>
+}
+
+type AttemptWriterDeps = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+  readonly timings?: Pick<DeliveryTimings, 'retryMs'>
+}
+
+/** A larger transaction would make other writers wait too long. */
+const BATCH_MAX = 200
+
+/**
+ * Records attempts in batches, which grow as long as each turn of the event loop brings more: a
+ * commit of many costs little more than a commit of one.
+ */
+export function createAttemptWriter(deps: AttemptWriterDeps): AttemptWriter {
+  const { database, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = deps
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const batcher = new Batcher<NewAttempt, boolean>({
+    ...{ clock, sizeMax: BATCH_MAX, whileBusy: true },
+    async run(attempts) {
+      const write = () =>
+        writeConcurrent(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
+      const onRetry = (error: unknown) => {
+        const fields = { attempts: attempts.length, why: errorMessage(error) }
+        log.error('delivery attempts could not be written; will retry', fields)
+      }
+      const o = { clock, signal, isRetryable: isStorageError, delayMs: timings.retryMs, onRetry }
+      const isDurable = await retry(write, o).then(
+        () => true,
+        error => {
+          if (isStorageError(error)) return false
+          throw error
+        },
+      )
+      return attempts.map(() => isDurable)
+    },
+    // A failure of one attempt must not fail the others.
+    onFailure: (_, { length }) => (length > 1 ? 'split' : 'reject'),
+  })
+  return {
+    // An attempt that ends after the stop was aborted by it, which says nothing about the endpoint.
+    record: async attempt => !signal.aborted && batcher.add(attempt),
+    async stop() {
+      stopping.abort()
+      await batcher.close()
+    },
+  }
+}
+
+/** Logs an attempt; `disabled` is the reason if it disabled its webhook. */
+export type AttemptLog = (due: DueDelivery, attempt: Attempt, disabled: DisabledCode | null) => void
+
+/**
+ * Logs each attempt at debug level, and at info and warn level each kind of result once per hour
+ * and webhook, regardless of the number of events.
+ */
+export function createAttemptLog({ log, clock }: { log: Log; clock: Clock }): AttemptLog {
+  const countSinceLogged = createHourlyCounter(clock)
+  return (due, { statusCode, durationMs, error, next }, disabled) => {
+    const { webhook, eventId } = due
+    const about = { webhook: webhook.id, event: eventId, status: statusCode }
+    const attempts = due.attempt + 1
+    log.debug('webhook delivery attempt', {
+      ...{ ...about, attempt: attempts },
+      ...{ state: next.state, ms: durationMs },
+    })
+    const logHourly = (level: 'info' | 'warn', message: string, fields: object) => {
+      const times = countSinceLogged(`${webhook.id} ${message}`)
+      if (times === 0) return
+      log[level](message, { ...about, ...fields, times: times > 1 ? times : undefined })
+    }
+    if (next.state === 'retry_scheduled')
+      logHourly('info', ATTEMPT_FAILED, { attempts, why: error })
+    if (next.state === 'failed')
+      logHourly('warn', 'webhook delivery failed', { attempts, why: error })
+    if (next.state === 'delivered' && webhook.failingSince !== null)
+      logHourly('info', RECOVERED, {})
+    if (disabled !== null) {
+      const why = DISABLED_REASONS[disabled]
+      log.warn('webhook endpoint disabled', { ...about, code: disabled, why })
+    }
+  }
+}
+
+const ATTEMPT_FAILED = 'webhook delivery attempt failed; will retry'
+const RECOVERED = 'webhook endpoint recovered'
+
+type LoggedMessage = { readonly at: number; suppressed: number }
+
+/**
+ * Returns how often a message occurred since it was last logged, or 0 if that was within the hour
+ * and it should be suppressed.
+ */
+function createHourlyCounter(clock: Clock): (message: string) => number {
+  const logged = new TtlMap<LoggedMessage>({ sizeMax: SIZE_MAX, clock })
+  return message => {
+    const at = clock.monotonicNow()
+    const last = logged.get(message)
+    if (last !== undefined && at - last.at < HOUR) {
+      last.suppressed++
+      return 0
+    }
+    logged.set(message, { at, suppressed: 0 }, RETENTION_MS)
+    return (last?.suppressed ?? 0) + 1
+  }
+}
+
+/** With more entries than this, some messages are logged more often. */
+const SIZE_MAX = 10_000
+/** Longer than the longest wait between two attempts. */
+const RETENTION_MS = 2 * DAY
