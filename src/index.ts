@@ -29,7 +29,7 @@ export type {
   ResultCache as ResultMemory,
 } from './engine/result-cache.ts'
 export type { RecipientOutcome as Answer } from './engine/smtp/classify-reply.ts'
-export type { Step } from './engine/step.ts'
+export type { Step } from './engine/step-observer.ts'
 export type { ManyOptions } from './engine/stream.ts'
 export { type Include, presentResult } from './engine/verdict/present-result.ts'
 export type { Reason } from './engine/verdict/reason.ts'

@@ -7,7 +7,7 @@ const LEVELS = [
   ['platform', 'client'],
   ['config', 'engine', 'queue', 'simulator'],
   ['csv', 'db', 'outbound'],
-  ['audit', 'cluster', 'formats'],
+  ['audit.ts', 'cluster', 'formats'],
   ['webhooks', 'feedback'],
   ['accounts'],
   ['jobs'],
@@ -52,13 +52,13 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
   ],
   ['the DNS', /from 'node:dns/, /^engine\/dns\/node-resolver\.ts$/],
   // The page of a webhook secret shows example code.
-  ['environment variables', /\bprocess\.env\b/, /^(cli\/|dashboard\/webhooks\/secret\.ts)/],
+  ['environment variables', /\bprocess\.env\b/, /^(cli\/|dashboard\/webhooks\/endpoint-parts\.ts)/],
   ['pg-boss', /from 'pg-boss'/, /^queue\/boss-(queue|tasks)\.ts$/],
   ['mail', /'nodemailer'/, /^webhooks\/smtp-transport\.ts$/],
   [
     'SQL',
     /from '(kysely|better-sqlite3|pg)'/,
-    /^(db|audit|cluster|webhooks|feedback|accounts|jobs|maintenance)\//,
+    /^((db|cluster|webhooks|feedback|accounts|jobs|maintenance)\/|audit\.ts$)/,
   ],
 ]
 
@@ -139,12 +139,12 @@ function cyclesIn(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   return cycles
 }
 
-/** The module of each table, from the `tables.ts` of the modules. */
+/** The module of each table, from the `tables.ts` of the modules and `audit.ts`. */
 function tableOwners(): Map<string, string> {
   const owners = new Map<string, string>()
   for (const { name, text } of files) {
     const [, body] = /interface Schema \{([^}]*)\}/.exec(text) ?? []
-    if (!name.endsWith('/tables.ts') || body === undefined) continue
+    if (!/(\/tables|^audit)\.ts$/.test(name) || body === undefined) continue
     for (const [, table] of body.matchAll(/(\w+):/g)) owners.set(table as string, moduleOf(name))
   }
   return owners

@@ -4,7 +4,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { REAL_PROVIDERS } from '../src/engine/address/provider.ts'
+import { REAL_PROVIDERS } from '../src/engine/address/name-list.ts'
 import { listedTypo } from '../src/engine/address/typo.ts'
 import { hasRegisteredTld } from '../src/engine/address/typo-tld.ts'
 import { electDisposable, PROTECTED } from './lists/disposable.mjs'

@@ -1,4 +1,4 @@
-import { type AuditServices, addAuditEntry } from '../audit/audit-store.ts'
+import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
 import { isFault, parseAddress, wireAddress } from '../engine/address/address.ts'
 import { OperationError } from '../platform/operation-error.ts'

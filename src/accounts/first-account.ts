@@ -1,5 +1,4 @@
-import { SERVICE } from '../audit/audit.ts'
-import { addAuditEntry } from '../audit/audit-store.ts'
+import { addAuditEntry, SERVICE } from '../audit.ts'
 import { write } from '../db/database.ts'
 import { EvError } from '../platform/error.ts'
 import { countAccounts, createAccount } from './account-store.ts'

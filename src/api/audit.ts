@@ -1,7 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { AUDIT_ACTIONS, AUDIT_ACTORS } from '../audit/audit.ts'
-import { getAuditPage } from '../audit/audit-store.ts'
-import { presentEntry } from '../audit/present-entry.ts'
+import { AUDIT_ACTIONS, AUDIT_ACTORS, getAuditPage, presentEntry } from '../audit.ts'
 import { pageFields, pageQuery, parseCursor, timeFilter, toPage } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'

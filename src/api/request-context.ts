@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { matchedRoutes } from 'hono/route'
-import type { Origin } from '../audit/audit.ts'
+import type { Origin } from '../audit.ts'
 import { inRanges, plainIp } from '../platform/ip.ts'
 import type { Env, Incoming } from './context.ts'
 import { commonHeaders, setHeader } from './headers.ts'

@@ -1,7 +1,11 @@
-import { AUDIT_ACTIONS, type AuditAction, isAuditAction } from '../audit/audit.ts'
-import { getAuditPage } from '../audit/audit-store.ts'
-import { presentEntry } from '../audit/present-entry.ts'
-import type { AuditTable } from '../audit/tables.ts'
+import {
+  AUDIT_ACTIONS,
+  type AuditAction,
+  type AuditTable,
+  getAuditPage,
+  isAuditAction,
+  presentEntry,
+} from '../audit.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { selectAccount, withAccounts } from './accounts.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
-import { COMMAND_LINE } from '../audit/audit.ts'
+import { COMMAND_LINE } from '../audit.ts'
 import type { ExternalDeps } from '../compose/engine.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'

@@ -1,7 +1,6 @@
 import { formatValue } from '../config/fields.ts'
-import { withoutPassword } from '../config/password.ts'
 import type { Config } from '../config/settings.ts'
-import { databaseUrl as checkUrl, Expected } from '../config/values.ts'
+import { databaseUrl as checkUrl, Expected, withoutPassword } from '../config/values.ts'
 import { isPostgresUrl } from '../db/database.ts'
 import { needsSecret } from '../db/service-secret.ts'
 import {

@@ -1,5 +1,5 @@
 import { type Command, CommanderError, type OutputConfiguration } from 'commander'
-import { hasPassword } from '../config/password.ts'
+import { hasPassword } from '../config/values.ts'
 import { addAccounts, addAudit } from './commands/accounts.ts'
 import { addFeedback } from './commands/feedback.ts'
 import { addHelp } from './commands/help.ts'

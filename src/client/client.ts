@@ -2,15 +2,18 @@ import { createConnection, type ResponseInfo } from './connection.ts'
 import { type ClientDeps, systemDeps } from './deps.ts'
 import { type Account, createAccountResource } from './resources/account.ts'
 import { type Accounts, createAccountsResource } from './resources/accounts.ts'
-import { createEventsResource, type Events } from './resources/events.ts'
 import { createFeedbackResource, type Feedback } from './resources/feedback.ts'
-import { createJobsResource, type Jobs } from './resources/jobs.ts'
+import { createJobsResource, type Jobs, type WaitOptions, waitForEnd } from './resources/jobs.ts'
 import { createKeysResource, type Keys } from './resources/keys.ts'
 import { createListsResource, type Lists } from './resources/lists.ts'
 import { createSchedulesResource, type Schedules } from './resources/schedules.ts'
 import { createVerifyResource, type Verify } from './resources/verify.ts'
-import { type WaitOptions, waitForEnd } from './resources/wait.ts'
-import { createWebhooksResource, type Webhooks } from './resources/webhooks.ts'
+import {
+  createEventsResource,
+  createWebhooksResource,
+  type Events,
+  type Webhooks,
+} from './resources/webhooks.ts'
 import type { Job } from './types.ts'
 
 export type { CallOptions, CreateOptions, ResponseInfo } from './connection.ts'
@@ -21,6 +24,7 @@ export type {
   JobOptions,
   RowsOptions,
   RowsQuery,
+  WaitOptions,
 } from './resources/jobs.ts'
 export type {
   FileOptions,
@@ -32,10 +36,9 @@ export type {
 } from './resources/lists.ts'
 export type { Listing, Page } from './resources/pagination.ts'
 export type { ScoredOptions, SingleOptions, VerifyInput } from './resources/verify.ts'
-export type { WaitOptions } from './resources/wait.ts'
 export type { RateLimit } from './response.ts'
 export type * from './types.ts'
-export type { EventData, WebhookEvent } from './webhook-event.ts'
+export type { EventData, WebhookEvent } from './webhook-signature.ts'
 export { verifyWebhook, type WebhookHeaders, type WebhookOptions } from './webhook-signature.ts'
 
 export type ClientOptions = {

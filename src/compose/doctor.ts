@@ -9,8 +9,8 @@ import { createNodeResolver, systemServers } from '../engine/dns/node-resolver.t
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { type Dial, tcpDial } from '../engine/smtp/dial.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
-import { CHECK_NAMES } from '../platform/check-names.ts'
 import { type Clock, SECOND, systemClock } from '../platform/clock.ts'
+import { CHECK_NAMES } from '../platform/domain-names.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
 
 /** Options that are not settings. */

@@ -15,11 +15,7 @@ import { DEFAULT_JOB_MAIL_TIMINGS, type JobMailTimings } from '../jobs/job-mails
 import { DEFAULT_SCHEDULE_TIMINGS, type ScheduleTimings } from '../jobs/schedules/run-schedules.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../jobs/worker/worker-timings.ts'
 import { HOUR } from '../platform/clock.ts'
-import {
-  checkQueueTimings,
-  DEFAULT_QUEUE_TIMINGS,
-  type QueueTimings,
-} from '../queue/queue-timings.ts'
+import { checkQueueTimings, DEFAULT_QUEUE_TIMINGS, type QueueTimings } from '../queue/queue.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from '../webhooks/attempt.ts'
 import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from '../webhooks/endpoint-alerts.ts'
 

@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
-import { AUDIT_ACTIONS, type AuditAction } from '../audit/audit.ts'
+import { AUDIT_ACTIONS, type AuditAction } from '../audit.ts'
 import type { AuditEntry, AuditPage } from '../client/types.ts'
 import { queryOf } from './api.ts'
 import type { Env } from './deps.ts'

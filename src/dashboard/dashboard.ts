@@ -8,22 +8,20 @@ import { ApiProblem } from './api.ts'
 import { assetRoutes } from './asset.ts'
 import { auditRoutes } from './audit.ts'
 import type { DashboardDeps, Env } from './deps.ts'
-import { docsRoutes } from './docs.ts'
 import { feedbackRoutes } from './feedback/feedback.ts'
 import { healthRoutes } from './health/health.ts'
-import { keyRoutes } from './keys/keys.ts'
+import { keyRoutes } from './keys.ts'
 import { listRoutes } from './lists/lists.ts'
 import { INTAKE } from './lists/upload.ts'
 import { overviewRoutes } from './overview.ts'
 import { alerts } from './page/banner.ts'
 import type { Html } from './page/html.ts'
-import { backLink, barePage, page, part } from './page/layout.ts'
+import { backLink, barePage, page, part, publicPage } from './page/layout.ts'
 import { notice, Refusal } from './page/notice.ts'
 import { checkCsrf, shortForms } from './session/csrf.ts'
 import { sessionRoutes } from './session/sessions.ts'
-import { signInRoutes } from './session/sign-in.ts'
-import { signedIn } from './session/signed-in.ts'
-import { themeRoutes } from './session/theme.ts'
+import { signInRoutes, themeRoutes } from './session/sign-in.ts'
+import { setUser, signedIn } from './session/signed-in.ts'
 import { usageRoutes } from './usage.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
@@ -176,3 +174,39 @@ function withRemedy(error: Refusal | ApiProblem): string {
 const internalError = (requestId: string) =>
   html`Internal error. Your data is safe. Try again; if the error persists, send this request ID to the
     administrator: ${requestId}`
+
+/**
+ * The API reference: Swagger UI, with all files from this host. It is public; for a signed-in user
+ * it has the sidebar.
+ */
+function docsRoutes(deps: DashboardDeps): Hono<Env> {
+  const policy = docsPolicy(deps.settings.baseUrl)
+  return new Hono<Env>().use('/docs/*', alerts(deps)).get('/docs', async c => {
+    c.header('Content-Security-Policy', policy)
+    const reference = {
+      ...{ title: 'API reference', style: 'docs.css', scripts: ['docs.js'] },
+      body: html`
+        <div id="reference" data-document="/openapi.json"></div>
+        <noscript><p>The reference needs JavaScript. <a href="/openapi.json">Open the OpenAPI document</a></p></noscript>`,
+    }
+    return (await setUser(c, deps)) ? page(c, reference) : publicPage(c, reference)
+  })
+}
+
+/**
+ * The policy of the dashboard with two exceptions: Swagger UI sets styles on elements and has data:
+ * images in its CSS, and it sends requests to `baseUrl`, which can differ from the origin of the
+ * page.
+ */
+const docsPolicy = (baseUrl: string) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    `connect-src 'self' ${URL.parse(baseUrl)?.origin ?? ''}`.trim(),
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')

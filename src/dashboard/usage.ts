@@ -16,7 +16,7 @@ import { DAY, SECOND } from '../platform/clock.ts'
 import { formatDuration, formatNumber, formatPercent, pluralize } from '../platform/format.ts'
 import { queryOf } from './api.ts'
 import type { DashboardDeps, Env } from './deps.ts'
-import { bars } from './page/chart.ts'
+import { bars, dayChart, meter } from './page/chart.ts'
 import { field, problemWith, select } from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page, part } from './page/layout.ts'
@@ -24,7 +24,6 @@ import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.t
 import { card, facts, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
 import { ago, badge, CLASS_NAMES, CLASSES } from './page/text.ts'
-import { dayChart, meter } from './page/usage-chart.ts'
 
 /** The Usage page: verifications, credits, limits and history of the account. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {

@@ -1,4 +1,4 @@
-import { withoutPassword } from '../config/password.ts'
+import { withoutPassword } from '../config/values.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { isUnknownMigration, OldDevelopmentDatabase } from './migrate.ts'
 import { codeOf, isOutage } from './postgres/errors.ts'

@@ -1,4 +1,4 @@
-import { withoutPassword } from '../config/password.ts'
+import { withoutPassword } from '../config/values.ts'
 import { isPostgresUrl } from '../db/database.ts'
 import { inspectServer } from '../db/postgres/inspect.ts'
 import { OUTAGE_REMEDY } from '../db/unusable.ts'

@@ -7,10 +7,58 @@ import { type Address, isFault, type SyntaxFault } from './address/address.ts'
 import type { Domain } from './address/domain.ts'
 import { suggestDomain } from './address/suggestion.ts'
 import type { MxOperator } from './dns/operators.ts'
+import type { MxRecord } from './dns/resolver.ts'
 import { noMailText, type Route } from './dns/route.ts'
 import type { ProbeListener, ServerCall } from './probe/probe-listener.ts'
 import { describeOutcome } from './smtp/outcome-text.ts'
-import type { DomainStep, Step, SyntaxStep } from './step.ts'
+
+/** A progress event of a verification; `text` is a sanitized sentence for people. Plain data. */
+export type Step = SyntaxStep | DomainStep | ServerStep | LineStep | CachedStep
+
+/** The address was parsed: always the first step. */
+type SyntaxStep = {
+  readonly kind: 'syntax'
+  readonly ok: boolean
+  /** Null if the text is not an address. */
+  readonly address: { readonly local: string; readonly domain: string } | null
+  /** The address that was probably intended, if the spelling alone shows it. */
+  readonly suggestion: string | null
+  readonly text: string
+}
+
+/** The mail route of the domain was looked up. */
+type DomainStep = {
+  readonly kind: 'domain'
+  /** Null if the DNS lookup failed. */
+  readonly ok: boolean | null
+  readonly route: Route['kind']
+  /** The mail servers in order of preference. */
+  readonly hosts: readonly MxRecord[]
+  /** The operator of the mail servers. */
+  readonly operator: string | null
+  readonly text: string
+}
+
+/** A connection to a mail server succeeded or failed. The last step for a host is the valid one. */
+type ServerStep = {
+  readonly kind: 'server'
+  readonly ok: boolean
+  /** Null if no mail server was contacted. */
+  readonly host: string | null
+  readonly ip: string | null
+  readonly text: string
+}
+
+/** A line of the SMTP session: `C: …` from ev, `S: …` from the server. */
+type LineStep = { readonly kind: 'line'; readonly text: string }
+
+/** The result comes from the cache. */
+type CachedStep = {
+  readonly kind: 'cached'
+  /** When the mail server answered, epoch ms. */
+  readonly checkedAt: number
+  readonly text: string
+}
 
 /** Emits the steps of one verification as they happen. */
 export type StepObserver = {

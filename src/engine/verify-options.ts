@@ -1,5 +1,5 @@
 import type { DnsPause } from './dns-pause.ts'
-import type { Step } from './step.ts'
+import type { Step } from './step-observer.ts'
 
 export type VerifyOptions = {
   readonly signal?: AbortSignal

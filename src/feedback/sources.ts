@@ -1,4 +1,4 @@
-import { type AuditServices, addAuditEntry } from '../audit/audit-store.ts'
+import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, write, writeWith } from '../db/database.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'

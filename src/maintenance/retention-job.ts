@@ -6,8 +6,7 @@ import {
   deleteReplaysBefore,
   deleteSessionsUntil,
 } from '../accounts/retention.ts'
-import { AUDIT_RETENTION_MS } from '../audit/audit.ts'
-import { deleteAuditBefore } from '../audit/retention.ts'
+import { AUDIT_RETENTION_MS, deleteAuditBefore } from '../audit.ts'
 import { serverNow } from '../cluster/members.ts'
 import { type Database, write, writeAsyncCommit } from '../db/database.ts'
 import type { Expiry } from '../db/paging.ts'

@@ -3,8 +3,13 @@ import { type Clock, HOUR, SECOND, sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { type Log, type LogFields, LogThrottle } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
-import type { Queue, QueueStatus } from './queue.ts'
-import { checkQueueTimings, DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
+import {
+  checkQueueTimings,
+  DEFAULT_QUEUE_TIMINGS,
+  type Queue,
+  type QueueStatus,
+  type QueueTimings,
+} from './queue.ts'
 import { type Claim, TaskConsumer, type TaskStore } from './task-consumer.ts'
 
 type BossDatabase = NonNullable<ConstructorOptions['db']>

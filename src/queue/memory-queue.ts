@@ -1,8 +1,15 @@
 import type { Clock } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
-import type { Handler, Queue, Reschedule, Worker, WorkOptions } from './queue.ts'
-import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
+import {
+  DEFAULT_QUEUE_TIMINGS,
+  type Handler,
+  type Queue,
+  type QueueTimings,
+  type Reschedule,
+  type Worker,
+  type WorkOptions,
+} from './queue.ts'
 
 /**
  * Creates the queue of a single process. It has no state that cannot be rebuilt from the database

@@ -1,8 +1,14 @@
 import { type Clock, MINUTE, sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { LogFields } from '../platform/log.ts'
-import type { Handler, Reschedule, Worker, WorkOptions } from './queue.ts'
-import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
+import {
+  DEFAULT_QUEUE_TIMINGS,
+  type Handler,
+  type QueueTimings,
+  type Reschedule,
+  type Worker,
+  type WorkOptions,
+} from './queue.ts'
 
 /** Maximum tasks per claim. */
 const CLAIM_MAX = 500

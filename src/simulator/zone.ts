@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { CHECK_NAMES } from '../platform/check-names.ts'
+import { CHECK_NAMES } from '../platform/domain-names.ts'
 import type { DnsTrouble, DomainPlan } from './scenario.ts'
 
 export type ZoneRecord =

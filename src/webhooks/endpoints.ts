@@ -1,5 +1,4 @@
-import type { AuditAction } from '../audit/audit.ts'
-import { type AuditServices, addAuditEntry } from '../audit/audit-store.ts'
+import { type AuditAction, type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'

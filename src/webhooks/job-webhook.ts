@@ -1,4 +1,4 @@
-import { addAuditEntry } from '../audit/audit-store.ts'
+import { addAuditEntry } from '../audit.ts'
 import type { Trx } from '../db/database.ts'
 import { newSigningSecret, newWebhookId } from './endpoint.ts'
 import { createWebhook } from './endpoint-store.ts'

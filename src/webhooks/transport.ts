@@ -1,7 +1,6 @@
 import type { Agent, Dispatcher } from 'undici'
 import type { Resolver } from '../engine/dns/resolver.ts'
-import { HEADER_BYTES_MAX, openAgent } from '../outbound/agent.ts'
-import { policyCheckedDial } from '../outbound/policy-dial.ts'
+import { HEADER_BYTES_MAX, openAgent, policyCheckedDial } from '../outbound/policy-dial.ts'
 import { TransportFault, toFault } from '../outbound/transport-error.ts'
 import { parseDestination } from '../outbound/url-policy.ts'
 import { abortable } from '../platform/abort.ts'

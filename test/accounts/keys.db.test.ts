@@ -11,7 +11,7 @@ import {
   rotateKey,
   updateKey,
 } from '../../src/accounts/keys.ts'
-import { COMMAND_LINE } from '../../src/audit/audit.ts'
+import { COMMAND_LINE } from '../../src/audit.ts'
 import { addAccount, addKey } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { EvApiError, EvClient, WebhookEvent } from '../../src/client/client.ts'
-import type { EventData } from '../../src/client/webhook-event.ts'
+import type { EventData } from '../../src/client/webhook-signature.ts'
 import {
   type batchCompleted,
   type batchFailed,

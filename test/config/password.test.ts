@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hasPassword, withoutPassword } from '../../src/config/password.ts'
+import { hasPassword, withoutPassword } from '../../src/config/values.ts'
 
 test.each([
   ['postgres://ann:s3cret@db.example/ev', true, 'postgres://…@db.example/ev'],

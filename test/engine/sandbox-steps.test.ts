@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { sandboxResult } from '../../src/engine/sandbox.ts'
-import { sandboxSteps } from '../../src/engine/sandbox-steps.ts'
+import { sandboxResult, sandboxSteps } from '../../src/engine/sandbox.ts'
 import { fakeClock } from '../support/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Step } from '../../src/engine/step.ts'
+import type { Step } from '../../src/engine/step-observer.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { refused, silentFrom } from '../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../support/mx-by-egress.ts'

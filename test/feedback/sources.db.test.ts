@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { COMMAND_LINE } from '../../src/audit/audit.ts'
+import { COMMAND_LINE } from '../../src/audit.ts'
 import { canDecrypt } from '../../src/db/service-secret.ts'
 import { SnsCertificates } from '../../src/feedback/providers/sns-certificates.ts'
 import { getSource, receiveFeedback } from '../../src/feedback/receive-feedback.ts'

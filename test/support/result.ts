@@ -1,5 +1,5 @@
+import { toEvidence } from '../../src/engine/verdict/judge.ts'
 import { type Reason, VERDICT_BY_REASON } from '../../src/engine/verdict/reason.ts'
-import { toEvidence } from '../../src/engine/verdict/result.ts'
 import type { Result } from '../../src/engine/verdict/verdict.ts'
 
 /** Builds a result with this reason. */

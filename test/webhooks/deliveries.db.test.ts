@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { COMMAND_LINE } from '../../src/audit/audit.ts'
+import { COMMAND_LINE } from '../../src/audit.ts'
 import type { Database } from '../../src/db/database.ts'
 import { getDelivery, retryDelivery, retryFailedDeliveries } from '../../src/webhooks/deliveries.ts'
 import { deleteWebhook, setWebhookActive } from '../../src/webhooks/endpoints.ts'

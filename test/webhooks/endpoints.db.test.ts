@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { COMMAND_LINE } from '../../src/audit/audit.ts'
+import { COMMAND_LINE } from '../../src/audit.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
 import { decryptHeaders } from '../../src/webhooks/custom-headers.ts'
 import { WEBHOOKS_MAX } from '../../src/webhooks/endpoint.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import freeDomains from 'free-email-domains'
-import { REAL_PROVIDERS, RELAYS } from '../../src/engine/address/provider.ts'
+import { REAL_PROVIDERS, RELAYS } from '../../src/engine/address/name-list.ts'
 import { MULTI_TLD_PROVIDERS } from '../../src/engine/address/typo.ts'
 import { OPERATOR_ROWS } from '../../src/engine/dns/operators.ts'
 import { toDomains, withParents } from './names.mjs'
@@ -31,7 +31,7 @@ const SAYS_SO =
  *   aggregate; what both states of the aggregate have and no older list; or what the archive's
  *   successor has and nobody else. Two are needed where a list of providers names the domain.
  * - Any source will do for a name that says what it is.
- * - Providers and relays that src/engine/address/provider.ts names never are. What PROTECTED holds is
+ * - Providers and relays that src/engine/address/name-list.ts names never are. What PROTECTED holds is
  *   only where `community` or `harvest` names it.
  */
 export function electDisposable(sources) {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { addAuditEntry } from '../../audit/audit-store.ts'
+import { addAuditEntry } from '../../audit.ts'
 import {
   createRowObject,
   createRowWriter,
@@ -11,8 +11,7 @@ import {
 import { writeConcurrent } from '../../db/database.ts'
 import { LIST_COLUMNS, RESULT_COLUMNS } from '../../engine/verdict/present-result.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
-import { createSheetWriter } from '../../formats/sheet-writer.ts'
-import { zipSheet } from '../../formats/workbook-file.ts'
+import { createSheetWriter, zipSheet } from '../../formats/sheet-writer.ts'
 import { DedupeIndex } from '../../jobs/import/import-counter.ts'
 import { getListName, type Job, parseOrigin } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
 import { type ApiKey, type FoundKey, findKeyById } from '../../accounts/key-store.ts'
-import { type AuditServices, addAuditEntry } from '../../audit/audit-store.ts'
+import { type AuditServices, addAuditEntry } from '../../audit.ts'
 import type { Trx } from '../../db/database.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { getListName, type Job } from '../../jobs/job-store.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough, type Readable, type Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
-import { zipSheet } from '../../formats/workbook-file.ts'
+import { zipSheet } from '../../formats/sheet-writer.ts'
 import { isGzip } from './output-plan.ts'
 import type { OutputSink } from './output-sink.ts'
 import type { Format } from './row-text.ts'

@@ -11,8 +11,7 @@ import type {
   Stats,
   Verification,
 } from '../types.ts'
-import { unwrapData } from './data.ts'
-import { createListing, type Listing } from './pagination.ts'
+import { createListing, type Listing, unwrapData } from './pagination.ts'
 
 export type Account = {
   /** Lists verifications, newest first. */

@@ -11,8 +11,7 @@ import type {
   Plan,
   PlanList,
 } from '../types.ts'
-import { unwrapData } from './data.ts'
-import { createListing, type Listing } from './pagination.ts'
+import { createListing, type Listing, unwrapData } from './pagination.ts'
 
 /** Operations on all accounts, for the key of an admin account. */
 export type Accounts = {

@@ -8,7 +8,7 @@ import type {
   FeedbackSourceList,
   NewFeedbackSource,
 } from '../types.ts'
-import { unwrapData } from './data.ts'
+import { unwrapData } from './pagination.ts'
 
 export type Feedback = {
   /** Reports up to 1,000 bounces, deliveries and complaints. A repeated item counts once. */

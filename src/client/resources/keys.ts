@@ -9,7 +9,7 @@ import type {
   NewKey,
   RotatedKey,
 } from '../types.ts'
-import { unwrapData } from './data.ts'
+import { unwrapData } from './pagination.ts'
 
 export type Keys = {
   list(options?: CallOptions): Promise<Key[]>

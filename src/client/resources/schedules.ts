@@ -7,8 +7,7 @@ import type {
   ScheduleChanges,
   SchedulePage,
 } from '../types.ts'
-import { unwrapData } from './data.ts'
-import { createListing, type Listing } from './pagination.ts'
+import { createListing, type Listing, unwrapData } from './pagination.ts'
 
 /** Schedules, which verify lists again at intervals. */
 export type Schedules = {

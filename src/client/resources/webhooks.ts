@@ -6,8 +6,12 @@ import type {
   DeliveryDetail,
   DeliveryDetailAnswer,
   DeliveryPage,
+  EmittedEvent,
+  EmittedEventAnswer,
+  EmittedEventPage,
   EventList,
   ListDeliveriesQuery,
+  ListEmittedEventsQuery,
   NewWebhook,
   Recovered,
   Recovery,
@@ -20,8 +24,7 @@ import type {
   WebhookTest,
   WebhookTestRequest,
 } from '../types.ts'
-import { unwrapData } from './data.ts'
-import { createListing, type Listing } from './pagination.ts'
+import { createListing, type Listing, unwrapData } from './pagination.ts'
 
 export type Webhooks = {
   /** Lists webhooks, oldest first. */
@@ -139,3 +142,26 @@ const deliveryPath = (webhookId: string, deliveryId: string) =>
 
 /** The service itself waits up to 30 s for the receiver. */
 const TEST_TIMEOUT_MS = 45_000
+
+export type Events = {
+  /** Lists events that were emitted for webhooks, newest first. */
+  list(query?: Omit<ListEmittedEventsQuery, 'cursor'>, options?: CallOptions): Listing<EmittedEvent>
+  /** Returns an event with its deliveries. */
+  get(eventId: string, options?: CallOptions): Promise<EmittedEventAnswer['data']>
+}
+
+export function createEventsResource({ json }: Connection): Events {
+  const get = <Answer>(path: string, query: object | undefined, options?: CallOptions) =>
+    json<Answer>({ method: 'GET', path, query }, options)
+
+  return {
+    list: (query, options) =>
+      createListing(cursor =>
+        unwrapData(get<EmittedEventPage>('/v1/events', { ...query, cursor }, options)),
+      ),
+    get: (eventId, options) =>
+      unwrapData(
+        get<EmittedEventAnswer>(`/v1/events/${encodeURIComponent(eventId)}`, undefined, options),
+      ),
+  }
+}

@@ -1,8 +1,7 @@
 import type { Context } from 'hono'
 import type { ApiKey } from '../../accounts/key-store.ts'
 import { endSession as deleteSession } from '../../accounts/session-store.ts'
-import type { AuditAction } from '../../audit/audit.ts'
-import { addAuditEntry } from '../../audit/audit-store.ts'
+import { type AuditAction, addAuditEntry } from '../../audit.ts'
 import { type Trx, write } from '../../db/database.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 

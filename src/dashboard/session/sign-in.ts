@@ -1,4 +1,5 @@
 import { type Context, Hono } from 'hono'
+import { setCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import { hashSecret, isWellFormed } from '../../accounts/key.ts'
 import { domainAllowed, ipAllowed, permits } from '../../accounts/key-rights.ts'
@@ -13,7 +14,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { field } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { barePage } from '../page/layout.ts'
+import { barePage, THEME_COOKIE, THEMES } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { copyable } from '../page/text.ts'
 import { dropToken, keepToken } from './cookie.ts'
@@ -91,7 +92,7 @@ const attemptsFrom = (ip: string): Bucket => ({
 })
 
 /** Returns the path to open after sign-in, `/overview` if `next` is not a local path. */
-export function ownPath(next: unknown): string {
+function ownPath(next: unknown): string {
   const isOwn = typeof next === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(next)
   return isOwn ? next : '/overview'
 }
@@ -189,3 +190,14 @@ function gone(c: Context<Env>) {
     <p><a class="button" href="/sign-in">Sign in</a></p>`
   return barePage(c, { title: 'This link has expired', body })
 }
+
+const YEAR_S = 365 * 24 * 60 * 60
+
+/** Stores the theme in a cookie, so that the first paint already uses it. */
+export const themeRoutes = () =>
+  new Hono<Env>().post('/theme', async c => {
+    const { theme, next } = await c.req.parseBody()
+    const chosen = THEMES.find(one => one === theme) ?? 'auto'
+    setCookie(c, THEME_COOKIE, chosen, { path: '/', sameSite: 'Strict', maxAge: YEAR_S })
+    return c.redirect(ownPath(next), 303)
+  })

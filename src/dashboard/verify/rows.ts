@@ -2,9 +2,8 @@ import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { isDone, type Progress } from './progress.ts'
 import { verdictCard } from './verdict.ts'
-import type { DomainStep } from './verify-events.ts'
+import { type DomainStep, isDone, type Progress } from './verify-events.ts'
 
 /**
  * Renders the result with the steps folded below it. Hidden before the first verification;

@@ -11,11 +11,19 @@ import { table } from '../page/table.ts'
 import { ago, badge } from '../page/text.ts'
 import { may } from '../session/signed-in.ts'
 import { classOf } from '../usage.ts'
-import { optionsForm, verifyForm } from './ask-form.ts'
-import { after, IDLE, isDone, type Progress, started } from './progress.ts'
 import { outcome, parts } from './rows.ts'
-import { spokenVerdict } from './verdict.ts'
-import { EMPTY_FORM, readVerifyForm, type VerifyForm, verifyWithEvents } from './verify-events.ts'
+import { optionsForm, spokenVerdict, verifyForm } from './verdict.ts'
+import {
+  after,
+  EMPTY_FORM,
+  IDLE,
+  isDone,
+  type Progress,
+  readVerifyForm,
+  started,
+  type VerifyForm,
+  verifyWithEvents,
+} from './verify-events.ts'
 
 /**
  * The Verify page: streams the steps of a verification, or renders the result without JavaScript.

@@ -21,9 +21,8 @@ import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { endpointPage } from './endpoint.ts'
 import { bodyOf, draftOf, headersOf } from './endpoint-form.ts'
+import { secretPage, testResult } from './endpoint-parts.ts'
 import { CHANGED, pathOf } from './log.ts'
-import { secretPage } from './secret.ts'
-import { testResult } from './test-outcome.ts'
 
 /** Routes that change, test, rotate, recover and delete an endpoint. */
 export function actionRoutes(deps: DashboardDeps): Hono<Env> {

@@ -13,9 +13,8 @@ import { statusBadge, type Tone, time } from '../page/text.ts'
 import { csrfField } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
 import { type Draft, endpointFields } from './endpoint-form.ts'
+import { successCard, testResult } from './endpoint-parts.ts'
 import { isForLog, logPart, logSection, pathOf } from './log.ts'
-import { successCard } from './success.ts'
-import { testResult } from './test-outcome.ts'
 
 /** The state of an endpoint with label and explanation. */
 type EndpointBadge = {

@@ -26,11 +26,9 @@ import { may } from '../session/signed-in.ts'
 import { actionRoutes } from './actions.ts'
 import { endpointRoutes, renderBadge } from './endpoint.ts'
 import { bodyOf, type Draft, draftOf, endpointFields, headersOf } from './endpoint-form.ts'
+import { formatResponse, secretPage, successCell } from './endpoint-parts.ts'
 import { eventTypesPage } from './event-types.ts'
 import { isPending, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
-import { secretPage } from './secret.ts'
-import { successCell } from './success.ts'
-import { formatResponse } from './test-outcome.ts'
 
 /** Routes of webhooks: endpoints, their settings and deliveries. */
 export function webhooksRoutes(deps: DashboardDeps): Hono<Env> {

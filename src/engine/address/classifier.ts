@@ -10,8 +10,7 @@ import {
   mailboxKey,
   readEntry,
 } from './custom-list-file.ts'
-import { isListed, withParents } from './name-list.ts'
-import { REAL_PROVIDERS, RELAYS } from './provider.ts'
+import { isListed, REAL_PROVIDERS, RELAYS, withParents } from './name-list.ts'
 import { listedTypo } from './typo.ts'
 
 /**

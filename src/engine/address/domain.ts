@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
-import { isSpecialUse } from '../../platform/special-use.ts'
+import { isSpecialUse } from '../../platform/domain-names.ts'
 import {
   type AddressSyntaxError,
   invisibleCharError,

@@ -1,7 +1,6 @@
 import { cleanAddress, isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
-import { isListed } from './name-list.ts'
-import { REAL_PROVIDERS } from './provider.ts'
+import { isListed, REAL_PROVIDERS } from './name-list.ts'
 import {
   domainNamed,
   guessedTypo,

@@ -1,4 +1,4 @@
-import { publicSuffixes } from '../../platform/public-suffixes.ts'
+import { publicSuffixes } from '../../platform/domain-names.ts'
 import { TYPO_COST, typoDistance } from './typo-distance.ts'
 
 /** Common endings, most likely first. */

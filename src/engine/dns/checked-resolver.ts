@@ -1,5 +1,5 @@
 import { orOnAbort } from '../../platform/abort.ts'
-import { isSpecialUse } from '../../platform/special-use.ts'
+import { isSpecialUse } from '../../platform/domain-names.ts'
 import {
   type DnsAnswer,
   type DnsFailure,

@@ -1,5 +1,5 @@
+import { publicSuffixes } from '../../platform/domain-names.ts'
 import { EvError } from '../../platform/error.ts'
-import { publicSuffixes } from '../../platform/public-suffixes.ts'
 import { type MxOperator, OPERATOR_ROWS, PARKED_ROWS } from './operators.ts'
 
 /** The configuration of an operator; null keeps the built-in value. */

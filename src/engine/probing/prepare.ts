@@ -16,7 +16,7 @@ import {
 } from '../probe/mx-groups.ts'
 import type { CachedAnswer } from '../result-cache.ts'
 import type { StepObserver } from '../step-observer.ts'
-import { toEvidence, toResult } from '../verdict/result.ts'
+import { toEvidence, toResult } from '../verdict/judge.ts'
 import type { Evidence, Result } from '../verdict/verdict.ts'
 import { groupHostsByOperator, type LikelyHosts, type MxHosts } from './mx-hosts.ts'
 

@@ -1,13 +1,12 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { isFault } from '../address/address.ts'
 import { withDeadline } from '../deadline.ts'
+import type { MxOperator } from '../dns/operators.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import type { Result, Signal, SignalName } from '../verdict/verdict.ts'
 import type { Gravatar } from './gravatar.ts'
 import { findPolicySignals } from './mail-policies.ts'
-import { findParkingSignals } from './parking.ts'
-import { applySignals, isOpen } from './signal.ts'
-import { findNetworkSignals } from './typo-network.ts'
+import { applySignals, isOpen, SIGNAL_SHIFTS } from './signal.ts'
 
 type OutsideSignalsDeps = {
   readonly names: ReadonlySet<SignalName>
@@ -78,4 +77,77 @@ export class OutsideSignals {
     if (gravatar !== null) lookups.push(gravatar.findSignals(address, signal))
     return lookups
   }
+}
+
+/**
+ * Exchangers that are no mail servers of the domain, with the reason. Services with hosts of their
+ * own are in the table of operators, as `parked`.
+ */
+const SINK_HOSTS: Readonly<Record<string, string>> = {
+  // L. Atkins, "Identifying domains that don't accept or send email", Word to the Wise, 2019.
+  localhost: 'names the sender itself, as many domains for sale do',
+  'localhost.localdomain': 'names the sender itself, as many domains for sale do',
+  // RFC 6761 §6.4: never a host.
+  invalid: 'is a reserved name without a host',
+  // RFC 2606 §3: reserved for documentation; found in templates of DNS providers.
+  'example.com': 'is a reserved name of documentation',
+  'example.net': 'is a reserved name of documentation',
+  'example.org': 'is a reserved name of documentation',
+}
+
+/** Whether the mail of a domain goes to a parking service, a trap or a host that is none. */
+export function findParkingSignals(
+  hosts: readonly string[],
+  operator: MxOperator | null,
+): Signal[] {
+  const found = (detail: string): Signal[] => [
+    { name: 'parking', shift: SIGNAL_SHIFTS.parking, detail },
+  ]
+  if (operator?.truth === 'parked') {
+    return found(`The mail exchanger belongs to a service for parked domains: ${operator.title}.`)
+  }
+  const reasons = hosts.map(sinkReason)
+  const [reason] = reasons
+  return reason !== undefined && reason !== null && !reasons.includes(null)
+    ? found(`The mail exchanger ${hosts[0]} ${reason}.`)
+    : []
+}
+
+function sinkReason(host: string): string | null {
+  const suffix = Object.keys(SINK_HOSTS).find(one => host === one || host.endsWith(`.${one}`))
+  return suffix === undefined ? null : (SINK_HOSTS[suffix] ?? null)
+}
+
+/** Common misspellings of large providers; `listedTypo` recognizes each. */
+export const TYPO_DOMAINS = [
+  ...['gmial.com', 'gmai.com', 'gmal.com', 'gnail.com', 'gmaill.com', 'gamil.com'],
+  ...['hotmial.com', 'hotmai.com', 'hotmal.com', 'hotnail.com', 'hotmaill.com'],
+  ...['yaho.com', 'yahooo.com', 'yhoo.com', 'yaoo.com'],
+  ...['outlok.com', 'outloo.com', 'outllook.com', 'iclod.com', 'icloudd.com'],
+] as const
+
+/** One shared exchanger may be a coincidence, as with a defensive registration. */
+export const NETWORK_MIN = 2
+
+/**
+ * Whether misspellings of large providers use the same mail exchanger: then their owner collects
+ * mail. Misspellings whose lookup fails are not counted.
+ */
+export async function findNetworkSignals(
+  resolver: Resolver,
+  domain: string,
+  { hosts, signal }: { readonly hosts: readonly string[]; readonly signal: AbortSignal },
+): Promise<Signal[]> {
+  const own = new Set(hosts)
+  const shares = await Promise.all(
+    TYPO_DOMAINS.filter(name => name !== domain).map(async name => {
+      const answer = await resolver.resolve(name, 'MX', signal)
+      const isShared = 'records' in answer && answer.records.some(({ host }) => own.has(host))
+      return isShared ? [name] : []
+    }),
+  )
+  const shared = shares.flat()
+  if (shared.length < NETWORK_MIN) return []
+  const detail = `The mail exchanger also serves misspelled domains: ${shared.join(', ')}.`
+  return [{ name: 'typo-network', shift: SIGNAL_SHIFTS.typoNetwork, detail }]
 }

@@ -5,7 +5,7 @@ import type { Acceptance } from '../probe/mx-groups.ts'
 import { noResponse, type ProbeResult } from '../probe/probe-outcome.ts'
 import type { ProbeTask } from '../probing/prepare.ts'
 import type { CachedAnswer } from '../result-cache.ts'
-import { toEvidence, toResult } from './result.ts'
+import { toEvidence, toResult } from './judge.ts'
 import type { Evidence, Result } from './verdict.ts'
 
 /** Builds the result of a probe. */

@@ -1,7 +1,8 @@
+import type { Clock } from '../../platform/clock.ts'
 import { isFault } from '../address/address.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { LOOKALIKE_DOMAIN, type Reason, VERDICT_BY_REASON, type VerdictTemplate } from './reason.ts'
-import type { Evidence, Verdict } from './verdict.ts'
+import type { Evidence, Result, Verdict } from './verdict.ts'
 
 /** The template is that of the reason, unless the rule has its own. */
 type Rule = readonly [
@@ -88,3 +89,44 @@ const noResponse = ({ answer }: Evidence, ...whys: Explanation<'no-response'>[])
 
 const rejected = ({ answer }: Evidence, why: Explanation<'rejected'>) =>
   answer?.kind === 'rejected' && answer.why === why
+
+/** Returns evidence with defaults for everything that was not determined. */
+export function toEvidence(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {
+  return {
+    flags: null,
+    suggestion: null,
+    typo: null,
+    disposableHost: false,
+    route: null,
+    operator: null,
+    answer: null,
+    catchAll: null,
+    egress: null,
+    host: null,
+    ip: null,
+    tls: false,
+    timings: { dnsMs: null, connectMs: null },
+    skipped: null,
+    failure: null,
+    dialogue: null,
+    ...facts,
+  }
+}
+
+/** Builds a result: the verdict on the evidence, and the facts of the run. */
+export function toResult(
+  clock: Clock,
+  text: string,
+  startedAt: number,
+  evidence: Evidence,
+): Result {
+  return {
+    email: text,
+    provider: isFault(evidence.address) ? null : evidence.address.domain.ascii,
+    verdict: judge(evidence),
+    evidence,
+    tookMs: Math.max(0, Math.round(clock.monotonicNow() - startedAt)),
+    cached: false,
+    checkedAt: clock.now(),
+  }
+}

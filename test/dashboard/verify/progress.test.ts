@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { VerifyStep } from '../../../src/client/types.ts'
-import { after, isDone, started } from '../../../src/dashboard/verify/progress.ts'
-import { EMPTY_FORM } from '../../../src/dashboard/verify/verify-events.ts'
+import { after, EMPTY_FORM, isDone, started } from '../../../src/dashboard/verify/verify-events.ts'
 
 const progressOf = (...steps: readonly VerifyStep[]) =>
   steps.reduce((so, data) => after(so, { event: 'step', data }), started(EMPTY_FORM))

@@ -1,8 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { isListed, withParents } from '../../../src/engine/address/name-list.ts'
-import { REAL_PROVIDERS, RELAYS } from '../../../src/engine/address/provider.ts'
+import {
+  isListed,
+  REAL_PROVIDERS,
+  RELAYS,
+  withParents,
+} from '../../../src/engine/address/name-list.ts'
 import { OPERATOR_ROWS } from '../../../src/engine/dns/operators.ts'
 
 const LISTS = join(import.meta.dirname, '../../../src/engine/address/lists')

@@ -7,7 +7,7 @@ import {
   retryAfterSeconds,
 } from '../../../src/engine/probing/retry-policy.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
-import { toEvidence, toResult } from '../../../src/engine/verdict/result.ts'
+import { toEvidence, toResult } from '../../../src/engine/verdict/judge.ts'
 import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 

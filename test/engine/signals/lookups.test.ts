@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { listedTypo } from '../../../src/engine/address/typo.ts'
 import type { MxOperator } from '../../../src/engine/dns/operators.ts'
 import { findPolicySignals } from '../../../src/engine/signals/mail-policies.ts'
-import { findParkingSignals } from '../../../src/engine/signals/parking.ts'
 import {
   findNetworkSignals,
+  findParkingSignals,
   NETWORK_MIN,
   TYPO_DOMAINS,
-} from '../../../src/engine/signals/typo-network.ts'
+} from '../../../src/engine/signals/outside-signals.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'
 
 const { signal } = new AbortController()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DEFAULT_QUEUE_TIMINGS } from '../../../src/queue/queue-timings.ts'
+import { DEFAULT_QUEUE_TIMINGS } from '../../../src/queue/queue.ts'
 import { RunRecorder } from '../../queue/conformance.ts'
 import {
   emptyLedger,
