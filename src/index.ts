@@ -1,7 +1,6 @@
 import { composeEngine, type ExternalDeps, listFiles } from './compose/engine.ts'
 import { toConfig } from './config/config.ts'
-import type { EgressConfig } from './config/egresses.ts'
-import type { OperatorConfig } from './config/operators.ts'
+import type { EgressConfig, OperatorConfig } from './config/file-settings.ts'
 import {
   ENGINE_SETTINGS,
   type ServeSettings,
@@ -19,7 +18,7 @@ import { EvError } from './platform/error.ts'
 import { type Log, silentLog } from './platform/log.ts'
 import type { Random } from './platform/random.ts'
 
-export type { EgressConfig } from './config/egresses.ts'
+export type { EgressConfig } from './config/file-settings.ts'
 export type { Address, SyntaxFault } from './engine/address/address.ts'
 export type { AddressFlags as Traits } from './engine/address/classifier.ts'
 export type { Route } from './engine/dns/route.ts'

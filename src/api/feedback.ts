@@ -1,22 +1,210 @@
-import type { z } from '@hono/zod-openapi'
+import { createRoute, z } from '@hono/zod-openapi'
+import type { MiddlewareHandler } from 'hono'
+import { findResponse, REPLAY_MS, saveResponse } from '../accounts/idempotency.ts'
+import { write } from '../db/database.ts'
+import { FEEDBACK_KINDS, FEEDBACK_TEXT_MAX } from '../feedback/feedback.ts'
 import { getDayCounts, getVerdictCounts } from '../feedback/feedback-counts.ts'
 import { presentReport } from '../feedback/present-report.ts'
-import { checkFeedback, recordFeedback } from '../feedback/record-feedback.ts'
+import { PROVIDER_NAMES, PROVIDERS } from '../feedback/providers/providers.ts'
+import { SnsCertificates } from '../feedback/providers/sns-certificates.ts'
+import { getSource, receiveFeedback } from '../feedback/receive-feedback.ts'
+import { checkFeedback, FEEDBACK_ITEMS_MAX, recordFeedback } from '../feedback/record-feedback.ts'
 import { buildReport } from '../feedback/report.ts'
+import type { Env } from './context.ts'
+import { ApiError } from './errors/api-error.ts'
+import { checkBodyHeaders, readJson } from './middleware/body.ts'
 import { commitResponse } from './middleware/idempotency.ts'
 import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
-import {
-  FEEDBACK_EXAMPLE,
-  FEEDBACK_REQUEST_EXAMPLE,
-  FeedbackAnswer,
-  FeedbackReportAnswer,
-  FeedbackRequest,
-  REPORT_DAYS_MAX,
-  REPORT_EXAMPLE,
-  REPORT_OPERATORS_MAX,
-} from './schemas/feedback.ts'
+import { ANY_OPERATION, errorResponses } from './schemas/error.ts'
+import { BASIC_CHALLENGE, responseHeaders } from './schemas/headers.ts'
 import type { Service } from './service.ts'
+
+const FeedbackItem = z
+  .strictObject({
+    email: z.string().max(1_000).openapi({ description: 'The recipient.' }),
+    kind: z.enum(FEEDBACK_KINDS).openapi({ description: 'What happened to the message.' }),
+    code: z
+      .int()
+      .min(200)
+      .max(599)
+      .optional()
+      .openapi({ description: 'SMTP reply code of a bounce.', example: 550 }),
+    enhanced_code: z
+      .string()
+      .max(20)
+      .optional()
+      .openapi({ description: 'Enhanced status code (RFC 3463).', example: '5.1.1' }),
+    text: z
+      .string()
+      .max(10_000)
+      .optional()
+      .openapi({
+        description: `Diagnostic text of a bounce. ${FEEDBACK_TEXT_MAX} characters are stored.`,
+      }),
+    occurred_at: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .openapi({ description: 'When it happened. Default: now.' }),
+    id: z.string().min(1).max(255).optional().openapi({
+      description:
+        'ID of the event in your system. An item with the ID of an earlier one is a duplicate. Without it, an item that equals an earlier one is.',
+    }),
+  })
+  .openapi('FeedbackItem')
+
+const FeedbackRequest = z
+  .strictObject({ items: z.array(FeedbackItem).min(1).max(FEEDBACK_ITEMS_MAX) })
+  .openapi('FeedbackRequest')
+
+const RecordedFeedback = z
+  .object({
+    received: z.int().min(0),
+    recorded: z.int().min(0),
+    duplicates: z.int().min(0).openapi({ description: 'Items that were recorded before.' }),
+    rejected: z
+      .array(z.object({ index: z.int().min(0), error: z.string() }))
+      .openapi({ description: 'Invalid items, by their index in the request.' }),
+  })
+  .openapi('RecordedFeedback')
+
+const FeedbackAnswer = z
+  .object({ success: z.literal(true), data: RecordedFeedback })
+  .openapi('FeedbackAnswer')
+
+const FEEDBACK_REQUEST_EXAMPLE = {
+  items: [
+    {
+      email: 'ann@example.com',
+      kind: 'bounced' as const,
+      code: 550,
+      enhanced_code: '5.1.1',
+      text: 'User unknown',
+      occurred_at: '2026-03-21T10:30:00Z',
+    },
+    { email: 'bob@example.com', kind: 'delivered' as const },
+  ],
+}
+
+const FEEDBACK_EXAMPLE = {
+  success: true as const,
+  data: { received: 2, recorded: 2, duplicates: 0, rejected: [] },
+}
+
+/** Operators of the report: those with the most verdicts. */
+const REPORT_OPERATORS_MAX = 100
+/** Days with feedback in the report: the last ones. */
+const REPORT_DAYS_MAX = 30
+
+const share = (description: string) => z.number().min(0).max(1).openapi({ description })
+
+const binFields = {
+  count: z.int().openapi({ description: 'Verdicts with a known outcome.' }),
+  predicted: share('Mean confidence.'),
+  observed: share('Share of correct verdicts.'),
+}
+
+const rowFields = {
+  ...binFields,
+  brier_score: share('Mean squared difference of confidence and outcome. 0 is best.'),
+  calibration_error: share(
+    'Expected calibration error: mean difference of confidence and share of correct verdicts in ten ranges of confidence. 0 is best.',
+  ),
+}
+
+const CalibrationFigures = z.object(rowFields).openapi('CalibrationFigures')
+
+const CalibrationBin = z.object(binFields).openapi('CalibrationBin')
+
+const FeedbackReport = z
+  .object({
+    total: CalibrationFigures,
+    fixed_confidence: CalibrationFigures.openapi({
+      description: 'The same verdicts with the fixed confidence of their reasons.',
+    }),
+    bins: z.array(CalibrationBin).openapi({
+      description:
+        'The verdicts by confidence in ranges of 10 %, lowest first, without empty ones.',
+    }),
+    fixed_bins: z
+      .array(CalibrationBin)
+      .openapi({ description: 'The same with the fixed confidence.' }),
+    outcomes: z
+      .object({
+        predicted_bounces: z
+          .int()
+          .openapi({ description: 'Mail that bounced, and was not deliverable by its verdict.' }),
+        missed_bounces: z
+          .int()
+          .openapi({ description: 'Mail that bounced, and was deliverable by its verdict.' }),
+        kept_deliveries: z
+          .int()
+          .openapi({ description: 'Mail that arrived, and was deliverable by its verdict.' }),
+        lost_deliveries: z
+          .int()
+          .openapi({ description: 'Mail that arrived, and was not deliverable by its verdict.' }),
+      })
+      .openapi({ description: 'What verdicts predicted, by the field `deliverable`.' }),
+    reasons: z.array(z.object({ reason: z.string(), ...rowFields })).openapi({
+      description:
+        'By reason, most verdicts first. Verdicts of catch-all domains with enough reports are counted by risk, such as `catch_all/low`.',
+    }),
+    operators: z
+      .array(z.object({ reason: z.string(), operator: z.string().nullable(), ...rowFields }))
+      .openapi({
+        description: `By reason and operator, most verdicts first, at most ${REPORT_OPERATORS_MAX}.`,
+      }),
+    received: z
+      .array(
+        z.object({
+          date: z.iso.date().openapi({ description: 'Day in UTC.' }),
+          source: z.string().openapi({
+            description: '`api`, `import` for `ev feedback import`, or the provider of a source.',
+          }),
+          delivered: z.int().min(0),
+          bounced: z.int().min(0),
+          complained: z.int().min(0),
+        }),
+      )
+      .openapi({
+        description: `Recorded feedback by day and source, newest first, at most ${REPORT_DAYS_MAX} rows.`,
+      }),
+  })
+  .openapi('FeedbackReport')
+
+const FeedbackReportAnswer = z
+  .object({ success: z.literal(true), data: FeedbackReport })
+  .openapi('FeedbackReportAnswer')
+
+const FIGURES_EXAMPLE = {
+  ...{ count: 1_200, predicted: 0.943, observed: 0.951 },
+  ...{ brier_score: 0.044, calibration_error: 0.012 },
+}
+
+const REPORT_EXAMPLE = {
+  success: true as const,
+  data: {
+    total: FIGURES_EXAMPLE,
+    fixed_confidence: { ...FIGURES_EXAMPLE, predicted: 0.902, calibration_error: 0.049 },
+    bins: [
+      { count: 80, predicted: 0.41, observed: 0.4 },
+      { count: 1_120, predicted: 0.981, observed: 0.99 },
+    ],
+    fixed_bins: [{ count: 1_200, predicted: 0.902, observed: 0.951 }],
+    outcomes: {
+      ...{ predicted_bounces: 96, missed_bounces: 14 },
+      ...{ kept_deliveries: 1_045, lost_deliveries: 45 },
+    },
+    reasons: [{ reason: 'accepted_email', ...FIGURES_EXAMPLE }],
+    operators: [{ reason: 'accepted_email', operator: 'google', ...FIGURES_EXAMPLE }],
+    received: [
+      {
+        ...{ date: '2026-03-21', source: 'api', delivered: 1_090, bounced: 110 },
+        complained: 2,
+      },
+    ],
+  },
+}
 
 /** 1,000 items with texts of 1,000 characters. */
 const FEEDBACK_BODY_MAX = 2 * 1024 * 1024
@@ -83,3 +271,104 @@ const toInput = ({ email, enhanced_code, occurred_at, ...item }: Item) => ({
   ...{ address: email, enhancedCode: enhanced_code },
   occurredAt: occurred_at === undefined ? null : Date.parse(occurred_at),
 })
+
+/** SendGrid sends up to 768 KB, Amazon SNS 256 KB, and SparkPost some 1,000 events of 2 KB. */
+const PROVIDER_BODY_MAX = 4 * 1024 * 1024
+
+/** The route of requests of email providers, which have no API key. */
+export function providerFeedbackRoutes(service: Service) {
+  const { database, clock, secretBox, transport } = service
+  const services = {
+    ...{ database, clock, secretBox, certificates: new SnsCertificates() },
+    getDocument: (url: string) => transport.get(url),
+    bindToken: bindToken(service),
+  }
+  const receive = createRoute({
+    ...{ method: 'post', path: '/v1/feedback/{provider}/{id}', operationId: 'receiveFeedback' },
+    summary: 'Receive events of an email provider',
+    description:
+      'The URL of a feedback source, which email providers call: Amazon SES by Amazon SNS, SendGrid, Mailgun, Postmark and SparkPost, each with the body and the authentication that it documents. Bounces, deliveries and complaints are recorded, other events are left out. A repeated event has no further effect.',
+    ...{ tags: ['Feedback'], security: [], middleware: [readEvents(service)] },
+    request: {
+      params: providerParams,
+      body: {
+        content: {
+          'application/json': { schema: z.unknown(), example: EVENTS_EXAMPLE },
+          // Amazon SNS.
+          'text/plain': { schema: z.unknown(), example: JSON.stringify(SNS_EXAMPLE) },
+        },
+      },
+    },
+    responses: {
+      200: {
+        ...json(FeedbackAnswer, 'The numbers of recorded and repeated events', FEEDBACK_EXAMPLE),
+        headers: responseHeaders(),
+      },
+      ...errorResponses([...ANY_OPERATION, ...ERRORS]),
+    } as { readonly 200: ReturnType<typeof json<typeof FeedbackAnswer>> },
+  } as const)
+  return newRouter().openapi(receive, async c => {
+    const data = await receiveFeedback(services, c.get('feedbackSource'), {
+      header: name => c.req.header(name),
+      bytes: c.get('body'),
+      body: await c.req.json(),
+    })
+    service.feedback.refresh()
+    return c.json({ success: true as const, data: { ...data, rejected: [...data.rejected] } }, 200)
+  })
+}
+
+const ERRORS = [
+  ...(['authentication_error', 'not_found', 'request_timeout', 'payload_too_large'] as const),
+  ...(['unsupported_media_type', 'invalid_json'] as const),
+] as const
+
+/** An event of Postmark. */
+const EVENTS_EXAMPLE = {
+  ...{ RecordType: 'Delivery', MessageID: '883953f4-6105-42a2-a16a-77a8eac79483' },
+  ...{ Recipient: 'bob@example.com', DeliveredAt: '2026-03-21T10:30:00Z' },
+}
+
+/** A message of Amazon SNS, shortened. */
+const SNS_EXAMPLE = {
+  ...{ Type: 'Notification', TopicArn: 'arn:aws:sns:us-east-1:123456789012:ses-feedback' },
+  ...{ Message: '{"eventType":"Delivery"}', SignatureVersion: '1', Signature: 'EXAMPLE' },
+}
+
+const providerParams = z.object({
+  provider: z.enum(PROVIDER_NAMES).openapi({ description: 'The email provider.' }),
+  id: z
+    .string()
+    .max(100)
+    .openapi({ description: 'ID of the source.', example: 'fbs_8f3a2c1d7b5e4096a1c3' }),
+})
+
+/** Reads the body if the path is that of a source. */
+function readEvents(service: Service): MiddlewareHandler<Env> {
+  const rule = { bytesMax: PROVIDER_BODY_MAX, kind: 'stream' } as const
+  return async (c, next) => {
+    if (service.isStopping())
+      throw new ApiError('service_unavailable', 'The service is stopping.', { retryAfterS: 5 })
+    const { provider, id } = c.req.param() as z.output<typeof providerParams>
+    c.set('feedbackSource', await getSource(service, { provider, id }))
+    // Some HTTP clients send a password only after this challenge.
+    if (PROVIDERS[provider].key === null) c.set('challenge', BASIC_CHALLENGE)
+    checkBodyHeaders(c, rule)
+    await readJson(c, rule)
+    await next()
+  }
+}
+
+/** Stores tokens as Idempotency-Keys of their source, which are kept for `REPLAY_MS`. */
+function bindToken({ database, clock, secretBox }: Service) {
+  return async (sourceId: string, token: string, fingerprint: string): Promise<boolean> => {
+    const since = clock.now() - REPLAY_MS
+    const row = {
+      ...{ key_id: sourceId, idempotency_key: token, fingerprint, status: 200 },
+      ...{ answer: secretBox.encrypt(''), created_at: clock.now() },
+    }
+    if (await write(database, trx => saveResponse(trx, row, since))) return true
+    const stored = await findResponse(database, { keyId: sourceId, key: token, since })
+    return stored?.fingerprint === fingerprint
+  }
+}

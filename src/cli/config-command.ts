@@ -1,7 +1,10 @@
 import { fileKey, findSource, type RawSettings, toConfig } from '../config/config.ts'
-import type { EgressConfig } from '../config/egresses.ts'
-import type { OperatorConfig } from '../config/operators.ts'
-import type { IpLimitsConfig, PlanConfig } from '../config/plans.ts'
+import type {
+  EgressConfig,
+  IpLimitsConfig,
+  OperatorConfig,
+  PlanConfig,
+} from '../config/file-settings.ts'
 import { type Config, SETTINGS, type Setting, toDisplayUnit } from '../config/settings.ts'
 import { withoutPassword } from '../config/values.ts'
 import { SECOND } from '../platform/clock.ts'

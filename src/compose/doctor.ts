@@ -1,4 +1,4 @@
-import type { EgressConfig } from '../config/egresses.ts'
+import type { EgressConfig } from '../config/file-settings.ts'
 import type { Config } from '../config/settings.ts'
 import type { DoctorDeps } from '../doctor/doctor.ts'
 import { thisMachine } from '../doctor/machine.ts'

@@ -1,5 +1,5 @@
 import { networkInterfaces } from 'node:os'
-import type { EgressConfig } from '../config/egresses.ts'
+import type { EgressConfig } from '../config/file-settings.ts'
 import type { Config } from '../config/settings.ts'
 import type { ClassifierOptions } from '../engine/address/classifier.ts'
 import { cachedResolver } from '../engine/dns/cached-resolver.ts'

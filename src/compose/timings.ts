@@ -9,7 +9,7 @@ import {
   checkRateTimings,
   DEFAULT_RATE_TIMINGS,
   type RateTimings,
-} from '../cluster/rate-control/rate-timings.ts'
+} from '../cluster/rate-control/stored-state.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../db/postgres/connect-backoff.ts'
 import { DEFAULT_JOB_MAIL_TIMINGS, type JobMailTimings } from '../jobs/job-mails.ts'
 import { DEFAULT_SCHEDULE_TIMINGS, type ScheduleTimings } from '../jobs/schedules/run-schedules.ts'

@@ -1,8 +1,12 @@
 import { EvError } from '../platform/error.ts'
-import { pickEgress, readEgresses } from './egresses.ts'
 import { formatValue, normalizeKey, toText } from './fields.ts'
-import { readOperators } from './operators.ts'
-import { readIpLimits, readPlans } from './plans.ts'
+import {
+  pickEgress,
+  readEgresses,
+  readIpLimits,
+  readOperators,
+  readPlans,
+} from './file-settings.ts'
 import type { Environment } from './setting.ts'
 import { type Config, SETTINGS, type Setting, type Settings } from './settings.ts'
 import { Expected } from './values.ts'

@@ -1,8 +1,6 @@
 import { DAY, SECOND } from '../platform/clock.ts'
-import type { EgressConfig } from './egresses.ts'
 import { ENGINE } from './engine-settings.ts'
-import type { OperatorConfig } from './operators.ts'
-import type { IpLimitsConfig, PlanConfig } from './plans.ts'
+import type { EgressConfig, IpLimitsConfig, OperatorConfig, PlanConfig } from './file-settings.ts'
 import { type SettingSpec, type SettingValues, setting } from './setting.ts'
 import {
   baseUrl,

@@ -7,8 +7,14 @@ import { CELL_LINE_BREAKS_MAX, type DetectOptions, HEAD_BYTES_MAX } from '../csv
 import { yieldToEventLoop } from '../platform/clock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { type Archive, damagedArchive, findOnlyFile, openArchive } from './archive.ts'
-import { ExpansionLimit, limitExpansion } from './expansion-limit.ts'
+import {
+  type Archive,
+  damagedArchive,
+  ExpansionLimit,
+  findOnlyFile,
+  limitExpansion,
+  openArchive,
+} from './archive.ts'
 import { readSharedStrings } from './shared-strings.ts'
 import { readSheetRows } from './sheet-rows.ts'
 import { findSheet, type Workbook, WorkbookReader } from './workbook.ts'

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { EgressConfig } from '../../src/config/egresses.ts'
+import type { EgressConfig } from '../../src/config/file-settings.ts'
 import { REFERENCE_MX_HOSTS } from '../../src/engine/probe/outbound-reachability.ts'
 import type { Dial, Target } from '../../src/engine/smtp/dial.ts'
 import { type Clock, MINUTE } from '../../src/platform/clock.ts'

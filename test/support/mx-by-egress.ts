@@ -1,4 +1,4 @@
-import type { EgressConfig } from '../../src/config/egresses.ts'
+import type { EgressConfig } from '../../src/config/file-settings.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
 import { isRandomRecipient, recipientsOf } from './recipients.ts'
 

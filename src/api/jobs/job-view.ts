@@ -7,7 +7,7 @@ import {
   parseWebhookId,
 } from '../../jobs/job-store.ts'
 import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
-import { describeWait } from '../../jobs/waits/wait-text.ts'
+import { describeWait } from '../../jobs/waits/wait-report.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { formatEstimate, isoTime } from '../../platform/format.ts'
 import { downloadUrl, JOB_FAILED } from '../../webhooks/event.ts'

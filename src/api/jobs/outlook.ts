@@ -1,7 +1,11 @@
 import type { Job } from '../../jobs/job-store.ts'
 import { createJobRates, type JobRates } from '../../jobs/waits/job-rates.ts'
-import { buildWaitReport, type WaitReport } from '../../jobs/waits/wait-report.ts'
-import { describeWait, type Wait } from '../../jobs/waits/wait-text.ts'
+import {
+  buildWaitReport,
+  describeWait,
+  type Wait,
+  type WaitReport,
+} from '../../jobs/waits/wait-report.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { isoTime } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'

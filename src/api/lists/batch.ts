@@ -1,9 +1,21 @@
+import { createReadStream } from 'node:fs'
 import type { Context } from 'hono'
+import {
+  type DetectOptions,
+  detectColumns,
+  detectDialect,
+  type ListDialect,
+  type ListRow,
+  readList,
+} from '../../csv/csv.ts'
+import { readContentHead } from '../../formats/open-content.ts'
+import type { Row } from '../../jobs/import/load-job.ts'
+import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
-import { readBatch } from './emails.ts'
+import { FILE_ROWS_MAX, readBatch } from './emails.ts'
 import {
   jobLinks,
   type ListOptionFields,
@@ -12,6 +24,7 @@ import {
   readListOptions,
   toChunks,
 } from './queue.ts'
+import type { TextUpload } from './upload.ts'
 
 type BatchBody = ListOptionFields & {
   readonly emails?: unknown
@@ -53,3 +66,89 @@ export function readName(name: unknown): string | null {
     `"name" must be a string of at most ${NAME_LENGTH_MAX} characters.`,
   )
 }
+
+/** Creates a job from a file. Its columns are returned with the results. */
+export async function verifyFile(
+  c: Context<Env>,
+  service: Service,
+  upload: TextUpload,
+): Promise<Response> {
+  const { path, fileName, content } = upload
+  const name = readName(upload.options.name)
+  const deduplicate = upload.options.deduplicate ?? true
+  const options = await readListOptions(c, service, upload.options)
+  const dialect = await findDialect(upload)
+  const file_name = name === null ? sanitizeText(fileName) : ''
+  const source = { dialect, ...(file_name === '' ? {} : { file_name }) }
+  const rows = storedRows(path, dialect)
+  const listed = { type: 'file' as const, name, deduplicate, source, options, rows }
+  return queueList(c, service, listed, (job, estimated) => ({
+    ...presentQueued(job, estimated, `File queued. Check GET /v1/jobs/${job.id}`),
+    ...jobLinks(service, job),
+    column: dialect.columnName,
+    column_number: dialect.column + 1,
+    header: dialect.header !== null,
+    encoding: dialect.encoding,
+    sheet: content.workbook && sanitizeText(content.workbook.sheet, 80),
+    rows: job.total,
+  }))
+}
+
+/** Adds the cells, which are returned with the results. */
+async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<readonly Row[]> {
+  for await (const batch of readRows(path, dialect)) {
+    yield batch.map(({ text, cells }) => ({ text, cells: JSON.stringify(cells) }))
+  }
+}
+
+/**
+ * Detects the dialect of an uploaded list and its address column. Throws if the column is not
+ * found.
+ */
+const findDialect = (upload: TextUpload): Promise<ListDialect> => detected(upload, detectDialect)
+
+/** Detects the columns of an uploaded list. The address column may be missing. */
+export const findColumns = (upload: TextUpload) => detected(upload, detectColumns)
+
+/** Yields the rows of an uploaded list in chunks. */
+export async function* readRows(
+  path: string,
+  dialect: ListDialect,
+): AsyncGenerator<readonly ListRow[]> {
+  for await (const batch of readList(createReadStream(path), dialect)) {
+    const last = batch.at(-1)
+    if (last !== undefined && last.row > FILE_ROWS_MAX) throw tooManyRows()
+    yield batch
+  }
+}
+
+/** Names of the form fields for messages of the detection. */
+const WORDS = {
+  column: 'column',
+  columnForms: 'the field column, by its name or by its number from 1',
+  noHeader: 'header=false',
+}
+
+async function detected<T>(
+  { path, options, content }: TextUpload,
+  detect: (head: Uint8Array, options: DetectOptions) => T,
+): Promise<T> {
+  const { head, complete } = await readContentHead({ read: () => createReadStream(path) })
+  const { column, encoding, header } = options
+  return detect(head, {
+    ...{ complete, words: WORDS },
+    ...(column === undefined || column === '' ? {} : { column: parseColumn(String(column)) }),
+    ...(encoding === undefined || encoding === '' ? {} : { encoding }),
+    ...(header == null ? {} : { header }),
+    ...content.known,
+  })
+}
+
+/** Digits are the number of a column; anything else is its name. */
+const parseColumn = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : text)
+
+const tooManyRows = () =>
+  new ApiError(
+    'too_many_emails',
+    `The file has more than ${formatNumber(FILE_ROWS_MAX)} rows, which is the maximum. Split it.`,
+  )

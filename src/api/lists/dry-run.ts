@@ -6,11 +6,10 @@ import { sanitizeText } from '../../platform/text.ts'
 import { clientAborted, type Env } from '../context.ts'
 import { creditState } from '../middleware/rate-limit.ts'
 import type { Service } from '../service.ts'
-import { readName } from './batch.ts'
+import { findColumns, readName, readRows } from './batch.ts'
 import { emptyList } from './emails.ts'
 import { readListOptions } from './queue.ts'
 import type { TextUpload } from './upload.ts'
-import { findColumns, readRows } from './verify-file.ts'
 
 /**
  * `POST /v1/verify/file` and `url` with `dry_run`: reads and counts a file like a submitted one, but

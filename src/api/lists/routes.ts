@@ -19,7 +19,7 @@ import {
 } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
 import { SINGLE_BODY_MAX } from '../verify/ask.ts'
-import { verifyBatch } from './batch.ts'
+import { verifyBatch, verifyFile } from './batch.ts'
 import { dryRun } from './dry-run.ts'
 import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
 import { answerInstant } from './instant.ts'
@@ -33,7 +33,6 @@ import {
 } from './queue.ts'
 import { FORM_BYTES_MAX, fileForms, readFileOptions, readFlag, textUploads } from './upload.ts'
 import { listDownloads } from './url-download.ts'
-import { verifyFile } from './verify-file.ts'
 
 /** Routes that verify lists. */
 export function listRoutes(service: Service) {

@@ -4,10 +4,13 @@ import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import { type ListContent, openContent } from '../../formats/open-content.ts'
-import { AROUND_BYTES_MAX } from '../../jobs/upload/multipart-form.ts'
-import { FILE_BYTES_MAX, type Incoming, storeBytes } from '../../jobs/upload/store-upload.ts'
-import { UploadFault } from '../../jobs/upload/upload-error.ts'
-import { type Upload, uploads } from '../../jobs/upload/uploads.ts'
+import { AROUND_BYTES_MAX, type Upload, uploads } from '../../jobs/import/multipart-form.ts'
+import {
+  FILE_BYTES_MAX,
+  type Incoming,
+  storeBytes,
+  UploadFault,
+} from '../../jobs/import/store-upload.ts'
 import type { Random } from '../../platform/random.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { ApiError } from '../errors/api-error.ts'

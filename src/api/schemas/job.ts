@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { WAIT_REASONS } from '../../jobs/waits/wait-text.ts'
+import { WAIT_REASONS } from '../../jobs/waits/wait-report.ts'
 import { pageFields } from '../query.ts'
 import { BulkItem, hostFields, ITEM_EXAMPLE, SingleResult } from './result.ts'
 

@@ -1,7 +1,6 @@
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { createJobRates } from '../../jobs/waits/job-rates.ts'
-import { buildWaitReport } from '../../jobs/waits/wait-report.ts'
-import { describeWait } from '../../jobs/waits/wait-text.ts'
+import { buildWaitReport, describeWait } from '../../jobs/waits/wait-report.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { formatEstimate, formatNumber } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'

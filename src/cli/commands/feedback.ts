@@ -42,7 +42,7 @@ The format is detected: CSV, NDJSON, an mbox file, or one message. Of messages, 
 (RFC 3464) and abuse reports (RFC 5965) are read. A piece of feedback that was imported before is not counted again.`,
     )
     .action(async (path: string, flags) => {
-      const { importCommand } = await import('../feedback-import.ts')
+      const { importCommand } = await import('../feedback.ts')
       setExitCode(await importCommand(context, path, flags))
     })
   addSettings(command, context, DATA_SETTINGS)
@@ -68,7 +68,7 @@ Replies that feedback contradicts: mail servers accepted addresses whose mail th
 mail arrived, in the last 180 days. AT LEAST is the lower end of the 95 % interval of the contradicted share.`,
     )
     .action(async flags => {
-      const { reportCommand } = await import('../feedback-report.ts')
+      const { reportCommand } = await import('../feedback.ts')
       setExitCode(await reportCommand(context, flags))
     })
   addSettings(command, context, DATA_SETTINGS)

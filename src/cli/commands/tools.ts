@@ -21,7 +21,7 @@ export function addMcp(ev: Command, context: CliContext, setExitCode: SetExitCod
     .option('--sandbox', 'simulated results, chosen by the prefix of the address')
     .addHelpText('after', MCP_EXAMPLES)
     .action(async flags => {
-      const { mcpCommand } = await import('../mcp/mcp.ts')
+      const { mcpCommand } = await import('../mcp.ts')
       setExitCode(await mcpCommand(context, flags))
     })
   addSettings(mcp, context)

@@ -7,8 +7,7 @@ import {
   parseOrigin,
   parseWebhookId,
 } from '../../jobs/job-store.ts'
-import { buildWaitReport } from '../../jobs/waits/wait-report.ts'
-import { describeWait, type Wait } from '../../jobs/waits/wait-text.ts'
+import { buildWaitReport, describeWait, type Wait } from '../../jobs/waits/wait-report.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'

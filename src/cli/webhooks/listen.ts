@@ -1,8 +1,9 @@
 import type { Config } from '../../config/settings.ts'
+import { isoTime } from '../../platform/format.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { readConfig } from '../settings.ts'
-import { eventLine, eventText } from './event-text.ts'
 import {
   type ListenFlags,
   type ListenOptions,
@@ -11,7 +12,12 @@ import {
   toListenOptions,
   unregister,
 } from './listen-input.ts'
-import { checkSignatures, type ReceivedRequest, startReceiver } from './listen-server.ts'
+import {
+  checkSignatures,
+  type ReceivedRequest,
+  type Signatures,
+  startReceiver,
+} from './listen-server.ts'
 
 /** Runs `ev webhooks listen` and returns the exit code. */
 export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {
@@ -89,4 +95,84 @@ function untilStopped({ signals, stdout }: CliContext): StopWait {
   for (const signal of SIGNALS) signals.on(signal, onSignal)
   stdout.on('error', () => resolve(EXIT_CODES.io))
   return { exitCode, dispose }
+}
+
+/** A received request with the result of its signature check. */
+type ReceivedEvent = {
+  readonly arrival: ReceivedRequest
+  readonly signatures: Signatures
+  /** Time of receipt, epoch ms. */
+  readonly at: number
+  /** Status code of the response. */
+  readonly status: number
+}
+
+/** Formats an event in two lines. Any local process can post, so all fields are sanitized. */
+export function eventText({ arrival, signatures, at, status }: ReceivedEvent): string {
+  const { event, event_id, sandbox, data } = bodyFields(arrival)
+  const facts = [
+    clockText(at),
+    shortText(event, 'no event'),
+    shortText(event_id, '–'),
+    ...(sandbox === true ? ['sandbox'] : []),
+    signaturesText(signatures),
+    ...(status >= 200 && status < 300 ? [] : [`responded ${status}`]),
+  ]
+  const shown = data === undefined ? bodyText(arrival) : JSON.stringify(data)
+  return `${facts.join('  ')}\n          ${sanitizeText(shown, DATA_MAX)}\n`
+}
+
+/** Formats an event in a single line of JSON. */
+export function eventLine({ arrival, signatures, at, status }: ReceivedEvent): string {
+  const { event, event_id } = bodyFields(arrival)
+  const line = {
+    received_at: isoTime(at),
+    event: typeof event === 'string' ? event : null,
+    event_id: typeof event_id === 'string' ? event_id : null,
+    answered: status,
+    signatures: { 'x-ev-signature': signatures.own, 'webhook-signature': signatures.standard },
+    fault: signatures.fault,
+    headers: arrival.headers,
+    body: parseBody(arrival),
+  }
+  return `${JSON.stringify(line)}\n`
+}
+
+/** During the grace period of a rotated secret, only one of the signatures may be valid. */
+function signaturesText({ own, standard, fault }: Signatures): string {
+  if (fault === null) return 'both signatures valid'
+  const valid = own ? 'X-EV-Signature valid.' : standard ? 'webhook-signature valid.' : null
+  return `${valid ?? 'SIGNATURE NOT VALID:'} ${sanitizeText(fault)}`
+}
+
+/** Two or three lines of a terminal. */
+const DATA_MAX = 240
+
+const shortText = (value: unknown, otherwise: string) =>
+  typeof value === 'string' ? sanitizeText(value, WORD_MAX) : otherwise
+
+const WORD_MAX = 64
+
+function bodyFields(arrival: ReceivedRequest): Readonly<Record<string, unknown>> {
+  const body = parseBody(arrival)
+  return typeof body === 'object' && body !== null ? { ...body } : {}
+}
+
+const bodyText = ({ body }: ReceivedRequest) => body.toString('utf8')
+
+/** Returns the parsed JSON body, or the text if it is not JSON. */
+function parseBody(arrival: ReceivedRequest): unknown {
+  const text = bodyText(arrival)
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** Formats a time of day in the local time zone: 17:46:02. */
+function clockText(at: number): string {
+  const time = new Date(at)
+  const parts = [time.getHours(), time.getMinutes(), time.getSeconds()]
+  return parts.map(part => String(part).padStart(2, '0')).join(':')
 }

@@ -12,7 +12,6 @@ import { type Clock, SECOND, yieldToEventLoop } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
-import { checkRateTimings, DEFAULT_RATE_TIMINGS, type RateTimings } from './rate-timings.ts'
 import { deleteRates, type RateRead, type RateRecord, readRates, writeRates } from './rows.ts'
 import type { PendingWrite, SharedRateEntry } from './shared-rate-entry.ts'
 import {
@@ -21,6 +20,7 @@ import {
   SharedRateHandle,
   toMapKey,
 } from './shared-rate-handle.ts'
+import { checkRateTimings, DEFAULT_RATE_TIMINGS, type RateTimings } from './stored-state.ts'
 
 type SharedRatesDeps = {
   readonly database: Database

@@ -9,9 +9,9 @@ import {
   rescale,
 } from '../../engine/rate-control/rules.ts'
 import type { RateKey } from '../../engine/rate-control/shared-state.ts'
-import { DEFAULT_RATE_TIMINGS } from './rate-timings.ts'
 import type { RateWrite } from './rows.ts'
 import {
+  DEFAULT_RATE_TIMINGS,
   dropNonMembers,
   isCurrent,
   isSingleWaiting,

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { FileDryRun } from '../../client/types.ts'
-import type { Upload } from '../../jobs/upload/uploads.ts'
+import type { Upload } from '../../jobs/import/multipart-form.ts'
 import { formatBytes, formatNumber, pluralize } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
 import { nonceField, nonceTarget, select } from '../page/form.ts'

@@ -5,10 +5,13 @@ import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { FileDryRun, QueuedFile } from '../../client/types.ts'
-import { AROUND_BYTES_MAX, type FormRules } from '../../jobs/upload/multipart-form.ts'
-import { FILE_BYTES_MAX } from '../../jobs/upload/store-upload.ts'
-import { UploadFault } from '../../jobs/upload/upload-error.ts'
-import { type Upload, uploads } from '../../jobs/upload/uploads.ts'
+import {
+  AROUND_BYTES_MAX,
+  type FormRules,
+  type Upload,
+  uploads,
+} from '../../jobs/import/multipart-form.ts'
+import { FILE_BYTES_MAX, UploadFault } from '../../jobs/import/store-upload.ts'
 import { formatMebibytes } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
 import { sanitizeText } from '../../platform/text.ts'

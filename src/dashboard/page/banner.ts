@@ -1,5 +1,5 @@
 import type { Context, MiddlewareHandler } from 'hono'
-import type { ReadDisk } from '../../jobs/upload/store-upload.ts'
+import type { ReadDisk } from '../../jobs/import/store-upload.ts'
 import { formatBytes } from '../../platform/format.ts'
 import type { Alerts, DashboardDeps, Env } from '../deps.ts'
 import { findFailingWebhooks, webhookAlerts } from '../webhooks/actions.ts'

@@ -11,8 +11,7 @@ import { Refusal } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { ago, statusBadge } from '../page/text.ts'
 import { leaveNote } from './cookie.ts'
-import { endSession } from './session-audit.ts'
-import { may, userOf } from './signed-in.ts'
+import { endSession, may, userOf } from './signed-in.ts'
 
 /** Lists the sessions of an account and ends them. */
 export function sessionRoutes(deps: DashboardDeps): Hono<Env> {

@@ -19,8 +19,7 @@ import { notice } from '../page/notice.ts'
 import { copyable } from '../page/text.ts'
 import { dropToken, keepToken } from './cookie.ts'
 import { checkSameSite, shortForms } from './csrf.ts'
-import { auditSession, endSession } from './session-audit.ts'
-import { userOf } from './signed-in.ts'
+import { auditSession, endSession, userOf } from './signed-in.ts'
 
 /** Sign-in with an API key, sign-out, and the welcome page with the first key. */
 export function signInRoutes(deps: DashboardDeps): Hono<Env> {

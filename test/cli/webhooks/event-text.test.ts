@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { eventLine, eventText } from '../../../src/cli/webhooks/event-text.ts'
+import { eventLine, eventText } from '../../../src/cli/webhooks/listen.ts'
 import type { Signatures } from '../../../src/cli/webhooks/listen-server.ts'
 
 const GOOD: Signatures = { own: true, standard: true, fault: null }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { EgressConfig } from '../../../src/config/egresses.ts'
+import type { EgressConfig } from '../../../src/config/file-settings.ts'
 import type { EngineOptions } from '../../../src/index.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { createTestEngine, mail } from '../../support/engine.ts'

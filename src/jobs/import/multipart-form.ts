@@ -1,20 +1,27 @@
 import { createHash } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
+import type { Random } from '../../platform/random.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import {
   type Incoming,
   incompleteUpload,
   limitBytes,
+  makeFolder,
+  malformed,
   malformedUpload,
   storeBytes,
+  tooLarge,
+  UploadFault,
 } from './store-upload.ts'
-import { malformed, tooLarge, UploadFault } from './upload-error.ts'
 
 /** A received form with a file. */
-export type ReceivedForm = {
+type ReceivedForm = {
   readonly fields: ReadonlyMap<string, string>
   /** SHA-256 of file and fields in hexadecimal, which identifies a repeated form. */
   readonly digest: string
@@ -202,3 +209,46 @@ function openParser(contentType: string, { fileFields, fileBytesMax }: FormRules
     throw malformed('its Content-Type has no boundary', error)
   }
 }
+
+/** A form with a file that is stored on disk while its request is processed. */
+export type Upload = ReceivedForm & {
+  /** Path of the file, which exists until `discard`. */
+  readonly path: string
+  discard(): Promise<void>
+}
+
+/** Returns a function that receives forms with a file into a folder of the data directory. */
+export const uploads =
+  (dataDir: string, random: Random) =>
+  /** Throws UploadFault or an error of `admit`; nothing is left of the file then. */
+  (request: Incoming, rules: FormRules): Promise<Upload> =>
+    storeTemporary(dataDir, random, path => receiveForm(request, path, rules))
+
+type Temporary = { readonly path: string; discard(): Promise<void> }
+
+/** Creates a file with `write` in a folder of the data directory; nothing is left of it if it fails. */
+export async function storeTemporary<T extends object>(
+  dataDir: string,
+  random: Random,
+  write: (path: string) => Promise<T>,
+): Promise<T & Temporary> {
+  const folder = uploadFolder(dataDir)
+  makeFolder(folder)
+  const path = join(folder, random.token(FILE_NAME_LENGTH))
+  const discard = () => rm(path, { force: true })
+  try {
+    return { path, discard, ...(await write(path)) }
+  } catch (error) {
+    await discard()
+    throw error
+  }
+}
+
+/** Deletes uploads that a killed process left; call it before the first upload. */
+export function clearUploads(dataDir: string): void {
+  rmSync(uploadFolder(dataDir), { recursive: true, force: true })
+}
+
+const FILE_NAME_LENGTH = 20
+
+const uploadFolder = (dataDir: string) => join(dataDir, 'uploads')

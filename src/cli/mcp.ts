@@ -1,12 +1,10 @@
 import type { McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { REASON_TEXTS, type Reason } from '../../engine/verdict/reason.ts'
-import { EvError, errorMessage } from '../../platform/error.ts'
-import { type CliContext, version } from '../context.ts'
-import { readConfig } from '../settings.ts'
-import { type Backend, ROWS } from './backend.ts'
-import { createLocalBackend } from './local-backend.ts'
-import { createServiceBackend } from './service-backend.ts'
+import { REASON_TEXTS, type Reason } from '../engine/verdict/reason.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
+import { type CliContext, version } from './context.ts'
+import { type Backend, createLocalBackend, createServiceBackend, ROWS } from './mcp-backends.ts'
+import { readConfig } from './settings.ts'
 
 type McpFlags = {
   readonly url?: string

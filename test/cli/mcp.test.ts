@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { loadSdk } from '../../../src/cli/mcp/mcp.ts'
-import { emptyFolder, runEv } from '../../support/cli.ts'
+import { loadSdk } from '../../src/cli/mcp.ts'
+import { emptyFolder, runEv } from '../support/cli.ts'
 
 describe('ev mcp', () => {
   test('without its package names the command that installs it', async () => {

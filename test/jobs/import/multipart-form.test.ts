@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type FormRules, receiveForm } from '../../../src/jobs/upload/multipart-form.ts'
+import { type FormRules, receiveForm } from '../../../src/jobs/import/multipart-form.ts'
 import { tempFolder } from '../../support/database.ts'
 import { FORM, form } from '../../support/list-form.ts'
 

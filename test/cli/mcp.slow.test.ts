@@ -1,8 +1,8 @@
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { EV, emptyFolder } from '../../support/ev-process.ts'
-import { type ServiceProcess, startService } from '../../support/service-process.ts'
+import { EV, emptyFolder } from '../support/ev-process.ts'
+import { type ServiceProcess, startService } from '../support/service-process.ts'
 
 // The client of the official SDK talks to `ev mcp` over stdio.
 

@@ -2,8 +2,30 @@ import { createWriteStream, mkdirSync } from 'node:fs'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { EvError } from '../../platform/error.ts'
+import { formatMebibytes } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
-import { malformed, notStored, UploadFault } from './upload-error.ts'
+
+type UploadFaultKind = 'no-form' | 'malformed' | 'too-large' | 'not-stored' | 'cut-off'
+
+/** A file could not be received or stored; `message` is a part of a sentence about it. */
+export class UploadFault extends Error {
+  override readonly name = 'UploadFault'
+  readonly kind: UploadFaultKind
+
+  constructor(kind: UploadFaultKind, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.kind = kind
+  }
+}
+
+export const malformed = (reason: string, cause?: unknown) =>
+  new UploadFault('malformed', reason, cause)
+
+const notStored = (cause: unknown) =>
+  new UploadFault('not-stored', 'it cannot be stored now', cause)
+
+export const tooLarge = (bytesMax: number) =>
+  new UploadFault('too-large', `more than ${formatMebibytes(bytesMax)}, the limit for a file`)
 
 const MIB = 1024 * 1024
 /** A million typical rows take 30 to 60 MiB. */
