@@ -15,7 +15,7 @@ import { isoTime } from '../platform/format.ts'
 import type { Env } from './context.ts'
 import { creditState, requestOrigin } from './middleware/rate-limit.ts'
 import { allBuckets, limitTitle } from './middleware/rate-limit-buckets.ts'
-import { encodeCursor, pageQuery, parseCursor } from './query.ts'
+import { encodeCursor, pageQuery, parseCursor, toPageBody } from './query.ts'
 import { newRouter, route } from './route.ts'
 import {
   CREDITS_EXAMPLE,
@@ -219,12 +219,8 @@ function historyRoutes(service: Service) {
       max: limit,
       ...omitUndefined({ ...filters, classes }),
     })
-    const data = {
-      items: rows.map(presentRow),
-      next_cursor: next === null ? null : encodeCursor(next),
-      has_more: next !== null,
-    }
-    return c.json({ success: true as const, data }, 200)
+    const nextCursor = next === null ? null : encodeCursor(next)
+    return c.json(toPageBody(rows.map(presentRow), nextCursor), 200)
   })
 }
 

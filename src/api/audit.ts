@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { AUDIT_ACTIONS, AUDIT_ACTORS, getAuditPage, presentEntry } from '../audit.ts'
-import { pageFields, pageQuery, parseCursor, timeFilter, toPage } from './query.ts'
+import { pageQuery, parseCursor, timeFilter, toPage, toPageBody } from './query.ts'
 import { newRouter, route } from './route.ts'
-import { json } from './schemas/answers.ts'
+import { json, pageBody } from './schemas/answers.ts'
 import type { Service } from './service.ts'
 
 // Schemas of the audit log.
@@ -34,12 +34,7 @@ const AuditEntry = z
   })
   .openapi('AuditEntry')
 
-const AuditPage = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ items: z.array(AuditEntry), ...pageFields }),
-  })
-  .openapi('AuditPage')
+const AuditPage = pageBody(AuditEntry).openapi('AuditPage')
 
 const auditFilters = {
   action: action.optional().openapi({ description: 'Only entries with this action.' }),
@@ -81,7 +76,6 @@ export function auditRoutes(service: Service) {
       ...{ before: parseCursor(cursor), max: limit + 1 },
     })
     const { rows, next } = toPage(found, limit)
-    const data = { items: rows.map(presentEntry), next_cursor: next, has_more: next !== null }
-    return c.json({ success: true as const, data }, 200)
+    return c.json(toPageBody(rows.map(presentEntry), next), 200)
   })
 }

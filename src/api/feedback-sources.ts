@@ -7,7 +7,7 @@ import { isoTime } from '../platform/format.ts'
 import { answerWith } from './middleware/idempotency.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
-import { json } from './schemas/answers.ts'
+import { json, successBody } from './schemas/answers.ts'
 import type { Service } from './service.ts'
 
 // Schemas of feedback sources.
@@ -45,27 +45,21 @@ const key_hint = z.string().openapi({
 
 const SourceSchema = z.object({ ...fields, key_hint, ...rest }).openapi('FeedbackSource')
 
-const CreatedFeedbackSource = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      ...fields,
-      key_hint,
-      basic_auth: z.object({ username: z.string(), password: z.string() }).nullable().openapi({
-        description:
-          'HTTP Basic authentication to set at the provider. Null for a provider with a key of its own. Returned only once.',
-      }),
-      ...rest,
+const CreatedFeedbackSource = successBody(
+  z.object({
+    ...fields,
+    key_hint,
+    basic_auth: z.object({ username: z.string(), password: z.string() }).nullable().openapi({
+      description:
+        'HTTP Basic authentication to set at the provider. Null for a provider with a key of its own. Returned only once.',
     }),
-  })
-  .openapi('CreatedFeedbackSource')
+    ...rest,
+  }),
+).openapi('CreatedFeedbackSource')
 
-const FeedbackSourceList = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ sources: z.array(SourceSchema), total: z.int().min(0) }),
-  })
-  .openapi('FeedbackSourceList')
+const FeedbackSourceList = successBody(
+  z.object({ sources: z.array(SourceSchema), total: z.int().min(0) }),
+).openapi('FeedbackSourceList')
 
 const NEW_FEEDBACK_SOURCE_EXAMPLE = {
   provider: 'ses' as const,

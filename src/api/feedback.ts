@@ -15,7 +15,7 @@ import { ApiError } from './errors/api-error.ts'
 import { checkBodyHeaders, readJson } from './middleware/body.ts'
 import { commitResponse } from './middleware/idempotency.ts'
 import { newRouter, route } from './route.ts'
-import { json } from './schemas/answers.ts'
+import { json, successBody } from './schemas/answers.ts'
 import { ANY_OPERATION, errorResponses } from './schemas/error.ts'
 import { BASIC_CHALLENGE, responseHeaders } from './schemas/headers.ts'
 import type { Service } from './service.ts'
@@ -68,9 +68,7 @@ const RecordedFeedback = z
   })
   .openapi('RecordedFeedback')
 
-const FeedbackAnswer = z
-  .object({ success: z.literal(true), data: RecordedFeedback })
-  .openapi('FeedbackAnswer')
+const FeedbackAnswer = successBody(RecordedFeedback).openapi('FeedbackAnswer')
 
 const FEEDBACK_REQUEST_EXAMPLE = {
   items: [
@@ -172,9 +170,7 @@ const FeedbackReport = z
   })
   .openapi('FeedbackReport')
 
-const FeedbackReportAnswer = z
-  .object({ success: z.literal(true), data: FeedbackReport })
-  .openapi('FeedbackReportAnswer')
+const FeedbackReportAnswer = successBody(FeedbackReport).openapi('FeedbackReportAnswer')
 
 const FIGURES_EXAMPLE = {
   ...{ count: 1_200, predicted: 0.943, observed: 0.951 },

@@ -10,10 +10,10 @@ import { SECOND } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import { addKey, KEY_BODY_MAX } from './keys.ts'
 import { answerWith } from './middleware/idempotency.ts'
-import { pageFields, pageQuery, parseCursor, toPage } from './query.ts'
+import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
-import { json } from './schemas/answers.ts'
+import { json, pageBody, successBody } from './schemas/answers.ts'
 import { CREATED_KEY_EXAMPLE, CreatedKey, NEW_KEY_EXAMPLE, NewKeyRequest } from './schemas/key.ts'
 import type { Service } from './service.ts'
 
@@ -51,16 +51,9 @@ const AccountSchema = z
   })
   .openapi('Account')
 
-const AccountAnswer = z
-  .object({ success: z.literal(true), data: AccountSchema })
-  .openapi('AccountAnswer')
+const AccountAnswer = successBody(AccountSchema).openapi('AccountAnswer')
 
-const AccountPage = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ items: z.array(AccountSchema), ...pageFields }),
-  })
-  .openapi('AccountPage')
+const AccountPage = pageBody(AccountSchema).openapi('AccountPage')
 
 const limit = z.int().nullable()
 
@@ -75,9 +68,7 @@ const Plan = z
   })
   .openapi('Plan')
 
-const PlanList = z
-  .object({ success: z.literal(true), data: z.object({ plans: z.array(Plan) }) })
-  .openapi('PlanList')
+const PlanList = successBody(z.object({ plans: z.array(Plan) })).openapi('PlanList')
 
 const NEW_ACCOUNT_EXAMPLE = { name: 'Shop', plan: 'starter', email: 'owner@shop.example' }
 const ACCOUNT_PATCH_EXAMPLE = { plan: 'professional' }
@@ -126,8 +117,7 @@ export function managedAccountRoutes(service: Service) {
     const { limit, cursor } = c.req.valid('query')
     const found = await getAccountPage(database, { after: parseCursor(cursor), max: limit + 1 })
     const { rows, next } = toPage(found, limit)
-    const data = { items: rows.map(presentAccount), next_cursor: next, has_more: next !== null }
-    return c.json({ success: true as const, data }, 200)
+    return c.json(toPageBody(rows.map(presentAccount), next), 200)
   })
 
   const create = route(service, 'POST /v1/accounts', {

@@ -52,6 +52,12 @@ export function toPage<Row extends { created_at: number; id: string }>(
   return { rows, next: isLast ? null : encodeCursor({ createdAt: last.created_at, id: last.id }) }
 }
 
+/** Builds the body of a response with one page of items. */
+export const toPageBody = <Item>(items: Item[], next: string | null) => ({
+  success: true as const,
+  data: { items, next_cursor: next, has_more: next !== null },
+})
+
 /** Encodes a position as an opaque cursor. */
 export const encodeCursor = ({ createdAt, id }: CursorPosition): string =>
   Buffer.from(JSON.stringify([createdAt, id])).toString('base64url')

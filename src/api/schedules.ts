@@ -22,9 +22,9 @@ import { loadJob, noSuchJob } from './jobs/load-job.ts'
 import { ReverifyRequest } from './jobs/reverify.ts'
 import { readNotify } from './lists/queue.ts'
 import { answerWith } from './middleware/idempotency.ts'
-import { pageFields, pageQuery, parseCursor, toPage } from './query.ts'
+import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { newRouter, route } from './route.ts'
-import { json } from './schemas/answers.ts'
+import { json, pageBody, successBody } from './schemas/answers.ts'
 import { STATUSES } from './schemas/result.ts'
 import type { Service } from './service.ts'
 
@@ -112,16 +112,9 @@ const ScheduleFields = z
   })
   .openapi('Schedule')
 
-const ScheduleAnswer = z
-  .object({ success: z.literal(true), data: ScheduleFields })
-  .openapi('ScheduleAnswer')
+const ScheduleAnswer = successBody(ScheduleFields).openapi('ScheduleAnswer')
 
-const SchedulePage = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ items: z.array(ScheduleFields), ...pageFields }),
-  })
-  .openapi('SchedulePage')
+const SchedulePage = pageBody(ScheduleFields).openapi('SchedulePage')
 
 const SCHEDULE = {
   ...{ id: 'sch_abc123', ...NEW_SCHEDULE_EXAMPLE, notify: false, active: true },
@@ -169,8 +162,7 @@ export function scheduleRoutes(service: Service) {
       ...{ after: parseCursor(cursor), max: limit + 1 },
     })
     const { rows, next } = toPage(found, limit)
-    const data = { items: rows.map(presentSchedule), next_cursor: next, has_more: next !== null }
-    return c.json({ success: true as const, data }, 200)
+    return c.json(toPageBody(rows.map(presentSchedule), next), 200)
   })
 
   const create = route(service, 'POST /v1/schedules', {

@@ -4,7 +4,7 @@ import { commitResponse } from '../middleware/idempotency.ts'
 import { createDownloadUrl } from '../middleware/signed-link.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
-import { json } from '../schemas/answers.ts'
+import { json, successBody } from '../schemas/answers.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
 import { FORMATS, notReady } from './download.ts'
@@ -24,15 +24,12 @@ const DownloadLinkRequest = z
   })
   .openapi('DownloadLinkRequest')
 
-const DownloadLink = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      url: z.string().openapi({ description: 'The URL. Requires no API key.' }),
-      expires_at: z.string().openapi({ format: 'date-time' }),
-    }),
-  })
-  .openapi('DownloadLink')
+const DownloadLink = successBody(
+  z.object({
+    url: z.string().openapi({ description: 'The URL. Requires no API key.' }),
+    expires_at: z.string().openapi({ format: 'date-time' }),
+  }),
+).openapi('DownloadLink')
 
 const EXAMPLE = {
   success: true as const,

@@ -8,7 +8,7 @@ import { findResults, type ResultRow } from '../../jobs/results/result-store.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { answerWith } from '../middleware/idempotency.ts'
-import { pageQuery, parseCursor, toPage } from '../query.ts'
+import { pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import {
@@ -87,10 +87,7 @@ function jobListRoutes(service: Service) {
       const { success: _, ...listed } = presentJob(service, job)
       return listed
     })
-    return c.json(
-      { success: true as const, data: { items, next_cursor: next, has_more: next !== null } },
-      200,
-    )
+    return c.json(toPageBody(items, next), 200)
   })
 }
 
@@ -213,9 +210,8 @@ function resultRoutes(service: Service) {
       ...(reason === undefined ? {} : { reasons: reason }),
       ...(searchText ? { search: searchText } : {}),
     })
-    const next_cursor = next === null ? null : toRowCursor(next)
-    const data = { items: rows.map(presentStored), next_cursor, has_more: next !== null }
-    return c.json({ success: true as const, data }, 200)
+    const nextCursor = next === null ? null : toRowCursor(next)
+    return c.json(toPageBody(rows.map(presentStored), nextCursor), 200)
   })
 }
 

@@ -11,7 +11,7 @@ import { readListOptions } from '../lists/queue.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import { namesQuery, pageFields } from '../query.ts'
 import { newRouter, route } from '../route.ts'
-import { json } from '../schemas/answers.ts'
+import { json, successBody } from '../schemas/answers.ts'
 import { JobAnswer, RESUMED_EXAMPLE } from '../schemas/job.ts'
 import { resultsQuery } from '../schemas/job-results.ts'
 import { plainFields, STATUSES } from '../schemas/result.ts'
@@ -63,32 +63,29 @@ const compared = z.object({
 
 const count = z.int().min(0)
 
-const ChangePage = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      previous_job_id: z.string().nullable().openapi({
-        description: 'The job that this one verifies again. Null if it is a new list.',
-      }),
-      verified: count.openapi({ description: 'Rows that were verified again so far.' }),
-      changed: count.openapi({ description: 'Those whose class has changed.' }),
-      counts: z
-        .array(z.object({ from: z.enum(STATUSES), to: z.enum(STATUSES), count }))
-        .openapi({ description: 'Rows by class before and after. They add up to `verified`.' }),
-      items: z.array(
-        z
-          .object({
-            row: z.int().min(1),
-            email: z.string().openapi({ description: 'Empty if the address was erased.' }),
-            before: compared,
-            after: compared,
-          })
-          .openapi('Change'),
-      ),
-      ...pageFields,
+const ChangePage = successBody(
+  z.object({
+    previous_job_id: z.string().nullable().openapi({
+      description: 'The job that this one verifies again. Null if it is a new list.',
     }),
-  })
-  .openapi('ChangePage')
+    verified: count.openapi({ description: 'Rows that were verified again so far.' }),
+    changed: count.openapi({ description: 'Those whose class has changed.' }),
+    counts: z
+      .array(z.object({ from: z.enum(STATUSES), to: z.enum(STATUSES), count }))
+      .openapi({ description: 'Rows by class before and after. They add up to `verified`.' }),
+    items: z.array(
+      z
+        .object({
+          row: z.int().min(1),
+          email: z.string().openapi({ description: 'Empty if the address was erased.' }),
+          before: compared,
+          after: compared,
+        })
+        .openapi('Change'),
+    ),
+    ...pageFields,
+  }),
+).openapi('ChangePage')
 
 const changesQuery = {
   from: namesQuery(STATUSES, {

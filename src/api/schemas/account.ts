@@ -1,7 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { REASONS } from '../../engine/verdict/reason.ts'
 import { LIMIT_KINDS } from '../middleware/rate-limit-buckets.ts'
-import { namesQuery, pageFields, timeFilter } from '../query.ts'
+import { namesQuery, timeFilter } from '../query.ts'
+import { pageBody, successBody } from './answers.ts'
 import { plainFields, STATUSES } from './result.ts'
 
 // Schemas of history, credits, limits and statistics.
@@ -29,12 +30,7 @@ const HistoryRow = z
   })
   .openapi('Verification')
 
-export const HistoryPage = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ items: z.array(HistoryRow), ...pageFields }),
-  })
-  .openapi('HistoryPage')
+export const HistoryPage = pageBody(HistoryRow).openapi('HistoryPage')
 
 export const historyFilters = {
   email: z
@@ -61,33 +57,30 @@ export const historyFilters = {
   until: timeFilter('End of the time range, exclusive.'),
 }
 
-export const Credits = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      account_id: z.string(),
-      api_key_id: z.string(),
-      api_key_name: z.string(),
-      plan: z.string(),
-      credits_balance: z.int().min(0).nullable().openapi({
-        description: 'Available credits, without those reserved. Null if the plan has no limit.',
-      }),
-      credits_consumed: z
-        .int()
-        .min(0)
-        .openapi({ description: 'Credits charged in the current period.' }),
-      credits_held: z.int().min(0).openapi({
-        description: 'Credits reserved for verifications in progress. Unused ones are returned.',
-      }),
-      credits_added: z.int().min(0).nullable().openapi({
-        description: 'Credits of the plan per period. Null if the plan has no limit.',
-      }),
-      period: z.literal('day'),
-      resets_at: time.openapi({ description: 'End of the current period.' }),
-      last_updated: time,
+export const Credits = successBody(
+  z.object({
+    account_id: z.string(),
+    api_key_id: z.string(),
+    api_key_name: z.string(),
+    plan: z.string(),
+    credits_balance: z.int().min(0).nullable().openapi({
+      description: 'Available credits, without those reserved. Null if the plan has no limit.',
     }),
-  })
-  .openapi('Credits')
+    credits_consumed: z
+      .int()
+      .min(0)
+      .openapi({ description: 'Credits charged in the current period.' }),
+    credits_held: z.int().min(0).openapi({
+      description: 'Credits reserved for verifications in progress. Unused ones are returned.',
+    }),
+    credits_added: z.int().min(0).nullable().openapi({
+      description: 'Credits of the plan per period. Null if the plan has no limit.',
+    }),
+    period: z.literal('day'),
+    resets_at: time.openapi({ description: 'End of the current period.' }),
+    last_updated: time,
+  }),
+).openapi('Credits')
 
 export const LIMIT_NAMES = [...LIMIT_KINDS, 'credits', 'concurrent_jobs', 'stored_rows'] as const
 
@@ -106,9 +99,7 @@ const Limit = z
   })
   .openapi('Limit')
 
-export const Limits = z
-  .object({ success: z.literal(true), data: z.object({ limits: z.array(Limit) }) })
-  .openapi('Limits')
+export const Limits = successBody(z.object({ limits: z.array(Limit) })).openapi('Limits')
 
 const counts = {
   verifications: z.int().min(0),
@@ -121,20 +112,17 @@ type Status = (typeof STATUSES)[number]
 
 const Counts = z.object(counts).openapi('Counts')
 
-export const Stats = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      period: z.enum(PERIODS),
-      from: time,
-      to: time,
-      total: Counts,
-      previous: Counts,
-      days: z.array(z.object({ date: z.string().openapi({ format: 'date' }), ...counts })),
-      keys: z.array(z.object({ key_id: z.string(), key_name: z.string().nullable(), ...counts })),
-    }),
-  })
-  .openapi('Stats')
+export const Stats = successBody(
+  z.object({
+    period: z.enum(PERIODS),
+    from: time,
+    to: time,
+    total: Counts,
+    previous: Counts,
+    days: z.array(z.object({ date: z.string().openapi({ format: 'date' }), ...counts })),
+    keys: z.array(z.object({ key_id: z.string(), key_name: z.string().nullable(), ...counts })),
+  }),
+).openapi('Stats')
 
 export const HISTORY_EXAMPLE = {
   success: true as const,

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { type ApiCode, STATUS } from '../errors/api-error.ts'
+import { pageFields } from '../query.ts'
 
 // Parts of responses in the OpenAPI document.
 
@@ -32,3 +33,11 @@ export const json = <Schema extends z.ZodType>(
   description,
   content: { 'application/json': { schema, ...(example === undefined ? {} : { example }) } },
 })
+
+/** The body of a success, `{ success: true, data }`. */
+export const successBody = <Data extends z.ZodType>(data: Data) =>
+  z.object({ success: z.literal(true), data })
+
+/** The body with one page of items. */
+export const pageBody = <Item extends z.ZodType>(item: Item) =>
+  successBody(z.object({ items: z.array(item), ...pageFields }))

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { DELIVERY_ERRORS } from '../../webhooks/endpoint.ts'
 import { SENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
-import { pageFields } from '../query.ts'
+import { pageBody, successBody } from './answers.ts'
 
 // Schemas of webhook deliveries.
 
@@ -97,12 +97,7 @@ const DeliveryDetail = z
   })
   .openapi('DeliveryDetail')
 
-const successBody = <Data extends z.ZodType>(data: Data) =>
-  z.object({ success: z.literal(true), data })
-
-export const DeliveryPage = successBody(
-  z.object({ items: z.array(Delivery), ...pageFields }),
-).openapi('DeliveryPage')
+export const DeliveryPage = pageBody(Delivery).openapi('DeliveryPage')
 
 export const DeliveryAnswer = successBody(Delivery).openapi('DeliveryAnswer')
 export const DeliveryDetailAnswer = successBody(DeliveryDetail).openapi('DeliveryDetailAnswer')

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { REASONS } from '../../engine/verdict/reason.ts'
-import { namesQuery, pageFields } from '../query.ts'
+import { namesQuery } from '../query.ts'
+import { pageBody, successBody } from './answers.ts'
 import { DownloadRow } from './job.ts'
 import { DELIVERABLE, hostFields, plainFields, STATUSES, VALID } from './result.ts'
 
@@ -29,12 +30,7 @@ const ResultRow = z
   })
   .openapi('ResultRow', { description: 'The result fields are null while the row has no result.' })
 
-export const ResultPage = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ items: z.array(ResultRow), ...pageFields }),
-  })
-  .openapi('ResultPage')
+export const ResultPage = pageBody(ResultRow).openapi('ResultPage')
 
 /** A page in the browser shows fewer; programs that need all rows use the download. */
 const ROWS_MAX = 500
@@ -74,35 +70,32 @@ const classCounts = z
   .object({ deliverable: count, risky: count, undeliverable: count, unknown: count })
   .openapi('ClassCounts')
 
-export const Breakdown = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      total: count.openapi({ description: 'Rows of the list.' }),
-      done: count.openapi({
-        description: 'Rows with a result. Each group of counts adds up to it.',
-      }),
-      classes: classCounts,
-      reasons: z
-        .array(z.object({ reason: plainFields.reason, class: z.enum(STATUSES), count }))
-        .openapi({
-          description:
-            'One count for each reason and class. `catch_all` may have two: feedback makes some of its addresses deliverable.',
-        }),
-      operators: z.array(
-        z.object({
-          operator: z.string().nullable().openapi({
-            description:
-              'Operator of the mail servers of the domain. Null if it is unknown because no mail server was looked up or the results are simulated.',
-          }),
-          count,
-          classes: classCounts,
-        }),
-      ),
-      operators_left: count.openapi({ description: 'Rows of all other operators.' }),
+export const Breakdown = successBody(
+  z.object({
+    total: count.openapi({ description: 'Rows of the list.' }),
+    done: count.openapi({
+      description: 'Rows with a result. Each group of counts adds up to it.',
     }),
-  })
-  .openapi('Breakdown')
+    classes: classCounts,
+    reasons: z
+      .array(z.object({ reason: plainFields.reason, class: z.enum(STATUSES), count }))
+      .openapi({
+        description:
+          'One count for each reason and class. `catch_all` may have two: feedback makes some of its addresses deliverable.',
+      }),
+    operators: z.array(
+      z.object({
+        operator: z.string().nullable().openapi({
+          description:
+            'Operator of the mail servers of the domain. Null if it is unknown because no mail server was looked up or the results are simulated.',
+        }),
+        count,
+        classes: classCounts,
+      }),
+    ),
+    operators_left: count.openapi({ description: 'Rows of all other operators.' }),
+  }),
+).openapi('Breakdown')
 
 export const RESULTS_EXAMPLE = {
   success: true as const,

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { WAIT_REASONS } from '../../jobs/waits/wait-report.ts'
 import { pageFields } from '../query.ts'
+import { successBody } from './answers.ts'
 import { BulkItem, hostFields, ITEM_EXAMPLE, SingleResult } from './result.ts'
 
 // Schemas of jobs. Unknown values are null, so that every state has the same fields.
@@ -137,15 +138,12 @@ export const JobAnswer = z
 
 const { success: _, ...listedFields } = jobFields
 
-export const JobPage = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      items: z.array(z.object({ ...listedFields, data: z.object(jobData) }).openapi('ListedJob')),
-      ...pageFields,
-    }),
-  })
-  .openapi('JobPage')
+export const JobPage = successBody(
+  z.object({
+    items: z.array(z.object({ ...listedFields, data: z.object(jobData) }).openapi('ListedJob')),
+    ...pageFields,
+  }),
+).openapi('JobPage')
 
 const { evidence: _evidence, sandbox: _sandbox, ...resultFields } = SingleResult.shape
 

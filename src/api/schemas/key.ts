@@ -14,6 +14,7 @@ import {
   PUBLISHABLE_KEY_RATE,
 } from '../../accounts/keys.ts'
 import { SECOND } from '../../platform/clock.ts'
+import { successBody } from './answers.ts'
 
 // Schemas of API keys.
 
@@ -165,30 +166,22 @@ const keyWithText = {
   ...rest,
 }
 
-export const KeyAnswer = z.object({ success: z.literal(true), data: Key }).openapi('KeyAnswer')
+export const KeyAnswer = successBody(Key).openapi('KeyAnswer')
 
-export const KeyList = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ keys: z.array(Key), total: z.int().min(0) }),
-  })
-  .openapi('KeyList')
+export const KeyList = successBody(z.object({ keys: z.array(Key), total: z.int().min(0) })).openapi(
+  'KeyList',
+)
 
-export const CreatedKey = z
-  .object({ success: z.literal(true), data: z.object(keyWithText) })
-  .openapi('CreatedKey')
+export const CreatedKey = successBody(z.object(keyWithText)).openapi('CreatedKey')
 
-export const RotatedKey = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      ...keyWithText,
-      previous_key_expires_at: time.openapi({
-        description: 'When the previous secret stops working.',
-      }),
+export const RotatedKey = successBody(
+  z.object({
+    ...keyWithText,
+    previous_key_expires_at: time.openapi({
+      description: 'When the previous secret stops working.',
     }),
-  })
-  .openapi('RotatedKey')
+  }),
+).openapi('RotatedKey')
 
 const named = { id: 'key_01', name: 'CI', prefix: 'ev_live_a1b2' }
 const limited = {

@@ -8,6 +8,7 @@ import {
   SECRET_GRACE_MS,
 } from '../../webhooks/endpoint.ts'
 import { EVENT_KINDS, isEventKind } from '../../webhooks/event.ts'
+import { successBody } from './answers.ts'
 
 // Schemas of webhook endpoints.
 
@@ -150,47 +151,34 @@ const withSecret = {
   ...rest,
 }
 
-export const CreatedWebhook = z
-  .object({ success: z.literal(true), data: z.object(withSecret) })
-  .openapi('CreatedWebhook')
+export const CreatedWebhook = successBody(z.object(withSecret)).openapi('CreatedWebhook')
 
-export const RotatedWebhook = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ ...withSecret, previous_secret_expires_at }),
-  })
-  .openapi('RotatedWebhook')
+export const RotatedWebhook = successBody(
+  z.object({ ...withSecret, previous_secret_expires_at }),
+).openapi('RotatedWebhook')
 
-export const WebhookAnswer = z
-  .object({ success: z.literal(true), data: Webhook })
-  .openapi('WebhookAnswer')
+export const WebhookAnswer = successBody(Webhook).openapi('WebhookAnswer')
 
-export const WebhookList = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ webhooks: z.array(Webhook), total: z.int().min(0) }),
-  })
-  .openapi('WebhookList')
+export const WebhookList = successBody(
+  z.object({ webhooks: z.array(Webhook), total: z.int().min(0) }),
+).openapi('WebhookList')
 
-export const EventList = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      events: z.array(
-        z.object({
-          event: z.enum(EVENT_KINDS),
-          description: z.string(),
-          schema: z.record(z.string(), z.unknown()).openapi({
-            description: 'JSON Schema of `data`.',
-          }),
-          example: z
-            .record(z.string(), z.unknown())
-            .openapi({ description: 'Example of the complete body.' }),
+export const EventList = successBody(
+  z.object({
+    events: z.array(
+      z.object({
+        event: z.enum(EVENT_KINDS),
+        description: z.string(),
+        schema: z.record(z.string(), z.unknown()).openapi({
+          description: 'JSON Schema of `data`.',
         }),
-      ),
-    }),
-  })
-  .openapi('EventList')
+        example: z
+          .record(z.string(), z.unknown())
+          .openapi({ description: 'Example of the complete body.' }),
+      }),
+    ),
+  }),
+).openapi('EventList')
 
 const example = {
   ...{ id: 'wh_8f3a2c1d', url: 'https://app.example.com/hook' },

@@ -4,9 +4,9 @@ import { SENT_KINDS, type SentKind } from '../../webhooks/event.ts'
 import { findEvent, getEventPage } from '../../webhooks/event-store.ts'
 import type { EventTable } from '../../webhooks/tables.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { pageFields, pageQuery, parseCursor, timeFilter, toPage } from '../query.ts'
+import { pageQuery, parseCursor, timeFilter, toPage, toPageBody } from '../query.ts'
 import { newRouter, route } from '../route.ts'
-import { json } from '../schemas/answers.ts'
+import { json, pageBody, successBody } from '../schemas/answers.ts'
 import { Delivery, SHOWN_DELIVERY } from '../schemas/delivery.ts'
 import { EVENTS } from '../schemas/event.ts'
 import type { Service } from '../service.ts'
@@ -26,24 +26,16 @@ const fields = {
 
 const EmittedEvent = z.object(fields).openapi('EmittedEvent')
 
-const EmittedEventPage = z
-  .object({
-    success: z.literal(true),
-    data: z.object({ items: z.array(EmittedEvent), ...pageFields }),
-  })
-  .openapi('EmittedEventPage')
+const EmittedEventPage = pageBody(EmittedEvent).openapi('EmittedEventPage')
 
-const EmittedEventAnswer = z
-  .object({
-    success: z.literal(true),
-    data: z.object({
-      ...fields,
-      deliveries: z.array(Delivery).openapi({
-        description: 'Its deliveries, one for each endpoint that was subscribed and still exists.',
-      }),
+const EmittedEventAnswer = successBody(
+  z.object({
+    ...fields,
+    deliveries: z.array(Delivery).openapi({
+      description: 'Its deliveries, one for each endpoint that was subscribed and still exists.',
     }),
-  })
-  .openapi('EmittedEventAnswer')
+  }),
+).openapi('EmittedEventAnswer')
 
 const eventFilters = {
   event: z.enum(SENT_KINDS).optional().openapi({ description: 'Only events of this type.' }),
@@ -87,8 +79,7 @@ export function eventRoutes(service: Service) {
       ...{ before: parseCursor(cursor), max: limit + 1 },
     })
     const { rows, next } = toPage(found, limit)
-    const data = { items: rows.map(presentEvent), next_cursor: next, has_more: next !== null }
-    return c.json({ success: true as const, data }, 200)
+    return c.json(toPageBody(rows.map(presentEvent), next), 200)
   })
 
   const read = route(service, 'GET /v1/events/{id}', {

@@ -22,7 +22,7 @@ import {
 import { EVENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
 import { answerWith, commitResponse } from '../middleware/idempotency.ts'
-import { encodeCursor, pageQuery, parseCursor, toPage } from '../query.ts'
+import { encodeCursor, pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
@@ -324,8 +324,7 @@ function deliveryLogRoutes(service: Service) {
         ? toPage(await getDeliveryPage(service.database, { ...query, max: limit + 1 }), limit)
         : toCursor(await searchDeliveries(service.database, { ...query, max: limit, search }))
     const items = rows.map(row => presentDelivery(row, webhook))
-    const data = { items, next_cursor: next, has_more: next !== null }
-    return c.json({ success: true as const, data }, 200)
+    return c.json(toPageBody(items, next), 200)
   })
 
   const read = route(service, 'GET /v1/webhooks/{id}/deliveries/{delivery_id}', {
