@@ -119,7 +119,6 @@ export async function findSession(
   return { session: toSession(row), key, account }
 }
 
-/** A session in the list of its account. */
 export type ListedSession = Session & { readonly keyName: string }
 
 /** Lists the sessions of an account, last seen first. */

@@ -143,7 +143,6 @@ function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget 
 const PATCH_EXAMPLE = { name: 'CI of the shop', rate_limit_per_minute: 600 }
 const ROTATION_EXAMPLE = { grace_period_seconds: 3_600 }
 
-/** Routes that list and create keys. */
 function keyCreateRoutes(service: Service) {
   const router = newRouter()
 

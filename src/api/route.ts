@@ -29,7 +29,6 @@ const TAGS = {
   ...{ 'accounts:write': 'Accounts' },
 } as const satisfies Partial<Record<Scope, string>>
 
-/** Options of `route`. */
 type RouteOptions<Params, Query, Body, Answer, Status> = {
   /** `operationId` of the OpenAPI document. */
   readonly id: string

@@ -178,7 +178,6 @@ function writeList(
   }
 }
 
-/** The entries of one source. */
 type SourceEntries = {
   /** Name of the source in messages, without a password. */
   readonly source: string

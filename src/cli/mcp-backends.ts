@@ -9,7 +9,6 @@ import { sanitizeText } from '../platform/text.ts'
 import { type CliContext, externalDepsFrom } from './context.ts'
 import { stderrLog } from './log.ts'
 
-/** One row of a list. */
 type ListRow = {
   /** Number of the row in the list, from 1. */
   readonly row: number

@@ -85,7 +85,6 @@ const email = z.string().min(1).max(1_000).describe('The address to verify.')
 /** The tools contact mail servers and DNS servers, but send no mail and change nothing there. */
 const annotations = { readOnlyHint: true, openWorldHint: true }
 
-/** Registers the tools of a backend. */
 function registerTools(server: McpServer, backend: Backend): void {
   server.registerTool(
     'verify',

@@ -34,7 +34,7 @@ export type {
   StatusOptions,
   UrlOptions,
 } from './resources/lists.ts'
-export type { Listing, Page } from './resources/pagination.ts'
+export type { Listing, Page } from './resources/requests.ts'
 export type { ScoredOptions, SingleOptions, VerifyInput } from './resources/verify.ts'
 export type { RateLimit } from './response.ts'
 export type * from './types.ts'

@@ -123,7 +123,6 @@ export const fields = (c: Context<Env>, typed: Typed): Html => html`
   })}
   ${limitFields(typed)}`
 
-/** Renders the fields of a publishable key. */
 export const publishableFields = (typed: Typed): Html => html`
   ${nameField(typed)}
   ${field({

@@ -291,7 +291,6 @@ function noResults(filter: Filter, isMore: boolean): Html {
     : html`<p>No verifications yet. Verified addresses are listed here for the retention period of this service.</p>`
 }
 
-/** Renders verifications of the history. */
 export const historyTable = (items: readonly Verification[]): Html =>
   table({
     caption: 'Verifications, newest first',

@@ -72,7 +72,6 @@ export type WaitingOperator = {
   readonly dueAt: number
 }
 
-/** The remaining work of a job. */
 export type RemainingWork = {
   /** Items that are not routed yet. */
   readonly queued: number

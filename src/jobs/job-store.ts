@@ -172,7 +172,6 @@ export const toSourceFields = ({
 export const getListName = ({ name, source }: Pick<Job, 'name' | 'source'>): string | null =>
   name ?? (JSON.parse(source) as { file_name?: string }).file_name ?? null
 
-/** Reads the metadata from the `source` of a job. */
 export const parseMetadata = ({ source }: Pick<Job, 'source'>): Metadata =>
   (JSON.parse(source) as { metadata?: Metadata }).metadata ?? {}
 

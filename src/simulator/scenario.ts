@@ -45,7 +45,6 @@ export type DomainPlan = {
 
 export type DnsTrouble = 'nxdomain' | 'servfail' | 'refused' | 'silent' | 'garbage' | 'truncated'
 
-/** Path of the example scenario. */
 export const EXAMPLE_FILE = fileURLToPath(new URL('./example.json', import.meta.url))
 
 function readText(file: string): string {

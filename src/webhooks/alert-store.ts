@@ -5,7 +5,6 @@ import { isPostgres } from '../db/sql-dialect.ts'
 import { HOUR } from '../platform/clock.ts'
 import type { NoticeTable } from './tables.ts'
 
-/** An alert that is due. */
 export type DueAlert = {
   readonly webhookId: string
   readonly url: string

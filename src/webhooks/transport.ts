@@ -36,7 +36,6 @@ export type TransportResult = {
   readonly answer: WebhookResponse | null
   /** Why there is no response, as a sentence; null if there is one, whatever its status. */
   readonly fault: string | null
-  /** The error code of the fault. */
   readonly faultCode: DeliveryError | null
   /** Duration of the request. */
   readonly durationMs: number

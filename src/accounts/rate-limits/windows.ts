@@ -1,7 +1,6 @@
 /** Requests of one kind by one client: at most `limit` in `perMs`. */
 export type Bucket = { readonly key: string; readonly limit: number; readonly perMs: number }
 
-/** The state of a bucket. */
 export type BucketState = {
   readonly limit: number
   readonly remaining: number

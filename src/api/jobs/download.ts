@@ -273,7 +273,6 @@ const RESERVED = /[\p{C}\p{Zl}\p{Zp}\uFFFD/\\:*?"<>|]+/gu
 const STEM_LENGTH_MAX = 48
 
 type DownloadNameOptions = {
-  /** The ID of the job. */
   readonly id: string
   /** The name of the list or of its file; null if it has none. */
   readonly listName: string | null

@@ -301,7 +301,6 @@ function redeliveryRoutes(service: Service) {
   return router
 }
 
-/** Routes of the delivery log. */
 function deliveryLogRoutes(service: Service) {
   const router = newRouter()
 

@@ -5,7 +5,6 @@ import { powershellScript } from './powershell.ts'
 import { type Branch, branches, type Flag, IDS, steps, type Takes } from './tree.ts'
 import { zshScript } from './zsh.ts'
 
-/** Returns the completion script for fish. */
 function fishScript(branches: readonly Branch[]): string {
   return `# ev completion for fish. Add this line to ~/.config/fish/config.fish:  ev completion fish | source
 function __ev_at

@@ -174,7 +174,6 @@ type Delivery = ReturnType<typeof presentDelivery>
 type Detail = ReturnType<typeof presentDetail>
 type Attempt = Detail['attempts'][number]
 
-/** Formats the deliveries of a webhook. */
 const deliveriesText = (
   rows: readonly DeliveryTable[],
   webhook: Webhook,

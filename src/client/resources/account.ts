@@ -11,7 +11,7 @@ import type {
   Stats,
   Verification,
 } from '../types.ts'
-import { createListing, type Listing, unwrapData } from './pagination.ts'
+import { createRequests, type Listing } from './requests.ts'
 
 export type Account = {
   /** Lists verifications, newest first. */
@@ -25,22 +25,13 @@ export type Account = {
   stats(query?: GetStatsQuery, options?: CallOptions): Promise<Stats['data']>
 }
 
-export function createAccountResource({ json }: Connection): Account {
-  const get = <Answer>(path: string, query: object | undefined, options?: CallOptions) =>
-    json<Answer>({ method: 'GET', path, query }, options)
-
+export function createAccountResource(connection: Connection): Account {
+  const { get, list } = createRequests(connection)
   return {
-    history: (query, options) =>
-      createListing(cursor =>
-        unwrapData(get<HistoryPage>('/v1/history', { ...query, cursor }, options)),
-      ),
-    audit: (query, options) =>
-      createListing(cursor =>
-        unwrapData(get<AuditPage>('/v1/audit', { ...query, cursor }, options)),
-      ),
-    credits: options => unwrapData(get<Credits>('/v1/credits', undefined, options)),
-    limits: async options =>
-      (await unwrapData(get<Limits>('/v1/limits', undefined, options))).limits,
-    stats: (query, options) => unwrapData(get<Stats>('/v1/stats', query, options)),
+    history: (query, options) => list<HistoryPage>('/v1/history', query, options),
+    audit: (query, options) => list<AuditPage>('/v1/audit', query, options),
+    credits: options => get<Credits>('/v1/credits', options),
+    limits: async options => (await get<Limits>('/v1/limits', options)).limits,
+    stats: (query, options) => get<Stats>('/v1/stats', options, query),
   }
 }

@@ -11,7 +11,7 @@ import type {
   Plan,
   PlanList,
 } from '../types.ts'
-import { createListing, type Listing, unwrapData } from './pagination.ts'
+import { createRequests, type Listing } from './requests.ts'
 
 /** Operations on all accounts, for the key of an admin account. */
 export type Accounts = {
@@ -28,38 +28,17 @@ export type Accounts = {
   plans(options?: CallOptions): Promise<Plan[]>
 }
 
-export function createAccountsResource({ json }: Connection): Accounts {
+export function createAccountsResource(connection: Connection): Accounts {
+  const { get, list, create, update } = createRequests(connection)
   return {
-    list: (query, options) =>
-      createListing(cursor => {
-        const request = {
-          method: 'GET',
-          path: '/v1/accounts',
-          query: { ...query, cursor },
-        } as const
-        return unwrapData(json<AccountPage>(request, options))
-      }),
-    get: (accountId, options) =>
-      unwrapData(json<AccountAnswer>({ method: 'GET', path: accountPath(accountId) }, options)),
-    create: (body, options) =>
-      unwrapData(
-        json<AccountAnswer>({ method: 'POST', path: '/v1/accounts', body, creates: true }, options),
-      ),
-    update: (accountId, body, options) =>
-      unwrapData(
-        json<AccountAnswer>({ method: 'PATCH', path: accountPath(accountId), body }, options),
-      ),
-    createKey: (accountId, body, options) =>
-      unwrapData(
-        json<CreatedKey>(
-          { method: 'POST', path: `${accountPath(accountId)}/keys`, body, creates: true },
-          options,
-        ),
-      ),
-    async plans(options) {
-      const request = { method: 'GET', path: '/v1/plans' } as const
-      return (await unwrapData(json<PlanList>(request, options))).plans
-    },
+    list: (query, options) => list<AccountPage>('/v1/accounts', query, options),
+    get: (accountId, options) => get<AccountAnswer>(accountPath(accountId), options),
+    create: (account, options) => create<AccountAnswer>('/v1/accounts', account, options),
+    update: (accountId, changes, options) =>
+      update<AccountAnswer>(accountPath(accountId), changes, options),
+    createKey: (accountId, key, options) =>
+      create<CreatedKey>(`${accountPath(accountId)}/keys`, key, options),
+    plans: async options => (await get<PlanList>('/v1/plans', options)).plans,
   }
 }
 

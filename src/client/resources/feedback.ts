@@ -8,7 +8,7 @@ import type {
   FeedbackSourceList,
   NewFeedbackSource,
 } from '../types.ts'
-import { unwrapData } from './pagination.ts'
+import { createRequests } from './requests.ts'
 
 export type Feedback = {
   /** Reports up to 1,000 bounces, deliveries and complaints. A repeated item counts once. */
@@ -28,37 +28,19 @@ type FeedbackSources = {
   delete(sourceId: string, options?: CallOptions): Promise<void>
 }
 
-export function createFeedbackResource({ json }: Connection): Feedback {
+export function createFeedbackResource(connection: Connection): Feedback {
+  const requests = createRequests(connection)
   return {
     submit: (items, options) =>
-      unwrapData(
-        json<FeedbackAnswer>(
-          { method: 'POST', path: '/v1/feedback', body: { items }, creates: true },
-          options,
-        ),
-      ),
+      requests.create<FeedbackAnswer>('/v1/feedback', { items }, options),
+    report: options => requests.get<FeedbackReportAnswer>('/v1/feedback/report', options),
     sources: {
-      async list(options) {
-        const request = { method: 'GET', path: SOURCES_PATH } as const
-        return (await unwrapData(json<FeedbackSourceList>(request, options))).sources
-      },
-      create: (body, options) =>
-        unwrapData(
-          json<CreatedFeedbackSource>(
-            { method: 'POST', path: SOURCES_PATH, body, creates: true },
-            options,
-          ),
-        ),
+      list: async options => (await requests.get<FeedbackSourceList>(SOURCES_PATH, options)).sources,
+      create: (source, options) =>
+        requests.create<CreatedFeedbackSource>(SOURCES_PATH, source, options),
       delete: (sourceId, options) =>
-        json(
-          { method: 'DELETE', path: `${SOURCES_PATH}/${encodeURIComponent(sourceId)}` },
-          options,
-        ),
+        requests.delete(`${SOURCES_PATH}/${encodeURIComponent(sourceId)}`, options),
     },
-    report: options =>
-      unwrapData(
-        json<FeedbackReportAnswer>({ method: 'GET', path: '/v1/feedback/report' }, options),
-      ),
   }
 }
 

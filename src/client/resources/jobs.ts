@@ -23,7 +23,7 @@ import type {
   ReverifyJob,
   ReverifyRequest,
 } from '../types.ts'
-import { createListing, type Listing, unwrapData } from './pagination.ts'
+import { createListing, createRequests, type Listing } from './requests.ts'
 
 export type JobOptions = CallOptions & {
   /** Includes the results. */
@@ -112,7 +112,9 @@ export type Jobs = {
   breakdown(jobId: string, options?: CallOptions): Promise<Breakdown['data']>
 }
 
-export function createJobsResource({ json, stream }: Connection): Jobs {
+export function createJobsResource(connection: Connection): Jobs {
+  const { json, stream } = connection
+  const requests = createRequests(connection)
   const download = (
     jobId: string,
     { format, filter, partial, raw, deduplicate, ...options }: DownloadOptions = {},
@@ -123,9 +125,7 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
   }
 
   const changes = (jobId: string, query: ChangesQuery = {}, options?: CallOptions) =>
-    unwrapData(
-      json<ChangePage>({ method: 'GET', path: `${jobPath(jobId)}/changes`, query }, options),
-    )
+    requests.get<ChangePage>(`${jobPath(jobId)}/changes`, options, query)
 
   return {
     get: (jobId, { include, partial, wait, ...options } = {}) =>
@@ -138,12 +138,7 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
         },
         options,
       ),
-    list: (query, options) =>
-      createListing(cursor =>
-        unwrapData(
-          json<JobPage>({ method: 'GET', path: '/v1/jobs', query: { ...query, cursor } }, options),
-        ),
-      ),
+    list: (query, options) => requests.list<JobPage>('/v1/jobs', query, options),
     cancel: (jobId, options) => json({ method: 'POST', path: `${jobPath(jobId)}/cancel` }, options),
     resume: (jobId, options) =>
       json({ method: 'POST', path: `${jobPath(jobId)}/resume`, creates: true }, options),
@@ -169,14 +164,10 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
         },
       )
     },
-    delete: (jobId, options) => json({ method: 'DELETE', path: jobPath(jobId) }, options),
+    delete: (jobId, options) => requests.delete(jobPath(jobId), options),
     download,
-    downloadUrl: (jobId, file = {}, options) => {
-      const path = `${jobPath(jobId)}/download_url`
-      return unwrapData(
-        json<DownloadLink>({ method: 'POST', path, body: file, creates: true }, options),
-      )
-    },
+    downloadUrl: (jobId, file = {}, options) =>
+      requests.create<DownloadLink>(`${jobPath(jobId)}/download_url`, file, options),
     async *csv(jobId, options) {
       yield* readRecords(await download(jobId, { ...options, format: 'csv' }))
     },
@@ -186,11 +177,10 @@ export function createJobsResource({ json, stream }: Connection): Jobs {
     rows: (jobId, { after, ...filters } = {}, options) =>
       createListing(cursor => {
         const query = { ...filters, ...(cursor === undefined ? { after } : { cursor }) }
-        const path = `${jobPath(jobId)}/results`
-        return unwrapData(json<ResultPage>({ method: 'GET', path, query }, options))
+        return requests.get<ResultPage>(`${jobPath(jobId)}/results`, options, query)
       }),
     breakdown: (jobId, options) =>
-      unwrapData(json<Breakdown>({ method: 'GET', path: `${jobPath(jobId)}/breakdown` }, options)),
+      requests.get<Breakdown>(`${jobPath(jobId)}/breakdown`, options),
   }
 }
 

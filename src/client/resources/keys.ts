@@ -9,7 +9,7 @@ import type {
   NewKey,
   RotatedKey,
 } from '../types.ts'
-import { unwrapData } from './pagination.ts'
+import { createRequests } from './requests.ts'
 
 export type Keys = {
   list(options?: CallOptions): Promise<Key[]>
@@ -33,29 +33,18 @@ type DeleteKeyOptions = CallOptions & {
   readonly force?: boolean | undefined
 }
 
-export function createKeysResource({ json }: Connection): Keys {
+export function createKeysResource(connection: Connection): Keys {
+  const requests = createRequests(connection)
   return {
-    async list(options) {
-      const request = { method: 'GET', path: '/v1/keys' } as const
-      return (await unwrapData(json<KeyList>(request, options))).keys
-    },
-    get: (keyId, options) =>
-      unwrapData(json<KeyAnswer>({ method: 'GET', path: keyPath(keyId) }, options)),
-    create: (body, options) =>
-      unwrapData(
-        json<CreatedKey>({ method: 'POST', path: '/v1/keys', body, creates: true }, options),
-      ),
-    update: (keyId, body, options) =>
-      unwrapData(json<KeyAnswer>({ method: 'PATCH', path: keyPath(keyId), body }, options)),
-    rotate: (keyId, body = {}, options) =>
-      unwrapData(
-        json<RotatedKey>(
-          { method: 'POST', path: `${keyPath(keyId)}/rotate`, body, creates: true },
-          options,
-        ),
-      ),
+    list: async options => (await requests.get<KeyList>('/v1/keys', options)).keys,
+    get: (keyId, options) => requests.get<KeyAnswer>(keyPath(keyId), options),
+    create: (key, options) => requests.create<CreatedKey>('/v1/keys', key, options),
+    update: (keyId, changes, options) =>
+      requests.update<KeyAnswer>(keyPath(keyId), changes, options),
+    rotate: (keyId, rotation = {}, options) =>
+      requests.create<RotatedKey>(`${keyPath(keyId)}/rotate`, rotation, options),
     delete: (keyId, { force, ...options } = {}) =>
-      json({ method: 'DELETE', path: keyPath(keyId), query: { force } }, options),
+      requests.delete(keyPath(keyId), options, { force }),
   }
 }
 

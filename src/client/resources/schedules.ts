@@ -7,7 +7,7 @@ import type {
   ScheduleChanges,
   SchedulePage,
 } from '../types.ts'
-import { createListing, type Listing, unwrapData } from './pagination.ts'
+import { createRequests, type Listing } from './requests.ts'
 
 /** Schedules, which verify lists again at intervals. */
 export type Schedules = {
@@ -25,25 +25,15 @@ export type Schedules = {
   delete(scheduleId: string, options?: CallOptions): Promise<void>
 }
 
-export function createSchedulesResource({ json }: Connection): Schedules {
+export function createSchedulesResource(connection: Connection): Schedules {
+  const requests = createRequests(connection)
   return {
-    list: (query, options) =>
-      createListing(cursor =>
-        unwrapData(
-          json<SchedulePage>({ method: 'GET', path: PATH, query: { ...query, cursor } }, options),
-        ),
-      ),
-    get: (scheduleId, options) =>
-      unwrapData(json<ScheduleAnswer>({ method: 'GET', path: pathOf(scheduleId) }, options)),
-    create: (body, options) =>
-      unwrapData(
-        json<ScheduleAnswer>({ method: 'POST', path: PATH, body, creates: true }, options),
-      ),
-    update: (scheduleId, body, options) =>
-      unwrapData(
-        json<ScheduleAnswer>({ method: 'PATCH', path: pathOf(scheduleId), body }, options),
-      ),
-    delete: (scheduleId, options) => json({ method: 'DELETE', path: pathOf(scheduleId) }, options),
+    list: (query, options) => requests.list<SchedulePage>(PATH, query, options),
+    get: (scheduleId, options) => requests.get<ScheduleAnswer>(pathOf(scheduleId), options),
+    create: (schedule, options) => requests.create<ScheduleAnswer>(PATH, schedule, options),
+    update: (scheduleId, changes, options) =>
+      requests.update<ScheduleAnswer>(pathOf(scheduleId), changes, options),
+    delete: (scheduleId, options) => requests.delete(pathOf(scheduleId), options),
   }
 }
 

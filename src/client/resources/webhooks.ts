@@ -24,7 +24,7 @@ import type {
   WebhookTest,
   WebhookTestRequest,
 } from '../types.ts'
-import { createListing, type Listing, unwrapData } from './pagination.ts'
+import { createRequests, type Listing } from './requests.ts'
 
 export type Webhooks = {
   /** Lists webhooks, oldest first. */
@@ -75,63 +75,33 @@ export type Webhooks = {
   events(options?: CallOptions): Promise<EventList['data']['events']>
 }
 
-export function createWebhooksResource({ json }: Connection): Webhooks {
-  const write = (method: 'PUT' | 'PATCH', webhookId: string, body: object, options?: CallOptions) =>
-    unwrapData(json<WebhookAnswer>({ method, path: webhookPath(webhookId), body }, options))
-  const create = <Answer extends { readonly data: unknown }>(
-    path: string,
-    o: { body?: object; timeoutMs?: number },
-    options?: CreateOptions,
-  ): Promise<Answer['data']> =>
-    unwrapData(json<Answer>({ method: 'POST', path, ...o, creates: true }, options))
-
+export function createWebhooksResource(connection: Connection): Webhooks {
+  const { get, list, create, update, send, delete: remove } = createRequests(connection)
   return {
-    async list(options) {
-      const request = { method: 'GET', path: '/v1/webhooks' } as const
-      return (await unwrapData(json<WebhookList>(request, options))).webhooks
+    list: async options => (await get<WebhookList>('/v1/webhooks', options)).webhooks,
+    get: (webhookId, options) => get<WebhookAnswer>(webhookPath(webhookId), options),
+    create: (webhook, options) => create<CreatedWebhook>('/v1/webhooks', webhook, options),
+    update: (webhookId, changes, options) =>
+      update<WebhookAnswer>(webhookPath(webhookId), changes, options),
+    replace: (webhookId, body, options) =>
+      send<WebhookAnswer>({ method: 'PUT', path: webhookPath(webhookId), body }, options),
+    delete: (webhookId, options) => remove(webhookPath(webhookId), options),
+    test: (webhookId, body = {}, options) => {
+      const path = `${webhookPath(webhookId)}/test`
+      const request = { method: 'POST', path, body, creates: true } as const
+      return send<WebhookTest>({ ...request, timeoutMs: TEST_TIMEOUT_MS }, options)
     },
-    get: (webhookId, options) =>
-      unwrapData(json<WebhookAnswer>({ method: 'GET', path: webhookPath(webhookId) }, options)),
-    create: (body, options) => create<CreatedWebhook>('/v1/webhooks', { body }, options),
-    update: (webhookId, changes, options) => write('PATCH', webhookId, changes, options),
-    replace: (webhookId, webhook, options) => write('PUT', webhookId, webhook, options),
-    delete: (webhookId, options) =>
-      json({ method: 'DELETE', path: webhookPath(webhookId) }, options),
-    test: (webhookId, body = {}, options) =>
-      create<WebhookTest>(
-        `${webhookPath(webhookId)}/test`,
-        { body, timeoutMs: TEST_TIMEOUT_MS },
-        options,
-      ),
-    rotateSecret: (webhookId, body = {}, options) =>
-      create<RotatedWebhook>(`${webhookPath(webhookId)}/secret`, { body }, options),
+    rotateSecret: (webhookId, rotation = {}, options) =>
+      create<RotatedWebhook>(`${webhookPath(webhookId)}/secret`, rotation, options),
     deliveries: (webhookId, query, options) =>
-      createListing(cursor =>
-        unwrapData(
-          json<DeliveryPage>(
-            {
-              ...{ method: 'GET', path: `${webhookPath(webhookId)}/deliveries` },
-              query: { ...query, cursor },
-            },
-            options,
-          ),
-        ),
-      ),
+      list<DeliveryPage>(`${webhookPath(webhookId)}/deliveries`, query, options),
     delivery: (webhookId, deliveryId, options) =>
-      unwrapData(
-        json<DeliveryDetailAnswer>(
-          { method: 'GET', path: deliveryPath(webhookId, deliveryId) },
-          options,
-        ),
-      ),
+      get<DeliveryDetailAnswer>(deliveryPath(webhookId, deliveryId), options),
     retry: (webhookId, deliveryId, options) =>
-      create<DeliveryAnswer>(`${deliveryPath(webhookId, deliveryId)}/retry`, {}, options),
-    recover: (webhookId, body, options) =>
-      create<Recovered>(`${webhookPath(webhookId)}/recover`, { body }, options),
-    async events(options) {
-      const request = { method: 'GET', path: '/v1/webhooks/events' } as const
-      return (await unwrapData(json<EventList>(request, options))).events
-    },
+      create<DeliveryAnswer>(`${deliveryPath(webhookId, deliveryId)}/retry`, undefined, options),
+    recover: (webhookId, recovery, options) =>
+      create<Recovered>(`${webhookPath(webhookId)}/recover`, recovery, options),
+    events: async options => (await get<EventList>('/v1/webhooks/events', options)).events,
   }
 }
 
@@ -150,18 +120,11 @@ export type Events = {
   get(eventId: string, options?: CallOptions): Promise<EmittedEventAnswer['data']>
 }
 
-export function createEventsResource({ json }: Connection): Events {
-  const get = <Answer>(path: string, query: object | undefined, options?: CallOptions) =>
-    json<Answer>({ method: 'GET', path, query }, options)
-
+export function createEventsResource(connection: Connection): Events {
+  const { get, list } = createRequests(connection)
   return {
-    list: (query, options) =>
-      createListing(cursor =>
-        unwrapData(get<EmittedEventPage>('/v1/events', { ...query, cursor }, options)),
-      ),
+    list: (query, options) => list<EmittedEventPage>('/v1/events', query, options),
     get: (eventId, options) =>
-      unwrapData(
-        get<EmittedEventAnswer>(`/v1/events/${encodeURIComponent(eventId)}`, undefined, options),
-      ),
+      get<EmittedEventAnswer>(`/v1/events/${encodeURIComponent(eventId)}`, options),
   }
 }

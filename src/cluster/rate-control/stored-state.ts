@@ -45,7 +45,6 @@ export type WaitTicket = {
 
 type Tickets = Readonly<Record<string, WaitTicket>>
 
-/** A position in the queue. */
 export type QueuePosition = Pick<WaitTicket, 'since' | 'single'>
 
 const { ticketMs: TICKET_MS } = DEFAULT_RATE_TIMINGS

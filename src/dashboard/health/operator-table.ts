@@ -71,7 +71,6 @@ const withUsual = (value: number | string, usual: number | string) =>
 /** Two significant digits: one connection in five minutes is 0.0033 per second. */
 const rate = (perSecond: number) => perSecond.toLocaleString('en', { maximumSignificantDigits: 2 })
 
-/** Returns the status of an operator with its label. */
 function stateOf(one: OperatorStatus, now: number): { state: State; label: string } {
   const { refusal, pause } = one
   if (refusal !== null) {
@@ -131,7 +130,6 @@ const idOf = ({ operator, egress }: OperatorStatus) => `operator-${egress}-${ope
 
 type BlockText = {
   readonly target: string
-  /** Renders the fix. */
   readonly fix: (link: CheckLink) => Html
 }
 

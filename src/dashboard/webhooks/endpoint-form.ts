@@ -17,7 +17,6 @@ export type Draft = {
   readonly removed: readonly string[]
 }
 
-/** Parses the submitted form. */
 export const draftOf = ({ text, all }: SubmittedForm): Draft => ({
   ...{ url: text('url'), events: all('events'), description: text('description') },
   active: text('active') === 'true',

@@ -71,7 +71,6 @@ export type Reason = keyof typeof VERDICT_BY_REASON
 
 export const REASONS = Object.keys(VERDICT_BY_REASON) as Reason[]
 
-/** The texts of a reason. */
 type ReasonText = {
   /** A few words, as for a table. */
   readonly name: string

@@ -61,7 +61,6 @@ export async function reverifyJob(
   })
 }
 
-/** Returns the account of the job. */
 function checkReverifiable({ id, state, type, account_id, finished_at }: Job): string {
   const isList = type !== 'single' && account_id !== null
   if (isList && finished_at !== null) return account_id

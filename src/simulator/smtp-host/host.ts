@@ -22,7 +22,6 @@ import {
 /** Settings and logs shared by all hosts. */
 export type HostDeps = {
   readonly roundTripMs: number
-  /** Sessions of all hosts. */
   readonly sessionLog: SessionLog
   /** Sessions by recipient domain. */
   readonly byDomain: SessionLog
