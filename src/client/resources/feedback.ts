@@ -31,11 +31,11 @@ type FeedbackSources = {
 export function createFeedbackResource(connection: Connection): Feedback {
   const requests = createRequests(connection)
   return {
-    submit: (items, options) =>
-      requests.create<FeedbackAnswer>('/v1/feedback', { items }, options),
+    submit: (items, options) => requests.create<FeedbackAnswer>('/v1/feedback', { items }, options),
     report: options => requests.get<FeedbackReportAnswer>('/v1/feedback/report', options),
     sources: {
-      list: async options => (await requests.get<FeedbackSourceList>(SOURCES_PATH, options)).sources,
+      list: async options =>
+        (await requests.get<FeedbackSourceList>(SOURCES_PATH, options)).sources,
       create: (source, options) =>
         requests.create<CreatedFeedbackSource>(SOURCES_PATH, source, options),
       delete: (sourceId, options) =>

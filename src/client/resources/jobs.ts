@@ -179,8 +179,7 @@ export function createJobsResource(connection: Connection): Jobs {
         const query = { ...filters, ...(cursor === undefined ? { after } : { cursor }) }
         return requests.get<ResultPage>(`${jobPath(jobId)}/results`, options, query)
       }),
-    breakdown: (jobId, options) =>
-      requests.get<Breakdown>(`${jobPath(jobId)}/breakdown`, options),
+    breakdown: (jobId, options) => requests.get<Breakdown>(`${jobPath(jobId)}/breakdown`, options),
   }
 }
 

@@ -50,7 +50,9 @@ export function createRequests({ json }: Connection) {
       query: object | undefined,
       options?: CallOptions,
     ): Listing<A['data']['items'][number]> =>
-      createListing(cursor => send<A>({ method: 'GET', path, query: { ...query, cursor } }, options)),
+      createListing(cursor =>
+        send<A>({ method: 'GET', path, query: { ...query, cursor } }, options),
+      ),
     create: <A extends Answer>(path: string, body: object | undefined, options?: CreateOptions) =>
       send<A>({ method: 'POST', path, body, creates: true }, options),
     update: <A extends Answer>(path: string, body: object, options?: CallOptions) =>
