@@ -48,7 +48,7 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
   [
     'HTTP requests',
     /'undici'|\bglobalThis\.fetch\b/,
-    /^(cli\/lists-download\.ts|client\/deps\.ts|compose\/engine\.ts|outbound\/|webhooks\/transport\.ts)/,
+    /^(cli\/lists-download\.ts|client\/deps\.ts|compose\/engine\.ts|outbound\/|webhooks\/https-transport\.ts)/,
   ],
   ['the DNS', /from 'node:dns/, /^engine\/dns\/node-resolver\.ts$/],
   // The page of a webhook secret shows example code.

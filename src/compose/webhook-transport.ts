@@ -6,7 +6,8 @@ import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import { createDownload, type Download } from '../outbound/download.ts'
 import type { Clock } from '../platform/clock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { createHttpsTransport, type WebhookTransport } from '../webhooks/transport.ts'
+import { createHttpsTransport } from '../webhooks/https-transport.ts'
+import type { WebhookTransport } from '../webhooks/transport.ts'
 
 type TransportDeps = {
   readonly clock: Clock

@@ -1,11 +1,8 @@
 import { onTestFinished } from 'vitest'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
 import { type Clock, MINUTE } from '../../src/platform/clock.ts'
-import {
-  createHttpsTransport,
-  type TransportResult,
-  type WebhookTransport,
-} from '../../src/webhooks/transport.ts'
+import { createHttpsTransport } from '../../src/webhooks/https-transport.ts'
+import type { TransportResult, WebhookTransport } from '../../src/webhooks/transport.ts'
 import { testAuthority } from './certificate.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { type Receiver, type ReceiverOptions, startReceiver } from './http-receiver.ts'

@@ -4,7 +4,7 @@ import {
   EXCERPT_LENGTH_MAX,
   readAnswer,
   STORED_HEADERS_MAX,
-} from '../../../src/webhooks/transport.ts'
+} from '../../../src/webhooks/https-transport.ts'
 
 type Given = Parameters<typeof readAnswer>[0]
 

@@ -2,7 +2,7 @@
 
 import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
-import { createHttpsTransport } from '../../../src/webhooks/transport.ts'
+import { createHttpsTransport } from '../../../src/webhooks/https-transport.ts'
 import { zone } from '../../support/zone.ts'
 
 const [, , url = '', ca = ''] = process.argv
