@@ -1,8 +1,9 @@
 import type { Kysely, Transaction } from 'kysely'
-import { LRUCache } from 'lru-cache'
+import type { LRUCache } from 'lru-cache'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { SECOND } from '../platform/clock.ts'
+import { createLru } from '../platform/lru.ts'
 import { type Account, accountIn } from './account-store.ts'
 import { hashEquals, isTestPrefix, type Secret } from './key.ts'
 import { PUBLISHABLE_SCOPES, permits, type Scope } from './key-rights.ts'
@@ -347,7 +348,7 @@ type CachedKey = { readonly found: FoundKey; readonly changes: number; readonly 
 const caches = new WeakMap<Database, LRUCache<string, CachedKey>>()
 
 function cacheFor(database: Database): LRUCache<string, CachedKey> {
-  const cache = caches.get(database) ?? new LRUCache<string, CachedKey>({ max: KEYS_MAX })
+  const cache = caches.get(database) ?? createLru<CachedKey>(KEYS_MAX)
   caches.set(database, cache)
   return cache
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { errorMessage } from '../platform/error.ts'
@@ -13,12 +14,30 @@ import { isPostgres } from './sql-dialect.ts'
  */
 export async function migrate(trx: Transaction<Schema>): Promise<void> {
   const schema = isPostgres(trx) ? await selectSchema(trx) : null
+  if (!(await hasAllMigrations(trx))) await runMigrations(trx, schema)
+  if (isPostgres(trx)) await collateBinary(trx)
+}
+
+/**
+ * Whether every migration is recorded, and no other. Kysely would read the columns of all tables
+ * three times to find that out, which takes longer than the rest of opening a database.
+ */
+async function hasAllMigrations(trx: Transaction<Schema>): Promise<boolean> {
+  const exists = isPostgres(trx)
+    ? sql`select 1 where to_regclass('kysely_migration') is not null`
+    : sql`select 1 from sqlite_master where type = 'table' and name = 'kysely_migration'`
+  if ((await exists.execute(trx)).rows.length === 0) return false
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(trx)
+  return isDeepStrictEqual(new Set(rows.map(({ name }) => name)), new Set(Object.keys(MIGRATIONS)))
+}
+
+async function runMigrations(trx: Transaction<Schema>, schema: string | null): Promise<void> {
   const provider = { getMigrations: async () => MIGRATIONS }
   const inSchema = schema === null ? {} : { migrationTableSchema: schema }
   const { error } = await new Migrator({ db: trx, provider, ...inSchema }).migrateToLatest()
-  if (isUnknownMigration(error) && (await replaceDevelopmentMigrations(trx))) return migrate(trx)
+  if (isUnknownMigration(error) && (await replaceDevelopmentMigrations(trx)))
+    return runMigrations(trx, schema)
   if (error !== undefined) throw error
-  if (isPostgres(trx)) await collateBinary(trx)
 }
 
 /**

@@ -107,10 +107,13 @@ export class ExpansionLimit {
   readonly #ratioBytesMax: number
   #bytes = 0
 
-  /** `size` is the size of the compressed file, `bytesMax` the maximum when expanded. */
-  constructor(size: number, bytesMax: number) {
+  /**
+   * `size` is the size of the compressed file, `bytesMax` the maximum when expanded. The ratio is
+   * not checked up to `bytesFree`.
+   */
+  constructor(size: number, bytesMax: number, bytesFree = EXPANSION_FREE_BYTES) {
     this.#bytesMax = bytesMax
-    this.#ratioBytesMax = Math.max(EXPANSION_FREE_BYTES, size * EXPANSION_RATIO_MAX)
+    this.#ratioBytesMax = Math.max(bytesFree, size * EXPANSION_RATIO_MAX)
   }
 
   /** Throws EvError `bad_input` if the file has expanded beyond a limit. */

@@ -35,12 +35,15 @@ type ContentOptions = {
   readonly sheet?: string | undefined
   /** Maximum size of the text, and of the parts of a workbook, when they are expanded. */
   readonly expandedBytesMax: number
+  /** Size up to which the ratio to the size of the file is not checked. Default: 16 MiB. */
+  readonly expandedBytesFree?: number | undefined
 }
 
 /** Detects the format of a list file by its content. Throws EvError `bad_input`. */
 export async function openContent(path: string, options: ContentOptions): Promise<ListContent> {
   const { signature, size, isHtml } = await readStart(path)
-  const limit = () => new ExpansionLimit(size, options.expandedBytesMax)
+  const { expandedBytesMax, expandedBytesFree } = options
+  const limit = () => new ExpansionLimit(size, expandedBytesMax, expandedBytesFree)
   if (signature.startsWith(OLE)) throw await oldWorkbook(path)
   if (isHtml) throw webPage()
   if (signature.startsWith(ZIP) || signature.startsWith(EMPTY_ZIP))

@@ -28,14 +28,19 @@ export class SharedStrings {
   #positions = new Uint32Array(3 * CAPACITY_MIN)
   #size = 0
   #bytes = 0
+  readonly #bytesMax: number
+
+  constructor(bytesMax = MEMORY_BYTES_MAX) {
+    this.#bytesMax = bytesMax
+  }
 
   add(text: string): void {
     const bytes = Buffer.from(text.slice(0, TEXT_LENGTH_MAX))
     this.#bytes += bytes.length + POSITION_BYTES
-    if (this.#bytes > MEMORY_BYTES_MAX) {
+    if (this.#bytes > this.#bytesMax) {
       throw new EvError(
         'bad_input',
-        `The different texts of the workbook take more than ${formatMebibytes(MEMORY_BYTES_MAX)}, the limit for a workbook. Save the sheet as CSV.`,
+        `The different texts of the workbook take more than ${formatMebibytes(this.#bytesMax)}, the limit for a workbook. Save the sheet as CSV.`,
       )
     }
     if (this.#blocks.length === 0 || this.#used + bytes.length > BLOCK_BYTES) {

@@ -12,10 +12,11 @@ import {
   zipOf,
 } from '../support/workbook.ts'
 
-const ROWS = Array.from({ length: 200 }, (_, i) => textRow(`Name ${i}`, `user${i}@a.test`)).join('')
+const rows = (length: number) =>
+  Array.from({ length }, (_, i) => textRow(`Name ${i}`, `user${i}@a.test`)).join('')
 const CSV = 'name,email\n'.repeat(500)
 const FILES = [
-  await workbookOf({ sheet: ROWS, strings: '<si><t>a</t></si>', styles: '<cellXfs/>' }),
+  await workbookOf({ sheet: rows(200), strings: '<si><t>a</t></si>', styles: '<cellXfs/>' }),
   await zipOf({ 'list.csv': CSV }),
   gzipSync(CSV),
 ]
@@ -56,7 +57,7 @@ test('a file with changed, missing or added bytes is read or refused', async () 
 
 test('a workbook with changed XML is read or refused', async () => {
   const parts = workbookParts({
-    ...{ sheet: ROWS.slice(0, 1_000), styles: '<cellXfs><xf numFmtId="14"/></cellXfs>' },
+    ...{ sheet: rows(10), styles: '<cellXfs><xf numFmtId="14"/></cellXfs>' },
     strings: '<si><t>a</t></si>',
   })
   const snippet = fc.constantFrom(

@@ -77,9 +77,9 @@ const SHARED: Readonly<Record<string, readonly ApiCode[]>> = {
  */
 export function errorResponses(codes: readonly ApiCode[], { isSimulated = false } = {}) {
   const simulated = isSimulated ? SIMULATED_ERRORS.map(({ status }) => status) : []
-  const statuses = new Set<number>([...codes.map(code => STATUS[code]), ...simulated])
-  const responses = [...statuses].map(status => {
-    const ofStatus = codesWith(status, codes)
+  const byStatus = Map.groupBy(inOrder(codes), (code): number => STATUS[code])
+  const responses = [...new Set([...byStatus.keys(), ...simulated])].map(status => {
+    const ofStatus = byStatus.get(status) ?? []
     const hasSimulated = simulated.some(one => one === status)
     const shared = hasSimulated ? undefined : sharedName(ofStatus)
     const response =
@@ -91,12 +91,15 @@ export function errorResponses(codes: readonly ApiCode[], { isSimulated = false 
   return Object.fromEntries(responses)
 }
 
-const sharedName = (codes: readonly ApiCode[]) =>
-  Object.keys(SHARED).find(name => String(SHARED[name]) === String(codes))
+const sharedName = (codes: readonly ApiCode[]) => SHARED_NAMES.get(String(codes))
 
-/** The codes with a status, each once and in the order of `STATUS`. */
-const codesWith = (status: number, codes: readonly ApiCode[]) =>
-  CODES.filter(code => STATUS[code] === status && codes.includes(code))
+const SHARED_NAMES = new Map(Object.entries(SHARED).map(([name, codes]) => [String(codes), name]))
+
+/** Returns each code once, in the order of `STATUS`. */
+function inOrder(codes: readonly ApiCode[]): ApiCode[] {
+  const given = new Set(codes)
+  return CODES.filter(code => given.has(code))
+}
 
 const CODES = Object.keys(STATUS) as ApiCode[]
 

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import { EvError } from '../../platform/error.ts'
+import { createLru } from '../../platform/lru.ts'
 import type { RateLimits } from '../rate-control/limit-table.ts'
 import type { RateKey } from '../rate-control/shared-state.ts'
 import type { EgressProber } from './egress-prober.ts'
@@ -28,8 +28,8 @@ export class EgressPool {
   readonly #others: OtherEgresses | null
   #names: EgressNames
   /** The primary egress per operator, cached because ranking a thousand egresses is slow. */
-  readonly #primaries = new LRUCache<string, string>({ max: PRIMARIES_MAX })
-  readonly #rankings = new LRUCache<string, readonly string[]>({ max: RANKINGS_MAX })
+  readonly #primaries = createLru<string>(PRIMARIES_MAX)
+  readonly #rankings = createLru<readonly string[]>(RANKINGS_MAX)
 
   constructor(
     probers: readonly EgressProber[],

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import type { Database } from '../../db/database.ts'
+import { createLru } from '../../platform/lru.ts'
 import { type ClaimedItem, claimItems, jobsWaitingFor, nextDueAt } from '../item-claims.ts'
 import type { ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
 import { type PendingItem, PendingItems } from './pending-items.ts'
@@ -36,7 +36,7 @@ export class Claims {
   readonly #database: Database
   readonly #lists: ActiveJobs
   /** By operator, the ID of the list after which its next connection starts. */
-  readonly #positions = new LRUCache<string, string>({ max: OPERATORS_MAX })
+  readonly #positions = createLru<string>(OPERATORS_MAX)
   /** Null if all items are claimed in the database. */
   readonly #pending: PendingItems | null
   /**
