@@ -17,7 +17,7 @@ import { EgressProber } from '../engine/probe/egress-prober.ts'
 import type { CatchAllStore } from '../engine/probe/shared-catch-all.ts'
 import { LikelyHosts } from '../engine/probing/mx-hosts.ts'
 import { DestinationLimits } from '../engine/rate-control/destination-limits.ts'
-import { limitsFor } from '../engine/rate-control/limit-table.ts'
+import { createLimits, limitsFor } from '../engine/rate-control/limit-table.ts'
 import type { RateKey, SharedRateState } from '../engine/rate-control/shared-state.ts'
 import { noCache, processCache, type ResultCache } from '../engine/result-cache.ts'
 import { type GetStatus, Gravatar } from '../engine/signals/gravatar.ts'
@@ -163,14 +163,14 @@ function composeEgressPool(
   const { rateStates = null, catchAll: store = null } = cluster ?? {}
   const catchAll = new CatchAllCache(probeDeps.clock, store)
   const settingsFor = (operator: string) => operatorSettings(config, operator)
+  const limits = createLimits(config, settingsFor)
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
     const identity = {
       ...{ name, helo, mailFrom, dial: typeof dial === 'function' ? dial(egress) : dial },
       hasIpv6: hasIpv6([egress], dial),
     }
-    const toLimits = (operator: string) => limitsFor(operator, config, settingsFor(operator))
-    return new EgressProber({ ...probeDeps, egress: identity }, toLimits, catchAll, rateStates)
+    return new EgressProber({ ...probeDeps, egress: identity }, limits, catchAll, rateStates)
   })
   const others = cluster && {
     names: cluster.egresses,

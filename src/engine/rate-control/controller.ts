@@ -52,7 +52,8 @@ export class RateController {
   readonly #clock: Clock
   readonly #handle: RateStateHandle
   readonly #isLocal: boolean
-  #waiters = new Set<() => void>()
+  /** Null until a request waits, because a long list has thousands of controllers. */
+  #waiters: Set<() => void> | null = null
   readonly #queue = new FairWaitQueue()
   readonly #recent = new RecentOutcomes()
 
@@ -312,24 +313,25 @@ export class RateController {
   }
 
   #waitForChange(waitMs: number, signal: AbortSignal, single: boolean): Promise<void> {
+    this.#waiters ??= new Set()
+    const waiters = this.#waiters
     return new Promise(resolve => {
       const wake = () => {
         cancel()
         stopWatching()
-        this.#waiters.delete(wake)
+        waiters.delete(wake)
         signal.removeEventListener('abort', wake)
         resolve()
       }
       const cancel = this.#clock.after(Math.max(1, waitMs), wake)
       const stopWatching = this.#handle.watch(wake, single)
-      this.#waiters.add(wake)
+      waiters.add(wake)
       signal.addEventListener('abort', wake, { once: true })
     })
   }
 
   #wakeAll() {
-    if (this.#waiters.size === 0) return
-    for (const wake of [...this.#waiters]) wake()
+    for (const wake of [...(this.#waiters ?? [])]) wake()
   }
 }
 

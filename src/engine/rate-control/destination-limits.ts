@@ -58,13 +58,20 @@ export const ALL_EGRESSES = '*'
  */
 export class DestinationLimits {
   readonly #options: DestinationLimitsOptions
+  readonly #networkRow: RateLimits
   readonly #operators: TtlMap<RateController>
   readonly #addresses: TtlMap<ConnectionLimit>
   readonly #networks: TtlMap<ConnectionLimit>
 
   constructor(options: DestinationLimitsOptions) {
     const map = { sizeMax: LIMITS_MAX, clock: options.clock }
+    const { row } = options
     this.#options = options
+    this.#networkRow = {
+      ...row,
+      sessionsMax: row.sessionsMax * NETWORK_FACTOR,
+      sessionsPerSecond: row.sessionsPerSecond * NETWORK_FACTOR,
+    }
     this.#operators = new TtlMap(map)
     this.#addresses = new TtlMap(map)
     this.#networks = new TtlMap(map)
@@ -124,13 +131,7 @@ export class DestinationLimits {
   }
 
   #network(ip: string): ConnectionLimit {
-    const { row } = this.#options
-    const networkRow = {
-      ...row,
-      sessionsMax: row.sessionsMax * NETWORK_FACTOR,
-      sessionsPerSecond: row.sessionsPerSecond * NETWORK_FACTOR,
-    }
-    return this.#limit(this.#networks, networkOf(ip), networkRow, NETWORK_SHARING)
+    return this.#limit(this.#networks, networkOf(ip), this.#networkRow, NETWORK_SHARING)
   }
 
   #limit(

@@ -82,5 +82,21 @@ export function limitsFor(
   }
 }
 
+/**
+ * Returns a function for the initial limits of any operator. Operators without limits of their own,
+ * which are most of a long list, share one object.
+ */
+export function createLimits(
+  globalOverrides: RateLimitOverrides,
+  overridesFor: (operator: string) => RateLimitOverrides | undefined,
+): (operator: string) => RateLimits {
+  const common = limitsFor('', globalOverrides)
+  return operator => {
+    const overrides = overridesFor(operator)
+    const isCommon = overrides === undefined && ROWS[operator] === undefined
+    return isCommon ? common : limitsFor(operator, globalOverrides, overrides)
+  }
+}
+
 /** RFC 5321 §4.5.3.1.8: every server must accept at least 100 recipients per transaction. */
 const RECIPIENTS_PER_TRANSACTION_MAX = 100

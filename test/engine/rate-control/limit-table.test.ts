@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { limitsFor, type RateLimitOverrides } from '../../../src/engine/rate-control/limit-table.ts'
+import {
+  createLimits,
+  limitsFor,
+  type RateLimitOverrides,
+} from '../../../src/engine/rate-control/limit-table.ts'
 
 const NONE: RateLimitOverrides = {
   sessionsPerOperator: null,
@@ -106,4 +110,13 @@ describe('settings', () => {
       recipientsPerTransaction: 100,
     })
   })
+})
+
+test('operators without limits of their own share one object', () => {
+  const own = { ...NONE, sessionsPerOperator: 4 }
+  const limits = createLimits(NONE, operator => (operator === 'own.test' ? own : undefined))
+  expect(limits('a.test')).toBe(limits('b.test'))
+  expect(limits('a.test')).toEqual(limitsFor('a.test', NONE))
+  expect(limits('google')).toEqual(limitsFor('google', NONE))
+  expect(limits('own.test')).toEqual(limitsFor('own.test', NONE, own))
 })
