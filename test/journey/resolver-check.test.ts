@@ -26,7 +26,7 @@ const DOMAINS = Array.from({ length: 20 }, (_, n) => `d${n}.com`)
 /** 60 existing addresses, 20 unknown ones, and 20 at domains that do not exist. */
 const ROWS = Array.from({ length: 100 }, (_, n) => {
   const domain = n % 5 === 4 ? `gone${n}.com` : DOMAINS[n % 20]
-  return `${n % 5 === 3 ? 'nobody' : 'ann'}${n}@${domain}`
+  return `${n % 5 === 3 ? 'nobody' : 'ann-'}${n}@${domain}`
 })
 const DEAD = Array.from({ length: 250 }, (_, n) => `ann@dead${n}.com`)
 const reasonOf = (_: string, n: number) =>
@@ -35,7 +35,7 @@ const reasonOf = (_: string, n: number) =>
 let simulator: Simulator
 beforeAll(async () => {
   simulator = await startSimulator({
-    mailboxes: ['ann*'],
+    mailboxes: ['ann-*'],
     domains: {
       ...Object.fromEntries(DOMAINS.map(name => [name, { mx: [[10, 'mx.one.com']] }])),
       'gmail.com': { mx: [[10, 'mx.one.com']] },
@@ -75,7 +75,7 @@ describe('one address', () => {
     async (_, falseReply) => {
       const { address } = await startLyingServer(falseReply)
       const { engine } = engineOn(address)
-      const { verdict, evidence } = await engine.verify('ann1@gmail.com')
+      const { verdict, evidence } = await engine.verify('ann-1@gmail.com')
       expect(verdict).toMatchObject({ reason: 'dns_error', risk: 'unknown', confidence: 0 })
       expect(evidence.route).toMatchObject({
         kind: 'unknown',
@@ -84,7 +84,7 @@ describe('one address', () => {
       })
       // Without the check the answers of this server are accepted.
       const unchecked = engineOn(address, { dnsCheckNames: 'off' }).engine
-      const uncheckedResult = await unchecked.verify('ann1@gmail.com')
+      const uncheckedResult = await unchecked.verify('ann-1@gmail.com')
       expect(classOf(uncheckedResult.verdict)).toBe('undeliverable')
     },
   )
@@ -92,7 +92,7 @@ describe('one address', () => {
   test('behind a DNS server that invents addresses is unknown', async () => {
     const { engine } = engineOn((await startLyingServer(WILDCARD)).address)
     await engine.resolverCheck?.result()
-    const { verdict, evidence } = await engine.verify('ann1@gmail.com')
+    const { verdict, evidence } = await engine.verify('ann-1@gmail.com')
     expect(verdict.reason).toBe('dns_error')
     expect(evidence.route).toMatchObject({
       detail: expect.stringContaining('returns an address for a name that does not exist'),
@@ -101,15 +101,15 @@ describe('one address', () => {
 
   test('of another domain is verified if only gmail.com is denied', async () => {
     const { engine } = engineOn((await startLyingServer(NXDOMAIN_FOR_GMAIL)).address)
-    expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
-    expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('dns_error')
+    expect((await engine.verify('ann-1@d1.com')).verdict.reason).toBe('accepted_email')
+    expect((await engine.verify('ann-1@gone.com')).verdict.reason).toBe('dns_error')
   })
 
   test('is verified behind a correct DNS server, at the cost of four queries', async () => {
     const server = await startLyingServer(null)
     const { engine } = engineOn(server.address)
-    expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
-    expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('invalid_domain')
+    expect((await engine.verify('ann-1@d1.com')).verdict.reason).toBe('accepted_email')
+    expect((await engine.verify('ann-1@gone.com')).verdict.reason).toBe('invalid_domain')
     // MX and A of the first, MX of the second; AAAA too where this machine has IPv6.
     const queries = server.packets.filter(packet => packet !== 'AAAA mx.one.com')
     expect(queries).toHaveLength(4 + 3)
@@ -120,8 +120,8 @@ describe('one address', () => {
       /^(d1|mx\.one)\.com$/.test(name) ? null : { flags: 3 },
     )
     const { engine } = engineOn(server.address, { dnsCheckNames: ['d1.com'] })
-    expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
-    expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('invalid_domain')
+    expect((await engine.verify('ann-1@d1.com')).verdict.reason).toBe('accepted_email')
+    expect((await engine.verify('ann-1@gone.com')).verdict.reason).toBe('invalid_domain')
   })
 
   test('does not delay the check, even if many wait for silent name servers', async () => {
@@ -141,8 +141,8 @@ describe('one address', () => {
   test('has the cause printed by ev verify', async () => {
     const { address } = await startLyingServer(NXDOMAIN_FOR_ALL)
     const settings = simulatorFlags({ dnsAddress: address, smtpPort: simulator.smtpPort })
-    const result = await runEv(['verify', ...settings, 'ann1@gmail.com'], { home: emptyFolder() })
-    expect(result.stdout).toContain('ann1@gmail.com is unknown')
+    const result = await runEv(['verify', ...settings, 'ann-1@gmail.com'], { home: emptyFolder() })
+    expect(result.stdout).toContain('ann-1@gmail.com is unknown')
     expect(result.stdout).toContain(GMAIL_DENIED)
     expect(result.stderr).toContain(`DNS check failed: ${GMAIL_DENIED}`)
   })
