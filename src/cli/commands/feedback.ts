@@ -39,7 +39,7 @@ Examples:
   ev feedback import ~/Maildir
 
 The format is detected: CSV, NDJSON, an mbox file, or one message. Of messages, delivery status notifications
-(RFC 3464) and abuse reports (RFC 5965) are read. A piece of feedback that was imported before is not counted again.`,
+(RFC 3464, RFC 6533) and abuse reports (RFC 5965) are read. A piece of feedback that was imported before is not counted again.`,
     )
     .action(async (path: string, flags) => {
       const { importCommand } = await import('../feedback.ts')

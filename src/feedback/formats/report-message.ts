@@ -16,8 +16,8 @@ const RECIPIENTS_MAX = 1_000
 const FIELDS_LENGTH_MAX = 256 * 1024
 
 /**
- * Parses a delivery status notification (RFC 3464) or an abuse report (RFC 5965). Returns no
- * feedback for any other message. Never throws.
+ * Parses a delivery status notification (RFC 3464, with international addresses RFC 6533) or an
+ * abuse report (RFC 5965). Returns no feedback for any other message. Never throws.
  */
 export async function parseReportMessage(
   message: Uint8Array,
@@ -28,11 +28,14 @@ export async function parseReportMessage(
   const sentAt = toTime(email.date) ?? now
   for (const { mimeType, content } of email.attachments) {
     const fields = decode(content)
-    if (mimeType === 'message/delivery-status') return parseDeliveryStatus(fields, sentAt)
+    if (DELIVERY_STATUS.test(mimeType)) return parseDeliveryStatus(fields, sentAt)
     if (mimeType === 'message/feedback-report') return parseAbuseReport(fields, email, sentAt)
   }
   return []
 }
+
+/** RFC 3464 §2.1; with UTF-8 in its fields RFC 6533 §4. */
+const DELIVERY_STATUS = /^message\/(?:global-)?delivery-status$/
 
 /** Returns the first bytes and lines. */
 function cutMessage(message: Uint8Array): Uint8Array {
@@ -102,7 +105,8 @@ function recipientOf({ attachments }: Email): string | null {
   return addressOf(headers?.get('x-original-to'), headers?.get('to'))
 }
 
-const ORIGINAL = /^(?:message\/rfc822|text\/rfc822-headers)$/
+/** RFC 6522; with UTF-8 in its header RFC 6532 §3.7 and RFC 6533 §5. */
+const ORIGINAL = /^(?:message\/rfc822|text\/rfc822-headers|message\/global(?:-headers)?)$/
 
 /** Parses groups of header fields (RFC 822 syntax), which empty lines separate. */
 function parseFieldGroups(text: string): Map<string, string>[] {
@@ -127,12 +131,29 @@ function parseFieldGroups(text: string): Map<string, string>[] {
 /** Returns the first address in fields such as `rfc822; ann@example.com`. */
 function addressOf(...fields: (string | undefined)[]): string | null {
   for (const field of fields) {
-    const text = (field ?? '').slice(0, 1_000).replace(/^\s*[\w-]+\s*;/, '')
-    const address = /<([^<>\s]{3,320})>/.exec(text)?.[1] ?? text.trim()
-    if (address.includes('@') && !/\s/.test(address)) return address
+    const [, type, text = ''] = TYPED.exec((field ?? '').slice(0, 1_000)) ?? []
+    const written = /<([^<>\s]{3,320})>/.exec(text)?.[1] ?? text.trim()
+    const address = type?.toLowerCase() === 'utf-8' ? decodeEscapes(written) : written
+    if (address.includes('@') && !NEVER_IN_ADDRESS.test(address)) return address
   }
   return null
 }
+
+/** An address type (RFC 3464 §2.1.2), if there is one, and the rest. */
+const TYPED = /^\s*(?:([\w-]+)\s*;)?([^]*)$/
+
+/** White space and control characters. */
+const NEVER_IN_ADDRESS = /[\s\p{Cc}]/u
+
+/** Decodes the escapes of the address type `utf-8`, such as `\x{FC}` for ü (RFC 6533 §3). */
+const decodeEscapes = (text: string) =>
+  text.replace(/\\x\{([0-9a-f]{2,6})\}/gi, (escape, hex: string) => {
+    const point = Number.parseInt(hex, 16)
+    return isCharacter(point) ? String.fromCodePoint(point) : escape
+  })
+
+/** Half of a surrogate pair is no character (Unicode, D76). */
+const isCharacter = (point: number) => point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)
 
 function toTime(text: string | undefined): number | null {
   const time = Date.parse((text ?? '').slice(0, 100))

@@ -9,7 +9,7 @@ import { fc, runs } from '../../support/property.ts'
 const NOW = Date.parse('2026-11-23T12:00:00Z')
 const FOLDER = new URL('../../../fixtures/feedback/', import.meta.url)
 const read = (name: string) => readFileSync(new URL(`${name}.eml`, FOLDER))
-const SAMPLES = ['rfc3464-failed', 'postfix-failed', 'rfc5965-abuse'].map(read)
+const SAMPLES = ['rfc3464-failed', 'postfix-failed', 'rfc6533-failed', 'rfc5965-abuse'].map(read)
 
 describe('a delivery status notification', () => {
   test('of RFC 3464 §E.1 is a bounce with a temporary code', async () => {
@@ -37,6 +37,60 @@ describe('a delivery status notification', () => {
     ])
   })
 })
+
+describe('a notification with international addresses (RFC 6533)', () => {
+  const occurredAt = Date.parse('2026-11-16T10:00:00Z')
+  const failed = { kind: 'bounced', code: null, enhancedCode: '5.1.1', text: '', occurredAt }
+  const arrivedAt = 'Arrival-Date: Mon, 16 Nov 2026 10:00:00 +0000'
+
+  test('has addresses in UTF-8 and with escapes, and ignores what is no character', async () => {
+    expect(await parseReportMessage(read('rfc6533-failed'), NOW)).toEqual([
+      {
+        ...{ ...failed, address: 'δοκιμή@παράδειγμα.δοκιμή', code: 550 },
+        text: '<δοκιμή@παράδειγμα.δοκιμή>: άγνωστος χρήστης',
+      },
+      { ...failed, address: 'jürgen+news@example.com' },
+      { ...failed, address: 'ann@example.com', kind: 'delivered', enhancedCode: '2.1.5' },
+      { ...failed, address: String.raw`half\x{D800}@example.com` },
+    ])
+  })
+
+  test.each([
+    ['base64', (fields: string) => Buffer.from(fields).toString('base64')],
+    ['quoted-printable', (fields: string) => fields.replaceAll('ü', '=C3=BC')],
+  ])('may be encoded as %s', async (encoding, encode) => {
+    const fields = `Reporting-MTA: dns; a.example\n${arrivedAt}\n\nFinal-Recipient: utf-8; jürgen@example.com\nAction: failed\nStatus: 5.1.1\n`
+    const part = `Content-Type: message/global-delivery-status\nContent-Transfer-Encoding: ${encoding}`
+    const message = Buffer.from(wrapped(`${part}\n\n${encode(fields)}`))
+    expect(await parseReportMessage(message, NOW)).toEqual([
+      { ...failed, address: 'jürgen@example.com' },
+    ])
+  })
+
+  test.each([
+    [String.raw`utf-8;\x{5B89}\x{1F600}@example.com`, '安😀@example.com'],
+    [String.raw`UTF-8 ; <j\x{fc}rgen@example.com>`, 'jürgen@example.com'],
+    // The escapes belong to the type utf-8 only.
+    [String.raw`rfc822;j\x{FC}rgen@example.com`, String.raw`j\x{FC}rgen@example.com`],
+    [String.raw`utf-8;j\x{110000}@example.com`, String.raw`j\x{110000}@example.com`],
+  ])('the recipient %s is %s', async (recipient, address) => {
+    const fields = `Reporting-MTA: dns; a.example\n\nFinal-Recipient: ${recipient}\nAction: failed\nStatus: 5.1.1`
+    const message = Buffer.from(wrapped(`Content-Type: message/delivery-status\n\n${fields}\n`))
+    expect(await parseReportMessage(message, NOW)).toMatchObject([{ address }])
+  })
+})
+
+test.each(['message/rfc822', 'message/global', 'message/global-headers', 'text/rfc822-headers'])(
+  'an abuse report without recipient takes it from the reported message, of type %s',
+  async type => {
+    const report = 'Content-Type: message/feedback-report\n\nFeedback-Type: abuse\n'
+    const original = `Content-Type: ${type}\n\nTo: <jürgen@example.com>\nSubject: News\n`
+    const message = Buffer.from(wrapped(`${report}\n--x\n${original}`))
+    expect(await parseReportMessage(message, NOW)).toMatchObject([
+      { address: 'jürgen@example.com', kind: 'complained' },
+    ])
+  },
+)
 
 test('the abuse report of RFC 5965 §B.2 is a complaint', async () => {
   expect(await parseReportMessage(read('rfc5965-abuse'), NOW)).toEqual([
