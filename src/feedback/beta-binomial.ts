@@ -20,22 +20,26 @@ export function logLikelihood({ correct, total }: Cell, mean: number, weight: nu
 const MEAN_MIN = 0.001
 
 /**
- * Returns the geometric mean of candidates, weighted by their likelihoods: without observations
- * their middle, with many the most likely one.
+ * Returns the geometric mean of candidates, weighted by their likelihoods, whose logarithms are
+ * `logs`: without observations their middle, with many the most likely one.
  */
 export function averageByLikelihood(
   candidates: readonly number[],
-  logLikelihoodOf: (candidate: number) => number,
+  logs: readonly number[],
 ): number {
-  const logs = candidates.map(logLikelihoodOf)
-  const highest = Math.max(...logs)
-  const shares = logs.map(log => Math.exp(log - highest))
-  const sum = shares.reduce((total, share) => total + share, 0)
-  const mean = candidates.reduce(
-    (total, candidate, index) => total + ((shares[index] ?? 0) / sum) * Math.log(candidate),
-    0,
+  const sum = logSum(logs)
+  return Math.exp(
+    candidates.reduce(
+      (total, candidate, index) => total + Math.exp((logs[index] ?? 0) - sum) * Math.log(candidate),
+      0,
+    ),
   )
-  return Math.exp(mean)
+}
+
+/** Returns the logarithm of the sum of numbers that are given by their logarithms. */
+export function logSum(logs: readonly number[]): number {
+  const highest = Math.max(...logs)
+  return highest + Math.log(logs.reduce((sum, log) => sum + Math.exp(log - highest), 0))
 }
 
 const logBeta = (a: number, b: number) => logGamma(a) + logGamma(b) - logGamma(a + b)

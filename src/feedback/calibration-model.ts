@@ -1,8 +1,7 @@
 import { type Reason, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
-import { DAY } from '../platform/clock.ts'
 import { averageByLikelihood, type Cell, logLikelihood, posteriorMean } from './beta-binomial.ts'
 import type { CatchAllCount, VerdictCount } from './feedback-counts.ts'
-import { PERIOD_MS } from './record-feedback.ts'
+import { type Aged, estimateNow, PRIOR_WEIGHT, sumAged } from './share-over-time.ts'
 
 /**
  * The shares of correct verdicts in levels: a reason below its fixed confidence, an operator below
@@ -25,23 +24,11 @@ export type ReasonModel = {
   readonly domainWeights: ReadonlyMap<string, number>
 }
 
-type Aged = Cell & { readonly halfLifeDays: number }
-
 /**
  * Candidates for the weight of a prior. The middle, 10, is used without observations; the lowest
  * stands for groups that have nothing in common, the highest for groups that are all alike.
  */
 const WEIGHTS = [1, 3, 10, 30, 100]
-/** The weight of a prior that nothing is known about. */
-const PRIOR_WEIGHT = 10
-/** Candidates for the half-life of counts, in days: from fast change to none. */
-const HALF_LIVES = [10, 30, 90, 270, 810]
-/** The half-life of counts that nothing is known about, in days. */
-const HALF_LIFE_DAYS = 90
-/** Fewer verdicts do not show whether an operator changes. */
-const AGING_TOTAL_MIN = 30
-/** Counts below this weight are left out. */
-const COUNT_WEIGHT_MIN = 0.001
 /** Weights and half-lives are estimated from the largest groups: they have most of the evidence. */
 const GROUPS_MAX = 200
 /** An operator with fewer catch-all domains has the weight of all of them. */
@@ -49,9 +36,6 @@ const DOMAINS_MIN = 10
 
 /** The reason of domains that accept every recipient. */
 export const CATCH_ALL: Reason = 'catch_all'
-
-/** Counts by the start of their period. */
-type Series = Map<number, { correct: number; total: number }>
 
 /** Estimates the model from all counts. A pure function. */
 export function buildModel(
@@ -84,8 +68,7 @@ function buildReason(
   { domains, now }: { readonly domains: readonly CatchAllCount[]; readonly now: number },
 ) {
   const fixed = fixedShare(reason)
-  const series = toSeries(counts)
-  const cell = weigh(series, chooseHalfLife(series, fixed), now)
+  const cell = estimateNow(counts, fixed, now)
   const mean = posteriorMean(cell, fixed, PRIOR_WEIGHT)
   const byOperator = Map.groupBy(counts, ({ operator }) => operator)
   byOperator.delete('')
@@ -93,16 +76,12 @@ function buildReason(
     .map(([operator, all]) => ({ operator, all, size: sizeOf(all) }))
     .sort((a, b) => b.size - a.size)
     .slice(0, GROUPS_MAX)
-    .map(({ operator, all }) => {
-      const own = toSeries(all)
-      return [operator, weigh(own, chooseHalfLife(own, mean), now)] as const
-    })
+    .map(({ operator, all }) => [operator, estimateNow(all, mean, now)] as const)
   const cells = new Map(largest)
   const model: ReasonModel = {
     cell,
     // There may be 100,000 others, most of which no verdict asks for.
-    findOperator: operator =>
-      cells.get(operator) ?? weigh(toSeries(byOperator.get(operator) ?? []), HALF_LIFE_DAYS, now),
+    findOperator: operator => cells.get(operator) ?? sumAged(byOperator.get(operator) ?? [], now),
     operatorWeight: fitWeight(largest.map(([, one]) => ({ ...one, mean }))),
     ...fitDomains(reason === CATCH_ALL ? domains : []),
   }
@@ -139,64 +118,10 @@ type Group = Cell & { readonly mean: number; readonly groups?: number }
 /** Estimates how much groups have in common: the weight of their prior (empirical Bayes). */
 function fitWeight(groups: readonly Group[]): number {
   const largest = [...groups].sort((a, b) => b.total - a.total).slice(0, GROUPS_MAX)
-  return averageByLikelihood(WEIGHTS, weight =>
+  const logs = WEIGHTS.map(weight =>
     largest.reduce((sum, one) => sum + (one.groups ?? 1) * logLikelihood(one, one.mean, weight), 0),
   )
-}
-
-/** Sums counts by period. A correction of an earlier period may leave less than none. */
-function toSeries(counts: readonly VerdictCount[]): Series {
-  const series: Series = new Map()
-  for (const { period, correct, wrong } of counts) {
-    const sum = series.get(period) ?? { correct: 0, total: 0 }
-    sum.correct += correct
-    sum.total += correct + wrong
-    series.set(period, sum)
-  }
-  for (const sum of series.values()) {
-    sum.total = Math.max(0, sum.total)
-    sum.correct = Math.min(sum.total, Math.max(0, sum.correct))
-  }
-  return series
-}
-
-const totalOf = (series: Series) => [...series.values()].reduce((sum, { total }) => sum + total, 0)
-
-/**
- * Estimates how fast counts lose their meaning: the half-life with which earlier periods predict
- * later ones best.
- */
-function chooseHalfLife(series: Series, mean: number): number {
-  if (series.size < 2 || totalOf(series) < AGING_TOTAL_MIN) return HALF_LIFE_DAYS
-  const periods = [...series].sort(([a], [b]) => a - b)
-  return averageByLikelihood(HALF_LIVES, days => {
-    let seen = { correct: 0, total: 0 }
-    let previous = periods[0]?.[0] ?? 0
-    let sum = 0
-    for (const [period, cell] of periods) {
-      const kept = 0.5 ** ((period - previous) / (days * DAY))
-      seen = { correct: seen.correct * kept, total: seen.total * kept }
-      const expected = posteriorMean(seen, mean, PRIOR_WEIGHT)
-      sum += logLikelihood(cell, expected, seen.total + PRIOR_WEIGHT)
-      seen = { correct: seen.correct + cell.correct, total: seen.total + cell.total }
-      previous = period
-    }
-    return sum
-  })
-}
-
-/** Sums counts, weighted by the time since the end of their period. */
-function weigh(series: Series, halfLifeDays: number, now: number): Aged {
-  let correct = 0
-  let total = 0
-  for (const [period, cell] of series) {
-    const age = Math.max(0, now - period - PERIOD_MS)
-    const weight = 0.5 ** (age / (halfLifeDays * DAY))
-    if (weight < COUNT_WEIGHT_MIN) continue
-    correct += weight * cell.correct
-    total += weight * cell.total
-  }
-  return { correct, total, halfLifeDays }
+  return averageByLikelihood(WEIGHTS, logs)
 }
 
 const fixedShare = (reason: string) => (VERDICT_BY_REASON[reason as Reason]?.confidence ?? 50) / 100

@@ -8,6 +8,8 @@ type Level = Cell & {
   readonly priorWeight: number
   /** After this time a count has half its weight; null if counts do not age. */
   readonly halfLifeDays: number | null
+  /** How much of the share is the extrapolation of its trend; null if counts do not age. */
+  readonly trend: number | null
 }
 
 /** A measured confidence, with the counts behind it. */
@@ -52,7 +54,7 @@ export function calibrate(model: CalibrationModel, verdict: Measured): Calibrati
   // The counts of catch-all domains are those of undeliverable addresses.
   const flip = <L extends Level | null>(level: L): L =>
     level !== null && isCatchAll && verdict.deliverable
-      ? { ...level, correct: level.total - level.correct }
+      ? { ...level, correct: level.total - level.correct, trend: level.trend && -level.trend }
       : level
   return {
     confidence: Math.round(100 * (isCatchAll && verdict.deliverable ? 1 - share : share)),
@@ -67,7 +69,7 @@ function domainLevel(known: ReasonModel, { domain, operator }: Measured): Level 
   if (domain === null || domain.alive + domain.dead <= 0) return null
   const priorWeight = known.domainWeights.get(operator ?? '') ?? known.domainWeight
   const { alive, dead } = domain
-  return { correct: dead, total: alive + dead, priorWeight, halfLifeDays: null }
+  return { correct: dead, total: alive + dead, priorWeight, halfLifeDays: null, trend: null }
 }
 
 /** Reports about the domain count once: they are left out of the counts of its operator. */
@@ -81,8 +83,8 @@ function operatorLevel(
   const total = Math.max(0, cell.total - (domain?.total ?? 0))
   if (total <= 0) return null
   const correct = Math.min(total, Math.max(0, cell.correct - (domain?.correct ?? 0)))
-  const { halfLifeDays } = cell
-  return { correct, total, priorWeight: known.operatorWeight, halfLifeDays }
+  const { halfLifeDays, trend } = cell
+  return { correct, total, priorWeight: known.operatorWeight, halfLifeDays, trend }
 }
 
 /** The quantile of the normal distribution for an interval of 95 %. */

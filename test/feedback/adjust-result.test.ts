@@ -133,7 +133,10 @@ describe('confidence', () => {
     expect(verdict).toMatchObject({ confidence: 50, risk: 'low', deliverable: true })
     expect(evidence.calibration).toEqual({
       ...{ fixed: 95, operator: null, domain: null },
-      reason: { correct: 500, total: 1_000, priorWeight: expect.any(Number), halfLifeDays: 90 },
+      reason: {
+        ...{ correct: 500, total: 1_000, priorWeight: expect.any(Number) },
+        ...{ halfLifeDays: 90, trend: 0 },
+      },
     })
   })
 

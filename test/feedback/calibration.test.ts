@@ -74,6 +74,65 @@ describe('confidence', () => {
     expect(changed?.confidence).toBeLessThan(40)
   })
 
+  describe('follows a trend', () => {
+    const PERIODS = 12
+    const drift = (change: number, size = 1_000) =>
+      Array.from({ length: PERIODS }, (_, index) => {
+        const correct = Math.round(size * (0.8 + change * ((index + 0.5) / PERIODS - 0.5)))
+        return counts(correct, size - correct, { period: NOW - (PERIODS - index) * PERIOD_MS })
+      })
+
+    test.each([
+      ['falls', -0.3, 65],
+      ['rises', 0.3, 95],
+    ])('to where it leads: a share that %s', (_, change, confidence) => {
+      const measured = measure(drift(change))
+      expect(measured?.confidence).toBeGreaterThanOrEqual(confidence - 1)
+      expect(measured?.confidence).toBeLessThanOrEqual(confidence + 1)
+      expect(Math.sign(measured?.reason.trend ?? 0)).toBe(Math.sign(change))
+    })
+
+    test('never beyond 0 and 100', () => {
+      const steep = drift(0.39).map(count => {
+        const correct = Math.min(1_000, count.correct + 10)
+        return { ...count, correct, wrong: 1_000 - correct }
+      })
+      const { correct = 0, total = 0 } = measure(steep)?.reason ?? {}
+      expect(correct).toBeLessThanOrEqual(total)
+      expect(measure(steep)?.confidence).toBeGreaterThanOrEqual(98)
+    })
+
+    test('only as far as the counts show one', () => {
+      expect(Math.abs(measure(drift(0))?.reason.trend ?? 1)).toBeLessThan(0.001)
+      const [clear, faint] = [drift(-0.3), drift(-0.3, 5)].map(
+        all => measure(all)?.reason.trend ?? 0,
+      )
+      expect(clear).toBeLessThan(-0.05)
+      expect(Math.abs(faint ?? 1)).toBeLessThan(0.05)
+    })
+
+    test('less than an earlier change that is over', () => {
+      const over = Array.from({ length: PERIODS }, (_, index) =>
+        counts(index < 6 ? 950 : 600, index < 6 ? 50 : 400, {
+          period: NOW - (PERIODS - index) * PERIOD_MS,
+        }),
+      )
+      expect(measure(over)?.confidence).toBeGreaterThanOrEqual(57)
+      expect(measure(over)?.confidence).toBeLessThanOrEqual(61)
+    })
+
+    test('of the other sign for a deliverable verdict of a catch-all domain', () => {
+      const falling = drift(-0.3).map(count => ({ ...count, reason: 'catch_all' }))
+      const model = buildModel(falling, [], NOW)
+      const verdict = { reason: 'catch_all', operator: null, fixed: 50, domain: null }
+      const [dead, alive] = [false, true].map(deliverable =>
+        calibrate(model, { ...verdict, deliverable }),
+      )
+      expect(dead?.reason.trend).toBeLessThan(-0.05)
+      expect(alive?.reason.trend).toBe(-(dead?.reason.trend ?? 0))
+    })
+  })
+
   test('has a half-life of 90 days where nothing is known about changes', () => {
     const old = counts(0, 100, { period: NOW - PERIOD_MS - 90 * DAY })
     expect(measure([old])?.reason).toMatchObject({ correct: 0, total: 50 })
@@ -148,8 +207,8 @@ test.each([
 })
 
 test('without observations the average of candidates is their middle', () => {
-  expect(averageByLikelihood([1, 10, 100], () => 0)).toBeCloseTo(10)
-  expect(averageByLikelihood([1, 10, 100], one => (one === 100 ? 0 : -1e6))).toBeCloseTo(100)
+  expect(averageByLikelihood([1, 10, 100], [0, 0, 0])).toBeCloseTo(10)
+  expect(averageByLikelihood([1, 10, 100], [-1e6, -1e6, 0])).toBeCloseTo(100)
 })
 
 test.each([

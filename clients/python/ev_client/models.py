@@ -269,7 +269,7 @@ class CalibrationFigures(TypedDict):
 
 
 class CalibrationLevel(TypedDict):
-    # Results that feedback confirmed, weighted by age.
+    # Results that feedback confirmed, weighted by age, with the trend.
     correct: float
     # Results with feedback, weighted by age.
     total: float
@@ -277,6 +277,9 @@ class CalibrationLevel(TypedDict):
     prior_weight: Optional[float]
     # After this time a result has half its weight. Null if results do not age.
     half_life_days: Optional[float]
+    # How much of correct / total is the extrapolation of its trend. Null if results do not
+    # age.
+    trend: Optional[float]
 
 
 class Change(TypedDict):

@@ -98,13 +98,19 @@ const DomainFeedback = z.object({
 
 const CalibrationLevel = z
   .object({
-    correct: count.openapi({ description: 'Results that feedback confirmed, weighted by age.' }),
+    correct: count.openapi({
+      description: 'Results that feedback confirmed, weighted by age, with the trend.',
+    }),
     total: count.openapi({ description: 'Results with feedback, weighted by age.' }),
     prior_weight: count.nullable().openapi({
       description: 'The share of the level above counts as this many results.',
     }),
     half_life_days: count.nullable().openapi({
       description: 'After this time a result has half its weight. Null if results do not age.',
+    }),
+    trend: z.number().min(-1).max(1).nullable().openapi({
+      description:
+        'How much of correct / total is the extrapolation of its trend. Null if results do not age.',
     }),
   })
   .openapi('CalibrationLevel')

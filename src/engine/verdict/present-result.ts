@@ -133,12 +133,13 @@ function presentFeedback({ feedback, domainFeedback, calibration }: Evidence) {
   }
 }
 
-/** Results stored by 0.2.0 have no weights. */
+/** Results stored by 0.2.0 have no weights and no trend. */
 const presentLevel = (level: NonNullable<Evidence['calibration']>['reason']) => ({
   correct: round(level.correct, 1),
   total: round(level.total, 1),
   prior_weight: level.priorWeight === undefined ? null : round(level.priorWeight, 1),
   half_life_days: level.halfLifeDays == null ? null : Math.round(level.halfLifeDays),
+  trend: level.trend == null ? null : round(level.trend, 3),
 })
 
 const round = (value: number, digits: number) => Number(value.toFixed(digits))

@@ -97,6 +97,8 @@ type CalibrationLevel = {
   readonly priorWeight: number
   /** After this time a count has half its weight; null if counts do not age. */
   readonly halfLifeDays: number | null
+  /** How much of the share is the extrapolation of its trend; null if counts do not age. */
+  readonly trend: number | null
 }
 
 /** Durations in ms; null if the step did not happen. */

@@ -140,16 +140,16 @@ function addressOf(...fields: (string | undefined)[]): string | null {
 }
 
 /** An address type (RFC 3464 §2.1.2), if there is one, and the rest. */
-const TYPED = /^\s*(?:([\w-]+)\s*;)?([^]*)$/
+const TYPED = /^\s*(?:([\w-]+)\s*;)?(.*)$/s
 
 /** White space and control characters. */
 const NEVER_IN_ADDRESS = /[\s\p{Cc}]/u
 
 /** Decodes the escapes of the address type `utf-8`, such as `\x{FC}` for ü (RFC 6533 §3). */
 const decodeEscapes = (text: string) =>
-  text.replace(/\\x\{([0-9a-f]{2,6})\}/gi, (escape, hex: string) => {
+  text.replace(/\\x\{([0-9a-f]{2,6})\}/gi, (written, hex: string) => {
     const point = Number.parseInt(hex, 16)
-    return isCharacter(point) ? String.fromCodePoint(point) : escape
+    return isCharacter(point) ? String.fromCodePoint(point) : written
   })
 
 /** Half of a surrogate pair is no character (Unicode, D76). */

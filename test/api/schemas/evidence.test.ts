@@ -34,7 +34,7 @@ test('the schema of evidence has the type of what the engine presents', () => {
 
 test('the schema keeps every field of evidence with signals and feedback', () => {
   const result = sandboxResult(systemClock, 'catchall@a.example')
-  const level = { correct: 9.5, total: 10, priorWeight: 20, halfLifeDays: null }
+  const level = { correct: 9.5, total: 10, priorWeight: 20, halfLifeDays: null, trend: null }
   const { evidence } = presentResult(
     {
       ...result,
