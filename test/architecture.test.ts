@@ -43,12 +43,12 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
     'sockets',
     /from 'node:(net|tls|http|https|http2|dgram)'/,
     // `ev webhooks listen` is a server of its own.
-    /^(platform\/ip\.ts|engine\/dns\/(udp-transport|tcp-transport|message)\.ts|engine\/smtp\/(dial|dial-policy)\.ts|cli\/webhooks\/listen-server\.ts|api\/server\/|config\/values\.ts|outbound\/policy-dial\.ts|simulator\/)/,
+    /^(platform\/ip\.ts|engine\/dns\/(udp-transport|tcp-transport|message)\.ts|engine\/smtp\/(dial|dial-policy)\.ts|cli\/webhooks\/listen-server\.ts|api\/server\/|config\/values\.ts|outbound\/policy-dial\.ts|compose\/get-status\.ts|simulator\/)/,
   ],
   [
     'HTTP requests',
     /'undici'|\bglobalThis\.fetch\b/,
-    /^(cli\/lists-download\.ts|client\/deps\.ts|compose\/engine\.ts|outbound\/|webhooks\/https-transport\.ts)/,
+    /^(cli\/lists-download\.ts|client\/deps\.ts|compose\/get-status\.ts|outbound\/|webhooks\/https-transport\.ts)/,
   ],
   ['the DNS', /from 'node:dns/, /^engine\/dns\/node-resolver\.ts$/],
   // The page of a webhook secret shows example code.

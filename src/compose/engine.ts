@@ -20,7 +20,7 @@ import { DestinationLimits } from '../engine/rate-control/destination-limits.ts'
 import { createLimits, limitsFor } from '../engine/rate-control/limit-table.ts'
 import type { RateKey, SharedRateState } from '../engine/rate-control/shared-state.ts'
 import { noCache, processCache, type ResultCache } from '../engine/result-cache.ts'
-import { type GetStatus, Gravatar } from '../engine/signals/gravatar.ts'
+import { Gravatar } from '../engine/signals/gravatar.ts'
 import { OutsideSignals } from '../engine/signals/outside-signals.ts'
 import { type Dial, mayDialIpv6, tcpDial } from '../engine/smtp/dial.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
@@ -30,6 +30,7 @@ import type { Log } from '../platform/log.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
 import type { Notify } from '../webhooks/mail-transport.ts'
 import type { WebhookTransport } from '../webhooks/transport.ts'
+import { createGetStatus } from './get-status.ts'
 
 /** External dependencies; omitted ones default to the real ones. */
 export type ExternalDeps = {
@@ -116,7 +117,7 @@ export function composeEngine(
 
 /** Builds the lookup of signals; null if none are configured. */
 function composeSignals(
-  { signals, gravatarKey }: Config,
+  { signals, gravatarKey, proxy }: Config,
   deps: {
     readonly resolver: Resolver
     readonly clock: Clock
@@ -129,17 +130,10 @@ function composeSignals(
   const { resolver, clock, log, lists } = deps
   const gravatar =
     names.has('gravatar') && gravatarKey !== null
-      ? new Gravatar({ apiKey: gravatarKey, getStatus: fetchStatus, clock, log })
+      ? new Gravatar({ apiKey: gravatarKey, getStatus: createGetStatus(proxy), clock, log })
       : null
   const isKnownOperator = (name: string) => lists.operators.isKnown(name)
   return new OutsideSignals({ names, resolver, clock, isKnownOperator, gravatar })
-}
-
-/** The body is not read: only the status counts. */
-const fetchStatus: GetStatus = async (url, options) => {
-  const response = await globalThis.fetch(url, { ...options, redirect: 'error' })
-  await response.body?.cancel()
-  return response.status
 }
 
 /** Whether an egress may dial IPv6 addresses. An injected dial is assumed to. */

@@ -1,16 +1,23 @@
-import { expect, test } from 'vitest'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { composeEngine } from '../../src/compose/engine.ts'
 import { toConfig } from '../../src/config/config.ts'
 import type { KnownCatchAll } from '../../src/engine/probe/shared-catch-all.ts'
 import { toClass } from '../../src/engine/verdict/verdict.ts'
 import { DAY, MINUTE, SECOND } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
+import { selfSigned } from '../../src/simulator/smtp-host/host.ts'
 import { fakeClock } from '../support/clock.ts'
 import { mail } from '../support/engine.ts'
 import { scriptedMx } from '../support/mx.ts'
 import { countedRandom } from '../support/random.ts'
-import { isRandomRecipient, knows, recipientsOf } from '../support/recipients.ts'
+import { isRandomRecipient, knows, recipientsOf, toRecipients } from '../support/recipients.ts'
 import { fakeSharedRates } from '../support/shared-rate-state.ts'
+import { startSocksProxy } from '../support/socks-proxy.ts'
 import { drainEventLoop } from '../support/wait.ts'
 import { zone } from '../support/zone.ts'
 
@@ -80,6 +87,70 @@ test('catch-all results of other members are used, and own ones are shared', asy
   expect((await unknown.engine.verify('ann@a.test')).verdict.reason).toBe('accepted_email')
   expect(unknown.recipients().some(isRandomRecipient)).toBe(true)
   expect(unknown.domains.get('a.test')?.catchAll).toBe(false)
+})
+
+describe('the signal gravatar', () => {
+  let before: string[] = []
+  beforeAll(() => {
+    before = getCACertificates('default')
+  })
+  afterEach(() => setDefaultCACertificates(before))
+
+  const NAME = 'api.gravatar.com'
+  const KEY = 'k'.repeat(20)
+
+  /** Verifies an address of a catch-all domain, with a proxy that leads to a server of the test. */
+  async function verifyThroughProxy(certificate: ReturnType<typeof selfSigned>, status = 200) {
+    const requests: (string | undefined)[] = []
+    const server = createServer(certificate, ({ url, headers }, response) => {
+      requests.push(url, headers.host, headers.authorization)
+      response.writeHead(status).end('{}')
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const proxy = await startSocksProxy((server.address() as AddressInfo).port)
+    const flags = {
+      ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: true },
+      ...{ proxy: proxy.url, signals: 'gravatar' },
+    }
+    const engine = composeEngine(
+      toConfig({ flags, environment: { EV_GRAVATAR_KEY: KEY }, file: null }),
+      {
+        ...{ clock: fakeClock(), random: countedRandom(), log: silentLog },
+        ...{
+          dial: scriptedMx(toRecipients(() => '250 2.1.5 Ok')),
+          resolver: zone(mail('a.test', '192.0.2.1')),
+        },
+      },
+    )
+    const { verdict, evidence } = await engine.verify('ann@a.test')
+    expect(verdict.reason).toBe('catch_all')
+    return { signals: evidence.signals, requests, targets: proxy.targets }
+  }
+
+  test('asks through the SOCKS proxy, which resolves the name', async () => {
+    const certificate = selfSigned(NAME)
+    setDefaultCACertificates([certificate.cert])
+    const { signals, requests, targets } = await verifyThroughProxy(certificate)
+    expect(targets).toEqual([`${NAME}:443`])
+    const hash = createHash('sha256').update('ann@a.test').digest('hex')
+    expect(requests).toEqual([`/v3/profiles/${hash}`, NAME, `Bearer ${KEY}`])
+    expect(signals).toMatchObject([{ name: 'gravatar' }])
+  })
+
+  test('finds nothing through a proxy that leads to another server', async () => {
+    const { signals, requests, targets } = await verifyThroughProxy(selfSigned(NAME))
+    expect([signals ?? [], requests]).toEqual([[], []])
+    expect(targets).toEqual([`${NAME}:443`])
+  })
+
+  test('finds nothing without a profile', async () => {
+    const certificate = selfSigned(NAME)
+    setDefaultCACertificates([certificate.cert])
+    const { signals } = await verifyThroughProxy(certificate, 404)
+    expect(signals ?? []).toEqual([])
+  })
 })
 
 test('a single verification uses an egress of this process, whichever is primary for the operator', async () => {
