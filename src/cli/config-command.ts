@@ -88,7 +88,7 @@ function writtenValue(one: Setting, config: Config): Written {
   const value = one.key === 'database' ? databaseUrl(config) : config[one.key]
   if (one.isSecret) return value === null ? null : '…'
   if (one.key === 'mailFrom' && value === '') return '<>'
-  if (typeof value === 'string' && one.value === 'URL') return withoutPassword(value)
+  if (typeof value === 'string' && one.value === 'url') return withoutPassword(value)
   return toDisplayUnit(one, value)
 }
 

@@ -1,6 +1,6 @@
-import { Command, type ErrorOptions, Help, Option } from 'commander'
+import { type Argument, Command, type ErrorOptions, Help, Option } from 'commander'
 import { EvError } from '../platform/error.ts'
-import { sanitizeText } from '../platform/text.ts'
+import { sanitizeText, toSentence } from '../platform/text.ts'
 import { wrapHelp } from './width.ts'
 
 /** An option of a setting. Help shows one that is not common only with `--help-all`. */
@@ -29,9 +29,13 @@ export class EvCommand extends Command {
     return Object.assign(new EvHelp(), this.configureHelp())
   }
 
-  /** Adds `--help-all`, which shows the settings that `--help` leaves out. */
-  addHelpAll(): void {
-    this.addOption(new Option('--help-all', 'show help with all settings').helpGroup('Options:'))
+  /**
+   * Adds `--help-all`, which shows the settings that `--help` leaves out. If there are none, it is
+   * accepted, but help does not list it.
+   */
+  addHelpAll({ isListed }: { readonly isListed: boolean }): void {
+    const option = new Option('--help-all', 'show help with all settings').helpGroup('Options:')
+    this.addOption(option.hideHelp(!isListed))
     this.on('option:help-all', () => {
       this.showsAll = true
       this.help()
@@ -71,7 +75,8 @@ export class EvCommand extends Command {
   }
 
   #remedy(): string {
-    return `To list all options, run "${pathOf(this)} ${this.options.some(({ long }) => long === '--help-all') ? '--help-all' : '--help'}".`
+    const hasMore = this.options.some(({ long, hidden }) => long === '--help-all' && !hidden)
+    return `To list all options, run "${pathOf(this)} ${hasMore ? '--help-all' : '--help'}".`
   }
 }
 
@@ -106,7 +111,21 @@ function plain(message: string): string {
   for (const [form, sentence] of SENTENCES) {
     if (form.test(message)) return message.replace(form, sentence)
   }
-  return message.replace(/^./, first => first.toUpperCase()).replace(/[^.]$/, '$&.')
+  return toSentence(message)
+}
+
+/** Returns a command and all commands below it. */
+export const commandTree = (command: Command): Command[] => [
+  command,
+  ...command.commands.flatMap(commandTree),
+]
+
+const CHOICES = new Intl.ListFormat('en-GB', { type: 'disjunction' })
+
+/** Inserts the choices before the default: `output format: text or csv (default: text)`. */
+function withChoices({ description, argChoices }: Pick<Option, 'description' | 'argChoices'>) {
+  if (argChoices === undefined) return description
+  return description.replace(/(?: \(default: .*)?$/, `: ${CHOICES.format(argChoices)}$&`)
 }
 
 /** Below this width a description goes below its term. */
@@ -117,6 +136,18 @@ class EvHelp extends Help {
 
   override subcommandTerm(command: Command): string {
     return command.name()
+  }
+
+  override commandDescription(command: Command): string {
+    return toSentence(command.description())
+  }
+
+  override optionDescription(option: Option): string {
+    return withChoices(option)
+  }
+
+  override argumentDescription(argument: Argument): string {
+    return withChoices(argument)
   }
 
   /** Completion and suggestions read `visibleOptions`, so hidden settings are left out only here. */

@@ -134,8 +134,8 @@ const SENTENCES: OperationTexts<EvError> = {
     new EvError(
       'usage',
       expected === null
-        ? `${title} has no key. Omit --key: ev creates a password.`
-        : `${title} needs --key with its ${keyName}: ${expected}.`,
+        ? `${title} has no key, so ev creates a password. Omit --key.`
+        : `${title} needs a key. Set --key to the ${keyName}, ${expected}.`,
     ),
   feedback_request_rejected: ({ fault }) => new EvError('bad_input', fault),
   name_invalid: ({ name, of, lengthMax }) =>

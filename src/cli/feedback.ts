@@ -55,7 +55,7 @@ export async function importCommand(
       firstError ??= done.rejected[0]?.error ?? null
     }
     if (flags.json) printJson(context, { ...counts, first_error: firstError })
-    else printText(context, summary(counts, firstError))
+    else printText(context, summary(counts, firstError, kind))
     return 0
   } finally {
     await database.close()
@@ -88,9 +88,12 @@ function parseKind(value: string | undefined): FeedbackKind | null {
   )
 }
 
+const KIND_HINT =
+  ' To import rows without a kind, such as an export of bounces, add --kind bounced.'
+
 type Counts = Record<'recorded' | 'duplicates' | 'rejected' | 'ignored', number>
 
-function summary(counts: Counts, firstError: string | null): string {
+function summary(counts: Counts, firstError: string | null, kind: FeedbackKind | null): string {
   const { recorded, duplicates, rejected, ignored } = counts
   const parts = [
     `Recorded ${pluralize(recorded, 'piece')} of feedback.`,
@@ -98,7 +101,9 @@ function summary(counts: Counts, firstError: string | null): string {
     ...(rejected === 0 ? [] : [`${pluralize(rejected, 'piece')} rejected: ${firstError}`]),
     ...(ignored === 0
       ? []
-      : [`${pluralize(ignored, 'row or message', 'rows or messages')} without feedback.`]),
+      : [
+          `${pluralize(ignored, 'row or message', 'rows or messages')} without feedback.${kind === null ? KIND_HINT : ''}`,
+        ]),
   ]
   return `${parts.join('\n')}\n`
 }

@@ -23,6 +23,9 @@ export function parseInteger(
 export const parsePort = (flag: string, value: string): number =>
   parseInteger(flag, value, [0, 65_535])
 
+/** The formats of results, in the order of help. */
+export const OUTPUT_FORMATS = ['csv', 'xlsx', 'ndjson', 'json'] as const
+
 /** `--metadata`, which may be repeated. */
 export const metadataOption = (help: string) =>
   new Option('--metadata <key=value>', `${help}; repeat it for several`).argParser(

@@ -19,7 +19,7 @@ import { addCompletion, addMcp, addSimulate } from './commands/tools.ts'
 import { addBulk, addVerify } from './commands/verify.ts'
 import { addWebhooks } from './commands/webhooks.ts'
 import { type CliContext, type CliOutput, type SetExitCode, version } from './context.ts'
-import { EvCommand } from './ev-command.ts'
+import { commandTree, EvCommand } from './ev-command.ts'
 import { EXIT_CODES, reportError, watchOutput } from './exit.ts'
 import { printMessage } from './print.ts'
 import { widthOf } from './width.ts'
@@ -84,8 +84,13 @@ export function program(context: CliContext, setExitCode: SetExitCode): Command 
     ev.commandsGroup(title)
     for (const add of all) add(ev, context, setExitCode)
   }
-  for (const parent of [ev, ...ev.commands].filter(({ commands }) => commands.length > 0)) {
-    addHelp(parent)
+  for (const command of commandTree(ev)) {
+    if (command.commands.length > 0) addHelp(command)
+  }
+  // The option of a command with subcommands would take precedence over theirs.
+  for (const command of commandTree(ev).filter(({ commands }) => commands.length === 0)) {
+    const hasOption = command.options.some(({ long }) => long === '--help-all')
+    if (command instanceof EvCommand && !hasOption) command.addHelpAll({ isListed: false })
   }
   return ev
 }

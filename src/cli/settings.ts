@@ -125,8 +125,8 @@ export function addSettings(
     command.addOption(quiet.conflicts('verbose'))
     command.option('-v, --verbose', 'also print debug messages')
   }
-  if (isShort && command instanceof EvCommand) command.addHelpAll()
-  command.option('--config <FILE>', "config file (default: ./ev.config.json, then the user's)")
+  if (isShort && command instanceof EvCommand) command.addHelpAll({ isListed: true })
+  command.option('--config <file>', "config file (default: ./ev.config.json, then the user's)")
   command.option('--debug', 'print stack traces')
   if (isShort) command.addHelpText('after', SOURCES)
   for (const [title, group] of SETTING_GROUPS) {
@@ -142,7 +142,8 @@ function optionOf(one: Setting, { env }: CliContext, isCommon: boolean): Option 
   const { flag, value, help } = one
   // The flag is parsed so that the error can explain why it is rejected, but it has no help.
   if (one.isSecret) return new Option(`${flag} [value]`).hideHelp()
-  const fallback = toDisplayUnit(one, one.fallback(env))
+  const fallback =
+    value === 'on|off' ? onOrOff(one.fallback(env)) : toDisplayUnit(one, one.fallback(env))
   const hasText = typeof fallback === 'number' || (typeof fallback === 'string' && fallback !== '')
   return new SettingOption(
     value === null ? flag : `${flag} <${value}>`,
@@ -150,6 +151,8 @@ function optionOf(one: Setting, { env }: CliContext, isCommon: boolean): Option 
     isCommon,
   )
 }
+
+const onOrOff = (isOn: unknown) => (isOn === true ? 'on' : 'off')
 
 /** Writes the home directory as `~`. */
 const shortPath = (path: string, { HOME }: CliContext['env']) =>

@@ -15,7 +15,7 @@ import { type Class, type Evidence, type Result, toClass } from '../engine/verdi
 import { SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { formatDuration, formatNumber, isoTime, pluralize } from '../platform/format.ts'
-import { sanitizeText } from '../platform/text.ts'
+import { sanitizeText, toSentence } from '../platform/text.ts'
 import { rowText } from './bulk/row-text.ts'
 import { type CliContext, externalDepsFrom } from './context.ts'
 import { EXIT_CODES } from './exit.ts'
@@ -25,7 +25,7 @@ import { printJson, printMessage } from './print.ts'
 import { createOutboundHint } from './reachability-hint.ts'
 import { heloHint, readConfig } from './settings.ts'
 import { keyValues } from './table.ts'
-import { widthOf } from './width.ts'
+import { widthOf, wrapText } from './width.ts'
 
 type VerifyFormat = 'text' | 'json' | 'ndjson' | 'csv'
 
@@ -194,15 +194,18 @@ function printResult(context: Pick<CliContext, 'stdout' | 'env'>, result: Result
   const width = widthOf(context, context.stdout)
   const facts = keyValues(factsOf(result), { width, nameWidth: 11 })
   const { dialogue } = result.evidence
-  const dialogueLines = dialogue === null ? [] : ['', ...dialogueText(dialogue)]
+  const dialogueLines = dialogue === null ? [] : ['', ...dialogueText(dialogue, width)]
   const title = styleText(color, head, { stream: context.stdout })
   return [`${title}\n${facts.trimEnd()}`, ...dialogueLines, ''].join('\n')
 }
 
-const dialogueText = (lines: readonly string[]) =>
-  lines.length === 0
-    ? ['  no SMTP dialogue']
-    : ['  SMTP dialogue:', ...lines.map(line => `    ${sanitizeText(line, 512)}`)]
+/** The lines after the first of a long command or reply are indented behind its `C:` or `S:`. */
+function dialogueText(lines: readonly string[], width: number | null): string[] {
+  if (lines.length === 0) return ['  No SMTP dialogue.']
+  const room = width === null ? Number.POSITIVE_INFINITY : Math.max(20, width - 7)
+  const wrapped = lines.map(line => wrapText(sanitizeText(line, 512), room).join('\n       '))
+  return ['  SMTP dialogue:', ...wrapped.map(line => `    ${line}`)]
+}
 
 function factsOf(result: Result): [name: string, value: string | null][] {
   const { verdict, evidence } = result
@@ -212,12 +215,10 @@ function factsOf(result: Result): [name: string, value: string | null][] {
     ['reason', `${verdict.reason} (risk ${verdict.risk}, confidence ${verdict.confidence})`],
     ['means', means],
     ['to do', todo],
-    [
-      'suggestion',
-      evidence.suggestion === null ? null : `did you mean ${sanitizeText(evidence.suggestion)}?`,
-    ],
+    ['suggestion', evidence.suggestion === null ? null : sanitizeText(evidence.suggestion)],
     ['retry', retryAfter === null ? null : `in ${formatDuration(retryAfter * SECOND)}`],
     ['evidence', evidenceText(evidence)],
+    ['details', detailsText(evidence)],
     ['mail server', mailServer(evidence)],
     ['reply', replyText(evidence)],
     ['catch-all', evidence.catchAll === null ? null : evidence.catchAll ? 'yes' : 'no'],
@@ -230,15 +231,20 @@ function factsOf(result: Result): [name: string, value: string | null][] {
 
 function evidenceText(evidence: Evidence): string | null {
   const { address, route, answer, failure } = evidence
-  if (failure !== null) return sanitizeText(failure)
-  if (isFault(address)) return `${address.message} (${address.rule})`
-  if (answer?.kind === 'no-response')
-    return `${describeOutcome(answer)} (${sanitizeText(answer.detail)})`
+  if (failure !== null) return toSentence(sanitizeText(failure))
+  if (isFault(address)) return address.message
   if (answer !== null) return describeOutcome(answer)
-  if (evidence.skipped === 'literal') return 'an address literal names a machine, not a mail domain'
-  if (evidence.skipped === 'unwanted') return 'the SMTP check was skipped (--no-smtp)'
-  if (evidence.skipped === 'sandbox') return 'simulated: no mail server was contacted'
-  return route === null ? null : noMailText(route)
+  if (evidence.skipped === 'literal') return 'An address literal names a machine, not a domain.'
+  if (evidence.skipped === 'unwanted') return 'The SMTP check was skipped (--no-smtp).'
+  if (evidence.skipped === 'sandbox') return 'Simulated: no mail server was contacted.'
+  const noMail = route === null ? null : noMailText(route)
+  return noMail === null ? null : toSentence(noMail)
+}
+
+/** Returns the rule that an address violates, or the error of a connection. */
+function detailsText({ address, answer }: Evidence): string | null {
+  if (isFault(address)) return address.rule
+  return answer?.kind === 'no-response' ? toSentence(sanitizeText(answer.detail)) : null
 }
 
 function mailServer({ host, ip, tls, operator }: Evidence): string | null {

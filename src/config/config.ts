@@ -143,7 +143,7 @@ function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | '
 const problem = (one: Setting, value: unknown) =>
   one.isSecret || one.mayHoldPassword
     ? 'is invalid'
-    : `is ${formatValue(value, one.value === 'URL')}`
+    : `is ${formatValue(value, one.value === 'url')}`
 
 const secretAsFlag = (one: Setting) =>
   new EvError(

@@ -19,82 +19,96 @@ import {
 
 /** Settings of the service alone, in the order of the help of `ev serve`. */
 const SERVE = {
-  listen: setting('--listen HOST:PORT', 'address to listen on', endpoint, '127.0.0.1:8080'),
-  tlsCert: setting('--tls-cert F', 'certificate chain, PEM', text),
-  tlsKey: setting('--tls-key F', 'private key of the certificate, PEM', text),
-  insecureHttp: setting('--insecure-http', 'allow plain HTTP from other machines', onOff, false),
+  listen: setting('--listen host:port', 'address to listen on', endpoint, '127.0.0.1:8080'),
+  tlsCert: setting('--tls-cert file', 'certificate chain, in PEM format', text),
+  tlsKey: setting('--tls-key file', 'private key of the certificate, in PEM format', text),
+  insecureHttp: setting('--insecure-http', 'accept plain HTTP from other machines', onOff, false),
   /** Proxies whose X-Forwarded-For is trusted. */
-  trustProxy: setting('--trust-proxy CIDR,…', 'reverse proxies that terminate TLS', ranges, []),
-  /** Without a trailing slash; null to derive it from `listen`. */
-  baseUrl: setting('--base-url URL', 'public URL (default: from --listen)', baseUrl),
-  work: setting(
-    '--work on|off',
-    'process jobs in this process (off: only workers do)',
-    onOff,
-    true,
+  trustProxy: setting(
+    '--trust-proxy range,…',
+    'addresses of reverse proxies that terminate TLS',
+    ranges,
+    [],
   ),
+  /** Without a trailing slash; null to derive it from `listen`. */
+  baseUrl: setting('--base-url url', 'public URL of the service (default: from --listen)', baseUrl),
+  work: setting('--work on|off', 'process jobs in this process; off: only workers do', onOff, true),
   /** False disables rate limits; credits still apply. */
   limits: setting('--limits on|off', 'enforce rate limits', onOff, true),
-  plan: setting('--plan NAME', 'plan of the first account', word, 'enterprise'),
+  plan: setting(
+    '--plan name',
+    'plan of the account that the first start creates',
+    word,
+    'enterprise',
+  ),
   webhookAllowRanges: setting(
-    '--webhook-allow-ranges CIDR,…',
-    'allowed non-public addresses of webhooks and list URLs',
+    '--webhook-allow-ranges range,…',
+    'non-public addresses that webhooks and list URLs may have',
     ranges,
     [],
   ),
   /** In addition to the root certificates of Node. */
   webhookCaFile: setting(
-    '--webhook-ca-file F',
-    'additional CA certificate for webhooks and list URLs, PEM',
+    '--webhook-ca-file file',
+    'additional CA certificate for webhooks and list URLs, in PEM format',
     text,
   ),
   fastSandboxRetries: setting(
     '--fast-sandbox-retries',
-    'retry failed webhooks of the sandbox within seconds',
+    'retry failed webhook deliveries of the sandbox within seconds',
     onOff,
     false,
   ),
   /** Null: alerts are written to the log. */
   notifySmtp: {
     ...setting(
-      '--notify-smtp URL',
-      'mail server for alerts, smtp://host (default: the log)',
+      '--notify-smtp url',
+      'mail server for alerts, such as smtp://host (default: alerts go to the log)',
       smtpUrl,
     ),
     mayHoldPassword: true,
   },
-  notifyFrom: setting('--notify-from ADDRESS', 'sender of alerts', mailbox),
+  notifyFrom: setting('--notify-from address', 'sender of alerts', mailbox),
   notifyTo: setting(
-    '--notify-to ADDRESS',
-    'recipient of alerts of accounts without an address',
+    '--notify-to address',
+    'recipient of alerts for accounts without an address',
     mailbox,
   ),
   metricsListen: setting(
-    '--metrics-listen HOST:PORT',
-    'separate port for health and metrics, plain HTTP',
+    '--metrics-listen host:port',
+    'separate port for health checks and metrics, over plain HTTP',
     endpoint,
   ),
   metricsToken: {
-    ...setting('--metrics-token T', 'bearer token of /metrics (default: loopback only)', secret),
+    ...setting(
+      '--metrics-token token',
+      'bearer token of /metrics (default: loopback only)',
+      secret,
+    ),
     isSecret: true,
   },
   /** Retention of verifications in the history. */
-  keepHistoryMs: setting('--keep-history D', 'days to keep the history', days, 90 * DAY),
+  keepHistoryMs: setting(
+    '--keep-history days',
+    'days to keep the history of verifications',
+    days,
+    90 * DAY,
+  ),
   /**
    * Free bytes required on the disk of the data directory; 0 for no check. A list of a million rows
    * takes about 500 MB before its results, so the results of accepted lists still have space.
    */
   minFreeDisk: setting(
     '--min-free-disk MB',
-    'free disk space required to accept a list',
+    'free disk space that a new list needs',
     megabytes,
     500_000_000,
   ),
   /** Null: generated in the data directory. */
-  secret: { ...setting('--secret S', 'encrypts stored secrets', secret), isSecret: true },
+  secret: { ...setting('--secret secret', 'encrypts stored secrets', secret), isSecret: true },
   secretFile: setting(
-    '--secret-file F',
-    'file of the secret (default: generated in the data directory)',
+    '--secret-file file',
+    'file with the encryption secret (default: generated in the data directory)',
     text,
   ),
 }
@@ -133,7 +147,7 @@ export function toDisplayUnit<V>({ value: placeholder }: Setting, value: V): V |
   return unit === undefined || value === null ? value : Number(value) / unit
 }
 
-const UNITS: Readonly<Record<string, number>> = { S: SECOND, D: DAY, MB: MEGABYTE }
+const UNITS: Readonly<Record<string, number>> = { seconds: SECOND, days: DAY, MB: MEGABYTE }
 
 /** Whether a setting is the path of a file or directory. */
-export const isPath = ({ value }: Setting) => value === 'F' || value === 'DIR'
+export const isPath = ({ value }: Setting) => value === 'file' || value === 'dir'

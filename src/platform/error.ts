@@ -28,6 +28,27 @@ export class EvError extends Error {
 const withoutFileCode = (message: string) =>
   message.replace(/^E[A-Z0-9]+: ([^,]+), [a-z]+( '.*')?$/s, '$1')
 
+/** What the codes of failed connections mean; Node puts the code itself into the message. */
+const NETWORK_FAULTS: Readonly<Record<string, string>> = {
+  EAI_AGAIN: 'DNS lookup failed',
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'network unreachable',
+  ENOTFOUND: 'host not found',
+  EPIPE: 'connection closed',
+  ETIMEDOUT: 'connection timed out',
+}
+
+/** `connect ECONNREFUSED 127.0.0.1:25` becomes `connection refused (127.0.0.1:25)`. */
+function withoutNetworkCode(message: string): string {
+  const [, code = '', where] =
+    /^[a-z]+ (E[A-Z_]+)(?: ([^ ]+))?(?: - Local .*)?$/.exec(message) ?? []
+  const fault = NETWORK_FAULTS[code]
+  if (fault === undefined) return message
+  return where === undefined ? fault : `${fault} (${where})`
+}
+
 /**
  * Returns a message for any thrown value. Libraries also throw plain objects with a message, and
  * errors with only a code, such as the AggregateError of several refused connections.
@@ -35,7 +56,8 @@ const withoutFileCode = (message: string) =>
 export function errorMessage(thrown: unknown): string {
   if (typeof thrown !== 'object' || thrown === null) return String(thrown)
   const { message, code } = thrown as { readonly message?: unknown; readonly code?: unknown }
-  if (typeof message === 'string' && message !== '') return withoutFileCode(message)
-  if (typeof code === 'string') return code
+  if (typeof message === 'string' && message !== '')
+    return withoutNetworkCode(withoutFileCode(message))
+  if (typeof code === 'string') return NETWORK_FAULTS[code] ?? code
   return thrown instanceof Error ? thrown.message : String(thrown)
 }

@@ -12,3 +12,7 @@ export function sanitizeText(text: string, lengthMax = 256): string {
   if (clean.length <= lengthMax) return clean
   return `${clean.slice(0, lengthMax - 1).replace(/\p{Cs}$/u, '')}…`
 }
+
+/** Makes a sentence of a clause: a capital letter at its start, a period at its end. */
+export const toSentence = (clause: string): string =>
+  clause.replace(/^./, first => first.toUpperCase()).replace(/[^.]$/, '$&.')

@@ -18,7 +18,7 @@ describe.concurrent('ev feedback import', { timeout: 60_000 }, () => {
     const first = await ev(home, 'import', 'events.csv')
     expect(first).toMatchObject({ code: 0, stderr: '' })
     expect(first.stdout).toMatch(
-      /^Recorded 1 piece of feedback\.\n1 piece rejected: The address is invalid: .*\n1 row or message without feedback\.\n$/,
+      /^Recorded 1 piece of feedback\.\n1 piece rejected: The address is invalid: .*\n1 row or message without feedback\. To import rows without a kind, such as an export of bounces, add --kind bounced\.\n$/,
     )
     expect(JSON.parse((await ev(home, 'import', 'events.csv', '--json')).stdout)).toMatchObject({
       ...{ recorded: 0, duplicates: 1, rejected: 1, ignored: 1 },
@@ -164,7 +164,9 @@ describe.concurrent('ev feedback sources', { timeout: 60_000 }, () => {
     expect(await runEv([...create, '--json'], given)).toMatchObject({ code: 0 })
     const wrong = await ev(folder, 'sources', 'create', 'ses', '--key', 'x')
     expect(wrong).toMatchObject({ code: 64 })
-    expect(wrong.stderr).toMatch(/^error: Amazon SES needs --key with its ARN of the SNS topic/)
+    expect(wrong.stderr).toMatch(
+      /^error: Amazon SES needs a key\. Set --key to the ARN of the SNS topic, such as arn:aws:/,
+    )
     const unknown = await ev(folder, 'sources', 'create', 'mailchimp')
     expect(unknown.stderr).toMatch(/There is no provider "mailchimp"\. Providers: ses, sendgrid,/)
   })

@@ -15,7 +15,11 @@ test.each([
   ['a text', 'a text'],
   [undefined, 'undefined'],
   [{ message: 'pg-boss hands out such', stack: 'at …' }, 'pg-boss hands out such'],
-  [Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+  [Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), 'connection refused'],
+  [new Error('connect ECONNREFUSED 192.0.2.9:5432'), 'connection refused (192.0.2.9:5432)'],
+  [new Error('getaddrinfo ENOTFOUND db.example'), 'host not found (db.example)'],
+  [new Error('read ECONNRESET'), 'connection reset'],
+  [new Error("ENOENT: no such file or directory, open 'a.csv'"), 'no such file or directory'],
   [new URL('mailto:ann@x.test'), 'mailto:ann@x.test'],
 ])('errorMessage returns a message for any thrown value: %s', (thrown, text) => {
   expect(errorMessage(thrown)).toBe(text)

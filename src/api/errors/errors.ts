@@ -154,7 +154,7 @@ const ANSWERS: OperationTexts<ApiError> = {
       'invalid_request',
       expected === null
         ? `"key" is not used for ${title}. Omit it: the response has a password.`
-        : `"key" must be the ${keyName} of ${title}: ${expected}.`,
+        : `"key" must be the ${keyName} of ${title}, ${expected}.`,
     ),
   feedback_request_rejected: ({ kind, fault }) =>
     new ApiError(REJECTIONS[kind], fault, kind === 'unavailable' ? { retryAfterS: 60 } : {}),

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
-import { extname } from 'node:path'
+import { dirname, extname } from 'node:path'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { SHEET_ROWS_MAX } from '../../formats/sheet-writer.ts'
-import { EvError } from '../../platform/error.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { cannotWrite, canonicalPath, partialPath, resolveOutput } from './output-sink.ts'
+import { canonicalPath, partialPath, resolveOutput } from './output-sink.ts'
 import type { Format } from './row-text.ts'
 
 /** One file of an output and the classes of the rows written to it; `-` is stdout. */
@@ -35,8 +35,16 @@ export function defaultOutput(list: string, format?: Format): string {
   return `${plain.slice(0, plain.length - extension.length)}.verified${ending}${compression}`
 }
 
-/** Returns the format of an output by its name. */
-export const formatFor = (output: string): Format => (/\.xlsx$/i.test(output) ? 'xlsx' : 'csv')
+/** The format of an output by the extension of its name, before `.gz`. */
+const FORMATS: Readonly<Record<string, Format>> = {
+  ...{ '.csv': 'csv', '.tsv': 'csv', '.txt': 'csv' },
+  ...{ '.json': 'json', '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.xlsx': 'xlsx' },
+}
+
+const extensionOf = (output: string) => extname(output.replace(/\.gz$/i, '')).toLowerCase()
+
+/** Returns the format of an output by its name; CSV if its name does not tell. */
+export const formatFor = (output: string): Format => FORMATS[extensionOf(output)] ?? 'csv'
 
 /** Returns true if the name of a file says that it is compressed with gzip. */
 export const isGzip = (path: string) => /\.gz$/i.test(path)
@@ -64,26 +72,27 @@ export function planOutput({
 
 function checkFormat(output: string, format: Format): void {
   const name = sanitizeText(output)
-  if (/\.(xlsm?|xlsb|ods|numbers)$/i.test(output)) {
+  const extension = extensionOf(output)
+  if (extension === '') return
+  const named = FORMATS[extension]
+  if (named === undefined) {
     throw new EvError(
       'usage',
-      `ev does not write spreadsheets such as ${name}. Name an .xlsx file, such as out.xlsx.`,
+      `ev does not write ${sanitizeText(extension)} files, such as ${name}. With -o, name a file that ends in ${ENDINGS}, or in one of them and .gz.`,
     )
   }
-  const isWorkbook = formatFor(output) === 'xlsx'
-  if (isWorkbook && format !== 'xlsx') {
-    throw new EvError(
-      'usage',
-      `${name} is the name of a workbook, but --format is ${format}. Name another file, or omit --format.`,
-    )
+  if (isGzip(output) && named === 'xlsx') {
+    throw new EvError('usage', `${name} ends in .gz, but a workbook is compressed. Omit .gz.`)
   }
-  if (format === 'xlsx' && /\.(csv|tsv|txt|json|ndjson|gz)$/i.test(output)) {
-    throw new EvError(
-      'usage',
-      `${name} is not the name of a workbook, but --format is xlsx. Name an .xlsx file, such as out.xlsx.`,
-    )
-  }
+  // The name of a text file is used for every text format.
+  if (named === format || (extension === '.txt' && format !== 'xlsx')) return
+  throw new EvError(
+    'usage',
+    `${name} is the name of a file in the format ${named}, but --format is ${format}. Name another file with -o, or omit --format.`,
+  )
 }
+
+const ENDINGS = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(Object.keys(FORMATS))
 
 /** Throws EvError before processing starts if the rows do not fit the format. */
 export function checkRowCount(rows: number, format: Format = 'csv'): void {
@@ -164,7 +173,11 @@ async function checkWritable(output: string, partial: string): Promise<void> {
   try {
     await (await open(partial, 'a')).close()
     if (!isThere) await rm(partial, { force: true })
-  } catch (error) {
-    throw cannotWrite(output, error)
+  } catch (cause) {
+    const folder = dirname(output)
+    const message = existsSync(dirname(partial))
+      ? `${output} cannot be written: ${errorMessage(cause)}. Name another file with -o.`
+      : `The folder ${folder} does not exist. Create it, or name another file with -o.`
+    throw new EvError('cannot_write', message, { cause })
   }
 }

@@ -88,7 +88,7 @@ async function deviceSink(output: string, path: string): Promise<OutputSink> {
 export function resolveOutput(output: string): { path: string; isFile: boolean } {
   const status = statSync(output, { throwIfNoEntry: false })
   if (output.endsWith('/') || status?.isDirectory()) {
-    throw cannotWrite(output, new Error('it is a folder'))
+    throw new EvError('cannot_write', `${output} is a folder. Name a file with -o.`)
   }
   return status === undefined || status.isFile()
     ? { path: canonicalPath(output), isFile: true }
@@ -105,10 +105,10 @@ export function canonicalPath(path: string): string {
 /** Returns the temporary name of a file that is being written. */
 export const partialPath = (path: string) => `${path}.partial`
 
-export function cannotWrite(output: string, cause: unknown): EvError {
+function cannotWrite(output: string, cause: unknown): EvError {
   return new EvError(
     'cannot_write',
-    `${output} cannot be written: ${errorMessage(cause)}. Name another file with -o. All results are saved: the same command resumes.`,
+    `${output} cannot be written: ${errorMessage(cause)}. The results are saved: correct the cause and run the same command again, or name another file with -o.`,
     { cause },
   )
 }

@@ -11,15 +11,18 @@ Examples:
   ev accounts set-email Shop owner@shop.example
   ev accounts set-admin Ops on
 
-Keys, lists and history belong to one account; other accounts cannot see them. Plans: free, starter, professional,
-enterprise, and those that the config file adds under "plans". Webhook failure alerts go to the address of the account.
+Keys, lists and history belong to one account; other accounts cannot see them. The plans are free, starter,
+professional and enterprise, and those that the config file adds under "plans".
+
+Webhook failure alerts go to the address of the account.
+
 An admin account can open the Health page of the dashboard, and its keys can manage accounts over HTTP (/v1/accounts).
-The first account, which "ev serve" creates, is an admin.`
+The account that the first start of "ev serve" creates is an admin.`
 
 export function addAccounts(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const accounts = ev
     .command('accounts')
-    .description('list and create accounts of the HTTP service; set plan, address and admin')
+    .description('manage accounts of the service and their plans')
     .addHelpText('after', ACCOUNTS_EXAMPLES)
   addList(accounts, context, setExitCode)
   addCreate(accounts, context, setExitCode)
@@ -48,6 +51,7 @@ function addCreate(accounts: Command, context: CliContext, setExitCode: SetExitC
     .command('create')
     .description('create an account')
     .requiredOption('--name <name>', 'name of the account')
+    .option('--plan <name>', 'plan of the account (default: enterprise)')
     .option('--email <address>', 'address for webhook failure alerts')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts create --name Shop --plan starter')
@@ -55,7 +59,7 @@ function addCreate(accounts: Command, context: CliContext, setExitCode: SetExitC
       const { createCommand } = await import('../accounts.ts')
       setExitCode(await createCommand(context, flags))
     })
-  addSettings(create, context, ['plan', ...DATA_SETTINGS])
+  addSettings(create, context, DATA_SETTINGS)
 }
 
 function addSetPlan(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
@@ -78,7 +82,7 @@ function addSetEmail(accounts: Command, context: CliContext, setExitCode: SetExi
     .command('set-email')
     .description('set the address for webhook failure alerts')
     .argument('<account>', 'ID or name of the account')
-    .argument('<address>', 'email address; none: use --notify-to of "ev serve"')
+    .argument('<address>', 'email address, or none to use --notify-to of "ev serve"')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -94,9 +98,9 @@ function addSetEmail(accounts: Command, context: CliContext, setExitCode: SetExi
 function addSetAdmin(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
   const setAdmin = accounts
     .command('set-admin')
-    .description('make an account an admin, or take that right away')
+    .description('grant or revoke admin rights of an account')
     .argument('<account>', 'ID or name of the account')
-    .argument('<on|off>', 'on: grant access; off: revoke it')
+    .argument('<on|off>', 'on: grant admin rights; off: revoke them')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-admin Ops on')
     .action(async (account: string, word: string, flags) => {
@@ -112,17 +116,17 @@ Examples:
   ev audit --action key.created --since 7d
   ev audit --account shop --limit 1000 --json
 
-The audit log has the changes of keys, webhooks and accounts, dashboard sign-ins, and downloads of results. An entry
-says who did it, from which address, and to what. Entries are kept for a year.`
+The audit log records changes of keys, webhooks and accounts, sign-ins to the dashboard, and downloads of results.
+An entry has the actor, the IP address and the target. Entries are kept for a year.`
 
 export function addAudit(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const audit = ev
     .command('audit')
     .description('show the audit log')
-    .option('--account <id or name>', 'only entries of this account')
+    .option('--account <account>', 'only entries of this account, by ID or name')
     .option('--action <name>', 'only entries with this action, such as key.created')
-    .option('--since <time>', 'only entries since then: a duration such as 7d, or a date')
-    .option('--limit <n>', 'number of entries, up to 10000 (default: 50)')
+    .option('--since <time>', 'only entries since this time: 7d, 12h, or a date such as 2030-01-31')
+    .option('--limit <n>', 'number of entries, up to 10,000 (default: 50)')
     .option('--json', 'print JSON: an array of objects')
     .addHelpText('after', AUDIT_EXAMPLES)
     .action(async flags => {

@@ -14,7 +14,7 @@ Examples:
 export function addFeedback(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const feedback = ev
     .command('feedback')
-    .description('import bounces and deliveries; compare them with verdicts')
+    .description('import bounces and deliveries, and compare them with verdicts')
     .addHelpText('after', EXAMPLES)
   addImport(feedback, context, setExitCode)
   addReport(feedback, context, setExitCode)
@@ -25,8 +25,8 @@ function addImport(feedback: Command, context: CliContext, setExitCode: SetExitC
   const command = feedback
     .command('import')
     .description('import bounces, deliveries and complaints')
-    .argument('<path>', 'file, Maildir, folder of messages, or - for stdin')
-    .option('--kind <kind>', 'for rows without one: delivered, bounced or complained')
+    .argument('<path>', 'file, Maildir or folder of messages; - for stdin')
+    .option('--kind <kind>', 'kind of rows that have none: delivered, bounced or complained')
     .option('--account <account>', 'ID or name; optional if there is only one account')
     .option('--json', 'print JSON: one object')
     .addHelpText(
@@ -38,8 +38,8 @@ Examples:
   ev feedback import returned.mbox
   ev feedback import ~/Maildir
 
-The format is detected: CSV, NDJSON, an mbox file, or one message. Of messages, delivery status notifications
-(RFC 3464, RFC 6533) and abuse reports (RFC 5965) are read. A piece of feedback that was imported before is not counted again.`,
+The format is detected: CSV, NDJSON, an mbox file, or one message. In messages, ev reads delivery status notifications
+(RFC 3464, RFC 6533) and abuse reports (RFC 5965). Feedback that was imported before is not counted again.`,
     )
     .action(async (path: string, flags) => {
       const { importCommand } = await import('../feedback.ts')
@@ -51,7 +51,7 @@ The format is detected: CSV, NDJSON, an mbox file, or one message. Of messages, 
 function addReport(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
   const command = feedback
     .command('report')
-    .description('compare confidence with the reported outcomes')
+    .description('compare confidence with reported outcomes')
     .option('--account <account>', 'ID or name; optional if there is only one account')
     .option('--json', 'print JSON: one object')
     .addHelpText(
@@ -61,11 +61,12 @@ Examples:
   ev feedback report
   ev feedback report --json
 
-PREDICTED is the mean confidence, OBSERVED the share of verdicts that were correct. BRIER is the mean squared error
-and ECE the expected calibration error: both are 0 at best.
+PREDICTED is the mean confidence, and OBSERVED is the share of verdicts that were correct. BRIER is the mean squared
+error, and ECE is the expected calibration error; for both, 0 is best.
 
-Replies that feedback contradicts: mail servers accepted addresses whose mail then bounced, or rejected addresses whose
-mail arrived, in the last 180 days. AT LEAST is the lower end of the 95 % interval of the contradicted share.`,
+The report ends with the replies that feedback of the last 180 days contradicts: a mail server accepted an address whose
+mail then bounced, or rejected an address whose mail arrived. AT LEAST is the lower end of the 95 % interval of the
+contradicted share.`,
     )
     .action(async flags => {
       const { reportCommand } = await import('../feedback.ts')
@@ -96,8 +97,8 @@ function addSources(feedback: Command, context: CliContext, setExitCode: SetExit
   const create = sources
     .command('create')
     .description('create a feedback source and show its URL')
-    .argument('<provider>', 'ses, sendgrid, mailgun, postmark or sparkpost')
-    .option('--key <key>', 'what authenticates the provider; - reads it from stdin')
+    .argument('<provider>', 'provider: ses, sendgrid, mailgun, postmark or sparkpost')
+    .option('--key <key>', 'key that authenticates the provider; - reads it from stdin')
     .option('--account <account>', 'ID or name; optional if there is only one account')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', CREATE_EXAMPLES)
@@ -108,7 +109,7 @@ function addSources(feedback: Command, context: CliContext, setExitCode: SetExit
   addSettings(create, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
   const remove = sources
     .command('delete')
-    .description('delete a feedback source; its feedback stays')
+    .description('delete a feedback source; its feedback is kept')
     .argument('<source>', 'ID of the source')
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev feedback sources delete fbs_4kq2')

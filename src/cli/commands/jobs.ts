@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
-import { metadataOption } from '../flag-values.ts'
+import { metadataOption, OUTPUT_FORMATS } from '../flag-values.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './help.ts'
 
@@ -19,17 +19,16 @@ Examples:
 
 You can shorten an ID to a unique prefix.
 
-States: loading, queued, processing, writing (a process is working on the job) · stopped (interrupted; resume
-continues it) · unwritten (all results are stored, the output is missing; resume writes it) · completed ·
-cancelled · failed.
+A job is loading, queued, processing, writing, completed, cancelled or failed. A stopped job was interrupted: "ev jobs
+resume" continues it. An unwritten job has all its results but no output file: "ev jobs resume" writes it.
 
-Jobs submitted to "ev serve" are listed too. Only the service processes them. It picks up a cancel, delete or
-resume from here within seconds.`
+The list includes jobs that were submitted to "ev serve". Only the service processes them; it applies a cancel, delete
+or resume from here within seconds.`
 
 export function addJobs(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const jobs = ev
     .command('jobs')
-    .description('list, show, resume, cancel, delete, share and reverify jobs')
+    .description('manage jobs: show, resume, cancel, delete, share, verify again')
     .addHelpText('after', EXAMPLES)
   addList(jobs, context, setExitCode)
   addShow(jobs, context, setExitCode)
@@ -46,8 +45,8 @@ function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): 
     .command('list', { isDefault: true })
     .description('list all jobs, newest first')
     .allowExcessArguments()
-    .option('--limit <n>', 'number of jobs, up to 1000 (default: all)')
-    .addOption(metadataOption('list only jobs with this key and value'))
+    .option('--limit <n>', 'number of jobs, up to 1,000 (default: all)')
+    .addOption(metadataOption('only jobs with this key and value'))
     .option('--json', 'print JSON: an array of objects')
     .addHelpText(
       'after',
@@ -78,7 +77,7 @@ function addShow(jobs: Command, context: CliContext, setExitCode: SetExitCode): 
 function addResume(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const resume = jobs
     .command('resume')
-    .description('resume a stopped job with the options it was started with')
+    .description('resume a stopped job with its original options')
     .argument('<id>', 'ID of the job, or a unique prefix')
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText(
@@ -110,11 +109,11 @@ function addReverify(jobs: Command, context: CliContext, setExitCode: SetExitCod
     .command('reverify')
     .description('verify a finished list of the service again, as a new job')
     .argument('<id>', 'ID of the job, or a unique prefix')
-    .option('--only <classes>', 'rows with these classes, such as unknown,risky')
-    .option('--older-than <days>', 'rows whose result was determined longer ago')
+    .option('--only <class,…>', 'verify only rows of these classes, such as unknown,risky')
+    .option('--older-than <days>', 'verify only rows with a result older than this')
     .addHelpText(
       'after',
-      '\nExamples:\n  ev jobs reverify job_4kq2\n  ev jobs reverify job_4kq2 --only unknown --older-than 90\n\nThe new job has all rows. Those that match one of the options are verified again, without cached results;\nthe others keep their result. Without options, all rows are verified again.',
+      '\nExamples:\n  ev jobs reverify job_4kq2\n  ev jobs reverify job_4kq2 --only unknown --older-than 90\n\nThe new job has all rows. Rows that match one of the options are verified again, without cached results; the others keep their result. Without options, all rows are verified again.',
     )
     .action(async (id: string, flags) => {
       const { reverifyCommand } = await import('../jobs/reverify.ts')
@@ -126,10 +125,10 @@ function addReverify(jobs: Command, context: CliContext, setExitCode: SetExitCod
 function addChanges(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const changes = jobs
     .command('changes')
-    .description('show what has changed in a list that was verified again')
+    .description('show what changed in a list that was verified again')
     .argument('<id>', 'ID of the job, or a unique prefix')
-    .option('--limit <n>', 'number of rows (default: 50)')
-    .option('--json', 'print JSON: an object')
+    .option('--limit <n>', 'number of rows to show (default: 50)')
+    .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
       '\nExamples:\n  ev jobs changes job_8m3x\n  ev jobs changes job_8m3x --json --limit 1000',
@@ -161,18 +160,18 @@ function addDelete(jobs: Command, context: CliContext, setExitCode: SetExitCode)
 function addDownloadUrl(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const downloadUrl = jobs
     .command('download-url')
-    .description('print a URL of the results of "ev serve" that needs no API key for 24 hours')
+    .description('print a download URL of the results that works for 24 hours without an API key')
     .argument('<id>', 'ID of the job, or a unique prefix')
     .addOption(
-      new Option('--format <format>', 'format of the file')
-        .choices(['csv', 'xlsx', 'ndjson', 'json'])
+      new Option('--format <format>', 'format of the file (default: csv)')
+        .choices(OUTPUT_FORMATS)
         .default('csv'),
     )
-    .option('--only <classes>', 'only these classes: deliverable, risky, undeliverable, unknown')
-    .option('--deduplicate', 'each address once: the first of its rows')
+    .option('--only <class,…>', 'only these classes: deliverable, risky, undeliverable, unknown')
+    .option('--deduplicate', 'include each address once, with the first of its rows')
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
-    .option('--partial', 'also if the job is not completed')
-    .option('--key <id>', 'API key whose rights the URL has (default: one of the account)')
+    .option('--partial', 'print a URL even if the job is not completed')
+    .option('--key <key>', 'ID of the API key that grants access (default: one of the account)')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { SCOPES } from '../../accounts/key-rights.ts'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
@@ -18,7 +19,7 @@ Rotating or revoking a key ends the dashboard sessions that were opened with it.
 export function addKeys(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const keys = ev
     .command('keys')
-    .description('list, create, rotate and revoke keys of the HTTP API')
+    .description('manage keys of the HTTP API')
     .addHelpText('after', EXAMPLES)
   addList(keys, context, setExitCode)
   addCreate(keys, context, setExitCode)
@@ -47,15 +48,15 @@ function addCreate(keys: Command, context: CliContext, setExitCode: SetExitCode)
     .command('create')
     .description('create a key')
     .requiredOption('--name <name>', 'name of the key')
-    .option('--scopes <a,b>', 'scopes of the key (default: all)')
-    .option('--publishable', 'create a key for forms on websites; needs --allow-domain')
+    .option('--scopes <scope,…>', 'scopes of the key (default: all)')
+    .option('--publishable', 'create a publishable key for forms on websites; needs --allow-domain')
     .addOption(
-      new Option('--test', 'create a test key, whose requests are all in the sandbox').conflicts(
+      new Option('--test', 'create a test key, whose requests all use the sandbox').conflicts(
         'publishable',
       ),
     )
-    .option('--allow-ip <range,…>', 'accept the key only from these IP addresses and CIDRs')
-    .option('--allow-domain <domain,…>', 'accept the key only from browsers on these sites')
+    .option('--allow-ip <range,…>', 'accept the key only from these IP addresses or CIDR ranges')
+    .option('--allow-domain <domain,…>', 'accept the key only from browsers on these websites')
     .option('--expires <time>', 'expiry: 90d, 12h, or a date such as 2030-01-31')
     .option('--rate-limit <n>', 'requests per minute, in addition to the limit of the plan')
     .option('--account <account>', 'ID or name; optional if there is only one account')
@@ -68,10 +69,11 @@ Examples:
   ev keys create --name Shop --scopes verify:single,verify:bulk --allow-domain shop.example.com
   ev keys create --name "Sign-up form" --publishable --allow-domain shop.example.com
 
-Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, feedback:read, feedback:write,
-account:read, audit:read, keys:write, dashboard (sign in to the dashboard), and * for all scopes.
-A publishable key (ev_pub_…) may be part of a web page: it can only check addresses of forms, on the sites of --allow-domain.
-All requests of a test key (ev_test_…) are in the sandbox: simulated, without credits.`,
+Scopes: ${SCOPES.filter(scope => scope !== 'dashboard').join(', ')}, dashboard (sign in to the dashboard), and * for
+all scopes. The scope accounts:write needs an admin account.
+
+A publishable key (ev_pub_…) may be part of a web page: it can only verify addresses of forms on the websites of
+--allow-domain. All requests of a test key (ev_test_…) use the sandbox: they are simulated and cost no credits.`,
     )
     .action(async flags => {
       const { createCommand } = await import('../keys.ts')

@@ -11,12 +11,12 @@ Examples:
   ev doctor --json
   ev doctor --ask mx.example.com,192.0.2.25
 
-Exit codes: 0 no check failed (there may be warnings), 1 at least one check failed.`
+Exit codes: 0 no check failed, but there may be warnings; 1 at least one check failed.`
 
 export function addDoctor(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const doctor = ev
     .command('doctor')
-    .description("check this machine's DNS, port 25, HELO, SPF and blocklists")
+    .description('check DNS, port 25, HELO, SPF and blocklists of this machine')
     .option(
       '--ask <host,…>',
       'mail servers to connect to, by name or IP address (default: large providers)',
@@ -36,7 +36,7 @@ Examples:
   ev config --json
   EV_HELO=probe.example.com ev config --proxy socks5://proxy.example.com:1080
 
-Passwords in URLs are not shown. – means that a setting is not set and ev uses its default ("ev help verify").`
+Passwords in URLs are not shown. A setting with the value – is not set: ev uses its default.`
 
 export function addConfig(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const config = ev
@@ -64,19 +64,19 @@ Examples:
   ev lists update blocked crm-export.txt
 
 A source is a text file with one entry per line, or a JSON array of strings. ev replaces the whole file of the
-list, and only if it could read every source. To keep entries of your own, name their file as a source.
-Send SIGHUP to a running ev to reload the list.`
+list, and only if it could read every source. To keep entries of your own, name their file as a source. To make a
+running ev load the new list, send it SIGHUP.`
 
 export function addLists(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const lists = ev
     .command('lists')
-    .description('update the files of custom lists')
+    .description('update files of custom lists, such as disposable domains')
     .addHelpText('after', LISTS_EXAMPLES)
   const update = lists
     .command('update')
     .description('write the file of a list from files and URLs')
-    .addArgument(new Argument('<list>', 'the list').choices(LIST_CHOICES))
-    .argument('<source...>', 'files, and http:// or https:// URLs')
+    .addArgument(new Argument('<list>', 'list to update').choices(LIST_CHOICES))
+    .argument('<source...>', 'file, or http:// or https:// URL')
     .option('--dry-run', 'show what would change, and write nothing')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', LISTS_EXAMPLES)
@@ -126,9 +126,9 @@ changed. Set EV_SECRET to the secret of the data directory for every process tha
 export function addMigrate(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const migrate = ev
     .command('migrate')
-    .description('copy a data directory into a PostgreSQL database, which machines can share')
-    .option('--from <DIR>', "the data directory (default: EV_DATA_DIR, then the user's)")
-    .option('--to <URL>', 'postgres://… (default: EV_DATABASE)')
+    .description('copy a data directory to a PostgreSQL database')
+    .option('--from <dir>', "data directory to copy (default: EV_DATA_DIR, then the user's)")
+    .option('--to <url>', 'target database: postgres://… (default: EV_DATABASE)')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', MIGRATE_EXAMPLES)
     .action(async flags => {
@@ -146,16 +146,19 @@ Examples:
   ev purge --all
   ev purge --address ann@example.com --yes
 
-Unfinished lists are kept; to delete one, run "ev jobs delete ID". With --address, rows of finished lists and of the
-history keep only their class, so that counts stay correct. Stored responses to requests with an Idempotency-Key are
-encrypted and expire within a day. Your own list and output files are never changed.`
+Without options, ev deletes what is older than --keep-results and --keep-history. Unfinished lists are kept; to delete
+one, run "ev jobs delete ID". With --address, rows of finished lists and of the history keep only their class, so that
+counts stay correct. Stored responses to requests with an Idempotency-Key are encrypted and expire within a day. Your
+own list and output files are never changed.`
 
 export function addPurge(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const purge = ev
     .command('purge')
-    .description('delete old finished lists, history, cached answers and leftover files')
+    .description('delete old lists, history, cached answers and leftover files')
     .option('--all', 'delete all finished lists, history and cached answers, regardless of age')
-    .addOption(new Option('--address <address>', 'erase this one address instead').conflicts('all'))
+    .addOption(
+      new Option('--address <address>', 'erase only this address, everywhere').conflicts('all'),
+    )
     .option('--dry-run', 'show what would be deleted, and delete nothing')
     .option(...YES)
     .option('--json', 'print JSON: one object')

@@ -10,7 +10,7 @@ Examples:
   ev schedules create job_4kq2 --every 30 --only unknown --older-than 90
   ev schedules pause sch_4kq2
 
-A running "ev serve" verifies the list again when the schedule is due.`
+"ev serve" must be running when a schedule is due.`
 
 export function addSchedules(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const schedules = ev
@@ -27,7 +27,7 @@ export function addSchedules(ev: Command, context: CliContext, setExitCode: SetE
 function addList(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
   const list = schedules
     .command('list', { isDefault: true })
-    .description('list schedules, newest first')
+    .description('list all schedules, newest first')
     .allowExcessArguments()
     .option('--account <account>', 'only schedules of this account, by ID or name')
     .option('--json', 'print JSON: an array of objects')
@@ -45,10 +45,10 @@ function addCreate(schedules: Command, context: CliContext, setExitCode: SetExit
     .command('create')
     .description('verify a list again at intervals')
     .argument('<job>', 'ID of the list, or a unique prefix')
-    .requiredOption('--every <days>', 'days between two runs, up to 365')
-    .option('--only <classes>', 'rows with these classes, such as unknown,risky')
-    .option('--older-than <days>', 'rows whose result was determined longer ago')
-    .option('--notify', 'send a mail to the account at the end of each run')
+    .requiredOption('--every <days>', 'days between two runs, from 1 to 365')
+    .option('--only <class,…>', 'verify only rows of these classes, such as unknown,risky')
+    .option('--older-than <days>', 'verify only rows with a result older than this')
+    .option('--notify', 'send an email to the account at the end of each run')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -100,7 +100,7 @@ function addPauseAndResume(
 function addDelete(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
   const remove = schedules
     .command('delete')
-    .description('delete a schedule; the jobs that it created stay')
+    .description('delete a schedule; the jobs that it created are kept')
     .argument('<schedule>', 'ID of the schedule')
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev schedules delete sch_4kq2')

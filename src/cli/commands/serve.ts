@@ -15,11 +15,11 @@ The first start creates an account and a key with all scopes, and prints the key
 in a browser to use the dashboard, and sign in with a key. On a terminal, the first start prints a sign-in link that is
 valid for one hour.
 
-Set EV_METRICS_TOKEN and EV_SECRET (or EV_SECRET_FILE) in the environment.
+Secrets are set in the environment, not as options: EV_SECRET (or EV_SECRET_FILE) and EV_METRICS_TOKEN.
 
-When an event could not be delivered to a webhook in six attempts, ev sends an alert by email: to the address of the
-account ("ev help accounts"), else to --notify-to, at most once an hour. Without a mail server, ev writes the alert to
-the log. Credentials are sent over TLS only: EV_NOTIFY_SMTP=smtps://user:password@mail.example.com.
+If an event could not be delivered to a webhook in six attempts, ev sends an alert by email, at most once an hour: to
+the address of the account ("ev help accounts"), otherwise to --notify-to. Without a mail server, ev writes the alert
+to the log. Credentials are sent over TLS only: EV_NOTIFY_SMTP=smtps://user:password@mail.example.com.
 
 SIGTERM or Ctrl-C stops the service after it has answered the requests in flight; a second signal stops it at once.
 SIGHUP reloads custom lists, operators and certificates.`
@@ -31,10 +31,10 @@ export function addServe(ev: Command, context: CliContext, setExitCode: SetExitC
     .addOption(
       new Option(
         '--host <host>',
-        'host of --listen: 127.0.0.1, 0.0.0.0 for all addresses',
+        'host of --listen, such as 127.0.0.1; 0.0.0.0: all addresses',
       ).conflicts('listen'),
     )
-    .addOption(new Option('--port <n>', 'port of --listen; 0: a free port').conflicts('listen'))
+    .addOption(new Option('--port <n>', 'port of --listen; 0: any free port').conflicts('listen'))
     .addHelpText('after', SERVE_EXAMPLES)
     .action(async flags => {
       const { serveCommand } = await import('../serve/serve.ts')

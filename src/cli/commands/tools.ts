@@ -11,14 +11,14 @@ The server has the tools verify, verify_list, job_status and explain. It reads r
 responses to stdout, so an AI application starts it: {"command": "ev", "args": ["mcp"]}. It needs the package
 @modelcontextprotocol/server: npm install @modelcontextprotocol/server
 
-With --url it uses a service, with the API key in EV_KEY; otherwise it contacts mail servers from this machine.`
+With --url, it uses a service and the API key in EV_KEY. Without it, it contacts mail servers from this machine.`
 
 export function addMcp(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const mcp = ev
     .command('mcp')
     .description('run a Model Context Protocol server on stdin and stdout')
-    .option('--url <url>', 'use the service at this URL')
-    .option('--sandbox', 'simulated results, chosen by the prefix of the address')
+    .option('--url <url>', 'URL of the service to use (default: verify from this machine)')
+    .option('--sandbox', 'simulate results, chosen by the prefix of the address')
     .addHelpText('after', MCP_EXAMPLES)
     .action(async flags => {
       const { mcpCommand } = await import('../mcp.ts')
@@ -31,15 +31,18 @@ const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
 
 const COMPLETION_EXAMPLES = `
 Examples:
-  source <(ev completion bash)          # in ~/.bashrc
-  source <(ev completion zsh)           # in ~/.zshrc, after compinit
-  ev completion fish | source           # in ~/.config/fish/config.fish
-  ev completion powershell | Out-String | Invoke-Expression  # in $PROFILE`
+  source <(ev completion bash)
+  source <(ev completion zsh)
+  ev completion fish | source
+  ev completion powershell | Out-String | Invoke-Expression
+
+Add the line for your shell to its startup file: ~/.bashrc, ~/.zshrc (after compinit), ~/.config/fish/config.fish, or
+$PROFILE of PowerShell.`
 
 export function addCompletion(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   ev.command('completion')
     .description('print the completion script for a shell')
-    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
+    .addArgument(new Argument('<shell>', 'shell').choices(SHELLS))
     .addHelpText('after', COMPLETION_EXAMPLES)
     .action(async (shell: (typeof SHELLS)[number]) => {
       const { completionCommand } = await import('../completion/completion.ts')
@@ -49,9 +52,9 @@ export function addCompletion(ev: Command, context: CliContext, setExitCode: Set
 
 const SIMULATE_EXAMPLES = `
 Examples:
-  ev simulate --example > world.json
-  ev simulate world.json --smtp-port 2525 --dns-port 5353
-  ev simulate world.json --json
+  ev simulate --example > scenario.json
+  ev simulate scenario.json --smtp-port 2525 --dns-port 5353
+  ev simulate scenario.json --json
 
 The simulator listens on loopback addresses only, so other machines cannot reach it, and it sends no mail. Each mail
 server has its own address in 127.0.0.0/8; Linux needs no setup for that. Press Ctrl-C to stop it and print the
@@ -60,11 +63,11 @@ counters. With --json, it reads the commands "counters" and "reset" from stdin, 
 export function addSimulate(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   ev.command('simulate')
     .description('simulate mail servers and DNS on this machine, for tests')
-    .argument('[scenario]', 'a JSON file (default: the scenario of --example)')
-    .option('--smtp-port <N>', 'port of all mail servers (default: a free port)')
-    .option('--dns-port <N>', 'port of the DNS server (default: a free port)')
+    .argument('[scenario]', 'scenario file, JSON (default: the example)')
+    .option('--smtp-port <n>', 'port of all mail servers (default: a free port)')
+    .option('--dns-port <n>', 'port of the DNS server (default: a free port)')
     .option('--example', 'print an example scenario')
-    .option('--json', 'print the endpoints, and at the end the counters, as JSON')
+    .option('--json', 'print JSON: the endpoints, and the counters at the end')
     .option('--debug', 'print stack traces')
     .addHelpText('after', SIMULATE_EXAMPLES)
     .action(async (scenario: string | undefined, flags) => {

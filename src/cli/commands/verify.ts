@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
-import { metadataOption } from '../flag-values.ts'
+import { metadataOption, OUTPUT_FORMATS } from '../flag-values.ts'
 import { addSettings } from '../settings.ts'
 
 const VERIFY_EXAMPLES = `
@@ -10,13 +10,13 @@ Examples:
   ev verify --json --include flags,evidence ann@example.com bob@example.org
   ev verify - --format csv < addresses.txt
 
-Exit codes: 0 all deliverable, 1 at least one risky or undeliverable, 2 otherwise, if at least one is unknown.`
+Exit codes: 0 all addresses are deliverable; 1 at least one is risky or undeliverable; 2 at least one is unknown, and the others are deliverable.`
 
 export function addVerify(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const verify = ev
     .command('verify')
-    .description('verify one or a few addresses')
-    .argument('<address...>', 'addresses; - reads them from stdin, one per line')
+    .description('verify one or more addresses')
+    .argument('<address...>', 'address to verify; - reads addresses from stdin, one per line')
     .addOption(
       new Option('--format <format>', 'output format (default: text)').choices([
         ...['text', 'json', 'ndjson', 'csv'],
@@ -32,10 +32,10 @@ export function addVerify(ev: Command, context: CliContext, setExitCode: SetExit
         ...['json', 'format'],
       ]),
     )
-    .option('--include <what>', 'add fields to the JSON: flags,evidence')
+    .option('--include <field,…>', 'add fields to the JSON: flags, evidence')
     .option('--explain', 'show the SMTP dialogue with the mail server')
     .option('--no-smtp', 'skip the SMTP check')
-    .option('--sandbox', 'simulated results, chosen by the prefix of the address')
+    .option('--sandbox', 'simulate results, chosen by the prefix of the address')
     .addHelpText('after', VERIFY_EXAMPLES)
     .action(async (addresses: string[], flags) => {
       const { verifyCommand } = await import('../verify.ts')
@@ -46,49 +46,51 @@ export function addVerify(ev: Command, context: CliContext, setExitCode: SetExit
 
 const BULK_EXAMPLES = `
 Examples:
-  ev bulk list.csv                       # writes list.verified.csv
-  ev bulk list.csv -o out.csv
-  ev bulk customers.csv --column "Work email" -o out.csv
+  ev bulk list.csv
   ev bulk list.csv -o good.csv --only deliverable
-  ev bulk list.csv -o out.csv --split     # out.deliverable.csv, out.risky.csv, …
-  ev bulk customers.xlsx --sheet Customers   # writes customers.verified.xlsx
+  ev bulk list.csv -o out.csv --split
+  ev bulk customers.csv --column "Work email" -o out.csv
+  ev bulk customers.xlsx --sheet Customers
   ev bulk list.csv.gz -o out.xlsx
   ev bulk https://files.example.com/list.csv
-  ev bulk s3://bucket/list.csv           # with the variables of the AWS CLI
+  ev bulk s3://bucket/list.csv
   cat list.txt | ev bulk - -o - --format ndjson
+
+Without -o, the results of list.csv are written to list.verified.csv, and those of customers.xlsx to
+customers.verified.xlsx. For s3:// URLs, set the variables of the AWS CLI.
 
 Press Ctrl-C to stop. To resume, run the same command again.`
 
 export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const bulk = ev
     .command('bulk')
-    .description('verify a list: CSV or XLSX in; CSV, XLSX or JSON out')
-    .argument('<file>', 'the list: a file, an https:// or s3:// URL, or - for stdin')
+    .description('verify a list, such as a CSV file or an Excel workbook')
+    .argument('<file>', 'list to verify: a file, an https:// or s3:// URL, or - for stdin')
     .option(
       '-o, --output <file>',
-      'file for the results, such as out.csv, out.csv.gz or out.xlsx; - writes to stdout (default: list.verified.csv)',
+      'output file, such as out.csv, out.csv.gz or out.xlsx; - for stdout (default: list.verified.csv)',
     )
     .option('--column <name|n>', 'column with the addresses, by name or number')
-    .option('--sheet <name>', 'sheet of a workbook (default: the first one)')
+    .option('--sheet <name>', 'sheet of the workbook (default: the first visible one)')
     .option('--encoding <name>', 'encoding of the list, such as windows-1252 (default: detected)')
-    .option('--no-header', 'the first row is not a header')
+    .option('--no-header', 'treat the first row as data, not as a header')
     .addOption(
       new Option(
         '--format <format>',
-        'output format (default: xlsx if the output is named so, otherwise csv)',
-      ).choices([...['csv', 'xlsx', 'ndjson', 'json']]),
+        'output format (default: by the name of the output file, else csv)',
+      ).choices(OUTPUT_FORMATS),
     )
     .option(
-      '--only <classes>',
+      '--only <class,…>',
       'write only these classes: deliverable, risky, undeliverable, unknown',
     )
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
-    .option('--deduplicate', 'write each address once: the first of its rows')
+    .option('--deduplicate', 'write each address once, with the first of its rows')
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
-    .option('--no-wait', 'do not wait for greylisting, pauses or blocks to end')
+    .option('--no-wait', 'do not wait until greylisting, pauses and blocks end')
     .option('--fresh', 'discard an unfinished run of this list and start over')
-    .addOption(metadataOption('attach a key and a value to the job, shown by "ev jobs"'))
-    .option('--sandbox', 'simulated results, chosen by the prefix of the address')
+    .addOption(metadataOption('attach a key and a value to the job'))
+    .option('--sandbox', 'simulate results, chosen by the prefix of the address')
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText('after', BULK_EXAMPLES)
     .action(async (file: string, flags) => {

@@ -86,8 +86,8 @@ function addCreate(webhooks: Command, context: CliContext, setExitCode: SetExitC
     .command('create')
     .description('create a webhook and show its secret once')
     .requiredOption('--url <url>', 'https URL that receives the events')
-    .requiredOption('--events <a,b>', 'events to send, or * for all')
-    .option('--description <text>', 'its title in lists')
+    .requiredOption('--events <event,…>', 'events to send, or * for all')
+    .option('--description <text>', 'title of the webhook in lists')
     .addOption(headerOption())
     .option('--inactive', 'send nothing until "ev webhooks enable"')
     .option('--account <account>', 'ID or name; optional if there is only one account')
@@ -123,9 +123,12 @@ function addChange(webhooks: Command, context: CliContext, setExitCode: SetExitC
     .command('change')
     .description('change the URL, events, description or headers of a webhook')
     .argument('<webhook>', 'ID of the webhook')
-    .option('--url <url>', 'https URL that receives the events; another origin removes all headers')
-    .option('--events <a,b>', 'events to send, or * for all')
-    .option('--description <text>', 'its title in lists; an empty text removes it')
+    .option(
+      '--url <url>',
+      'https URL that receives the events; with a new origin, all headers are removed',
+    )
+    .option('--events <event,…>', 'events to send, or * for all')
+    .option('--description <text>', 'title of the webhook in lists; empty: no title')
     .addOption(headerOption())
     .addOption(
       new Option(
@@ -168,7 +171,9 @@ Examples:
   ev webhooks test wh_4kq2
   ev webhooks test wh_4kq2 --event batch.completed
 
-Examples have "sandbox": true. The event is sent once, from this process and with its settings. Exit codes: 0 delivered, 1 not delivered.`,
+Example events have "sandbox": true. The event is sent once, from this process and with its settings.
+
+Exit codes: 0 delivered; 1 not delivered.`,
     )
     .action(async (id: string, flags) => {
       const { testCommand } = await import('../webhooks/test-event.ts')
@@ -233,10 +238,13 @@ function addListen(webhooks: Command, context: CliContext, setExitCode: SetExitC
   const listen = webhooks
     .command('listen')
     .description('receive events on this machine and print them, for development')
-    .option('--port <n>', 'port to listen on; 0: a free port (default: 8081)')
+    .option('--port <n>', 'port to listen on; 0: any free port (default: 8081)')
     .option('--host <ip>', 'address to listen on (default: 127.0.0.1)')
-    .option('--status <n>', 'status code to respond with, to test retries (default: 200)')
-    .option('--no-register', 'create no webhook; verify with the secret in EV_WEBHOOK_SECRET')
+    .option('--status <n>', 'status code of responses, to test retries (default: 200)')
+    .option(
+      '--no-register',
+      'create no webhook; check signatures with the secret in EV_WEBHOOK_SECRET',
+    )
     .option('--account <account>', 'ID or name; optional if there is only one account')
     .option('--json', 'print JSON: one line per event')
     .addHelpText(
@@ -245,7 +253,7 @@ function addListen(webhooks: Command, context: CliContext, setExitCode: SetExitC
 Examples:
   ev webhooks listen
   ev webhooks listen --status 500
-  EV_WEBHOOK_SECRET=whsec_… ev webhooks listen --no-register --json | jq .body.data
+  EV_WEBHOOK_SECRET=whsec_… ev webhooks listen --no-register --json
 
 The command creates a webhook for all events of the account and deletes it on Ctrl-C. It accepts plain HTTP, which
 "ev serve" sends to loopback addresses only. It first prints the setting that "ev serve" needs to reach it.`,
@@ -267,18 +275,21 @@ function addWebhookLog(webhooks: Command, context: CliContext, setExitCode: SetE
 function addDeliveries(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const deliveries = webhooks
     .command('deliveries')
-    .description('list deliveries to a webhook, newest first; or show one with its attempts')
-    .argument('<webhook>', 'ID of the webhook, or of one delivery')
-    .argument('[delivery]', 'ID of one delivery')
+    .description('list deliveries to a webhook, or show one with its attempts')
+    .argument('<webhook>', 'ID of the webhook or of a delivery')
+    .argument('[delivery]', 'ID of the delivery')
     .addOption(
       new Option('--status <status>', 'only deliveries with this status').choices([
         ...['pending', 'delivered', 'retry_scheduled', 'failed'],
       ]),
     )
     .option('--event <event>', 'only deliveries of this event, such as batch.completed')
-    .option('--search <text>', 'only deliveries with this text in body, ID, status code or error')
-    .option('--limit <n>', 'number of deliveries, up to 1000 (default: 20)')
-    .option('--json', 'print JSON: an array of objects; for one delivery, an object')
+    .option(
+      '--search <text>',
+      'only deliveries with this text in the body, ID, status code or error',
+    )
+    .option('--limit <n>', 'number of deliveries, up to 1,000 (default: 20)')
+    .option('--json', 'print JSON: an array of objects; for one delivery, one object')
     .addHelpText(
       'after',
       `
@@ -300,7 +311,7 @@ function addRetry(webhooks: Command, context: CliContext, setExitCode: SetExitCo
     .description('retry a delivery, with up to six new attempts')
     .argument('<target>', 'ID of the delivery; with --since, ID of the webhook')
     .argument('[delivery]', 'ID of the delivery, if the first argument is its webhook')
-    .option('--since <time>', 'retry all failed deliveries since: 2h, 3d, or a date')
+    .option('--since <time>', 'retry all deliveries that failed since this time: 2h, 3d, or a date')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -321,7 +332,10 @@ function addRecover(webhooks: Command, context: CliContext, setExitCode: SetExit
     .command('recover')
     .description('retry all deliveries that failed since a time')
     .argument('<webhook>', 'ID of the webhook')
-    .requiredOption('--since <time>', '2h, 3d, or a date such as 2030-01-31')
+    .requiredOption(
+      '--since <time>',
+      'retry deliveries that failed since this time: 2h, 3d, or a date such as 2030-01-31',
+    )
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev webhooks recover wh_4kq2 --since 2d')
     .action(async (id: string, flags) => {

@@ -67,11 +67,10 @@ function flagOf(option: Option): Flag {
   return { names, help: option.description, takes: valueTaken(option) }
 }
 
-function valueTaken({ long = '', flags, argChoices, required, optional }: Option): Takes {
+function valueTaken({ flags, argChoices, required, optional }: Option): Takes {
   if (!required && !optional) return { kind: 'nothing' }
   if (argChoices !== undefined) return { kind: 'words', words: argChoices }
   if (flags.endsWith('<on|off>')) return { kind: 'words', words: ['on', 'off'] }
-  if (long.endsWith('-file')) return { kind: 'file' }
   return placeholderKind(/[<[](.+)[>\]]$/.exec(flags)?.[1] ?? '')
 }
 
@@ -83,8 +82,8 @@ function argumentOf(argument: Argument | undefined): Takes {
 
 /** Derives the kind of value from its placeholder. */
 function placeholderKind(placeholder: string): Takes {
-  if (/^file$/i.test(placeholder)) return { kind: 'file' }
-  if (/^(dir|folder)$/i.test(placeholder)) return { kind: 'folder' }
+  if (/^(file|path|scenario)$/.test(placeholder)) return { kind: 'file' }
+  if (placeholder === 'dir') return { kind: 'folder' }
   if (placeholder === 'id') return { kind: 'job' }
   return { kind: placeholder === 'webhook' ? 'webhook' : 'text' }
 }

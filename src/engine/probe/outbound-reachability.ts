@@ -168,7 +168,7 @@ export class OutboundReachability {
 /** The warning that is logged once when the port becomes blocked. */
 export const portBlockedMessage = (port: number) =>
   `No mail server can be reached on port ${port}: outbound port ${port} is probably blocked. ` +
-  'Run `ev doctor` to check. ev keeps retrying; until then, addresses end as unknown (no_connect).'
+  'Run "ev doctor" to check. ev keeps retrying; until then, addresses end as unknown (no_connect).'
 
 /**
  * MX hosts of large providers that have had these names for many years. A machine that reaches none

@@ -417,7 +417,7 @@ export class Connection {
   }
 
   readonly #onData = (chunk: Uint8Array) => this.#read(chunk)
-  readonly #onError = (error: Error) => void this.#break('closed', error.message)
+  readonly #onError = (error: Error) => void this.#break('closed', errorMessage(error))
   readonly #onEnd = () => void this.#break('closed', 'the server closed the connection')
   readonly #onClose = () => {
     this.#break('closed', 'the server closed the connection')

@@ -171,7 +171,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   no_connect: {
     name: 'No connection',
     means: 'No mail server of the domain could be reached.',
-    todo: 'Try again later. If this happens for every domain, run `ev doctor`: outbound port 25 is probably blocked.',
+    todo: 'Try again later. If this happens for every domain, run "ev doctor": outbound port 25 is probably blocked.',
   },
   timeout: {
     name: 'Timeout',

@@ -18,7 +18,7 @@ export const mailgun: Provider = {
   title: 'Mailgun',
   key: {
     name: 'HTTP webhook signing key',
-    expected: '16 to 200 characters without spaces',
+    expected: 'which has 16 to 200 characters without spaces',
     parse: text => /^[!-~]{16,200}$/.exec(text.trim())?.[0] ?? null,
     isPublic: false,
   },

@@ -13,7 +13,7 @@ export const ses: Provider = {
   title: 'Amazon SES',
   key: {
     name: 'ARN of the SNS topic',
-    expected: 'of the form arn:aws:sns:us-east-1:123456789012:ses-feedback',
+    expected: 'such as arn:aws:sns:us-east-1:123456789012:ses-feedback',
     parse: text => parseTopic(text.trim())?.arn ?? null,
     isPublic: true,
   },

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { checkRowCount, defaultOutput, planOutput } from '../../../src/cli/bulk/output-plan.ts'
+import {
+  checkRowCount,
+  defaultOutput,
+  formatFor,
+  planOutput,
+} from '../../../src/cli/bulk/output-plan.ts'
 
 const ALL = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
@@ -28,16 +33,42 @@ describe('the output plan', () => {
     expect(defaultOutput(list, format)).toBe(output)
   })
 
-  test.each(['out.xlsb', 'out.XLS', 'a/b.ods'])('rejects the spreadsheet %s', output => {
+  test.each([
+    ['out.XLS', '.xls'],
+    ['a/b.ods', '.ods'],
+    ['out.pdf', '.pdf'],
+    ['out.zip.gz', '.zip'],
+  ])('rejects the extension of %s', (output, extension) => {
     expect(() => planOutput({ output })).toThrow(
-      `ev does not write spreadsheets such as ${output}. Name an .xlsx file, such as out.xlsx`,
+      `ev does not write ${extension} files, such as ${output}. With -o, name a file that ends in .csv, .tsv, .txt, .json, .ndjson, .jsonl or .xlsx, or in one of them and .gz.`,
     )
   })
 
   test.each([
-    ['out.xlsx', 'csv', 'out.xlsx is the name of a workbook, but --format is csv'],
-    ['out.csv', 'xlsx', 'out.csv is not the name of a workbook, but --format is xlsx'],
-    ['out.xlsx.gz', 'xlsx', 'out.xlsx.gz is not the name of a workbook'],
+    ['out.csv', 'csv'],
+    ['out.tsv.gz', 'csv'],
+    ['out.json', 'json'],
+    ['out.JSONL', 'ndjson'],
+    ['out.ndjson.gz', 'ndjson'],
+    ['out.xlsx', 'xlsx'],
+    ['out', 'csv'],
+    ['/dev/stdout', 'csv'],
+  ])('the name %s selects the format %s', (output, format) => {
+    expect(formatFor(output)).toBe(format)
+    expect(planOutput({ output })).toMatchObject([{ path: output }])
+  })
+
+  test('a name without an extension, and .txt, are for every text format', () => {
+    expect(planOutput({ output: 'out', format: 'xlsx' })).toHaveLength(1)
+    expect(planOutput({ output: 'out.txt.gz', format: 'ndjson' })).toHaveLength(1)
+  })
+
+  test.each([
+    ['out.xlsx', 'csv', 'is the name of a file in the format xlsx, but --format is csv.'],
+    ['out.csv', 'xlsx', 'is the name of a file in the format csv, but --format is xlsx.'],
+    ['out.json.gz', 'csv', 'is the name of a file in the format json, but --format is csv.'],
+    ['out.txt', 'xlsx', 'is the name of a file in the format csv, but --format is xlsx.'],
+    ['out.xlsx.gz', 'xlsx', 'out.xlsx.gz ends in .gz, but a workbook is compressed. Omit .gz.'],
   ] as const)('rejects %s with --format %s', (output, format, refusal) => {
     expect(() => planOutput({ output, format })).toThrow(refusal)
   })

@@ -13,13 +13,13 @@ import { tempFolder } from '../../support/database.ts'
 
 const LIST = 'old,new\nx,valid1@x.example\nx,invalid2@x.example\nx,risky3@x.example\n'
 
-/** Creates a job without its output: `out.csv` is a link to /dev/full until it is removed. */
+/** Creates a job without its output: `out.txt` is a link to /dev/full until it is removed. */
 async function stopped(flags: Parameters<typeof bulkCommand>[2] = {}) {
   const folder = tempFolder()
   const settings = { dataDir: join(folder, 'data'), quiet: true }
-  const [list, output] = [join(folder, 'list.csv'), join(folder, 'out.csv')]
+  const [list, output] = [join(folder, 'list.csv'), join(folder, 'out.txt')]
   writeFileSync(list, LIST)
-  const full = flags.split ? join(folder, 'out.risky.csv') : output
+  const full = flags.split ? join(folder, 'out.risky.txt') : output
   symlinkSync('/dev/full', full)
   const run = bulkCommand(memoryContext({ home: tempFolder() }).context, list, {
     ...settings,
@@ -68,9 +68,9 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
       0,
     )
     expect(readdirSync(folder).sort()).toEqual([
-      ...['data', 'list.csv', 'out.deliverable.csv', 'out.risky.csv'],
+      ...['data', 'list.csv', 'out.deliverable.txt', 'out.risky.txt'],
     ])
-    const risky = JSON.parse(readFileSync(join(folder, 'out.risky.csv'), 'utf8'))
+    const risky = JSON.parse(readFileSync(join(folder, 'out.risky.txt'), 'utf8'))
     expect(risky).toMatchObject({ row: 3, input: { new: 'risky3@x.example' } })
     const written = await onlyJob(settings.dataDir)
     const { id, written_at } = written
@@ -82,7 +82,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
     const { folder, settings, list, output, job } = await stopped()
     const flags = { ...settings, sandbox: true, output, only: 'risky', format: 'json' as const }
     expect(await bulkCommand(memoryContext({ home: tempFolder() }).context, list, flags)).toBe(0)
-    expect(JSON.parse(readFileSync(join(folder, 'out.csv'), 'utf8'))).toHaveLength(1)
+    expect(JSON.parse(readFileSync(join(folder, 'out.txt'), 'utf8'))).toHaveLength(1)
     const now = await onlyJob(settings.dataDir)
     expect(now.id).toBe(job.id)
     expect(sourceOf(now)).toMatchObject({ only: 'risky', format: 'json', split: false })

@@ -53,7 +53,7 @@ describe('failures', () => {
   test.each(stages)('a RST at %s ends the session', async stage => {
     const { session, outcome, socket, clock } = await waitingAt(stage)
     breakOff(socket)
-    expect(await outcome).toEqual({ broken: 'closed', stage, detail: 'read ECONNRESET' })
+    expect(await outcome).toEqual({ broken: 'closed', stage, detail: 'connection reset' })
     await staysBroken(session)
     expect(clock.pending).toBe(0)
   })

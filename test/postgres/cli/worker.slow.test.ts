@@ -91,7 +91,7 @@ test('a worker needs a PostgreSQL database that it can reach', async () => {
   const unreachable = await run(['worker'], { EV_DATABASE: url.replace(/:\d+\//, ':1/') })
   expect(unreachable.code).toBe(74)
   expect(unreachable.stderr).toMatch(
-    /^error: The database postgres:\/\/…@127\.0\.0\.1:1\/.* cannot be used: .*ECONNREFUSED.*\n$/,
+    /^error: The database postgres:\/\/…@127\.0\.0\.1:1\/.* cannot be used: .*connection refused.*\n$/,
   )
   expect(unreachable.stderr).not.toContain(CANARY)
 })
