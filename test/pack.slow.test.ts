@@ -32,8 +32,13 @@ const LIMITS = {
 } as const
 /** The client with all that it imports, minified. */
 const CLIENT_GZIP_BYTES = 12_000
-/** The aim is 80 ms; a machine that runs other tests too needs longer. */
-const ENGINE_LOAD_MS = 800
+/** Processor time. The aim is 80 ms; beside other tests the caches of the processor are shared. */
+const ENGINE_LOAD_MS = 160
+/** The variables of a workflow on GitHub. */
+const REPOSITORY = {
+  GITHUB_SERVER_URL: 'https://github.com',
+  GITHUB_REPOSITORY: 'owner/name',
+}
 
 /** Version ranges that include Node 20: `>=18`, `20 || >=22`. */
 const NODE_20 = /(^|\|\| )(>= ?(1?\d|20)|\^?20)(\D|$)/
@@ -65,7 +70,8 @@ const tarball = (name: Name) => join(folder, `${name}-${manifestOf(name).version
 
 beforeAll(() => {
   expect(inject('buildFault')).toBe('')
-  run(process.execPath, [join(ROOT, 'tools/pack.mjs'), packages])
+  const environment = { ...process.env, ...REPOSITORY }
+  run(process.execPath, [join(ROOT, 'tools/pack.mjs'), packages], folder, environment)
   for (const name of NAMES) npm(['pack', '--pack-destination', folder, join(packages, name)])
   for (const name of NAMES) {
     mkdirSync(project(name))
@@ -98,6 +104,15 @@ describe.each(NAMES)('%s', name => {
     expect(ranges.filter(range => !NODE_20.test(range))).toEqual([])
   })
 
+  test('names its author, keywords and repository, and is published with its provenance', () => {
+    expect(manifestOf(name)).toMatchObject({
+      author: readJson(join(ROOT, 'package.json')).author,
+      keywords: expect.arrayContaining(['email', 'verify']),
+      repository: { type: 'git', url: 'git+https://github.com/owner/name.git' },
+      publishConfig: { access: 'public', provenance: true },
+    })
+  })
+
   test('passes publint', async () => {
     const { messages } = await publint({
       pkgDir: join(packages, name),
@@ -128,7 +143,6 @@ describe.each(NAMES)('%s', name => {
     const mapped = modules.filter(file => !isReexport(readFileSync(installed(name, file), 'utf8')))
     expect(mapped.length).toBeGreaterThan(0)
     expect(mapped.filter(file => !files.includes(`${file}.map`))).toEqual([])
-    expect(manifestOf(name).author).toBe(readJson(join(ROOT, 'package.json')).author)
   })
 })
 
@@ -138,7 +152,7 @@ test('each module is in one package', () => {
   expect(modules.length).toBe(new Set(modules).size)
 })
 
-describe('evmail-engine and evmail-client', () => {
+describe('the packages', () => {
   const examples = [...programsIn('README.md'), ...programsIn(readmeOf('evmail-client'))]
   const programs = {
     'evmail-engine': [
@@ -151,6 +165,15 @@ describe('evmail-engine and evmail-client', () => {
       await engine.close()`,
     ],
     'evmail-client': examples.filter(text => text.includes("from 'evmail-client'")),
+    evmail: [
+      `import { createEngine, presentResult, type Result } from 'evmail'
+      import { EvClient } from 'evmail/client'
+      const engine = createEngine({ sandbox: true })
+      const result: Result = await engine.verify('valid@example.com')
+      const client = new EvClient({ apiKey: 'ev_live_a', baseUrl: presentResult(result).reason })
+      const { plan } = await client.credits()
+      console.log(plan)`,
+    ],
   }
 
   test.each(RESOLUTIONS)(
@@ -200,10 +223,11 @@ describe('evmail-engine', () => {
 
   test('loads fast', () => {
     const program = `
-      const startedAt = performance.now()
+      const { user, system } = process.cpuUsage()
       await import('evmail-engine')
-      console.log(performance.now() - startedAt)`
-    const times = [1, 2, 3].map(() =>
+      const after = process.cpuUsage()
+      console.log((after.user + after.system - user - system) / 1_000)`
+    const times = [1, 2, 3, 4, 5].map(() =>
       Number(runIn('evmail-engine', ['--input-type=module', '-e', program])),
     )
     expect(Math.min(...times)).toBeLessThan(ENGINE_LOAD_MS)
@@ -290,10 +314,10 @@ describe('evmail', () => {
     expect(stderr).toContain('Run: npm install smtp-server')
   })
 
-  test('exports the engine and the client', () => {
+  test.each(['require', 'import'])('exports the engine and the client to %s()', load => {
     const program = `
-      const names = [...Object.keys(require('evmail')), ...Object.keys(require('evmail/client'))]
-      console.log(names.join())`
+      const namesOf = async name => Object.keys(await ${load}(name))
+      Promise.all(['evmail', 'evmail/client'].map(namesOf)).then(names => console.log(names.join()))`
     expect(runIn('evmail', ['-e', program])).toBe(
       'EvError,classOf,createEngine,presentResult,EvApiError,EvClient,EvConnectionError,EvWebhookError,verifyWebhook\n',
     )
@@ -342,9 +366,9 @@ function runIn(name: Name, args: readonly string[], node = process.execPath, env
   return run(node, args, project(name), { PATH: process.env.PATH, ...environment })
 }
 
-/** Puts what follows the import into a function: CommonJS has no `await` outside of functions. */
+/** Puts what follows the imports into a function: CommonJS has no `await` outside of functions. */
 const asModule = (program: string) =>
-  `${program.replace(/^ *(import .*)$/m, '$1\nexport async function run() {')}\n}`
+  `${program.replace(/(?:^ *import .*\n)+/m, '$&export async function run() {\n')}\n}`
 
 type Installed = {
   readonly engines?: { readonly node?: string }

@@ -170,7 +170,9 @@ function versionOf(name) {
 /** The repository is where this copy comes from: npm compares it with the provenance. */
 function repository() {
   const { GITHUB_SERVER_URL, GITHUB_REPOSITORY } = process.env
-  const url = GITHUB_REPOSITORY ? `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}` : remoteUrl()
+  const remote = GITHUB_REPOSITORY ? `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}.git` : remoteUrl()
+  // The form of the registry: git+https://github.com/owner/name.git
+  const url = remote.replace(/^git@([^:]+):/, 'ssh://git@$1/').replace(/^(?=https?:|ssh:)/, 'git+')
   return url === '' ? {} : { repository: { type: 'git', url } }
 }
 

@@ -60,17 +60,27 @@ export function serverRemedy(cause: unknown): string {
   return 'Correct the user, password or database name in --database.'
 }
 
-/** Codes of Node for a certificate that OpenSSL or the name check rejects. */
-const CERTIFICATE =
+/** Codes of Node for a certificate of the server that OpenSSL or the name check rejects. */
+const SERVER_CERTIFICATE =
   /^(CERT_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_|INVALID_CA|ERR_TLS_CERT_ALTNAME_INVALID)/
+
+/** Codes of Node for a file that OpenSSL cannot read, and for alerts, such as an unknown CA. */
+const CLIENT_CERTIFICATE = /^ERR_(OSSL|SSL)_/
 
 function remedyForTls(cause: unknown): string | null {
   if (/^(ENOENT|EACCES|EISDIR)$/.test(codeOf(cause))) {
     const { path } = cause as { readonly path?: string }
     return `Correct the path ${path} in sslrootcert, sslcert or sslkey of --database; ev must be able to read the file.`
   }
-  if (CERTIFICATE.test(codeOf(cause))) {
+  // pg itself requires sslrootcert for verify-ca with uselibpqcompat=true.
+  if (SERVER_CERTIFICATE.test(codeOf(cause)) || /sslrootcert/.test(errorMessage(cause))) {
     return 'Connect to a name in the certificate of the server, and set sslrootcert=FILE in --database if a private authority signed it.'
+  }
+  if (
+    CLIENT_CERTIFICATE.test(codeOf(cause)) ||
+    /valid client certificate/.test(errorMessage(cause))
+  ) {
+    return 'Set sslcert and sslkey in --database to the files of a client certificate that the server accepts, in PEM form.'
   }
   if (/does not support SSL connections/.test(errorMessage(cause))) {
     return 'Turn on ssl in the server, or remove sslmode from --database to connect without TLS.'

@@ -49,6 +49,10 @@ function withoutNetworkCode(message: string): string {
   return where === undefined ? fault : `${fault} (${where})`
 }
 
+/** Returns the library and the reason of an OpenSSL error: `PEM routines: no start line`. */
+const withoutOpenSslCode = (message: string) =>
+  message.replace(/^(?:[0-9A-F]+:)?error:[0-9A-F]+:([^:]+):[^:]*:([^:\n]+).*$/s, '$1: $2')
+
 /**
  * Returns a message for any thrown value. Libraries also throw plain objects with a message, and
  * errors with only a code, such as the AggregateError of several refused connections.
@@ -57,7 +61,7 @@ export function errorMessage(thrown: unknown): string {
   if (typeof thrown !== 'object' || thrown === null) return String(thrown)
   const { message, code } = thrown as { readonly message?: unknown; readonly code?: unknown }
   if (typeof message === 'string' && message !== '')
-    return withoutNetworkCode(withoutFileCode(message))
+    return withoutOpenSslCode(withoutNetworkCode(withoutFileCode(message)))
   if (typeof code === 'string') return NETWORK_FAULTS[code] ?? code
   return thrown instanceof Error ? thrown.message : String(thrown)
 }

@@ -20,6 +20,13 @@ test.each([
   [new Error('getaddrinfo ENOTFOUND db.example'), 'host not found (db.example)'],
   [new Error('read ECONNRESET'), 'connection reset'],
   [new Error("ENOENT: no such file or directory, open 'a.csv'"), 'no such file or directory'],
+  [new Error('error:0480006C:PEM routines::no start line'), 'PEM routines: no start line'],
+  [
+    new Error(
+      '407D:error:0A000418:SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca:../a.c:918:SSL alert number 48\n',
+    ),
+    'SSL routines: tlsv1 alert unknown ca',
+  ],
   [new URL('mailto:ann@x.test'), 'mailto:ann@x.test'],
 ])('errorMessage returns a message for any thrown value: %s', (thrown, text) => {
   expect(errorMessage(thrown)).toBe(text)

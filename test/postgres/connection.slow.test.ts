@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { openDatabase, write } from '../../src/db/database.ts'
 import { inspectServer } from '../../src/db/postgres/inspect.ts'
 import { systemClock } from '../../src/platform/clock.ts'
@@ -87,20 +87,31 @@ pool_mode = ${mode}
 })
 
 describe('with TLS', () => {
-  async function withTls(kind: CertificateKind) {
+  async function withTls(kind: CertificateKind, settings: Readonly<Record<string, string>> = {}) {
     const folder = openFolder()
+    const { key, cert } = writeCertificate(folder, kind)
+    if (process.getuid?.() === 0) chownSync(key, NOBODY_UID, NOBODY_UID)
+    const authority = writeAuthority(folder)
+    const server = await startPostgres({
+      settings: { ssl: 'on', ssl_cert_file: cert, ssl_key_file: key, ...settings },
+    })
+    onTestFinished(() => server.stop())
+    return { url: `${server.url()}?sslmode=verify-full`, authority }
+  }
+
+  /** Writes a certificate and its key, and returns the files. */
+  function writeCertificate(folder: string, kind: CertificateKind) {
     const { key, cert } = certificateOf(kind, 'localhost', '127.0.0.1')
     const files = { key: join(folder, 'key.pem'), cert: join(folder, 'cert.pem') }
     writeFileSync(files.cert, cert)
     writeFileSync(files.key, key, { mode: 0o600 })
-    if (process.getuid?.() === 0) chownSync(files.key, NOBODY_UID, NOBODY_UID)
-    const authority = join(folder, 'authority.pem')
-    writeFileSync(authority, testAuthority().cert)
-    const server = await startPostgres({
-      settings: { ssl: 'on', ssl_cert_file: files.cert, ssl_key_file: files.key },
-    })
-    onTestFinished(() => server.stop())
-    return { url: `${server.url()}?sslmode=verify-full`, authority }
+    return files
+  }
+
+  function writeAuthority(folder: string): string {
+    const file = join(folder, 'authority.pem')
+    writeFileSync(file, testAuthority().cert)
+    return file
   }
 
   test('a certificate of the given authority is accepted, of another one not', async () => {
@@ -129,8 +140,36 @@ describe('with TLS', () => {
     )
   })
 
+  test('a client certificate that the server does not accept is refused', async () => {
+    const folder = openFolder()
+    const access = join(folder, 'pg_hba.conf')
+    const lines = [
+      'hostnossl all all 127.0.0.1/32 trust',
+      'hostssl all all 127.0.0.1/32 trust clientcert=verify-ca',
+    ]
+    writeFileSync(access, lines.join('\n'))
+    const server = await withTls('right', {
+      ...{ hba_file: access, ssl_ca_file: writeAuthority(folder) },
+    })
+    const url = `${server.url}&sslrootcert=${server.authority}`
+    await refused(url, /valid client certificate\. Set sslcert and sslkey in --database/)
+    // It may only authenticate servers.
+    const { cert, key } = writeCertificate(openFolder(), 'right')
+    await refused(
+      `${url}&sslcert=${cert}&sslkey=${key}`,
+      /: SSL routines: .*alert.*\. Set sslcert and sslkey/,
+    )
+    await refused(
+      `${url}&sslcert=${access}&sslkey=${key}`,
+      /: PEM routines: no start line\. Set sslcert and sslkey/,
+    )
+  })
+
   test('a certificate of an unknown authority is accepted only in the modes of the documentation', async () => {
     const { url } = await withTls('right')
+    const warned = vi.fn()
+    process.on('warning', warned)
+    onTestFinished(() => void process.off('warning', warned))
     const [address] = url.split('?')
     // pg gives these modes the meaning of verify-full, which is stricter than in psql.
     for (const mode of ['prefer', 'require', 'verify-ca']) {
@@ -144,6 +183,11 @@ describe('with TLS', () => {
       await database.close()
       expect(rows, mode).toEqual([{ ssl: true }])
     }
+    await refused(
+      `${address}?sslmode=verify-ca&uselibpqcompat=true`,
+      /requires specifying a CA .* set sslrootcert=FILE in --database/,
+    )
+    expect(warned).not.toHaveBeenCalled()
   })
 
   test('a server without TLS is refused', async () => {

@@ -3,6 +3,15 @@ import pg from 'pg'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { ConnectBackoff } from './connect-backoff.ts'
 
+/**
+ * Returns the URL for pg, with `verify-full` for the modes that mean the same: pg warns about them,
+ * because a later version will not verify the server with them.
+ */
+export const connectionString = (url: string): string =>
+  /[?&]uselibpqcompat=true(&|$)/.test(url)
+    ? url
+    : url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, '$1verify-full')
+
 /** Called with null on success, contrary to the types of pg. */
 type ConnectCallback = (error: Error) => void
 

@@ -4,6 +4,7 @@ import { errorMessage } from '../../platform/error.ts'
 import { migrationSource } from '../migrate.ts'
 import { TABLES } from '../schema.ts'
 import { serverRemedy } from '../unusable.ts'
+import { connectionString } from './client.ts'
 import { sharesProcess } from './suitability.ts'
 
 /** State of a database on a PostgreSQL server. */
@@ -59,7 +60,7 @@ export async function inspectServer(
   const clients: pg.Client[] = []
   const connect = async () => {
     const client = new pg.Client({
-      ...{ connectionString: url, application_name: 'ev doctor' },
+      ...{ connectionString: connectionString(url), application_name: 'ev doctor' },
       ...{ connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs },
     })
     // An error of an idle connection is reported by the next query.

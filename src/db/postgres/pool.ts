@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } f
 import pg from 'pg'
 import type { Clock } from '../../platform/clock.ts'
 import type { Schema } from '../schema.ts'
-import { createClientClass, cutOff, decodeText, encodeText } from './client.ts'
+import { connectionString, createClientClass, cutOff, decodeText, encodeText } from './client.ts'
 import {
   ConnectBackoff,
   DEFAULT_POOL_TIMINGS,
@@ -40,7 +40,7 @@ export function openPool(
     set synchronous_commit = ${asyncCommit ? 'off' : 'default'}`
   const pool = new SharingPool(backoff, {
     Client: createClientClass(clock, backoff),
-    connectionString: url,
+    connectionString: connectionString(url),
     max,
     application_name: name,
     connectionTimeoutMillis: timings.connectMs,
