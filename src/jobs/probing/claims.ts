@@ -49,12 +49,17 @@ export class Claims {
   constructor(database: Database, lists: ActiveJobs, o: { readonly inMemory: boolean }) {
     this.#database = database
     this.#lists = lists
-    this.#pending = o.inMemory ? new PendingItems() : null
+    this.#pending = o.inMemory ? new PendingItems(database.clock) : null
   }
 
   /** Whether no more items fit into memory. */
   get isFull(): boolean {
     return this.#pending?.isFull ?? false
+  }
+
+  /** Resolves with true when items in memory are taken; with false if they wait for operators. */
+  async nextTake(): Promise<boolean> {
+    return (await this.#pending?.nextTake()) ?? false
   }
 
   /** Returns the number of items of a list that wait in memory, by operator. */

@@ -1,7 +1,9 @@
 import { mxGroupKey } from '../../engine/probe/mx-groups.ts'
 import type { ProbeTask } from '../../engine/probing/prepare.ts'
+import type { Clock } from '../../platform/clock.ts'
 import type { ItemRoute } from '../item-store.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
+import { DrainMonitor } from './drain-monitor.ts'
 
 /** A routed item that waits in memory for a connection; the database has it as `queued`. */
 export type PendingItem = {
@@ -55,9 +57,19 @@ export class PendingItems {
   /** Number of items by list, each with a listener that drops them when the list ends. */
   readonly #sizes = new Map<ActiveJob, number>()
   #size = 0
+  readonly #drain: DrainMonitor
+
+  constructor(clock: Clock) {
+    this.#drain = new DrainMonitor(clock)
+  }
 
   get isFull(): boolean {
     return this.#size >= ITEMS_MAX
+  }
+
+  /** Resolves with true when items are taken; with false if those in memory wait for operators. */
+  nextTake(): Promise<boolean> {
+    return this.#drain.nextTake()
   }
 
   /**
@@ -131,6 +143,7 @@ export class PendingItems {
     if (groups.size === 0) items.lists.delete(list)
     this.#count(list, items, -taken.length)
     if (items.count === 0) this.#byOperator.delete(o.operator)
+    this.#drain.onTaken(taken.length)
     return taken
   }
 

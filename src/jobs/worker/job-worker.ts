@@ -207,11 +207,14 @@ export class JobWorker {
   }
 
   /**
-   * Waits while memory is full of items that only wait for a connection. If connections are free,
-   * the items wait for their operators, and other items go to the database.
+   * Waits while memory is full of items that only wait for a connection. If none are taken although
+   * connections are free, the items wait for slow operators, and other items go to the database.
    */
   async #hasCapacity(): Promise<void> {
-    while (this.#claims.isFull && this.#executor.isSaturated) await this.#executor.nextEnd()
+    while (this.#claims.isFull) {
+      if (this.#executor.isSaturated) await this.#executor.nextEnd()
+      else if (!(await this.#claims.nextTake())) return
+    }
   }
 
   /** In a cluster, the member that has the task starts the job. */
