@@ -79,7 +79,7 @@ async function empty(ask: Ask): Promise<boolean> {
 const USED_TABLES = `
   select relname as name, is_analyzed
   from pg_class, lateral (select exists (
-    select 1 from pg_statistic where starelid = pg_class.oid) as is_analyzed)
+    select 1 from pg_statistic where starelid = pg_class.oid) as is_analyzed) as statistics
   where relnamespace = 'public'::regnamespace
     and relname in (${TABLES.map(name => `'${name}'`).join(', ')})
     and (is_analyzed or pg_relation_size(oid) > 0)`

@@ -41,14 +41,17 @@ export const POOLED = 'a pooler shares its connections between transactions'
 export const USE_SESSION_MODE =
   'Set pool_mode = session in PgBouncer, or connect to the server directly.'
 
-/** A pooler may serve other clients meanwhile, so that two connections use different processes. */
+/** A pooler may serve other clients meanwhile, which change the process of a connection. */
 const ROUNDS = 3
 
 type ProcessRow = { readonly id: number }
 /** Runs a statement over one connection. */
 type ProcessQuery = (text: string) => Promise<{ readonly rows: readonly ProcessRow[] }>
 
-/** Whether two connections ever use the same server process. */
+/**
+ * Whether two connections ever use the same server process, or one uses several, as it does while
+ * other clients of the pooler are busy.
+ */
 export async function sharesProcess(one: ProcessQuery, other: ProcessQuery): Promise<boolean> {
   const ofOne = new Set<number | undefined>()
   const ofOther = new Set<number | undefined>()
@@ -56,7 +59,7 @@ export async function sharesProcess(one: ProcessQuery, other: ProcessQuery): Pro
     ofOne.add((await one(PROCESS_ID)).rows[0]?.id)
     ofOther.add((await other(PROCESS_ID)).rows[0]?.id)
   }
-  return [...ofOne].some(id => ofOther.has(id))
+  return ofOne.size > 1 || ofOther.size > 1 || [...ofOne].some(id => ofOther.has(id))
 }
 
 const PROCESS_ID = 'select pg_backend_pid() as id'

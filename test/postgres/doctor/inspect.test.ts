@@ -17,7 +17,7 @@ async function getConnectionsMax(url: string): Promise<number> {
     url,
     `select current_setting('max_connections')::integer
       - current_setting('superuser_reserved_connections')::integer
-      - current_setting('reserved_connections')::integer as max`,
+      - coalesce(current_setting('reserved_connections', true)::integer, 0) as max`,
   )
   return row?.max ?? 0
 }
