@@ -40,6 +40,7 @@ const MEASURING = 1_000_000
 const MEASURED = 20_000
 const BATCH = 500
 const ACCOUNT = 'acc_bench'
+const OWNER = { accountId: ACCOUNT, plan: null, source: 'bench' }
 
 /** A generator of numbers from 0 to 1 with a fixed seed (mulberry32), so that runs are equal. */
 function createRandom(seed: number): () => number {
@@ -166,7 +167,7 @@ async function simulate(pieces: number, seed: number) {
     // Verdicts are stored from the first feedback on.
     const first = { address: 'first@start.example', kind: 'delivered' as const, occurredAt: START }
     if (pieces > 0) {
-      await recordFeedback({ database }, { accountId: ACCOUNT, source: 'bench', items: [first] })
+      await recordFeedback({ database }, { ...OWNER, items: [first] })
     }
     for (let done = 0; done < pieces; done += BATCH) {
       now = START + Math.floor((done / pieces) * YEAR)
@@ -175,7 +176,7 @@ async function simulate(pieces: number, seed: number) {
       await knowledge.adjust(database.db, ACCOUNT, results)
       now += 60_000
       const items = samples.map(sample => reportOf(sample, now))
-      await recordFeedback({ database }, { accountId: ACCOUNT, source: 'bench', items })
+      await recordFeedback({ database }, { ...OWNER, items })
       knowledge.refresh()
     }
     now = START + YEAR

@@ -16,30 +16,37 @@ export type Plan = {
   readonly concurrentJobs: number | null
   /** Stored rows of all jobs, live and sandbox together; null: unlimited. */
   readonly storedRows: number | null
+  /** Stored pieces of feedback; null: unlimited. */
+  readonly storedFeedback: number | null
 }
 
 /**
  * The built-in plans; the config file can change them and add others. Each allows the ten lists
  * that one IP address may submit in an hour to be open at once. A stored row takes about 2 KB with
  * its result and its history: `free` has room for the two largest batches (200 MB), `starter` for
- * the two largest files (4 GB).
+ * the two largest files (4 GB). A piece of feedback takes about 1 KB with the state of its address,
+ * and reports about every stored row fit.
  */
 export const PLANS: readonly Plan[] = [
   {
     ...{ name: 'free', requests: 10, perMs: MINUTE, creditsPerDay: 100 },
     ...{ concurrentJobs: 10, storedRows: 100_000 },
+    storedFeedback: 100_000,
   },
   {
     ...{ name: 'starter', requests: 10, perMs: SECOND, creditsPerDay: null },
     ...{ concurrentJobs: 20, storedRows: 2_000_000 },
+    storedFeedback: 2_000_000,
   },
   {
     ...{ name: 'professional', requests: 50, perMs: SECOND, creditsPerDay: null },
     ...{ concurrentJobs: 50, storedRows: 10_000_000 },
+    storedFeedback: 10_000_000,
   },
   {
     ...{ name: 'enterprise', requests: 500, perMs: SECOND, creditsPerDay: null },
     ...{ concurrentJobs: 200, storedRows: 100_000_000 },
+    storedFeedback: 100_000_000,
   },
 ]
 
@@ -69,7 +76,10 @@ export function mergePlans(
   return plans
 }
 
-const UNLIMITED = { perMs: MINUTE, creditsPerDay: null, concurrentJobs: null, storedRows: null }
+const UNLIMITED = {
+  ...{ perMs: MINUTE, creditsPerDay: null, concurrentJobs: null },
+  ...{ storedRows: null, storedFeedback: null },
+}
 
 /** Returns the plan with this name, or the smallest plan if the config file no longer has it. */
 export const findPlan = (plans: ReadonlyMap<string, Plan>, name: string): Plan =>

@@ -9,6 +9,7 @@ import { periodEnd, periodStart } from '../accounts/plan.ts'
 import type { BucketState } from '../accounts/rate-limits/windows.ts'
 import type { Reason, Risk } from '../engine/verdict/reason.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
+import { getStoredPieces } from '../feedback/feedback-store.ts'
 import { getAccountLoad } from '../jobs/job-list.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import { isoTime } from '../platform/format.ts'
@@ -85,7 +86,7 @@ function limitRoutes(service: Service) {
       limits: [
         ...(await requestLimits(c, service)),
         ...(credits === null ? [] : [presentLimit(CREDITS, credits)]),
-        ...(await listLimits(c, service)),
+        ...(await storageLimits(c, service)),
       ],
     }
     return c.json({ success: true as const, data }, 200)
@@ -115,13 +116,15 @@ async function requestLimits(c: Context<Env>, service: Service) {
   )
 }
 
-/** The limits of the plan on the lists of an account. They apply also if rate limits are off. */
-async function listLimits(c: Context<Env>, { database }: Service) {
+/** The limits of the plan on what an account stores. They apply also if rate limits are off. */
+async function storageLimits(c: Context<Env>, { database }: Service) {
   const { account, plan } = c.get('caller')
   const { openLists, storedRows } = await getAccountLoad(database.reader, account.id)
+  const pieces = await getStoredPieces(database.reader, account.id)
   const limits = [
     ['concurrent_jobs', 'Unfinished lists of your account', plan.concurrentJobs, openLists],
     ['stored_rows', 'Stored rows of your account', plan.storedRows, storedRows],
+    ['stored_feedback', 'Stored feedback of your account', plan.storedFeedback, pieces],
   ] as const
   return limits.flatMap(([name, text, limit, used]) => {
     if (limit === null) return []

@@ -1,6 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
+import { findAccount } from '../accounts/account-store.ts'
 import { findResponse, REPLAY_MS, saveResponse } from '../accounts/idempotency.ts'
+import { findPlan } from '../accounts/plan.ts'
 import { write } from '../db/database.ts'
 import { FEEDBACK_KINDS, FEEDBACK_TEXT_MAX } from '../feedback/feedback.ts'
 import { getDayCounts, getVerdictCounts } from '../feedback/feedback-counts.ts'
@@ -19,6 +21,7 @@ import { json, successBody } from './schemas/answers.ts'
 import { ANY_OPERATION, errorResponses } from './schemas/error.ts'
 import { BASIC_CHALLENGE, responseHeaders } from './schemas/headers.ts'
 import type { Service } from './service.ts'
+import { getState } from './state.ts'
 
 const FeedbackItem = z
   .strictObject({
@@ -207,11 +210,12 @@ const FEEDBACK_BODY_MAX = 2 * 1024 * 1024
 
 /** Routes of feedback. */
 export function feedbackRoutes(service: Service) {
+  const { metrics } = getState(service)
   const submit = route(service, 'POST /v1/feedback', {
     id: 'submitFeedback',
     summary: 'Report bounces, deliveries and complaints',
     description:
-      'Later verifications of the account use the feedback. A repeated item has no further effect. An invalid item is listed in `rejected`; the others are recorded.',
+      'Later verifications of the account use the feedback. A repeated item has no further effect. An invalid item is listed in `rejected`; the others are recorded. A request with more new items than the plan lets the account store is refused as a whole.',
     scope: 'feedback:write',
     idempotent: true,
     body: {
@@ -224,6 +228,7 @@ export function feedbackRoutes(service: Service) {
       'The numbers of recorded, repeated and rejected items',
       FEEDBACK_EXAMPLE,
     ),
+    errors: ['stored_rows_exceeded'],
   })
   const report = route(service, 'GET /v1/feedback/report', {
     id: 'getFeedbackReport',
@@ -246,12 +251,12 @@ export function feedbackRoutes(service: Service) {
       return c.json({ success: true as const, data }, 200)
     })
     .openapi(submit, async c => {
-      const accountId = c.get('caller').account.id
+      const { account, plan } = c.get('caller')
       const items = c.req.valid('json').items.map(toInput)
-      const submission = { accountId, source: 'api', items }
+      const submission = { accountId: account.id, plan, source: 'api', items }
       const data = c.get('sandbox')
         ? checkFeedback(service, submission)
-        : await recordFeedback(service, submission)
+        : await recordFeedback({ ...service, metrics }, submission)
       if (!c.get('sandbox')) service.feedback.refresh()
       return commitResponse(c, service, async () => ({
         status: 200,
@@ -273,9 +278,12 @@ const PROVIDER_BODY_MAX = 4 * 1024 * 1024
 
 /** The route of requests of email providers, which have no API key. */
 export function providerFeedbackRoutes(service: Service) {
-  const { database, clock, secretBox, transport } = service
+  const { database, clock, secretBox, transport, settings } = service
+  const { metrics } = getState(service)
   const services = {
-    ...{ database, clock, secretBox, certificates: new SnsCertificates() },
+    ...{ database, clock, secretBox, metrics, certificates: new SnsCertificates() },
+    getPlan: async (accountId: string) =>
+      findPlan(settings.plans, (await findAccount(database, accountId))?.plan ?? ''),
     getDocument: (url: string) => transport.get(url),
     bindToken: bindToken(service),
   }
@@ -283,7 +291,7 @@ export function providerFeedbackRoutes(service: Service) {
     ...{ method: 'post', path: '/v1/feedback/{provider}/{id}', operationId: 'receiveFeedback' },
     summary: 'Receive events of an email provider',
     description:
-      'The URL of a feedback source, which email providers call: Amazon SES by Amazon SNS, SendGrid, Mailgun, Postmark and SparkPost, each with the body and the authentication that it documents. Bounces, deliveries and complaints are recorded, other events are left out. A repeated event has no further effect.',
+      'The URL of a feedback source, which email providers call: Amazon SES by Amazon SNS, SendGrid, Mailgun, Postmark and SparkPost, each with the body and the authentication that it documents. Bounces, deliveries and complaints are recorded, other events are left out. A repeated event has no further effect. If the account stores as much feedback as its plan allows, the request gets 429, and the provider repeats it.',
     ...{ tags: ['Feedback'], security: [], middleware: [readEvents(service)] },
     request: {
       params: providerParams,
@@ -316,7 +324,7 @@ export function providerFeedbackRoutes(service: Service) {
 
 const ERRORS = [
   ...(['authentication_error', 'not_found', 'request_timeout', 'payload_too_large'] as const),
-  ...(['unsupported_media_type', 'invalid_json'] as const),
+  ...(['unsupported_media_type', 'invalid_json', 'stored_rows_exceeded'] as const),
 ] as const
 
 /** An event of Postmark. */

@@ -65,6 +65,9 @@ const Plan = z
     credits_per_day: limit.openapi({ description: 'Null: unlimited.' }),
     concurrent_jobs: limit.openapi({ description: 'Unfinished lists. Null: unlimited.' }),
     stored_rows: limit.openapi({ description: 'Stored rows of all lists. Null: unlimited.' }),
+    stored_feedback: limit.openapi({
+      description: 'Stored bounces, deliveries and complaints. Null: unlimited.',
+    }),
   })
   .openapi('Plan')
 
@@ -89,7 +92,7 @@ const PLAN_LIST_EXAMPLE = {
     plans: [
       {
         ...{ name: 'free', requests: 10, window_seconds: 60, credits_per_day: 100 },
-        ...{ concurrent_jobs: 10, stored_rows: 100_000 },
+        ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000 },
       },
     ],
   },
@@ -206,6 +209,7 @@ export function managedAccountRoutes(service: Service) {
       credits_per_day: plan.creditsPerDay,
       concurrent_jobs: plan.concurrentJobs,
       stored_rows: plan.storedRows,
+      stored_feedback: plan.storedFeedback,
     }))
     return c.json({ success: true as const, data: { plans: all } }, 200)
   })

@@ -15,7 +15,11 @@ export interface Metrics {
   /** Counts an answered request. `route` is a template, never the requested path. */
   answered(o: { method: string; route: string; status: number; tookMs: number }): void
   /** Counts a request that was refused by a limit. */
-  refused(limit: LimitKind | 'credits' | 'crowd' | 'concurrent-jobs' | 'stored-rows' | 'disk'): void
+  refused(
+    limit:
+      | LimitKind
+      | ('credits' | 'crowd' | 'concurrent-jobs' | 'stored-rows' | 'stored-feedback' | 'disk'),
+  ): void
   /** All metrics in the text format of Prometheus. */
   text(): Promise<string>
   readonly contentType: string

@@ -1,5 +1,6 @@
 import { isOutage } from '../db/postgres/errors.ts'
 import { type ErrorCode, EvError, errorMessage } from '../platform/error.ts'
+import { formatNumber } from '../platform/format.ts'
 import {
   describeOperation,
   OperationError,
@@ -222,6 +223,11 @@ const SENTENCES: OperationTexts<EvError> = {
     new EvError(
       'usage',
       `The account stores ${storedRows} rows of lists, this list has ${isMore ? 'more than ' : ''}${rows}, and the plan ${plan} allows ${max}. Delete lists with "ev jobs delete", or change the plan with "ev accounts set-plan".`,
+    ),
+  stored_feedback_exceeded: ({ plan, stored, pieces, max }) =>
+    new EvError(
+      'usage',
+      `The account stores ${formatNumber(stored)} pieces of feedback, ${formatNumber(pieces)} more cannot be recorded, and the plan ${plan} allows ${formatNumber(max)}. Change the plan with "ev accounts set-plan", or wait until old feedback is deleted. Then import the same files again: each piece counts once.`,
     ),
   address_invalid: ({ address, fault }) =>
     new EvError(

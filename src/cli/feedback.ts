@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { listAccounts } from '../accounts/account-store.ts'
+import { findPlan, mergePlans } from '../accounts/plan.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { FEEDBACK_KINDS, type FeedbackKind } from '../feedback/feedback.ts'
 import { getDayCounts, getVerdictCounts } from '../feedback/feedback-counts.ts'
@@ -43,29 +44,42 @@ export async function importCommand(
   const kind = parseKind(flags.kind)
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
-    const accountId = await findOwner(database, flags.account)
+    const owner = await findOwner(database, flags.account)
+    const submission = {
+      ...{ accountId: owner?.id ?? '', source: 'import' },
+      plan: owner === null ? null : findPlan(mergePlans(config.plans), owner.plan),
+    }
     const counts = { recorded: 0, duplicates: 0, rejected: 0, ignored: 0 }
     let firstError: string | null = null
-    for await (const { items, ignored } of readAll(context, path, kind)) {
-      const done = await recordFeedback({ database }, { accountId, source: 'import', items })
-      counts.recorded += done.recorded
-      counts.duplicates += done.duplicates
-      counts.rejected += done.rejected.length
-      counts.ignored += ignored
-      firstError ??= done.rejected[0]?.error ?? null
+    const printCounts = () =>
+      flags.json
+        ? printJson(context, { ...counts, first_error: firstError })
+        : printText(context, summary(counts, firstError, kind))
+    try {
+      for await (const { items, ignored } of readAll(context, path, kind)) {
+        const done = await recordFeedback({ database }, { ...submission, items })
+        counts.recorded += done.recorded
+        counts.duplicates += done.duplicates
+        counts.rejected += done.rejected.length
+        counts.ignored += ignored
+        firstError ??= done.rejected[0]?.error ?? null
+      }
+    } catch (error) {
+      // What was recorded before stays.
+      if (counts.recorded > 0) printCounts()
+      throw error
     }
-    if (flags.json) printJson(context, { ...counts, first_error: firstError })
-    else printText(context, summary(counts, firstError, kind))
+    printCounts()
     return 0
   } finally {
     await database.close()
   }
 }
 
-/** Returns the ID of the owner of feedback: without accounts, '' for lists of `ev bulk`. */
-async function findOwner(database: Database, account: string | undefined): Promise<string> {
+/** Returns the owner of feedback: null without accounts, for lists of `ev bulk`. */
+async function findOwner(database: Database, account: string | undefined) {
   const accounts = await listAccounts(database)
-  return accounts.length === 0 && account === undefined ? '' : selectAccount(accounts, account).id
+  return accounts.length === 0 && account === undefined ? null : selectAccount(accounts, account)
 }
 
 async function* readAll(
@@ -160,7 +174,7 @@ export async function reportCommand(context: CliContext, flags: ReportFlags): Pr
   const config = readConfig(context, flags)
   const database = await openExisting(context, config)
   try {
-    const owner = database === null ? '' : await findOwner(database, flags.account)
+    const owner = database === null ? '' : ((await findOwner(database, flags.account))?.id ?? '')
     const counts = database === null ? [] : await getVerdictCounts(database, owner)
     const report = buildReport(counts)
     const days = database === null ? [] : await getDayCounts(database, owner, DAYS_SHOWN)

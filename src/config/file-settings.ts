@@ -120,6 +120,7 @@ function readPlan(value: unknown) {
     creditsPerDay: orNull(integer(1, CREDITS_MAX)),
     concurrentJobs: orNull(integer(1, JOBS_MAX)),
     storedRows: orNull(integer(1, ROWS_MAX)),
+    storedFeedback: orNull(integer(1, ROWS_MAX)),
   })
   return { ...rest, ...(per !== undefined && { perMs: PER_MS[per] }) }
 }

@@ -288,6 +288,7 @@ const failedItem = (job: ListedJob): Item => ({
 const LIST_LIMIT_ENDS: Partial<Record<Limit['name'], string>> = {
   concurrent_jobs: 'Until a list finishes or is cancelled',
   stored_rows: 'Until lists are deleted',
+  stored_feedback: 'Until old feedback is deleted',
 }
 
 /** Returns the credits and limits of which at least 80 % are used. */

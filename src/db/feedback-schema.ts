@@ -22,6 +22,17 @@ export async function addFeedbackCounts(db: Kysely<unknown>): Promise<void> {
     )`.execute(db)
 }
 
+/** Counts the pieces of accounts. */
+export async function addFeedbackPieces(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    alter table feedback_account add column pieces bigint default 0 not null`.execute(db)
+  await sql`
+    update feedback_account set pieces = (
+      select count(*) from feedback where feedback.account_id = feedback_account.account_id)`.execute(
+    db,
+  )
+}
+
 /** Adds the sources of feedback, and the replies that feedback confirms or contradicts. */
 export async function addFeedbackSources(db: Kysely<unknown>): Promise<void> {
   for (const statement of SOURCE_STATEMENTS) await sql.raw(statement).execute(db)

@@ -2,7 +2,12 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { errorMessage } from '../platform/error.ts'
-import { addFeedback, addFeedbackCounts, addFeedbackSources } from './feedback-schema.ts'
+import {
+  addFeedback,
+  addFeedbackCounts,
+  addFeedbackPieces,
+  addFeedbackSources,
+} from './feedback-schema.ts'
 import { initial } from './initial-schema.ts'
 import { type Schema, TABLES } from './schema.ts'
 import { isPostgres } from './sql-dialect.ts'
@@ -82,6 +87,7 @@ export const MIGRATIONS: Migrations = {
   '0010_feedback_counts': { up: addFeedbackCounts },
   '0011_reverification': { up: addPreviousResults },
   '0011_schedules': { up: createSchedules },
+  '0012_feedback_pieces': { up: addFeedbackPieces },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */

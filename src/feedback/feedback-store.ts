@@ -8,7 +8,7 @@ import type { FeedbackAddressTable } from './tables.ts'
 
 export type AddressState = FeedbackAddressTable
 
-/** Adds feedback and returns the keys of the pieces that are new. */
+/** Adds feedback of an enrolled account and returns the keys of the pieces that are new. */
 export async function insertFeedback(
   trx: Trx,
   rows: readonly Feedback[],
@@ -31,14 +31,59 @@ export async function insertFeedback(
       .execute()
     for (const { dedupe_key } of inserted) added.add(dedupe_key)
   }
+  await changeStoredPieces(trx, accountId, added.size)
   return added
+}
+
+/** Returns how many of these keys an account has. */
+export async function countKnown(
+  trx: Trx,
+  accountId: string,
+  keys: readonly string[],
+): Promise<number> {
+  let count = 0
+  for (const chunk of chunks(keys)) {
+    const known = await trx
+      .selectFrom('feedback')
+      .select('dedupe_key')
+      .where('account_id', '=', accountId)
+      .where(sql<boolean>`dedupe_key in ${inArray(trx, chunk)}`)
+      .execute()
+    count += known.length
+  }
+  return count
+}
+
+/** Returns how many pieces an account stores. */
+export async function getStoredPieces(db: Database['db'], accountId: string): Promise<number> {
+  const row = await db
+    .selectFrom('feedback_account')
+    .select('pieces')
+    .where('account_id', '=', accountId)
+    .executeTakeFirst()
+  return Number(row?.pieces ?? 0)
+}
+
+/** Subtracts deleted pieces, each given by its account. */
+export async function subtractStoredPieces(trx: Trx, accountIds: readonly string[]): Promise<void> {
+  const byAccount = [...Map.groupBy(accountIds, id => id)].sort(([a], [b]) => (a < b ? -1 : 1))
+  for (const [accountId, all] of byAccount) await changeStoredPieces(trx, accountId, -all.length)
+}
+
+async function changeStoredPieces(trx: Trx, accountId: string, by: number): Promise<void> {
+  if (by === 0) return
+  await trx
+    .updateTable('feedback_account')
+    .set(eb => ({ pieces: eb('pieces', '+', by) }))
+    .where('account_id', '=', accountId)
+    .execute()
 }
 
 /** Registers an account as one that gives feedback. */
 export async function enrollAccount(trx: Trx, accountId: string, now: number): Promise<void> {
   await trx
     .insertInto('feedback_account')
-    .values({ account_id: accountId, created_at: now })
+    .values({ account_id: accountId, created_at: now, pieces: 0 })
     .onConflict(conflict => conflict.doNothing())
     .execute()
 }
@@ -105,14 +150,17 @@ async function putStates(
 
 /** Deletes feedback received before a time, with the states of addresses that it was about. */
 export const deleteFeedbackBefore: Expiry = async (trx, before, max) => {
-  const { numAffectedRows } = await sql`
+  const { rows } = await sql<{ account_id: string }>`
     with old as materialized (
       select account_id, dedupe_key from feedback where created_at < ${before} limit ${max}
       ${skipLocked(trx, 'feedback')})
-    delete from feedback where (account_id, dedupe_key) in (select account_id, dedupe_key from old)`.execute(
+    delete from feedback where (account_id, dedupe_key) in (select account_id, dedupe_key from old)
+    returning account_id`.execute(trx)
+  await subtractStoredPieces(
     trx,
+    rows.map(({ account_id }) => account_id),
   )
-  return Number(numAffectedRows ?? 0)
+  return rows.length
 }
 
 /** Deletes states of addresses that were neither verified nor reported since a time. */

@@ -5,7 +5,7 @@ import type { SecretBox } from '../platform/secret-box.ts'
 import { reject } from './providers/checks.ts'
 import type { ProviderDeps, ProviderRequest } from './providers/provider.ts'
 import { PROVIDERS } from './providers/providers.ts'
-import { type RecordedFeedback, recordFeedback } from './record-feedback.ts'
+import { type FeedbackPlan, type RecordedFeedback, recordFeedback } from './record-feedback.ts'
 import { type FeedbackSource, findSource, setLastReceived } from './source-store.ts'
 import { sourceNotFound } from './sources.ts'
 
@@ -13,6 +13,8 @@ type ReceiveServices = Pick<ProviderDeps, 'certificates' | 'getDocument'> & {
   readonly database: Database
   readonly clock: Clock
   readonly secretBox: SecretBox
+  readonly metrics?: { refused(limit: 'stored-feedback'): void }
+  readonly getPlan: (accountId: string) => Promise<FeedbackPlan>
   /** Binds a token to the digest of a body. Returns false if it is bound to another one. */
   readonly bindToken: (sourceId: string, token: string, digest: string) => Promise<boolean>
 }
@@ -31,7 +33,8 @@ export async function getSource(
 
 /**
  * Records the events of a request of an email provider. An event that was recorded before changes
- * nothing: providers repeat requests. Throws `feedback_request_rejected`.
+ * nothing: providers repeat requests. Throws `feedback_request_rejected` and
+ * `stored_feedback_exceeded`.
  */
 export async function receiveFeedback(
   services: ReceiveServices,
@@ -49,9 +52,9 @@ export async function receiveFeedback(
     if (!(await services.bindToken(source.id, token, digest)))
       reject('authentication', 'The token of the signature was used for another event.')
   }
-  const submission = { accountId: source.account_id, source: source.provider, items }
-  const recorded = await recordFeedback({ database }, submission)
   if (now - (source.last_received_at ?? 0) >= LAST_RECEIVED_PRECISION_MS)
     await write(database, trx => setLastReceived(trx, source.id, now))
-  return recorded
+  const { account_id: accountId, provider } = source
+  const plan = await services.getPlan(accountId)
+  return recordFeedback(services, { accountId, plan, source: provider, items })
 }

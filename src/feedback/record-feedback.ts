@@ -1,5 +1,6 @@
 import { type Database, type Trx, write } from '../db/database.ts'
 import { type Clock, DAY } from '../platform/clock.ts'
+import { OperationError } from '../platform/operation-error.ts'
 import { type Feedback, type FeedbackInput, type Outcome, parseFeedback } from './feedback.ts'
 import {
   addDayCounts,
@@ -10,8 +11,10 @@ import {
 } from './feedback-counts.ts'
 import {
   type AddressState,
+  countKnown,
   enrollAccount,
   getAddressStates,
+  getStoredPieces,
   insertFeedback,
   putOutcomes,
 } from './feedback-store.ts'
@@ -23,8 +26,19 @@ export const FEEDBACK_ITEMS_MAX = 1_000
 /** Pieces per transaction, which blocks other writers for some 10 ms. */
 const TRANSACTION_MAX = 500
 
+/** The plan of an account: how many pieces it may store; null: unlimited. */
+export type FeedbackPlan = { readonly name: string; readonly storedFeedback: number | null }
+
+type RecordServices = {
+  readonly database: Database
+  /** Counts refusals. */
+  readonly metrics?: { refused(limit: 'stored-feedback'): void }
+}
+
 type FeedbackSubmission = {
   readonly accountId: string
+  /** Null for the owner of lists of the command line, who has no limit. */
+  readonly plan: FeedbackPlan | null
   /** The way it was received: `api`, `import`, or the name of the provider. */
   readonly source: string
   readonly items: readonly FeedbackInput[]
@@ -41,12 +55,14 @@ export type RecordedFeedback = {
 
 /**
  * Records feedback of an account. A piece that was recorded before is counted and changes nothing,
- * so that a submission can be repeated.
+ * so that a submission can be repeated. Throws `stored_feedback_exceeded`, before anything is
+ * recorded unless another submission takes the rest of the limit meanwhile.
  */
 export async function recordFeedback(
-  { database }: { readonly database: Database },
-  { accountId, source, items }: FeedbackSubmission,
+  services: RecordServices,
+  { accountId, plan, source, items }: FeedbackSubmission,
 ): Promise<RecordedFeedback> {
+  const { database } = services
   const now = database.clock.now()
   const { valid, rejected } = parseItems(items, now)
   let recorded = 0
@@ -54,6 +70,7 @@ export async function recordFeedback(
     const rows = valid.slice(from, from + TRANSACTION_MAX)
     recorded += await write(database, async trx => {
       await enrollAccount(trx, accountId, now)
+      await checkStored(services, trx, { accountId, plan, rows: valid.slice(from) })
       const added = await insertFeedback(trx, rows, { accountId, source, now })
       const pieces = takeNew(rows, added)
       await addDayCounts(trx, pieces, { accountId, source, now })
@@ -65,10 +82,32 @@ export async function recordFeedback(
   return { received: items.length, recorded, duplicates, rejected }
 }
 
+/**
+ * Throws `stored_feedback_exceeded` if the account would store too many pieces. Exact, because
+ * these transactions run one at a time.
+ */
+async function checkStored(
+  { metrics }: RecordServices,
+  trx: Trx,
+  { accountId, plan, rows }: Pick<FeedbackSubmission, 'accountId' | 'plan'> & Rows,
+): Promise<void> {
+  if (plan === null || plan.storedFeedback === null) return
+  const { name, storedFeedback: max } = plan
+  const stored = await getStoredPieces(trx, accountId)
+  if (stored + rows.length <= max) return
+  const keys = [...new Set(rows.map(({ dedupeKey }) => dedupeKey))]
+  const pieces = keys.length - (await countKnown(trx, accountId, keys))
+  if (pieces === 0 || stored + pieces <= max) return
+  metrics?.refused('stored-feedback')
+  throw new OperationError('stored_feedback_exceeded', { plan: name, stored, pieces, max })
+}
+
+type Rows = { readonly rows: readonly Feedback[] }
+
 /** Checks feedback and stores nothing, for the sandbox. */
 export function checkFeedback(
   { clock }: { readonly clock: Clock },
-  { items }: FeedbackSubmission,
+  { items }: Pick<FeedbackSubmission, 'items'>,
 ): RecordedFeedback {
   const { valid, rejected } = parseItems(items, clock.now())
   const recorded = new Set(valid.map(({ dedupeKey }) => dedupeKey)).size

@@ -36,6 +36,8 @@ type FeedbackTable = {
 type FeedbackAccountTable = {
   account_id: string
   created_at: number
+  /** Its rows of `feedback`, kept here so that they need not be counted. */
+  pieces: number
 }
 
 /** The newest outcome of an address, and the verdict that it is compared with. */

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { VerificationTable } from '../accounts/tables.ts'
 import { type Database, secureDelete, type Trx, write } from '../db/database.ts'
 import { contains } from '../db/sql-dialect.ts'
+import { subtractStoredPieces } from '../feedback/feedback-store.ts'
 import type { JobState, JobType } from '../jobs/tables.ts'
 import { eachPage } from './pages.ts'
 
@@ -276,13 +277,16 @@ async function erasePersonalFeedback(
   trx: Trx,
   { pieces, addresses }: PersonalFeedback,
 ): Promise<void> {
+  const deleted: string[] = []
   for (const { account_id, dedupe_key } of pieces) {
-    await trx
+    const { numDeletedRows } = await trx
       .deleteFrom('feedback')
       .where('account_id', '=', account_id)
       .where('dedupe_key', '=', dedupe_key)
-      .execute()
+      .executeTakeFirst()
+    if (numDeletedRows > 0n) deleted.push(account_id)
   }
+  await subtractStoredPieces(trx, deleted)
   for (const { account_id, address_key } of addresses) {
     await trx
       .deleteFrom('feedback_address')

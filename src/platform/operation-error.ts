@@ -103,6 +103,13 @@ type RefusalFacts = {
     readonly isMore: boolean
     readonly max: number
   }
+  readonly stored_feedback_exceeded: {
+    readonly plan: string
+    readonly stored: number
+    /** New pieces of the request. */
+    readonly pieces: number
+    readonly max: number
+  }
   readonly address_invalid: { readonly address: string; readonly fault: string }
   readonly address_in_use: {
     readonly address: string

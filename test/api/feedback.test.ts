@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { mergePlans } from '../../src/accounts/plan.ts'
 import { createTestService } from '../support/service.ts'
 
 const BOUNCE = { email: 'ann@example.com', kind: 'bounced', code: 550, enhanced_code: '5.1.1' }
@@ -134,4 +135,45 @@ test('feedback that is sent to the sandbox is checked, and changes nothing', asy
     data: { received: 2, recorded: 1, rejected: [{ index: 1 }] },
   })
   expect(await database.db.selectFrom('feedback').selectAll().execute()).toEqual([])
+})
+
+describe('the limit of stored feedback', () => {
+  const items = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ ...BOUNCE, email: `user${index}@a.test` }))
+
+  const limited = () => {
+    const plans = mergePlans({ free: { storedFeedback: 2 } })
+    return createTestService({ plan: 'free', settings: { plans } })
+  }
+
+  test('refuses a request as a whole, and is one of GET /v1/limits', async () => {
+    const { json, request } = await limited()
+    const refused = await request('/v1/feedback', { body: { items: items(3) } })
+    expect([refused.status, refused.headers.get('Retry-After')]).toEqual([429, '3600'])
+    expect(await refused.json()).toMatchObject({
+      code: 'stored_rows_exceeded',
+      error: expect.stringMatching(
+        /^The account stores 0 pieces of feedback, this request has 3 new ones, and the plan free allows 2\./,
+      ),
+    })
+    expect(await json('/v1/feedback', { body: { items: items(2) } })).toMatchObject({
+      data: { recorded: 2 },
+    })
+    const { data } = await json('/v1/limits')
+    expect((data as { limits: unknown[] }).limits).toContainEqual({
+      ...{ name: 'stored_feedback', text: 'Stored feedback of your account', limit: 2 },
+      ...{ remaining: 0, window_seconds: null, resets_at: null },
+    })
+  })
+
+  test('does not refuse a repeated request, nor the sandbox', async () => {
+    const { json } = await limited()
+    const body = { items: items(2) }
+    await json('/v1/feedback', { body })
+    expect(await json('/v1/feedback', { body })).toMatchObject({ data: { duplicates: 2 } })
+    const headers = { 'X-EV-Sandbox': 'true' }
+    expect(await json('/v1/feedback', { headers, body: { items: items(9) } })).toMatchObject({
+      data: { recorded: 9 },
+    })
+  })
 })

@@ -58,6 +58,10 @@ test('all limits of the key and its IP address are listed, with their windows', 
       ...{ name: 'stored_rows', text: 'Stored rows of your account', limit: 100_000 },
       ...{ remaining: 100_000, window_seconds: null, resets_at: null },
     },
+    {
+      ...{ name: 'stored_feedback', text: 'Stored feedback of your account', limit: 100_000 },
+      ...{ remaining: 100_000, window_seconds: null, resets_at: null },
+    },
   ])
 })
 
@@ -71,8 +75,10 @@ test('unfinished lists and stored rows are counted until lists finish and are de
   expect(await left()).toMatchObject({ concurrent_jobs: 10, stored_rows: 99_999 })
 })
 
-test('limits of lists that the plan does not have are not listed', async () => {
-  const plans = mergePlans({ free: { concurrentJobs: null, storedRows: null } })
+test('limits of storage that the plan does not have are not listed', async () => {
+  const plans = mergePlans({
+    free: { concurrentJobs: null, storedRows: null, storedFeedback: null },
+  })
   const { left } = await limited({ plan: 'free', settings: { plans } })
   expect(Object.keys(await left())).toEqual([
     'ip:single',
@@ -112,15 +118,17 @@ test('a session has its own limit in addition to those of its key', async () => 
   expect(await left({ key: null, session })).toEqual({
     ...{ 'ip:single': 100, 'ip:bulk': 10, 'ip:form': 30, 'key:plan': 10 },
     ...{ session: 598, credits: 100 },
-    ...{ concurrent_jobs: 10, stored_rows: 100_000 },
+    ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000 },
   })
 })
 
 test('only limits of the plan are listed if rate limits are off', async () => {
   const settings = { limits: false }
-  const ofLists = { concurrent_jobs: 10, stored_rows: 100_000 }
+  const ofLists = { concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000 }
   const free = await limited({ plan: 'free', settings })
   expect(await free.left()).toEqual({ credits: 100, ...ofLists })
   const other = await limited({ settings })
-  expect(await other.left()).toEqual({ concurrent_jobs: 200, stored_rows: 100_000_000 })
+  expect(await other.left()).toEqual({
+    ...{ concurrent_jobs: 200, stored_rows: 100_000_000, stored_feedback: 100_000_000 },
+  })
 })

@@ -52,7 +52,7 @@ describe('an admin account', () => {
     expect(plans).toHaveLength(4)
     expect(plans[0]).toEqual({
       ...{ name: 'free', requests: 10, window_seconds: 60, credits_per_day: 100 },
-      ...{ concurrent_jobs: 10, stored_rows: 100_000 },
+      ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000 },
     })
   })
 

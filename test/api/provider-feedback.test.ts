@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { mergePlans } from '../../src/accounts/plan.ts'
 import { PROVIDER_NAMES, type ProviderName } from '../../src/feedback/providers/providers.ts'
 import { HOUR } from '../../src/platform/clock.ts'
 import { fc, runs } from '../support/property.ts'
@@ -27,8 +28,11 @@ type Created = {
 }
 
 /** A service with a source, and a function that sends requests of its provider. */
-async function createReceiver(provider: ProviderName) {
-  const service = await createTestService()
+async function createReceiver(
+  provider: ProviderName,
+  options: Parameters<typeof createTestService>[0] = {},
+) {
+  const service = await createTestService(options)
   const { json, request, post, clock, database } = service
   expect(clock.now()).toBe(SIGNED_AT)
   post.documents.set(CERTIFICATE_URL, snsCertificate().cert)
@@ -80,6 +84,24 @@ describe.each(PROVIDER_NAMES)('a request of %s', provider => {
     expect(data).toMatchObject({
       sources: [{ provider, last_received_at: new Date(SIGNED_AT).toISOString() }],
     })
+  })
+
+  test('beyond the limit of stored feedback is to be repeated, and then recorded', async () => {
+    const plans = mergePlans({ small: { requests: 100, storedFeedback: 1 } })
+    const receiver = await createReceiver(provider, { plan: 'small', settings: { plans } })
+    const { sendEvent, stored, json, database } = receiver
+    const other = { email: 'other@example.com', kind: 'delivered' }
+    await json('/v1/feedback', { body: { items: [other] } })
+    const refused = await sendEvent('bounce')
+    // The providers repeat a request after this status.
+    expect([refused.status, refused.headers.get('Retry-After')]).toEqual([429, '3600'])
+    expect(await refused.json()).toMatchObject({ code: 'stored_rows_exceeded' })
+    expect(await stored()).toHaveLength(1)
+    const { data } = await json('/v1/feedback/sources')
+    expect(data).toMatchObject({ sources: [{ last_received_at: expect.any(String) }] })
+    await database.db.deleteFrom('feedback').execute()
+    await database.db.updateTable('feedback_account').set({ pieces: 0 }).execute()
+    expect(await (await sendEvent('bounce')).json()).toMatchObject({ data: { recorded: 1 } })
   })
 
   test('to a source that does not exist, or of another provider, is not found', async () => {

@@ -35,6 +35,30 @@ describe.concurrent('ev feedback import', { timeout: 60_000 }, () => {
     expect(JSON.parse(stdout)).toMatchObject({ recorded: 2, duplicates: 2, ignored: 0 })
   })
 
+  test('stops at the limit of the plan, and continues where it stopped', async () => {
+    const home = emptyFolder()
+    const setPlan = (limit: number) =>
+      writeFileSync(
+        join(home, 'ev.config.json'),
+        JSON.stringify({ plans: { small: { requests: 10, 'stored-feedback': limit } } }),
+      )
+    setPlan(1_000)
+    const account = ['accounts', 'create', '--name', 'Shop', '--plan', 'small']
+    await runEv([...account, '--data-dir', 'data'], { home, offline: true })
+    const rows = Array.from({ length: 1_200 }, (_, n) => `user${n}@a.example,delivered\n`)
+    writeFileSync(join(home, 'events.csv'), `email,event\n${rows.join('')}`)
+    const refused = await ev(home, 'import', 'events.csv')
+    expect(refused.code).toBe(64)
+    expect(refused.stdout).toBe('Recorded 1,000 pieces of feedback.\n')
+    expect(refused.stderr).toMatch(
+      /^error: The account stores 1,000 pieces of feedback, 200 more cannot be recorded, and the plan small allows 1,000\. Change the plan/,
+    )
+    setPlan(1_200)
+    expect(JSON.parse((await ev(home, 'import', 'events.csv', '--json')).stdout)).toMatchObject({
+      ...{ recorded: 200, duplicates: 1_000 },
+    })
+  })
+
   test('says what cannot be read', async () => {
     const home = emptyFolder()
     const missing = await ev(home, 'import', 'none.csv')

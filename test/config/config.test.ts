@@ -776,9 +776,9 @@ describe('plans and limits of the config file', () => {
     expect(given({ plans: { free: { 'credits-per-day': null } } }).plans).toEqual({
       free: { creditsPerDay: null },
     })
-    const planLimits = { 'concurrent-jobs': 4, 'stored-rows': null }
+    const planLimits = { 'concurrent-jobs': 4, 'stored-rows': null, 'stored-feedback': 9 }
     expect(given({ plans: { free: planLimits } }).plans).toEqual({
-      free: { concurrentJobs: 4, storedRows: null },
+      free: { concurrentJobs: 4, storedRows: null, storedFeedback: 9 },
     })
   })
 
@@ -795,7 +795,7 @@ describe('plans and limits of the config file', () => {
     [{ plans: { free: { per: 'day' } } }, /in "per" second, minute, not "day"/],
     [
       { plans: { free: { credits: 1 } } },
-      /only requests, per, credits-per-day, concurrent-jobs, stored-rows/,
+      /only requests, per, credits-per-day, concurrent-jobs, stored-rows, stored-feedback/,
     ],
     [{ plans: { 'a b': {} } }, /a short name/],
     [{ 'ip-limits': { single: 1 } }, /only single-per-minute, bulk-per-hour/],

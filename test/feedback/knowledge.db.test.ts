@@ -28,7 +28,7 @@ async function setUp({
   const report = async (address: string, kind: FeedbackInput['kind'], accountId = 'acc_1') => {
     const code = kind === 'bounced' ? { code: 550, enhancedCode: '5.1.1' } : {}
     const items = [{ address, kind, ...code, occurredAt: clock.now() }]
-    await recordFeedback({ database }, { accountId, source: 'api', items })
+    await recordFeedback({ database }, { accountId, plan: null, source: 'api', items })
     knowledge.refresh()
   }
   const verify = (reason: Reason, address: string, accountId = 'acc_1') => {
@@ -147,7 +147,7 @@ test('feedback of another process is used within a minute', async () => {
   const { verify, database, clock } = await setUp()
   await verify('catch_all', 'ann@example.com')
   const items = [{ address: 'ann@example.com', kind: 'delivered' as const, occurredAt: null }]
-  await recordFeedback({ database }, { accountId: 'acc_1', source: 'api', items })
+  await recordFeedback({ database }, { accountId: 'acc_1', plan: null, source: 'api', items })
   expect((await verify('catch_all', 'ann@example.com'))?.verdict.risk).toBe('medium')
   await clock.advance(MINUTE + 1)
   expect((await verify('catch_all', 'ann@example.com'))?.verdict.risk).toBe('low')

@@ -1,14 +1,17 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import type { FeedbackInput } from '../../src/feedback/feedback.ts'
 import { getDomainCounts, getVerdictCounts } from '../../src/feedback/feedback-counts.ts'
 import {
+  deleteFeedbackBefore,
   getAddressStates,
+  getStoredPieces,
   listEnrolledAccounts,
   putVerdicts,
 } from '../../src/feedback/feedback-store.ts'
 import { newAddressState, recordFeedback } from '../../src/feedback/record-feedback.ts'
 import { DAY } from '../../src/platform/clock.ts'
+import type { OperationError } from '../../src/platform/operation-error.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 
@@ -22,8 +25,11 @@ async function setUp() {
   const delivery = (address: string, occurredAt = now - DAY): FeedbackInput => ({
     ...{ address, kind: 'delivered', occurredAt },
   })
-  const record = (items: FeedbackInput[], accountId = 'acc_1') =>
-    recordFeedback({ database }, { accountId, source: 'api', items })
+  const record = (
+    items: FeedbackInput[],
+    accountId = 'acc_1',
+    plan: { name: string; storedFeedback: number } | null = null,
+  ) => recordFeedback({ database }, { accountId, plan, source: 'api', items })
   const domain = async (accountId: string | null = 'acc_1') =>
     (await getDomainCounts(database.db, accountId, ['example.com'])).get('example.com')
   const state = async (address: string) =>
@@ -116,4 +122,103 @@ test('a full mailbox is stored, but is no outcome', async () => {
   expect(done.recorded).toBe(1)
   expect(await state('ann@example.com')).toBeUndefined()
   expect(await domain()).toBeUndefined()
+})
+
+describe('the limit of stored pieces', () => {
+  const plan = { name: 'small', storedFeedback: 3 }
+  const addresses = (count: number, prefix = 'user') =>
+    Array.from({ length: count }, (_, index) => `${prefix}${index}@example.com`)
+
+  async function limited() {
+    const setup = await setUp()
+    const { database, record, bounce } = setup
+    const report = (items: readonly string[], accountId = 'acc_1') =>
+      record(
+        items.map(address => bounce(address)),
+        accountId,
+        plan,
+      )
+    const stored = async (accountId = 'acc_1') => {
+      const rows = await database.db
+        .selectFrom('feedback')
+        .select('dedupe_key')
+        .where('account_id', '=', accountId)
+        .execute()
+      expect(await getStoredPieces(database.db, accountId)).toBe(rows.length)
+      return rows.length
+    }
+    return { ...setup, report, stored }
+  }
+
+  const exceeded = (facts: Partial<OperationError<'stored_feedback_exceeded'>['facts']>) =>
+    expect.objectContaining({
+      code: 'stored_feedback_exceeded',
+      facts: expect.objectContaining({ plan: 'small', max: 3, ...facts }),
+    })
+
+  test('is exact, and a request beyond it records nothing', async () => {
+    const { report, stored } = await limited()
+    await expect(report(addresses(4))).rejects.toEqual(exceeded({ stored: 0, pieces: 4 }))
+    expect(await stored()).toBe(0)
+    expect(await report(addresses(3))).toMatchObject({ recorded: 3 })
+    await expect(report(['other@example.com'])).rejects.toEqual(exceeded({ stored: 3, pieces: 1 }))
+    expect(await stored()).toBe(3)
+  })
+
+  test('is of each account', async () => {
+    const { report, stored } = await limited()
+    await report(addresses(3))
+    await report(addresses(3), 'acc_2')
+    expect([await stored(), await stored('acc_2')]).toEqual([3, 3])
+  })
+
+  test('counts no piece twice, and refuses no repeated request', async () => {
+    const { report, stored } = await limited()
+    const repeated = [...addresses(2), ...addresses(2)]
+    expect(await report(repeated)).toMatchObject({ recorded: 2, duplicates: 2 })
+    expect(await report([...repeated, 'last@example.com'])).toMatchObject({ recorded: 1 })
+    expect(await report(repeated)).toMatchObject({ recorded: 0, duplicates: 4 })
+    await expect(report([...repeated, 'more@example.com'])).rejects.toEqual(exceeded({ pieces: 1 }))
+    expect(await stored()).toBe(3)
+  })
+
+  test('does not count invalid pieces', async () => {
+    const { report } = await limited()
+    const broken = addresses(9).map(address => address.replace('@', ' '))
+    expect(await report([...broken, ...addresses(3)])).toMatchObject({ recorded: 3 })
+  })
+
+  test('holds for a request of several transactions, which is refused as a whole', async () => {
+    const { record, bounce, stored } = await limited()
+    const items = addresses(1_000).map(address => bounce(address))
+    const of = (storedFeedback: number) => ({ name: 'small', storedFeedback })
+    await expect(record(items, 'acc_1', of(999))).rejects.toMatchObject({
+      facts: { pieces: 1_000 },
+    })
+    expect(await stored()).toBe(0)
+    expect(await record(items, 'acc_1', of(1_000))).toMatchObject({ recorded: 1_000 })
+    expect(await stored()).toBe(1_000)
+  })
+
+  test('is exact for simultaneous requests', async () => {
+    const { report, stored } = await limited()
+    const all = await Promise.allSettled(addresses(8).map(address => report([address])))
+    expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(3)
+    expect(await stored()).toBe(3)
+  })
+
+  test('has room again after pieces have expired', async () => {
+    const { report, stored, database, now } = await limited()
+    await report(addresses(3))
+    await report(addresses(2), 'acc_2')
+    expect(await write(database, trx => deleteFeedbackBefore(trx, now + 1, 100))).toBe(5)
+    expect([await stored(), await stored('acc_2')]).toEqual([0, 0])
+    expect(await report(addresses(3, 'new'))).toMatchObject({ recorded: 3 })
+  })
+
+  test('is not there for the owner of lists of the command line', async () => {
+    const { record, bounce } = await limited()
+    const items = addresses(9).map(address => bounce(address))
+    expect(await record(items, '', null)).toMatchObject({ recorded: 9 })
+  })
 })

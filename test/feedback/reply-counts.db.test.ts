@@ -23,7 +23,7 @@ async function setUp() {
     recordFeedback(
       { database },
       {
-        ...{ accountId, source: 'api' },
+        ...{ accountId, plan: null, source: 'api' },
         items: names.map(address => ({
           ...{ address, kind, code, occurredAt: clock.now() },
           enhancedCode: kind === 'bounced' ? '5.1.1' : null,
@@ -38,7 +38,7 @@ async function setUp() {
   /** Enrolls an account, and stores the verdicts of the addresses. */
   const verify = async (accountId = 'acc_1') => {
     const other = { address: 'x@other.test', kind: 'delivered' as const, occurredAt: null }
-    await recordFeedback({ database }, { accountId, source: 'api', items: [other] })
+    await recordFeedback({ database }, { accountId, plan: null, source: 'api', items: [other] })
     knowledge.refresh()
     await writeAsyncCommit(database, trx => knowledge.adjust(trx, accountId, names.map(resultFor)))
     await clock.advance(HOUR)

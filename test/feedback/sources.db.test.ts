@@ -20,6 +20,7 @@ async function createServices() {
     certificates: new SnsCertificates(),
     getDocument: async () => null,
     bindToken: async () => true,
+    getPlan: async () => ({ name: 'free', storedFeedback: null }),
   }
 }
 

@@ -145,7 +145,7 @@ async function fill(database: Database): Promise<void> {
   const item = { address: 'ann@example.com', kind: 'bounced' as const, text, code: 550 }
   await recordFeedback(
     { database },
-    { accountId: 'acc_a', source: 'api', items: [{ ...item, occurredAt: null }] },
+    { accountId: 'acc_a', plan: null, source: 'api', items: [{ ...item, occurredAt: null }] },
   )
   await addList(database, TEXTS, 'job_a')
   await db

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { compact, type Database, secureDelete, write } from '../../src/db/database.ts'
+import { getStoredPieces } from '../../src/feedback/feedback-store.ts'
 import { recordFeedback } from '../../src/feedback/record-feedback.ts'
 import { deleteJob } from '../../src/jobs/delete-job.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
@@ -159,11 +160,17 @@ describe('data of the service about an address', () => {
     const forwarded = { ...items[1], address: 'cy@example.com', text: text('ann@example.com') }
     await recordFeedback(
       { database },
-      { accountId: 'acc_a', source: 'api', items: [...items, forwarded as (typeof items)[0]] },
+      {
+        accountId: 'acc_a',
+        plan: null,
+        source: 'api',
+        items: [...items, forwarded as (typeof items)[0]],
+      },
     )
     await erasePersonalData(database, await findPersonalData(database, ANN))
     const left = await database.db.selectFrom('feedback').select('address_key').execute()
     const states = await database.db.selectFrom('feedback_address').select('address_key').execute()
+    expect(await getStoredPieces(database.db, 'acc_a')).toBe(left.length)
     for (const rows of [left, states]) {
       expect(rows.map(row => row.address_key).sort()).toEqual([
         'ben@example.com',

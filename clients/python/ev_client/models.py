@@ -1711,6 +1711,7 @@ class Limit(TypedDict):
         "credits",
         "concurrent_jobs",
         "stored_rows",
+        "stored_feedback",
     ]
     # Human-readable limit name.
     text: str
@@ -1932,6 +1933,8 @@ class Plan(TypedDict):
     concurrent_jobs: Optional[int]
     # Stored rows of all lists. Null: unlimited.
     stored_rows: Optional[int]
+    # Stored bounces, deliveries and complaints. Null: unlimited.
+    stored_feedback: Optional[int]
 
 
 class PlanList(TypedDict):

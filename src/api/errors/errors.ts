@@ -257,6 +257,12 @@ const ANSWERS: OperationTexts<ApiError> = {
       `The account stores ${formatNumber(storedRows)} rows of lists, this list has ${isMore ? 'more than ' : ''}${formatNumber(rows)}, and the plan ${plan} allows ${formatNumber(max)}. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.`,
       { retryAfterS: HOUR / SECOND },
     ),
+  stored_feedback_exceeded: ({ plan, stored, pieces, max }) =>
+    new ApiError(
+      'stored_rows_exceeded',
+      `The account stores ${formatNumber(stored)} pieces of feedback, this request has ${formatNumber(pieces)} new ones, and the plan ${plan} allows ${formatNumber(max)}. Wait until old feedback is deleted, or ask the admin for another plan.`,
+      { retryAfterS: HOUR / SECOND },
+    ),
   address_invalid: notOverHttp,
   address_in_use: notOverHttp,
   database_absent: notOverHttp,

@@ -82,7 +82,10 @@ export const Credits = successBody(
   }),
 ).openapi('Credits')
 
-export const LIMIT_NAMES = [...LIMIT_KINDS, 'credits', 'concurrent_jobs', 'stored_rows'] as const
+export const LIMIT_NAMES = [
+  ...LIMIT_KINDS,
+  ...(['credits', 'concurrent_jobs', 'stored_rows', 'stored_feedback'] as const),
+] as const
 
 const Limit = z
   .object({
@@ -170,6 +173,10 @@ export const LIMITS_EXAMPLE = {
       {
         ...{ name: 'stored_rows' as const, text: 'Stored rows of your account' },
         ...{ limit: 100_000, remaining: 95_000, window_seconds: null, resets_at: null },
+      },
+      {
+        ...{ name: 'stored_feedback' as const, text: 'Stored feedback of your account' },
+        ...{ limit: 100_000, remaining: 99_000, window_seconds: null, resets_at: null },
       },
     ],
   },

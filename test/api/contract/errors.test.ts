@@ -210,11 +210,17 @@ const SPECIAL: readonly Scenario[] = [
     code: 'stored_rows_exceeded',
     plan: 'free',
     prepare: ({ database }, id) => {
+      if (id === 'submitFeedback') {
+        const full = { account_id: 'acc_1', created_at: 0, pieces: 100_000 }
+        return database.db.insertInto('feedback_account').values(full).execute()
+      }
       const stored_rows = /^(verifySingle|reverifyJob)$/.test(id) ? 100_000 : 95_000
       return database.db.updateTable('account').set({ stored_rows }).execute()
     },
     options(id) {
       if (id === 'reverifyJob') return {}
+      if (id === 'submitFeedback')
+        return { body: { items: [{ email: 'ann@a.test', kind: 'delivered' }] } }
       const { body, headers } =
         id === 'verifySingle'
           ? { body: { email: 'valid@example.com', async: true }, headers: {} }

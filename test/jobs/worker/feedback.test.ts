@@ -12,7 +12,7 @@ test('a list uses the feedback of its account, and its verdicts are stored for l
     { address: 'ann@a.test', kind: 'bounced' as const, ...UNKNOWN },
     { address: 'ben@a.test', kind: 'delivered' as const, occurredAt: null },
   ]
-  await recordFeedback({ database }, { accountId: '', source: 'import', items })
+  await recordFeedback({ database }, { accountId: '', plan: null, source: 'import', items })
   await job.work()
   const results = await job.results()
   expect(results.map(result => [result?.verdict.reason, result?.verdict.risk])).toEqual([
