@@ -12,11 +12,11 @@ export const pluralize = (count: number, one: string, many = toPlural(one)): str
 const toPlural = (noun: string) =>
   `${noun.replace(/([^aeiou])y$/, '$1ie').replace(/(ss|x|ch|sh)$/, '$1e')}s`
 
-/** `12.3 %`; `0 %` if the total is 0; `< 0.1 %` for a share that rounds to zero. */
+/** `12.3%`; `0%` if the total is 0; `< 0.1%` for a share that rounds to zero. */
 export function formatPercent(part: number, total: number): string {
   const share = total === 0 ? 0 : (100 * part) / total
-  if (share > 0 && share < 0.05) return '< 0.1 %'
-  return `${share.toLocaleString('en', { maximumFractionDigits: 1 })} %`
+  if (share > 0 && share < 0.05) return '< 0.1%'
+  return `${share.toLocaleString('en', { maximumFractionDigits: 1 })}%`
 }
 
 /** `512 B`, `12 KB`, `1.5 MB`, `2.4 GB`: powers of 1,000, as disk sizes are given. */

@@ -97,10 +97,10 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
     await database.close()
     const { stdout } = await ev(home, 'report')
     expect(stdout).toMatch(/^REASON +COUNT +PREDICTED +OBSERVED +BRIER +ECE$/m)
-    expect(stdout).toMatch(/^all verdicts +200 +90 % +65 % +0\.290 +0\.250$/m)
-    expect(stdout).toMatch(/^accepted_email, Google +100 +90 % +90 % +0\.090 +0\.000$/m)
-    expect(stdout).toContain('bounced and was not deliverable by its verdict: 40 of 50 (80 %).')
-    expect(stdout).toMatch(/^catch_all, unknown operator +100 +90 % +40 %/m)
+    expect(stdout).toMatch(/^all verdicts +200 +90% +65% +0\.290 +0\.250$/m)
+    expect(stdout).toMatch(/^accepted_email, Google +100 +90% +90% +0\.090 +0\.000$/m)
+    expect(stdout).toContain('bounced and was not deliverable by its verdict: 40 of 50 (80%).')
+    expect(stdout).toMatch(/^catch_all, unknown operator +100 +90% +40%/m)
     expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
       ...{ total: { count: 200, predicted: 0.9, observed: 0.65, calibration_error: 0.25 } },
       reasons: [{ reason: 'accepted_email' }, { reason: 'catch_all' }],
@@ -128,7 +128,7 @@ test('ev feedback report lists the replies that feedback contradicts', async () 
   const { stdout } = await ev(home, 'report')
   expect(stdout).toMatch(/^Replies that feedback contradicts, of all accounts$/m)
   expect(stdout).toMatch(
-    /^Google +accepted +40 +30 +59\.8 % +1 +250 2\.1\.5 ok \(accepted\/recipient\)$/m,
+    /^Google +accepted +40 +30 +59\.8% +1 +250 2\.1\.5 ok \(accepted\/recipient\)$/m,
   )
   expect(stdout).not.toContain('no-mailbox')
   expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({

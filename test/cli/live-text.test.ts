@@ -13,12 +13,12 @@ function liveText(columns?: number) {
 test('text printed while lines are shown appears above them; the end removes them', async () => {
   const { live, stderr } = liveText(80)
   const terminal = screen(80)
-  live.show(() => ['50 %', 'deliverable 3'])
+  live.show(() => ['50%', 'deliverable 3'])
   live.print('warning: slow\n')
   await terminal.write(stderr.text)
   expect(terminal.lines()).toEqual([
     'warning: slow',
-    expect.stringMatching(/^\S 50 %$/),
+    expect.stringMatching(/^\S 50%$/),
     '  deliverable 3',
   ])
   stderr.text = ''
@@ -49,7 +49,7 @@ test('a narrower terminal shows no rest of the old lines', async () => {
 
 test('nothing is drawn if stderr is not a terminal; text is printed', () => {
   const { live, stderr } = liveText()
-  live.show(() => ['50 %'])
+  live.show(() => ['50%'])
   live.print('2 rows.\n')
   live.end()
   expect(stderr.text).toBe('2 rows.\n')

@@ -117,7 +117,7 @@ describe.concurrent('the output', () => {
     expect(stdout).toBe('')
     expect(stderr).toMatch(/4 rows, addresses in column email\./)
     expect(stderr).toMatch(
-      /deliverable +2 {2}50 %\n +risky +0 .*\n +undeliverable +1 .*\n +unknown +1 /,
+      /deliverable +2 {2}50%\n +risky +0 .*\n +undeliverable +1 .*\n +unknown +1 /,
     )
     expect(stderr).toContain('written to out.csv.')
   })

@@ -31,10 +31,10 @@ test('an irregular plural is passed in', () => {
   expect(pluralize(2, 'server says', 'servers say')).toBe('2 servers say')
 })
 
-test('a percentage of zero is 0 %', () => {
+test('a percentage of zero is 0%', () => {
   const shares = [formatPercent(1, 3), formatPercent(3, 3), formatPercent(0, 0)]
-  expect(shares).toEqual(['33.3 %', '100 %', '0 %'])
-  expect([formatPercent(1, 20_000), formatPercent(1, 1_000)]).toEqual(['< 0.1 %', '0.1 %'])
+  expect(shares).toEqual(['33.3%', '100%', '0%'])
+  expect([formatPercent(1, 20_000), formatPercent(1, 1_000)]).toEqual(['< 0.1%', '0.1%'])
 })
 
 test('sizes are in powers of 1,000, limits in MiB', () => {

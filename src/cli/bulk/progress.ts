@@ -141,7 +141,7 @@ function figuresText(job: Job, perSecond: number, format: (count: number) => str
   const share = job.total === 0 ? 100 : Math.floor((100 * job.done) / job.total)
   const left =
     perSecond > 0 ? `, ${formatEstimate(((job.total - job.done) * SECOND) / perSecond)} left` : ''
-  return `${share} %  ${format(job.done)}/${format(job.total)}  ${Math.round(perSecond)}/s${left}`
+  return `${share}%  ${format(job.done)}/${format(job.total)}  ${Math.round(perSecond)}/s${left}`
 }
 
 const countsText = ({ deliverable, risky, undeliverable, unknown }: Job) =>

@@ -91,7 +91,7 @@ const rowOf = ([job, status]: JobWithStatus): string[] => [
   job.id,
   status,
   `${job.total}`,
-  `${getProgress(job)} %`,
+  `${getProgress(job)}%`,
   `${job.deliverable}`,
   `${job.risky}`,
   `${job.undeliverable}`,

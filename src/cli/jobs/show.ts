@@ -77,7 +77,7 @@ function text(context: CliContext, { job, status, rest, account, waits }: Shown)
     ['type', isOfService(job) ? job.type : null],
     ['account', account === null ? null : sanitizeText(account.name)],
     ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],
-    ['done', `${job.done} (${getProgress(job)} %)`],
+    ['done', `${job.done} (${getProgress(job)}%)`],
     ['deliverable', `${job.deliverable}`],
     ['risky', `${job.risky}`],
     ['undeliverable', `${job.undeliverable}`],

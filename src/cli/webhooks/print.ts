@@ -106,7 +106,7 @@ const headersText = ({ headers }: Webhook) =>
 function rateText({ dailyAttempts: days }: Webhook): string | null {
   const [rate, from, to] = [successRate(days), days[0]?.date, days.at(-1)?.date]
   if (rate === null) return null
-  return `${Math.round(rate * 1_000) / 10} % of attempts, ${from === to ? from : `${from} to ${to}`}`
+  return `${Math.round(rate * 1_000) / 10}% of attempts, ${from === to ? from : `${from} to ${to}`}`
 }
 
 const hintText = ({ secretHint }: Webhook) => `…${secretHint}`

@@ -61,7 +61,7 @@ function show(/** @type {HTMLElement} */ live, /** @type {Progress} */ progress)
   const bar = live.querySelector('progress')
   if (bar !== null) bar.value = done
   showClasses(live, progress)
-  put('percent', `${Math.floor((100 * done) / total)} %`)
+  put('percent', `${Math.floor((100 * done) / total)}%`)
   put('done', NUMBER.format(done))
   put('rate', rate === null ? '–' : formatRate(rate))
   put(
@@ -129,7 +129,7 @@ function put(/** @type {string} */ what, /** @type {string} */ text) {
 }
 
 const formatShare = (/** @type {number} */ share) =>
-  share > 0 && share < 0.05 ? '< 0.1 %' : `${NUMBER.format(share)} %`
+  share > 0 && share < 0.05 ? '< 0.1%' : `${NUMBER.format(share)}%`
 
 /** Shows one decimal below 10 rows per second. */
 const formatRate = (/** @type {number} */ rate) =>
@@ -143,12 +143,12 @@ function formatSeconds(/** @type {number} */ seconds) {
   return `${Math.ceil(minutes / 30) / 2} h`
 }
 
-/** Announces the progress to screen readers in steps of 10 %. */
+/** Announces the progress to screen readers in steps of 10%. */
 function createAnnouncer() {
   let announced = 0
   return (/** @type {Progress} */ { processed_emails: done, total_emails: total }) => {
     const tenth = Math.floor((10 * done) / total)
-    if (tenth > announced) put('said', `${tenth * 10} % of the rows are done.`)
+    if (tenth > announced) put('said', `${tenth * 10}% of the rows are done.`)
     announced = tenth
   }
 }

@@ -204,7 +204,7 @@ const gridLines = (share: number): Html => html`
   <text x="${LEFT - 5}" y="${yAt(share)}" text-anchor="end" dominant-baseline="middle">${percent(share)}</text>
   ${share === 0.25 || share === 0.75 ? NOTHING : html`<text x="${xAt(share)}" y="${TOP + SIZE + 13}" text-anchor="middle">${percent(share)}</text>`}`
 
-const percent = (share: number) => `${Math.round(100 * share)} %`
+const percent = (share: number) => `${Math.round(100 * share)}%`
 
 const binTable = (bins: Bins): Html => html`
   <div class="scroll"><table>

@@ -105,7 +105,7 @@ function figures(result: SingleResult, evidence: Evidence): Html {
   return facts([
     ['Reason', html`${reasonWord(result.reason)} <small class="mono">${result.reason}</small>`],
     ['Risk', RISKS[result.risk_level]],
-    ['Confidence', `${result.confidence} %`],
+    ['Confidence', `${result.confidence}%`],
     ['Domain', result.provider],
     ['Provider', operator === result.provider ? null : operator],
     ['Mail server', result.mx_host],

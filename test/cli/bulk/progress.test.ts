@@ -35,9 +35,9 @@ test('prints one plain line every five seconds if stderr is not a terminal', asy
   progress.end()
   const counts = 'deliverable 30, risky 4, undeliverable 10, unknown 6'
   expect(context.stderr.text.split('\n')).toEqual([
-    `25 %  50/200  10/s, 20 seconds left  ${counts}`,
-    `50 %  100/200  10/s, 10 seconds left  ${counts}`,
-    `55 %  110/200  10/s, 10 seconds left  ${counts}  waiting: 12 rows at slow.test, next try at 21:32`,
+    `25%  50/200  10/s, 20 seconds left  ${counts}`,
+    `50%  100/200  10/s, 10 seconds left  ${counts}`,
+    `55%  110/200  10/s, 10 seconds left  ${counts}  waiting: 12 rows at slow.test, next try at 21:32`,
     '',
   ])
 })
@@ -60,7 +60,7 @@ test('shows a bar, figures, counts and waits on a terminal, and removes them at 
   await clock.advance(1_000)
   progress.show(JOB)
   progress.setWait('12 rows at slow.test, next try at 21:32')
-  const figures = `${'█'.repeat(7)}${'░'.repeat(23)}  25 %  50/200  0/s`
+  const figures = `${'█'.repeat(7)}${'░'.repeat(23)}  25%  50/200  0/s`
   const counts = 'deliverable 30, risky 4, undeliverable 10, unknown 6'
   expect(shown).toEqual([
     ['Reading the list'],
@@ -102,8 +102,8 @@ test('a poll reports what rows wait for while nothing else is done', async () =>
 })
 
 test.each([
-  ['a job without rows is done', { total: 0, done: 0 }, 0, /^100 % {2}0\/0 {2}0\/s {2}d/],
-  ['100 % is printed only for a complete job', { total: 1_000, done: 999 }, 10, /^99 % /],
+  ['a job without rows is done', { total: 0, done: 0 }, 0, /^100% {2}0\/0 {2}0\/s {2}d/],
+  ['100% is printed only for a complete job', { total: 1_000, done: 999 }, 10, /^99% /],
   ['without a rate no remaining time is printed', {}, 0, /\/s {2}deliverable/],
 ])('%s', (_, counts, rate, line) => {
   expect(progressLine({ ...JOB, ...counts }, rate, null)).toMatch(line)

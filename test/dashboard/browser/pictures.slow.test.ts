@@ -1,68 +1,29 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { addUsage } from '../../../src/accounts/credits/usage.ts'
-import { EvClient } from '../../../src/client/client.ts'
-import { openDatabase, write } from '../../../src/db/database.ts'
-import { DAY, systemClock } from '../../../src/platform/clock.ts'
-import type { Scenario } from '../../../src/simulator/scenario.ts'
-import { testAuthority } from '../../support/certificate.ts'
 import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
-import { stage, type Visitor } from './browser.ts'
+import type { Visitor } from './browser.ts'
+import { clientOf, DEMO_LIST, demoStage, seedUsage } from './demo.ts'
 import { startFormSite } from './form-site.ts'
 
-// Checks every page with axe, in both themes and on a phone, and that docs/screenshots/ has its
-// screenshot (EV_SCREENSHOTS=1 writes them).
+// Checks that docs/screenshots/ has its pictures, which EV_SCREENSHOTS=1 writes.
 
-const ROOT = join(import.meta.dirname, '../../..')
-const LIST = join(ROOT, 'fixtures/list/demo.csv')
-const set = stage({
-  scenario: demoScenario(),
-  args: [
-    ...['--plan', 'enterprise', '--sessions-per-second', '50', '--greylist-delay', '1'],
-    ...['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem'],
-  ],
-})
-writeFileSync(join(set.home, 'ca.pem'), testAuthority().cert)
+const SCREENSHOTS = join(import.meta.dirname, '../../../docs/screenshots')
+const set = demoStage()
 
 let receiver: Receiver
 let visitor: Visitor
 beforeAll(async () => {
   receiver = await startReceiver()
   visitor = await set.open()
-  await seedUsage()
+  await seedUsage(set)
 })
 afterAll(() => receiver.close())
 
-const client = () => new EvClient({ apiKey: set.key, baseUrl: set.url })
-
-/** The demo scenario with a host for webhooks. */
-function demoScenario(): Scenario {
-  const demo: Scenario = JSON.parse(
-    readFileSync(join(ROOT, 'fixtures/simulator/demo.json'), 'utf8'),
-  )
-  return { ...demo, domains: { ...demo.domains, 'hook.example': { a: ['127.0.0.1'] } } }
-}
-
-/** Seeds a month of usage for the chart. */
-async function seedUsage(): Promise<void> {
-  const database = await openDatabase(`sqlite:${join(set.home, 'data/ev.sqlite')}`, systemClock)
-  const { account_id, api_key_id: key_id } = await client().credits()
-  const today = Math.floor(systemClock.now() / DAY) * DAY
-  const rows = Array.from({ length: 29 }, (_, i) => {
-    const many = Math.round(900 + 700 * Math.sin(i / 2.3) ** 2 + 15 * i)
-    const share = { deliverable: 0.72, undeliverable: 0.16, risky: 0.08, unknown: 0.04 }
-    return Object.entries(share).map(([kind, part]) => ({
-      ...{ account_id, key_id, day: today - (29 - i) * DAY, class: kind, cached: 0 },
-      ...{ verifications: Math.round(many * part), credits: Math.round(many * part) },
-    }))
-  }).flat()
-  await write(database, trx => addUsage(trx, rows))
-  await database.close()
-}
+const client = () => clientOf(set)
 
 const shown = (name: string) =>
-  expect(existsSync(join(ROOT, `docs/screenshots/${name}.png`)), name).toBe(true)
+  expect(existsSync(join(SCREENSHOTS, `${name}.png`)), name).toBe(true)
 
 /** The rest of a long list adds nothing to the screenshot. */
 const ROWS_BEGIN = 1_600
@@ -102,7 +63,7 @@ test('a list before its start and after its end', async () => {
   await picture('lists-empty')
   await visitor.go('/lists/new')
   await picture('list-new')
-  await page.getByLabel('File').setInputFiles(LIST)
+  await page.getByLabel('File').setInputFiles(DEMO_LIST)
   await page.getByLabel('Name').fill('Newsletter, autumn')
   await page.getByRole('button', { name: 'Preview' }).click()
   await page.getByRole('button', { name: 'Start' }).waitFor()

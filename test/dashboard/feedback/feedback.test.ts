@@ -52,9 +52,9 @@ describe('the page of feedback', () => {
   test('compares confidence with outcomes', async () => {
     const { text } = await (await reported()).get('/feedback')
     const words = textOf(text)
-    expect(words).toContain('Verdicts compared 2,100 95.2 % correct')
-    expect(words).toContain('Bounces predicted 49.7 % 99 of 199')
-    expect(words).toContain('Deliveries lost 0.1 % 1 of 1,901')
+    expect(words).toContain('Verdicts compared 2,100 95.2% correct')
+    expect(words).toContain('Bounces predicted 49.7% 99 of 199')
+    expect(words).toContain('Deliveries lost 0.1% 1 of 1,901')
     expect(text.match(/<circle class="measured"/g)).toHaveLength(1)
     expect(text).toContain('<th scope="row">Catch-all domain, low risk</th>')
     expect(text).toContain('&lt;b&gt;own&lt;/b&gt;')

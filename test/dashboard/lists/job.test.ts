@@ -42,9 +42,9 @@ describe('the page of a list', () => {
     expect(waiting).toContain('data-events="/lists/job_a/events"')
     await giveResults(database, 'job_a', 2)
     const processing = (await page()).text
-    expect(plain(processing)).toContain('33 % Done of 6 2 Per second –')
+    expect(plain(processing)).toContain('33% Done of 6 2 Per second –')
     expect(processing).toContain('<progress class="unseen" max="6" value="2"')
-    expect(processing).toContain('<b data-live="risky">1</b> <small data-live="risky-share">50 %<')
+    expect(processing).toContain('<b data-live="risky">1</b> <small data-live="risky-share">50%<')
     expect(linkOf(processing, 'Risky')).toBe('/lists/job_a?class=risky')
     expect(processing).toContain('Pending')
     expect(processing).toContain('/lists/job_a/cancel')
@@ -56,12 +56,12 @@ describe('the page of a list', () => {
     expect(plain((await page()).text)).toContain('By reason No results yet.')
     await giveResults(database, 'job_a', 2)
     await clock.advance(MINUTE)
-    expect(plain((await page()).text)).toContain('Rows by reason Accepted 1 50 %')
+    expect(plain((await page()).text)).toContain('Rows by reason Accepted 1 50%')
     await giveResults(database, 'job_a', 4, 2)
     await clock.advance(MINUTE)
     const target = { 'HX-Request': 'true', 'HX-Target': 'live-reasons' }
     const { text } = await get('/lists/job_a/charts', target)
-    expect(plain(text)).toMatch(/^ *Rows by reason Accepted 1 25 %/)
+    expect(plain(text)).toMatch(/^ *Rows by reason Accepted 1 25%/)
     expect(text).not.toContain('By class')
   })
 
@@ -98,10 +98,10 @@ describe('the page of a list', () => {
     await giveResults(database, 'job_a', 6)
     const { text } = await page()
     expect(plain(text)).toContain('Verified 6 rows in 1 min.')
-    expect(plain(text)).toContain('By class 6 Deliverable 1 16.7 % Risky 2 33.3 %')
-    expect(plain(text)).toContain('Timeout 1 16.7 %')
+    expect(plain(text)).toContain('By class 6 Deliverable 1 16.7% Risky 2 33.3%')
+    expect(plain(text)).toContain('Timeout 1 16.7%')
     expect(plain(text)).toContain('Timeout The mail server did not answer in time. What to do:')
-    expect(plain(text)).toContain('Rows by provider No mail server probed 6 100 %')
+    expect(plain(text)).toContain('Rows by provider No mail server probed 6 100%')
     expect(text).not.toContain('data-events')
     expect(text).not.toMatch(/job_a\/(cancel|resume)/)
   })
@@ -126,7 +126,7 @@ describe('the page of a list', () => {
     const whole = (await get('/lists/job_a/charts')).text
     expect(whole).toContain('<h1>March</h1>')
     const part = (await get('/lists/job_a/charts', { 'HX-Request': 'true' })).text
-    expect(plain(part)).toContain('Deliverable 20,001 100 %')
+    expect(plain(part)).toContain('Deliverable 20,001 100%')
     expect(part).not.toContain('<h1>')
   })
 

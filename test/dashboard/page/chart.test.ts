@@ -17,7 +17,7 @@ describe('a donut chart', () => {
   test('is an empty ring without data', async () => {
     const text = String(await donut([{ label: 'risky', value: 0, kind: 'risky' }]))
     expect(text).toContain('stroke-dasharray="0.000 100.000"')
-    expect(text).toContain('0 %')
+    expect(text).toContain('0%')
     expect(text).not.toContain('NaN')
   })
 })
@@ -39,7 +39,7 @@ describe('a bar chart', () => {
     const widths = [...text.matchAll(/width="([\d.]+)"/g)].map(match => Number(match[1]))
     expect(widths).toEqual([100, 25, 25])
     expect(text).toContain('&lt;b&gt;two&lt;/b&gt;')
-    expect(text).toContain('2 <small>33.3 %</small>')
+    expect(text).toContain('2 <small>33.3%</small>')
   })
 
   test('has empty bars without data', async () => {

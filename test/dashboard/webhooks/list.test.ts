@@ -35,10 +35,10 @@ describe('the webhooks of an account', () => {
     await dashboard.happen()
     await dashboard.attempt()
     const { text } = await dashboard.get('/webhooks')
-    expect(text).toMatch(/data-label="Success rate">50 %\s+<svg class="spark"/)
+    expect(text).toMatch(/data-label="Success rate">50%\s+<svg class="spark"/)
     const page = (await dashboard.get(dashboard.path)).text
-    expect(page).toContain('<small>50 % successful</small>')
-    expect(page).toMatch(/2026-06-01<\/th>.*2 <small>50 % successful<\/small><\/td>/s)
+    expect(page).toContain('<small>50% successful</small>')
+    expect(page).toMatch(/2026-06-01<\/th>.*2 <small>50% successful<\/small><\/td>/s)
   })
 
   test('show their state: enabled, disabled, failing or disabled by ev', async () => {

@@ -1,0 +1,446 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createTestDashboard } from '../../support/dashboard.ts'
+import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
+import { waitUntil } from '../../support/wait.ts'
+import type { Visitor } from './browser.ts'
+import { clientOf, DEMO_LIST, demoStage, seedUsage } from './demo.ts'
+
+// Opens every page in each state, in both themes, on a desktop and on phones, and finds faults that
+// users would see. EV_PAGES=folder writes a picture of each.
+
+/** Holds the connection longer than any test. */
+const TARPIT = { behavior: 'slow', ms: 60_000 } as const
+const set = demoStage({
+  domains: { 'tarpit.test': { mx: [[10, 'mx.tarpit.test']] } },
+  hosts: { 'mx.tarpit.test': TARPIT },
+})
+const client = () => clientOf(set)
+
+type Who = 'owner' | 'limited' | 'nobody'
+type State = {
+  readonly name: string
+  readonly path: string | (() => string)
+  /** Who is signed in; defaults to a key with all scopes. */
+  readonly who?: Who
+  readonly status?: number
+  /** What the user does then. */
+  readonly act?: (page: Page) => Promise<unknown>
+  /** A part that is inserted after load. */
+  readonly ready?: string
+}
+
+/** IDs of what is created before. */
+const ids: Record<string, string> = {}
+const idOf = (name: string) => ids[name] ?? ''
+
+const click = (page: Page, name: string | RegExp) =>
+  page.getByRole('button', { name, exact: true }).click()
+const open = (page: Page, text: string) =>
+  page.locator('summary', { hasText: text }).first().click()
+const chart = '.chart canvas'
+
+async function verify(page: Page, address: string, until: string): Promise<void> {
+  await page.getByLabel('Email address').fill(address)
+  await page.keyboard.press('Enter')
+  await page.locator(until).waitFor()
+}
+
+const verified = (address: string, verdict: string) => (page: Page) =>
+  verify(page, address, `#verdict.is-${verdict}`)
+
+/** Before anything exists. */
+const EMPTY: readonly State[] = [
+  { name: 'overview-empty', path: '/overview' },
+  { name: 'lists-empty', path: '/lists' },
+  { name: 'usage-empty', path: '/usage' },
+  { name: 'feedback-empty', path: '/feedback' },
+  { name: 'sources-empty', path: '/feedback/sources' },
+  { name: 'webhooks-empty', path: '/webhooks' },
+  { name: 'keys-first', path: '/keys' },
+]
+
+const PAGES: readonly State[] = [
+  { name: 'sign-in', path: '/sign-in', who: 'nobody' },
+  {
+    ...{ name: 'sign-in-refused', path: '/sign-in', who: 'nobody', status: 401 },
+    async act(page) {
+      await page.getByLabel('API key').fill('ev_live_x')
+      await click(page, 'Sign in')
+      await page.getByRole('alert').waitFor()
+    },
+  },
+  { name: 'welcome-expired', path: '/welcome/x', who: 'nobody' },
+  { name: 'docs-public', path: '/docs', who: 'nobody', ready: '.opblock' },
+  { name: 'not-found-public', path: '/nothing', who: 'nobody', status: 404 },
+  { name: 'docs', path: '/docs', ready: '.opblock' },
+  { name: 'overview', path: '/overview', ready: chart },
+  { name: 'overview-account', path: '/overview', ready: chart, act: page => open(page, 'default') },
+  { name: 'overview-limited', path: '/overview', who: 'limited' },
+  { name: 'verify-before', path: '/verify' },
+  {
+    ...{ name: 'verify-during', path: '/verify' },
+    act: page => verify(page, 'ann@tarpit.test', '#verdict.is-running'),
+  },
+  {
+    name: 'verify-deliverable',
+    path: '/verify',
+    act: verified('anna@northwind-tea.example', 'deliverable'),
+  },
+  {
+    name: 'verify-undeliverable',
+    path: '/verify',
+    act: verified('nobody@northwind-tea.example', 'undeliverable'),
+  },
+  { name: 'verify-risky', path: '/verify', act: verified('anna@everything.test', 'risky') },
+  { name: 'verify-unknown', path: '/verify', act: verified('anna@fortress.test', 'unknown') },
+  {
+    ...{ name: 'verify-steps', path: '/verify' },
+    async act(page) {
+      await verify(page, 'anna@gmial.com', '#verdict:not(.is-running) h2')
+      await page.locator('#outcome summary').click()
+    },
+  },
+  { name: 'verify-limited', path: '/verify', who: 'limited' },
+  { name: 'lists', path: '/lists' },
+  { name: 'lists-none', path: '/lists?status=queued' },
+  { name: 'list-new', path: '/lists/new' },
+  {
+    ...{ name: 'list-preview', path: '/lists/new' },
+    async act(page) {
+      await page.getByLabel('File').setInputFiles(DEMO_LIST)
+      await click(page, 'Preview')
+      await page.getByRole('button', { name: 'Start' }).waitFor()
+    },
+  },
+  {
+    ...{ name: 'list-refused', path: '/lists/new', status: 400 },
+    async act(page) {
+      await click(page, 'Preview')
+      await page.locator('#sending .notice').waitFor()
+    },
+  },
+  { name: 'list-running', path: () => `/lists/${idOf('running')}`, ready: '.donut' },
+  { name: 'list-paused', path: () => `/lists/${idOf('paused')}`, ready: '#live-reasons table' },
+  { name: 'list-completed', path: () => `/lists/${idOf('completed')}` },
+  {
+    name: 'list-menu',
+    path: () => `/lists/${idOf('completed')}`,
+    act: page => open(page, 'More downloads'),
+  },
+  {
+    name: 'list-share',
+    path: () => `/lists/${idOf('completed')}`,
+    act: page => open(page, 'Share'),
+  },
+  {
+    name: 'list-delete',
+    path: () => `/lists/${idOf('completed')}`,
+    act: page => open(page, 'Delete'),
+  },
+  { name: 'list-filtered', path: () => `/lists/${idOf('completed')}?class=risky&reason=catch_all` },
+  { name: 'list-no-rows', path: () => `/lists/${idOf('completed')}?search=nothing` },
+  { name: 'list-wrong-row', path: () => `/lists/${idOf('completed')}?row=x` },
+  { name: 'list-charts', path: () => `/lists/${idOf('completed')}/charts` },
+  { name: 'list-failed', path: () => `/lists/${idOf('failed')}` },
+  { name: 'list-cancelled', path: () => `/lists/${idOf('cancelled')}` },
+  { name: 'list-again', path: () => `/lists/${idOf('again')}` },
+  { name: 'list-missing', path: '/lists/job_none', status: 404 },
+  { name: 'usage', path: '/usage?period=month', ready: chart },
+  { name: 'feedback', path: '/feedback', ready: '.reliability svg' },
+  { name: 'sources', path: '/feedback/sources' },
+  { name: 'source-choice', path: '/feedback/sources/new' },
+  { name: 'source-new', path: '/feedback/sources/new?provider=mailgun' },
+  { name: 'source', path: () => `/feedback/sources/${idOf('source')}` },
+  { name: 'keys', path: '/keys' },
+  { name: 'key-new', path: '/keys/new' },
+  { name: 'key-new-publishable', path: '/keys/new-publishable' },
+  { name: 'key', path: () => `/keys/${idOf('key')}` },
+  { name: 'key-revoke', path: () => `/keys/${idOf('key')}`, act: page => open(page, 'Revoke key') },
+  {
+    ...{ name: 'key-created', path: '/keys/new' },
+    async act(page) {
+      await page.getByLabel('Name').fill('Newsletter')
+      await click(page, 'Create key')
+      await page.getByRole('heading', { name: 'Key created' }).waitFor()
+    },
+  },
+  { name: 'webhooks', path: '/webhooks' },
+  { name: 'webhook-new', path: '/webhooks/new' },
+  {
+    ...{ name: 'webhook-refused', path: '/webhooks/new', status: 400 },
+    async act(page) {
+      await page.getByLabel('URL').fill('https://10.0.0.1/')
+      await click(page, 'Create webhook')
+      await page.getByRole('alert').waitFor()
+    },
+  },
+  { name: 'webhook-events', path: '/webhooks/events' },
+  { name: 'webhook', path: () => `/webhooks/${idOf('webhook')}` },
+  {
+    ...{ name: 'webhook-tested', path: () => `/webhooks/${idOf('webhook')}` },
+    async act(page) {
+      await click(page, 'Send test event')
+      await page.getByText('Test result').waitFor()
+    },
+  },
+  {
+    name: 'webhook-attempt',
+    path: () => `/webhooks/${idOf('webhook')}/deliveries/${idOf('delivery')}`,
+  },
+  { name: 'audit', path: '/audit' },
+  { name: 'audit-none', path: '/audit?action=webhook.deleted' },
+  { name: 'sessions', path: '/sessions' },
+  { name: 'health', path: '/doctor', ready: 'text=Checked at' },
+  { name: 'limited', path: '/webhooks', who: 'limited', status: 403 },
+  { name: 'not-found', path: '/nothing', status: 404 },
+]
+
+/** When a table is missing. */
+const BROKEN: readonly State[] = [{ name: 'broken', path: '/webhooks', status: 500 }]
+
+/** GET routes that are not pages: fragments, files, streams and redirects. */
+const NOT_PAGES = [
+  ...['/', '/assets/:version/:name', '/form.js', '/overview/lists', '/verify/recent'],
+  ...['/lists/:id/download', '/lists/:id/events', '/doctor/status', '/doctor/findings'],
+]
+
+test('every page of the dashboard is in the table', async () => {
+  const { pages } = await createTestDashboard()
+  const routes = pages.routes.filter(({ method }) => method === 'GET').map(({ path }) => path)
+  const opened = [...EMPTY, ...PAGES].map(({ path }) => (typeof path === 'string' ? path : path()))
+  const isOpened = (route: string) => {
+    const pattern = new RegExp(`^${route.replaceAll(/:\w+/g, '[^/]*')}(?:\\?|$)`)
+    return opened.some(path => pattern.test(path))
+  }
+  const missing = new Set(routes.filter(route => !NOT_PAGES.includes(route) && !isOpened(route)))
+  expect([...missing]).toEqual([])
+  expect(NOT_PAGES.filter(route => !routes.includes(route))).toEqual([])
+})
+
+/** The second width of a phone is a change of the size of its window. */
+const WIDTHS = [1_280, 390] as const
+const NARROW = 360
+const HEIGHT = 900
+
+const visitors = new Map<string, Visitor>()
+let receiver: Receiver
+
+beforeAll(async () => {
+  receiver = await startReceiver()
+  const limited = await client().keys.create({ name: 'Dashboard only', scopes: ['dashboard'] })
+  const keys = { owner: set.key, limited: limited.key, nobody: null }
+  for (const width of WIDTHS) {
+    for (const [who, key] of Object.entries(keys)) {
+      const visitor = await set.open({ key, width })
+      await visitor.page.addInitScript(COUNT_SHIFTS)
+      visitors.set(`${who} ${width}`, visitor)
+    }
+  }
+})
+afterAll(() => receiver.close())
+
+/** Sums the layout shifts of a page that no click or key caused. */
+const COUNT_SHIFTS = `
+  window.shifts = []
+  new PerformanceObserver(list => {
+    for (const { value, hadRecentInput, sources } of list.getEntries())
+      if (!hadRecentInput) window.shifts.push(value.toFixed(4) + ' ' + sources.map(({ node }) => node?.outerHTML ?? node?.nodeValue).join(' ').slice(0, 160))
+  }).observe({ type: 'layout-shift', buffered: true })`
+
+const LAYOUT_FAULTS = readFileSync(join(import.meta.dirname, 'layout-faults.js'), 'utf8')
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** All rules, those that are not yet stable too. */
+const ALL_RULES = {
+  runOnly: [
+    ...['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice', 'experimental'],
+  ],
+}
+/** A theme changes nothing but colors. */
+const COLOR_RULES = { runOnly: ['color-contrast', 'link-in-text-block'] }
+
+async function axeFaults(page: Page, options: object): Promise<string[]> {
+  if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(AXE)
+  return page.evaluate<string[]>(`
+    axe.run(document, ${JSON.stringify({ ...options, resultTypes: ['violations'] })}).then(({ violations }) =>
+      violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html.slice(0, 160) + ' ' + failureSummary)))`)
+}
+
+/** Resolves after all that a page loads by itself is shown. */
+const settle = (page: Page) =>
+  page.evaluate(`
+    document.fonts.ready.then(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))))`)
+
+async function faultsOf({ page }: Visitor, name: string): Promise<string[]> {
+  const faults: string[] = []
+  const width = page.viewportSize()?.width ?? 0
+  const add = (theme: string, found: readonly string[]) =>
+    faults.push(...found.map(fault => `${page.viewportSize()?.width} px, ${theme}: ${fault}`))
+  await settle(page)
+  add(
+    'light',
+    (await page.evaluate<string[]>('window.shifts')).map(shift => `the layout shifts by ${shift}`),
+  )
+  for (const size of width === WIDTHS[0] ? [width] : [width, NARROW]) {
+    await page.setViewportSize({ width: size, height: HEIGHT })
+    await settle(page)
+    add('light', await axeFaults(page, ALL_RULES))
+    // The focus by keyboard is what scripts set from now on.
+    await page.keyboard.press('Shift')
+    add('light', await page.evaluate<string[]>(LAYOUT_FAULTS))
+    await takePicture(page, `${name}-${size}-light`)
+  }
+  await page.emulateMedia({ colorScheme: 'dark' })
+  add('dark', await axeFaults(page, COLOR_RULES))
+  await takePicture(page, `${name}-${page.viewportSize()?.width}-dark`)
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize({ width, height: HEIGHT })
+  return faults
+}
+
+async function takePicture(page: Page, name: string): Promise<void> {
+  const folder = process.env.EV_PAGES
+  if (folder === undefined) return
+  mkdirSync(folder, { recursive: true })
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+}
+
+async function visit(state: State): Promise<void> {
+  const { name, path, who = 'owner', status = 200, act, ready } = state
+  const found = await Promise.all(
+    WIDTHS.map(async width => {
+      const visitor = visitors.get(`${who} ${width}`)
+      if (visitor === undefined) throw new Error('there is no visitor')
+      const { page, faults } = visitor
+      faults.length = 0
+      const response = await page.goto(typeof path === 'string' ? path : path(), {
+        waitUntil: 'load',
+      })
+      if (act === undefined) expect(response?.status(), name).toBe(status)
+      if (ready !== undefined) await page.locator(ready).first().waitFor()
+      await act?.(page)
+      // Chromium reports the status of an error page as an error.
+      const isExpected = (fault: string) => status >= 400 && fault.includes(`status of ${status}`)
+      return [...(await faultsOf(visitor, name)), ...faults.filter(fault => !isExpected(fault))]
+    }),
+  )
+  expect(found.flat()).toEqual([])
+}
+
+describe('of a new account', () => {
+  test.each(EMPTY)('$name', visit)
+})
+
+describe('with data', () => {
+  beforeAll(fill)
+  test.each(PAGES)('$name', visit)
+})
+
+describe('without the database', () => {
+  beforeAll(() =>
+    withDatabase(database => database.exec('alter table webhook rename to webhook_x')),
+  )
+  afterAll(() => withDatabase(database => database.exec('alter table webhook_x rename to webhook')))
+  test.each(BROKEN)('$name', visit)
+})
+
+function withDatabase(change: (database: Sqlite.Database) => void): void {
+  const database = new Sqlite(join(set.home, 'data', 'ev.sqlite'))
+  change(database)
+  database.close()
+}
+
+/** Adds one of everything, in each state. */
+async function fill(): Promise<void> {
+  await seedUsage(set)
+  await Promise.all([addLists(), addWebhooks(), addKeys(), addFeedback()])
+}
+
+async function addLists(): Promise<void> {
+  const submit = async (name: string, file_name: string, rows: readonly string[]) => {
+    const { job_id } = await client().file(new Blob([rows.join('\n')]), {
+      filename: `${file_name}.csv`,
+      name: file_name,
+    })
+    ids[name] = job_id
+    return job_id
+  }
+  const demo = readFileSync(DEMO_LIST, 'utf8').trim().split('\n')
+  const short = demo
+    .filter(row => !/patience|moment|glacier|quiet|deadend|chance/.test(row))
+    .slice(0, 120)
+  const calm = demo.filter(row => /Email|northwind|lindgren|hosting|papermill|greenroof/.test(row))
+  const many = (count: number, domain: string) => [
+    'email',
+    ...Array.from({ length: count }, (_, n) => `person${n}@${domain}`),
+  ]
+  const completed = await submit('completed', 'Newsletter, autumn', short)
+  await client().waitForJob(completed)
+  const { id } = await client().schedules.create({ job_id: completed, every_days: 30 })
+  expect(id).toMatch(/^sch_/)
+  const again = await client().jobs.reverify(completed, { only: ['unknown'] })
+  ids.again = again.job_id
+  await submit('failed', 'CRM export', calm.slice(0, 40))
+  await submit('cancelled', 'Trade fair', calm.slice(0, 60))
+  await Promise.all(['failed', 'cancelled'].map(name => client().waitForJob(idOf(name))))
+  withDatabase(database => {
+    for (const state of ['failed', 'cancelled'])
+      database.prepare('update job set state = ? where id = ?').run(state, idOf(state))
+  })
+  await submit('running', 'Customers', [
+    ...short.slice(0, 30),
+    ...many(200, 'tarpit.test')
+      .slice(1)
+      .map(one => `0,x,${one},x,x`),
+  ])
+  await submit('paused', 'Old leads', many(120, 'harbourlight.example'))
+}
+
+async function addWebhooks(): Promise<void> {
+  receiver.answer({ status: 200, body: 'thank you' })
+  const { id } = await client().webhooks.create({
+    ...{ url: receiver.url, events: ['verification.completed'], description: 'Billing' },
+    headers: { 'X-Team': 'growth' },
+  })
+  ids.webhook = id
+  await client().webhooks.test(id)
+  receiver.answer({ status: 500, body: 'not now' })
+  await client().verify.later('ben.holm@atelier-noor.test')
+  await waitUntil(() => receiver.received.length >= 2)
+  const deliveries = client().webhooks.deliveries(id, { event: 'verification.completed' })
+  for await (const { id: delivery } of deliveries) ids.delivery = delivery
+}
+
+async function addKeys(): Promise<void> {
+  const { id } = await client().keys.create({
+    ...{ name: 'CRM, nightly', scopes: ['verify:bulk', 'jobs:read', 'jobs:write'] },
+    ...{ allowed_ips: ['203.0.113.0/24'], rate_limit_per_minute: 600 },
+  })
+  ids.key = id
+  await client().keys.create({
+    ...{ name: 'Sign-up form', publishable: true, allowed_domains: ['shop.example'] },
+  })
+}
+
+async function addFeedback(): Promise<void> {
+  const { id } = await client().feedback.sources.create({
+    ...{ provider: 'ses', key: 'arn:aws:sns:us-east-1:123456789012:ses-feedback' },
+  })
+  ids.source = id
+  withDatabase(database => {
+    const count = database.prepare(
+      'insert into feedback_count select id, 0, ?, ?, ?, ?, ? from account limit 1',
+    )
+    count.run('accepted_email', 'google', 98, 4_102, 71)
+    count.run('catch_all/medium', 'hoster.example', 41, 160, 214)
+    count.run('rejected_email', 'google', 99, 844, 3)
+    database
+      .prepare('insert into feedback_day select id, ?, ?, ?, ? from account limit 1')
+      .run(Date.now() - (Date.now() % 86_400_000), 'api', 'bounced', 54)
+  })
+}
