@@ -186,6 +186,7 @@ function docsRoutes(deps: DashboardDeps): Hono<Env> {
     const reference = {
       ...{ title: 'API reference', style: 'docs.css', scripts: ['docs.js'] },
       body: html`
+        <h2 class="unseen">Operations</h2>
         <div id="reference" data-document="/openapi.json"></div>
         <noscript><p>The reference needs JavaScript. <a href="/openapi.json">Open the OpenAPI document</a></p></noscript>`,
     }

@@ -62,8 +62,16 @@ function copyButtons(/** @type {ParentNode} */ root) {
 /** Makes overflowing boxes focusable, so they can be scrolled by keyboard. */
 function makeScrollable(/** @type {ParentNode} */ root) {
   for (const box of root.querySelectorAll('.scroll')) {
-    if (box.scrollWidth > box.clientWidth) box.setAttribute('tabindex', '0')
-    else box.removeAttribute('tabindex')
+    const isScrollable = box.scrollWidth > box.clientWidth
+    const name = box.querySelector('caption')?.textContent ?? 'Table'
+    for (const [key, value] of [
+      ['tabindex', '0'],
+      ['role', 'region'],
+      ['aria-label', name],
+    ]) {
+      if (isScrollable) box.setAttribute(key, value)
+      else box.removeAttribute(key)
+    }
   }
 }
 

@@ -14,8 +14,16 @@ function setTheme() {
 system.addEventListener('change', setTheme)
 setTheme()
 
-/** Replaces the link in the button of each operation: a button cannot contain a link. */
-const withoutLinks = () => ({
+/** Corrects the markup: a button cannot contain a link, and the page has a main element already. */
+const withValidMarkup = (/** @type {any} */ { React }) => ({
+  components: {
+    ValidLayout: (/** @type {any} */ props) => {
+      const Bounded = props.getComponent('BaseLayout')
+      // The layout is the only child of its error boundary.
+      const layout = Bounded.prototype.render.call({ props }).props.children
+      return replaceMain(layout.type.prototype.render.call(layout), React)
+    },
+  },
   wrapComponents: {
     DeepLink:
       (/** @type {unknown} */ _, /** @type {any} */ { React }) =>
@@ -24,19 +32,30 @@ const withoutLinks = () => ({
   },
 })
 
-/** Names the fields that Swagger UI renders without a label. */
-function nameFields() {
+function replaceMain(/** @type {any} */ element, /** @type {any} */ React) {
+  if (!React.isValidElement(element)) return element
+  const { type, props } = element
+  const children = React.Children.map(props.children, (/** @type {any} */ child) =>
+    replaceMain(child, React),
+  )
+  if (type === 'main') return React.createElement('div', { id: props.id }, children)
+  return React.cloneElement(element, {}, children)
+}
+
+/** Names the fields that Swagger UI renders without a label, and corrects the level of a heading. */
+function completeMarkup() {
   for (const field of reference.querySelectorAll('select:not([aria-label])')) {
     const row = field.closest('[data-param-name]')
     field.setAttribute('aria-label', row?.getAttribute('data-param-name') ?? 'Server')
   }
+  reference.querySelector('.models > h4')?.setAttribute('aria-level', '2')
 }
 
 await loadScript('./swagger-ui-bundle.js')
 const { SwaggerUIBundle } = /** @type {any} */ (globalThis)
-new MutationObserver(nameFields).observe(reference, { childList: true, subtree: true })
+new MutationObserver(completeMarkup).observe(reference, { childList: true, subtree: true })
 SwaggerUIBundle({
   ...{ url: reference.dataset.document, domNode: reference },
-  ...{ deepLinking: true, validatorUrl: null, syntaxHighlight: false },
-  plugins: [withoutLinks],
+  ...{ deepLinking: true, layout: 'ValidLayout', validatorUrl: null, syntaxHighlight: false },
+  plugins: [withValidMarkup],
 })

@@ -68,7 +68,7 @@ export const stepsBefore = (provider: ProviderName): Html => steps(SETUPS[provid
 /** Renders the steps with the URL of the source. */
 export const stepsAfter = (provider: ProviderName): Html => html`
   ${steps(SETUPS[provider].after)}
-  <p><a href="${SETUPS[provider].docs}" rel="noreferrer">${PROVIDERS[provider].title} documentation</a></p>`
+  <p>For details, see the <a href="${SETUPS[provider].docs}" rel="noreferrer">documentation of ${PROVIDERS[provider].title}</a>.</p>`
 
 function steps([first, ...rest]: readonly string[]): Html {
   if (first === undefined) return NOTHING

@@ -18,8 +18,8 @@ export const chartRoutes = () =>
     if (c.req.header('HX-Target') === LIVE_REASONS) return part(c, await reasonBars(c, id))
     if (c.req.header('HX-Request') === 'true') return part(c, await charts(c, id))
     const job = await c.get('api').ask<Job>(`/v1/jobs/${encodeURIComponent(id)}`)
-    const body = html`<p><a href="/lists/${job.job_id}">Back to the list</a></p>${await charts(c, id)}`
-    return page(c, { title: titleOf(job), body })
+    const back = { href: `/lists/${job.job_id}`, label: 'List' }
+    return page(c, { title: titleOf(job), back, body: await charts(c, id) })
   })
 
 /** Up to this size the results are counted while the page is rendered: 30 ms. */

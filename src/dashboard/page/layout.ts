@@ -66,7 +66,7 @@ const BRAND: Html = html`<a class="brand" href="/"><span>${icon('mail-check')}</
 export function barePage(c: Context<Env>, o: Page): Response | Promise<Response> {
   const body = html`
     <main id="main" class="bare">
-      <p class="brand"><span>${icon('mail-check')}</span>ev</p>
+      <div class="brand"><span>${icon('mail-check')}</span>ev</div>
       <h1>${o.title}</h1>
       ${o.body}
     </main>`

@@ -1,6 +1,8 @@
 // Evaluated in a page: returns what users would see as faults of its layout and texts.
 ;(() => {
   const TARGET_MIN = 24
+  /** Each focus takes a layout: of many controls with one style, the first are enough. */
+  const ALIKE_MAX = 10
   const faults = []
   const { clientWidth, scrollWidth } = document.documentElement
   if (scrollWidth > clientWidth) faults.push(`the page is ${scrollWidth - clientWidth} px too wide`)
@@ -116,7 +118,9 @@
   )
   for (const text of [document.title, document.body.innerText, ...attributes]) {
     const [wrong] =
-      /[^\n]*(?:\bundefined\b|\bNaN\b|\[object|Invalid Date|\bnull\b(?! MX))[^\n]*/.exec(text) ?? []
+      /[^\n]*(?:\bundefined\b|\bNaN\b|\[object|Invalid Date|\bnull\b(?! MX| sender))[^\n]*/.exec(
+        text,
+      ) ?? []
     if (wrong !== undefined) faults.push(`a text is broken: ${wrong}`)
     const [share] = /.{0,30}\d %.{0,20}/.exec(text) ?? []
     if (share !== undefined) faults.push(`a percentage has a space: ${share}`)
@@ -124,13 +128,16 @@
 
   // The focus of the keyboard is visible: an outline that nothing clips.
   const before = document.activeElement
+  const seen = new Map()
   const [scrollX, scrollY] = [window.scrollX, window.scrollY]
   for (const control of all.filter(one =>
     one.matches(
       'a[href], button, input:not([type="hidden"]), select, textarea, summary, [tabindex="0"]',
     ),
   )) {
-    if (control.matches(':disabled')) continue
+    const kind = `${control.tagName} ${control.className}`
+    seen.set(kind, (seen.get(kind) ?? 0) + 1)
+    if (control.matches(':disabled') || (seen.get(kind) ?? 0) > ALIKE_MAX) continue
     control.focus({ preventScroll: true, focusVisible: true })
     if (document.activeElement !== control) continue
     const { outlineStyle, outlineWidth, outlineOffset } = getComputedStyle(control)

@@ -47,7 +47,7 @@ describe('the verify page without JavaScript', () => {
     expect(verdict).toMatch(/^ann@a\.test Deliverable /)
     expect(verdict).toContain('The mail server accepts mail for this address. Send.')
     expect(verdict).toContain('Reason Accepted accepted_email')
-    expect(verdict).toMatch(/Confidence 95 % Domain a\.test .*Source Mail server/)
+    expect(verdict).toMatch(/Confidence 95% Domain a\.test .*Source Mail server/)
     expect(verdict).toContain('Disposable No Role account No Free provider No')
     expect(text).toMatch(/id="email" name="email" value="ann@a.test"/)
   })
