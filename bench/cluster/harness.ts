@@ -1,7 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { addressesOf, type List } from '../../test/support/list-simulator.ts'
-import { type PostgresServer, startPostgres } from '../../test/support/postgres-server.ts'
+import {
+  type PostgresOptions,
+  type PostgresServer,
+  startPostgres,
+} from '../../test/support/postgres-server.ts'
 import {
   ProcessCluster,
   type ProcessClusterOptions,
@@ -17,10 +21,11 @@ export type Harness = {
 export async function openHarness(
   onPostgres: boolean,
   options: ProcessClusterOptions,
+  settings: PostgresOptions['settings'] = {},
 ): Promise<Harness> {
   if (!onPostgres) return { postgres: null, cluster: await ProcessCluster.open('', options) }
-  const settings = { fsync: 'on', full_page_writes: 'on', shared_buffers: '256MB' }
-  const postgres = await startPostgres({ settings })
+  const production = { fsync: 'on', full_page_writes: 'on', shared_buffers: '256MB' }
+  const postgres = await startPostgres({ settings: { ...production, ...settings } })
   return { postgres, cluster: await ProcessCluster.open(await postgres.create('ev'), options) }
 }
 
@@ -31,12 +36,15 @@ export async function closeHarness({ postgres, cluster }: Harness): Promise<stri
 }
 
 /** Submits a list and returns the ID of its job. */
-export async function submitList(
+export const submitList = (cluster: ProcessCluster, server: Unit, list: List): Promise<string> =>
+  submitAddresses(cluster, server, addressesOf(list))
+
+export async function submitAddresses(
   cluster: ProcessCluster,
   server: Unit,
-  list: List,
+  addresses: readonly string[],
 ): Promise<string> {
-  const file = new Blob([['email', ...addressesOf(list)].join('\n')])
+  const file = new Blob([['email', ...addresses].join('\n')])
   const { job_id } = await cluster.client(server).file(file, { filename: 'list.csv' })
   return job_id
 }
