@@ -2,7 +2,7 @@ import { sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { type Expiry, skipLocked } from '../db/paging.ts'
 import type { Schema } from '../db/schema.ts'
-import { isPostgres } from '../db/sql-dialect.ts'
+import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
 import { runEach } from '../db/sqlite.ts'
 import { type CachedAnswer, ttlFor } from '../engine/result-cache.ts'
 
@@ -59,18 +59,12 @@ export async function putCachedAnswers(
     await runEach(trx, PUT_ANSWER, parameters)
     return
   }
-  for (let from = 0; from < rows.length; from += KEYS_PER_STATEMENT) {
-    await trx
-      .insertInto('answer')
-      .values(rows.slice(from, from + KEYS_PER_STATEMENT))
-      .onConflict(conflict =>
-        conflict.column('address_key').doUpdateSet(eb => ({
-          remembered: eb.ref('excluded.remembered'),
-          keep_until: eb.ref('excluded.keep_until'),
-        })),
-      )
-      .execute()
-  }
+  if (rows.length === 0) return
+  await sql`
+    insert into answer (address_key, remembered, keep_until)
+    select * from ${typedJsonRows(rows, 'address_key text, remembered text, keep_until bigint')}
+    on conflict (address_key) do update
+      set remembered = excluded.remembered, keep_until = excluded.keep_until`.execute(trx)
 }
 
 /** Deletes expired answers from the cache. */

@@ -7,7 +7,7 @@ import {
 } from 'kysely'
 import { type Database, writeAsyncCommit, writeConcurrent } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
-import { isPostgres, jsonRows } from '../db/sql-dialect.ts'
+import { isPostgres, jsonRows, typedJsonRows } from '../db/sql-dialect.ts'
 import type { ItemTable } from './tables.ts'
 
 // States in conditions are literals, as in item-store.ts, so that the partial indexes are used.
@@ -106,6 +106,125 @@ const matchesShare =
     pinnedOnly
       ? eb('egress', '=', egress)
       : eb.or([eb('egress', 'is', null), eb('egress', '=', egress)])
+
+/** A request for items of an operator from all open jobs of accounts. */
+export type OperatorClaim = {
+  readonly operator: string
+  readonly egress: string
+  readonly max: number
+  /** The job after which the first item is taken, in the order of their IDs. */
+  readonly after: string
+  readonly holder: string
+}
+
+export type OperatorItem = ClaimedItem & {
+  readonly job_id: string
+  readonly operator: string
+  readonly domain: string
+}
+
+/**
+ * Claims due items for requests, each for another operator, in one statement; PostgreSQL only. Of
+ * each operator, the waiting jobs get an item in turn until the maximum is reached. A member that
+ * has expired claims nothing.
+ */
+export async function claimOperators(
+  database: Database,
+  { claims, now }: { readonly claims: readonly OperatorClaim[]; readonly now: number },
+): Promise<OperatorItem[]> {
+  const columns = 'operator text, egress text, max integer, after text, holder text'
+  const due = (from: string) => sql`
+    from item where job_id = ${sql.ref(`${from}.job_id`)} and operator = ${sql.ref(`${from}.operator`)}
+      and state = 'routed' and due_at <= ${now}
+      and (egress is null or egress = ${sql.ref(`${from}.egress`)})`
+  // The rows are updated by their place in the table, which does not change while they are locked:
+  // the server has no statistics of a list that was just stored, and could scan all of it.
+  const { rows } = await writeAsyncCommit(database, db =>
+    sql<OperatorItem>`
+      with request as materialized (
+        select each.* from ${typedJsonRows(claims, columns)}
+        where exists (select 1 from member where member.id = each.holder)),
+      waiting as materialized (
+        select request.*, job.id as job_id, job.lap
+        from request cross join lateral (
+          ${waitingJobs(sql`request.operator`, sql`request.after`, sql`limit request.max`)}) as job),
+      share as materialized (
+        select operator, egress, holder, job_id, count(*) as items
+        from (
+          select waiting.*, row_number() over (
+            partition by operator order by nth, lap, job_id) as turn
+          from waiting cross join lateral (
+            select count(*) as count from (select 1 ${due('waiting')} limit waiting.max) as one) as due
+          cross join lateral generate_series(1, due.count) as nth) as turns
+        where turn <= max
+        group by operator, egress, holder, job_id),
+      picked as materialized (
+        select share.holder, item.id from share cross join lateral (
+          select item.ctid as id ${due('share')}
+          order by domain, position limit share.items for update skip locked) as item)
+      update item set state = 'probing', holder = picked.holder
+      from picked
+      where item.ctid = any(array(select id from picked)) and item.ctid = picked.id
+      returning job_id, operator, domain, position, text, tries, ready_at, route, copies, egress,
+        refused_by, accepted, item.holder`.execute(db),
+  )
+  return rows
+}
+
+/**
+ * Selects `id` and `lap` of the open jobs of accounts that have items waiting for an operator: those
+ * after a job in lap 0, the others in lap 1. Steps from job to job, so that the rows of a long list
+ * are not read.
+ */
+function waitingJobs(
+  operator: RawBuilder<unknown>,
+  after: RawBuilder<unknown>,
+  limit: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  const next = (job: RawBuilder<unknown>) => sql`
+    select job_id from item where operator = ${operator} and state = 'routed' and job_id > ${job}
+    order by job_id limit 1`
+  return sql`
+    with recursive first(id) as (
+      (${next(after)}) union all
+      select following.job_id from first cross join lateral (${next(sql`first.id`)}) as following),
+    second(id) as (
+      select job_id from (${next(sql`''`)}) as one where job_id <= ${after} union all
+      select following.job_id
+      from second cross join lateral (${next(sql`second.id`)}) as following
+      where following.job_id <= ${after})
+    select step.id, step.lap from (
+      select id, 0 as lap from first union all select id, 1 from second) as step
+    cross join lateral (
+      select 1 from job
+      where id = step.id and finished_at is null and account_id is not null
+        and state in ('queued', 'processing') limit 1) as open_job
+    ${limit}`
+}
+
+type OperatorShare = Pick<OperatorClaim, 'operator' | 'egress'>
+
+/**
+ * Returns when the next item is due for these operators and egresses, in all open jobs of accounts;
+ * epoch ms, null if no item waits. PostgreSQL only.
+ */
+export async function nextDueByOperator(
+  { db }: Database,
+  shares: readonly OperatorShare[],
+): Promise<(number | null)[]> {
+  const numbered = shares.map(({ operator, egress }, number) => ({ operator, egress, number }))
+  const { rows } = await sql<{ number: number; due_at: number | null }>`
+    select number, min(next.due_at) as due_at
+    from ${typedJsonRows(numbered, 'operator text, egress text, number integer')}
+    cross join lateral (${waitingJobs(sql`each.operator`, sql`''`, sql``)}) as job
+    cross join lateral (
+      select min(due_at) as due_at from item
+      where job_id = job.id and operator = each.operator and state = 'routed'
+        and (egress is null or egress = each.egress)) as next
+    group by number`.execute(db)
+  const dueAt = new Map(rows.map(row => [row.number, row.due_at]))
+  return shares.map((_, number) => dueAt.get(number) ?? null)
+}
 
 /** Returns when the next item of a share is due, epoch ms; null if no item waits. */
 export async function nextDueAt({ db }: Database, o: Share): Promise<number | null> {

@@ -84,6 +84,7 @@ export type Fence =
   | { readonly state: 'probing'; readonly holder: string }
 
 export type Recorded = {
+  readonly jobId: string
   readonly position: number
   readonly result: string
   readonly class: string
@@ -96,14 +97,13 @@ export type Recorded = {
  */
 export async function recordResults(
   trx: Transaction<Schema>,
-  jobId: string,
   recorded: readonly Recorded[],
 ): Promise<boolean[]> {
-  if (isPostgres(trx)) return recordAll(trx, jobId, recorded)
+  if (isPostgres(trx)) return recordAll(trx, recorded)
   const written = recorded.map(() => false)
   const groups = Map.groupBy(recorded.entries(), ([, { fence }]) => recordText(fence))
   for (const [text, group] of groups) {
-    const rows = group.map(([, { result, class: klass, position, fence }]) => [
+    const rows = group.map(([, { result, class: klass, jobId, position, fence }]) => [
       ...[result, klass, jobId, position],
       ...(isHeld(fence) ? [fence.holder] : []),
     ])
@@ -125,16 +125,19 @@ const isHeld = (fence: Fence | undefined) => fence !== undefined && 'holder' in 
 
 async function recordAll(
   trx: Transaction<Schema>,
-  jobId: string,
   recorded: readonly Recorded[],
 ): Promise<boolean[]> {
   const written = recorded.map(() => false)
-  for (const rows of withoutDuplicates(recorded.map((row, index) => ({ ...row, index })))) {
+  const all = recorded.map(({ jobId, position, fence, result, class: klass }, index) => ({
+    ...{ jobId, position, fence, result, class: klass, index },
+  }))
+  for (const rows of withoutDuplicates(all, ({ jobId, position }) => `${jobId} ${position}`)) {
     const done = await sql<{ index: number }>`
       update item set state = 'done', result = each.result, class = each.class, route = null,
         accepted = null, holder = null
-      from ${typedJsonRows(rows, `${FENCED}, index integer, result text, class text`)}
-      where ${matchItem(jobId, rows)} and state <> 'done' and ${FENCE_HOLDS}
+      from ${typedJsonRows(rows, `"jobId" text, ${FENCED}, index integer, result text, class text`)}
+      where item.job_id = each."jobId" and item.position = each.position
+        and state <> 'done' and ${FENCE_HOLDS}
       returning each.index as index`.execute(trx)
     for (const { index } of done.rows) written[index] = true
   }
@@ -176,7 +179,7 @@ async function postponeAll(
   jobId: string,
   postponed: readonly (Postponed & { readonly refused: string | null })[],
 ): Promise<void> {
-  for (const rows of withoutDuplicates(postponed)) {
+  for (const rows of withoutDuplicates(postponed, ({ position }) => position)) {
     await sql`
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
         egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null
@@ -214,15 +217,16 @@ function fenceCondition(fence: Fence | typeof CLAIMED | undefined): RawBuilder<u
 const clearHolder = (fence: Fence | undefined) => (isHeld(fence) ? sql`, holder = null` : sql``)
 
 /** Splits rows into groups of distinct items, because one statement changes a row only once. */
-function* withoutDuplicates<Row extends { readonly position: number }>(
+function* withoutDuplicates<Row>(
   rows: readonly Row[],
+  keyOf: (row: Row) => string | number,
 ): Generator<readonly Row[]> {
   for (let rest = rows; rest.length > 0; ) {
-    const first = new Map<number, Row>()
+    const first = new Map<string | number, Row>()
     const later: Row[] = []
     for (const row of rest) {
-      if (first.has(row.position)) later.push(row)
-      else first.set(row.position, row)
+      if (first.has(keyOf(row))) later.push(row)
+      else first.set(keyOf(row), row)
     }
     yield [...first.values()]
     rest = later

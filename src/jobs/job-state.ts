@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely'
 import { type Database, writeConcurrent } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
-import { isPostgres } from '../db/sql-dialect.ts'
+import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { EvError } from '../platform/error.ts'
 import { releaseReservation } from './job-credits.ts'
@@ -50,19 +50,62 @@ export type Counts = Readonly<Record<Class, number>> & {
 }
 
 /**
- * Adds results to the counts of their job and completes the job with the last one; call it in the
- * transaction that writes them. Throws if the job was cancelled meanwhile, so that nothing is
- * written.
+ * Adds results to the counts of their jobs, by ID, and completes each job with its last result; call
+ * it in the transaction that writes them. Returns the jobs. Throws if a job was cancelled meanwhile,
+ * so that nothing is written.
  */
 export async function countResults(
   trx: Transaction<Schema>,
-  jobId: string,
-  counts: Counts,
+  counts: ReadonlyMap<string, Counts>,
   now: number,
-): Promise<Job> {
+): Promise<Job[]> {
+  const jobs = isPostgres(trx) ? await addAllCounts(trx, counts) : await addCounts(trx, counts)
+  for (const id of counts.keys()) if (!jobs.some(job => job.id === id)) await throwRefusal(trx, id)
+  const after: Job[] = []
+  for (const job of jobs) {
+    after.push(job.done === job.total ? await finishJob(trx, job.id, now) : job)
+  }
+  return after
+}
+
+const COUNTS =
+  'deliverable bigint, risky bigint, undeliverable bigint, unknown bigint, failed bigint'
+
+/** On PostgreSQL each statement is a round trip, so one statement counts for all jobs. */
+async function addAllCounts(
+  trx: Transaction<Schema>,
+  counts: ReadonlyMap<string, Counts>,
+): Promise<Job[]> {
+  if (counts.size === 0) return []
+  const rows = [...counts].map(([id, count]) => ({ id, failed: 0, released: 0, ...count }))
+  const { rows: jobs } = await sql<Job>`
+    update job set
+      done = done + each.deliverable + each.risky + each.undeliverable + each.unknown,
+      deliverable = job.deliverable + each.deliverable, risky = job.risky + each.risky,
+      undeliverable = job.undeliverable + each.undeliverable, unknown = job.unknown + each.unknown,
+      failed = job.failed + each.failed, held = held - each.released
+    from ${typedJsonRows(rows, `id text, ${COUNTS}, released bigint`)}
+    where job.id = each.id and state <> 'cancelled'
+    returning job.*`.execute(trx)
+  return jobs
+}
+
+async function addCounts(
+  trx: Transaction<Schema>,
+  counts: ReadonlyMap<string, Counts>,
+): Promise<Job[]> {
+  const jobs: Job[] = []
+  for (const [id, count] of counts) {
+    const job = await addCount(trx, id, count)
+    if (job !== undefined) jobs.push(job)
+  }
+  return jobs
+}
+
+function addCount(trx: Transaction<Schema>, jobId: string, counts: Counts) {
   const { failed = 0, released = 0 } = counts
   const added = counts.deliverable + counts.risky + counts.undeliverable + counts.unknown
-  const job = await trx
+  return trx
     .updateTable('job')
     .set(eb => ({
       done: eb('done', '+', added),
@@ -77,8 +120,6 @@ export async function countResults(
     .where('state', '<>', 'cancelled')
     .returningAll()
     .executeTakeFirst()
-  if (job === undefined) return throwRefusal(trx, jobId)
-  return job.done === job.total ? finishJob(trx, jobId, now) : job
 }
 
 /** Throws the reason why nothing was counted: the job was cancelled or does not exist. */

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { type Database, writeConcurrent } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
-import { inArray, locking } from '../db/sql-dialect.ts'
+import { inArray, isPostgres, locking } from '../db/sql-dialect.ts'
 import type { JobWebhook } from '../webhooks/job-webhook.ts'
 import type { JobTable, JobType } from './tables.ts'
 
@@ -98,10 +98,29 @@ export function getLockedJob(db: Kysely<Schema>, jobId: string): Promise<Job> {
  */
 export async function getLockedOpenJob(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
   const job = await findLockedJob(trx, jobId)
-  if (job === null || job.finished_at !== null) return null
-  // A job that is being deleted has no more items to which results could belong.
-  return job.state === 'loading' ? null : job
+  return job !== null && acceptsResults(job) ? job : null
 }
+
+/** As `getLockedOpenJob` for several jobs, in one statement on PostgreSQL. */
+export async function getLockedOpenJobs(
+  trx: Kysely<Schema>,
+  ids: readonly string[],
+): Promise<Job[]> {
+  if (isPostgres(trx)) {
+    const query = locking(trx, trx.selectFrom('job').selectAll())
+    const found = query.where(sql<boolean>`id in ${inArray(trx, ids)}`).orderBy('id')
+    return (await found.execute()).filter(acceptsResults)
+  }
+  const jobs: Job[] = []
+  for (const id of ids) {
+    const job = await getLockedOpenJob(trx, id)
+    if (job !== null) jobs.push(job)
+  }
+  return jobs
+}
+
+/** A job that is being deleted, `loading`, has no more items to which results could belong. */
+const acceptsResults = ({ finished_at, state }: Job) => finished_at === null && state !== 'loading'
 
 /** Returns and locks a job in any state; null if there is none. */
 export async function findLockedJob(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {

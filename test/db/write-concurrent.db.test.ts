@@ -45,7 +45,7 @@ describe.runIf(onPostgres)('processes that write concurrently on PostgreSQL', ()
       taken.resolve()
       await gate.promise
       const counts = { deliverable: 1, risky: 0, undeliverable: 0, unknown: 0 }
-      return countResults(trx, 'job_a', counts, 5)
+      return countResults(trx, new Map([['job_a', counts]]), 5)
     })
     await taken.promise
     // Reads do not wait.
@@ -53,7 +53,7 @@ describe.runIf(onPostgres)('processes that write concurrently on PostgreSQL', ()
     const cancelling = cancelJob(other, 'job_a')
     await untilWaiting(other)
     gate.resolve()
-    expect(await recording).toMatchObject({ state: 'completed', done: 1 })
+    expect(await recording).toMatchObject([{ state: 'completed', done: 1 }])
     expect(await cancelling).toBe(false)
   })
 

@@ -10,6 +10,7 @@ import {
 } from '../../src/jobs/item-store.ts'
 import { releaseClaims } from '../../src/jobs/member-claims.ts'
 import { addJob, type Bench, fileAll, onPostgres, queuedJob } from '../support/database.ts'
+import { ofJob } from '../support/job-rows.ts'
 import { twoServers } from '../support/two-servers.ts'
 
 const postpone = ({ database, job, clock }: Bench, item: Partial<Postponed>) => {
@@ -37,7 +38,7 @@ describe('an item that a member of the cluster claimed', () => {
 
   const recordAs = ({ database, job }: Bench, position: number, fence: Fence, result = '{}') =>
     write(database, trx =>
-      recordResults(trx, job.id, [{ position, result, class: 'risky', fence }]),
+      recordResults(trx, ofJob(job.id, [{ position, result, class: 'risky', fence }])),
     )
 
   const heldBy = (holder: string) => ({ state: 'probing', holder }) as const
@@ -98,7 +99,9 @@ describe('an item that a member of the cluster claimed', () => {
       { position: 1, result: '"in time"', fence: heldBy('mem_a') },
       { position: 2, result: '"second"', fence: heldBy('mem_a') },
     ].map(row => ({ ...row, class: 'risky' }))
-    const accepted = await write(bench.database, trx => recordResults(trx, bench.job.id, results))
+    const accepted = await write(bench.database, trx =>
+      recordResults(trx, ofJob(bench.job.id, results)),
+    )
     expect(accepted).toEqual([false, true, true, false])
     expect(await rowsOf(bench)).toEqual([
       ['done', null, '"in time"'],

@@ -17,6 +17,7 @@ import {
 import { startJob } from '../../src/jobs/job-state.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'
 import { addJob, type Bench, fileAll, queuedJob } from '../support/database.ts'
+import { ofJob } from '../support/job-rows.ts'
 
 const claim = ({ database, clock, job }: Bench, max = 100, operator = 'op', egress = 'a') =>
   claimItems(database, { jobId: job.id, operator, egress, max, now: clock.now() })
@@ -204,7 +205,9 @@ const byEgress = (a: { egress: string }, b: { egress: string }) => (a.egress < b
 
 describe('a result', () => {
   const record = ({ database, job }: Bench, position: number, result: string) =>
-    write(database, trx => recordResults(trx, job.id, [{ position, result, class: 'risky' }]))
+    write(database, trx =>
+      recordResults(trx, ofJob(job.id, [{ position, result, class: 'risky' }])),
+    )
 
   const pages = async ({ database, job }: Bench, max: number, after = 0) =>
     (await resultPage(database, { jobId: job.id, after, max })).map(({ position, result }) => ({

@@ -9,6 +9,7 @@ import { cancelJob, countResults, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, markWritten, readJob, unfinishedJob } from '../../src/jobs/job-store.ts'
 import { reopenJob } from '../../src/jobs/prepare-resume.ts'
 import { addJob, onPostgres, queuedJob, tempDatabase, tempFolder } from '../support/database.ts'
+import { ofJob } from '../support/job-rows.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 
@@ -98,14 +99,18 @@ describe('a job in progress', () => {
     const { database, job, clock } = await queuedJob(['a', 'b', 'a'])
     await startJob(database, job.id)
     const count = (counts: Partial<typeof NONE>) =>
-      write(database, trx => countResults(trx, job.id, { ...NONE, ...counts }, clock.now()))
-    expect(await count({ deliverable: 2 })).toMatchObject({ state: 'processing', done: 2 })
-    expect(await count({})).toMatchObject({ state: 'processing', done: 2, finished_at: null })
+      write(database, trx =>
+        countResults(trx, new Map([[job.id, { ...NONE, ...counts }]]), clock.now()),
+      )
+    expect(await count({ deliverable: 2 })).toMatchObject([{ state: 'processing', done: 2 }])
+    expect(await count({})).toMatchObject([{ state: 'processing', done: 2, finished_at: null }])
     const finishedAt = clock.now()
-    expect(await count({ unknown: 1 })).toMatchObject({
-      ...{ state: 'completed', done: 3, deliverable: 2, unknown: 1, risky: 0, undeliverable: 0 },
-      finished_at: finishedAt,
-    })
+    expect(await count({ unknown: 1 })).toMatchObject([
+      {
+        ...{ state: 'completed', done: 3, deliverable: 2, unknown: 1, risky: 0, undeliverable: 0 },
+        finished_at: finishedAt,
+      },
+    ])
     await expect(count({ risky: 1 })).rejects.toThrow(/constraint/i)
     expect(await readJob(database, job.id)).toMatchObject({ done: 3, finished_at: finishedAt })
   })
@@ -113,8 +118,8 @@ describe('a job in progress', () => {
   test('counts nothing of a transaction that fails', async () => {
     const { database, job, clock } = await queuedJob(['a', 'b'])
     const failing = write(database, async trx => {
-      await recordResults(trx, job.id, [{ position: 1, result: '{}', class: 'risky' }])
-      await countResults(trx, job.id, { ...NONE, risky: 1 }, clock.now())
+      await recordResults(trx, ofJob(job.id, [{ position: 1, result: '{}', class: 'risky' }]))
+      await countResults(trx, new Map([[job.id, { ...NONE, risky: 1 }]]), clock.now())
       throw new Error('power failure')
     })
     await expect(failing).rejects.toThrow('power failure')
@@ -138,8 +143,8 @@ describe('a job that is cancelled', () => {
     await startJob(database, job.id)
     await cancelJob(database, job.id)
     const recording = write(database, async trx => {
-      await recordResults(trx, job.id, [{ position: 1, result: '{}', class: 'risky' }])
-      await countResults(trx, job.id, { ...NONE, risky: 1 }, clock.now())
+      await recordResults(trx, ofJob(job.id, [{ position: 1, result: '{}', class: 'risky' }]))
+      await countResults(trx, new Map([[job.id, { ...NONE, risky: 1 }]]), clock.now())
     })
     await expect(recording).rejects.toMatchObject({
       code: 'interrupted',

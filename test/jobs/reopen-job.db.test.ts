@@ -10,6 +10,7 @@ import { erasePersonalData, findPersonalData } from '../../src/maintenance/purge
 import { plansOf } from '../db/plan/query-plans.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fileAll, onPostgres, tempDatabase } from '../support/database.ts'
+import { ofJob } from '../support/job-rows.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -105,9 +106,9 @@ async function job(texts: readonly string[]) {
 /** Stores a result of a row, which counts for `copies` rows. */
 const storeResult = (database: Database, position: number, copies: number) =>
   write(database, async trx => {
-    await recordResults(trx, 'job_a', [{ position, result: '{}', class: 'risky' }])
+    await recordResults(trx, ofJob('job_a', [{ position, result: '{}', class: 'risky' }]))
     const counts = { deliverable: 0, risky: copies, undeliverable: 0, unknown: 0 }
-    await countResults(trx, 'job_a', counts, database.clock.now())
+    await countResults(trx, new Map([['job_a', counts]]), database.clock.now())
   })
 
 const reopen = async (

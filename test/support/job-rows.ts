@@ -17,6 +17,10 @@ export type Seed = Partial<NonNullable<NewJob['owner']>> & {
   readonly done?: number
 }
 
+/** Adds the ID of their job to rows. */
+export const ofJob = <Row extends object>(jobId: string, rows: readonly Row[]) =>
+  rows.map(row => ({ jobId, ...row }))
+
 /**
  * Creates a job whose first rows have simulated results, chosen by the prefix of their addresses.
  */
@@ -86,8 +90,8 @@ async function record(database: Database, id: string, after: number, last: numbe
     return { position, result: JSON.stringify(result), class: toClass(result.verdict) }
   })
   await write(database, async trx => {
-    await recordResults(trx, id, recorded)
-    await countResults(trx, id, counts, clock.now())
+    await recordResults(trx, ofJob(id, recorded))
+    await countResults(trx, new Map([[id, counts]]), clock.now())
   })
 }
 

@@ -55,29 +55,56 @@ type TransportDeps = {
 export async function postEntries(
   trx: Trx,
   deps: TransportDeps,
-  o: LedgerBatch,
+  batches: readonly LedgerBatch[],
   now: number,
 ): Promise<void> {
   await addHistory(
     trx,
-    o.entries.map(entry => toVerification(entry, o, deps.random, now)),
+    batches.flatMap(batch =>
+      batch.entries.map(entry => toVerification(entry, batch, deps.random, now)),
+    ),
   )
-  if (o.sandbox) return
-  const used = o.entries.reduce((sum, { result }) => sum + creditsFor(result), 0)
-  // Lock order, wherever both are written: credits, then usage.
-  const credit = await settle(trx, o, used, now)
-  await addUsage(trx, toUsageRows(o, now))
-  if (credit !== null && used > 0) await emitQuotaEvents(trx, deps, credit, now)
+  const charged = batches.filter(({ sandbox }) => !sandbox)
+  const credits: CreditTable[] = []
+  // Lock order, wherever both are written: credits, by account and period, then usage.
+  for (const charge of toCharges(charged, now)) {
+    const credit = await settle(trx, charge)
+    if (credit !== null && charge.used > 0) credits.push(credit)
+  }
+  await addUsage(
+    trx,
+    charged.flatMap(batch => toUsageRows(batch, now)),
+  )
+  for (const credit of credits) await emitQuotaEvents(trx, deps, credit, now)
+}
+
+/** The credits that batches of one account use and release. */
+type Charge = {
+  readonly accountId: string
+  readonly period: number
+  readonly member: string | null
+  readonly used: number
+  readonly released: number
+}
+
+/** Sums the credits by account, period and member, in the order in which they are locked. */
+function toCharges(batches: readonly LedgerBatch[], now: number): Charge[] {
+  const charges = new Map<string, Charge>()
+  for (const { accountId, period: ownPeriod, member = null, released, entries } of batches) {
+    const period = ownPeriod ?? periodStart(now)
+    const used = entries.reduce((sum, { result }) => sum + creditsFor(result), 0)
+    const key = JSON.stringify([accountId, period, member])
+    const sum = charges.get(key) ?? { accountId, period, member, used: 0, released: 0 }
+    charges.set(key, { ...sum, used: sum.used + used, released: sum.released + released })
+  }
+  return [...charges].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, charge]) => charge)
 }
 
 async function settle(
   trx: Trx,
-  { accountId, period: ownPeriod, member = null, released: amount }: LedgerBatch,
-  used: number,
-  now: number,
+  { accountId, period, member, used, released: amount }: Charge,
 ): Promise<CreditTable | null> {
   if (used === 0 && amount === 0) return null
-  const period = ownPeriod ?? periodStart(now)
   const released = await consumeReservation(trx, { accountId, period, member, amount })
   return settleCredits(trx, { accountId, period, released, used })
 }

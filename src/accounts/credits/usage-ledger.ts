@@ -62,7 +62,7 @@ export interface UsageLedger {
    * Writes verifications in the transaction of their results: history, usage, credits, quota
    * events.
    */
-  record(trx: Trx, entries: LedgerBatch): Promise<void>
+  record(trx: Trx, ...batches: readonly LedgerBatch[]): Promise<void>
   /**
    * Reserves credits before a verification starts. Returns null if they are used up. Throws if the
    * ledger cannot be written at present.
@@ -128,9 +128,9 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
     },
   })
   return {
-    record(trx, entries) {
-      countVerdicts(database, entries)
-      return postEntries(trx, deps, entries, clock.now())
+    record(trx, ...batches) {
+      for (const batch of batches) countVerdicts(database, batch)
+      return postEntries(trx, deps, batches, clock.now())
     },
     async reserve(accountId, plan, amount) {
       if (ledgerEntries.fault !== null) throw ledgerEntries.fault
@@ -246,7 +246,7 @@ async function writeLedgerEntries(
   )
   for (const { at, ...entries } of groupSettlements(ledgerEntries.filter(isSettlement))) {
     countVerdicts(deps.database, entries)
-    await postEntries(trx, deps, entries, at)
+    await postEntries(trx, deps, [entries], at)
   }
   for (const { accountId, reservation } of groupReleases(ledgerEntries.filter(isRelease))) {
     const { period, amount, member = null } = reservation

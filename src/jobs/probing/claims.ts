@@ -12,7 +12,7 @@ export type ClaimedRow = ClaimedItem & {
 }
 
 /** Maximum number of operators with a stored round-robin position; an evicted one starts over. */
-const OPERATORS_MAX = 20_000
+export const OPERATORS_MAX = 20_000
 
 type ClaimOptions = Slot & {
   readonly pinnedOnly?: boolean

@@ -16,6 +16,7 @@ import type { WorkerTimings } from '../worker/worker-timings.ts'
 import type { ClaimedRow, Claims } from './claims.ts'
 import { toItemRoute } from './pending-items.ts'
 import type { ProbeScheduler, Slot } from './probe-scheduler.ts'
+import type { SharedClaims } from './shared-claims.ts'
 
 export type ProbeWork = {
   readonly database: Database
@@ -33,6 +34,8 @@ export type ProbeWork = {
   readonly holder: string | null
   /** Null without a cluster. */
   readonly orphans: OrphanedClaims | null
+  /** Claims from all lists at once; null without a cluster on PostgreSQL. */
+  readonly shared: SharedClaims | null
   readonly greylistDelayMs: number | null
   readonly timings: WorkerTimings
 }

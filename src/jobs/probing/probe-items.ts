@@ -6,7 +6,7 @@ import type { ClaimedRow, Claims } from './claims.ts'
 import { type ProbeWork, probeClaimed } from './probe-claimed.ts'
 import type { Slot } from './probe-tasks.ts'
 
-type RecheckWork = Pick<ProbeWork, 'database' | 'recorder' | 'claims' | 'slots'>
+type RecheckWork = Pick<ProbeWork, 'database' | 'recorder' | 'claims' | 'shared' | 'slots'>
 
 /**
  * A rate limiter that requires a longer wait than this frees its connection slot for another
@@ -20,16 +20,17 @@ const TIMEOUT_MS = SECOND
  * `recheckSlot` decides that.
  */
 export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedule> {
-  const { database, recorder, claims, slots, holder } = work
+  const { database, recorder, claims, shared, slots, holder } = work
   const { clock } = database
   const { operator, egress } = slot
   const gathersUntil = slots.readyAt(operator)
   const isGathering = gathersUntil > clock.now()
   if (isGathering && !claims.hasKept(operator)) return { dueAt: gathersUntil }
   await recorder.settled()
-  const lists = await claims.waitingFor(operator)
-  if (lists.length === 0) return 'done'
-  const { engine } = lists[0] as ActiveJob
+  const sharedEngine = shared?.engine ?? null
+  const waiting = sharedEngine === null ? await claims.waitingFor(operator) : null
+  const engine = sharedEngine ?? waiting?.[0]?.engine
+  if (engine === undefined) return 'done'
   if (engine.egressPool.isDeprioritised(egress, operator)) return deferToOthers(work, slot, engine)
   const rateController = engine.rateController(operator, egress)
   const uncertainForMs = engine.egressPool.uncertainForMs(egress, operator)
@@ -37,15 +38,15 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   const isPaused = readyInMs > TIMEOUT_MS
   // The first connections also test a random recipient; most later ones do not.
   const max = Math.max(1, rateController.row.recipientsPerSession - (rateController.isNew ? 1 : 0))
-  const claim = { ...slot, max, now: clock.now(), holder, fullOnly: isGathering }
-  const waiting = lists.filter(({ wait }) => wait)
-  // Jobs that do not wait get the pause as their result at once; for jobs that wait, a backup
-  // operator may be probed.
-  const unpaused = isPaused ? lists.filter(({ wait }) => !wait) : lists
-  let claimed = await claimRows(work, unpaused, claim)
-  if (isPaused && uncertainForMs === null && rateController.isPaused) {
-    const max = claim.max - claimed.length
-    claimed = await claimRows(work, waiting, { ...claim, max, backedUpOnly: true }, claimed)
+  let claimed: readonly ClaimedRow[]
+  if (waiting === null && !isPaused && shared !== null && holder !== null) {
+    claimed = await shared.claim({ ...slot, max, holder })
+  } else {
+    const lists = waiting ?? (await claims.waitingFor(operator))
+    if (lists.length === 0) return 'done'
+    const claim = { ...slot, max, now: clock.now(), holder, fullOnly: isGathering }
+    const isBackupUsed = isPaused && uncertainForMs === null && rateController.isPaused
+    claimed = await claimFromLists(work, lists, claim, { isPaused, isBackupUsed })
   }
   if (claimed.length === 0 && isGathering) return { dueAt: gathersUntil }
   if (claimed.length === 0) {
@@ -57,6 +58,24 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   // If all items were claimed, the slot does not have to run again only to find nothing.
   const isDone = !hasMore && !isPaused && !engine.egressPool.isDeprioritised(egress, operator)
   return isDone ? 'done' : { dueAt: clock.now() }
+}
+
+/**
+ * Claims from lists. While the operator is paused, jobs that do not wait get the pause as their
+ * result at once; for jobs that wait, a backup operator may be probed.
+ */
+async function claimFromLists(
+  work: ProbeWork,
+  lists: readonly ActiveJob[],
+  claim: Parameters<Claims['claim']>[1],
+  { isPaused, isBackupUsed }: { readonly isPaused: boolean; readonly isBackupUsed: boolean },
+): Promise<readonly ClaimedRow[]> {
+  const unpaused = isPaused ? lists.filter(({ wait }) => !wait) : lists
+  const claimed = await claimRows(work, unpaused, claim)
+  if (!isBackupUsed) return claimed
+  const waiting = lists.filter(({ wait }) => wait)
+  const max = claim.max - claimed.length
+  return claimRows(work, waiting, { ...claim, max, backedUpOnly: true }, claimed)
 }
 
 /** Adds more items to those `claimed` before. Throws if a claim fails and there are none. */
@@ -104,11 +123,15 @@ async function probeAndRelease(
  * for later. An egress that may not probe leaves the slot to one that may.
  */
 export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<Reschedule> {
-  const { database, recorder, claims, slots } = work
+  const { database, recorder, claims, shared, slots } = work
   const { operator, egress } = slot
   slots.onEmptyClaim(operator)
   // Items that were postponed but not committed yet count too.
   await recorder.flushed()
+  if (shared?.engine?.egressPool.isDeprioritised(egress, operator) === false) {
+    const dueAt = await shared.nextDueAt(slot)
+    return dueAt === null ? 'done' : { dueAt }
+  }
   const lists = await claims.waitingFor(operator)
   const { egressPool } = lists[0]?.engine ?? {}
   const pinnedOnly = egressPool?.isDeprioritised(egress, operator) ?? false

@@ -1,4 +1,5 @@
 import { lockAccounts } from '../../accounts/credits/credit-store.ts'
+import type { LedgerBatch } from '../../accounts/credits/ledger-entries.ts'
 import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
 import { type Database, type Trx, write, writeConcurrent } from '../../db/database.ts'
 import { isFault } from '../../engine/address/address.ts'
@@ -19,7 +20,7 @@ import {
 import { releaseReservation } from '../job-credits.ts'
 import { emitJobEvent } from '../job-events.ts'
 import { type Counts, countResults, failJob } from '../job-state.ts'
-import { getLockedOpenJob, type Job } from '../job-store.ts'
+import { getLockedOpenJob, getLockedOpenJobs, type Job } from '../job-store.ts'
 
 /** Changes of items of one list. */
 export type ItemUpdate = {
@@ -74,24 +75,18 @@ export type Written = {
  */
 export function commitBatch(deps: WriteDeps, content: Content): Promise<Written> {
   return writeConcurrent(deps.database, async trx => {
-    const jobs: Job[] = []
-    const lost: string[] = []
+    const ids = [...content.changes.keys()].sort()
     // Locks all jobs, then all accounts, each in the order of their IDs. All concurrent writers use
     // this order, which prevents deadlocks.
-    for (const jobId of [...content.changes.keys()].sort()) {
-      const job = await getLockedOpenJob(trx, jobId)
-      if (job === null) lost.push(jobId)
-      else jobs.push(job)
-    }
+    const jobs = await getLockedOpenJobs(trx, ids)
+    const open = new Set(jobs.map(({ id }) => id))
+    const lost = ids.filter(id => !open.has(id))
     await lockAccounts(
       trx,
       jobs.flatMap(job => job.account_id ?? []),
     )
-    const after: Job[] = []
     const changes = await adjustChanges(trx, deps.feedback ?? null, jobs, content.changes)
-    for (const job of jobs) {
-      after.push(await writeChanges(trx, deps, job, changes.get(job.id) ?? []))
-    }
+    const after = await writeChanges(trx, deps, jobs, changes)
     if (content.answers.size > 0) await putCachedAnswers(trx, sortByKey(content.answers))
     return { jobs: after, lost }
   })
@@ -139,33 +134,50 @@ async function adjustChanges(
 const sortByKey = <T>(answers: ReadonlyMap<string, T>) =>
   new Map([...answers].sort(([a], [b]) => (a < b ? -1 : 1)))
 
+/** Writes the changes of jobs, of all jobs together where possible. Returns the jobs afterwards. */
 async function writeChanges(
   trx: Trx,
   deps: WriteDeps,
-  job: Job,
-  changes: readonly ItemUpdate[],
-): Promise<Job> {
+  jobs: readonly Job[],
+  changes: Changes,
+): Promise<Job[]> {
   const now = deps.database.clock.now()
-  const routed = changes.flatMap(change => change.routed ?? [])
-  await storeRoutes(trx, { jobId: job.id, routed, now })
-  await postponeItems(trx, job.id, changes.flatMap(toPostponed))
-  const results = changes.flatMap(change => change.results ?? [])
-  const written = await recordResults(trx, job.id, changes.flatMap(toRows))
+  const rows: (Recorded & { readonly outcome: Outcome })[] = []
+  for (const { id: jobId } of jobs) {
+    const updates = changes.get(jobId) ?? []
+    const routed = updates.flatMap(change => change.routed ?? [])
+    await storeRoutes(trx, { jobId, routed, now })
+    await postponeItems(trx, jobId, updates.flatMap(toPostponed))
+    for (const update of updates) rows.push(...toRows(jobId, update))
+  }
+  const written = await recordResults(trx, rows)
   // Of two results of one item, only the first is accepted and counts; results of items that other
   // members hold do not count.
-  const counted = results.filter((_, index) => written[index])
-  const counts = countOutcomes(counted, job.held)
-  const after = await countResults(trx, job.id, counts, now)
-  await enterUsage(trx, deps, after, counted, counts.released)
-  return after
+  const accepted = rows.filter((_, index) => written[index])
+  const rowsByJob = Map.groupBy(accepted, ({ jobId }) => jobId)
+  const results = jobs.map(job => {
+    const outcomes = (rowsByJob.get(job.id) ?? []).map(({ outcome }) => outcome)
+    return { job, outcomes, counts: countOutcomes(outcomes, job.held) }
+  })
+  const counts = results
+    .filter(({ job, outcomes }) => outcomes.length > 0 || job.done === job.total)
+    .map(({ job, counts }) => [job.id, counts] as const)
+  const counted = new Map((await countResults(trx, new Map(counts), now)).map(job => [job.id, job]))
+  const after = results.map(result => ({
+    ...result,
+    job: counted.get(result.job.id) ?? result.job,
+  }))
+  await enterUsage(trx, deps, after)
+  return after.map(({ job }) => job)
 }
 
 const toPostponed = ({ postponed = [], ...change }: ItemUpdate): Postponed[] =>
   postponed.map(row => ({ ...row, ...toFence(change, 'routed') }))
 
-const toRows = ({ results = [], ...change }: ItemUpdate): Recorded[] =>
-  results.map(({ position, result }) => ({
-    ...{ position, result: JSON.stringify(result), class: toClass(result.verdict) },
+const toRows = (jobId: string, { results = [], ...change }: ItemUpdate) =>
+  results.map(outcome => ({
+    ...{ jobId, position: outcome.position, outcome },
+    ...{ result: JSON.stringify(outcome.result), class: toClass(outcome.result.verdict) },
     ...toFence(change),
   }))
 
@@ -178,30 +190,45 @@ function toFence(
   return holder === null ? {} : { fence: { state: 'probing', holder } }
 }
 
+type JobResults = {
+  readonly job: Job
+  readonly outcomes: readonly Outcome[]
+  readonly counts: Required<Counts>
+}
+
 /**
- * Enters results of an account's job in the usage ledger and, if the job has finished, releases its
- * reservation and emits its event.
+ * Enters results of the jobs of accounts in the usage ledger, releases the reservations of jobs that
+ * have finished and emits their events.
  */
 async function enterUsage(
   trx: Trx,
   { ledger, random, baseUrl, database }: WriteDeps,
-  job: Job,
-  counted: readonly Outcome[],
-  released: number,
+  results: readonly JobResults[],
 ): Promise<void> {
+  await ledger?.record(trx, ...results.flatMap(toLedgerBatch))
+  const now = database.clock.now()
+  for (const { job, outcomes } of results) {
+    if (job.account_id === null || job.key_id === null || job.finished_at === null) continue
+    await releaseReservation(trx, job)
+    const last = job.type === 'single' ? outcomes.at(-1) : undefined
+    const emitted = last === undefined ? {} : { result: last.result }
+    await emitJobEvent(trx, job, { now, random, baseUrl, ...emitted })
+  }
+}
+
+/** Returns the ledger batch of a job; empty without an account or results. */
+function toLedgerBatch({ job, outcomes, counts }: JobResults): LedgerBatch[] {
   const { account_id: accountId, key_id: keyId } = job
-  if (accountId === null || keyId === null) return
+  if (accountId === null || keyId === null || outcomes.length === 0) return []
   const isSingle = job.type === 'single'
-  const entries = counted.map(({ result }) => (isSingle ? { id: job.id, result } : { result }))
-  const origin = { accountId, keyId, source: job.type, jobId: isSingle ? null : job.id }
-  const credit = { period: job.credit_period, released }
-  const sandbox = job.sandbox === 1
-  if (entries.length > 0) await ledger?.record(trx, { ...origin, ...credit, sandbox, entries })
-  if (job.finished_at === null) return
-  await releaseReservation(trx, job)
-  const last = isSingle ? counted.at(-1) : undefined
-  const emitted = last === undefined ? {} : { result: last.result }
-  await emitJobEvent(trx, job, { now: database.clock.now(), random, baseUrl, ...emitted })
+  const entries = outcomes.map(({ result }) => (isSingle ? { id: job.id, result } : { result }))
+  return [
+    {
+      ...{ accountId, keyId, source: job.type, jobId: isSingle ? null : job.id },
+      ...{ period: job.credit_period, released: counts.released },
+      ...{ sandbox: job.sandbox === 1, entries },
+    },
+  ]
 }
 
 /**

@@ -79,13 +79,23 @@ export class ActiveJobs {
     return this.#lists.get(jobId)?.list
   }
 
+  /** The engine of the active jobs that probe mail servers; null if there are none. */
+  get engine(): Engine | null {
+    for (const { list } of this.#lists.values()) if (!list.engine.isSandbox) return list.engine
+    return null
+  }
+
   /**
    * Returns those of these jobs that are active, in this order. In a cluster, a job that is not
-   * known yet is looked up.
+   * known yet is looked up; with `isFresh` also one that was not open a moment ago.
    */
-  async load(ids: readonly string[]): Promise<ActiveJob[]> {
+  async load(
+    ids: readonly string[],
+    { isFresh = false }: { readonly isFresh?: boolean } = {},
+  ): Promise<ActiveJob[]> {
     const { find, timings = DEFAULT_WORKER_TIMINGS } = this.#deps
-    const unknown = ids.filter(id => !this.#lists.has(id) && this.#absent.get(id) === undefined)
+    const isAbsent = (id: string) => !isFresh && this.#absent.get(id) !== undefined
+    const unknown = ids.filter(id => !this.#lists.has(id) && !isAbsent(id))
     if (find !== null && unknown.length > 0) {
       for (const job of await find(unknown)) this.add(job)
       for (const id of unknown) if (!this.#lists.has(id)) this.#absent.set(id, {}, timings.absentMs)

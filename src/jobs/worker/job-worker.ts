@@ -18,6 +18,7 @@ import { Claims } from '../probing/claims.ts'
 import { ProbeScheduler } from '../probing/probe-scheduler.ts'
 import { batchedTasks, directTasks, parseSlot, probeKind } from '../probing/probe-tasks.ts'
 import { routeItems } from '../probing/route-items.ts'
+import { SharedClaims } from '../probing/shared-claims.ts'
 import { ResultWriter } from '../results/result-writer.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from './active-jobs.ts'
 import { OrphanedClaims } from './orphaned-claims.ts'
@@ -82,12 +83,14 @@ export class JobWorker {
       start: (jobId, isDone) => this.#startJob(jobId, isDone),
       onFailure: (jobId, error) => this.#failJob(jobId, error),
     })
+    const orphans =
+      cluster === null ? null : new OrphanedClaims({ database, log, cluster, stopping, timings })
+    const isShared = orphans !== null && database.dialect === 'postgres'
     this.#executor = new ProbeExecutor({
       ...{ ...deps, cluster, stopping, abort, timings, priority },
       ...{ recorder: this.#recorder, lists: this.#lists, slots: this.#slots },
-      claims: this.#claims,
-      orphans:
-        cluster === null ? null : new OrphanedClaims({ database, log, cluster, stopping, timings }),
+      ...{ claims: this.#claims, orphans },
+      shared: isShared ? new SharedClaims({ database, lists: this.#lists, orphans }) : null,
     })
     const pollerDeps = {
       database,

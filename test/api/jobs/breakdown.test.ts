@@ -4,7 +4,7 @@ import { CHUNK_ROWS } from '../../../src/db/paging.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { SECOND } from '../../../src/platform/clock.ts'
-import { MIXED, seedJob } from '../../support/job-rows.ts'
+import { MIXED, ofJob, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 
 describe('the breakdown of a job', () => {
@@ -64,7 +64,7 @@ describe('the breakdown of a job', () => {
     expect(await done()).toBe(1)
     const more = (position: number) =>
       write(database, trx =>
-        recordResults(trx, 'job_a', [{ position, result: 'null', class: 'risky' }]),
+        recordResults(trx, ofJob('job_a', [{ position, result: 'null', class: 'risky' }])),
       )
     await more(2)
     expect(await done()).toBe(1)
@@ -90,7 +90,7 @@ describe('the breakdown of a job', () => {
     Object.assign(service.database, { reader: slow })
     expect(await done()).toBe(1)
     await write(database, trx =>
-      recordResults(trx, 'job_a', [{ position: 2, result: 'null', class: 'risky' }]),
+      recordResults(trx, ofJob('job_a', [{ position: 2, result: 'null', class: 'risky' }])),
     )
     await clock.advance(49 * SECOND)
     expect(await done()).toBe(1)

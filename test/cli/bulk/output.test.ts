@@ -15,6 +15,7 @@ import { DedupeIndex } from '../../../src/jobs/import/import-counter.ts'
 import { parseRow } from '../../../src/jobs/import/submission.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { addJob, tempDatabase, tempFolder } from '../../support/database.ts'
+import { ofJob } from '../../support/job-rows.ts'
 import { anyCharacter, fc, runs } from '../../support/property.ts'
 import { countedRandom } from '../../support/random.ts'
 import { textOf } from '../../support/workbook.ts'
@@ -197,7 +198,7 @@ async function decided(
   const first = recorded.filter(
     ({ position }) => texts.indexOf(texts[position - 1] ?? '') === position - 1,
   )
-  await write(database, trx => recordResults(trx, jobId, first))
+  await write(database, trx => recordResults(trx, ofJob(jobId, first)))
   return { ...list, jobId } as ListFile
 }
 

@@ -26,9 +26,11 @@ import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { markCopies } from '../../../src/jobs/import/item-import.ts'
 import {
   claimItems,
+  claimOperators,
   jobsWaitingFor,
   listWaitingPairs,
   nextDueAt,
+  nextDueByOperator,
   pinnedItems,
   unpinItems,
 } from '../../../src/jobs/item-claims.ts'
@@ -41,6 +43,7 @@ import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
 import { findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
 import { dueSchedules, listSchedules } from '../../../src/jobs/schedules/schedule-store.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
+import { ofJob } from '../../support/job-rows.ts'
 import { plansOf } from './query-plans.ts'
 
 /** PostgreSQL plans by its statistics: there must be many rows, as in a service in use. */
@@ -58,6 +61,16 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
       'a claim of items pinned to one egress',
       db => claimItems(db, { ...share, pinnedOnly: true, max: 9, now: 9 }),
       /item_bound/,
+    ],
+    [
+      'a claim from all jobs',
+      db => claimOperators(db, { claims: [{ ...share, max: 9, after: '', holder: 'm' }], now: 9 }),
+      /item_routed[\s\S]*job_pkey[\s\S]*Tid Scan/,
+    ],
+    [
+      'the next due time in all jobs',
+      db => nextDueByOperator(db, [share]),
+      /item_routed[\s\S]*job_pkey/,
     ],
     ['the next due time', db => nextDueAt(db, share), /item_routed/],
     [
@@ -78,10 +91,13 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
       'results',
       db =>
         write(db, trx =>
-          recordResults(trx, 'job_8', [
-            { position: 71, result: '{}', class: 'risky' },
-            { position: 72, result: '{}', class: 'risky' },
-          ]),
+          recordResults(
+            trx,
+            ofJob('job_8', [
+              { position: 71, result: '{}', class: 'risky' },
+              { position: 72, result: '{}', class: 'risky' },
+            ]),
+          ),
         ),
       /item_(key|probing|pkey)/,
     ],
@@ -90,7 +106,11 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
       db => write(db, trx => postponeItems(trx, 'job_7', [put])),
       /item_(key|probing)/,
     ],
-    ['counting', db => write(db, trx => countResults(trx, 'job_7', counts, 0)), /job_pkey/],
+    [
+      'counting',
+      db => write(db, trx => countResults(trx, new Map([['job_7', counts]]), 0)),
+      /job_pkey/,
+    ],
     ['a page of results', db => resultPage(db, { ...job, after: 9, max: 9 }), /item_key/],
     [
       'a page of results of a class',

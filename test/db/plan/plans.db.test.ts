@@ -14,6 +14,7 @@ import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { unfinishedJob } from '../../../src/jobs/job-store.ts'
 import { resultPage } from '../../../src/jobs/results/result-store.ts'
 import { fileAll, onPostgres, queuedJob } from '../../support/database.ts'
+import { ofJob } from '../../support/job-rows.ts'
 import { plansOf } from './query-plans.ts'
 
 /** A missing index only makes queries slow, which shows only on lists of a million rows. */
@@ -63,7 +64,7 @@ describe.skipIf(onPostgres)('a statement on a long list uses its index', () => {
       'a result',
       db =>
         write(db, trx =>
-          recordResults(trx, 'job_a', [{ position: 1, result: '{}', class: 'risky' }]),
+          recordResults(trx, ofJob('job_a', [{ position: 1, result: '{}', class: 'risky' }])),
         ),
       /item.* \(job_id=\? AND position=\?\)/,
     ],
@@ -72,7 +73,11 @@ describe.skipIf(onPostgres)('a statement on a long list uses its index', () => {
       db => write(db, trx => postponeItems(trx, 'job_a', [put])),
       /item_probing|\(job_id=\? AND position=\?\)/,
     ],
-    ['counting', db => write(db, trx => countResults(trx, 'job_a', counts, 0)), /job.* \(id=\?\)/],
+    [
+      'counting',
+      db => write(db, trx => countResults(trx, new Map([['job_a', counts]]), 0)),
+      /job.* \(id=\?\)/,
+    ],
     [
       'a page of results',
       db => resultPage(db, { ...job, after: 0, max: 9 }),

@@ -8,6 +8,7 @@ import { createJob } from '../../../src/jobs/job-store.ts'
 import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
 import { plansOf } from '../../db/plan/query-plans.ts'
 import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
+import { ofJob } from '../../support/job-rows.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 
@@ -117,5 +118,5 @@ async function storeResults(database: Database, rows: readonly ResultRow[]): Pro
     const json = JSON.stringify({ ...result, evidence })
     return { position, result: json, class: toClass(result.verdict) }
   })
-  await write(database, trx => recordResults(trx, 'job_a', recorded))
+  await write(database, trx => recordResults(trx, ofJob('job_a', recorded)))
 }

@@ -12,6 +12,7 @@ import {
 } from '../../../src/jobs/results/result-store.ts'
 import { plansOf } from '../../db/plan/query-plans.ts'
 import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
+import { ofJob } from '../../support/job-rows.ts'
 
 test('returns a row with its text, its cells and the class of its result', async () => {
   const database = await tempDatabase()
@@ -23,7 +24,7 @@ test('returns a row with its text, its cells and the class of its result', async
   ])
   await queueJob(database, 'j')
   await write(database, trx =>
-    recordResults(trx, 'j', [{ position: 1, result: '"of a"', class: 'risky' }]),
+    recordResults(trx, ofJob('j', [{ position: 1, result: '"of a"', class: 'risky' }])),
   )
   expect(await resultPage(database, { jobId: 'j', after: 0, max: 9 })).toEqual([
     {
@@ -60,7 +61,7 @@ test('returns rows of some classes page by page, even if they are far apart', as
     const klass = isRare ? (n % 2 === 0 ? 'unknown' : 'risky') : 'deliverable'
     return { position: n + 1, result: '{}', class: klass }
   })
-  await write(database, trx => recordResults(trx, job.id, results))
+  await write(database, trx => recordResults(trx, ofJob(job.id, results)))
   const page = async (after: number, max: number) => {
     const classes = ['unknown', 'risky'] as const
     const rows = await resultPage(database, { jobId: job.id, after, max, classes })
@@ -140,7 +141,7 @@ describe('finding rows', () => {
     await queueJob(database, 'j')
     const result = JSON.stringify(sandboxResult(database.clock, 'Timeout@x.test'))
     await write(database, trx =>
-      recordResults(trx, 'j', [{ position: 1, result, class: 'unknown' }]),
+      recordResults(trx, ofJob('j', [{ position: 1, result, class: 'unknown' }])),
     )
     const { rows } = await findResults(database, {
       jobId: 'j',
@@ -216,7 +217,7 @@ async function createVerifiedJob(texts: readonly string[], done: number) {
     const result = sandboxResult(clock, text)
     return { position: n + 1, result: JSON.stringify(result), class: toClass(result.verdict) }
   })
-  await write(database, trx => recordResults(trx, job.id, results))
+  await write(database, trx => recordResults(trx, ofJob(job.id, results)))
   const find = async (o: Partial<FindOptions>) => {
     const { rows, next } = await findResults(database, { jobId: job.id, after: 0, max: 50, ...o })
     return [rows.map(({ position }) => position), next]
