@@ -3,7 +3,10 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 /** Files that spawn processes, drive a browser, ask real servers or wait for real clocks. */
 const SLOW = 'test/**/*.slow.test.ts'
-/** Only ends what hangs: a crash test beside load on both cores takes minutes. */
+/**
+ * Only ends what hangs: beside load on both cores, a crash test or all cases of a property take
+ * minutes.
+ */
 const SLOW_TIMEOUT_MS = 300_000
 /** Files whose tests need PostgreSQL: several processes on one database. */
 const CLUSTER = 'test/postgres/**'
@@ -88,6 +91,7 @@ export default defineConfig({
         test: {
           name: 'properties',
           include: PROPERTIES,
+          testTimeout: SLOW_TIMEOUT_MS,
           globalSetup: setup('seed', 'sqlite', 'postgres'),
           env: { EV_TEST_ALL: '1' },
         },
