@@ -11,13 +11,12 @@ import { mergePlans } from '../accounts/plan.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { EvError } from '../platform/error.ts'
-import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { auditServices, type CliContext } from './context.ts'
 import { databaseName, databaseUrl, openExisting } from './database.ts'
 import { printJson, printText, timeText } from './print.ts'
 import { readConfig } from './settings.ts'
-import { table } from './table.ts'
+import { type Column, table } from './table.ts'
 import { widthOf } from './width.ts'
 
 type AccountFlags = {
@@ -81,13 +80,13 @@ export async function createCommand(context: CliContext, flags: AccountFlags): P
   }
 }
 
-const COLUMNS = [
+const COLUMNS: readonly Column[] = [
   { title: 'ID' },
   { title: 'NAME' },
   { title: 'PLAN' },
   { title: 'EMAIL', dropRank: 2 },
   { title: 'ADMIN', dropRank: 3 },
-  { title: 'KEYS' },
+  { title: 'KEYS', align: 'right' },
   { title: 'CREATED', dropRank: 1 },
 ]
 
@@ -97,7 +96,7 @@ const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
   account.plan,
   account.email ?? '–',
   account.operator === 1 ? 'yes' : '–',
-  pluralize(keys, 'key'),
+  `${keys}`,
   timeText(account.created_at),
 ]
 

@@ -17,7 +17,7 @@ import { printJson, printText, timeText } from './print.ts'
 import { serviceSecretBox } from './service-secret.ts'
 import { readConfig } from './settings.ts'
 import { type Column, keyValues, table } from './table.ts'
-import { widthOf } from './width.ts'
+import { widthOf, wrapLines } from './width.ts'
 
 export type SourceFlags = {
   readonly account?: string
@@ -71,7 +71,8 @@ export function createSourceCommand(
     const services = { ...auditServices(context), database, secretBox }
     const created = await createSource(services, { accountId, provider, key })
     if (flags.json) printJson(context, createdObject(created, config.baseUrl ?? ''))
-    else context.stdout.write(createdText(created, config.baseUrl))
+    else
+      context.stdout.write(createdText(created, config.baseUrl, widthOf(context, context.stdout)))
     return 0
   })
 }
@@ -109,7 +110,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'CREATED', dropRank: 1 },
   { title: 'LAST REQUEST' },
   { title: 'KEY', dropRank: 3 },
-  { title: 'URL' },
+  { title: 'URL', dropRank: 4 },
 ]
 
 const rowOf = (source: FeedbackSource, baseUrl: string): string[] => [
@@ -122,7 +123,7 @@ const rowOf = (source: FeedbackSource, baseUrl: string): string[] => [
   presentSource(source, baseUrl).url,
 ]
 
-function createdText(created: CreatedSource, baseUrl: string | null): string {
+function createdText(created: CreatedSource, baseUrl: string | null, width: number | null) {
   const { id, url, basic_auth: auth } = presentCreatedSource(created, baseUrl ?? '')
   const { account_id: account, provider } = created.source
   const values = keyValues([
@@ -131,6 +132,8 @@ function createdText(created: CreatedSource, baseUrl: string | null): string {
     ['password', auth?.password ?? null],
   ])
   const store = auth === null ? '' : '\nStore the password now: ev cannot show it again.\n'
-  const host = baseUrl === null ? '\nReplace HOST by the public name of "ev serve".\n' : ''
-  return `Feedback source ${id} of account ${account}. Set at ${PROVIDERS[provider].title}:\n\n${values}${store}${host}`
+  const host = baseUrl === null ? '\nReplace HOST with the public host name of "ev serve".\n' : ''
+  const title = `Created feedback source ${id} of account ${account}. Enter these values at ${PROVIDERS[provider].title}:`
+  // The values are not wrapped, so that they can be copied.
+  return `${wrapLines(title, width)}\n\n${values}${store}${host}`
 }

@@ -25,7 +25,7 @@ import { databaseUrl, openExisting } from './database.ts'
 import { printJson, printText } from './print.ts'
 import { readConfig } from './settings.ts'
 import { type Column, table } from './table.ts'
-import { widthOf } from './width.ts'
+import { widthOf, wrapLines } from './width.ts'
 
 type ImportFlags = {
   readonly account?: string
@@ -98,7 +98,7 @@ function parseKind(value: string | undefined): FeedbackKind | null {
   if (kind !== undefined) return kind
   throw new EvError(
     'usage',
-    `--kind is "${sanitizeText(value)}"; it takes ${FEEDBACK_KINDS.join(', ')}.`,
+    `--kind is "${sanitizeText(value)}"; it takes one of ${FEEDBACK_KINDS.join(', ')}.`,
   )
 }
 
@@ -224,7 +224,7 @@ const OPERATORS_SHOWN = 20
 function reportText(report: FeedbackReport, width: number | null) {
   const { total, fixed, reasons, operators } = report
   if (total.count === 0) {
-    return 'No verdict has a known outcome yet. ev compares verdicts from the first feedback on: verify, send, and import what came back.\n'
+    return wrapLines(NO_OUTCOMES, width)
   }
   const all = [
     ...[rowOf('all verdicts', total), rowOf('with fixed confidence', fixed)],
@@ -234,15 +234,18 @@ function reportText(report: FeedbackReport, width: number | null) {
   const named = shown.map(row =>
     rowOf(`${row.reason}, ${sanitizeText(row.operator) || 'unknown operator'}`, row),
   )
-  return `${table([{ title: 'REASON' }, ...FIGURES], all, width)}\n${table([{ title: 'OPERATOR' }, ...FIGURES], named, width)}\n${outcomesText(report)}`
+  return `${table([{ title: 'REASON' }, ...FIGURES], all, width)}\n${table([{ title: 'OPERATOR' }, ...FIGURES], named, width)}\n${wrapLines(outcomesText(report), width)}`
 }
+
+const NO_OUTCOMES =
+  'There are no outcomes to compare yet. Verify addresses, send to them, and import what comes back with "ev feedback import".\n'
 
 function outcomesText({ outcomes }: FeedbackReport): string {
   const { predictedBounces, missedBounces, lostDeliveries, keptDeliveries } = outcomes
   const share = (count: number, other: number) =>
     `${formatNumber(count)} of ${formatNumber(count + other)} (${formatPercent(count, count + other)})`
-  return `Mail that bounced and was not deliverable by its verdict: ${share(predictedBounces, missedBounces)}.
-Mail that arrived although it was not deliverable by its verdict: ${share(lostDeliveries, keptDeliveries)}.
+  return `Bounces to addresses that were not deliverable by their verdict: ${share(predictedBounces, missedBounces)}.
+Deliveries to addresses that were not deliverable by their verdict: ${share(lostDeliveries, keptDeliveries)}.
 `
 }
 

@@ -150,7 +150,9 @@ async function* textsOf(context: CliContext, addresses: readonly string[]): Asyn
 /** Removes text pasted around an address, and prints a note. */
 function cleaned(context: CliContext, text: string, quiet: boolean): string {
   const { text: address, notes } = cleanAddress(text)
-  if (!quiet) for (const note of notes) printMessage(context, 'note', sanitizeText(note))
+  if (!quiet && notes.length > 0) {
+    printMessage(context, 'note', `Removed from the address: ${notes.join(', ')}.`)
+  }
   return address
 }
 

@@ -20,13 +20,18 @@ export const terminalWidth = (context: Pick<CliContext, 'env'>, output: CliOutpu
 const COPYABLE = /"ev [^"]*"[^ ]*|[^ ]+/g
 
 /**
- * Wraps lines that are too long. Commands in quotes and long words, such as paths, are not broken,
+ * Wraps lines that are too long, with their indentation. Commands in quotes and long words, such as paths, are not broken,
  * so that they can be copied. Without a width the text is returned as it is.
  */
 export function wrapLines(text: string, width: number | null): string {
   if (width === null) return text
-  const wrapped = (line: string) =>
-    stringWidth(line) <= width ? line : fillLines(line.match(COPYABLE) ?? [], width).join('\n')
+  const wrapped = (line: string) => {
+    if (stringWidth(line) <= width) return line
+    const indent = /^ */.exec(line)?.[0] ?? ''
+    return fillLines(line.match(COPYABLE) ?? [], width - indent.length)
+      .map(one => indent + one)
+      .join('\n')
+  }
   return text.split('\n').map(wrapped).join('\n')
 }
 
@@ -36,7 +41,10 @@ export const padded = (text: string, width: number, align: 'left' | 'right' = 'l
   return align === 'right' ? space + text : text + space
 }
 
-/** Wraps a text at spaces into lines of at most `width`; a longer word is cut. */
+/**
+ * Wraps a text at spaces into lines of at most `width`; a longer word, such as a path, is cut behind
+ * its separators.
+ */
 export const wrapText = (text: string, width: number): string[] =>
   fillLines(
     text.split(' ').flatMap(word => cutWord(word, width)),
@@ -56,13 +64,12 @@ function fillLines(words: readonly string[], width: number, space = ' '): string
 
 function cutWord(word: string, width: number): string[] {
   if (stringWidth(word) <= width) return [word]
-  const parts: string[] = ['']
-  for (const character of word) {
-    const last = parts.at(-1) as string
-    if (stringWidth(last + character) > width) parts.push(character)
-    else parts[parts.length - 1] = last + character
-  }
-  return parts
+  const pieces = word.split(/(?<=[/.:?&=_-])/)
+  return fillLines(
+    pieces.flatMap(piece => (stringWidth(piece) <= width ? [piece] : [...piece])),
+    width,
+    '',
+  )
 }
 
 /**

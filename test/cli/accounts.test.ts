@@ -31,8 +31,8 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     ])
     const { stdout } = await ev(home)
     expect(stdout).toMatch(/^ID +NAME +PLAN +EMAIL +ADMIN +KEYS +CREATED$/m)
-    expect(stdout).toMatch(/ Shop +free +Owner@shop\.example +– +0 keys /)
-    expect(stdout).toMatch(/ Other +enterprise +– +– +0 keys /)
+    expect(stdout).toMatch(/ Shop +free +Owner@shop\.example +– +0 /)
+    expect(stdout).toMatch(/ Other +enterprise +– +– +0 /)
   })
 
   test('changes or removes the address of an account', async () => {
@@ -79,7 +79,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       { name: 'Shop', admin: false },
       { name: 'Ops', admin: true },
     ])
-    expect((await ev(home)).stdout).toMatch(/ Ops +enterprise +– +yes +0 keys /)
+    expect((await ev(home)).stdout).toMatch(/ Ops +enterprise +– +yes +0 /)
     const { code, stderr } = await ev(home, 'set-admin', 'Ops', 'no')
     expect([code, stderr]).toEqual([
       64,

@@ -66,7 +66,7 @@ describe.concurrent('ev feedback import', { timeout: 60_000 }, () => {
     expect(missing.stderr).toMatch(/^error: none\.csv cannot be read/)
     const kind = await ev(home, 'import', 'none.csv', '--kind', 'opened')
     expect(kind).toMatchObject({ code: 64 })
-    expect(kind.stderr).toContain('it takes delivered, bounced, complained')
+    expect(kind.stderr).toContain('it takes one of delivered, bounced, complained')
   })
 })
 
@@ -75,7 +75,7 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
     const home = emptyFolder()
     const { code, stdout } = await ev(home, 'report')
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^No verdict has a known outcome yet\./)
+    expect(stdout).toMatch(/^There are no outcomes to compare yet\./)
     expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
       ...{ total: { count: 0 }, reasons: [], operators: [] },
     })
@@ -99,7 +99,9 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/^REASON +COUNT +PREDICTED +OBSERVED +BRIER +ECE$/m)
     expect(stdout).toMatch(/^all verdicts +200 +90% +65% +0\.290 +0\.250$/m)
     expect(stdout).toMatch(/^accepted_email, Google +100 +90% +90% +0\.090 +0\.000$/m)
-    expect(stdout).toContain('bounced and was not deliverable by its verdict: 40 of 50 (80%).')
+    expect(stdout).toContain(
+      'Bounces to addresses that were not deliverable by their verdict: 40 of 50 (80%).',
+    )
     expect(stdout).toMatch(/^catch_all, unknown operator +100 +90% +40%/m)
     expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
       ...{ total: { count: 200, predicted: 0.9, observed: 0.65, calibration_error: 0.25 } },
@@ -157,7 +159,7 @@ describe.concurrent('ev feedback sources', { timeout: 60_000 }, () => {
     const url = ['--base-url', 'https://ev.example.com']
     const created = await ev(folder, 'sources', 'create', 'ses', '--key', TOPIC, ...url)
     expect(created.stdout).toMatch(
-      /^Feedback source fbs_\w{20} of account acc_\w+\. Set at Amazon SES:\n\n {2}URL {2}https:\/\/ev\.example\.com\/v1\/feedback\/ses\/fbs_\w{20}\n$/,
+      /^Created feedback source fbs_\w{20} of account acc_\w+\. Enter these values at Amazon SES:\n\n {2}URL {2}https:\/\/ev\.example\.com\/v1\/feedback\/ses\/fbs_\w{20}\n$/,
     )
     const [source] = JSON.parse((await ev(folder, 'sources', '--json')).stdout) as { id: string }[]
     expect(source).toMatchObject({ provider: 'ses', key_hint: TOPIC, last_received_at: null })

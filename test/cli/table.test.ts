@@ -79,3 +79,14 @@ test('a text on a terminal is wrapped, and its long words and quoted commands ar
 test('lines that fit keep their indentation', () => {
   expect(wrapLines('a b c\n     9  out.csv', 20)).toBe('a b c\n     9  out.csv')
 })
+
+test('wrapped lines keep their indentation', () => {
+  expect(wrapLines('  one two three\nfour', 10)).toBe('  one two\n  three\nfour')
+})
+
+test('a long cell is cut behind its separators', () => {
+  const columns = [{ title: 'ID' }, { title: 'LIST' }]
+  expect(table(columns, [['a', '/srv/lists/customers.csv']], 17)).toBe(
+    'ID  LIST\na   /srv/lists/\n    customers.csv\n',
+  )
+})

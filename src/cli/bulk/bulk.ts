@@ -298,7 +298,7 @@ async function writeResults(
 /** Formats the counts of a finished job. */
 function summary(job: Job, doneNow: number, tookMs: number, files: readonly WrittenFile[]): string {
   const share = (count: number) =>
-    `${formatNumber(count).padStart(9)}  ${formatPercent(count, job.total)}`
+    `${formatNumber(count).padStart(9)}  ${formatPercent(count, job.total).padStart(6)}`
   const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
   return [
     '',

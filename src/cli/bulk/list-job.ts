@@ -64,7 +64,7 @@ export async function openJob(
   await importRows(database, id, list)
   const job = await queueJob(database, id)
   const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
-  const twice = job.duplicates === 0 ? '' : `; ${job.duplicates} duplicates are verified once`
+  const twice = job.duplicates === 0 ? '' : `; ${duplicatesText(job.duplicates)} verified once`
   const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
   const sheet = list.sheet === null ? '' : ` of sheet ${sanitizeText(list.sheet, 40)}`
   say(`${pluralize(job.total, 'row')}${sheet}, addresses in column ${column}${encoding}${twice}.`)
@@ -121,3 +121,6 @@ async function importRows(database: Database, jobId: string, list: ListFile): Pr
   }
   await addItems(database, jobId, chunk)
 }
+
+const duplicatesText = (count: number) =>
+  `${pluralize(count, 'duplicate')} ${count === 1 ? 'is' : 'are'}`

@@ -126,7 +126,7 @@ export function addAudit(ev: Command, context: CliContext, setExitCode: SetExitC
     .option('--account <account>', 'only entries of this account, by ID or name')
     .option('--action <name>', 'only entries with this action, such as key.created')
     .option('--since <time>', 'only entries since this time: 7d, 12h, or a date such as 2030-01-31')
-    .option('--limit <n>', 'number of entries, up to 10,000 (default: 50)')
+    .option('--limit <n>', 'number of entries, up to 10000 (default: 50)')
     .option('--json', 'print JSON: an array of objects')
     .addHelpText('after', AUDIT_EXAMPLES)
     .action(async flags => {

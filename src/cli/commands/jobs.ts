@@ -45,7 +45,7 @@ function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): 
     .command('list', { isDefault: true })
     .description('list all jobs, newest first')
     .allowExcessArguments()
-    .option('--limit <n>', 'number of jobs, up to 1,000 (default: all)')
+    .option('--limit <n>', 'number of jobs, up to 1000 (default: all)')
     .addOption(metadataOption('only jobs with this key and value'))
     .option('--json', 'print JSON: an array of objects')
     .addHelpText(

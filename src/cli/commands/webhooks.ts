@@ -288,7 +288,7 @@ function addDeliveries(webhooks: Command, context: CliContext, setExitCode: SetE
       '--search <text>',
       'only deliveries with this text in the body, ID, status code or error',
     )
-    .option('--limit <n>', 'number of deliveries, up to 1,000 (default: 20)')
+    .option('--limit <n>', 'number of deliveries, up to 1000 (default: 20)')
     .option('--json', 'print JSON: an array of objects; for one delivery, one object')
     .addHelpText(
       'after',

@@ -8,7 +8,7 @@ import {
   parseWebhookId,
 } from '../../jobs/job-store.ts'
 import { buildWaitReport, describeWait, type Wait } from '../../jobs/waits/wait-report.ts'
-import { formatDuration } from '../../platform/format.ts'
+import { formatDuration, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { isoTimeOrNull, printJson, timeText } from '../print.ts'
@@ -76,7 +76,12 @@ function text(context: CliContext, { job, status, rest, account, waits }: Shown)
     ['schedule', parseOrigin(job).scheduleId],
     ['type', isOfService(job) ? job.type : null],
     ['account', account === null ? null : sanitizeText(account.name)],
-    ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],
+    [
+      'rows',
+      job.duplicates === 0
+        ? `${job.total}`
+        : `${job.total}, with ${pluralize(job.duplicates, 'duplicate')}`,
+    ],
     ['done', `${job.done} (${getProgress(job)}%)`],
     ['deliverable', `${job.deliverable}`],
     ['risky', `${job.risky}`],

@@ -18,7 +18,7 @@ import { parseInteger } from '../flag-values.ts'
 import { printJson, timeText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { type Column, keyValues, table } from '../table.ts'
-import { widthOf } from '../width.ts'
+import { widthOf, wrapLines } from '../width.ts'
 import { eventsText } from './print.ts'
 import { isDeliveryId, withWebhook } from './webhooks.ts'
 
@@ -77,7 +77,7 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
         rows.length === 0
           ? ''
           : `${deliveriesText(rows, webhook, widthOf(context, context.stdout))}\n`
-      context.stdout.write(`${table}${logNotes(log)}`)
+      context.stdout.write(`${table}${wrapLines(logNotes(log), widthOf(context, context.stdout))}`)
     }
     return 0
   })
@@ -247,7 +247,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'STATUS' },
   { title: 'ATTEMPTS', align: 'right', dropRank: 4 },
   { title: 'NEXT', dropRank: 2 },
-  { title: 'RESPONSE', align: 'right' },
+  { title: 'RESPONSE', align: 'right', dropRank: 5 },
   { title: 'TOOK', align: 'right', dropRank: 1 },
   { title: 'ERROR' },
 ]
@@ -266,7 +266,7 @@ const ATTEMPT_COLUMNS: readonly Column[] = [
   { title: 'ATTEMPT', align: 'right' },
   { title: 'TRIGGER', dropRank: 1 },
   { title: 'STARTED' },
-  { title: 'RESPONSE', align: 'right' },
+  { title: 'RESPONSE', align: 'right', dropRank: 5 },
   { title: 'TOOK', align: 'right', dropRank: 1 },
   { title: 'ERROR' },
 ]

@@ -46,9 +46,7 @@ export const newSecretText = (webhook: Webhook, secret: string): string =>
 
 Store this secret now: ev cannot show it again.
 
-To verify events, compute the HMAC-SHA256 of the raw body in lowercase hex, with the
-whole secret as the key, and compare it to X-EV-Signature. Or use verifyWebhook from
-evmail-client, or any Standard Webhooks library.
+To verify events, compute the HMAC-SHA256 of the raw body in lowercase hex, with the whole secret as the key, and compare it to X-EV-Signature. Or use verifyWebhook from evmail-client, or any Standard Webhooks library.
 
 ${
   webhook.active
@@ -98,7 +96,7 @@ function stateText({ active, disabledReason, failingSince }: Webhook): string {
 }
 
 export const eventsText = ({ events }: Pick<Webhook, 'events'>) =>
-  EVENT_KINDS.every(kind => events.includes(kind)) ? 'all events' : events.join(',')
+  EVENT_KINDS.every(kind => events.includes(kind)) ? 'all events' : events.join(', ')
 
 const headersText = ({ headers }: Webhook) =>
   Object.keys(headers).length === 0 ? null : `${Object.keys(headers).join(', ')} (values hidden)`
