@@ -14,7 +14,7 @@ import { checkFeedback, FEEDBACK_ITEMS_MAX, recordFeedback } from '../feedback/r
 import { buildReport } from '../feedback/report.ts'
 import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
-import { checkBodyHeaders, readJson } from './middleware/body.ts'
+import { checkBodyHeaders, readJson, readJsonOrForm } from './middleware/body.ts'
 import { commitResponse } from './middleware/idempotency.ts'
 import { newRouter, route } from './route.ts'
 import { json, successBody } from './schemas/answers.ts'
@@ -300,6 +300,9 @@ export function providerFeedbackRoutes(service: Service) {
           'application/json': { schema: z.unknown(), example: EVENTS_EXAMPLE },
           // Amazon SNS.
           'text/plain': { schema: z.unknown(), example: JSON.stringify(SNS_EXAMPLE) },
+          // Legacy webhooks of Mailgun.
+          'application/x-www-form-urlencoded': { schema: z.unknown(), example: FORM_EXAMPLE },
+          'multipart/form-data': { schema: z.unknown(), example: FORM_EXAMPLE },
         },
       },
     },
@@ -339,6 +342,12 @@ const SNS_EXAMPLE = {
   ...{ Message: '{"eventType":"Delivery"}', SignatureVersion: '1', Signature: 'EXAMPLE' },
 }
 
+/** A form of Mailgun. */
+const FORM_EXAMPLE = {
+  ...{ event: 'delivered', recipient: 'bob@example.com', timestamp: '1780315140' },
+  ...{ token: '651869375b9df3c98fc15c4889b102119add1235c38fc92824', signature: 'EXAMPLE' },
+}
+
 const providerParams = z.object({
   provider: z.enum(PROVIDER_NAMES).openapi({ description: 'The email provider.' }),
   id: z
@@ -358,7 +367,7 @@ function readEvents(service: Service): MiddlewareHandler<Env> {
     // Some HTTP clients send a password only after this challenge.
     if (PROVIDERS[provider].key === null) c.set('challenge', BASIC_CHALLENGE)
     checkBodyHeaders(c, rule)
-    await readJson(c, rule)
+    await (PROVIDERS[provider].sendsForms ? readJsonOrForm : readJson)(c, rule)
     await next()
   }
 }

@@ -9,6 +9,8 @@ import {
   EVENTS,
   type EventName,
   eventRequest,
+  MAILGUN_FORMS,
+  mailgunForm,
   mailgunRequest,
   SIGNED_AT,
   type SignedRequest,
@@ -154,7 +156,7 @@ test('a new source has what authenticates its provider', async () => {
 })
 
 test.each<[object, RegExp]>([
-  [{ provider: 'ses' }, /must be the ARN of the SNS topic of Amazon SES: of the form arn:/],
+  [{ provider: 'ses' }, /must be the ARN of the SNS topic of Amazon SES, such as arn:/],
   [{ provider: 'ses', key: 'https://sns.us-east-1.amazonaws.com' }, /ARN/],
   [{ provider: 'sendgrid', key: 'MFkw' }, /verification key/],
   [{ provider: 'mailgun', key: 'short' }, /signing key/],
@@ -350,5 +352,70 @@ describe.each(PROVIDER_NAMES)('a changed event, authenticated by %s', provider =
     )
     expect(requests).toBeGreaterThan(100)
     expect(lines.filter(({ level }) => level === 'error')).toEqual([])
+  })
+})
+
+describe('the body of a request of Mailgun', () => {
+  const fields = mailgunForm(MAILGUN_FORMS.bounced)
+  const URLENCODED = 'application/x-www-form-urlencoded'
+  const multipart = (boundary: string) => {
+    const parts = Object.entries(fields).map(
+      ([name, value]) =>
+        `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}`,
+    )
+    const file = `--${boundary}\r\nContent-Disposition: form-data; name="attachment-1"; filename="a.eml"\r\nContent-Type: message/rfc822\r\n\r\nSubject: x`
+    return {
+      headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
+      text: `${[...parts, file, `--${boundary}--`].join('\r\n')}\r\n`,
+    }
+  }
+  const form = {
+    headers: { 'Content-Type': `${URLENCODED}; charset=utf-8` },
+    text: new URLSearchParams(fields).toString(),
+  }
+
+  test('may be a form, which counts once in any encoding', async () => {
+    const { send, stored } = await createReceiver('mailgun')
+    expect(await (await send(form)).json()).toMatchObject({ data: { recorded: 1 } })
+    for (const repeated of [form, multipart('one'), multipart('two')]) {
+      expect(await (await send(repeated)).json()).toMatchObject({ data: { duplicates: 1 } })
+    }
+    expect(await stored()).toMatchObject([
+      { address_key: 'jane@example.com', kind: 'bounced', outcome: 'dead', code: 550 },
+    ])
+  })
+
+  test('may be a multipart form with a file', async () => {
+    const { send } = await createReceiver('mailgun')
+    expect(await (await send(multipart('one'))).json()).toMatchObject({ data: { recorded: 1 } })
+  })
+
+  test('of a form whose token was used for another event is refused', async () => {
+    const { send } = await createReceiver('mailgun')
+    await send(form)
+    const text = new URLSearchParams({ ...fields, recipient: 'ann@example.com' }).toString()
+    expect((await send({ ...form, text })).status).toBe(401)
+  })
+
+  test.each([
+    ['text/plain', 415],
+    ['application/xml', 415],
+    ['application/x-www-form-urlencoded-x', 415],
+    ['multipart/mixed; boundary=one', 415],
+    ['', 415],
+    // Without the boundary of its parts.
+    ['multipart/form-data', 400],
+    ['multipart/form-data; boundary=other', 400],
+  ])('of the type %j is answered with %i', async (type, status) => {
+    const { send, stored } = await createReceiver('mailgun')
+    const headers = { 'Content-Type': type }
+    expect((await send({ headers, text: multipart('one').text })).status).toBe(status)
+    expect(await stored()).toEqual([])
+  })
+
+  test('has at most 4 MiB', async () => {
+    const { send } = await createReceiver('mailgun')
+    const text = new URLSearchParams({ ...fields, notification: 'a'.repeat(4 * 1024 * 1024) })
+    expect((await send({ ...form, text: text.toString() })).status).toBe(413)
   })
 })

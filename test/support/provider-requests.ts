@@ -100,6 +100,36 @@ export function mailgunRequest(
   return jsonRequest({ signature, 'event-data': event })
 }
 
+/** A form of a legacy webhook of Mailgun, which has the signature and the event. */
+export function mailgunForm(
+  fields: Readonly<Record<string, string>>,
+  { at = SIGNED_AT, token = '1e1aeb5cd35dca1ae0eb8a8bc3c85a5d0b8bbb2ee7ef3cb5d4' } = {},
+): Record<string, string> {
+  const timestamp = String(Math.floor(at / 1_000))
+  const hmac = createHmac('sha256', SOURCE_KEYS.mailgun).update(`${timestamp}${token}`)
+  return { ...fields, timestamp, token, signature: hmac.digest('hex') }
+}
+
+/** Events of legacy webhooks of Mailgun. */
+export const MAILGUN_FORMS = {
+  bounced: {
+    ...{ event: 'bounced', recipient: 'jane@example.com', domain: 'news.example.net' },
+    ...{ code: '550', notification: '', 'message-headers': '[["Received", "by …"]]' },
+    error: '5.1.1 The email account that you tried to reach does not exist.',
+  },
+  dropped: {
+    ...{ event: 'dropped', recipient: 'jane@example.com', domain: 'news.example.net' },
+    ...{ reason: 'hardfail', code: '550', description: '5.1.1 No such user' },
+  },
+  suppressed: {
+    ...{ event: 'dropped', recipient: 'jane@example.com', reason: 'hardfail', code: '605' },
+    description: 'Not delivering to previously bounced address',
+  },
+  delivered: { event: 'delivered', recipient: 'bob@example.com', 'Message-Id': '<1@example.net>' },
+  complained: { event: 'complained', recipient: 'carl@example.com' },
+  opened: { event: 'opened', recipient: 'bob@example.com' },
+} as const
+
 /** A request with HTTP Basic authentication, as of Postmark and SparkPost. */
 export function basicRequest(body: unknown, password: string = SOURCE_KEYS.postmark) {
   const credentials = Buffer.from(`ev:${password}`).toString('base64')

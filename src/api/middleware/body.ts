@@ -58,6 +58,46 @@ export async function readJson(c: Context<Env>, { bytesMax }: BodyRule): Promise
   c.req.json = async <T>() => value as T
 }
 
+/**
+ * Reads a JSON body as `readJson` does, or a form as an object of its text fields. Its bytes in the
+ * context are then the JSON of this object: a repeated form may have another boundary.
+ */
+export async function readJsonOrForm(c: Context<Env>, rule: BodyRule): Promise<void> {
+  const type = c.req.header('Content-Type')
+  if (isJson(type)) return readJson(c, rule)
+  if (type === undefined || !FORM_TYPE.test(type)) {
+    throw new ApiError(
+      'unsupported_media_type',
+      'Unsupported Content-Type. Send the body as application/json, application/x-www-form-urlencoded or multipart/form-data.',
+    )
+  }
+  const form = await parseForm(await readBytes(c, rule.bytesMax), type)
+  const fields = textFields(form)
+  c.set('body', Buffer.from(JSON.stringify(fields)))
+  c.req.json = async <T>() => fields as T
+  // The schema of the route would otherwise read the body again.
+  c.req.bodyCache.formData = form
+}
+
+const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/form-data) *(?:;|$)/i
+
+async function parseForm(bytes: Uint8Array, type: string): Promise<FormData> {
+  const response = new Response(new Uint8Array(bytes), { headers: { 'Content-Type': type } })
+  try {
+    return await response.formData()
+  } catch (cause) {
+    throw new ApiError('invalid_request', 'The request body is not a valid form.', { cause })
+  }
+}
+
+/** Returns the first text of each field. */
+function textFields(form: FormData): Record<string, string> {
+  const fields: Record<string, string> = {}
+  for (const [name, value] of form)
+    if (typeof value === 'string' && !Object.hasOwn(fields, name)) fields[name] = value
+  return fields
+}
+
 const EMPTY = new Uint8Array()
 
 /** Content of a GET or HEAD request has no meaning (RFC 9110 §9.3.1). */

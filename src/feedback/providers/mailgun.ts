@@ -5,7 +5,7 @@ import { parseDiagnostic } from '../formats/diagnostic.ts'
 import { parseTime } from '../formats/fields.ts'
 import { checkAge, isEqualSecret, reject } from './checks.ts'
 import { textAt, valueAt } from './json.ts'
-import type { Provider, ProviderRequest } from './provider.ts'
+import type { Provider } from './provider.ts'
 
 /**
  * Mailgun repeats a request for eight hours. The token is stored for a day, so that it cannot be
@@ -13,9 +13,13 @@ import type { Provider, ProviderRequest } from './provider.ts'
  */
 const TOKEN_AGE_MAX_MS = 12 * HOUR
 
-/** Mailgun: one event per request, `{"signature": {…}, "event-data": {…}}`. */
+/**
+ * Mailgun: one event per request, `{"signature": {…}, "event-data": {…}}`. Legacy webhooks send a
+ * form instead, which has the fields of both.
+ */
 export const mailgun: Provider = {
   title: 'Mailgun',
+  sendsForms: true,
   key: {
     name: 'HTTP webhook signing key',
     expected: 'which has 16 to 200 characters without spaces',
@@ -23,8 +27,10 @@ export const mailgun: Provider = {
     isPublic: false,
   },
   receive(request, { now }) {
-    const token = checkSignature(request, now)
-    return { items: parseEvent(valueAt(request.body, 'event-data')), token }
+    const { body, key } = request
+    const isForm = textAt(body, 'signature') !== undefined
+    const token = checkSignature(isForm ? body : valueAt(body, 'signature'), key, now)
+    return { items: parseEvent(isForm ? toEvent(body) : valueAt(body, 'event-data')), token }
   },
 }
 
@@ -32,10 +38,10 @@ export const mailgun: Provider = {
  * Checks the HMAC-SHA256 of time and token. Their lengths are fixed, because the signed text does
  * not show where the time ends. Returns the token: the signature does not cover the event.
  */
-function checkSignature({ body, key }: ProviderRequest, now: number): string {
-  const timestamp = textAt(body, 'signature', 'timestamp') ?? ''
-  const token = textAt(body, 'signature', 'token') ?? ''
-  const signature = textAt(body, 'signature', 'signature') ?? ''
+function checkSignature(signed: unknown, key: string, now: number): string {
+  const timestamp = textAt(signed, 'timestamp') ?? ''
+  const token = textAt(signed, 'token') ?? ''
+  const signature = textAt(signed, 'signature') ?? ''
   if (!/^\d{10}$/.test(timestamp) || !/^[\da-z]{20,100}$/i.test(token) || signature === '')
     reject('authentication', 'The signature is missing or incomplete.')
   const expected = createHmac('sha256', key).update(`${timestamp}${token}`).digest('hex')
@@ -43,6 +49,24 @@ function checkSignature({ body, key }: ProviderRequest, now: number): string {
   checkAge(Number(timestamp) * SECOND, now, TOKEN_AGE_MAX_MS)
   return token
 }
+
+/**
+ * Converts the fields of a form. Mailgun sends `bounced` for a permanent failure, and `dropped` if
+ * it stopped before, where a code of its own says that the address is suppressed.
+ */
+function toEvent(form: unknown): object {
+  const event = textAt(form, 'event') ?? ''
+  const code = textAt(form, 'code')
+  return {
+    ...{ recipient: textAt(form, 'recipient'), timestamp: textAt(form, 'timestamp') },
+    event: ['bounced', 'dropped'].includes(event) ? 'failed' : event,
+    ...{ severity: 'permanent', reason: SUPPRESSED.has(code ?? '') ? 'suppress' : undefined },
+    'delivery-status': { code, message: textAt(form, 'error') || textAt(form, 'description') },
+  }
+}
+
+/** A previous bounce, an unsubscription, a previous complaint. */
+const SUPPRESSED: ReadonlySet<string> = new Set(['605', '606', '607'])
 
 function parseEvent(event: unknown): FeedbackInput[] {
   const kind = KINDS.get(textAt(event, 'event') ?? '')

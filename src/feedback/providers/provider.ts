@@ -7,6 +7,8 @@ export type Provider = {
   readonly title: string
   /** The key that authenticates its requests. Null: ev generates a password. */
   readonly key: ProviderKey | null
+  /** Whether a body may be a form, as an object of its text fields. Otherwise it is JSON. */
+  readonly sendsForms?: boolean
   /**
    * Authenticates a request and returns its feedback; other events are left out. Throws
    * `feedback_request_rejected`.

@@ -15,6 +15,8 @@ import {
   EVENTS,
   type EventName,
   eventRequest,
+  MAILGUN_FORMS,
+  mailgunForm,
   mailgunRequest,
   providerDeps,
   SIGNED_AT,
@@ -359,8 +361,39 @@ describe('a request of Mailgun', () => {
     expect(await receive('mailgun', mailgunRequest(event, { token }))).toMatchObject({ token })
   })
 
+  test.each([
+    ['repeated after eight hours, as Mailgun does', -8 * HOUR],
+    ['twelve hours old', -12 * HOUR],
+    ['ten minutes in the future', 10 * MINUTE],
+  ])('%s is accepted', async (_, offset) => {
+    expect(await rejection('mailgun', mailgunRequest(event, { at: SIGNED_AT + offset }))).toBeNull()
+  })
+
+  test.each<[keyof typeof MAILGUN_FORMS, object[]]>([
+    [
+      'bounced',
+      [{ address: 'jane@example.com', kind: 'bounced', code: 550, enhancedCode: '5.1.1' }],
+    ],
+    [
+      'dropped',
+      [{ address: 'jane@example.com', kind: 'bounced', code: 550, enhancedCode: '5.1.1' }],
+    ],
+    ['suppressed', []],
+    ['delivered', [{ address: 'bob@example.com', kind: 'delivered', occurredAt: SIGNED_AT }]],
+    ['complained', [{ address: 'carl@example.com', kind: 'complained' }]],
+    ['opened', []],
+  ])('of a legacy webhook with the event %s is read', async (name, items) => {
+    const text = JSON.stringify(mailgunForm(MAILGUN_FORMS[name]))
+    expect(await receive('mailgun', { headers: {}, text })).toMatchObject({ items })
+    const forged = JSON.stringify({ ...JSON.parse(text), token: 'b'.repeat(50) })
+    expect(await rejection('mailgun', { headers: {}, text: forged })).toMatchObject({
+      kind: 'authentication',
+    })
+  })
+
   test.each<[string, SignedRequest]>([
-    ['an old time', mailgunRequest(event, { at: SIGNED_AT - 13 * HOUR })],
+    ['an old time', mailgunRequest(event, { at: SIGNED_AT - 12 * HOUR - SECOND })],
+    ['a time in the near future', mailgunRequest(event, { at: SIGNED_AT + 10 * MINUTE + SECOND })],
     ['a time in the future', mailgunRequest(event, { at: SIGNED_AT + HOUR })],
     ['another token', altered(one => ({ ...one, token: 'b'.repeat(50) }))],
     [
