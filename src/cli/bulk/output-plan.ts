@@ -50,12 +50,7 @@ export const formatFor = (output: string): Format => FORMATS[extensionOf(output)
 export const isGzip = (path: string) => /\.gz$/i.test(path)
 
 /** Returns the files to write. Each class goes to one file at most. */
-export function planOutput({
-  output,
-  only,
-  split = false,
-  format = formatFor(output),
-}: OutputFlags): OutputFile[] {
+export function planOutput({ output, only, split = false, format }: OutputFlags): OutputFile[] {
   // A script may pass an unset variable, as in -o "$OUT".
   if (output === '') throw new EvError('usage', '-o is empty. Name a file, or - for stdout.')
   checkFormat(output, format)
@@ -70,22 +65,25 @@ export function planOutput({
   return classes.map(klass => ({ path: pathForClass(output, klass), classes: [klass] }))
 }
 
-function checkFormat(output: string, format: Format): void {
+/** `format` is that of `--format`; undefined if the name decides. */
+function checkFormat(output: string, format: Format | undefined): void {
   const name = sanitizeText(output)
   const extension = extensionOf(output)
   if (extension === '') return
   const named = FORMATS[extension]
   if (named === undefined) {
+    if (format !== undefined && format !== 'xlsx') return
     throw new EvError(
       'usage',
-      `ev does not write ${sanitizeText(extension)} files, such as ${name}. With -o, name a file that ends in ${ENDINGS}, or in one of them and .gz.`,
+      `${name} does not tell the format: ${sanitizeText(extension)} is not known. With -o, name a file that ends in ${ENDINGS}, or in one of them and .gz, or set a text format with --format.`,
     )
   }
   if (isGzip(output) && named === 'xlsx') {
     throw new EvError('usage', `${name} ends in .gz, but a workbook is compressed. Omit .gz.`)
   }
   // The name of a text file is used for every text format.
-  if (named === format || (extension === '.txt' && format !== 'xlsx')) return
+  if (format === undefined || named === format) return
+  if (extension === '.txt' && format !== 'xlsx') return
   throw new EvError(
     'usage',
     `${name} is the name of a file in the format ${named}, but --format is ${format}. Name another file with -o, or omit --format.`,

@@ -40,7 +40,7 @@ describe('the output plan', () => {
     ['out.zip.gz', '.zip'],
   ])('rejects the extension of %s', (output, extension) => {
     expect(() => planOutput({ output })).toThrow(
-      `ev does not write ${extension} files, such as ${output}. With -o, name a file that ends in .csv, .tsv, .txt, .json, .ndjson, .jsonl or .xlsx, or in one of them and .gz.`,
+      `${output} does not tell the format: ${extension} is not known. With -o, name a file that ends in .csv, .tsv, .txt, .json, .ndjson, .jsonl or .xlsx, or in one of them and .gz, or set a text format with --format.`,
     )
   })
 
@@ -56,6 +56,11 @@ describe('the output plan', () => {
   ])('the name %s selects the format %s', (output, format) => {
     expect(formatFor(output)).toBe(format)
     expect(planOutput({ output })).toMatchObject([{ path: output }])
+  })
+
+  test('a file with an unknown extension is written in a text format that is set', () => {
+    expect(planOutput({ output: 'out.dat', format: 'ndjson' })).toHaveLength(1)
+    expect(() => planOutput({ output: 'out.dat', format: 'xlsx' })).toThrow('does not tell')
   })
 
   test('a name without an extension, and .txt, are for every text format', () => {
