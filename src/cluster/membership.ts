@@ -88,6 +88,7 @@ class LocalMember {
   /** Monotonic time when the last confirmed heartbeat was sent; each one postpones the alarm. */
   #startedAt = Number.NEGATIVE_INFINITY
   #cancelAlarm: (() => void) | null = null
+  #orphansReleasedAt = Number.NEGATIVE_INFINITY
   #egresses: readonly string[]
 
   constructor(deps: MembershipDeps) {
@@ -176,7 +177,15 @@ class LocalMember {
       for (const member of await expireMembers(database, o, this.#deps.claims.release))
         log.warn('member expired', { member })
     }
-    await this.#deps.claims.releaseOrphaned(database)
+    await this.#releaseOrphaned()
+  }
+
+  /** A claim is orphaned only if it was committed while its member was removed, which is rare. */
+  async #releaseOrphaned(): Promise<void> {
+    const now = this.#clock.monotonicNow()
+    if (now - this.#orphansReleasedAt < this.#timings.expiryMs) return
+    this.#orphansReleasedAt = now
+    await this.#deps.claims.releaseOrphaned(this.#deps.database)
   }
 
   #start(name: string, everyMs: number, run: () => Promise<void>): Loop {

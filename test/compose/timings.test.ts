@@ -28,6 +28,7 @@ describe('timings', () => {
       'the short poll interval is the longer one',
       { rates: { ...paces, pollSoonMs: paces.pollMs + 1 } },
     ],
+    ['an idle process polls more often', { rates: { ...paces, pollIdleMs: paces.pollMs - 1 } }],
   ])('are refused if %s', (_, wrong) => {
     expect(() => checkTimings({ ...DEFAULT_TIMINGS, ...wrong })).toThrow(RangeError)
   })

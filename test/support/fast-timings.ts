@@ -20,7 +20,7 @@ export const FAST_TIMINGS: Timings = {
     ...{ beatMs: 30, pollMs: 30, retryMs: 30, overdueMs: 500 },
     ...{ reconcileMinMs: 50, reconcileSpreadMs: 20 },
   },
-  rates: { ...DEFAULT_TIMINGS.rates, pollMs: 40, pollSoonMs: 15, ticketMs: 400 },
+  rates: { ...DEFAULT_TIMINGS.rates, pollMs: 40, pollSoonMs: 15, pollIdleMs: 40, ticketMs: 400 },
   catchAll: { ...DEFAULT_TIMINGS.catchAll, batchMs: 20 },
   // On a busy machine no statement must reach its time limit.
   pool: { ...DEFAULT_TIMINGS.pool, connectMs: MINUTE, statementMs: MINUTE },

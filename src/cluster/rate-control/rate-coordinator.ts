@@ -74,11 +74,14 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
   }
 
   start(): void {
-    const { pollMs, pollSoonMs } = this.#timings
-    const isSoon = () => [...this.#active.values()].some(({ hasSingle }) => hasSingle)
+    const { pollMs, pollSoonMs, pollIdleMs } = this.#timings
+    const everyMs = () => {
+      if ([...this.#active.values()].some(({ hasSingle }) => hasSingle)) return pollSoonMs
+      return this.#active.size === 0 && this.#isMember && !this.#isOffline ? pollIdleMs : pollMs
+    }
     this.#pollLoop = startLoop({
       ...{ name: 'shared rate limit poll', clock: this.#clock, log: this.#deps.log },
-      everyMs: () => (isSoon() ? pollSoonMs : pollMs),
+      everyMs,
       run: () => this.#pollStates(),
       onFailure: error => this.#onUnavailable(error),
     })
@@ -117,6 +120,7 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
 
   use(entry: SharedRateEntry): SharedRateEntry {
     const key = toMapKey(entry.key)
+    if (this.#active.size === 0) this.#pollLoop?.wake()
     const used = this.#active.get(key) ?? entry
     this.#active.set(key, used)
     used.setMember(this.member)

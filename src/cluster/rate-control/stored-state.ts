@@ -7,6 +7,8 @@ export type RateTimings = {
   readonly pollMs: number
   /** Poll interval while a client waits for an answer. */
   readonly pollSoonMs: number
+  /** Poll interval while no operator is probed; the next probe ends the wait. */
+  readonly pollIdleMs: number
   /**
    * Each poll overlaps the previous one by this, so that rows that were committed late are seen.
    */
@@ -20,14 +22,16 @@ export type RateTimings = {
 export const DEFAULT_RATE_TIMINGS: RateTimings = {
   pollMs: SECOND,
   pollSoonMs: 250,
+  pollIdleMs: 5 * SECOND,
   overlapMs: 10 * SECOND,
   deleteEveryMs: 10 * MINUTE,
   ticketMs: 4 * SECOND,
 }
 
 /** Throws if a ticket would expire before the poll that renews it. */
-export function checkRateTimings({ pollMs, pollSoonMs, ticketMs }: RateTimings): void {
+export function checkRateTimings({ pollMs, pollSoonMs, pollIdleMs, ticketMs }: RateTimings): void {
   if (pollSoonMs > pollMs) throw new RangeError('pollSoonMs must not exceed pollMs')
+  if (pollMs > pollIdleMs) throw new RangeError('pollMs must not exceed pollIdleMs')
   if (2 * pollMs > ticketMs) throw new RangeError('pollMs must be at most half of ticketMs')
 }
 
