@@ -165,9 +165,11 @@ function asNotice(c: Context<Env>, body: Html, status: ContentfulStatusCode) {
   return part(c, body, status)
 }
 
-/** Adds to a missing scope how to get a key that has it. */
+/** Adds to a missing scope how to get a key that has it; a job is a list on pages. */
 function withRemedy(error: Refusal | ApiProblem): string {
-  if (!(error instanceof ApiProblem) || error.code !== 'insufficient_scope') return error.message
+  if (!(error instanceof ApiProblem) || error.code !== 'insufficient_scope') {
+    return error.message.replace(/^Job not found\.$/, 'List not found. It may have been deleted.')
+  }
   return `${error.message.replace(/\.$/, '')}, so this page or action is not available. Sign in with a key that has the scope, or add it to this key under API keys.`
 }
 

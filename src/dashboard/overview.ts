@@ -32,14 +32,14 @@ export function overviewRoutes({ health }: DashboardDeps): Hono<Env> {
     .get('/overview/lists', async c => part(c, listsTable(await findLists(c))))
 }
 
-/** The first is the default. */
+/** The last is the default. */
 const PERIODS = [
-  { period: 'month', name: '30 days' },
   { period: 'week', name: '7 days' },
+  { period: 'month', name: '30 days' },
 ] as const
 
 async function overviewPage(c: Context<Env>, health: HealthSource): Promise<Response> {
-  const period = PERIODS.find(one => one.period === c.req.query('period')) ?? PERIODS[0]
+  const period = PERIODS.find(one => one.period === c.req.query('period')) ?? PERIODS[1]
   const user = c.get('user')
   const [usage, lists] = await Promise.all([
     may(user, 'account:read') ? findUsage(c, period.period) : null,

@@ -39,11 +39,10 @@ export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
 
 type Period = Stats['data']['period']
 
-/** The first is the default. */
 const PERIODS: readonly { readonly period: Period; readonly name: string }[] = [
+  { period: 'day', name: 'Today' },
   { period: 'week', name: '7 days' },
   { period: 'month', name: '30 days' },
-  { period: 'day', name: 'Today' },
 ]
 
 async function usagePage(c: Context<Env>, baseUrl: string): Promise<Response> {
@@ -87,8 +86,11 @@ const hint = (baseUrl: string): Html => html`
     text: 'Verifications from the dashboard, the API and lists are counted here by day, key and class.',
     action: html`<a class="button primary" href="/verify">Verify an address</a>`,
   })}
-  <pre>curl ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_API_KEY" \\
-  -H "Content-Type: application/json" -d '{"email": "user@example.com"}'</pre>`
+  ${card({
+    title: 'Verify with the API',
+    body: html`<pre>curl ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_API_KEY" \\
+  -H "Content-Type: application/json" -d '{"email": "user@example.com"}'</pre>`,
+  })}`
 
 /** Renders the credit usage and what costs a credit. */
 const creditCard = (credits: Credits['data']): Html =>

@@ -70,7 +70,7 @@ const figures = (report: FeedbackReport): Html => html`
     ${card({ title: 'Reliability', span: 6, body: reliabilityChart(report.bins, report.fixed_bins) })}
     ${outcomesCard(report.outcomes)}
     ${card({ title: 'By reason', span: 12, body: reasonTable(report.reasons) })}
-    ${card({ title: 'By mail operator', span: 12, body: operatorTable(report.operators) })}
+    ${card({ title: 'By provider', span: 12, body: operatorTable(report.operators) })}
   </div>`
 
 const mainFigures = ({ total, fixed_confidence: fixed, outcomes }: FeedbackReport): Html => {
@@ -175,10 +175,10 @@ const OPERATORS_SHOWN = 10
 
 const operatorTable = (rows: FeedbackReport['operators']): Html => html`
   ${table({
-    caption: 'Confidence and outcomes by mail operator and reason',
+    caption: 'Confidence and outcomes by provider and reason',
     rows: rows.slice(0, OPERATORS_SHOWN),
     columns: [
-      { label: 'Operator', kind: 'name', cell: ({ operator }) => operator ?? 'Unknown' },
+      { label: 'Provider', kind: 'name', cell: ({ operator }) => operator ?? 'Unknown' },
       { label: 'Reason', cell: ({ reason }) => nameOf(reason) },
       ...FIGURES,
     ],

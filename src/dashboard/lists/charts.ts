@@ -137,6 +137,10 @@ export type State = AnyJob['status']
 export const isActive = ({ status }: Pick<AnyJob, 'status'>) =>
   status === 'queued' || status === 'processing'
 
+/** Returns whether a job has stopped before its end. */
+export const isResumable = ({ status }: Pick<AnyJob, 'status'>) =>
+  status === 'cancelled' || status === 'failed'
+
 /** Returns the name of a list, or its ID if it has none. */
 export const titleOf = ({ name, job_id }: AnyJob): string => name ?? job_id
 

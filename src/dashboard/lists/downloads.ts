@@ -8,7 +8,7 @@ import { boxes, form, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { icon } from '../page/icon.ts'
 import { CLASS_NAMES, CLASSES } from '../page/text.ts'
-import { isActive } from './charts.ts'
+import { isActive, isResumable } from './charts.ts'
 
 /** Route that streams the results as a file. */
 export const downloadRoutes = () =>
@@ -37,7 +37,7 @@ export function downloads(c: Context<Env>, job: Job): Html {
     : ` (${formatNumber(hasDeliverable ? data.classes.deliverable : done)})`
   const label = `Download ${hasDeliverable ? 'deliverable' : 'all'}${count}`
   return html`
-    <a class="button primary" href="${href}">${icon('download')}<span>${label}</span></a>
+    <a class="button ${isResumable(job) ? '' : 'primary'}" href="${href}">${icon('download')}<span>${label}</span></a>
     <details class="confirm">
       <summary class="button">More downloads</summary>
       <div class="menu">${selection(path)}</div>

@@ -12,7 +12,7 @@ import { meanings, notice, reasonCell } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { badge, copyable, time } from '../page/text.ts'
 import { may } from '../session/signed-in.ts'
-import { chartsOf, isActive, stateBadge, stateSentence, titleOf } from './charts.ts'
+import { chartsOf, isActive, isResumable, stateBadge, stateSentence, titleOf } from './charts.ts'
 import { downloads } from './downloads.ts'
 import { filter, pages, rowsLink } from './filter.ts'
 import { filterError, isFiltered, queryFor, type RowFilter, readFilter } from './filters.ts'
@@ -43,10 +43,6 @@ export async function jobPage(
     ${problem === undefined ? NOTHING : notice('bad', problem.message)}
     ${link === undefined ? NOTHING : notice('ok', html`This link works until ${time(link.expires_at)}. It is not shown again. ${copyable(link.url)}`)}
     <div id="job">
-      <div class="row is-level list-head">
-        <div>${stateBadge(job)} <span>${stateSentence(job, deps.clock.now())}</span></div>
-        <div class="actions">${downloads(c, job)} ${actions(c, deps, job)}</div>
-      </div>
       <p><small>Created ${time(job.created_at)}${job.sandbox ? ' in the sandbox: results are simulated' : ''}. ID
         <code>${job.job_id}</code>.${metadataOf(job)}${webhookOf(job)}</small></p>
       ${isActive(job) ? await progress(c, job) : await chartsOf(c, job)}
@@ -56,7 +52,11 @@ export async function jobPage(
     ${announcement} ${await rows(c, job, rowFilter)}`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   const back = { href: '/lists', label: 'Lists' }
-  return page(c, { title: titleOf(job), back, body, scripts: ['live.js'], status })
+  return page(c, {
+    ...{ title: titleOf(job), back, badge: stateBadge(job), body, scripts: ['live.js'], status },
+    intro: stateSentence(job, deps.clock.now()),
+    actions: html`${downloads(c, job)} ${actions(c, deps, job)}`,
+  })
 }
 
 function metadataOf({ metadata }: Job): Html {
@@ -76,10 +76,9 @@ const findJob = (c: Context<Env>): Promise<Job> =>
 function actions(c: Context<Env>, { random }: JobPageDeps, job: Job): Html {
   if (!may(c.get('user'), 'jobs:write')) return NOTHING
   const path = `/lists/${job.job_id}`
-  const isResumable = job.status === 'cancelled' || job.status === 'failed'
   return html`
     ${isActive(job) ? form(c, `${path}/cancel`, html`<button>Cancel</button>`) : NOTHING}
-    ${isResumable ? form(c, `${path}/resume`, html`${nonceField(random)}<button class="primary">Resume</button>`) : NOTHING}
+    ${isResumable(job) ? form(c, `${path}/resume`, html`${nonceField(random)}<button class="primary">Resume</button>`) : NOTHING}
     ${confirmed(c, {
       ...{ action: `${path}/delete`, label: 'Delete', yes: 'Delete list' },
       question:

@@ -29,13 +29,13 @@ export const progress = async (c: Context<Env>, job: Job): Promise<Html> => html
     ${await liveReasons(c, job)}
   </div>`
 
-/** When the list ends, htmx replaces this section and the chart with the results. */
+/** When the list ends, htmx replaces the head of the page, this section and the chart. */
 function progressCard(job: Job): Html {
   const { processed_emails: done, total_emails: total, data } = job
   const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
   return html`
     <section class="card live" id="live" data-events="/lists/${job.job_id}/events" aria-labelledby="live-title"
-      hx-get="/lists/${job.job_id}" hx-trigger="ended" hx-target="#job" hx-select="#job" hx-select-oob="#rows"
+      hx-get="/lists/${job.job_id}" hx-trigger="ended" hx-target="#job" hx-select="#job" hx-select-oob="#head,#rows"
       hx-swap="outerHTML settle:0s">
       <h2 id="live-title" class="unseen">Progress</h2>
       <div class="outlook">

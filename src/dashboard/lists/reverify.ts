@@ -122,15 +122,14 @@ function newRun(
     choices: ROW_CHOICES.map(({ value, label }) => ({ value, label })),
   })
   const days = field({
-    ...{ label: 'Every … days', name: 'every_days', type: 'number', value: '30' },
-    hint: 'For a schedule: 1 to 365.',
+    ...{ label: 'Interval in days (1 to 365)', name: 'every_days', type: 'number', value: '30' },
   })
   return form(
     c,
     `${path}/reverify`,
-    html`${nonceField(random)}${rows}${canSchedule ? days : NOTHING}
-      <p class="actions"><button name="when" value="now">Verify again now</button>
-      ${canSchedule ? html`<button name="when" value="schedule">Create schedule</button>` : NOTHING}</p>`,
+    html`${nonceField(random)}<div class="row">${rows}
+      <button name="when" value="now">Verify again now</button>
+      ${canSchedule ? html`${days}<button name="when" value="schedule">Create schedule</button>` : NOTHING}</div>`,
   )
 }
 

@@ -16,6 +16,8 @@ type Page = {
   readonly body: Html | readonly Html[]
   /** The page above this one. */
   readonly back?: { readonly href: string; readonly label: string }
+  /** The state of what the page shows, beside the title. */
+  readonly badge?: Html
   /** A sentence or a status below the title. */
   readonly intro?: Html | string
   /** Buttons beside the title; at most one is primary. */
@@ -50,11 +52,11 @@ export async function page(c: Context<Env>, o: Page): Promise<Response> {
   return c.html(document(c, { ...o, body: frame, csrf: user.csrf }), o.status ?? 200)
 }
 
-const head = ({ title, back, intro, actions }: Page): Html => html`
-  <header class="head">
+const head = ({ title, back, badge, intro, actions }: Page): Html => html`
+  <header class="head" id="head">
     <div>
       ${back === undefined ? NOTHING : html`<a class="crumb" href="${back.href}">${icon('arrow-left')}${back.label}</a>`}
-      <h1>${title}</h1>
+      ${badge === undefined ? html`<h1>${title}</h1>` : html`<div class="title"><h1>${title}</h1>${badge}</div>`}
       ${intro === undefined ? NOTHING : html`<p class="intro">${intro}</p>`}
     </div>
     ${actions === undefined ? NOTHING : html`<div class="actions">${actions}</div>`}

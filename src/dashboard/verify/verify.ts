@@ -123,7 +123,7 @@ const again = (c: Context<Env>, { email }: Item): Html =>
   verifyForm(
     c,
     { email, sandbox: false, again: false },
-    html`Verify <span class="unseen">${email}</span> again`,
+    html`<span>Verify <span class="unseen">${email}</span> again</span>`,
   )
 
 /** An update of the page. */

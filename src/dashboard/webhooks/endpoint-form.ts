@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { EventList } from '../../client/types.ts'
+import type { ApiProblem } from '../api.ts'
 import type { Env } from '../deps.ts'
 import { boxes, field, type SubmittedForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
@@ -87,6 +88,17 @@ const headerFields = (headers: string, { removed, headerNames }: CurrentHeaders)
           headerNames.map(name => ({ value: name, label: name, checked: removed.includes(name) })),
         )
   }`
+
+/** Replaces the field name in an API error with the label of the form. */
+export const sentenceOf = ({ message }: ApiProblem): string =>
+  message.replace(
+    /^"(url|headers|events|description)"/,
+    (_, name: keyof typeof LABELS) => `“${LABELS[name]}”`,
+  )
+
+const LABELS = {
+  ...{ url: 'URL', headers: 'Custom headers', events: 'Events', description: 'Description' },
+}
 
 /** Renders text between backticks as code. */
 export const withCode = (sentence: string): Html =>

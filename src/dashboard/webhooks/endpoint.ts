@@ -12,7 +12,7 @@ import { notice } from '../page/notice.ts'
 import { statusBadge, type Tone, time } from '../page/text.ts'
 import { csrfField } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
-import { type Draft, endpointFields } from './endpoint-form.ts'
+import { type Draft, endpointFields, sentenceOf } from './endpoint-form.ts'
 import { successCard, testResult } from './endpoint-parts.ts'
 import { isForLog, logPart, logSection, pathOf } from './log.ts'
 
@@ -90,7 +90,7 @@ export async function endpointPage(
     ...(webhook.description === null ? {} : { intro: webhook.url }),
     actions: mayWrite ? buttons(c, webhook) : html`<small>${READ_ONLY}</small>`,
     body: html`
-      ${rejection === undefined ? NOTHING : notice('bad', rejection.problem.message)}
+      ${rejection === undefined ? NOTHING : notice('bad', sentenceOf(rejection.problem))}
       ${notice(status.tone, html`<b>${status.label}</b> · ${status.text}`)}
       <div id="tested" aria-live="polite">${await tested(c, id)}</div>
       ${successCard(webhook)}

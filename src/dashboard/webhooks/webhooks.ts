@@ -25,7 +25,14 @@ import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { actionRoutes } from './actions.ts'
 import { endpointRoutes, renderBadge } from './endpoint.ts'
-import { bodyOf, type Draft, draftOf, endpointFields, headersOf } from './endpoint-form.ts'
+import {
+  bodyOf,
+  type Draft,
+  draftOf,
+  endpointFields,
+  headersOf,
+  sentenceOf,
+} from './endpoint-form.ts'
 import { formatResponse, secretPage, successCell } from './endpoint-parts.ts'
 import { eventTypesPage } from './event-types.ts'
 import { isPending, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
@@ -145,7 +152,7 @@ async function formPage(
     title: 'New webhook',
     back: { href: '/webhooks', label: 'Webhooks' },
     body: html`
-      ${problem === undefined ? NOTHING : notice('bad', problem.message)}
+      ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
       <div class="card">
         ${form(c, '/webhooks', html`${nonceField(random, { once, problem })} ${fields} <button class="primary">Create webhook</button>`)}
         <p><small>The signing secret is shown once, on the next page.</small></p>

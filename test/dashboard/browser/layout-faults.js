@@ -154,7 +154,8 @@
     if (isCut(ring, clipOf(control.parentElement ?? control)))
       report('the focus is cut off', control)
   }
-  if (before instanceof HTMLElement) before.focus({ preventScroll: true })
+  document.activeElement?.blur()
+  if (before !== document.body) before?.focus({ preventScroll: true })
   window.scrollTo(scrollX, scrollY)
   return [...new Set(faults)]
 })()

@@ -187,7 +187,7 @@ test('a list is verified again, once and at intervals', async () => {
   await start(page)
   await page.getByRole('heading', { name: 'Verify again' }).waitFor()
   const first = page.url()
-  await page.getByLabel('Every … days').fill('7')
+  await page.getByLabel('Interval in days').fill('7')
   await page.getByRole('button', { name: 'Create schedule' }).click()
   await page.getByText('This list is verified again every 7 days').waitFor()
   await page.getByLabel('Rows', { exact: true }).selectOption('Unknown')
