@@ -11,7 +11,7 @@ import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
 import { chips, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
-import { CLASS_NAMES, CLASSES, time } from '../page/text.ts'
+import { ago, CLASS_NAMES, CLASSES } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import {
@@ -135,7 +135,7 @@ function listTable(
           ...{ label: 'Classes', kind: 'wide' },
           cell: job => (isActive(job) ? progress(job) : classes(job)),
         },
-        { label: 'Created', cell: job => time(job.created_at) },
+        { label: 'Created', cell: job => ago(job.created_at) },
         { label: 'Duration', kind: 'number', cell: job => durationOf(job, now) },
       ],
     })}
@@ -159,12 +159,16 @@ const progress = ({
   processed_emails: done,
   total_emails: total,
   estimated_time: left,
+  data,
 }: ListedJob) => html`
-  <progress max="${total}" value="${done}" aria-label="Rows done"></progress>
+  <div class="bars is-alone">${bar(segmentsOf(data), total)}</div>
   <small>${formatPercent(Math.floor((100 * done) / total), 100)} · ${formatNumber(done)} done${left === null ? NOTHING : ` · about ${left} left`}</small>`
 
+const segmentsOf = ({ classes }: ListedJob['data']) =>
+  CLASSES.map(kind => ({ kind, value: classes[kind] }))
+
 function classes({ data, total_emails: total }: ListedJob): Html {
-  const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
+  const segments = segmentsOf(data)
   const shown = segments.filter(({ value }) => value > 0)
   return html`<div class="bars is-alone">${bar(segments, total)}</div>
     <small>${shown.map(({ kind, value }) => `${formatNumber(value)} ${CLASS_NAMES[kind].toLowerCase()}`).join(', ') || 'None'}</small>`

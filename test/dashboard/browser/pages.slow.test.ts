@@ -28,6 +28,8 @@ type State = {
   /** Who is signed in; defaults to a key with all scopes. */
   readonly who?: Who
   readonly status?: number
+  /** Defaults to both. */
+  readonly width?: number
   /** What the user does then. */
   readonly act?: (page: Page) => Promise<unknown>
   /** A part that is inserted after load. */
@@ -80,9 +82,9 @@ const PAGES: readonly State[] = [
     },
   },
   { name: 'welcome-expired', path: '/welcome/x', who: 'nobody' },
-  { name: 'docs-public', path: '/docs', who: 'nobody', ready: '.opblock' },
+  { name: 'docs-public', path: '/docs', who: 'nobody', ready: '.opblock', width: 390 },
   { name: 'not-found-public', path: '/nothing', who: 'nobody', status: 404 },
-  { name: 'docs', path: '/docs', ready: '.opblock' },
+  { name: 'docs', path: '/docs', ready: '.opblock', width: 1_280 },
   { name: 'overview', path: '/overview', ready: chart },
   { name: 'overview-account', path: '/overview', ready: chart, act: openAccount },
   { name: 'overview-limited', path: '/overview', who: 'limited' },
@@ -318,9 +320,9 @@ async function takePicture(page: Page, name: string): Promise<void> {
 }
 
 async function visit(state: State): Promise<void> {
-  const { name, path, who = 'owner', status = 200, act, ready } = state
+  const { name, path, who = 'owner', status = 200, width: only, act, ready } = state
   const found = await Promise.all(
-    WIDTHS.map(async width => {
+    WIDTHS.filter(width => width === (only ?? width)).map(async width => {
       const visitor = visitors.get(`${who} ${width}`)
       if (visitor === undefined) throw new Error('there is no visitor')
       const { page, faults } = visitor

@@ -43,7 +43,7 @@ describe('the lists of an account', () => {
     await seedJob(database, { texts: MIXED, done: 2 })
     const before = (await get('/lists?status=processing')).text
     expect(before).toContain('hx-get="/lists?status=processing" hx-trigger="every 5s"')
-    expect(before).toContain('<progress max="6" value="2"')
+    expect(before).toContain('33% · 2 done')
     await cancelJob(database, 'job_a')
     expect((await get('/lists')).text).not.toContain('every 5s')
   })
