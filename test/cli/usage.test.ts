@@ -47,7 +47,7 @@ describe.concurrent('invalid usage', () => {
       ['bulk', 'a.csv', '--format', 'x'],
       /is "x"; it takes one of csv, xlsx, ndj/,
     ],
-    ['a spreadsheet as output', ['bulk', 'a.csv', '-o', 'a.ods'], /does not write \.ods files/],
+    ['a spreadsheet as output', ['bulk', 'a.csv', '-o', 'a.ods'], /\.ods is not known/],
     [
       'a flag without its value',
       ['verify', 'a@b.example', '--helo'],
