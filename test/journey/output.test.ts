@@ -180,15 +180,15 @@ describe.concurrent('an invalid output', () => {
       /--only has "good"; it takes a comma-separated list of deliverable, risky, und/,
     ],
     ['an unknown format', ['-o', 'out', '--format', 'xml'], 64, /takes one of csv, xlsx, ndjson/],
-    ['--split with the name of a folder', ['-o', 'data', '--split'], 73, /data cannot .* a folder/],
+    ['--split with the name of a folder', ['-o', 'data', '--split'], 73, /data is a folder/],
     ['--split to a device', ['-o', '/dev/null', '--split'], 64, /not a regular file.*-o/],
     [
       '--split to a missing folder',
       ['-o', 'no/out', '--split'],
       73,
-      /no\/out\.deliverable cannot .*-o/,
+      /folder no does not exist.*-o/,
     ],
-    ['a path that ends with a slash', ['-o', 'no/', '--split'], 73, /it is a folder/],
+    ['a path that ends with a slash', ['-o', 'no/', '--split'], 73, /no\/ is a folder/],
   ])('%s is rejected before any work', async (_, args, code, sentence) => {
     const result = await bulk(args)
     expect(result.stderr).toMatch(sentence)

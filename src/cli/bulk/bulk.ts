@@ -30,8 +30,8 @@ import { type WrittenFile, writeOutput } from './output.ts'
 import {
   checkOutput,
   checkRowCount,
+  chooseFormat,
   defaultOutput,
-  formatFor,
   type OutputFile,
   planOutput,
 } from './output-plan.ts'
@@ -69,7 +69,7 @@ export async function bulkCommand(
   // `-` is stdin or stdout; an empty name is reported later.
   const toPath = (name: string) => (name === '-' || name === '' ? name : inCwd(context, name))
   const given = flags.output ?? defaultOutput(isUrl(file) ? nameOfUrl(file) : file, flags.format)
-  const format = flags.format ?? formatFor(given)
+  const format = chooseFormat(given, flags.format)
   const metadata = parseMetadataFlags(flags.metadata)
   const list = isUrl(file) ? file : toPath(file)
   return bulk(context, list, { ...flags, format, output: toPath(given), metadata }, null)

@@ -16,7 +16,6 @@ export type OutputFlags = {
   readonly output: string
   readonly only?: string
   readonly split?: boolean
-  readonly format?: Format
 }
 
 /**
@@ -44,16 +43,15 @@ const FORMATS: Readonly<Record<string, Format>> = {
 const extensionOf = (output: string) => extname(output.replace(/\.gz$/i, '')).toLowerCase()
 
 /** Returns the format of an output by its name; CSV if its name does not tell. */
-export const formatFor = (output: string): Format => FORMATS[extensionOf(output)] ?? 'csv'
+const formatFor = (output: string): Format => FORMATS[extensionOf(output)] ?? 'csv'
 
 /** Returns true if the name of a file says that it is compressed with gzip. */
 export const isGzip = (path: string) => /\.gz$/i.test(path)
 
 /** Returns the files to write. Each class goes to one file at most. */
-export function planOutput({ output, only, split = false, format }: OutputFlags): OutputFile[] {
+export function planOutput({ output, only, split = false }: OutputFlags): OutputFile[] {
   // A script may pass an unset variable, as in -o "$OUT".
   if (output === '') throw new EvError('usage', '-o is empty. Name a file, or - for stdout.')
-  checkFormat(output, format)
   const classes = only === undefined ? CLASSES : parseClasses(only)
   if (!split) return [{ path: output, classes }]
   if (output === '-') {
@@ -65,14 +63,15 @@ export function planOutput({ output, only, split = false, format }: OutputFlags)
   return classes.map(klass => ({ path: pathForClass(output, klass), classes: [klass] }))
 }
 
-/** `format` is that of `--format`; undefined if the name decides. */
-function checkFormat(output: string, format: Format | undefined): void {
+/**
+ * Returns the format of an output: `set`, the value of `--format`, or that of its name. Throws
+ * EvError('usage') if the name is that of a file in another format.
+ */
+export function chooseFormat(output: string, set?: Format): Format {
   const name = sanitizeText(output)
   const extension = extensionOf(output)
-  if (extension === '') return
   const named = FORMATS[extension]
-  if (named === undefined) {
-    if (format !== undefined && format !== 'xlsx') return
+  if (extension !== '' && named === undefined && (set === undefined || set === 'xlsx')) {
     throw new EvError(
       'usage',
       `${name} does not tell the format: ${sanitizeText(extension)} is not known. With -o, name a file that ends in ${ENDINGS}, or in one of them and .gz, or set a text format with --format.`,
@@ -81,12 +80,13 @@ function checkFormat(output: string, format: Format | undefined): void {
   if (isGzip(output) && named === 'xlsx') {
     throw new EvError('usage', `${name} ends in .gz, but a workbook is compressed. Omit .gz.`)
   }
+  if (set === undefined) return named ?? 'csv'
   // The name of a text file is used for every text format.
-  if (format === undefined || named === format) return
-  if (extension === '.txt' && format !== 'xlsx') return
+  const isFitting = named === undefined || named === set || (extension === '.txt' && set !== 'xlsx')
+  if (isFitting) return set
   throw new EvError(
     'usage',
-    `${name} is the name of a file in the format ${named}, but --format is ${format}. Name another file with -o, or omit --format.`,
+    `${name} is the name of a file in the format ${named}, but --format is ${set}. Name another file with -o, or omit --format.`,
   )
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import {
   checkRowCount,
+  chooseFormat,
   defaultOutput,
-  formatFor,
   planOutput,
 } from '../../../src/cli/bulk/output-plan.ts'
 
@@ -39,7 +39,7 @@ describe('the output plan', () => {
     ['out.pdf', '.pdf'],
     ['out.zip.gz', '.zip'],
   ])('rejects the extension of %s', (output, extension) => {
-    expect(() => planOutput({ output })).toThrow(
+    expect(() => chooseFormat(output)).toThrow(
       `${output} does not tell the format: ${extension} is not known. With -o, name a file that ends in .csv, .tsv, .txt, .json, .ndjson, .jsonl or .xlsx, or in one of them and .gz, or set a text format with --format.`,
     )
   })
@@ -54,18 +54,17 @@ describe('the output plan', () => {
     ['out', 'csv'],
     ['/dev/stdout', 'csv'],
   ])('the name %s selects the format %s', (output, format) => {
-    expect(formatFor(output)).toBe(format)
-    expect(planOutput({ output })).toMatchObject([{ path: output }])
+    expect(chooseFormat(output)).toBe(format)
   })
 
   test('a file with an unknown extension is written in a text format that is set', () => {
-    expect(planOutput({ output: 'out.dat', format: 'ndjson' })).toHaveLength(1)
-    expect(() => planOutput({ output: 'out.dat', format: 'xlsx' })).toThrow('does not tell')
+    expect(chooseFormat('out.dat', 'ndjson')).toBe('ndjson')
+    expect(() => chooseFormat('out.dat', 'xlsx')).toThrow('does not tell')
   })
 
   test('a name without an extension, and .txt, are for every text format', () => {
-    expect(planOutput({ output: 'out', format: 'xlsx' })).toHaveLength(1)
-    expect(planOutput({ output: 'out.txt.gz', format: 'ndjson' })).toHaveLength(1)
+    expect(chooseFormat('out', 'xlsx')).toBe('xlsx')
+    expect(chooseFormat('out.txt.gz', 'ndjson')).toBe('ndjson')
   })
 
   test.each([
@@ -75,7 +74,7 @@ describe('the output plan', () => {
     ['out.txt', 'xlsx', 'is the name of a file in the format csv, but --format is xlsx.'],
     ['out.xlsx.gz', 'xlsx', 'out.xlsx.gz ends in .gz, but a workbook is compressed. Omit .gz.'],
   ] as const)('rejects %s with --format %s', (output, format, refusal) => {
-    expect(() => planOutput({ output, format })).toThrow(refusal)
+    expect(() => chooseFormat(output, format)).toThrow(refusal)
   })
 
   test('a list with more rows than a worksheet is rejected for XLSX only', () => {
