@@ -143,7 +143,7 @@ describe('one address', () => {
     const settings = simulatorFlags({ dnsAddress: address, smtpPort: simulator.smtpPort })
     const result = await runEv(['verify', ...settings, 'ann-1@gmail.com'], { home: emptyFolder() })
     expect(result.stdout).toContain('ann-1@gmail.com is unknown')
-    expect(result.stdout).toContain(GMAIL_DENIED)
+    expect(result.stdout).toContain(GMAIL_DENIED.replace('the DNS', 'The DNS'))
     expect(result.stderr).toContain(`DNS check failed: ${GMAIL_DENIED}`)
   })
 })

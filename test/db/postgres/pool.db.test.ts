@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -168,12 +168,18 @@ function freeze({ pid }: PostgresServer): () => void {
   const all = [pid, ...childrenOf(pid)]
   for (const one of all) process.kill(one, 'SIGSTOP')
   return () => {
-    // A disconnected backend exits when it resumes.
-    for (const one of all.splice(0).filter(isAlive)) process.kill(one, 'SIGCONT')
+    for (const one of all.splice(0)) resume(one)
   }
 }
 
-const isAlive = (pid: number) => existsSync(`/proc/${pid}`)
+/** A disconnected backend exits when it resumes, so it may be gone at the second call. */
+function resume(pid: number): void {
+  try {
+    process.kill(pid, 'SIGCONT')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
 
 function childrenOf(parent: number): number[] {
   const numbers = readdirSync('/proc').filter(name => /^\d+$/.test(name))
