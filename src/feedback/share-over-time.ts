@@ -21,6 +21,8 @@ export type Aged = Cell & {
 export const PRIOR_WEIGHT = 10
 /** Candidates for the half-life of counts, in days: from fast change to none. */
 const HALF_LIVES = [10, 30, 90, 270, 810]
+/** The same with a trend. Few days show no trend: a shorter half-life follows a change as well. */
+const TREND_HALF_LIVES = [90, 270, 810]
 /** The half-life of counts that nothing is known about, in days. */
 const HALF_LIFE_DAYS = 90
 /** Fewer verdicts do not show whether a share changes. */
@@ -79,49 +81,50 @@ function toPoints(counts: readonly VerdictCount[], now: number): Point[] {
 
 /**
  * Estimates how fast counts lose their meaning: the half-life with which earlier periods predict
- * later ones best. `log` is the logarithm of how well they do.
+ * later ones best. `log` is the logarithm of how well they do on average.
  */
 function fitHalfLife(points: readonly Point[], options: Omit<Prediction, 'day'>) {
-  const logs = HALF_LIVES.map(halfLifeDays => {
-    let sums = NO_SUMS
+  const halfLives = options.hasTrend ? TREND_HALF_LIVES : HALF_LIVES
+  const logs = halfLives.map(halfLifeDays => {
+    const sums = newSums()
     let previous = points[0]?.day ?? 0
     let log = 0
     for (const point of points) {
-      sums = scale(sums, 0.5 ** ((point.day - previous) / halfLifeDays))
+      scale(sums, 0.5 ** ((point.day - previous) / halfLifeDays))
       const { share, weight } = predict(sums, { ...options, day: point.day })
       log += logLikelihood(point, share, weight)
-      sums = add(sums, point, 1)
+      add(sums, point, 1)
       previous = point.day
     }
     return log
   })
-  return { halfLifeDays: averageByLikelihood(HALF_LIVES, logs), log: logSum(logs) }
+  const log = logSum(logs) - Math.log(logs.length)
+  return { halfLifeDays: averageByLikelihood(halfLives, logs), log }
 }
 
 /** Weighted sums of counts: enough for a regression of the share on the time. */
-type Sums = Cell & {
-  readonly day: number
-  readonly daySquared: number
-  readonly correctDay: number
+type Sums = Mutable<Cell> & { day: number; daySquared: number; correctDay: number }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+const newSums = (): Sums => ({ correct: 0, total: 0, day: 0, daySquared: 0, correctDay: 0 })
+
+/** Changes the sums in place: a large model has 100,000 of them. */
+function scale(sums: Sums, factor: number): void {
+  sums.correct *= factor
+  sums.total *= factor
+  sums.day *= factor
+  sums.daySquared *= factor
+  sums.correctDay *= factor
 }
 
-const NO_SUMS: Sums = { correct: 0, total: 0, day: 0, daySquared: 0, correctDay: 0 }
-
-const scale = (sums: Sums, factor: number): Sums => ({
-  correct: sums.correct * factor,
-  total: sums.total * factor,
-  day: sums.day * factor,
-  daySquared: sums.daySquared * factor,
-  correctDay: sums.correctDay * factor,
-})
-
-const add = (sums: Sums, { correct, total, day }: Point, weight: number): Sums => ({
-  correct: sums.correct + weight * correct,
-  total: sums.total + weight * total,
-  day: sums.day + weight * total * day,
-  daySquared: sums.daySquared + weight * total * day * day,
-  correctDay: sums.correctDay + weight * correct * day,
-})
+function add(sums: Sums, { correct, total, day }: Point, weight: number): void {
+  sums.correct += weight * correct
+  sums.total += weight * total
+  sums.day += weight * total * day
+  sums.daySquared += weight * total * day * day
+  sums.correctDay += weight * correct * day
+}
 
 type Prediction = { readonly mean: number; readonly hasTrend: boolean; readonly day: number }
 
@@ -147,11 +150,11 @@ function predict(sums: Sums, { mean, hasTrend, day }: Prediction) {
 
 /** Sums counts, weighted by the time since the end of their period. */
 function sumWeighted(points: readonly Point[], halfLifeDays: number, now: number): Sums {
-  let sums = NO_SUMS
+  const sums = newSums()
   for (const point of points) {
     const age = Math.max(0, now - point.period - PERIOD_MS)
     const weight = 0.5 ** (age / (halfLifeDays * DAY))
-    if (weight >= COUNT_WEIGHT_MIN) sums = add(sums, point, weight)
+    if (weight >= COUNT_WEIGHT_MIN) add(sums, point, weight)
   }
   return sums
 }
