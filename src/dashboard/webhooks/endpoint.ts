@@ -87,11 +87,12 @@ export async function endpointPage(
   return page(c, {
     title: webhook.description ?? webhook.url,
     back: { href: '/webhooks', label: 'Webhooks' },
+    badge: statusBadge(status.tone, status.label),
     ...(webhook.description === null ? {} : { intro: webhook.url }),
     actions: mayWrite ? buttons(c, webhook) : html`<small>${READ_ONLY}</small>`,
     body: html`
       ${rejection === undefined ? NOTHING : notice('bad', sentenceOf(rejection.problem))}
-      ${notice(status.tone, html`<b>${status.label}</b> · ${status.text}`)}
+      ${notice(status.tone, status.text)}
       <div id="tested" aria-live="polite">${await tested(c, id)}</div>
       ${successCard(webhook)}
       ${await logSection(c, webhook)}
