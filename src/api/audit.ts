@@ -64,7 +64,7 @@ export function auditRoutes(service: Service) {
     id: 'listAuditEntries',
     summary: 'List the audit log, newest first',
     description:
-      'Changes of keys, webhooks and the account, dashboard sign-ins and refused ones, and downloads of results, each with its actor and client address. Entries are kept for a year.',
+      'Changes of keys, webhooks and the account, successful and refused sign-ins to the dashboard, and downloads of results, each with its actor and client address. Entries are kept for a year.',
     scope: 'audit:read',
     query: z.object({ ...pageQuery, ...auditFilters }),
     answer: json(AuditPage, 'One page of the audit log', AUDIT_EXAMPLE),

@@ -134,7 +134,7 @@ export function feedbackSourceRoutes(service: Service) {
   const remove = route(service, 'DELETE /v1/feedback/sources/{id}', {
     id: 'deleteFeedbackSource',
     summary: 'Delete a feedback source',
-    description: 'Requests to its URL are refused from now on. Its feedback stays.',
+    description: 'Requests to its URL are refused from now on. Its feedback is kept.',
     scope: 'feedback:write',
     params: sourceParams,
     answer: { description: 'The source is deleted' },

@@ -104,7 +104,7 @@ const describeEvent = (kind: SentKind, { description, data, example }: SentEvent
   },
   responses: {
     '2XX': { description: 'The event has arrived. The response body is ignored.' },
-    410: { description: 'The endpoint wants no more events: the service disables it.' },
+    410: { description: 'No more events are wanted: the service disables the endpoint.' },
     default: { description: 'The event is sent again after 1 min, 5 min, 30 min, 2 h and 24 h.' },
   },
 })

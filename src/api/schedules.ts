@@ -38,14 +38,14 @@ const every_days = z
   .max(EVERY_DAYS_MAX)
   .openapi({ description: 'Days between two runs.' })
 const notify = z.boolean().openapi({
-  description: 'Whether a mail is sent to the address of the account at the end of each run.',
+  description: 'Whether an email is sent to the address of the account at the end of each run.',
 })
 const active = z.boolean().openapi({ description: 'False if the schedule is paused.' })
 
 const NewScheduleRequest = z
   .strictObject({
     job_id: z.string().max(100).openapi({
-      description: 'The list to verify again. It may still be in process.',
+      description: 'The list to verify again. It may still be running.',
     }),
     every_days,
     only,
@@ -210,7 +210,7 @@ export function scheduleRoutes(service: Service) {
     id: 'updateSchedule',
     summary: 'Change, pause or resume a schedule',
     description:
-      'Omitted fields stay as they are. If `every_days` changes or the schedule is resumed, the next run is `every_days` from now.',
+      'Fields that are omitted keep their values. If `every_days` changes or the schedule is resumed, the next run is `every_days` from now.',
     scope: 'verify:bulk',
     params: scheduleParams,
     body: { schema: ScheduleChanges, example: { active: false }, max: BODY_MAX },
@@ -236,7 +236,7 @@ export function scheduleRoutes(service: Service) {
   const remove = route(service, 'DELETE /v1/schedules/{id}', {
     id: 'deleteSchedule',
     summary: 'Delete a schedule',
-    description: 'The jobs that it created stay.',
+    description: 'The jobs that it created are kept.',
     scope: 'jobs:write',
     params: scheduleParams,
     answer: { description: 'The schedule is deleted' },

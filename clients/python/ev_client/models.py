@@ -160,11 +160,11 @@ class BatchRequest(TypedDict):
     check_smtp: NotRequired[bool]
     # Set to true to contact the mail server even if a cached result exists.
     force_refresh: NotRequired[bool]
-    # Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up
-    # to 40 characters and no brackets, a value up to 500.
+    # Up to 50 key-value pairs of your own, returned with the job and in its events. A key has
+    # up to 40 characters and no brackets, a value up to 500.
     metadata: NotRequired[Dict[str, str]]
-    # Set to true to get a mail when the list is done, at the address of the account. None is
-    # sent for a list that is answered at once.
+    # Set to true to send an email to the address of the account when the list is done. None
+    # is sent for a list that is answered at once.
     notify: NotRequired[bool]
     # An https URL that gets the events of this job, in addition to the endpoints of the
     # account. The response has the `webhook_secret` that signs them.
@@ -324,7 +324,7 @@ class ChangePageData(TypedDict):
     previous_job_id: Optional[str]
     # Rows that were verified again so far.
     verified: int
-    # Those whose class has changed.
+    # Rows whose class has changed.
     changed: int
     # Rows by class before and after. They add up to `verified`.
     counts: List[ChangePageDataCount]
@@ -973,7 +973,7 @@ class Evidence(TypedDict):
     failure: Optional[str]
     # Duration of the DNS lookups.
     dns_ms: Optional[int]
-    # Duration of the connect.
+    # Duration of connecting.
     connect_ms: Optional[int]
     # Lines of the SMTP session, with `C: ` or `S: `.
     dialogue: NotRequired[List[str]]
@@ -1080,7 +1080,7 @@ class EvidenceAnswer(TypedDict):
     enhanced_code: Optional[str]
     # The reply of the mail server, or what was observed if it sent none.
     text: str
-    # What it means and what to do, for people.
+    # The meaning and the recommended action, as text.
     meaning: str
 
 
@@ -1891,15 +1891,15 @@ class NewKey(TypedDict):
 
 
 class NewScheduleRequest(TypedDict):
-    # The list to verify again. It may still be in process.
+    # The list to verify again. It may still be running.
     job_id: str
     # Days between two runs.
     every_days: int
     # Verify rows with results of these classes.
     only: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
-    # Verify rows whose result was determined longer ago.
+    # Verify rows with results older than this many days.
     older_than_days: NotRequired[int]
-    # Whether a mail is sent to the address of the account at the end of each run.
+    # Whether an email is sent to the address of the account at the end of each run.
     notify: NotRequired[bool]
 
 
@@ -2103,15 +2103,15 @@ class ResultRow(_ResultRowKeywords):
 class ReverifyRequest(TypedDict):
     # Verify rows with results of these classes.
     only: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
-    # Verify rows whose result was determined longer ago.
+    # Verify rows with results older than this many days.
     older_than_days: NotRequired[int]
     # Set to false to skip the mail server (reason `smtp_skipped`).
     check_smtp: NotRequired[bool]
-    # Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up
-    # to 40 characters and no brackets, a value up to 500.
+    # Up to 50 key-value pairs of your own, returned with the job and in its events. A key has
+    # up to 40 characters and no brackets, a value up to 500.
     metadata: NotRequired[Dict[str, str]]
-    # Set to true to get a mail when the list is done, at the address of the account. None is
-    # sent for a list that is answered at once.
+    # Set to true to send an email to the address of the account when the list is done. None
+    # is sent for a list that is answered at once.
     notify: NotRequired[bool]
     # An https URL that gets the events of this job, in addition to the endpoints of the
     # account. The response has the `webhook_secret` that signs them.
@@ -2225,7 +2225,7 @@ class Schedule(TypedDict):
     only: Optional[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
     # Rows with older results are verified again. Null: no such condition.
     older_than_days: Optional[int]
-    # Whether a mail is sent to the address of the account at the end of each run.
+    # Whether an email is sent to the address of the account at the end of each run.
     notify: bool
     # False if the schedule is paused.
     active: bool
@@ -2273,7 +2273,7 @@ class ScheduleChanges(TypedDict):
     every_days: NotRequired[int]
     only: NotRequired[Optional[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]]
     older_than_days: NotRequired[Optional[int]]
-    # Whether a mail is sent to the address of the account at the end of each run.
+    # Whether an email is sent to the address of the account at the end of each run.
     notify: NotRequired[bool]
     # False if the schedule is paused.
     active: NotRequired[bool]
@@ -2479,11 +2479,11 @@ class UrlRequest(TypedDict):
     check_smtp: NotRequired[bool]
     # Set to true to contact the mail server even if a cached result exists.
     force_refresh: NotRequired[bool]
-    # Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up
-    # to 40 characters and no brackets, a value up to 500.
+    # Up to 50 key-value pairs of your own, returned with the job and in its events. A key has
+    # up to 40 characters and no brackets, a value up to 500.
     metadata: NotRequired[Dict[str, str]]
-    # Set to true to get a mail when the list is done, at the address of the account. None is
-    # sent for a list that is answered at once.
+    # Set to true to send an email to the address of the account when the list is done. None
+    # is sent for a list that is answered at once.
     notify: NotRequired[bool]
     # An https URL that gets the events of this job, in addition to the endpoints of the
     # account. The response has the `webhook_secret` that signs them.

@@ -30,7 +30,7 @@ const selectionFields = {
     description: 'Verify rows with results of these classes.',
   }),
   older_than_days: z.int().min(1).max(OLDER_THAN_DAYS_MAX).optional().openapi({
-    description: 'Verify rows whose result was determined longer ago.',
+    description: 'Verify rows with results older than this many days.',
   }),
 }
 
@@ -69,7 +69,7 @@ const ChangePage = successBody(
       description: 'The job that this one verifies again. Null if it is a new list.',
     }),
     verified: count.openapi({ description: 'Rows that were verified again so far.' }),
-    changed: count.openapi({ description: 'Those whose class has changed.' }),
+    changed: count.openapi({ description: 'Rows whose class has changed.' }),
     counts: z
       .array(z.object({ from: z.enum(STATUSES), to: z.enum(STATUSES), count }))
       .openapi({ description: 'Rows by class before and after. They add up to `verified`.' }),

@@ -63,7 +63,7 @@ const Answer = z.object({
   text: z.string().openapi({
     description: 'The reply of the mail server, or what was observed if it sent none.',
   }),
-  meaning: z.string().openapi({ description: 'What it means and what to do, for people.' }),
+  meaning: z.string().openapi({ description: 'The meaning and the recommended action, as text.' }),
 })
 
 const Signal = z.object({
@@ -162,7 +162,7 @@ export const Evidence = z
     }),
     failure: z.string().nullable().openapi({ description: 'The message of an internal error.' }),
     dns_ms: z.int().min(0).nullable().openapi({ description: 'Duration of the DNS lookups.' }),
-    connect_ms: z.int().min(0).nullable().openapi({ description: 'Duration of the connect.' }),
+    connect_ms: z.int().min(0).nullable().openapi({ description: 'Duration of connecting.' }),
     dialogue: z
       .array(z.string())
       .optional()

@@ -21,7 +21,7 @@ const optionFields = {
 }
 
 const METADATA =
-  'Up to 50 key-value pairs of yours, returned with the job and in its events. A key has up to 40 characters and no brackets, a value up to 500.'
+  'Up to 50 key-value pairs of your own, returned with the job and in its events. A key has up to 40 characters and no brackets, a value up to 500.'
 
 const metadata = z
   .unknown()
@@ -35,7 +35,7 @@ const metadata = z
   })
 
 const NOTIFY =
-  'Set to true to get a mail when the list is done, at the address of the account. None is sent for a list that is answered at once.'
+  'Set to true to send an email to the address of the account when the list is done. None is sent for a list that is answered at once.'
 
 const notify = z.boolean().optional().openapi({ description: NOTIFY })
 

@@ -39,10 +39,7 @@ export async function listCommand(context: CliContext, flags: ListFlags): Promis
       const objects = status.map(([job, state]) => jobObject(job, state))
       printJson(context, objects)
     } else if (status.length === 0) {
-      printText(
-        context,
-        `No jobs in ${databaseName(config)}. To create one, run "ev bulk FILE -o OUTPUT".\n`,
-      )
+      printText(context, `No jobs in ${databaseName(config)}. To create one, run "ev bulk FILE".\n`)
     } else {
       context.stdout.write(table(COLUMNS, status.map(rowOf), widthOf(context, context.stdout)))
       if (all.length > max) {

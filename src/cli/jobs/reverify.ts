@@ -126,8 +126,11 @@ function printChanges(
   }
   const changed = sum(counts.filter(isChanged))
   const verified = pluralize(sum(counts), 'row')
-  const before = `the class before is that of ${previousJobId}`
-  printText(context, `${verified} verified again, ${changed} with another class; ${before}.\n`)
+  const verb = changed === 1 ? 'has' : 'have'
+  printText(
+    context,
+    `${verified} verified again; ${changed} ${verb} another class than in ${previousJobId}.\n`,
+  )
   const width = widthOf(context, context.stdout)
   const countRows = counts.map(({ from, to, count }) => [from, to, `${count}`])
   if (countRows.length > 0) context.stdout.write(`\n${table(COUNT_COLUMNS, countRows, width)}`)

@@ -4,6 +4,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { readConfig } from '../settings.ts'
+import { terminalWidth, wrapLines } from '../width.ts'
 import {
   type ListenFlags,
   type ListenOptions,
@@ -53,7 +54,10 @@ async function listen(
     const registration =
       input.secrets === null ? await register(context, config, { url, account }) : null
     if (registration !== null) secrets.push(registration.secret)
-    context.stderr.write(listenBanner({ url, options: input, registration }))
+    const width = terminalWidth(context, context.stderr)
+    const banner = listenBanner({ url, options: input, registration })
+    // Indented lines are commands to copy.
+    context.stderr.write(banner.replace(/^\S.*$/gm, line => wrapLines(line, width)))
     const code = await exitCode
     if (registration !== null) await unregister(context, config, registration)
     return code

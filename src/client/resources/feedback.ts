@@ -24,7 +24,7 @@ type FeedbackSources = {
   list(options?: CallOptions): Promise<FeedbackSource[]>
   /** Creates a source. Only this response contains its password, if it has one. */
   create(source: NewFeedbackSource, options?: CreateOptions): Promise<CreatedFeedbackSource['data']>
-  /** Deletes a source. Its feedback stays. */
+  /** Deletes a source. Its feedback is kept. */
   delete(sourceId: string, options?: CallOptions): Promise<void>
 }
 

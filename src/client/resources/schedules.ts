@@ -21,7 +21,7 @@ export type Schedules = {
     changes: Partial<ScheduleChanges>,
     options?: CallOptions,
   ): Promise<Schedule>
-  /** Deletes a schedule. The jobs that it created stay. */
+  /** Deletes a schedule. The jobs that it created are kept. */
   delete(scheduleId: string, options?: CallOptions): Promise<void>
 }
 

@@ -49,9 +49,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     const home = emptyFolder()
     const { code, stdout } = await jobs(home)
     expect(code).toBe(0)
-    expect(stdout).toMatch(
-      /^No jobs in \S+\/data\. To create one, run "ev bulk FILE -o OUTPUT"\.\n$/,
-    )
+    expect(stdout).toMatch(/^No jobs in \S+\/data\. To create one, run "ev bulk FILE"\.\n$/)
     expect(JSON.parse((await jobs(home, '--json')).stdout)).toEqual([])
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
