@@ -32,6 +32,11 @@ type BossQueueDeps = {
 
 /** Connections of the queue: one listens, two run statements. */
 export const QUEUE_CONNECTIONS = 3
+/**
+ * An empty queue is supervised less often by this factor, once it has been empty for as many
+ * intervals. Notifications report the next task; the factor limits the delay if they are lost.
+ */
+const EMPTY_FACTOR = 3
 /** Schema of the pg-boss tables. */
 const SCHEMA = 'ev_boss'
 const INT_MAX = 2 ** 31 - 1
@@ -65,6 +70,8 @@ class BossQueue implements Queue {
   #cancelTick: (() => void) | null = null
   #wokenAt = Number.NEGATIVE_INFINITY
   #supervisedAt = Number.NEGATIVE_INFINITY
+  /** Monotonic time when there was a task, as far as this process knows. */
+  #busyAt: number
   #supervising: Promise<void> | null = null
   /**
    * The queue is shut down: puts are dropped, and reconciliation in other processes enqueues the
@@ -77,6 +84,7 @@ class BossQueue implements Queue {
     this.#deps = deps
     this.#timings = deps.timings ?? DEFAULT_QUEUE_TIMINGS
     checkQueueTimings(this.#timings)
+    this.#busyAt = deps.clock.monotonicNow()
     this.#faults = new FaultLog({ ...deps, clearMs: this.#timings.clearMs })
     this.#boss = new PgBoss({
       ...{ db: this.#notifyingDatabase(), schema: SCHEMA, useListenNotify: true },
@@ -107,6 +115,7 @@ class BossQueue implements Queue {
 
   async putAll(kind: string, keys: readonly string[], dueAt = 0): Promise<void> {
     if (this.#isShutDown || keys.length === 0) return
+    this.#noteTask()
     await this.#consumerOf(kind).put(keys, Math.max(0, dueAt - this.#deps.clock.now()))
   }
 
@@ -148,14 +157,27 @@ class BossQueue implements Queue {
           channel,
           name => {
             onNotification(name)
+            this.#noteTask()
             this.#consumers.get(name)?.wake()
           },
           () => {
             onReconnect()
+            this.#noteTask()
             this.#wakeAll()
           },
         ),
     }
+  }
+
+  #noteTask() {
+    this.#busyAt = this.#deps.clock.monotonicNow()
+  }
+
+  /** Interval of the supervision: longer while the queue is empty and notifications arrive. */
+  #supervisionMs(now: number): number {
+    const { monitorMs } = this.#timings
+    const emptyMs = monitorMs * EMPTY_FACTOR
+    return this.#deps.database.isListening && now - this.#busyAt >= emptyMs ? emptyMs : monitorMs
   }
 
   #wakeAll() {
@@ -168,10 +190,10 @@ class BossQueue implements Queue {
    */
   #tick() {
     const { clock, random, database } = this.#deps
-    const { beatMs, pollMs, monitorMs } = this.#timings
+    const { beatMs, pollMs } = this.#timings
     const now = clock.monotonicNow()
     for (const consumer of this.#consumers.values()) consumer.renewClaims()
-    if (this.#supervising === null && now - this.#supervisedAt >= monitorMs) {
+    if (this.#supervising === null && now - this.#supervisedAt >= this.#supervisionMs(now)) {
       this.#supervisedAt = now
       this.#supervising = this.#supervise().finally(() => {
         this.#supervising = null
@@ -190,6 +212,7 @@ class BossQueue implements Queue {
         waiting: queues.reduce((sum, { queuedCount }) => sum + queuedCount, 0),
         running: queues.reduce((sum, { activeCount }) => sum + activeCount, 0),
       }
+      if (this.#stored.waiting + this.#stored.running > 0) this.#noteTask()
       this.#faults.success()
       this.#wakeAll()
     } catch (error) {
