@@ -99,12 +99,18 @@ export async function deleteSandboxHistoryBefore(
   before: number,
   max: number,
 ): Promise<number> {
+  const isOld = sql`verification.account_id = account.id and verification.sandbox = 1
+    and verification.created_at < ${before}`
+  // PostgreSQL chooses the order of a join; before 18 it would read all verifications.
+  const old = isPostgres(trx)
+    ? sql`account cross join lateral (
+        select * from verification where ${isOld} order by created_at, id limit ${max}
+      ) as verification`
+    : sql`account cross join verification where ${isOld}`
   const { numAffectedRows = 0n } = await sql`
     delete from verification where (account_id, sandbox, created_at, id) in (
       select verification.account_id, verification.sandbox, verification.created_at, verification.id
-      from account cross join verification
-      where verification.account_id = account.id and verification.sandbox = 1
-        and verification.created_at < ${before} limit ${max})`.execute(trx)
+      from ${old} limit ${max})`.execute(trx)
   return Number(numAffectedRows)
 }
 
