@@ -155,7 +155,8 @@ const reportOf = ({ result, isAlive }: Sample, occurredAt: number): FeedbackInpu
 async function simulate(pieces: number, seed: number) {
   const folder = mkdtempSync(join(tmpdir(), 'ev-calibration-'))
   let now = START
-  const clock: Clock = { ...systemClock, now: () => now }
+  // The monotonic time decides when a model is rebuilt.
+  const clock: Clock = { ...systemClock, now: () => now, monotonicNow: () => now }
   const database = await openDatabase(`sqlite:${join(folder, 'ev.sqlite')}`, clock)
   try {
     const knowledge = new FeedbackKnowledge(database, {

@@ -53,6 +53,28 @@ test('an account without feedback changes and stores nothing', async () => {
   expect((await states()).map(({ account_id }) => account_id)).toEqual(['acc_2'])
 })
 
+test('false reports of another account change nothing, however many', async () => {
+  const { verify, report } = await setUp()
+  await report('first@all.example', 'delivered')
+  await verify('catch_all', 'bob@all.example')
+  await report('bob@all.example', 'delivered')
+  const results = () =>
+    Promise.all([
+      ...(['catch_all', 'accepted_email'] as const).map(reason =>
+        verify(reason, 'ann@all.example'),
+      ),
+      verify('rejected_email', 'bob@all.example'),
+    ])
+  const before = await results()
+  expect(before[0]?.evidence.calibration?.domain?.total).toBe(2)
+  for (let n = 0; n < 30; n++) {
+    await verify('accepted_email', `user${n}@all.example`, 'acc_2')
+    await report(`user${n}@all.example`, 'bounced', 'acc_2')
+  }
+  await report('ann@all.example', 'bounced', 'acc_2')
+  expect(await results()).toEqual(before)
+})
+
 test('feedback of all accounts is used where the settings say so', async () => {
   const { verify, report } = await setUp({ feedbackScope: 'all' })
   await report('ann@example.com', 'bounced', 'acc_2')
