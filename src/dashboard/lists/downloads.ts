@@ -27,9 +27,10 @@ export const downloadRoutes = () =>
 /** Renders the buttons that download the deliverable rows, or a selection. */
 export function downloads(c: Context<Env>, job: Job): Html {
   const { job_id, processed_emails: done, data } = job
-  if (done === 0) return NOTHING
+  // The page of a running list is not loaded again when it has results.
+  if (done === 0 && !isActive(job)) return NOTHING
   const path = `/lists/${job_id}/download`
-  const hasDeliverable = data.classes.deliverable > 0
+  const hasDeliverable = isActive(job) || data.classes.deliverable > 0
   const href = hasDeliverable ? `${path}?class=deliverable` : path
   // The count of a running list would change the width of the button.
   const count = isActive(job)

@@ -111,6 +111,17 @@
         report('buttons are not aligned', row)
   }
 
+  // A choice of a few is on one line.
+  for (const segment of all.filter(one => one.matches('.segment')))
+    if (
+      new Set(
+        [...segment.children]
+          .filter(isShown)
+          .map(one => Math.round(one.getBoundingClientRect().top)),
+      ).size > 1
+    )
+      report('a choice wraps', segment)
+
   const attributes = [
     ...document.querySelectorAll('body [title], body [aria-label], body [placeholder], body [alt]'),
   ].flatMap(one =>

@@ -383,7 +383,10 @@ describe('the download of a list', () => {
     expect(text).toContain('href="/lists/job_a/download?class=deliverable"')
     const none = await dashboardWithList({ texts: ['risky@a.example', 'invalid@a.example'] })
     expect(plain((await none.page()).text)).toContain('Download all (2)')
+    // The button of a running list stays the same while its results arrive.
     const empty = await dashboardWithList({ done: 0 })
+    expect(plain((await empty.page()).text)).toContain('Download deliverable More downloads')
+    await cancelJob(empty.database, 'job_a')
     expect((await empty.page()).text).not.toContain('/lists/job_a/download')
   })
 

@@ -41,6 +41,16 @@ describe('every page', () => {
     expect(text).not.toContain('<img')
   })
 
+  test('with a secret that is shown once shows no alert', async () => {
+    const dashboard = await endpoint()
+    await fail(dashboard)
+    const fields = { url: 'https://app.test/other', events: 'batch.completed', active: 'true' }
+    const { text } = await dashboard.post('/webhooks', fields)
+    expect(alertsOf(text)).toEqual([
+      'This secret is shown only once. Save it in the configuration of your program now.',
+    ])
+  })
+
   test('marks Webhooks in the sidebar of every page', async () => {
     const dashboard = await endpoint()
     const marked = async (path: string) =>
