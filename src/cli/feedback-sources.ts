@@ -108,9 +108,9 @@ const COLUMNS: readonly Column[] = [
   { title: 'ACCOUNT', dropRank: 2 },
   { title: 'PROVIDER' },
   { title: 'CREATED', dropRank: 1 },
-  { title: 'LAST REQUEST' },
+  { title: 'LAST REQUEST', dropRank: 4 },
   { title: 'KEY', dropRank: 3 },
-  { title: 'URL', dropRank: 4 },
+  { title: 'URL' },
 ]
 
 const rowOf = (source: FeedbackSource, baseUrl: string): string[] => [

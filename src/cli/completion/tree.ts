@@ -77,6 +77,7 @@ function valueTaken({ flags, argChoices, required, optional }: Option): Takes {
 function argumentOf(argument: Argument | undefined): Takes {
   if (argument === undefined) return { kind: 'nothing' }
   if (argument.argChoices !== undefined) return { kind: 'words', words: argument.argChoices }
+  if (argument.name() === 'on|off') return { kind: 'words', words: ['on', 'off'] }
   return placeholderKind(argument.name())
 }
 
