@@ -7,6 +7,7 @@ import type { Config } from '../config/settings.ts'
 import { detectDialect } from '../csv/csv.ts'
 import { cleanAddress, isFault } from '../engine/address/address.ts'
 import { noMailText } from '../engine/dns/route.ts'
+import { CONNECTION_REJECTED } from '../engine/probe/mx-group-probe.ts'
 import { retryAfterSeconds } from '../engine/probing/retry-policy.ts'
 import { describeOutcome } from '../engine/smtp/outcome-text.ts'
 import { type Include, presentResult } from '../engine/verdict/present-result.ts'
@@ -15,6 +16,7 @@ import { type Class, type Evidence, type Result, toClass } from '../engine/verdi
 import { SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { formatDuration, formatNumber, isoTime, pluralize } from '../platform/format.ts'
+import type { Log } from '../platform/log.ts'
 import { sanitizeText, toSentence } from '../platform/text.ts'
 import { rowText } from './bulk/row-text.ts'
 import { type CliContext, externalDepsFrom } from './context.ts'
@@ -55,11 +57,12 @@ export async function verifyCommand(
 ): Promise<number> {
   const config = readConfig(context, flags)
   const include = includes(flags)
-  const reachability = createOutboundHint(stderrLog(context, config), config)
+  const format = flags.json ? 'json' : flags.ndjson ? 'ndjson' : (flags.format ?? 'text')
+  const log = stderrLog(context, config)
+  const reachability = createOutboundHint(format === 'text' ? withoutRejections(log) : log, config)
   const engine = composeEngine(config, externalDepsFrom(context, reachability.log), {
     sandbox: flags.sandbox ?? false,
   })
-  const format = flags.json ? 'json' : flags.ndjson ? 'ndjson' : (flags.format ?? 'text')
   const hasNotes = format === 'text' && !flags.quiet
   const options = {
     checkSmtp: flags.smtp ?? true,
@@ -104,6 +107,12 @@ export async function verifyCommand(
     await feedback?.close()
   }
 }
+
+/** Drops the warning about a server that rejected the connection: the text of a result has it. */
+const withoutRejections = (log: Log): Log => ({
+  ...log,
+  warn: (message, fields) => message !== CONNECTION_REJECTED && log.warn(message, fields),
+})
 
 /** Loads the code of the database only if there is one: most users of `ev verify` have none. */
 async function findFeedback(context: CliContext, config: Config): Promise<LocalFeedback | null> {

@@ -42,6 +42,8 @@ type DatabaseOptions = {
   readonly timings?: PoolTimings
   /** Maximum number of connections, at least 5. */
   readonly connections?: number
+  /** Flag that sets the URL, for errors; `--database` by default. */
+  readonly flag?: string | undefined
 }
 
 /**
@@ -84,7 +86,7 @@ const CONNECTIONS = 14
 async function openServer(
   url: string,
   clock: Clock,
-  { timings = DEFAULT_POOL_TIMINGS, connections = CONNECTIONS }: DatabaseOptions,
+  { timings = DEFAULT_POOL_TIMINGS, connections = CONNECTIONS, flag }: DatabaseOptions,
 ): Promise<Database> {
   const { writing, reading, asyncCommit } = shareConnections(connections)
   const backoff = new ConnectBackoff(clock, timings)
@@ -101,7 +103,7 @@ async function openServer(
   try {
     return await migrated(database, { ...database, db: unlimited })
   } catch (error) {
-    throw unusableServer(url, error)
+    throw unusableServer(url, error, flag)
   } finally {
     await unlimited.destroy()
   }

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
+import { createDirectory } from '../platform/directory.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 
 export type Lock = { release(): void }
@@ -44,7 +45,7 @@ const LOCK_WAIT_MS = 50
 
 function openLockFile(dir: string, name: string): SqliteDatabase.Database {
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    createDirectory(dir)
     return new SqliteDatabase(lockFile(dir, name), { timeout: LOCK_WAIT_MS })
   } catch (error) {
     throw unusable(dir, error)

@@ -1,14 +1,7 @@
 import { createHmac } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { createDirectory } from '../platform/directory.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { Random } from '../platform/random.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
@@ -69,7 +62,7 @@ function validated(secret: string, file: string): string {
 function generateSecret(file: string, random: Random): string {
   const secret = random.token(LENGTH)
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    createDirectory(dirname(file))
     const descriptor = openSync(file, 'wx', 0o600)
     try {
       writeSync(descriptor, `${secret}\n`)

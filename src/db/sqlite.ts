@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import {
@@ -16,6 +15,7 @@ import {
 } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { type Clock, yieldToEventLoop } from '../platform/clock.ts'
+import { createDirectory } from '../platform/directory.ts'
 import type { Schema } from './schema.ts'
 
 /** The synchronous driver blocks the event loop while it waits for a lock, so waits are short. */
@@ -23,7 +23,7 @@ const LOCK_WAIT_MS = 10
 
 /** Opens the connection for writes. Throws if another program owns the file. */
 export function openFile(file: string): SqliteDatabase.Database {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  createDirectory(dirname(file))
   const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
   try {
     // Checked before the file is changed.

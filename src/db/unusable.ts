@@ -8,12 +8,15 @@ import { UnsuitableServer } from './postgres/suitability.ts'
 export const unusableFile = (file: string, cause: unknown) =>
   unusable(file, cause, isUnknownMigration(cause) ? NEWER : fileRemedy(cause))
 
-/** Returns the error for a PostgreSQL database that cannot be used, without its password. */
-export const unusableServer = (url: string, cause: unknown) =>
+/**
+ * Returns the error for a PostgreSQL database that cannot be used, without its password. The remedy
+ * names the flag that sets the URL.
+ */
+export const unusableServer = (url: string, cause: unknown, flag = '--database') =>
   unusable(
     withoutPassword(url).replace(/\?.*$/s, ''),
     cause,
-    isUnknownMigration(cause) ? NEWER : serverRemedy(cause),
+    isUnknownMigration(cause) ? NEWER : serverRemedy(cause).replaceAll('--database', flag),
   )
 
 function unusable(database: string, cause: unknown, remedy: string): EvError {
@@ -27,9 +30,9 @@ const OLD = 'Open it once with the last development version, or choose another'
 
 function fileRemedy(cause: unknown): string {
   if (cause instanceof OldDevelopmentDatabase) return `${OLD} directory with --data-dir.`
-  // The file is intact and must not be moved away.
-  if (/^SQLITE_(FULL|IOERR|CANTOPEN|READONLY)/.test(codeOf(cause))) {
-    return 'Run "ev doctor" to check whether the disk is full or read-only, or choose another directory with --data-dir.'
+  // The file is intact and must not be moved away. Codes of the system begin with E.
+  if (/^(SQLITE_(FULL|IOERR|CANTOPEN|READONLY|PERM)|E)/.test(codeOf(cause))) {
+    return 'Check its permissions, run "ev doctor" to see whether the disk is full or read-only, or choose another directory with --data-dir.'
   }
   return 'Choose another directory with --data-dir, or move the file away if it is damaged.'
 }

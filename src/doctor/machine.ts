@@ -83,7 +83,7 @@ export async function dataDirectoryFinding(dataDir: string, databaseUrl: string)
   if (inspection.kind === 'unusable') {
     return fail(
       `cannot use the database ${inspection.file}: ${inspection.why}`,
-      'If the file is damaged or not an ev database, move it away, or set another directory with --data-dir.',
+      'Check its permissions. If it is damaged or not an ev database, move it away, or set another directory with --data-dir.',
     )
   }
   if (inspection.kind === 'newer') {

@@ -20,6 +20,8 @@ type MigrateInput = {
   readonly from: string
   /** URL of an empty PostgreSQL database. */
   readonly to: string
+  /** Flag that sets `to`, for errors. */
+  readonly toFlag: '--to' | '--database'
   /** Secret of the service; the copy keeps it. */
   readonly place: SecretLocation
   readonly onProgress: (progress: CopyProgress) => void
@@ -45,16 +47,16 @@ export async function migrate(
 
 async function copy(
   { clock, random }: { readonly clock: Clock; readonly random: Random },
-  { from, to, place, onProgress }: MigrateInput,
+  { from, to, toFlag, place, onProgress }: MigrateInput,
 ): Promise<Copied> {
   const opened: Database[] = []
-  const open = async (url: string) => {
-    const database = await openDatabase(url, clock)
+  const open = async (url: string, flag?: string) => {
+    const database = await openDatabase(url, clock, { flag })
     opened.push(database)
     return database
   }
   try {
-    const target = await open(to)
+    const target = await open(to, toFlag)
     const copied = await copyDatabase(await open(from), target, onProgress)
     // A service with another secret is refused from now on, as it could not decrypt signing
     // secrets.

@@ -15,6 +15,7 @@ const SCENARIO: Scenario = {
     'dead.test': { mx: [[10, 'mx.dead.test']] },
     'silent.test': { mx: [[10, 'mx.silent.test']] },
     'quiet.test': { mx: [[10, 'mx.quiet.test']] },
+    'wary.test': { mx: [[10, 'mx.wary.test']] },
   },
   hosts: {
     'mx.good.test': { behavior: 'polite' },
@@ -22,6 +23,7 @@ const SCENARIO: Scenario = {
     'mx.dead.test': { behavior: 'dead' },
     'mx.silent.test': { behavior: 'silent' },
     'mx.quiet.test': { behavior: 'polite' },
+    'mx.wary.test': { behavior: 'blocks-us' },
   },
 }
 
@@ -64,6 +66,16 @@ describe.concurrent('ev verify as text', () => {
     expect(stdout).toMatch(/ details +Connection refused \(127\./)
     expect(stdout).toMatch(/ to do .*"ev doctor"/)
     expect(stdout).toContain('\n  No SMTP dialogue.\n')
+  })
+
+  test('prints once that a server rejected the connection; as JSON without evidence, a warning does', async () => {
+    const { stdout, stderr } = await verify(['ann@wary.test'])
+    expect(stdout).toMatch(/ reply +554 /)
+    expect(stderr).not.toContain('mail server rejected the connection')
+    const json = await verify(['ann@wary.test', '--json'])
+    expect(json.stderr).toContain(
+      'warning: mail server rejected the connection host="mx.wary.test"',
+    )
   })
 
   test('prints class, reason, remedy and evidence, without colors into a pipe', async () => {

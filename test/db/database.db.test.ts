@@ -14,6 +14,7 @@ import SqliteDatabase from 'better-sqlite3'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { openDatabase, write, writeAsyncCommit } from '../../src/db/database.ts'
+import { unusableFile } from '../../src/db/unusable.ts'
 import { deleteJob } from '../../src/jobs/delete-job.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
@@ -264,7 +265,16 @@ describe.skipIf(onPostgres)(
       mkdirSync(`${file}-wal`)
       await expectRefused(
         file,
-        /Run "ev doctor" to check whether the disk is full.* or choose another directory/,
+        /Check its permissions, run "ev doctor" .* the disk is full.* or choose another directory/,
+      )
+    })
+
+    test('one in a directory without permission, without the advice to move it away', () => {
+      const error = new Error("EACCES: permission denied, mkdir '/root/ev'")
+      expect(unusableFile('/root/ev/ev.sqlite', Object.assign(error, { code: 'EACCES' }))).toEqual(
+        refusal(
+          /cannot be used: permission denied\. Check its permissions, run "ev doctor" .* another directory with --data-dir\.$/,
+        ),
       )
     })
 

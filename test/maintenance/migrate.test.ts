@@ -13,7 +13,7 @@ const TO = 'postgres://ev@127.0.0.1:1/ev'
 function migrateFrom(dataDir: string) {
   const place = { secret: null, secretFile: null, dataDir }
   const from = `sqlite:${join(dataDir, 'ev.sqlite')}`
-  const input = { from, to: TO, place, onProgress: () => {} }
+  const input = { from, to: TO, toFlag: '--to', place, onProgress: () => {} } as const
   return migrate({ clock: systemClock, random: systemRandom }, input)
 }
 
@@ -44,3 +44,15 @@ test.each([
     free?.release()
   },
 )
+
+test('an unreachable target names the flag that sets it', async () => {
+  const dataDir = tempFolder()
+  const database = await openDatabase(`sqlite:${join(dataDir, 'ev.sqlite')}`, systemClock)
+  await database.close()
+  await expect(migrateFrom(dataDir)).rejects.toThrow(
+    expect.objectContaining({
+      code: 'io',
+      message: expect.stringMatching(/connection refused.* or choose another one with --to\.$/),
+    }),
+  )
+})

@@ -1,6 +1,7 @@
-import { mkdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
+import { createDirectory } from '../../platform/directory.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { createLimiter, type LimiterDeps } from './limiter.ts'
@@ -136,7 +137,7 @@ function openWindowFile(file: string, log: Log) {
 }
 
 function openFile(file: string, log: Log): SqliteDatabase.Database {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  createDirectory(dirname(file))
   try {
     return prepareFile(file)
   } catch (error) {

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
+import { createReadStream, createWriteStream, statSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { detectDialect, type ListDialect } from '../../csv/csv.ts'
 import { type ListContent, openContent, readContentHead } from '../../formats/open-content.ts'
+import { createDirectory } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
 
@@ -144,7 +145,7 @@ export async function storeStream(
   const dir = resolve(dataDir, 'stdin')
   const arriving = join(dir, `${process.pid}.partial`)
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    createDirectory(dir)
     await pipeline(stream, createWriteStream(arriving, { mode: 0o600 }))
     // Name the copy by its digest, so that piping in the same list again resumes its job.
     const path = join(dir, `${(await digestOf(arriving)).slice(0, 32)}.csv`)

@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import { listAccounts } from '../../accounts/account-store.ts'
 import { createFirstAccount } from '../../accounts/first-account.ts'
 import {
@@ -18,6 +17,7 @@ import { acquireLock, type Lock, SERVE_LOCK } from '../../db/file-lock.ts'
 import { canDecrypt } from '../../db/service-secret.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { SECOND } from '../../platform/clock.ts'
+import { createDirectory } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { type Log, throttledLog } from '../../platform/log.ts'
 import { createLogTransport, type Notify } from '../../webhooks/mail-transport.ts'
@@ -209,7 +209,7 @@ function checkWorkSetting(config: Config): void {
 function lockOrThrow(config: Config): Lock {
   const { dataDir } = config
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    createDirectory(dataDir)
   } catch (cause) {
     throw new EvError(
       'io',

@@ -26,6 +26,9 @@ type SessionResult = {
   readonly isRetried?: boolean
 }
 
+/** Message of the log; its fields are those of the reply. */
+export const CONNECTION_REJECTED = 'mail server rejected the connection'
+
 /** Consecutive sessions without a single answer after which the remaining targets are given up. */
 const FRUITLESS_SESSIONS_MAX = 2
 
@@ -212,7 +215,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       }
       return answer
     }
-    deps.log.warn('mail server rejected the connection', {
+    deps.log.warn(CONNECTION_REJECTED, {
       host: where.host,
       kind: answer.kind,
       why: answer.why,

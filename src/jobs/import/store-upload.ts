@@ -1,6 +1,7 @@
-import { createWriteStream, mkdirSync } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { createDirectory } from '../../platform/directory.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatMebibytes } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
@@ -71,7 +72,7 @@ export function limitBytes(bytesMax: number, fault: UploadFault): Transform {
 
 export function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    createDirectory(folder)
   } catch (error) {
     throw notStored(error)
   }

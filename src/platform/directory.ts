@@ -1,0 +1,22 @@
+import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+/**
+ * Creates a directory for its owner only, with its parents, unless it exists. Throws the error of
+ * the system. `mkdirSync` with `recursive` never returns where mkdir fails with ENOENT although the
+ * parent exists, as in /proc.
+ */
+export function createDirectory(path: string): void {
+  if (isDirectory(path)) return
+  const parent = dirname(path)
+  if (!existsSync(parent)) createDirectory(parent)
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have created it since.
+    if (!isDirectory(path)) throw error
+  }
+}
+
+const isDirectory = (path: string) =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
