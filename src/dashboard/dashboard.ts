@@ -83,17 +83,25 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Renders a page for an unknown path that a browser opens; the API answers other requests. */
+/**
+ * Renders a page for an unknown path that a browser opens, with the sidebar for a signed-in user; the
+ * API answers other requests.
+ */
 function notFoundPage(deps: DashboardDeps): MiddlewareHandler<Env> {
-  const headers = pageHeaders(deps)
+  const [headers, findAlerts] = [pageHeaders(deps), alerts(deps)]
   return (c, next) => {
     const isPage = c.req.method === 'GET' && c.req.header('Accept')?.includes('text/html')
     if (!isPage || /^\/(v1|assets)\//.test(c.req.path)) return next()
-    const body = html`
-      <p>There is no page at this address. It may have been moved or deleted.</p>
-      <p><a class="button primary" href="/">Go to the overview</a></p>`
+    const missing = {
+      ...{ title: 'Page not found', status: 404 as const },
+      body: html`
+        <p>There is no page at this address. It may have been moved or deleted.</p>
+        <p><a class="button primary" href="/">Go to the overview</a></p>`,
+    }
     return headers(c, async () => {
-      c.res = await barePage(c, { title: 'Page not found', body, status: 404 })
+      await findAlerts(c, async () => {
+        c.res = await ((await setUser(c, deps)) ? page(c, missing) : barePage(c, missing))
+      })
     })
   }
 }

@@ -66,6 +66,15 @@ describe('every page', () => {
     const { status, text, headers } = await services.get('/nowhere', { Accept: 'text/html,*/*' })
     expect([status, text.includes('<h1>Page not found</h1>')]).toEqual([404, true])
     expect(headers.get('Content-Security-Policy')).toContain("default-src 'none'")
+    expect(text).not.toContain('<nav class="side"')
+  })
+
+  test('has the sidebar for an unknown path too', async () => {
+    const services = await createTestDashboard()
+    const { status, text, headers } = await services.get('/nowhere', { Accept: 'text/html,*/*' })
+    expect([status, text.includes('<h1>Page not found</h1>')]).toEqual([404, true])
+    expect(headers.get('Content-Security-Policy')).toContain("default-src 'none'")
+    expect(text).toContain('<nav class="side"')
   })
 
   test('returns the API error for an unknown path to programs, and below /v1', async () => {

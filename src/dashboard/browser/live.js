@@ -20,6 +20,10 @@ const REASONS_MS = 10_000
 const FIRST_REASONS_MS = 1_000
 let reasonsTimer = 0
 
+/** Minimum time between two requests for the page of rows. */
+const ROWS_MS = 2_000
+let rowsRequestedAt = 0
+
 /** The only open stream. */
 let events = /** @type {EventSource | null} */ (null)
 
@@ -37,6 +41,7 @@ function watch(/** @type {HTMLElement} */ live) {
       const progress = /** @type {Progress} */ (JSON.parse(data))
       show(live, progress)
       announce(progress)
+      refreshRows()
     })
     events.addEventListener('end', ({ data }) => {
       events?.close()
@@ -175,6 +180,29 @@ function refreshReasons(/** @type {HTMLElement} */ live) {
   clearTimeout(reasonsTimer)
   reasonsTimer = setTimeout(refresh, FIRST_REASONS_MS)
 }
+
+/** Replaces the pending rows of the page of rows that have a result now; CSS keeps their height. */
+async function refreshRows() {
+  const isPending = document.querySelector('#rows tr[data-pending]') !== null
+  if (!isPending || document.hidden || Date.now() - rowsRequestedAt < ROWS_MS) return
+  rowsRequestedAt = Date.now()
+  const headers = { 'HX-Request': 'true', 'HX-Target': 'rows' }
+  // The next event of progress tries again.
+  const text = await fetch(location.pathname + location.search, { headers })
+    .then(response => (response.ok ? response.text() : ''))
+    .catch(() => '')
+  const { body } = new DOMParser().parseFromString(text, 'text/html')
+  for (const row of body.querySelectorAll('#rows tr[id]:not([data-pending])')) {
+    // The user may have opened another page of rows meanwhile.
+    const shown = document.querySelector(`#${row.id}[data-pending]`)
+    if (shown === null) continue
+    shown.replaceWith(row)
+    htmxOf(window).process(row)
+  }
+}
+
+const htmxOf = (/** @type {object} */ global) =>
+  /** @type {{ htmx: { process(element: Element): void } }} */ (global).htmx
 
 /** Starts watching if the page shows an active list. */
 function watchLive(/** @type {ParentNode} */ root) {

@@ -164,6 +164,8 @@ const resultTable = (jobId: string, items: readonly ResultRow[]): Html => html`
       { label: 'Mail server reply', cell: replyOf },
     ],
     rows: items,
+    // `live.js` replaces pending rows.
+    row: one => html`id="row-${one.row}"${one.class === null ? html` data-pending` : NOTHING}`,
   })}
   ${meanings(items.map(({ reason }) => reason))}`
 

@@ -36,6 +36,14 @@ const figure = (page: Page, name: string) =>
 
 const rowsShown = (page: Page) => page.locator('#rows tbody tr')
 
+const pendingRows = (page: Page) => rowsShown(page).filter({ hasText: 'Pending' })
+
+/** Returns each height of a row; the last one has no border. */
+const rowHeights = (page: Page) =>
+  page.evaluate<number[]>(
+    '[...new Set([...document.querySelectorAll("#rows tbody tr:not(:last-child)")].map(one => one.offsetHeight))]',
+  )
+
 test('10,000 rows are uploaded, processed, searched, filtered and downloaded', async () => {
   const visitor = await set.open()
   const { page } = visitor
@@ -117,7 +125,10 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
     }).observe({ type: 'layout-shift' })`)
   const done = () => page.locator('#live [data-live="done"]').textContent()
   const before = await done()
+  const pending = await pendingRows(page).count()
   await expect.poll(done).not.toBe(before)
+  // Results replace the pending rows of the page.
+  await expect.poll(() => pendingRows(page).count()).toBeLessThan(pending)
   // The donut grows with the progress, and nothing moves.
   expect(await page.locator('.donut text').textContent()).not.toBe(before)
   // The reasons are counted again every ten seconds while the page is visible.
@@ -138,6 +149,7 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
   await page.locator('#live-reasons').getByRole('row', { name: 'Accepted' }).waitFor()
   expect(counts.length).toBeGreaterThan(0)
   expect(await page.evaluate('window.shifts')).toBe(0)
+  expect(await rowHeights(page)).toHaveLength(1)
   await visitor.check('list-live')
   expect(await figure(page, 'Per second').textContent()).toMatch(/^[\d.,–]+$/)
   await page.getByRole('button', { name: 'Cancel' }).click()
@@ -165,7 +177,13 @@ test('markup in files, addresses and replies is rendered as text, by scripts too
   await drop(page, `${EVIL}.csv`, `${EVIL},Email\n${evil}${slow}`)
   await page.getByRole('columnheader', { name: EVIL }).waitFor()
   await start(page)
-  await page.locator('#live').waitFor()
+  // A long reply does not make a row higher while the list runs.
+  await page.locator('#rows').getByText(`550 ${EVIL}`).first().waitFor()
+  for (const width of [360, 1_200]) {
+    await page.setViewportSize({ width, height: 900 })
+    expect(await rowHeights(page), `${width} px`).toHaveLength(1)
+  }
+  expect(await pendingRows(page).count()).toBeGreaterThan(0)
   await page.getByText('Verified 12 rows').waitFor()
   expect(await page.locator('#live').count()).toBe(0)
   expect(await rowsShown(page).getByText('Pending').count()).toBe(0)
