@@ -135,7 +135,7 @@ export const publishableFields = (typed: Typed): Html => html`
 const nameField = (typed: Typed) =>
   field({
     ...{ label: LABELS.name, name: 'name', value: typed.name, required: true },
-    hint: 'Describes where the key is used, such as “Shop, sign-up form”.',
+    hint: 'Describes where the key is used, such as "Shop, sign-up form".',
   })
 
 const limitFields = (typed: Typed) => html`
@@ -160,7 +160,7 @@ const choices = (c: Context<Env>, current: readonly string[]) =>
 /** Replaces the field name in an API error with the label of the form. */
 export const sentenceOf = ({ message }: ApiProblem): string =>
   message.replace(/^"(\w+)(?:\[\d+\])?"/, (match, name) =>
-    name in LABELS ? `“${LABELS[name as keyof typeof LABELS]}”` : match,
+    name in LABELS ? `"${LABELS[name as keyof typeof LABELS]}"` : match,
   )
 
 /** Help text of each scope. */
@@ -245,7 +245,7 @@ export function secretPage(
     : html`<p>Send it with each request:</p><pre>${exampleOf(baseUrl)}</pre>`
   const body = html`
     <section class="card">
-      <p>${key.publishable ? 'The key' : 'Secret of the key'} “${key.name}”. It is not shown again: ev stores only its hash.</p>
+      <p>${key.publishable ? 'The key' : 'Secret of the key'} "${key.name}". It is not shown again: ev stores only its hash.</p>
       <p>${copyable(key.key)}</p>
       <p>${note}</p>
     </section>

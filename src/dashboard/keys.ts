@@ -80,7 +80,7 @@ export function keyRoutes(deps: DashboardDeps): Hono<Env> {
 const requireKeysScope: MiddlewareHandler<Env> = async (c, next) => {
   const user = c.get('user')
   if (may(user, 'keys:write')) return next()
-  const sentence = `You are signed in with the key “${user.keyName}”, which lacks the scope “keys:write”. Sign in with a key that has it to view and manage keys. The administrator can create one with ev keys create.`
+  const sentence = `You are signed in with the key "${user.keyName}", which lacks the scope "keys:write". Sign in with a key that has it to view and manage keys. The administrator can create one with ev keys create.`
   return page(c, { title: 'API keys', body: notice('info', sentence), status: 403 })
 }
 
@@ -138,7 +138,7 @@ function changeRoutes(deps: DashboardDeps): Hono<Env> {
         .ask<KeyAnswer>(pathOf(key), { method: 'PATCH', body })
         .catch(problemWith)
       if (changed instanceof ApiProblem) return keyPage(c, deps, { key, typed, problem: changed })
-      leaveNote(c, `Key “${changed.data.name}” updated. The changes apply from its next request.`)
+      leaveNote(c, `Key "${changed.data.name}" updated. The changes apply from its next request.`)
       return c.redirect('/keys', 303)
     })
     .post('/keys/:id/rotate', async c => {
@@ -169,7 +169,7 @@ function changeRoutes(deps: DashboardDeps): Hono<Env> {
         dropToken(c)
         return c.redirect('/sign-in', 303)
       }
-      leaveNote(c, `Key “${key.name}” revoked. It no longer works.`)
+      leaveNote(c, `Key "${key.name}" revoked. It no longer works.`)
       return c.redirect('/keys', 303)
     })
 }
@@ -229,7 +229,7 @@ const LAST =
   'This is the last key of the account. Without it, the account cannot sign in or use the API until the administrator creates another key with ev keys create.'
 
 const OWN =
-  'You are signed in with this key. Removing the scope “dashboard” or letting the key expire signs you out. Without “keys:write” you can no longer manage keys here.'
+  'You are signed in with this key. Removing the scope "dashboard" or letting the key expire signs you out. Without "keys:write" you can no longer manage keys here.'
 
 const GRACES = [
   { value: '0', label: 'expires immediately' },
@@ -257,7 +257,7 @@ function rotation(c: Context<Env>, { random }: DashboardDeps, key: Key): Html {
 }
 
 function revocation(c: Context<Env>, key: Key, isLast: boolean): Html {
-  const effect = `“${key.name}” stops working immediately. This cannot be undone.`
+  const effect = `"${key.name}" stops working immediately. This cannot be undone.`
   const question = isOwn(c, key)
     ? `${effect} You are signed in with it: you will be signed out.`
     : `${effect} Its sessions are signed out.`

@@ -114,10 +114,10 @@ export const creditsLeft = ({ credits_balance: left }: Credits['data']): string 
 /** Renders the credits of the plan and their use. */
 export function creditMeter(credits: Credits['data']): Html {
   const { plan, credits_added: limit, credits_consumed, credits_held, resets_at } = credits
-  if (limit === null) return html`<p>The plan “${plan}” has unlimited credits.</p>`
+  if (limit === null) return html`<p>The plan "${plan}" has unlimited credits.</p>`
   return html`
     ${meter({ used: credits_consumed + credits_held, limit })}
-    <p>The plan “${plan}” includes ${formatNumber(limit)} per day. Resets ${ago(resets_at)}.</p>`
+    <p>The plan "${plan}" includes ${formatNumber(limit)} per day. Resets ${ago(resets_at)}.</p>`
 }
 
 /** Renders the limits and their use; credits have their own card. */

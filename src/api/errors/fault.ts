@@ -82,7 +82,7 @@ function describeIssue(issue: Issue, excerpt: string | null): string {
   return requirement === null ? `${issue.message}.` : `${is}; it must ${requirement}.`
 }
 
-/** The text after “it must”, or null if the message of the schema is complete. */
+/** The text after "it must", or null if the message of the schema is complete. */
 function requirementText(issue: Issue): string | null {
   const { code, message, origin, minimum, maximum, values = [] } = issue
   if (code === 'custom' || code === 'invalid_union') return /^must (.*)$/.exec(message)?.[1] ?? null

@@ -32,7 +32,7 @@ const UNITS = [
   ['day', 24 * 60 * MINUTE_MS, 30],
 ]
 
-/** Formats a time as “2 hours ago” or “in 5 minutes”; older than a month as a date. */
+/** Formats a time as "2 hours ago" or "in 5 minutes"; older than a month as a date. */
 function formatAge(/** @type {Date} */ at) {
   const left = at.getTime() - Date.now()
   if (Math.abs(left) < MINUTE_MS) return left < 0 ? 'just now' : 'in a minute'

@@ -189,7 +189,7 @@ const operatorTable = (rows: FeedbackReport['operators']): Html => html`
       : html`<p><small>The ${OPERATORS_SHOWN} with the most verdicts. <code>ev feedback report --json</code> prints all.</small></p>`
   }`
 
-/** `catch_all/low` → “Catch-all domain, low risk”. */
+/** `catch_all/low` → "Catch-all domain, low risk". */
 function nameOf(name: string): string {
   const [reason = '', risk] = name.split('/')
   return `${reasonWord(reason as Reason)}${risk === undefined ? '' : `, ${risk} risk`}`

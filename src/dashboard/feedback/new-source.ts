@@ -103,7 +103,7 @@ function providerForm(
 
 /** Replaces the field name in an API error with the label of the form. */
 const sentenceOf = ({ message }: ApiProblem, provider: ProviderName | null): string =>
-  provider === null ? message : message.replace(/^"key"/, `“${keyLabel(provider)}”`)
+  provider === null ? message : message.replace(/^"key"/, `"${keyLabel(provider)}"`)
 
 /** Shows a password once: it is only in this response. */
 const passwordPage = (

@@ -64,7 +64,7 @@ const newButton = (c: Context<Env>): Html =>
     ? primaryLink(`${SOURCES}/new`, 'New source', 'plus')
     : READ_ONLY
 
-const READ_ONLY = html`<small>Read-only: your key lacks the scope “feedback:write”.</small>`
+const READ_ONLY = html`<small>Read-only: your key lacks the scope "feedback:write".</small>`
 
 const hint = (c: Context<Env>): Html =>
   empty({

@@ -135,7 +135,7 @@ function alertsFrom({ egresses, shown }: OperatorsStatus, now: number): Html | n
 }
 
 function unreachableAlert({ name, closedSince, port }: EgressStatus, isOneOfMany: boolean): Html {
-  const source = isOneOfMany ? ` from the egress “${name}”` : ''
+  const source = isOneOfMany ? ` from the egress "${name}"` : ''
   return html`No mail server has been reachable on port ${port}${source} since ${time(closedSince)}. ${MORE}`
 }
 

@@ -42,7 +42,7 @@ function adminsOnly(): MiddlewareHandler<Env> {
     if (isAdmin) return next()
     throw new Refusal(
       403,
-      `Health is only for administrators, and the account “${accountName}” is not one. To grant access, run on the server: ev accounts set-admin`,
+      `Health is only for administrators, and the account "${accountName}" is not one. To grant access, run on the server: ev accounts set-admin`,
     )
   }
 }
@@ -96,8 +96,8 @@ const blockedOnPeers = (refusals: readonly PeerBlock[]): Html => html`
   <h3>Blocks of other egresses</h3>
   <ul>${refusals.slice(0, REFUSALS_SHOWN).map(
     ({ title, egress, since, until, answer }) => html`
-      <li>${title} has been blocking the egress “${egress}” since ${time(since)}; paused until
-        ${time(until)}: “${replyOf(answer)}”.</li>`,
+      <li>${title} has been blocking the egress "${egress}" since ${time(since)}; paused until
+        ${time(until)}: "${replyOf(answer)}".</li>`,
   )}</ul>
   ${refusals.length <= REFUSALS_SHOWN ? NOTHING : html`<p><small>And ${pluralize(refusals.length - REFUSALS_SHOWN, 'more block')}.</small></p>`}
   <p><small>Egresses that are not blocked take over. To find the cause, run <code>ev doctor</code> on the machine of the

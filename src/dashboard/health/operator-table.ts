@@ -30,7 +30,7 @@ const NONE_PROBED =
 const closed = ({ name, closedSince, port }: EgressStatus, isMany: boolean) =>
   notice(
     'bad',
-    html`No mail server has been reachable on port ${port}${isMany ? ` from the egress “${name}”` : ''} since
+    html`No mail server has been reachable on port ${port}${isMany ? ` from the egress "${name}"` : ''} since
       ${time(closedSince)}. Outbound port ${port} is probably blocked: see <a href="#check-port-25">Port 25</a> below.
       ev retries with each address, at most every 30 seconds. Until then addresses are unknown (no_connect).`,
   )
@@ -64,7 +64,7 @@ function state(one: OperatorStatus, now: number): Html {
   return html`${statusIcon(state, label)} ${details(one, now)}`
 }
 
-/** “1 (usually 5)”. */
+/** "1 (usually 5)". */
 const withUsual = (value: number | string, usual: number | string) =>
   value === usual ? html`${value}` : html`${value} <small>(usually ${usual})</small>`
 
@@ -97,7 +97,7 @@ const SLOWED =
 function blocked(one: OperatorStatus, refusal: Block, now: number): Html {
   const { answer, since, until } = refusal
   const { target, fix } = BLOCK_TEXTS[answer.kind === 'blocked' ? answer.why : 'policy']
-  return html`${one.title} has been rejecting ${target} since ${time(since)}: “${replyOf(answer)}”. ${fix(checkLinks(one))}
+  return html`${one.title} has been rejecting ${target} since ${time(since)}: "${replyOf(answer)}". ${fix(checkLinks(one))}
     ${linkIn(one, answer)}
     ${one.othersAsk ? html`The other egresses take over.` : effect(refusal, until > now)}`
 }

@@ -60,7 +60,7 @@ const parseRow = (row: string): number => Number(row.replaceAll(/[,\s]/g, ''))
 export function filterError({ row, cursor }: RowFilter): string | null {
   const number = parseRow(row)
   if (row === '' || cursor !== '' || (Number.isSafeInteger(number) && number >= 1)) return null
-  return `“${sanitizeText(row, ROW_SHOWN)}” is not a row number. Enter a whole number of at least 1.`
+  return `"${sanitizeText(row, ROW_SHOWN)}" is not a row number. Enter a whole number of at least 1.`
 }
 
 const ROW_SHOWN = 40

@@ -96,7 +96,7 @@ function admit(c: Context<Env>, uploadsInFlight: number, isDiskLow: boolean): vo
   if (!may(c.get('user'), 'verify:bulk')) {
     throw new Refusal(
       403,
-      'The key of this session lacks the scope “verify:bulk”, which uploading a list requires.',
+      'The key of this session lacks the scope "verify:bulk", which uploading a list requires.',
     )
   }
   if (Number(c.req.header('Content-Length') ?? 0) > FILE_BYTES_MAX + AROUND_BYTES_MAX)
@@ -255,7 +255,7 @@ const optionFields = (fields: Upload['fields'] | undefined): Html => html`
 const notAllowed = (c: Context<Env>) =>
   notice(
     'info',
-    `The key “${c.get('user').keyName}” lacks the scope “verify:bulk”, which uploading a list requires. Sign in with a key that has it, or add it to this key under API keys.`,
+    `The key "${c.get('user').keyName}" lacks the scope "verify:bulk", which uploading a list requires. Sign in with a key that has it, or add it to this key under API keys.`,
   )
 
 /** Requests a dry run of a list. Throws ApiProblem. */

@@ -174,7 +174,7 @@ const account = (c: Context<Env>, user: SignedIn) => html`
     <summary><span class="avatar" aria-hidden="true">${initialsOf(user.accountName)}</span>
       <span>${user.accountName} <small>Plan ${user.plan}${user.isTest ? ', sandbox' : ''}</small></span></summary>
     <div class="menu">
-      <p><small>Signed in with the ${user.isTest ? 'test key' : 'key'} “${user.keyName}”</small></p>
+      <p><small>Signed in with the ${user.isTest ? 'test key' : 'key'} "${user.keyName}"</small></p>
       <form method="post" action="/theme" class="segment" aria-label="Theme">
         <input type="hidden" name="${CSRF_FIELD}" value="${user.csrf}" />
         <input type="hidden" name="next" value="${c.req.path}" />

@@ -38,7 +38,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Returns the name of a reason: `no_mx_record` → “No mail server”. */
+/** Returns the name of a reason: `no_mx_record` → "No mail server". */
 export const reasonWord = (reason: Reason): string => REASON_TEXTS[reason].name
 
 /** Renders a reason in a table cell; its meaning is in the tooltip. */

@@ -7,7 +7,7 @@ import { type IconName, icon } from './icon.ts'
 export const time = (at: string | number | null, otherwise = '–'): Html =>
   timeElement(at, otherwise, '')
 
-/** Renders a time that `app.js` shows as an age, such as “2 hours ago”; for tables and figures. */
+/** Renders a time that `app.js` shows as an age, such as "2 hours ago"; for tables and figures. */
 export const ago = (at: string | number | null, otherwise = '–'): Html =>
   timeElement(at, otherwise, html` data-relative`)
 

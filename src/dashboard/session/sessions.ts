@@ -63,7 +63,7 @@ const endButton = (c: Context<Env>, id: string): Html =>
     ? statusBadge('ok', 'This session')
     : form(c, `/sessions/${id}/end`, html`<button>End</button>`)
 
-/** Formats a User-Agent as “Chrome 153 on Linux”; the tooltip has the original. */
+/** Formats a User-Agent as "Chrome 153 on Linux"; the tooltip has the original. */
 function browserName(agent: string): string {
   const browser = BROWSERS.map(([name, pattern]) => [name, pattern.exec(agent)?.[1]] as const).find(
     ([, version]) => version !== undefined,

@@ -110,7 +110,7 @@ function signInPage(c: Context<Env>, { settings }: DashboardDeps, o: SignIn) {
       ${field({
         ...{ label: 'API key', name: 'key', type: 'password', required: true },
         ...{ placeholder: 'ev_live_…', autocomplete: 'current-password' },
-        hint: 'A key with the scope “dashboard” or “*”.',
+        hint: 'A key with the scope "dashboard" or "*".',
       })}
       <button class="primary">Sign in</button>
     </form>
@@ -149,14 +149,14 @@ function refusalOf(
   }
   const { key } = found
   if (!permits(key.scopes, 'dashboard')) {
-    return `The key “${key.name}” lacks the scope “dashboard”. Sign in with a key that has it, or create one: ev keys create --name me --scopes dashboard,…`
+    return `The key "${key.name}" lacks the scope "dashboard". Sign in with a key that has it, or create one: ev keys create --name me --scopes dashboard,…`
   }
   if (!domainAllowed(key, settings.baseUrl)) {
-    return `The key “${key.name}” is restricted to ${key.allowedDomains.join(', ')}; this is ${settings.baseUrl}. Sign in with another key.`
+    return `The key "${key.name}" is restricted to ${key.allowedDomains.join(', ')}; this is ${settings.baseUrl}. Sign in with another key.`
   }
   return ipAllowed(key, c.get('ip'))
     ? null
-    : `The key “${key.name}” is not allowed from ${c.get('ip')}. Sign in with another key.`
+    : `The key "${key.name}" is not allowed from ${c.get('ip')}. Sign in with another key.`
 }
 
 async function startSession(c: Context<Env>, deps: DashboardDeps, found: FoundKey): Promise<void> {

@@ -55,7 +55,7 @@ const requestVerification = (api: Api, { email, sandbox, again }: VerifyForm): P
 async function readError(response: Response, { sandbox }: VerifyForm): Promise<ErrorBody> {
   const body = (await response.json()) as ErrorBody
   if (!sandbox || body.code !== undefined) return body
-  const error = `The sandbox simulates an error for this address: the API returns ${response.status} with “${body.error}”.`
+  const error = `The sandbox simulates an error for this address: the API returns ${response.status} with "${body.error}".`
   return { ...body, error }
 }
 

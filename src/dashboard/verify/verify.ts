@@ -70,7 +70,7 @@ async function verifyPage(c: Context<Env>, progress: Progress, email = ''): Prom
 const notAllowed = (c: Context<Env>) =>
   notice(
     'info',
-    `The key “${c.get('user').keyName}” lacks the scope “verify:single”, which verifying an address requires. Sign in with a key that has it, or add it to this key under API keys.`,
+    `The key "${c.get('user').keyName}" lacks the scope "verify:single", which verifying an address requires. Sign in with a key that has it, or add it to this key under API keys.`,
   )
 
 const SHOWN = 10

@@ -91,7 +91,7 @@ function parseTime(text: string): string {
   if (!Number.isNaN(at)) return new Date(at).toISOString()
   throw new Refusal(
     400,
-    `“${text.slice(0, 40)}” is not a valid time. Enter a UTC time such as 2026-03-21T10:30.`,
+    `"${text.slice(0, 40)}" is not a valid time. Enter a UTC time such as 2026-03-21T10:30.`,
   )
 }
 

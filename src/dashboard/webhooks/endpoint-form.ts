@@ -93,7 +93,7 @@ const headerFields = (headers: string, { removed, headerNames }: CurrentHeaders)
 export const sentenceOf = ({ message }: ApiProblem): string =>
   message.replace(
     /^"(url|headers|events|description)"/,
-    (_, name: keyof typeof LABELS) => `“${LABELS[name]}”`,
+    (_, name: keyof typeof LABELS) => `"${LABELS[name]}"`,
   )
 
 const LABELS = {

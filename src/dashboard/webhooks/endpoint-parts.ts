@@ -83,7 +83,7 @@ export const testResult = (o: ReceiverResponse): Html => html`
     }
   </section>`
 
-/** Formats a response as “Responded 204 after 84 ms.” */
+/** Formats a response as "Responded 204 after 84 ms." */
 export function formatResponse({
   status_code: status,
   duration_ms: durationMs,

@@ -101,7 +101,7 @@ export async function endpointPage(
   })
 }
 
-const READ_ONLY = 'Read-only: your key lacks the scope “webhooks:write”.'
+const READ_ONLY = 'Read-only: your key lacks the scope "webhooks:write".'
 
 const buttons = (c: Context<Env>, { id, active }: Webhook): Html => html`
   <form method="post" action="/webhooks/${id}/test" hx-post="/webhooks/${id}/test" hx-target="#tested"

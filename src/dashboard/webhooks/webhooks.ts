@@ -66,7 +66,7 @@ function listRoutes({ settings }: DashboardDeps): Hono<Env> {
 const newButton = (c: Context<Env>): Html =>
   may(c.get('user'), 'webhooks:write')
     ? primaryLink('/webhooks/new', 'New webhook', 'plus')
-    : html`<small>Read-only: your key lacks the scope “webhooks:write”.</small>`
+    : html`<small>Read-only: your key lacks the scope "webhooks:write".</small>`
 
 const webhooksTable = (webhooks: readonly Webhook[]): Html =>
   table({

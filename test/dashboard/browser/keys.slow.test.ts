@@ -20,7 +20,7 @@ test('a key is created and used, changed, rotated and revoked', async () => {
   await page.getByLabel('account:read').check()
   await page.getByLabel('Allowed IP addresses').fill('127.0.0.1, nonsense')
   await page.keyboard.press('Enter')
-  await page.getByText('“Allowed IP addresses” is "nonsense"').waitFor()
+  await page.getByText('"Allowed IP addresses" is "nonsense"').waitFor()
   // The browser logs a 400 response as an error.
   visitor.faults.length = 0
   await visitor.check('keys-new')

@@ -63,7 +63,7 @@ describe('the list of feedback sources', () => {
     for (const one of ['/feedback/sources', path]) {
       const { status, text } = await dashboard.get(one)
       expect([one, status]).toEqual([one, 200])
-      expect(text).toContain('Read-only: your key lacks the scope “feedback:write”.')
+      expect(text).toContain('Read-only: your key lacks the scope "feedback:write".')
       expect(text).not.toMatch(/>New source<|>Delete source</)
     }
     expect((await dashboard.post(`${path}/delete`)).status).toBe(403)
@@ -144,11 +144,15 @@ describe('a new feedback source', () => {
   })
 
   test.each([
-    ['ses', EVIL, '“ARN of the SNS topic” must be the ARN of the SNS topic of Amazon SES'],
-    ['sendgrid', 'short', '“Verification key” must be the verification key of SendGrid'],
-    ['mailgun', 'short', '“HTTP webhook signing key” must be'],
-    ['mailgun', '', '“HTTP webhook signing key” must be'],
-  ])('of %s with the key “%s” is rejected at the form', async (provider, key, sentence) => {
+    [
+      'ses',
+      EVIL,
+      '&quot;ARN of the SNS topic&quot; must be the ARN of the SNS topic of Amazon SES',
+    ],
+    ['sendgrid', 'short', '&quot;Verification key&quot; must be the verification key of SendGrid'],
+    ['mailgun', 'short', '&quot;HTTP webhook signing key&quot; must be'],
+    ['mailgun', '', '&quot;HTTP webhook signing key&quot; must be'],
+  ])('of %s with the key "%s" is rejected at the form', async (provider, key, sentence) => {
     const dashboard = await createTestDashboard()
     const { status, text } = await dashboard.post('/feedback/sources', { provider, key })
     expect(status).toBe(400)

@@ -48,11 +48,11 @@ describe('the alert for admins', () => {
     )
     const open = { name: 'a', closedSince: null, port: 25 }
     expect(alertText(operatorsOf([], { egresses: [open, closed] }))).toContain(
-      'from the egress “b” since',
+      'from the egress &quot;b&quot; since',
     )
   })
 
-  test('reports an operator that blocks this service, from one connection’s worth of addresses on', () => {
+  test('reports a provider that blocks this service, once a whole connection of addresses was blocked', () => {
     expect(alertText(operatorsOf([blocking(19)]))).toBeNull()
     expect(alertText(operatorsOf([blocking(1_234)]))).toBe(
       'Outlook.com has been blocking this service since 2026-06-01 12:00:00 UTC: 1,234 addresses are unknown because of it. See Health for the cause and the fix.',

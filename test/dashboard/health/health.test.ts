@@ -76,7 +76,7 @@ describe('health', () => {
     })
     expect(text).toMatch(/mail-1 Server 1\.2\.3/)
     expect(text).toContain(
-      'Outlook.com has been blocking the egress “oslo” since 2026-06-01 12:00:00 UTC',
+      'Outlook.com has been blocking the egress "oslo" since 2026-06-01 12:00:00 UTC',
     )
     expect(text).toContain('550 5.7.1 listed &lt;b&gt;there')
   })
@@ -196,7 +196,7 @@ describe('the operators', () => {
     })
     const { text } = await services.get('/doctor/status')
     expect(textOf(text)).toContain(
-      'Outlook.com has been rejecting the IP address of this server since 2026-06-01 12:00:00 UTC: “550 5.7.1 Listed, see https://lists.example/lookup?q=192.0.2.9.”. It is on a blocklist',
+      'Outlook.com has been rejecting the IP address of this server since 2026-06-01 12:00:00 UTC: "550 5.7.1 Listed, see https://lists.example/lookup?q=192.0.2.9.". It is on a blocklist',
     )
     expect(textOf(text)).toContain(
       'Its addresses are unknown (1,200 addresses so far) until 2026-06-01 12:30:00 UTC; then ev tries again.',
@@ -269,7 +269,7 @@ describe('the reply of a mail server', () => {
   test('is one line without control characters, truncated', async () => {
     const refusal = refusalWith(`no\r\nway\u202E${'a'.repeat(400)}`)
     const text = await words({ operators: () => operatorsOf([operatorStatus({ refusal })]) })
-    expect(text).toMatch(/“550 5\.7\.1 no way\uFFFDa{282}…”/)
+    expect(text).toMatch(/"550 5\.7\.1 no way\uFFFDa{282}…"/)
   })
 
   test('is searched for a link to a public website', async () => {

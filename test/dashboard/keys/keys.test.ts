@@ -30,7 +30,7 @@ describe('a test key', () => {
     expect((await services.get('/keys')).text).toMatch(/CI<\/a>.*?<small>test<\/small>/s)
     await services.signIn(key)
     const page = (await services.get('/overview')).text
-    expect(page).toContain('Signed in with the test key “CI”')
+    expect(page).toContain('Signed in with the test key "CI"')
     expect(page).toMatch(/Plan \w+, sandbox/)
   })
 })
@@ -58,7 +58,10 @@ describe('a publishable key', () => {
   test('without websites is rejected at the form, which keeps the values', async () => {
     const services = await createTestDashboard()
     const { status, text } = await services.post('/keys', { ...FORM, allowed_domains: '' })
-    expect([status, text]).toEqual([400, expect.stringContaining('“Allowed websites” is empty')])
+    expect([status, text]).toEqual([
+      400,
+      expect.stringContaining('&quot;Allowed websites&quot; is empty'),
+    ])
     expect(text).toContain('value="Sign-up"')
     expect(text).toContain('name="publishable" value="true"')
   })
@@ -113,7 +116,9 @@ describe('the list of keys', () => {
     for (const path of ['/keys', '/keys/new', '/keys/key_1']) {
       const closed = await services.get(path)
       expect(closed.status).toBe(403)
-      expect(closed.text).toContain('You are signed in with the key “narrow”, which lacks')
+      expect(closed.text).toContain(
+        'You are signed in with the key &quot;narrow&quot;, which lacks',
+      )
     }
     expect((await services.post('/keys', { name: 'x', scopes: '*' })).status).toBe(403)
   })
@@ -163,12 +168,12 @@ describe('creating a key', () => {
   })
 
   test.each([
-    ['allowed_ips', 'a.b.c.d', '“Allowed IP addresses” is "a.b.c.d"; it must be an IP address'],
-    ['allowed_domains', 'site!', '“Allowed websites” is "site!"; it must be a domain'],
-    ['expires_at', '2001-01-01T00:00', '“Expires (UTC)” is "2001-01-01T00:00'],
-    ['expires_at', 'tomorrow', '“Expires (UTC)” is "tomorrow"; it must be a time such as'],
-    ['rate_limit_per_minute', 'many', '“Requests per minute” is "many"; it must be'],
-    ['rate_limit_per_minute', '0', '“Requests per minute” is 0; it must be at least 1'],
+    ['allowed_ips', 'a.b.c.d', '"Allowed IP addresses" is "a.b.c.d"; it must be an IP address'],
+    ['allowed_domains', 'site!', '"Allowed websites" is "site!"; it must be a domain'],
+    ['expires_at', '2001-01-01T00:00', '"Expires (UTC)" is "2001-01-01T00:00'],
+    ['expires_at', 'tomorrow', '"Expires (UTC)" is "tomorrow"; it must be a time such as'],
+    ['rate_limit_per_minute', 'many', '"Requests per minute" is "many"; it must be'],
+    ['rate_limit_per_minute', '0', '"Requests per minute" is 0; it must be at least 1'],
   ])(
     '%s with %s is rejected at the form, which keeps the values',
     async (name, typed, sentence) => {
@@ -187,8 +192,8 @@ describe('creating a key', () => {
 
   test('without a scope or a name is rejected at the form', async () => {
     const services = await createTestDashboard()
-    expect((await services.post('/keys', { name: 'x' })).text).toContain('“Scopes” is []')
-    expect((await services.post('/keys', { scopes: '*' })).text).toContain('“Name” is')
+    expect((await services.post('/keys', { name: 'x' })).text).toContain('&quot;Scopes&quot; is []')
+    expect((await services.post('/keys', { scopes: '*' })).text).toContain('&quot;Name&quot; is')
   })
 
   test('starts with the restrictions of the current key', async () => {
@@ -229,7 +234,7 @@ describe('a key', () => {
     })
     expect([changed.status, changed.headers.get('Location')]).toEqual([303, '/keys'])
     const list = await services.get('/keys')
-    expect(list.text).toContain('Key “CI of the shop” updated')
+    expect(list.text).toContain('Key &quot;CI of the shop&quot; updated')
     const { data } = (await services.json('/v1/keys')) as { data: { keys: object[] } }
     expect(data.keys).toContainEqual(
       expect.objectContaining({
@@ -291,7 +296,7 @@ describe('a key', () => {
     const revoked = await services.post('/keys/key_2/revoke')
     expect(revoked.headers.get('Location')).toBe('/keys')
     const list = (await services.get('/keys')).text
-    expect(list).toContain('Key “CI” revoked')
+    expect(list).toContain('Key &quot;CI&quot; revoked')
     expect(list).not.toContain('/keys/key_2')
     expect((await services.request('/v1/keys', { key: text })).status).toBe(401)
     expect((await services.get('/keys/key_2')).status).toBe(404)
@@ -347,6 +352,6 @@ describe('a key', () => {
       expect(text).not.toContain('<img')
     }
     await services.post('/keys/key_2/revoke')
-    expect((await services.get('/keys')).text).toContain(`Key “${MARKED}” revoked`)
+    expect((await services.get('/keys')).text).toContain(`Key &quot;${MARKED}&quot; revoked`)
   })
 })

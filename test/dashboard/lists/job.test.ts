@@ -227,7 +227,9 @@ describe('the rows of a list', () => {
     for (const row of ['banana', '0', '-1', '1.5', '1e99', '<b>']) {
       const { text } = await page(`?row=${encodeURIComponent(row)}`)
       const shown = row.replace('<b>', '&lt;b&gt;')
-      expect(text).toContain(`“${shown}” is not a row number. Enter a whole number of at least 1.`)
+      expect(text).toContain(
+        `&quot;${shown}&quot; is not a row number. Enter a whole number of at least 1.`,
+      )
       expect(numbersOf(text)).toEqual([])
     }
     expect(numbersOf((await page('?row=%200,002%20')).text)[0]).toBe('2')

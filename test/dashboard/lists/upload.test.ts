@@ -163,7 +163,7 @@ describe('an upload is rejected and discarded', () => {
     const sent = await start(LIST)
     expect([sent.status, left()]).toEqual([403, []])
     const { text } = await get('/lists/new')
-    expect(text).toContain('lacks the scope “verify:bulk”')
+    expect(text).toContain('lacks the scope &quot;verify:bulk&quot;')
     expect(text).not.toContain('<textarea')
     expect((await get('/lists')).text).not.toContain('/lists/new')
   })

@@ -50,10 +50,10 @@ describe('sign-in', () => {
     const distant = await services.addKey({ allowedIps: ['198.51.100.0/24'], name: 'distant' })
     const sited = await services.addKey({ allowedDomains: ['shop.example'], name: 'sited' })
     for (const [key, sentence] of [
-      [sited, 'The key “sited” is restricted to shop.example;'],
+      [sited, 'The key &quot;sited&quot; is restricted to shop.example;'],
       ['nonsense', 'Invalid API key'],
-      [narrow, 'The key “narrow” lacks the scope “dashboard”'],
-      [distant, 'The key “distant” is not allowed from 192.0.2.1'],
+      [narrow, 'The key &quot;narrow&quot; lacks the scope &quot;dashboard&quot;'],
+      [distant, 'The key &quot;distant&quot; is not allowed from 192.0.2.1'],
     ] as const) {
       const refused = await services.signIn(key)
       expect(refused.status).toBe(401)

@@ -118,7 +118,7 @@ describe('the verify page without JavaScript', () => {
     const simulated = await services.post('/verify', { email: 'error-auth@a.test', sandbox: 'on' })
     expect(simulated.status).toBe(401)
     expect(verdictOf(simulated.text)).toContain(
-      'The sandbox simulates an error for this address: the API returns 401 with “authentication_error”',
+      'The sandbox simulates an error for this address: the API returns 401 with &quot;authentication_error&quot;',
     )
   })
 
@@ -160,7 +160,7 @@ describe('the verify page without JavaScript', () => {
     const services = await createTestDashboard()
     await services.signIn(await services.addKey({ scopes: ['dashboard'], name: 'narrow' }))
     const page = (await services.get('/verify')).text
-    expect(page).toContain('The key “narrow” lacks the scope “verify:single”')
+    expect(page).toContain('The key &quot;narrow&quot; lacks the scope &quot;verify:single&quot;')
     expect(page).not.toContain('id="options"')
     await services.signIn(await services.addKey({ scopes: ['dashboard', 'verify:single'] }))
     const blind = await services.get('/verify')

@@ -128,7 +128,7 @@ describe('a webhook', () => {
     const dashboard = await endpoint()
     const { status, text } = await dashboard.post(`${dashboard.path}/recover`, { since: EVIL })
     expect(status).toBe(400)
-    expect(text).toContain(`“${HARMLESS}” is not a valid time.`)
+    expect(text).toContain(`&quot;${HARMLESS}&quot; is not a valid time.`)
   })
 
   test('is deleted', async () => {
