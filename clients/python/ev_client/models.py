@@ -1389,7 +1389,7 @@ class Job(TypedDict):
     error: Optional[JobError]
     # The results are simulated.
     sandbox: NotRequired[Literal[True]]
-    # Why the job is waiting, such as a mail operator that throttles or a DNS server that
+    # Why the job is waiting, such as a mail provider that throttles or a DNS server that
     # fails its check. Only present while it waits.
     status_detail: NotRequired[str]
     # Rows per second over the last 30 seconds, or since the previous request if it is older.
@@ -1418,14 +1418,14 @@ class JobError(TypedDict):
 
 
 class JobWaitingForItem(TypedDict):
-    # Null if the cause is not an operator.
+    # Null if the cause is not a provider.
     operator: Optional[str]
     emails: int
-    # `refused`: the operator blocks the service. `throttled`: the operator asked to slow
-    # down. `unknown_users`: the operator rejected many recipients in a row as unknown.
+    # `refused`: the provider blocks the service. `throttled`: the provider asked to slow
+    # down. `unknown_users`: the provider rejected many recipients in a row as unknown.
     # `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`:
     # not asked yet, for example because other domains at the same IP address come first.
-    # `pace`: addresses are probed at the rate that the operator accepts, in turn with other
+    # `pace`: addresses are probed at the rate that the provider accepts, in turn with other
     # lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on
     # lists. `queued`: the list has not started.
     reason: Literal[
@@ -1536,14 +1536,14 @@ class JobProgressClasses(TypedDict):
 
 
 class JobProgressWaitingForItem(TypedDict):
-    # Null if the cause is not an operator.
+    # Null if the cause is not a provider.
     operator: Optional[str]
     emails: int
-    # `refused`: the operator blocks the service. `throttled`: the operator asked to slow
-    # down. `unknown_users`: the operator rejected many recipients in a row as unknown.
+    # `refused`: the provider blocks the service. `throttled`: the provider asked to slow
+    # down. `unknown_users`: the provider rejected many recipients in a row as unknown.
     # `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`:
     # not asked yet, for example because other domains at the same IP address come first.
-    # `pace`: addresses are probed at the rate that the operator accepts, in turn with other
+    # `pace`: addresses are probed at the rate that the provider accepts, in turn with other
     # lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on
     # lists. `queued`: the list has not started.
     reason: Literal[
@@ -1754,7 +1754,7 @@ class ListedJob(TypedDict):
     error: Optional[ListedJobError]
     # The results are simulated.
     sandbox: NotRequired[Literal[True]]
-    # Why the job is waiting, such as a mail operator that throttles or a DNS server that
+    # Why the job is waiting, such as a mail provider that throttles or a DNS server that
     # fails its check. Only present while it waits.
     status_detail: NotRequired[str]
     # Rows per second over the last 30 seconds, or since the previous request if it is older.
@@ -1783,14 +1783,14 @@ class ListedJobError(TypedDict):
 
 
 class ListedJobWaitingForItem(TypedDict):
-    # Null if the cause is not an operator.
+    # Null if the cause is not a provider.
     operator: Optional[str]
     emails: int
-    # `refused`: the operator blocks the service. `throttled`: the operator asked to slow
-    # down. `unknown_users`: the operator rejected many recipients in a row as unknown.
+    # `refused`: the provider blocks the service. `throttled`: the provider asked to slow
+    # down. `unknown_users`: the provider rejected many recipients in a row as unknown.
     # `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`:
     # not asked yet, for example because other domains at the same IP address come first.
-    # `pace`: addresses are probed at the rate that the operator accepts, in turn with other
+    # `pace`: addresses are probed at the rate that the provider accepts, in turn with other
     # lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on
     # lists. `queued`: the list has not started.
     reason: Literal[

@@ -67,18 +67,18 @@ export const JobStatus = z
 
 const status_detail = z.string().optional().openapi({
   description:
-    'Why the job is waiting, such as a mail operator that throttles or a DNS server that fails its check. Only present while it waits.',
+    'Why the job is waiting, such as a mail provider that throttles or a DNS server that fails its check. Only present while it waits.',
 })
 const waiting_for = z
   .array(
     z.object({
       operator: z.string().nullable().openapi({
-        description: 'Null if the cause is not an operator.',
+        description: 'Null if the cause is not a provider.',
       }),
       emails: z.int().min(0),
       reason: z.enum(WAIT_REASONS).openapi({
         description:
-          '`refused`: the operator blocks the service. `throttled`: the operator asked to slow down. `unknown_users`: the operator rejected many recipients in a row as unknown. `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`: not asked yet, for example because other domains at the same IP address come first. `pace`: addresses are probed at the rate that the operator accepts, in turn with other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists. `queued`: the list has not started.',
+          '`refused`: the provider blocks the service. `throttled`: the provider asked to slow down. `unknown_users`: the provider rejected many recipients in a row as unknown. `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`: not asked yet, for example because other domains at the same IP address come first. `pace`: addresses are probed at the rate that the provider accepts, in turn with other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists. `queued`: the list has not started.',
       }),
       until: time.nullable().openapi({
         description: 'Earliest time of the next attempt. Null if it is not known.',

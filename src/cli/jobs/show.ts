@@ -138,7 +138,7 @@ function waitingText(context: CliContext, waiting: readonly WaitingOperator[]): 
     { title: 'ITEMS', align: 'right' },
     { title: 'DUE' },
   ] as const
-  return `\n${table(columns, rows, widthOf(context, context.stdout))}${more > 0 ? `and ${more} more operators\n` : ''}`
+  return `\n${table(columns, rows, widthOf(context, context.stdout))}${more > 0 ? `and ${more} more providers\n` : ''}`
 }
 
 const dueText = (dueAt: number, now: number) =>

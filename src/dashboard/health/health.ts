@@ -119,7 +119,7 @@ async function figures(health: HealthSource): Promise<Html> {
           ['Running', pluralize(running, 'task')],
           ['Queued', pluralize(waiting, 'task')],
         ])}
-        <p><small>A task is one connection to an operator, or one list being imported. Lists use at most
+        <p><small>A task is one connection to a provider, or one list being imported. Lists use at most
         ${pluralize(concurrency, 'connection')} at the same time.</small></p>`,
       })}
       ${card({

@@ -20,12 +20,12 @@ export function operatorsTable({ egresses, shown, left }: OperatorsStatus, now: 
       <h2>Mail servers</h2>
       ${egresses.filter(({ closedSince }) => closedSince !== null).map(one => closed(one, isMany))}
       ${shown.length === 0 ? html`<p>${NONE_PROBED}</p>` : operatorRows(shown, isMany, now)}
-      ${left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more operator')} probed recently, with no worse problems.</small></p>`}
+      ${left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more provider')} probed recently, with no worse problems.</small></p>`}
     </section>`
 }
 
 const NONE_PROBED =
-  'No mail server was probed in the last two hours. Probed operators are listed here with their rate, pauses and blocks; those with problems come first.'
+  'No mail server was probed in the last two hours. Probed providers are listed here with their rate, pauses and blocks; those with problems come first.'
 
 const closed = ({ name, closedSince, port }: EgressStatus, isMany: boolean) =>
   notice(
@@ -37,10 +37,10 @@ const closed = ({ name, closedSince, port }: EgressStatus, isMany: boolean) =>
 
 const operatorRows = (shown: readonly OperatorStatus[], isMany: boolean, now: number): Html =>
   table({
-    caption: 'Operators, those with problems first',
+    caption: 'Providers, those with problems first',
     rows: shown,
     columns: [
-      { label: 'Operator', kind: 'name', cell: ({ title }) => title },
+      { label: 'Provider', kind: 'name', cell: ({ title }) => title },
       isMany ? { label: 'Egress', cell: ({ egress }) => egress } : null,
       { label: 'Status', kind: 'wide', cell: one => state(one, now) },
       {
@@ -92,7 +92,7 @@ const isSlowed = (one: OperatorStatus) =>
   one.sessionsAllowed < one.sessionsMax || one.sessionsPerSecond < one.sessionsPerSecondMax
 
 const SLOWED =
-  'The operator recently asked for fewer connections. No action is needed: the rate rises again with each successful connection.'
+  'The provider recently asked for fewer connections. No action is needed: the rate rises again with each successful connection.'
 
 function blocked(one: OperatorStatus, refusal: Block, now: number): Html {
   const { answer, since, until } = refusal

@@ -77,7 +77,7 @@ export function withheld(waitMs: number, aborted: boolean): RecipientOutcome {
     reply: {
       code: 421,
       enhanced: null,
-      text: `not probed: the operator requires a pause of ${Math.ceil(waitMs / SECOND)} seconds`,
+      text: `not probed: the provider requires a pause of ${Math.ceil(waitMs / SECOND)} seconds`,
     },
   }
 }

@@ -43,20 +43,20 @@ export function describeWait(wait: Wait, timeText: (at: number) => string = isoT
 function describeCause({ reason, failure, otherLists }: Wait): string {
   if (reason === 'dns_check' && failure !== undefined) return failure
   if (reason !== 'pace' || otherLists === 0) return CAUSES[reason]
-  return `they are probed at the rate that the operator accepts, in turn with ${pluralize(otherLists, 'other list')}.`
+  return `they are probed at the rate that the provider accepts, in turn with ${pluralize(otherLists, 'other list')}.`
 }
 
 const CAUSES: Readonly<Record<WaitReason, string>> = {
   dns_check: 'The DNS server fails its check. Next check at {time}.',
   no_worker: 'No worker is running. The list continues when one starts.',
   queued: 'The list starts when a worker is free.',
-  refused: 'the operator blocks this service. Next attempt at {time}.',
-  throttled: 'the operator asked to slow down. Next attempt at {time}.',
+  refused: 'the provider blocks this service. Next attempt at {time}.',
+  throttled: 'the provider asked to slow down. Next attempt at {time}.',
   unknown_users:
-    'the operator rejected many recipients in a row as unknown. Next attempt at {time}.',
+    'the provider rejected many recipients in a row as unknown. Next attempt at {time}.',
   asked_again_later: 'the mail server deferred them. Next attempt at {time}.',
   postponed: 'the next attempt is due at {time}.',
-  pace: 'they are probed at the rate that the operator accepts.',
+  pace: 'they are probed at the rate that the provider accepts.',
 }
 
 /** The outlook of an unfinished job. */

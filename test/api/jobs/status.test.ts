@@ -328,7 +328,7 @@ describe('what a job waits for', () => {
       status: 'processing',
       estimated_time: '60 minutes',
       status_detail:
-        '3 addresses at slow: the operator asked to slow down. Next attempt at 2026-06-01T12:10:00.000Z.',
+        '3 addresses at slow: the provider asked to slow down. Next attempt at 2026-06-01T12:10:00.000Z.',
       waiting_for: [
         {
           ...{ operator: 'slow', emails: 3, reason: 'throttled' },
@@ -340,7 +340,7 @@ describe('what a job waits for', () => {
         },
         {
           ...{ operator: 'quick', emails: 1, reason: 'pace', until: null },
-          detail: '1 address at quick: they are probed at the rate that the operator accepts.',
+          detail: '1 address at quick: they are probed at the rate that the provider accepts.',
         },
       ],
       ...{ rate_per_second: null, seconds_left: 3_600 },

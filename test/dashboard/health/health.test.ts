@@ -183,7 +183,7 @@ describe('the operators', () => {
     expect(text).not.toContain('Egress')
     const egresses = ['a', 'b'].map(name => ({ name, closedSince: null, port: 25 }))
     expect(await words({ operators: () => operatorsOf([one], { egresses, left: 12 }) })).toMatch(
-      /Egress.*12 more operators probed recently/,
+      /Egress.*12 more providers probed recently/,
     )
   })
 

@@ -62,9 +62,9 @@ describe('what a job waits for', () => {
     await seedFiledJob(database, 'job_b', ['slow'])
     const { waits } = await report()
     expect(waits.map(wait => describeWait(wait))).toEqual([
-      '3 addresses at slow: they are probed at the rate that the operator accepts, in turn with 1 other list.',
-      '2 addresses at grey: they are probed at the rate that the operator accepts.',
-      '1 address at quick: they are probed at the rate that the operator accepts.',
+      '3 addresses at slow: they are probed at the rate that the provider accepts, in turn with 1 other list.',
+      '2 addresses at grey: they are probed at the rate that the provider accepts.',
+      '1 address at quick: they are probed at the rate that the provider accepts.',
     ])
   })
 
