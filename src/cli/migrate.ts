@@ -38,8 +38,7 @@ export async function migrateCommand(context: CliContext, flags: MigrateFlags): 
   const fromUrl = listsUrl(flags.from === undefined ? set : { dataDir, database: '' })
   const { clock, random } = context
   const progress = copyProgress(context)
-  const toFlag = flags.to === undefined ? '--database' : '--to'
-  const input = { from: fromUrl, to, toFlag, place: config, onProgress: progress.show } as const
+  const input = { from: fromUrl, to, place: config, onProgress: progress.show }
   const copied = await migrate({ clock, random }, input).finally(progress.end)
   const report = { dataDir, file: fileOf(fromUrl), to, secret: secretLocation(config) }
   if (flags.json) printJson(context, migratedObject(copied, report))

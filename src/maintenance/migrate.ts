@@ -20,8 +20,6 @@ type MigrateInput = {
   readonly from: string
   /** URL of an empty PostgreSQL database. */
   readonly to: string
-  /** Flag that sets `to`, for errors. */
-  readonly toFlag: '--to' | '--database'
   /** Secret of the service; the copy keeps it. */
   readonly place: SecretLocation
   readonly onProgress: (progress: CopyProgress) => void
@@ -47,7 +45,7 @@ export async function migrate(
 
 async function copy(
   { clock, random }: { readonly clock: Clock; readonly random: Random },
-  { from, to, toFlag, place, onProgress }: MigrateInput,
+  { from, to, place, onProgress }: MigrateInput,
 ): Promise<Copied> {
   const opened: Database[] = []
   const open = async (url: string, flag?: string) => {
@@ -56,7 +54,7 @@ async function copy(
     return database
   }
   try {
-    const target = await open(to, toFlag)
+    const target = await open(to, '--to')
     const copied = await copyDatabase(await open(from), target, onProgress)
     // A service with another secret is refused from now on, as it could not decrypt signing
     // secrets.

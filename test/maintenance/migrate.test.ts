@@ -13,7 +13,7 @@ const TO = 'postgres://ev@127.0.0.1:1/ev'
 function migrateFrom(dataDir: string) {
   const place = { secret: null, secretFile: null, dataDir }
   const from = `sqlite:${join(dataDir, 'ev.sqlite')}`
-  const input = { from, to: TO, toFlag: '--to', place, onProgress: () => {} } as const
+  const input = { from, to: TO, place, onProgress: () => {} }
   return migrate({ clock: systemClock, random: systemRandom }, input)
 }
 
