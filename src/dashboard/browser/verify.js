@@ -36,6 +36,9 @@ async function verify(/** @type {FormData} */ data, /** @type {AbortSignal} */ s
   const address = email.value
   // At once: a later change of the layout would move what the user looks at.
   outcome.hidden = false
+  const title = document.getElementById('verdict-title')
+  // A verdict of another address stays until this one has its first step.
+  if (title?.textContent === '') title.textContent = address
   announcement.textContent = `Verifying ${address}.`
   const fields = [...data].map(([name, value]) => [name, String(value)])
   const response = await fetch('/verify/steps', {
