@@ -87,7 +87,8 @@ describe('a field of a form', () => {
   })
 
   test('is not checked again while it is unchanged, nor when it is empty', async () => {
-    const { page, sent, results, faults } = await openForm()
+    const visitor = await openForm()
+    const { page, sent, results, faults } = visitor
     await enter(page, 'Email', 'ann@polite.test')
     await expect.poll(results).toEqual(['deliverable'])
     const field = page.getByLabel('Email', { exact: true })
@@ -99,6 +100,7 @@ describe('a field of a form', () => {
     expect(sent.map(({ email }) => email)).toEqual(['ann@polite.test', 'nobody@polite.test'])
     expect(await messageOf(page, 'plain').textContent()).toContain('cannot receive mail')
     expect(await field.getAttribute('aria-invalid')).toBe('true')
+    await visitor.check('form-refused')
     // Without `data-ev="block"` the form is sent.
     expect(await submits(page)).toBe(true)
     expect(faults).toEqual([])

@@ -357,6 +357,16 @@ describe('with data', () => {
   test.each(PAGES)('$name', visit)
 })
 
+// Swagger UI has a table that an experimental rule rejects.
+test('an operation of the API reference', async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  await visitor.go('/docs')
+  await page.locator('.opblock-summary-control').first().click()
+  await page.getByText('Responses').first().waitFor()
+  await visitor.check('docs-operation')
+})
+
 describe('without the database', () => {
   beforeAll(() =>
     withDatabase(database => database.exec('alter table webhook rename to webhook_x')),
