@@ -170,7 +170,7 @@ const resultTable = (jobId: string, items: readonly ResultRow[]): Html => html`
   ${meanings(items.map(({ reason }) => reason))}`
 
 const addressOf = ({ email, did_you_mean }: ResultRow): Html =>
-  html`${email || html`<small>(empty)</small>`}${did_you_mean === null ? NOTHING : html`<br /><small>Did you mean ${did_you_mean}?</small>`}`
+  html`${email || html`<small>(empty)</small>`}${did_you_mean === null ? NOTHING : html` <br /><small>Did you mean ${did_you_mean}?</small>`}`
 
 function reasonOf(jobId: string, { reason, erased }: ResultRow): Html {
   if (erased) return html`erased<br /><small>Only the class of the result is kept.</small>`
