@@ -86,7 +86,8 @@ const describeEvent = (kind: SentKind, { description, data, example }: SentEvent
   operationId: `on${kind.replace(/(?:^|\.)./g, part => part.slice(-1).toUpperCase())}`,
   // A receiver checks the signature instead.
   security: [],
-  summary: description,
+  // A summary is plain text.
+  summary: description.replaceAll('`', ''),
   description:
     'Sent to your endpoint, and sent again until it answers with 2xx. The same event can arrive more than once, with the same `event_id` and the same bytes.',
   tags: ['Webhooks'],

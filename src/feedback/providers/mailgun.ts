@@ -22,7 +22,7 @@ export const mailgun: Provider = {
   sendsForms: true,
   key: {
     name: 'HTTP webhook signing key',
-    expected: 'which has 16 to 200 characters without spaces',
+    expected: '16 to 200 characters without spaces',
     parse: text => /^[!-~]{16,200}$/.exec(text.trim())?.[0] ?? null,
     isPublic: false,
   },
