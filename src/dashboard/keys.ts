@@ -233,9 +233,9 @@ const OWN =
 
 const GRACES = [
   { value: '0', label: 'expires immediately' },
-  { value: '3600', label: 'stays valid for 1 hour' },
-  { value: '86400', label: 'stays valid for 24 hours', checked: true },
-  { value: '604800', label: 'stays valid for 7 days' },
+  { value: '3600', label: 'valid for 1 hour' },
+  { value: '86400', label: 'valid for 24 hours', checked: true },
+  { value: '604800', label: 'valid for 7 days' },
 ]
 
 function rotation(c: Context<Env>, { random }: DashboardDeps, key: Key): Html {

@@ -160,7 +160,7 @@ const resultTable = (jobId: string, items: readonly ResultRow[]): Html => html`
           one.class === null ? html`<span class="badge">Pending</span>` : badge(one.class),
       },
       { label: 'Reason', cell: one => reasonOf(jobId, one) },
-      { label: 'Provider', cell: ({ operator }) => operator ?? '–' },
+      { label: 'Provider', cell: ({ operator }) => html`<span>${operator ?? '–'}</span>` },
       { label: 'Mail server reply', cell: replyOf },
     ],
     rows: items,
@@ -181,7 +181,7 @@ function reasonOf(jobId: string, { reason, erased }: ResultRow): Html {
 function replyOf({ smtp_code, smtp_text, mx_host }: ResultRow): Html {
   const reply = [smtp_code, smtp_text].filter(one => one !== null).join(' ')
   const host = mx_host === null ? NOTHING : html` <small>${mx_host}</small>`
-  if (reply.length <= REPLY_CHARACTERS) return html`${reply || '–'}${host}`
+  if (reply.length <= REPLY_CHARACTERS) return html`<span>${reply || '–'}${host}</span>`
   return html`<details class="cut"><summary>${reply}</summary>${host}</details>`
 }
 

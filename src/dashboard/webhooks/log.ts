@@ -24,7 +24,7 @@ export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html
       <h2>Deliveries</h2>
       <form method="get" action="${path}" class="row" hx-get="${path}" hx-target="#log" hx-swap="${SWAP}"
         hx-trigger="submit, change" hx-push-url="true" hx-sync="#log:queue last">
-        ${field({ label: 'Search', name: 'search', type: 'search', value: filter.search ?? '', placeholder: 'ID, text in the body, status or error' })}
+        ${field({ label: 'Search', name: 'search', type: 'search', value: filter.search ?? '', placeholder: 'ID, body or error' })}
         ${select({ label: 'Status', name: 'status', choices: choicesOf(STATES, filter.status) })}
         ${select({ label: 'Event', name: 'event', choices: choicesOf(KINDS, filter.event) })}
         <button>Show</button>
