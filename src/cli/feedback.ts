@@ -65,7 +65,7 @@ export async function importCommand(
         firstError ??= done.rejected[0]?.error ?? null
       }
     } catch (error) {
-      // What was recorded before stays.
+      // Batches that were recorded before the error are kept.
       if (counts.recorded > 0) printCounts()
       throw error
     }

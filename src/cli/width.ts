@@ -20,8 +20,9 @@ export const terminalWidth = (context: Pick<CliContext, 'env'>, output: CliOutpu
 const COPYABLE = /"ev [^"]*"[^ ]*|[^ ]+/g
 
 /**
- * Wraps lines that are too long, with their indentation. Commands in quotes and long words, such as paths, are not broken,
- * so that they can be copied. Without a width the text is returned as it is.
+ * Wraps lines that are too long and keeps their indentation. Commands in quotes and long words, such
+ * as paths, are not broken, so that they can be copied. Without a width the text is returned as it
+ * is.
  */
 export function wrapLines(text: string, width: number | null): string {
   if (width === null) return text

@@ -28,7 +28,7 @@ export class EvError extends Error {
 const withoutFileCode = (message: string) =>
   message.replace(/^E[A-Z0-9]+: ([^,]+), [a-z]+( '.*')?$/s, '$1')
 
-/** What the codes of failed connections mean; Node puts the code itself into the message. */
+/** Texts for the error codes of failed connections: the messages of Node have only the code. */
 const NETWORK_FAULTS: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'DNS lookup failed',
   ECONNREFUSED: 'connection refused',

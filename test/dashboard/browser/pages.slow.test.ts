@@ -36,12 +36,12 @@ type Who = 'owner' | 'limited' | 'nobody'
 type State = {
   readonly name: string
   readonly path: string | (() => string)
-  /** Who is signed in; defaults to a key with all scopes. */
+  /** The visitor who opens the page. Default: `owner`, with a key of all scopes. */
   readonly who?: Who
   readonly status?: number
   /** Defaults to both. */
   readonly width?: number
-  /** What the user does then. */
+  /** Steps of the user after the page has loaded. */
   readonly act?: (page: Page) => Promise<unknown>
   /** A part that is inserted after load. */
   readonly ready?: string
@@ -287,7 +287,7 @@ async function axeFaults(page: Page, options: object): Promise<string[]> {
       violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html.slice(0, 160) + ' ' + failureSummary)))`)
 }
 
-/** Resolves after all that a page loads by itself is shown. */
+/** Resolves when the fonts are loaded and the page is drawn with them. */
 const settle = (page: Page) =>
   page.evaluate(`
     document.fonts.ready.then(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))))`)
