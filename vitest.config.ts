@@ -1,4 +1,5 @@
 import { existsSync, globSync, readFileSync, statfsSync } from 'node:fs'
+import { basename } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 
 /** Files that spawn processes, drive a browser, ask real servers or wait for real clocks. */
@@ -14,7 +15,9 @@ const CLUSTER = 'test/postgres/**'
 const STORED = 'test/**/*.db.test.ts'
 
 /** Files with property tests: `npm test` runs a tenth of the cases, `test:rest` all. */
-const PROPERTIES = globSync('test/**/*.test.ts').filter(
+const PROPERTIES = globSync('test/**/*.test.ts', {
+  exclude: path => basename(path) === 'node_modules',
+}).filter(
   file =>
     !file.endsWith('.slow.test.ts') && readFileSync(file, 'utf8').includes('support/property'),
 )
