@@ -1,3 +1,4 @@
+import { onAbort } from '../platform/abort.ts'
 import type { Clock } from '../platform/clock.ts'
 
 /**
@@ -31,28 +32,4 @@ export function withDeadline(
     if (limitMs !== null) cancels.push(clock.after(limitMs, abort))
   }
   return { signal: controller.signal, done }
-}
-
-/** The callbacks of each signal that has a shared listener. */
-const callbacksBySignal = new WeakMap<AbortSignal, Set<() => void>>()
-
-/**
- * Calls `callback` when the signal aborts; the returned function unsubscribes. An EventTarget scans
- * all its listeners whenever one is added, and a list adds thousands to one signal, so all
- * callbacks of a signal share one listener.
- */
-function onAbort(signal: AbortSignal, callback: () => void): () => void {
-  const callbacks = callbacksBySignal.get(signal) ?? addSharedListener(signal)
-  callbacks.add(callback)
-  return () => callbacks.delete(callback)
-}
-
-function addSharedListener(signal: AbortSignal): Set<() => void> {
-  const callbacks = new Set<() => void>()
-  callbacksBySignal.set(signal, callbacks)
-  const notifyAll = () => {
-    for (const callback of [...callbacks]) callback()
-  }
-  signal.addEventListener('abort', notifyAll, { once: true })
-  return callbacks
 }

@@ -1,3 +1,5 @@
+import { onAbort } from './abort.ts'
+
 /** Time source. Tests inject a clock that they advance. */
 export interface Clock {
   /** Wall-clock time, epoch ms. For timestamps that are shown or stored. */
@@ -26,11 +28,11 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     if (signal?.aborted) return resolve()
     const wake = () => {
       cancel()
-      signal?.removeEventListener('abort', wake)
+      unsubscribe?.()
       resolve()
     }
     const cancel = clock.after(delayMs, wake)
-    signal?.addEventListener('abort', wake, { once: true })
+    const unsubscribe = signal === undefined ? undefined : onAbort(signal, wake)
   })
 }
 

@@ -8,6 +8,7 @@ import {
   type RateState,
 } from '../../engine/rate-control/rules.ts'
 import type { PermitEnd, RateKey, RateStateHandle } from '../../engine/rate-control/shared-state.ts'
+import { onAbort } from '../../platform/abort.ts'
 import type { RateRecord, RateVersion } from './rows.ts'
 import { SharedRateEntry } from './shared-rate-entry.ts'
 
@@ -74,14 +75,10 @@ export class SharedRateHandle implements RateStateHandle {
     if (signal.aborted) return Promise.resolve(null)
     const entry = this.#use()
     return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        entry.cancel(request)
-        resolve(null)
-      }
       const request = {
         single,
         decide: (isGranted: boolean) => {
-          signal.removeEventListener('abort', onAbort)
+          unsubscribe()
           if (!isGranted) return resolve(null)
           const end = this.#createEnd(entry)
           // The permit arrived after the request was aborted.
@@ -89,11 +86,14 @@ export class SharedRateHandle implements RateStateHandle {
           else resolve(end)
         },
         fail: (error: unknown) => {
-          signal.removeEventListener('abort', onAbort)
+          unsubscribe()
           reject(error)
         },
       }
-      signal.addEventListener('abort', onAbort, { once: true })
+      const unsubscribe = onAbort(signal, () => {
+        entry.cancel(request)
+        resolve(null)
+      })
       entry.request(request)
       this.#services.scheduleFlush(entry)
     })

@@ -1,9 +1,11 @@
 import type { Duplex } from 'node:stream'
+import { withDeadline } from '../../engine/deadline.ts'
 import type { DnsFault } from '../../engine/dns/resolver.ts'
 import { isFailure } from '../../engine/smtp/connection.ts'
 import type { Dial } from '../../engine/smtp/dial.ts'
 import type { Reply } from '../../engine/smtp/reply.ts'
 import { Session } from '../../engine/smtp/session.ts'
+import { onAbort } from '../../platform/abort.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 
@@ -55,20 +57,15 @@ export async function smtpHandshake(
   to: { readonly host: string; readonly ip: string },
   signal: AbortSignal,
 ): Promise<HandshakeResult> {
-  const timeout = new AbortController()
-  const giveUp = () => timeout.abort()
-  const cancel = deps.clock.after(CONNECT_MS, giveUp)
-  signal.addEventListener('abort', giveUp, { once: true })
+  const timeout = withDeadline(deps.clock, CONNECT_MS, [signal])
   try {
-    if (signal.aborted) giveUp()
     const socket = await deps.dial.connect({ ...to, port: deps.smtpPort }, timeout.signal)
     const outcome = await converse(deps, socket, signal)
     return { ...to, outcome, localAddress: localAddressOf(socket) }
   } catch (error) {
     return { ...to, outcome: unreached(error, timeout.signal.aborted), localAddress: null }
   } finally {
-    cancel()
-    signal.removeEventListener('abort', giveUp)
+    timeout.done()
   }
 }
 
@@ -83,14 +80,12 @@ async function converse(
     replyTimeoutMs: REPLY_MS,
     sessionTimeoutMs: SESSION_MS,
   })
-  const close = () => session.close()
-  signal.addEventListener('abort', close, { once: true })
-  if (signal.aborted) close()
+  const unsubscribe = onAbort(signal, () => session.close())
   try {
     return await introduce(session, helo, clock)
   } finally {
     await session.quit()
-    signal.removeEventListener('abort', close)
+    unsubscribe()
   }
 }
 

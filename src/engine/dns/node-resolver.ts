@@ -1,5 +1,6 @@
 import { promises } from 'node:dns'
 import pLimit from 'p-limit'
+import { onAbort } from '../../platform/abort.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { type Random, systemRandom } from '../../platform/random.ts'
@@ -59,13 +60,12 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
       clock,
       timeoutMs,
     })
-    const cancel = () => query.cancel()
-    signal?.addEventListener('abort', cancel, { once: true })
+    const unsubscribe = signal && onAbort(signal, () => query.cancel())
     open.add(query)
     limit(() => query.run())
     const answer = await query.answer
     open.delete(query)
-    signal?.removeEventListener('abort', cancel)
+    unsubscribe?.()
     return answer
   }
   return {

@@ -1,3 +1,4 @@
+import { onAbort } from '../../platform/abort.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import type { ConnectionPermit } from '../rate-control/controller.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
@@ -138,9 +139,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       const { host, ip, asked } = opened
       return { failure: this.#openFailed(opened), facts: { host, ip, asked }, drain }
     }
-    const close = () => opened.session.close()
-    signal.addEventListener('abort', close, { once: true })
-    if (signal.aborted) close()
+    const unsubscribe = onAbort(signal, () => opened.session.close())
     if (this.#options.loaded !== null) await this.#options.loaded
     const { session, host } = opened
     if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
@@ -157,7 +156,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       failure = await probe.run()
     } finally {
       drain = probe.quit().finally(() => {
-        signal.removeEventListener('abort', close)
+        unsubscribe()
         opened.permit.release()
         permit.release()
       })

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { onAbort } from '../../platform/abort.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { addressesOf, cachedAddressesOf, connectOrder } from '../dns/route.ts'
@@ -189,9 +190,7 @@ class Attempt {
       sessionTimeoutMs: deps.timeouts.sessionMs,
       listener: options.onLine,
     })
-    const close = () => session.close()
-    options.signal.addEventListener('abort', close, { once: true })
-    if (options.signal.aborted) close()
+    const unsubscribe = onAbort(options.signal, () => session.close())
     try {
       const answer = await this.#introduce(session, host)
       if (answer === null) return { session, host, ip, connectMs: this.#ageMs, permit }
@@ -204,7 +203,7 @@ class Attempt {
       session.close()
       throw error
     } finally {
-      options.signal.removeEventListener('abort', close)
+      unsubscribe()
     }
   }
 
@@ -261,7 +260,7 @@ class Attempt {
       isTimedOut = true
       limit.abort()
     })
-    signal.addEventListener('abort', giveUp, { once: true })
+    const unsubscribe = onAbort(signal, giveUp)
     try {
       const connecting = egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
       compileReplyRules()
@@ -281,7 +280,7 @@ class Attempt {
       return null
     } finally {
       cancel()
-      signal.removeEventListener('abort', giveUp)
+      unsubscribe()
     }
   }
 

@@ -1,3 +1,4 @@
+import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { groupBy } from '../../platform/es2024.ts'
@@ -325,11 +326,6 @@ const notifyUnless = (isDone: () => boolean, { onCall, onLine }: ProbeListener):
   onCall: call => void (isDone() || onCall(call)),
   onLine: line => void (isDone() || onLine(line)),
 })
-
-function onAbort(signal: AbortSignal, callback: () => void) {
-  if (signal.aborted) callback()
-  else signal.addEventListener('abort', callback, { once: true })
-}
 
 /** A task with the hosts to probe now, the hosts to try after them, and the previous result. */
 type HostAttempt = {

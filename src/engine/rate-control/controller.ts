@@ -1,3 +1,4 @@
+import { onAbort } from '../../platform/abort.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
@@ -320,13 +321,13 @@ export class RateController {
         cancel()
         stopWatching()
         waiters.delete(wake)
-        signal.removeEventListener('abort', wake)
+        unsubscribe()
         resolve()
       }
       const cancel = this.#clock.after(Math.max(1, waitMs), wake)
       const stopWatching = this.#handle.watch(wake, single)
       waiters.add(wake)
-      signal.addEventListener('abort', wake, { once: true })
+      const unsubscribe = onAbort(signal, wake)
     })
   }
 

@@ -1,6 +1,7 @@
 import { connect, isIPv6, type NetConnectOpts, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
+import { onAbort } from '../../platform/abort.ts'
 import { EvError } from '../../platform/error.ts'
 
 /** Opens connections to mail servers. */
@@ -73,14 +74,13 @@ function dialDirectly(to: Target, sourceAddress: string | null, signal: AbortSig
         },
       },
     })
-    const giveUp = () => socket.destroy(new Error('given up'))
-    signal.addEventListener('abort', giveUp, { once: true })
+    const unsubscribe = onAbort(signal, () => socket.destroy(new Error('given up')))
     socket.once('error', error => {
-      signal.removeEventListener('abort', giveUp)
+      unsubscribe()
       reject(error)
     })
     socket.once('connect', () => {
-      signal.removeEventListener('abort', giveUp)
+      unsubscribe()
       socket.removeAllListeners('error')
       resolve(socket)
     })
@@ -148,16 +148,15 @@ function startTls(socket: Duplex, host: string, signal: AbortSignal): Promise<Du
       rejectUnauthorized: false,
       ...(sni ? { servername: name } : {}),
     })
-    const giveUp = () => secure.destroy(new Error('given up'))
-    signal.addEventListener('abort', giveUp, { once: true })
+    const unsubscribe = onAbort(signal, () => secure.destroy(new Error('given up')))
     const failed = (error?: Error) => {
-      signal.removeEventListener('abort', giveUp)
+      unsubscribe()
       reject(error ?? new Error('closed during the TLS handshake'))
     }
     secure.once('error', failed)
     secure.once('close', failed)
     secure.once('secureConnect', () => {
-      signal.removeEventListener('abort', giveUp)
+      unsubscribe()
       secure.removeListener('error', failed)
       secure.removeListener('close', failed)
       resolve(secure)

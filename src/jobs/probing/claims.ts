@@ -52,9 +52,9 @@ export class Claims {
     this.#pending = o.inMemory ? new PendingItems(database.clock) : null
   }
 
-  /** Whether no more items fit into memory. */
-  get isFull(): boolean {
-    return this.#pending?.isFull ?? false
+  /** Whether this many more items fit into memory; true if none are kept there. */
+  hasRoomFor(count: number): boolean {
+    return this.#pending?.hasRoomFor(count) ?? true
   }
 
   /** Resolves with true when items in memory are taken; with false if they wait for operators. */

@@ -1,5 +1,6 @@
 import { mxGroupKey } from '../../engine/probe/mx-groups.ts'
 import type { ProbeTask } from '../../engine/probing/prepare.ts'
+import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { ItemRoute } from '../item-store.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
@@ -63,8 +64,8 @@ export class PendingItems {
     this.#drain = new DrainMonitor(clock)
   }
 
-  get isFull(): boolean {
-    return this.#size >= ITEMS_MAX
+  hasRoomFor(count: number): boolean {
+    return this.#size + count <= ITEMS_MAX
   }
 
   /** Resolves with true when items are taken; with false if those in memory wait for operators. */
@@ -80,7 +81,7 @@ export class PendingItems {
   add(list: ActiveJob, item: PendingItem): number | null {
     const { name } = item.task.operator
     const waiting = this.#byOperator.get(name)?.count ?? 0
-    if (this.isFull || waiting >= capacityOf(list, name)) return null
+    if (!this.hasRoomFor(1) || waiting >= capacityOf(list, name)) return null
     const size = this.putBack(list, item)
     const { recipientsPerSession } = list.engine.egressPool.row(name)
     return size < recipientsPerSession ? 0 : Math.floor((waiting + 1) / recipientsPerSession)
@@ -150,7 +151,7 @@ export class PendingItems {
   #count(list: ActiveJob, items: OperatorItems, change: number) {
     const size = this.#sizes.get(list)
     if (size === undefined && change > 0) {
-      list.ended.addEventListener('abort', () => this.#drop(list), { once: true })
+      onAbort(list.ended, () => this.#drop(list))
     }
     this.#sizes.set(list, (size ?? 0) + change)
     this.#size += change

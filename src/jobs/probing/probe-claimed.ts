@@ -8,6 +8,7 @@ import type { ProbeTask } from '../../engine/probing/prepare.ts'
 import { nextRetry, type Outcome } from '../../engine/probing/retry-policy.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
 import { isFailure, type Result } from '../../engine/verdict/verdict.ts'
+import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { Change, ResultWriter } from '../results/result-writer.ts'
 import type { ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
@@ -282,26 +283,21 @@ function createDrainSignal(
   const drain = new AbortController()
   const end = new AbortController()
   let cancelTimer = () => {}
-  const onStop = () => drain.abort()
-  const onAbort = () => end.abort()
-  const onDone = () => {
+  const abortSession = () => end.abort()
+  const onListEnd = () => {
     if (drain.signal.aborted || [...lists].some(({ ended }) => !ended.aborted)) return
     drain.abort()
-    cancelTimer = database.clock.after(timings.drainMs, onAbort)
+    cancelTimer = database.clock.after(timings.drainMs, abortSession)
   }
-  const listeners: [AbortSignal, () => void][] = [
-    [stopping, onStop],
-    [abort, onAbort],
-    [lost, onAbort],
-    ...[...lists].map(({ ended }): [AbortSignal, () => void] => [ended, onDone]),
+  const subscriptions = [
+    onAbort(stopping, () => drain.abort()),
+    onAbort(abort, abortSession),
+    onAbort(lost, abortSession),
+    ...[...lists].map(({ ended }) => onAbort(ended, onListEnd)),
   ]
-  for (const [signal, listener] of listeners) {
-    if (signal.aborted) listener()
-    else signal.addEventListener('abort', listener, { once: true })
-  }
   const done = () => {
     cancelTimer()
-    for (const [signal, listener] of listeners) signal.removeEventListener('abort', listener)
+    for (const unsubscribe of subscriptions) unsubscribe()
   }
   return { drain: drain.signal, signal: end.signal, done }
 }

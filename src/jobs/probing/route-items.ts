@@ -1,11 +1,11 @@
+import pLimit, { type LimitFunction } from 'p-limit'
 import type { Database } from '../../db/database.ts'
 import { DnsPause } from '../../engine/dns-pause.ts'
 import { roughDomain } from '../../engine/domain-backlog.ts'
-import type { Engine } from '../../engine/engine.ts'
 import type { PreparedAddress } from '../../engine/probing/prepare.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
-import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
+import { yieldToEventLoop } from '../../platform/clock.ts'
 import type { Priority } from '../../platform/priority.ts'
 import { type ItemRoute, type QueuedItem, queuedItems } from '../item-store.ts'
 import type { Outcome } from '../results/commit-batch.ts'
@@ -35,21 +35,39 @@ const DOMAINS_MAX = 1_000
 const DOMAINS_MIN = 20
 /** Items routed per turn of the event loop: 3 ms. */
 const ROUTED_MAX = 25
+/** Items of one domain that are routed before other domains have their turn. */
+const GROUP_MAX = 200
 
 type RouteWork = {
   readonly database: Database
   readonly recorder: ResultWriter
-  readonly claims: Pick<Claims, 'keep' | 'noteStored'>
+  readonly claims: Pick<Claims, 'hasRoomFor' | 'keep' | 'noteStored'>
   /** Starts no new item and abandons items in flight. */
   readonly stopping: AbortSignal
   /** IDs of the lists that are being routed. */
   readonly routing: ReadonlySet<string>
   /** Lets requests go before routing; null if the process serves none. */
   readonly priority: Pick<Priority, 'yieldToRequests'> | null
-  /** Resolves when more items may be routed. */
-  readonly hasCapacity: () => Promise<void>
+  /**
+   * Waits while memory is full: resolves with true when there may be room, with false if further
+   * items are to be stored.
+   */
+  readonly nextRoom: () => Promise<boolean>
   /** Called when items can be claimed. */
   readonly onRouted: (list: ActiveJob, routed: RoutedItems) => Promise<void>
+}
+
+/** The list that is being routed, and the turns of its domains. */
+type Routing = {
+  readonly list: ActiveJob
+  readonly options: RowOptions
+  /**
+   * Runs one group of items at a time: it fills a connection before others fill the memory. Not for
+   * work that waits for the DNS.
+   */
+  readonly inTurn: LimitFunction
+  /** Yields to the event loop if this turn has no room for so many more items. */
+  readonly yieldFor: (count: number) => Promise<void>
 }
 
 /**
@@ -57,15 +75,15 @@ type RouteWork = {
  * operators.
  */
 export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void> {
-  const { database, recorder, routing } = work
+  const { claims, database, recorder, routing } = work
   const stopping = AbortSignal.any([work.stopping, list.ended])
   const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
   const options = { ...list.options, signal: stopping, ...(list.wait ? { dnsPause } : {}) }
+  const yieldFor = createTurns(() => yieldToRequests(work))
+  const routed = { list, options, inTurn: pLimit(1), yieldFor }
   const inFlight = new Set<Promise<void>>()
   let onDone = () => {}
   let failure: { error: unknown } | null = null
-  /** Items started in this turn of the event loop. */
-  let started = 0
   for await (const domains of readWindows(work, list, stopping)) {
     for (const items of domains) {
       // Promise.race would leave a reaction at each pending item for each finished one.
@@ -75,16 +93,11 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
         })
       }
       // The items behind the first chunk of a domain have turns of their own.
-      const size = Math.min(items.length, ROUTED_MAX)
-      if (started + size > ROUTED_MAX) {
-        await yieldToRequests(work)
-        started = 0
-      }
-      started += size
+      await yieldFor(Math.min(items.length, ROUTED_MAX))
       await recorder.settled()
-      await work.hasCapacity()
+      while (!claims.hasRoomFor(1) && (await work.nextRoom()));
       if (stopping.aborted || failure !== null) break
-      const run = routeDomain(work, list, items, options)
+      const run = routeDomain(work, routed, items)
         .catch(error => {
           failure ??= { error }
         })
@@ -98,6 +111,18 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
   }
   await Promise.all(inFlight)
   if (failure !== null) throw (failure as { error: unknown }).error
+}
+
+/** Counts the items of a turn of the event loop, and ends it before one that has no room. */
+function createTurns(nextTurn: () => Promise<void>): (count: number) => Promise<void> {
+  let count = 0
+  return async added => {
+    if (count + added > ROUTED_MAX) {
+      await nextTurn()
+      count = 0
+    }
+    count += added
+  }
 }
 
 const shareOf = (max: number, { size }: ReadonlySet<string>, min: number) =>
@@ -147,30 +172,57 @@ function addToDomain(domains: Map<string, QueuedItem[]>, item: QueuedItem) {
 
 type RowOptions = RouteOptions & { readonly signal: AbortSignal }
 
+type ItemGroup = {
+  /** All items of the domain. */
+  readonly items: readonly QueuedItem[]
+  /** Index of the first item of the group. */
+  readonly from: number
+  /** The first item of the domain, prepared. */
+  readonly first: PreparedAddress
+}
+
 /** Routes the items of one domain; the first one looks up the route for all. */
 async function routeDomain(
   work: RouteWork,
-  list: ActiveJob,
+  routing: Routing,
   items: readonly QueuedItem[],
-  options: RowOptions,
 ): Promise<void> {
-  const { clock } = work.database
-  const first = await prepare(list.engine, clock, items[0]?.text ?? '', options)
-  for (let from = 0; from < items.length; from += ROUTED_MAX) {
-    if (from > 0) {
+  const first = await prepare(work, routing, items[0] as QueuedItem)
+  for (let from = 0; from < items.length; from += GROUP_MAX) {
+    const route = () => routeGroup(work, routing, { items, from, first })
+    const added = await ('task' in first ? routing.inTurn(route) : route())
+    await Promise.all(added)
+    if (routing.options.signal.aborted) return
+  }
+}
+
+/** Adds a group of items; the returned promises resolve when these can be probed. */
+async function routeGroup(
+  work: RouteWork,
+  routing: Routing,
+  { items, from, first }: ItemGroup,
+): Promise<Promise<void>[]> {
+  const added: Promise<void>[] = []
+  const end = Math.min(from + GROUP_MAX, items.length)
+  for (let at = from; at < end; at += ROUTED_MAX) {
+    const chunk = items.slice(at, Math.min(at + ROUTED_MAX, end))
+    if (at > 0) {
       await work.recorder.settled()
-      await yieldToRequests(work)
+      await routing.yieldFor(chunk.length)
     }
-    const chunk = items.slice(from, from + ROUTED_MAX)
     const prepared = await Promise.all(
-      chunk.map((item, index) =>
-        from + index === 0 ? first : prepare(list.engine, clock, item.text, options),
-      ),
+      chunk.map((item, index) => (at + index === 0 ? first : prepare(work, routing, item))),
     )
     // The stop aborted the DNS lookup: the items are routed when the job continues.
-    if (options.signal.aborted) return
-    await addPrepared(work, list, { chunk, prepared, isLast: from + ROUTED_MAX >= items.length })
+    if (routing.options.signal.aborted) break
+    const taskCount = prepared.filter(one => 'task' in one).length
+    while (taskCount > 0 && !work.claims.hasRoomFor(taskCount) && (await work.nextRoom()));
+    const isLast = at + ROUTED_MAX >= items.length
+    const adding = addPrepared(work, routing.list, { chunk, prepared, isLast })
+    adding.catch(() => {})
+    added.push(adding)
   }
+  return added
 }
 
 /** Records results, and keeps or stores routed items; these can be probed when it resolves. */
@@ -215,10 +267,9 @@ async function addPrepared(
 
 /** An internal failure becomes the result of its item and does not affect other items. */
 async function prepare(
-  engine: Engine,
-  clock: Clock,
-  text: string,
-  options: RowOptions,
+  { database: { clock } }: RouteWork,
+  { list: { engine }, options }: Routing,
+  { text }: QueuedItem,
 ): Promise<PreparedAddress> {
   const startedAt = clock.monotonicNow()
   try {

@@ -1,5 +1,6 @@
 import { type Database, isStorageError } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
+import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
@@ -145,14 +146,13 @@ export class JobWaiters<T> {
       const waiting = this.#waiting.get(key) ?? new Set()
       this.#waiting.set(key, waiting)
       const settle = (value: T | null) => {
-        signal.removeEventListener('abort', onAbort)
+        unsubscribe()
         waiting.delete(settle)
         if (waiting.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key)
         resolve(value)
       }
-      const onAbort = () => settle(null)
       waiting.add(settle)
-      signal.addEventListener('abort', onAbort, { once: true })
+      const unsubscribe = onAbort(signal, () => settle(null))
     })
   }
 

@@ -193,7 +193,7 @@ export class JobWorker {
         {
           ...{ database: this.#deps.database, recorder: this.#recorder, routing: this.#routing },
           ...{ claims: this.#claims, stopping, priority: this.#deps.priority ?? null },
-          hasCapacity: () => this.#hasCapacity(),
+          nextRoom: () => this.#nextRoom(),
           onRouted: (list, routed) => this.#slots.onItemsRouted(list, routed),
         },
         list,
@@ -210,14 +210,13 @@ export class JobWorker {
   }
 
   /**
-   * Waits while memory is full of items that only wait for a connection. If none are taken although
-   * connections are free, the items wait for slow operators, and other items go to the database.
+   * Waits until items in memory may have been taken. Resolves with false if none are although
+   * connections are free: they wait for slow operators, so other items go to the database.
    */
-  async #hasCapacity(): Promise<void> {
-    while (this.#claims.isFull) {
-      if (this.#executor.isSaturated) await this.#executor.nextEnd()
-      else if (!(await this.#claims.nextTake())) return
-    }
+  async #nextRoom(): Promise<boolean> {
+    if (!this.#executor.isSaturated) return this.#claims.nextTake()
+    await this.#executor.nextEnd()
+    return true
   }
 
   /** In a cluster, the member that has the task starts the job. */

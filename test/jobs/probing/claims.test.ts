@@ -89,7 +89,7 @@ describe('routed items in memory', () => {
   test('are at most 4,000', async () => {
     const { claims, keep } = await createClaims(1)
     for (let n = 0; n < 4_000; n++) expect(keep(1, { operator: `op${n}` })).toBe(0)
-    expect(claims.isFull).toBe(true)
+    expect(claims.hasRoomFor(1)).toBe(false)
     expect(keep(1, { operator: 'last' })).toBeNull()
   })
 
@@ -152,7 +152,7 @@ describe('routed items in memory', () => {
   test('are not used in a cluster or a service', async () => {
     const { claims, keep, claim, store, job } = await createClaims(40, { inMemory: false })
     expect(keep(1)).toBeNull()
-    expect(claims.isFull).toBe(false)
+    expect(claims.hasRoomFor(1)).toBe(true)
     expect(claims.waitingInMemory(job.id).size).toBe(0)
     await store(2)
     expect(await claim(5)).toEqual([2])

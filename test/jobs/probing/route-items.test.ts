@@ -36,8 +36,8 @@ test('routes at most 25 items per turn of the event loop', async () => {
     {
       ...{ database, recorder, stopping: never, routing: new Set([job.id]) },
       priority: { yieldToRequests: async () => void routed.push(0) },
-      claims: { keep: () => null, noteStored: () => {} },
-      hasCapacity: async () => {},
+      claims: { hasRoomFor: () => true, keep: () => null, noteStored: () => {} },
+      nextRoom: async () => true,
       onRouted: async () => {},
     },
     list,
@@ -78,8 +78,8 @@ describe('routing', () => {
     } as unknown as ResultWriter
     const work = {
       ...{ database, recorder, stopping: never, routing: new Set([job.id]), priority: null },
-      claims: { keep: () => null, noteStored: () => {} },
-      hasCapacity: async () => {},
+      claims: { hasRoomFor: () => true, keep: () => null, noteStored: () => {} },
+      nextRoom: async () => true,
       onRouted: async (_: ActiveJob, { operator, stored, isComplete }: RoutedItems) =>
         void ready.push(`${operator} ${stored} ${isComplete}`),
       ...o,
@@ -89,9 +89,10 @@ describe('routing', () => {
   }
 
   test('takes the items of a domain together, wherever they are in the list', async () => {
-    const { calls, ready } = await route(['a@x.test', 'a@y.test', 'b@x.test', 'b@y.test'])
-    expect(calls).toEqual(['a@x.test', 'b@x.test', 'a@y.test', 'b@y.test'])
-    expect(ready).toEqual(['x.test 2 true', 'y.test 2 true'])
+    const texts = ['a@x.test', 'b@x.test', 'a@y.test', 'b@y.test', 'c@x.test']
+    const { calls, ready } = await route(texts)
+    expect(calls).toEqual(['a@x.test', 'a@y.test', 'b@x.test', 'c@x.test', 'b@y.test'])
+    expect(ready).toEqual(['x.test 3 true', 'y.test 2 true'])
   })
 
   test('keeps the list order in a sandbox, which looks up no domain', async () => {
@@ -111,6 +112,7 @@ describe('routing', () => {
     const stored: string[] = []
     const { changes, work, active, calls } = await route(['a@x.test', 'b@x.test', 'c@x.test'], {
       claims: {
+        hasRoomFor: () => true,
         keep: (list, { position }) => {
           if (position === 3) return null
           list.kept.add(position)
@@ -137,6 +139,7 @@ describe('routing', () => {
         },
       },
       claims: {
+        hasRoomFor: () => true,
         keep: () => {
           perTurn.push((perTurn.pop() ?? 0) + 1)
           return 1
@@ -148,16 +151,65 @@ describe('routing', () => {
     expect(perTurn.reduce((sum, count) => sum + count)).toBe(200)
   })
 
-  test('waits while there is no capacity', async () => {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    let isDone = false
-    const running = route(['a@x.test'], { hasCapacity: () => promise }).then(({ calls }) => {
-      isDone = true
-      return calls
-    })
+  /** Keeps at most `max` items; `take` takes them all, as connections do. */
+  function memory(max: number) {
+    const kept: number[] = []
+    const stored: string[] = []
+    let onTake: (hasTaken: boolean) => void = () => {}
+    const work: Partial<Parameters<typeof routeItems>[0]> = {
+      claims: {
+        hasRoomFor: count => kept.length + count <= max,
+        keep(_, { position }) {
+          if (kept.length >= max) return null
+          kept.push(position)
+          return 0
+        },
+        noteStored: operator => void stored.push(operator),
+      },
+      nextRoom: () =>
+        new Promise(resolve => {
+          onTake = resolve
+        }),
+    }
+    const take = (hasTaken = true) => {
+      const taken = hasTaken ? kept.splice(0) : []
+      onTake(hasTaken)
+      return taken
+    }
+    return { work, kept, stored, take }
+  }
+  const drain = async () => {
     for (let n = 0; n < 20; n++) await new Promise(setImmediate)
-    expect(isDone).toBe(false)
-    resolve()
-    expect(await running).toEqual(['a@x.test'])
+  }
+
+  test('waits for room, also with domains that were looked up before memory was full', async () => {
+    const { work, stored, take } = memory(2)
+    const texts = ['a@x.test', 'a@y.test', 'b@x.test', 'b@y.test', 'a@z.test']
+    const running = route(texts, work)
+    await drain()
+    expect(take()).toEqual([1, 3])
+    await drain()
+    expect(take()).toEqual([2, 4])
+    await running
+    expect(stored).toEqual([])
+  })
+
+  test('stores items if those in memory wait for slow operators', async () => {
+    const { work, kept, stored, take } = memory(2)
+    const running = route(['a@x.test', 'b@x.test', 'a@y.test'], work)
+    await drain()
+    take(false)
+    await running
+    expect(kept).toEqual([1, 2])
+    expect(stored).toEqual(['y.test'])
+  })
+
+  test('fills memory with one domain after the other', async () => {
+    const { work, take } = memory(60)
+    const texts = Array.from({ length: 120 }, (_, n) => `u${n}@${n % 2 === 0 ? 'x' : 'y'}.test`)
+    const running = route(texts, work)
+    await drain()
+    expect(take()).toEqual(Array.from({ length: 60 }, (_, n) => 2 * n + 1))
+    await running
   })
 })

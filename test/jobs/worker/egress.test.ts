@@ -244,12 +244,16 @@ describe('an item that is greylisted', () => {
       if (isRandomRecipient(to)) return UNKNOWN
       return greylisted.includes(to) ? GREYLISTED : REFUSAL
     })
-    const hosted: ZoneEntry = { MX: [[10, 'mx.a.test']] }
+    // Items of a hoster gather, so those of all domains share the session.
+    const hosted: ZoneEntry = { MX: [[10, 'mx.host.test']] }
     const fixture = await twoEgresses(
       [...greylisted, ...others.flatMap(domain => users(1, domain))],
       { a: defersOrBlocks, b: accepting },
       {},
-      Object.fromEntries(others.map(domain => [domain, hosted])),
+      {
+        ...Object.fromEntries(['a.test', ...others].map(domain => [domain, hosted])),
+        'mx.host.test': { A: ['192.0.2.2'] },
+      },
     )
     const before = fixture.clock.now()
     expect(await fixture.work()).toMatchObject({ state: 'completed', deliverable: 8 })
