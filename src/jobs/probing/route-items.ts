@@ -177,8 +177,8 @@ type ItemGroup = {
   readonly items: readonly QueuedItem[]
   /** Index of the first item of the group. */
   readonly from: number
-  /** The first item of the domain, prepared. */
-  readonly first: PreparedAddress
+  /** The first chunk of the domain, prepared. */
+  readonly head: readonly PreparedAddress[]
 }
 
 /** Routes the items of one domain; the first one looks up the route for all. */
@@ -188,8 +188,10 @@ async function routeDomain(
   items: readonly QueuedItem[],
 ): Promise<void> {
   const first = await prepare(work, routing, items[0] as QueuedItem)
+  const others = items.slice(1, ROUTED_MAX)
+  const head = [first, ...(await prepareAll(work, routing, others))]
   for (let from = 0; from < items.length; from += GROUP_MAX) {
-    const route = () => routeGroup(work, routing, { items, from, first })
+    const route = () => routeGroup(work, routing, { items, from, head })
     const added = await ('task' in first ? routing.inTurn(route) : route())
     await Promise.all(added)
     if (routing.options.signal.aborted) return
@@ -200,7 +202,7 @@ async function routeDomain(
 async function routeGroup(
   work: RouteWork,
   routing: Routing,
-  { items, from, first }: ItemGroup,
+  { items, from, head }: ItemGroup,
 ): Promise<Promise<void>[]> {
   const added: Promise<void>[] = []
   const end = Math.min(from + GROUP_MAX, items.length)
@@ -210,9 +212,7 @@ async function routeGroup(
       await work.recorder.settled()
       await routing.yieldFor(chunk.length)
     }
-    const prepared = await Promise.all(
-      chunk.map((item, index) => (at + index === 0 ? first : prepare(work, routing, item))),
-    )
+    const prepared = at === 0 ? head : await prepareAll(work, routing, chunk)
     // The stop aborted the DNS lookup: the items are routed when the job continues.
     if (routing.options.signal.aborted) break
     const taskCount = prepared.filter(one => 'task' in one).length
@@ -264,6 +264,9 @@ async function addPrepared(
   for (const { operator } of stored) claims.noteStored(operator)
   for (const items of routed.values()) await onRouted(list, items)
 }
+
+const prepareAll = (work: RouteWork, routing: Routing, items: readonly QueuedItem[]) =>
+  Promise.all(items.map(item => prepare(work, routing, item)))
 
 /** An internal failure becomes the result of its item and does not affect other items. */
 async function prepare(
