@@ -137,7 +137,7 @@ async function answerError(
     log.error('a page failed', { requestId: c.get('requestId'), why: errorMessage(thrown) })
   }
   const status = (isKnown ? error.status : 500) as ContentfulStatusCode
-  const sentence = isKnown ? withRemedy(error) : internalError(c.get('requestId'))
+  const sentence = isKnown ? withRemedy(c, error) : internalError(c.get('requestId'))
   const body = notice('bad', sentence)
   if (c.req.header('HX-Request') === 'true') return asNotice(c, body, status)
   const title = TITLES[status] ?? 'Something went wrong'
@@ -173,11 +173,13 @@ function asNotice(c: Context<Env>, body: Html, status: ContentfulStatusCode) {
   return part(c, body, status)
 }
 
-/** Adds to a missing scope how to get a key that has it; a job is a list on pages. */
-function withRemedy(error: Refusal | ApiProblem): string {
-  if (!(error instanceof ApiProblem) || error.code !== 'insufficient_scope') {
-    return error.message.replace(/^Job not found\.$/, 'List not found. It may have been deleted.')
+/** Adds to a missing scope how to get a key that has it; the API calls a list a job. */
+function withRemedy({ req }: Context<Env>, error: Refusal | ApiProblem): string {
+  if (!(error instanceof ApiProblem)) return error.message
+  if (error.code === 'not_found' && req.path.startsWith('/lists/')) {
+    return 'List not found. It may have been deleted.'
   }
+  if (error.code !== 'insufficient_scope') return error.message
   return `${error.message.replace(/\.$/, '')}, so this page or action is not available. Sign in with a key that has the scope, or add it to this key under API keys.`
 }
 

@@ -4,7 +4,6 @@ import { SCOPES, type SecretScope } from '../accounts/key-rights.ts'
 import { PUBLISHABLE_KEY_RATE } from '../accounts/keys.ts'
 import type { CreatedKey, Key } from '../client/types.ts'
 import { formatNumber } from '../platform/format.ts'
-import type { ApiProblem } from './api.ts'
 import { FORM_SCRIPT } from './asset.ts'
 import type { Env } from './deps.ts'
 import { boxes, field, type SubmittedForm } from './page/form.ts'
@@ -98,7 +97,7 @@ function timeOf(text: string): string | null {
 }
 
 /** Form labels by API field. */
-const LABELS = {
+export const LABELS = {
   name: 'Name',
   scopes: 'Scopes',
   allowed_ips: 'Allowed IP addresses',
@@ -156,12 +155,6 @@ const choices = (c: Context<Env>, current: readonly string[]) =>
     ...{ value: scope, label: scope, hint: SCOPE_TEXTS[scope] },
     checked: current.includes(scope),
   }))
-
-/** Replaces the field name in an API error with the label of the form. */
-export const sentenceOf = ({ message }: ApiProblem): string =>
-  message.replace(/^"(\w+)(?:\[\d+\])?"/, (match, name) =>
-    name in LABELS ? `"${LABELS[name as keyof typeof LABELS]}"` : match,
-  )
 
 /** Help text of each scope. */
 const SCOPE_TEXTS: Readonly<Record<SecretScope, string>> = {

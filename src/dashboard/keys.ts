@@ -10,13 +10,13 @@ import {
   isDone,
   KEYS,
   keyTable,
+  LABELS,
   newKey,
   newPublishableKey,
   publishableBodyOf,
   publishableFields,
   readTyped,
   secretPage,
-  sentenceOf,
   type Typed,
   typedOf,
 } from './key-parts.ts'
@@ -29,6 +29,7 @@ import {
   readNonce,
   select,
   sentForm,
+  withLabel,
 } from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page } from './page/layout.ts'
@@ -113,7 +114,7 @@ function newPage(c: Context<Env>, { random }: DashboardDeps, shown: NewKeyPage):
     : html`${fields(c, typed)}${testField(test)}`
   const body = html`
     ${publishable ? PUBLISHABLE_INTRO : SECRET_INTRO}
-    ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
+    ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
     <div class="card">${form(c, '/keys', html`${nonceField(random, shown)}${content}<button class="primary">Create key</button>`)}</div>`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   return page(c, {
@@ -207,7 +208,7 @@ async function keyPage(
   const inUse = (await keysOf(c)).filter(one => !one.publishable && !isDone(one, deps.clock.now()))
   const isLast = inUse.length === 1 && inUse[0]?.id === key.id
   const body = html`
-    ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
+    ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
     ${isOwn(c, key) ? notice('info', OWN) : NOTHING}
     ${card({
       title: 'Settings',

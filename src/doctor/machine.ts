@@ -1,5 +1,5 @@
-import { access, constants, stat, statfs } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { mkdtemp, rmdir, stat, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { report } from 'node:process'
 import { isPostgresUrl } from '../db/database.ts'
 import { inspectDatabase } from '../maintenance/inspect.ts'
@@ -124,7 +124,8 @@ async function accessError(dataDir: string): Promise<string | null> {
     await stat(dataDir).catch(error => {
       if (error.code !== 'ENOENT') throw error
     })
-    await access(folder, constants.W_OK | constants.X_OK)
+    // Not access(2): it grants everything to root, also in folders such as /proc.
+    await rmdir(await mkdtemp(join(folder, '.ev-')))
     return null
   } catch (error) {
     return errorMessage(error)

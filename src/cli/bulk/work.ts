@@ -12,6 +12,7 @@ import { startLoop } from '../../platform/loop.ts'
 import { type CliContext, externalDepsFrom } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import type { LiveText } from '../live-text.ts'
+import { onStopSignal } from '../stop-signals.ts'
 import { createProgress, noProgress, type Progress, watchWaits } from './progress.ts'
 
 type WorkOptions = {
@@ -130,17 +131,7 @@ export function watchCancellation(
 /** Aborts the signal on the first Ctrl-C, so that work in flight can finish. A second one exits. */
 export function interruption(context: CliContext): { signal: AbortSignal; dispose: () => void } {
   const stopping = new AbortController()
-  const stop = () => {
-    if (stopping.signal.aborted) context.exit(EXIT_CODES.interrupted)
-    stopping.abort()
-  }
-  context.signals.on('SIGINT', stop)
-  context.signals.on('SIGTERM', stop)
-  return {
-    signal: stopping.signal,
-    dispose() {
-      context.signals.off('SIGINT', stop)
-      context.signals.off('SIGTERM', stop)
-    },
-  }
+  const stop = () => stopping.abort()
+  const dispose = onStopSignal(context, stop, () => context.exit(EXIT_CODES.interrupted))
+  return { signal: stopping.signal, dispose }
 }

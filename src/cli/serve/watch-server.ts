@@ -13,6 +13,7 @@ import { thisMachine } from '../../doctor/machine.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
+import { onStopSignal, type StopSignal } from '../stop-signals.ts'
 import type { ServeLog } from './log.ts'
 
 type WatchServerDeps = {
@@ -67,7 +68,7 @@ function starting(request: Request): Response {
   return Response.json(body, { status: 503, headers: { 'Retry-After': '1' } })
 }
 
-type StopSignal = {
+type StopRequest = {
   /** Resolves with the first SIGTERM or SIGINT. */
   readonly received: Promise<void>
   /** Removes the signal listeners. */
@@ -75,27 +76,17 @@ type StopSignal = {
 }
 
 /** Waits for the first SIGTERM or SIGINT and logs it. A second one exits at once. */
-export function untilSignal(context: CliContext, log: ServeLog, what: string): StopSignal {
+export function untilSignal(context: CliContext, log: ServeLog, what: string): StopRequest {
   const { promise: received, resolve } = Promise.withResolvers<void>()
-  let isSignaled = false
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (isSignaled) exitNow(context, log, signal)
-    isSignaled = true
+  const stop = (signal: StopSignal) => {
     log.info(`stopping: ${what}`, { signal })
     resolve()
   }
-  context.signals.on('SIGTERM', onSignal)
-  context.signals.on('SIGINT', onSignal)
-  return {
-    received,
-    dispose() {
-      context.signals.off('SIGTERM', onSignal)
-      context.signals.off('SIGINT', onSignal)
-    },
-  }
+  const dispose = onStopSignal(context, stop, signal => exitNow(context, log, signal))
+  return { received, dispose }
 }
 
-function exitNow(context: CliContext, log: ServeLog, signal: NodeJS.Signals): never {
+function exitNow(context: CliContext, log: ServeLog, signal: StopSignal): never {
   log.warn('forced exit', { signal })
   log.flush()
   context.exit(EXIT_CODES.interrupted)

@@ -10,7 +10,15 @@ import {
 } from '../../feedback/providers/providers.ts'
 import { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { field, form, nonceField, problemWith, readNonce, sentForm } from '../page/form.ts'
+import {
+  field,
+  form,
+  nonceField,
+  problemWith,
+  readNonce,
+  sentForm,
+  withLabel,
+} from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
@@ -59,7 +67,7 @@ function formPage(c: Context<Env>, deps: DashboardDeps, shown: Shown): Promise<R
     intro: 'Select your email provider.',
     body: html`
       ${urlWarning(deps.settings.baseUrl)}
-      ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem, provider))}
+      ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, provider === null ? {} : { key: keyLabel(provider) }))}
       ${chips(
         'Email provider',
         PROVIDER_NAMES.map(name => ({
@@ -100,10 +108,6 @@ function providerForm(
       <p><small>${rule === null ? 'The next page shows the URL, the username and the password to set' : 'The next page shows the URL to set'} at ${title}.</small></p>`,
   })
 }
-
-/** Replaces the field name in an API error with the label of the form. */
-const sentenceOf = ({ message }: ApiProblem, provider: ProviderName | null): string =>
-  provider === null ? message : message.replace(/^"key"/, `"${keyLabel(provider)}"`)
 
 /** Shows a password once: it is only in this response. */
 const passwordPage = (

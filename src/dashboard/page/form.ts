@@ -132,6 +132,15 @@ const FORM_TEXTS: Partial<Record<ErrorBody['code'], string>> = {
     'This form was already sent with different content. Send it again to create another one.',
 }
 
+/** Returns the text of an API error with the label of the form in place of the name of the field. */
+export const withLabel = (
+  { message }: ApiProblem,
+  labels: Readonly<Record<string, string>>,
+): string =>
+  message.replace(/^"(\w+)(?:\[\d+\])?"/, (match, name) =>
+    Object.hasOwn(labels, name) ? `"${labels[name]}"` : match,
+  )
+
 const FIELD = '_once'
 
 /** Returns the nonce of a form, passed to `ask` as `once`; undefined if the field is missing. */

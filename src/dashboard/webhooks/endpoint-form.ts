@@ -1,7 +1,6 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { EventList } from '../../client/types.ts'
-import type { ApiProblem } from '../api.ts'
 import type { Env } from '../deps.ts'
 import { boxes, field, type SubmittedForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
@@ -89,14 +88,8 @@ const headerFields = (headers: string, { removed, headerNames }: CurrentHeaders)
         )
   }`
 
-/** Replaces the field name in an API error with the label of the form. */
-export const sentenceOf = ({ message }: ApiProblem): string =>
-  message.replace(
-    /^"(url|headers|events|description)"/,
-    (_, name: keyof typeof LABELS) => `"${LABELS[name]}"`,
-  )
-
-const LABELS = {
+/** Form labels by API field. */
+export const LABELS = {
   ...{ url: 'URL', headers: 'Custom headers', events: 'Events', description: 'Description' },
 }
 

@@ -5,14 +5,14 @@ import { DAY, HOUR, SECOND } from '../../platform/clock.ts'
 import { SENT_KINDS } from '../../webhooks/event.ts'
 import type { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { confirmed, field, form, nonceField, select } from '../page/form.ts'
+import { confirmed, field, form, nonceField, select, withLabel } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { statusBadge, type Tone, time } from '../page/text.ts'
 import { csrfField } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
-import { type Draft, endpointFields, sentenceOf } from './endpoint-form.ts'
+import { type Draft, endpointFields, LABELS } from './endpoint-form.ts'
 import { successCard, testResult } from './endpoint-parts.ts'
 import { isForLog, logPart, logSection, pathOf } from './log.ts'
 
@@ -91,7 +91,7 @@ export async function endpointPage(
     ...(webhook.description === null ? {} : { intro: webhook.url }),
     actions: mayWrite ? buttons(c, webhook) : html`<small>${READ_ONLY}</small>`,
     body: html`
-      ${rejection === undefined ? NOTHING : notice('bad', sentenceOf(rejection.problem))}
+      ${rejection === undefined ? NOTHING : notice('bad', withLabel(rejection.problem, LABELS))}
       ${notice(status.tone, status.text)}
       <div id="tested" aria-live="polite">${await tested(c, id)}</div>
       ${successCard(webhook)}

@@ -14,7 +14,7 @@ import type {
 import { formatDuration } from '../../platform/format.ts'
 import { type ApiProblem, queryOf } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { form, nonceField, problemWith, readNonce, sentForm } from '../page/form.ts'
+import { form, nonceField, problemWith, readNonce, sentForm, withLabel } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { empty, notice } from '../page/notice.ts'
@@ -25,14 +25,7 @@ import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { actionRoutes } from './actions.ts'
 import { endpointRoutes, renderBadge } from './endpoint.ts'
-import {
-  bodyOf,
-  type Draft,
-  draftOf,
-  endpointFields,
-  headersOf,
-  sentenceOf,
-} from './endpoint-form.ts'
+import { bodyOf, type Draft, draftOf, endpointFields, headersOf, LABELS } from './endpoint-form.ts'
 import { formatResponse, secretPage, successCell } from './endpoint-parts.ts'
 import { eventTypesPage } from './event-types.ts'
 import { isPending, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
@@ -152,7 +145,7 @@ async function formPage(
     title: 'New webhook',
     back: { href: '/webhooks', label: 'Webhooks' },
     body: html`
-      ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
+      ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
       <div class="card">
         ${form(c, '/webhooks', html`${nonceField(random, { once, problem })} ${fields} <button class="primary">Create webhook</button>`)}
         <p><small>The signing secret is shown once, on the next page.</small></p>

@@ -96,9 +96,9 @@ export class Claims {
   async waitingFor(operator: string): Promise<ActiveJob[]> {
     const kept = this.#pending?.listsFor(operator) ?? []
     const ids = await this.#storedJobs(operator)
+    if (ids.length === 0) return kept.sort(byId)
     const lists = await this.#lists.load(ids)
-    if (kept.length === 0) return lists
-    return [...new Set([...lists, ...kept])].sort((a, b) => (a.id < b.id ? -1 : 1))
+    return kept.length === 0 ? lists : [...new Set([...lists, ...kept])].sort(byId)
   }
 
   /**
@@ -183,6 +183,8 @@ export class Claims {
     return served
   }
 }
+
+const byId = (a: ActiveJob, b: ActiveJob) => (a.id < b.id ? -1 : 1)
 
 const fromPending = (list: ActiveJob, pending: PendingItem): ClaimedRow => ({
   ...{ list, pending, position: pending.position, copies: pending.copies },
