@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createWriteStream, existsSync, readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
@@ -172,27 +173,39 @@ async function connects(host: string, port: number): Promise<boolean> {
   }
 }
 
-/** Returns a port that is free on every loopback address. */
+/**
+ * By default the kernel of no system gives these ports to outgoing connections or to listeners at
+ * port 0, which could take a port between its choice and its use.
+ */
+const PORTS = { from: 10_000, to: 32_767 }
+const TRIES_MAX = 100
+
+/** Returns a port that is free at all IPv4 addresses. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '0.0.0.0')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const port = randomInt(PORTS.from, PORTS.to)
+    if (await isFree(port, '0.0.0.0')) return port
+  }
+  throw new Error(`None of ${TRIES_MAX} ports is free.`)
+}
+
+async function isFree(port: number, address: string): Promise<boolean> {
+  const server = createServer()
+  try {
+    await once(server.listen(port, address), 'listening')
+    server.close()
+    await once(server, 'close')
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Returns the first of 127.0.1.53 … 127.0.1.99 with a free port 53. */
 export async function freeNameServer(): Promise<string> {
   for (let last = 53; last < 100; last++) {
     const address = `127.0.1.${last}`
-    const server = createServer()
-    const isFree = await new Promise<boolean>(resolve => {
-      server.once('error', () => resolve(false))
-      server.listen(53, address, () => resolve(true))
-    })
-    server.close()
-    if (isFree) return address
+    if (await isFree(53, address)) return address
   }
   throw new Error('Port 53 is taken on 127.0.1.53 and all addresses after it.')
 }
