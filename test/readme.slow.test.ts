@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type SimulatorProcess, startSimulatorProcess } from '../src/simulator/simulator-process.ts'
-import { freePort } from './real/server.ts'
+import { freePort } from './support/free-port.ts'
 import { emptyFolder } from './support/home.ts'
 import { type CodeBlock, codeBlocks, ROOT, shownOutput } from './support/markdown.ts'
 

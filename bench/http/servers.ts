@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { startScenarioProcess } from '../../src/simulator/simulator-process.ts'
+import { freePort } from '../../test/support/free-port.ts'
 
 /** A service process that probes a simulator. */
 export type Served = {
@@ -98,14 +98,6 @@ async function firstKey(child: ChildProcess): Promise<string> {
   const line = once(createInterface({ input: child.stdout as Readable }), 'line')
   const [key] = await Promise.race([line, ended])
   return key
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
 
 function memoryOf(pid: number) {

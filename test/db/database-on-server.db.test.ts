@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { sql } from 'kysely'
 import { Migrator, NO_MIGRATIONS } from 'kysely/migration'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -18,6 +16,7 @@ import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 import { latin1Database, onPostgres } from '../support/database.ts'
+import { freePort } from '../support/free-port.ts'
 import { ask, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
@@ -282,7 +281,7 @@ describe.runIf(onPostgres)('a PostgreSQL database', () => {
     })
 
     test('on a server that does not respond', async () => {
-      const url = `postgres://ev:s3cret@127.0.0.1:${await closedPort()}/ev`
+      const url = `postgres://ev:s3cret@127.0.0.1:${await freePort()}/ev`
       await refused(
         `${url}?application_name=x&password=s3cret`,
         /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: connection refused [^?]*\. Check that the server is running, accepts connections/,
@@ -294,13 +293,3 @@ describe.runIf(onPostgres)('a PostgreSQL database', () => {
     })
   })
 })
-
-/** Returns a port on which no server listens. */
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}

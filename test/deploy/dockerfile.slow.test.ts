@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { freePort } from '../real/server.ts'
+import { freePort } from '../support/free-port.ts'
 import {
   buildImage,
   type Image,

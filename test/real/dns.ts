@@ -2,7 +2,8 @@ import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Daemon, freePort, missingFiles, startDaemon, untilListening } from './server.ts'
+import { freePort } from '../support/free-port.ts'
+import { type Daemon, missingFiles, startDaemon, untilListening } from './server.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/real')
 

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { selfSigned } from '../../src/simulator/smtp-host/host.ts'
+import { freePort } from '../support/free-port.ts'
 import {
   EXTRA_DOMAINS,
   KINDS,
@@ -13,7 +14,6 @@ import {
 } from './postfix-services.ts'
 import {
   type Daemon,
-  freePort,
   installed,
   missingFiles,
   type RealServer,

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createWriteStream, existsSync, readFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isFree } from '../support/free-port.ts'
 
 /** A real mail or DNS server from its Debian package on loopback. */
 export type RealServer = {
@@ -170,34 +170,6 @@ async function connects(host: string, port: number): Promise<boolean> {
     return false
   } finally {
     socket.destroy()
-  }
-}
-
-/**
- * By default the kernel of no system gives these ports to outgoing connections or to listeners at
- * port 0, which could take a port between its choice and its use.
- */
-const PORTS = { from: 10_000, to: 32_767 }
-const TRIES_MAX = 100
-
-/** Returns a port that is free at all IPv4 addresses. */
-export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const port = randomInt(PORTS.from, PORTS.to)
-    if (await isFree(port, '0.0.0.0')) return port
-  }
-  throw new Error(`None of ${TRIES_MAX} ports is free.`)
-}
-
-async function isFree(port: number, address: string): Promise<boolean> {
-  const server = createServer()
-  try {
-    await once(server.listen(port, address), 'listening')
-    server.close()
-    await once(server, 'close')
-    return true
-  } catch {
-    return false
   }
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
-import { freePort } from '../real/server.ts'
+import { freePort } from './free-port.ts'
 
 /** A real PostgreSQL server on loopback with an empty data directory. */
 export type PostgresServer = {

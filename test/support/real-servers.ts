@@ -6,7 +6,8 @@ import type { Resolver } from '../../src/engine/dns/resolver.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { missingDns, type RealDns, startDns } from '../real/dns.ts'
-import { freeNameServer, freePort, type RealServer } from '../real/server.ts'
+import { freeNameServer, type RealServer } from '../real/server.ts'
+import { freePort } from './free-port.ts'
 
 /** Real mail servers with their DNS, and engines that use only these. */
 export type RealServers = {

@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient } from '../../../src/client/client.ts'
 import {
@@ -7,6 +5,7 @@ import {
   startScenarioProcess,
 } from '../../../src/simulator/simulator-process.ts'
 import { emptyFolder, simulatorFlags } from '../../support/ev-process.ts'
+import { freePort } from '../../support/free-port.ts'
 import { type ServiceProcess, startService } from '../../support/service-process.ts'
 import { signIn } from './browser.ts'
 import { startChromium } from './chromium.ts'
@@ -28,22 +27,13 @@ beforeAll(async () => {
     domains: { 'slow.test': { mx: [[10, 'mx.slow.test']] } },
     hosts: { 'mx.slow.test': { behavior: 'slow', ms: 300 } },
   })
-  port = await findFreePort()
+  port = await freePort()
   service = await start()
 })
 afterAll(async () => {
   await service.end('SIGTERM')
   await simulator.close()
 })
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('there is no port')
-  return address.port
-}
 
 test('the page of a running list says that the service died, and goes on when it is back', async () => {
   const browser = await startChromium()
