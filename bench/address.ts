@@ -51,7 +51,7 @@ function compare(title: string, list: readonly LabeledAddress[]): void {
   }
   const accuracies = VARIANTS.slice(1).map(([name, isGood]) => {
     const correct = list.filter(({ text, good }) => isGood(text) === good).length
-    return `${name} ${((correct / list.length) * 100).toFixed(1)} %`
+    return `${name} ${((correct / list.length) * 100).toFixed(1)}%`
   })
   console.log(`\nCorrect: ${accuracies.join(', ')}.`)
 }

@@ -65,5 +65,5 @@ function createVariant(
 }
 
 function share(part: number, whole: number): string {
-  return `${((part / whole) * 100).toFixed(1)} %`
+  return `${((part / whole) * 100).toFixed(1)}%`
 }

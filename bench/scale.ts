@@ -91,7 +91,7 @@ function count(number: number): string {
 }
 
 function percent(part: number): string {
-  return `${(part * 100).toFixed(1)} %`
+  return `${(part * 100).toFixed(1)}%`
 }
 
 function days(ms: number): string {

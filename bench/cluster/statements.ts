@@ -74,7 +74,7 @@ function mostExpensive(byCalls: readonly Statement[]): Statement[] {
 }
 
 const percent = (part: number, all: number) =>
-  all === 0 ? '' : `${((100 * part) / all).toFixed(0)} %`
+  all === 0 ? '' : `${((100 * part) / all).toFixed(0)}%`
 
 async function measureLists(rows: number, lists: number) {
   const list = { rows, domains: 300 }
