@@ -342,7 +342,7 @@ describe('the destination of events', () => {
   }
 })
 
-test('credits emit events at 80 %, at 95 % and when they are used up, once each', async () => {
+test('credits emit events at 80%, at 95% and when they are used up, once each', async () => {
   const fewClient = client(await createKey('Few'))
   const hook = await subscribe('/quota', ['quota.warning', 'quota.exceeded'], fewClient)
   for (let n = 0; n < FEW_CREDITS; n++) await fewClient.verify.single(`user11n${n}@polite.test`)
