@@ -219,6 +219,7 @@ async function routeGroup(
     while (taskCount > 0 && !work.claims.hasRoomFor(taskCount) && (await work.nextRoom()));
     const isLast = at + ROUTED_MAX >= items.length
     const adding = addPrepared(work, routing.list, { chunk, prepared, isLast })
+    // The caller handles an error once all chunks are added; until then it is not unhandled.
     adding.catch(() => {})
     added.push(adding)
   }
