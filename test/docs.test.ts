@@ -1,5 +1,5 @@
 import { existsSync, globSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../src/engine/verdict/present-result.ts'
 import { anchors, ROOT, readDoc, withoutCode } from './support/markdown.ts'
@@ -31,6 +31,12 @@ test('docs/README.md links to every page of docs/', () => {
     .map(path => path.slice('docs/'.length))
     .filter(name => name !== 'README.md' && !index.includes(`](${name})`))
   expect(missing).toEqual([])
+})
+
+test('every picture is on a page', () => {
+  const shown = pages.map(readDoc).join('\n')
+  const names = globSync('docs/screenshots/*.png', { cwd: ROOT }).map(path => basename(path))
+  expect(names.filter(name => !shown.includes(`screenshots/${name})`))).toEqual([])
 })
 
 test('docs/cli.md names the columns of a list in their order', () => {
