@@ -52,7 +52,7 @@ describe.runIf(isAsked)('the pictures of the dashboard', () => {
     await picture('draft')
     await page.getByRole('button', { name: 'Start' }).click()
     await page.waitForURL(/\/lists\/job_/)
-    await page.locator('#live-reasons table, .charts').first().waitFor()
+    await page.locator('#live-reasons, .charts').getByText('Accepted').first().waitFor()
     await picture('list-live', ROWS_BEGIN)
     await page.getByRole('heading', { name: 'By provider' }).waitFor()
     await picture('list', ROWS_BEGIN)
