@@ -11,7 +11,7 @@ const ENTRIES_MAX = 500
 /** Limits how long an erased address can still be part of a count. */
 const RETENTION_MS = HOUR
 /** Minimum lifetime of the count of a running job, which clients poll repeatedly. */
-const RECENT_MS = 5 * SECOND
+const RECENT_MS = SECOND
 /**
  * Lifetime of such a count in relation to its duration: counting takes at most 2 % of the time, also
  * in a list of a million rows, of which a count takes 1.5 s.

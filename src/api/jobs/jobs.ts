@@ -105,7 +105,7 @@ function breakdownRoutes(service: Service) {
     id: 'getBreakdown',
     summary: 'Count the results of a job by class, reason and mail operator',
     description:
-      'Most frequent first; at most 20 operators. Counting a million rows takes some seconds. The counts of a finished job are cached; those of a running job are up to five seconds old, in a list of a million rows up to two minutes.',
+      'Most frequent first; at most 20 operators. Counting a million rows takes some seconds. The counts of a finished job are cached; those of a running job are up to one second old, in a list of a million rows up to two minutes.',
     scope: 'jobs:read',
     params: jobParams,
     answer: json(Breakdown, 'The counts', BREAKDOWN_EXAMPLE),

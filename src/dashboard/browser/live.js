@@ -14,10 +14,10 @@ import { enhance } from './app.js'
 /** Delay before reconnecting after the service rejected the stream, as when too many are open. */
 const RETRY_MS = 10_000
 
-/** Time between two requests for the counts of the reasons. */
+/** Longest time between a change and the next request for the counts of the reasons. */
 const REASONS_MS = 10_000
-/** The same before the first result. */
-const FIRST_REASONS_MS = 1_000
+/** The same while the number of results doubles in that time, as at the start of a list. */
+const GROWING_REASONS_MS = 1_000
 let reasonsTimer = 0
 
 /** Minimum time between two requests for the page of rows. */
@@ -167,18 +167,18 @@ function refreshReasons(/** @type {HTMLElement} */ live) {
   const bar = live.querySelector('progress')
   if (reasons === null || bar === null) return
   let counted = bar.value
+  let requestedAt = Date.now()
   const refresh = () => {
     if (!live.isConnected) return
-    reasonsTimer = setTimeout(
-      refresh,
-      reasons.querySelector('table') ? REASONS_MS : FIRST_REASONS_MS,
-    )
+    reasonsTimer = setTimeout(refresh, GROWING_REASONS_MS)
     if (document.hidden || bar.value === counted || reasons.querySelector(':focus')) return
+    if (bar.value < 2 * counted && Date.now() - requestedAt < REASONS_MS) return
     counted = bar.value
+    requestedAt = Date.now()
     reasons.dispatchEvent(new Event('refresh'))
   }
   clearTimeout(reasonsTimer)
-  reasonsTimer = setTimeout(refresh, FIRST_REASONS_MS)
+  reasonsTimer = setTimeout(refresh, GROWING_REASONS_MS)
 }
 
 /** Replaces the pending rows of the page of rows that have a result now; CSS keeps their height. */
