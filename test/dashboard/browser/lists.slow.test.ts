@@ -111,8 +111,8 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await page.clock.install()
-  // Its server delays each reply.
-  const slow = Array.from({ length: 60 }, (_, n) => `user${n}@slow.test\n`).join('')
+  // Its server delays each reply, and the list is long enough not to end before it is cancelled.
+  const slow = Array.from({ length: 600 }, (_, n) => `user${n}@slow.test\n`).join('')
   await paste(visitor, slow)
   await visitor.check('draft-pasted')
   await page.getByRole('button', { name: 'Start' }).dblclick()
