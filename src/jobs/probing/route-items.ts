@@ -213,10 +213,10 @@ async function routeGroup(
       await routing.yieldFor(chunk.length)
     }
     const prepared = at === 0 ? head : await prepareAll(work, routing, chunk)
-    // The stop aborted the DNS lookup: the items are routed when the job continues.
-    if (routing.options.signal.aborted) break
     const taskCount = prepared.filter(one => 'task' in one).length
     while (taskCount > 0 && !work.claims.hasRoomFor(taskCount) && (await work.nextRoom()));
+    // After a stop, which aborts DNS lookups, the items are routed when the job continues.
+    if (routing.options.signal.aborted) break
     const isLast = at + ROUTED_MAX >= items.length
     const adding = addPrepared(work, routing.list, { chunk, prepared, isLast })
     // The caller handles an error once all chunks are added; until then it is not unhandled.

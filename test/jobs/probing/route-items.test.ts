@@ -193,6 +193,17 @@ describe('routing', () => {
     expect(stored).toEqual([])
   })
 
+  test('keeps and stores nothing after a stop during the wait for room', async () => {
+    const { work, kept, stored, take } = memory(1)
+    const stopping = new AbortController()
+    const running = route(['a@x.test', 'a@y.test'], { ...work, stopping: stopping.signal })
+    await drain()
+    stopping.abort()
+    expect(take()).toEqual([1])
+    await running
+    expect([kept, stored]).toEqual([[], []])
+  })
+
   test('stores items if those in memory wait for slow operators', async () => {
     const { work, kept, stored, take } = memory(2)
     const running = route(['a@x.test', 'b@x.test', 'a@y.test'], work)
