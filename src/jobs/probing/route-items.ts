@@ -75,7 +75,7 @@ type Routing = {
  * operators.
  */
 export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void> {
-  const { claims, database, recorder, routing } = work
+  const { database, recorder, routing } = work
   const stopping = AbortSignal.any([work.stopping, list.ended])
   const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
   const options = { ...list.options, signal: stopping, ...(list.wait ? { dnsPause } : {}) }
@@ -95,7 +95,7 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
       // The items behind the first chunk of a domain have turns of their own.
       await yieldFor(Math.min(items.length, ROUTED_MAX))
       await recorder.settled()
-      while (!claims.hasRoomFor(1) && (await work.nextRoom()));
+      await waitForRoom(work, 1)
       if (stopping.aborted || failure !== null) break
       const run = routeDomain(work, routed, items)
         .catch(error => {
@@ -122,6 +122,13 @@ function createTurns(nextTurn: () => Promise<void>): (count: number) => Promise<
       count = 0
     }
     count += added
+  }
+}
+
+/** Waits until so many items fit into memory, unless those in memory wait for slow operators. */
+async function waitForRoom({ claims, nextRoom }: RouteWork, count: number): Promise<void> {
+  while (!claims.hasRoomFor(count)) {
+    if (!(await nextRoom())) return
   }
 }
 
@@ -214,7 +221,7 @@ async function routeGroup(
     }
     const prepared = at === 0 ? head : await prepareAll(work, routing, chunk)
     const taskCount = prepared.filter(one => 'task' in one).length
-    while (taskCount > 0 && !work.claims.hasRoomFor(taskCount) && (await work.nextRoom()));
+    if (taskCount > 0) await waitForRoom(work, taskCount)
     // After a stop, which aborts DNS lookups, the items are routed when the job continues.
     if (routing.options.signal.aborted) break
     const isLast = at + ROUTED_MAX >= items.length
