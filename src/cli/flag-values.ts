@@ -1,4 +1,5 @@
 import { Option } from 'commander'
+import type { DeduplicateBy } from '../jobs/import/import-counter.ts'
 import type { Metadata } from '../jobs/job-store.ts'
 import { checkMetadata } from '../jobs/metadata.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../platform/clock.ts'
@@ -25,6 +26,18 @@ export const parsePort = (flag: string, value: string): number =>
 
 /** The formats of results, in the order of help. */
 export const OUTPUT_FORMATS = ['csv', 'xlsx', 'ndjson', 'json'] as const
+
+const DEDUPLICATE_CHOICES = ['address', 'canonical'] as const satisfies DeduplicateBy[]
+
+/** `--deduplicate`; without a value it compares addresses. */
+export const deduplicateOption = (verb: string) =>
+  new Option(
+    '--deduplicate [by]',
+    `${verb} each address once, with the first of its rows; with "canonical", each mailbox: ` +
+      'ann+news@gmail.com is ann@gmail.com',
+  )
+    .choices(DEDUPLICATE_CHOICES)
+    .preset('address')
 
 /** `--metadata`, which may be repeated. */
 export const metadataOption = (help: string) =>

@@ -46,8 +46,10 @@ export type Backend = {
   close(): Promise<void>
 }
 
-type VerifiedAddress = {
+export type VerifiedAddress = {
   readonly email: string
+  readonly class: Class
+  readonly valid: boolean
   readonly reason: string
   readonly evidence?: object
 }

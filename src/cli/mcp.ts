@@ -3,7 +3,13 @@ import { z } from 'zod'
 import { REASON_TEXTS, type Reason } from '../engine/verdict/reason.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { type CliContext, version } from './context.ts'
-import { type Backend, createLocalBackend, createServiceBackend, ROWS } from './mcp-backends.ts'
+import {
+  type Backend,
+  createLocalBackend,
+  createServiceBackend,
+  ROWS,
+  type VerifiedAddress,
+} from './mcp-backends.ts'
 import { readConfig } from './settings.ts'
 
 type McpFlags = {
@@ -98,7 +104,7 @@ function registerTools(server: McpServer, backend: Backend): void {
     ({ email }, { mcpReq: { signal } }) =>
       respond(async () => {
         const { evidence: _, ...result } = await backend.verify(email, signal)
-        return result
+        return withoutUnknown(result)
       }),
   )
   server.registerTool(
@@ -142,10 +148,16 @@ function registerTools(server: McpServer, backend: Backend): void {
       respond(async () => {
         const result = await backend.verify(email, signal)
         const { means, todo } = REASON_TEXTS[result.reason as Reason]
-        return { ...result, means, what_to_do: todo }
+        return { ...withoutUnknown(result), means, what_to_do: todo }
       }),
   )
 }
+
+/** Sets `valid` to null where the class is unknown: a model would read false as "invalid". */
+const withoutUnknown = <T extends VerifiedAddress>(result: T) => ({
+  ...result,
+  valid: result.class === 'unknown' ? null : result.valid,
+})
 
 /** Returns the value as JSON, or the error as the result of the tool, which the model can read. */
 async function respond(run: () => Promise<object>) {

@@ -10,7 +10,7 @@ import { noMailText } from '../engine/dns/route.ts'
 import { CONNECTION_REJECTED } from '../engine/probe/mx-group-probe.ts'
 import { retryAfterSeconds } from '../engine/probing/retry-policy.ts'
 import { describeOutcome } from '../engine/smtp/outcome-text.ts'
-import { type Include, presentResult } from '../engine/verdict/present-result.ts'
+import { type Include, isSimulated, presentResult } from '../engine/verdict/present-result.ts'
 import { REASON_TEXTS } from '../engine/verdict/reason.ts'
 import { type Class, type Evidence, type Result, toClass } from '../engine/verdict/verdict.ts'
 import { SECOND } from '../platform/clock.ts'
@@ -201,7 +201,8 @@ const MARKS: Readonly<Record<Class, string>> = {
 function printResult(context: Pick<CliContext, 'stdout' | 'env'>, result: Result): string {
   const klass = toClass(result.verdict)
   const color = COLORS[klass]
-  const head = `${MARKS[klass]} ${sanitizeText(result.email)} is ${klass}`
+  const mark = isSimulated(result) ? ' (SIMULATED)' : ''
+  const head = `${MARKS[klass]} ${sanitizeText(result.email)} is ${klass}${mark}`
   const width = widthOf(context, context.stdout)
   const facts = keyValues(factsOf(result), { width, nameWidth: 11 })
   const { dialogue } = result.evidence

@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os'
+import { SMTP_PORT } from '../config/engine-settings.ts'
 import type { EgressConfig } from '../config/file-settings.ts'
 import type { Config } from '../config/settings.ts'
 import type { ClassifierOptions } from '../engine/address/classifier.ts'
@@ -103,6 +104,7 @@ export function composeEngine(
     egressPool: composeEgressPool(config, probeDeps, externalDeps.dial ?? tcpDial, cluster),
     lists,
     cache: options.cache ?? (config.cache ? processCache(clock) : noCache),
+    network: getNetwork(config),
     specialDomains: config.specialDomains,
     likelyHosts: new LikelyHosts(clock),
     hasIpv6: hasIpv6(config.egresses, externalDeps.dial),
@@ -113,6 +115,16 @@ export function composeEngine(
     signals: composeSignals(config, { resolver, clock, log, lists }),
     close,
   })
+}
+
+/**
+ * Identifies the network in which mail servers are looked up and dialed; null for the public one.
+ * Other DNS servers, another port or allowed non-public addresses may lead to other servers, such as
+ * simulated ones, so their answers are not those of the public network.
+ */
+function getNetwork({ dns, smtpPort, allowRanges }: Config): string | null {
+  if (dns.length === 0 && smtpPort === SMTP_PORT && allowRanges.length === 0) return null
+  return JSON.stringify({ dns: [...dns].sort(), smtpPort, allowRanges: [...allowRanges].sort() })
 }
 
 /** Builds the lookup of signals; null if none are configured. */

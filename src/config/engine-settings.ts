@@ -28,6 +28,9 @@ const SIGNAL_NAMES = ['policies', 'parking', 'typo-network', 'gravatar'] as cons
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
+/** The port of mail exchangers (RFC 5321 §4.5.4.2). */
+export const SMTP_PORT = 25
+
 const TEN_MINUTES = integer(1, 600_000)
 const AN_HOUR = integer(1, 3_600_000)
 
@@ -40,7 +43,7 @@ export const ENGINE = {
     'domains with MX records, used to check the DNS servers',
     checkNames,
   ),
-  smtpPort: setting('--smtp-port n', 'port of the mail servers', integer(1, 65_535), 25),
+  smtpPort: setting('--smtp-port n', 'port of the mail servers', integer(1, 65_535), SMTP_PORT),
   helo: setting(
     '--helo name',
     'host name to send to mail servers, as in its PTR record',

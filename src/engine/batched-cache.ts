@@ -20,16 +20,20 @@ const BATCH_MAX = 500
 /**
  * Batches single reads of a result cache: one read is in flight at a time, and keys that arrive
  * meanwhile wait for the next batch. A cache failure is logged and counts as a miss, so it never
- * fails a verification.
+ * fails a verification. Answers from another network count as misses: what a simulator said about an
+ * address says nothing about the mailbox of a real provider.
  */
 export class BatchedCache {
   readonly #cache: ResultCache
+  /** The network of this engine; null for the public one. */
+  readonly #network: string | null
   readonly #clock: Clock
   readonly #log: Log
   readonly #reads: Batcher<string, CachedAnswer | null>
 
-  constructor(deps: { cache: ResultCache; clock: Clock; log: Log }) {
+  constructor(deps: { cache: ResultCache; network: string | null; clock: Clock; log: Log }) {
     this.#cache = deps.cache
+    this.#network = deps.network
     this.#clock = deps.clock
     this.#log = deps.log
     this.#reads = new Batcher({
@@ -49,7 +53,7 @@ export class BatchedCache {
   /** Writes entries to the cache. Never rejects. */
   async set(entries: ReadonlyMap<string, CachedAnswer>): Promise<void> {
     try {
-      if (entries.size > 0) await this.#cache.set(entries)
+      if (entries.size > 0) await this.#cache.set(this.#withNetwork(entries))
     } catch (error) {
       this.#log.warn('result cache write failed', { error: errorMessage(error) })
     }
@@ -61,12 +65,22 @@ export class BatchedCache {
       const known = await this.#cache.get(keys)
       return keys.map(key => {
         const cached = known.get(key)
-        return cached !== undefined && isCached(cached, now) ? cached : null
+        return cached !== undefined && this.#isOwn(cached) && isCached(cached, now) ? cached : null
       })
     } catch (error) {
       this.#log.warn('result cache read failed', { error: errorMessage(error) })
       return keys.map(() => null)
     }
+  }
+
+  #isOwn({ network }: CachedAnswer): boolean {
+    return (network ?? null) === this.#network
+  }
+
+  #withNetwork(entries: ReadonlyMap<string, CachedAnswer>): ReadonlyMap<string, CachedAnswer> {
+    const network = this.#network
+    if (network === null) return entries
+    return new Map([...entries].map(([key, cached]) => [key, { ...cached, network }]))
   }
 }
 

@@ -39,6 +39,8 @@ type EngineDeps = PrepareDeps & {
   readonly resolverCheck: ResolverCheck | null
   readonly egressPool: EgressPool
   readonly cache: ResultCache
+  /** Identifies the network that answers come from; null for the public one. */
+  readonly network: string | null
   readonly log: Log
   /** Simulate results: no DNS, no socket. */
   readonly sandbox: boolean

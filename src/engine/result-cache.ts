@@ -7,6 +7,8 @@ export type CachedAnswer = {
   readonly probed: Omit<ProbeResult, 'dialogue' | 'egress'> & Partial<Pick<ProbeResult, 'egress'>>
   /** Wall-clock time of the answer, epoch ms. */
   readonly at: number
+  /** The network that the answer comes from; left out for the public one. */
+  readonly network?: string
 }
 
 /** Storage of definite answers: in this process by default, in the database for lists. */

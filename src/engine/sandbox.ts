@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '../platform/clock.ts'
 import { type Address, isFault, parseAddress } from './address/address.ts'
+import { canonicalAddress } from './address/canonical.ts'
 import type { AddressFlags } from './address/classifier.ts'
 import { suggestAddress, suggestForSyntaxError } from './address/suggestion.ts'
 import type { Route } from './dns/route.ts'
@@ -58,7 +59,7 @@ export function sandboxResult(clock: Clock, text: string): Result {
     verdict: { ...template, reason, details: { ...details, smtpValid: details.smtpValid ?? true } },
     evidence: toEvidence({
       address,
-      flags: isFault(address) ? null : simulatedFlags(reason, address.text),
+      flags: isFault(address) ? null : simulatedFlags(reason, canonicalAddress(address)),
       suggestion: suggestAddress(text),
       catchAll: CATCH_ALL[reason] ?? null,
       skipped: 'sandbox',

@@ -75,6 +75,16 @@ export async function readJob({ db }: Database, jobId: string): Promise<Job> {
   return getLockedJob(db, jobId)
 }
 
+/** Returns the sources of all jobs whose output is written. */
+export async function listWrittenSources({ db }: Database): Promise<string[]> {
+  const jobs = await db
+    .selectFrom('job')
+    .select('source')
+    .where('written_at', 'is not', null)
+    .execute()
+  return jobs.map(({ source }) => source)
+}
+
 /** Marks the output of a job as completely written. */
 export async function markWritten(database: Database, jobId: string): Promise<void> {
   const written_at = database.clock.now()

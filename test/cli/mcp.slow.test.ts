@@ -65,6 +65,13 @@ describe.each([
     })
   })
 
+  test('has no validity where the class is unknown', async () => {
+    const { call } = await open()
+    const unknown = { email: 'timeout@x.example' }
+    expect((await call('verify', unknown)).value).toMatchObject({ class: 'unknown', valid: null })
+    expect((await call('explain', unknown)).value).toMatchObject({ class: 'unknown', valid: null })
+  })
+
   test('verifies a short list at once, and a longer one as a job', async () => {
     const { call } = await open()
     const short = (await call('verify_list', { emails: LIST })).value

@@ -155,8 +155,8 @@ describe.concurrent('ev verify as CSV', () => {
     expect([code, stderr]).toEqual([1, ''])
     expect(header).toBe(['email', ...LIST_COLUMNS].join(','))
     expect(rows.map(row => row.split(',').slice(0, 4))).toEqual([
-      ['ann@good.test', 'ann@good.test', 'true', 'true'],
-      ['x', 'x', 'false', 'false'],
+      ['ann@good.test', 'deliverable', 'ann@good.test', 'true'],
+      ['x', 'undeliverable', 'x', 'false'],
     ])
   })
 

@@ -5,6 +5,9 @@ import { fakeClock } from '../support/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
+/** The network of test engines, which dial addresses of a range that is not public. */
+const TEST_NETWORK = JSON.stringify({ dns: [], smtpPort: 25, allowRanges: ['192.0.2.0/24'] })
+
 const ann = (recipients: readonly string[]) => recipients.filter(to => to.startsWith('ann@')).length
 
 describe('a custom result cache', () => {
@@ -18,7 +21,7 @@ describe('a custom result cache', () => {
     asked: true,
   }
   const holding = (at: number): ResultCache => ({
-    get: async keys => new Map(keys.map(key => [key, { probed, at }])),
+    get: async keys => new Map(keys.map(key => [key, { probed, at, network: TEST_NETWORK }])),
     set: async () => {},
   })
 
@@ -31,6 +34,20 @@ describe('a custom result cache', () => {
       checkedAt: now - HOUR,
     })
     expect(mx.dialled).toEqual([])
+  })
+
+  test('does not serve answers of another network, and marks those that it stores', async () => {
+    const stored: CachedAnswer[] = []
+    const foreign: ResultCache = {
+      get: async keys => new Map(keys.map(key => [key, { probed, at: fakeClock().now() }])),
+      set: async entries => void stored.push(...entries.values()),
+    }
+    const { verify } = createTestEngine({ engine: { resultCache: foreign } })
+    expect(await verify('nobody@a.test')).toMatchObject({
+      verdict: { reason: 'rejected_email' },
+      cached: false,
+    })
+    expect(stored).toMatchObject([{ network: TEST_NETWORK }])
   })
 
   test('does not serve entries beyond the longest retention', async () => {

@@ -32,6 +32,9 @@ async function bulk(
 const sandbox = (list: string | Uint8Array, args: readonly string[] = []) =>
   bulk(list, ['--sandbox', ...args], { offline: true })
 
+const decode = (file: string, encoding: string) =>
+  new TextDecoder(encoding).decode(readFileSync(file))
+
 describe.concurrent('a list', () => {
   test('keeps its columns, their order and its rows; the columns of ev come after them', async () => {
     const list = 'id,Email,note\n2,valid1@x.example,"a, ""b"""\n1,invalid@x.example,\n3,,empty\n'
@@ -50,15 +53,21 @@ describe.concurrent('a list', () => {
     const list = '\uFEFFName;E-Mail\r\nZoë;valid1@x.example\r\n"a;b";valid2@x.example\r\n'
     const { out } = await sandbox(list)
     const text = readFileSync(out, 'utf8')
-    expect(text).toMatch(/^\uFEFFName;E-Mail;ev_email;.*\r\nZoë;valid1@x\.example;/)
+    expect(text).toMatch(/^\uFEFFName;E-Mail;ev_class;.*\r\nZoë;valid1@x\.example;deliverable;/)
     expect(rowsIn(out, ';').map(row => row.Name)).toEqual(['Zoë', 'a;b'])
   })
 
-  test('in UTF-16 is written as UTF-8', async () => {
-    const { out } = await sandbox(
-      Buffer.from('\uFEFFname,email\nZoë,valid1@x.example\n', 'utf16le'),
-    )
-    expect(rowsIn(out)).toMatchObject([{ name: 'Zoë', ev_class: 'deliverable' }])
+  test.each([
+    ['windows-1252', Buffer.from('name,email\nFran\xe7ois,valid1@x.example\n', 'latin1')],
+    ['utf-16le', Buffer.from('\uFEFFname,email\nFrançois,valid1@x.example\n', 'utf16le')],
+    ['shift_jis', Buffer.from('name,email\n\x8eR\x93c,valid1@x.example\n', 'latin1')],
+  ])('in %s is written in this encoding', async (encoding, list) => {
+    const { out, stderr } = await sandbox(list, ['--encoding', encoding])
+    const name = encoding === 'shift_jis' ? '山田' : 'François'
+    const text = new TextDecoder(encoding).decode(readFileSync(out))
+    expect(rowsOf(text)).toMatchObject([{ name, ev_class: 'deliverable' }])
+    expect(readFileSync(out).subarray(0, 2)).toEqual(list.subarray(0, 2))
+    expect(stderr).toContain(`The output is in ${encoding}, as the list.`)
   })
 
   test('without a header is processed from its first row', async () => {
@@ -94,10 +103,10 @@ describe.concurrent('a list', () => {
     const list = Buffer.from('name,email\nGy\xf5r,valid@x.example\n', 'latin1')
     const found = await sandbox(list)
     expect(found.stderr).toContain('1 row, addresses in column email, read as windows-1252.')
-    expect(rowsIn(found.out)).toMatchObject([{ name: 'Gyõr' }])
+    expect(rowsOf(decode(found.out, 'windows-1252'))).toMatchObject([{ name: 'Gyõr' }])
     const overridden = await sandbox(list, ['--encoding', 'windows-1250'])
     expect(overridden.stderr).toContain('read as windows-1250.')
-    expect(rowsIn(overridden.out)).toMatchObject([{ name: 'Győr' }])
+    expect(rowsOf(decode(overridden.out, 'windows-1250'))).toMatchObject([{ name: 'Győr' }])
   })
 
   test('has spreadsheet formulas escaped unless --raw is set', async () => {
@@ -138,6 +147,8 @@ describe.concurrent('the output', () => {
           rows: 4,
         },
       ],
+      encoding: 'utf-8',
+      sandbox: true,
       total: 4,
       duplicates: 0,
       deliverable: 2,

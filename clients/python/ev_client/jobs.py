@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Literal, Mapping, Optional, Sequence, cast
+from typing import Any, Callable, Iterator, Literal, Mapping, Optional, Sequence, Union, cast
 
 from .connection import Call, Connection, Stream
 from .errors import EvConnectionError
@@ -235,7 +235,7 @@ class Jobs:
         filter: Optional[Sequence[Class]] = None,
         partial: Optional[bool] = None,
         raw: Optional[bool] = None,
-        deduplicate: Optional[bool] = None,
+        deduplicate: Union[bool, Literal["address", "canonical"], None] = None,
     ) -> Stream:
         """Downloads the results as a stream of bytes.
 
@@ -245,7 +245,7 @@ class Jobs:
             filter: Returns only results of these classes.
             partial: Returns the available results of a job that is not completed.
             raw: Disables the escaping of CSV cells that a spreadsheet could run as formulas.
-            deduplicate: Returns each address once.
+            deduplicate: Returns each address once; with "canonical", each mailbox.
         """
         query = {
             "format": format,
@@ -264,7 +264,7 @@ class Jobs:
         filter: Optional[Sequence[Class]] = None,
         partial: Optional[bool] = None,
         raw: Optional[bool] = None,
-        deduplicate: Optional[bool] = None,
+        deduplicate: Union[bool, Literal["address", "canonical"], None] = None,
         idempotency_key: Optional[str] = None,
     ) -> DownloadLinkData:
         """Creates a URL of the results that works for 24 hours without a key.
@@ -294,7 +294,7 @@ class Jobs:
         filter: Optional[Sequence[Class]] = None,
         partial: Optional[bool] = None,
         raw: Optional[bool] = None,
-        deduplicate: Optional[bool] = None,
+        deduplicate: Union[bool, Literal["address", "canonical"], None] = None,
     ) -> Iterator[str]:
         """Iterates the CSV records, starting with the header, each without its line break.
 

@@ -743,8 +743,10 @@ class DownloadLinkRequest(TypedDict):
     filter: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
     # As in the download.
     raw: NotRequired[bool]
-    # As in the download.
-    deduplicate: NotRequired[bool]
+    # Set to true or `address` to get each address once: the first of the rows with the same
+    # address that the filter selects. Set to `canonical` to get each mailbox once: the rows
+    # with the same `canonical` address.
+    deduplicate: NotRequired[Union[bool, Literal["address", "canonical"]]]
     # As in the download.
     partial: NotRequired[bool]
 
@@ -783,6 +785,10 @@ class DownloadRow(_DownloadRowKeywords):
     flags: NotRequired[DownloadRowFlags]
     # Suggested address if the domain is probably misspelled. Null if it is not.
     did_you_mean: NotRequired[Optional[str]]
+    # The canonical spelling of the address at its provider: `ann@gmail.com` for
+    # `A.nn+news@googlemail.com`. Addresses with the same one are the same mailbox. Null if
+    # the text is not an address.
+    canonical: NotRequired[Optional[str]]
     # The mail server that was contacted, or the first one of the domain if none was.
     mx_host: NotRequired[Optional[str]]
     # When the address was verified. Earlier than now if the result is cached.
@@ -797,6 +803,8 @@ class DownloadRow(_DownloadRowKeywords):
     previous_reason: NotRequired[Reason]
     # True if the address was erased. Only the class of its result is left.
     erased: NotRequired[Literal[True]]
+    # The result is simulated.
+    sandbox: NotRequired[Literal[True]]
     # Cells of the uploaded file by column name.
     input: NotRequired[Dict[str, str]]
 
@@ -2335,6 +2343,10 @@ class ScoredResult(_ScoredResultKeywords):
     flags: NotRequired[ScoredResultFlags]
     # Suggested address if the domain is probably misspelled. Null if it is not.
     did_you_mean: NotRequired[Optional[str]]
+    # The canonical spelling of the address at its provider: `ann@gmail.com` for
+    # `A.nn+news@googlemail.com`. Addresses with the same one are the same mailbox. Null if
+    # the text is not an address.
+    canonical: NotRequired[Optional[str]]
     # The mail server that was contacted, or the first one of the domain if none was.
     mx_host: NotRequired[Optional[str]]
     # When the address was verified. Earlier than now if the result is cached.
@@ -2392,6 +2404,10 @@ class SingleResult(_SingleResultKeywords):
     flags: NotRequired[SingleResultFlags]
     # Suggested address if the domain is probably misspelled. Null if it is not.
     did_you_mean: NotRequired[Optional[str]]
+    # The canonical spelling of the address at its provider: `ann@gmail.com` for
+    # `A.nn+news@googlemail.com`. Addresses with the same one are the same mailbox. Null if
+    # the text is not an address.
+    canonical: NotRequired[Optional[str]]
     # The mail server that was contacted, or the first one of the domain if none was.
     mx_host: NotRequired[Optional[str]]
     # When the address was verified. Earlier than now if the result is cached.

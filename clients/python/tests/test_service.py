@@ -97,10 +97,10 @@ class ServiceTest(unittest.TestCase):
             sent = self.client.file(path, name="March", column="E-mail")
         self.client.jobs.wait(sent["job_id"], max_wait=300)
         header, ann, _ben = self.client.jobs.csv(sent["job_id"])
-        self.assertEqual(header.split(",")[:3], ["Name", "E-mail", "ev_email"])
+        self.assertEqual(header.split(",")[:3], ["Name", "E-mail", "ev_class"])
         self.assertEqual(ann.split(",")[:2], ["Ann", "valid@example.com"])
         with self.client.jobs.download(sent["job_id"]) as chunks:
-            self.assertTrue(b"".join(chunks).startswith(b"Name,E-mail,ev_email"))
+            self.assertTrue(b"".join(chunks).startswith(b"Name,E-mail,ev_class"))
         with self.client.jobs.download(sent["job_id"], format="xlsx") as chunks:
             self.assertTrue(b"".join(chunks).startswith(b"PK"))
 

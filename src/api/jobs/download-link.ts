@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { DEDUPLICATE_BY } from '../../jobs/import/import-counter.ts'
 import { isoTime } from '../../platform/format.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import { createDownloadUrl } from '../middleware/signed-link.ts'
@@ -7,7 +8,7 @@ import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
-import { FORMATS, notReady } from './download.ts'
+import { DEDUPLICATE, FORMATS, notReady } from './download.ts'
 import { jobParams, loadJob } from './load-job.ts'
 
 const DownloadLinkRequest = z
@@ -19,7 +20,10 @@ const DownloadLinkRequest = z
       .optional()
       .openapi({ description: 'Only rows of these classes.' }),
     raw: z.boolean().optional().openapi({ description: 'As in the download.' }),
-    deduplicate: z.boolean().optional().openapi({ description: 'As in the download.' }),
+    deduplicate: z
+      .union([z.boolean(), z.enum(DEDUPLICATE_BY)])
+      .optional()
+      .openapi({ description: DEDUPLICATE }),
     partial: z.boolean().optional().openapi({ description: 'As in the download.' }),
   })
   .openapi('DownloadLinkRequest')

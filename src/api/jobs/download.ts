@@ -9,10 +9,20 @@ import {
   type RowWriter,
 } from '../../csv/csv.ts'
 import { writeConcurrent } from '../../db/database.ts'
-import { LIST_COLUMNS, RESULT_COLUMNS } from '../../engine/verdict/present-result.ts'
+import {
+  LIST_COLUMNS,
+  RESULT_COLUMNS,
+  toListColumns,
+  toResultColumns,
+} from '../../engine/verdict/present-result.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { createSheetWriter, zipSheet } from '../../formats/sheet-writer.ts'
-import { DedupeIndex } from '../../jobs/import/import-counter.ts'
+import {
+  createFirstFilter,
+  DEDUPLICATE_BY,
+  type DeduplicateBy,
+  type IsFirst,
+} from '../../jobs/import/import-counter.ts'
 import { getListName, type Job, parseOrigin } from '../../jobs/job-store.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -76,7 +86,7 @@ function fileTable(job: Job, dialect: ListDialect, createWriter: CreateWriter): 
   const added = previous.names.map(name => `ev_${name}`)
   const writer = createWriter(dialect, [...LIST_COLUMNS, ...added])
   const row = (row: JobRow) =>
-    writer.row(row.cells ?? [], [...rowValues(row), ...previous.values(row)])
+    writer.row(row.cells ?? [], [...toListColumns(rowValues(row)), ...previous.values(row)])
   return { begin: writer.header(), between: '', end: writer.end, row }
 }
 
@@ -87,7 +97,10 @@ function listTable(job: Job, createWriter: CreateWriter): DownloadText {
   const columns = [...RESULT_COLUMNS, ...previous.names, ...(hasIds ? ['id'] : [])]
   const writer = createWriter(NO_COLUMNS, columns)
   const row = (row: JobRow) =>
-    writer.row([], [...rowValues(row), ...previous.values(row), ...(hasIds ? [row.id] : [])])
+    writer.row(
+      [],
+      [...toResultColumns(rowValues(row)), ...previous.values(row), ...(hasIds ? [row.id] : [])],
+    )
   return { begin: writer.header(), between: '', end: writer.end, row }
 }
 
@@ -105,8 +118,15 @@ const NO_COLUMNS: ListDialect = {
   ...{ header: [], column: 0, columnName: null, skipLines: 0, width: 0 },
 }
 
-/** The CSV dialect of the uploaded file; null if the list was not a file. */
-const jobDialect = (job: Job): ListDialect | null => parseSource(job).dialect ?? null
+/**
+ * The CSV dialect of a download; null if the list was not a file. Downloads are UTF-8. That of a list
+ * in another encoding has a byte order mark, without which Excel reads it in the encoding of the
+ * system, such as that of the list.
+ */
+function jobDialect(job: Job): ListDialect | null {
+  const dialect = parseSource(job).dialect ?? null
+  return dialect === null ? null : { ...dialect, bom: dialect.bom || dialect.encoding !== 'utf-8' }
+}
 
 type Source = {
   readonly dialect?: ListDialect | null
@@ -119,7 +139,7 @@ const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 export function downloadRoutes(service: Service) {
   const options = {
     description:
-      "The file is named after the list and the classes, such as `customers-deliverable.csv`. CSV starts with the columns of `results`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`. XLSX has the same columns; its cells are text and numbers, never formulas. In CSV, cells that a spreadsheet would run as a formula get a leading `'`. A job that verifies a list again also has the columns `previous_class` and `previous_reason`, empty in rows that kept their result.",
+      "The file is named after the list and the classes, such as `customers-deliverable.csv`. CSV starts with the columns of `results`; `valid` is empty where the class is `unknown`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`, the class first. XLSX has the same columns; its cells are text and numbers, never formulas. In CSV, cells that a spreadsheet would run as a formula get a leading `'`. A job that verifies a list again also has the columns `previous_class` and `previous_reason`, empty in rows that kept their result.",
     scope: 'jobs:read',
     params: jobParams,
     query,
@@ -144,6 +164,14 @@ export function downloadRoutes(service: Service) {
     .openapi(job, c => download(c, service, c.req.valid('param').id, c.req.valid('query')))
 }
 
+export const DEDUPLICATE =
+  'Set to true or `address` to get each address once: the first of the rows with the same address that the filter selects. Set to `canonical` to get each mailbox once: the rows with the same `canonical` address.'
+
+const toDeduplicateBy = (value: string | undefined): DeduplicateBy | null => {
+  if (value === '1' || value === 'true') return 'address'
+  return DEDUPLICATE_BY.find(by => by === value) ?? null
+}
+
 const flag = (description: string) =>
   z
     .enum(['1', '0', 'true', 'false'])
@@ -160,9 +188,15 @@ const query = z.object({
   raw: flag(
     'Set to true to leave cells unchanged, for programs. A spreadsheet can run such cells as formulas.',
   ),
-  deduplicate: flag(
-    'Set to true to get each address once: the first of the rows with the same address that the filter selects.',
-  ),
+  deduplicate: z
+    .enum(['1', '0', 'true', 'false', ...DEDUPLICATE_BY])
+    .optional()
+    .transform(toDeduplicateBy)
+    .openapi({
+      type: 'string',
+      enum: ['true', 'false', '1', '0', ...DEDUPLICATE_BY],
+      description: DEDUPLICATE,
+    }),
   partial: flag('Set to true to get the existing results of a job that is not completed.'),
 })
 
@@ -201,9 +235,9 @@ async function download(
   if (job.state !== 'completed' && !partial) throw notReady(job)
   if (c.req.method !== 'HEAD') await auditDownload(c, service, job)
   const text = downloadText(job, format, { raw })
-  const first = deduplicate ? new DedupeIndex(service.random) : null
+  const isFirst = deduplicate === null ? null : createFirstFilter(deduplicate, service.random)
   const classes = filter?.length === STATUSES.length ? undefined : filter
-  const chunks = encodeChunks(format, fileChunks(service, job, text, { classes, first }))
+  const chunks = encodeChunks(format, fileChunks(service, job, text, { classes, isFirst }))
   const name = downloadName({ id: job.id, listName: getListName(job), classes, extension: format })
   return c.body(textStream(c, service, chunks), 200, {
     'Content-Type': CONTENT_TYPES[format],
@@ -242,19 +276,18 @@ function encodeChunks(format: Format, chunks: AsyncGenerator<string>): ChunkSour
 }
 
 type Selection = RowsOptions & {
-  /** Finds rows with the address of an earlier row, which are left out; null to keep them. */
-  readonly first: DedupeIndex | null
+  /** Selects the rows of the file; null to keep all. */
+  readonly isFirst: IsFirst | null
 }
 
 async function* fileChunks(
   { database }: Service,
   job: Job,
   text: DownloadText,
-  { classes, first }: Selection,
+  { classes, isFirst }: Selection,
 ): AsyncGenerator<string> {
   let before = text.begin
-  const isSelected = ({ position, dedupeKey }: JobRow) =>
-    first === null || first.add(dedupeKey, position) === null
+  const isSelected = (row: JobRow) => isFirst === null || isFirst(row)
   const present = (rows: readonly JobRow[]) => rows.filter(isSelected).map(row => text.row(row))
   for await (const rows of rowPages(database, job, { classes }, present)) {
     if (rows.length === 0) continue

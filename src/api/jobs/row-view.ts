@@ -1,9 +1,9 @@
 import {
+  type ColumnValues,
+  columnValues,
   plainResult,
   presentResult,
   presentRow,
-  resultValues,
-  toColumns,
 } from '../../engine/verdict/present-result.ts'
 import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { type Class, DEFAULT_REASON_BY_CLASS, type Result } from '../../engine/verdict/verdict.ts'
@@ -39,11 +39,11 @@ function presentFull(result: Result) {
   return { ...presentResult(result, ['flags']), operator, smtp_code, smtp_text }
 }
 
-/** The values of `RESULT_COLUMNS`; those of an erased address are derived from its class. */
-export function rowValues(row: JobRow) {
-  if (row.result !== null) return resultValues(row.result)
+/** The values of a row by column; those of an erased address are derived from its class. */
+export function rowValues(row: JobRow): ColumnValues {
+  if (row.result !== null) return columnValues(row.result)
   const { details, ...plain } = plainRow(row)
-  return toColumns({ ...plain, ...details })
+  return { ...plain, ...details }
 }
 
 /** The plain result of a row; for an erased address it is derived from the class. */

@@ -4,6 +4,7 @@ import { type ApiKey, type FoundKey, findKeyById } from '../../accounts/key-stor
 import { type AuditServices, addAuditEntry } from '../../audit.ts'
 import type { Trx } from '../../db/database.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
+import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import { getListName, type Job } from '../../jobs/job-store.ts'
 import { DAY, SECOND } from '../../platform/clock.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
@@ -77,7 +78,7 @@ type DownloadSelection = {
   /** All classes if left out. */
   readonly filter?: readonly Class[] | undefined
   readonly raw?: boolean | undefined
-  readonly deduplicate?: boolean | undefined
+  readonly deduplicate?: boolean | DeduplicateBy | undefined
   /** Also of a job that is not completed. */
   readonly partial?: boolean | undefined
 }
@@ -104,7 +105,7 @@ export async function createDownloadUrl(
     format,
     ...(filter === undefined ? {} : { filter: filter.join(',') }),
     ...(raw ? { raw: 'true' } : {}),
-    ...(deduplicate ? { deduplicate: 'true' } : {}),
+    ...(deduplicate ? { deduplicate: String(deduplicate) } : {}),
     ...(partial ? { partial: 'true' } : {}),
   }
   const expiresAt = Math.floor((services.clock.now() + LIFETIME_MS) / SECOND) * SECOND

@@ -161,6 +161,7 @@ export const DownloadRow = z
     }),
     previous_reason: resultFields.reason.optional(),
     erased,
+    sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
     input: z.record(z.string(), z.string()).optional().openapi({
       description: 'Cells of the uploaded file by column name.',
     }),

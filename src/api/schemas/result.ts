@@ -100,6 +100,10 @@ const flagFields = {
   did_you_mean: z.string().nullable().optional().openapi({
     description: 'Suggested address if the domain is probably misspelled. Null if it is not.',
   }),
+  canonical: z.string().nullable().optional().openapi({
+    description:
+      'The canonical spelling of the address at its provider: `ann@gmail.com` for `A.nn+news@googlemail.com`. Addresses with the same one are the same mailbox. Null if the text is not an address.',
+  }),
   mx_host: hostFields.mx_host.optional(),
   checked_at: z.string().optional().openapi({
     format: 'date-time',

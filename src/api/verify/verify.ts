@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { isFault, parseAddress } from '../../engine/address/address.ts'
+import { cleanAddress, isFault, parseAddress } from '../../engine/address/address.ts'
 import {
   type Include,
   plainResult,
@@ -103,7 +103,8 @@ function readSingle(body: SingleBody): VerifyInput {
 
 function readVerifyInput({ email, check_smtp, force_refresh }: SingleBody): VerifyInput {
   return {
-    email: readEmail(email),
+    // As in a list: an address that is pasted from a table has spaces around it.
+    email: cleanAddress(readEmail(email)).text,
     checkSmtp: check_smtp ?? true,
     forceRefresh: force_refresh ?? false,
   }

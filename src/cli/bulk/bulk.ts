@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { listFiles } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
+import type { ListDialect } from '../../csv/csv.ts'
 import { type Database, openDatabase, write } from '../../db/database.ts'
 import { acquireLock, jobLockName, type Lock } from '../../db/file-lock.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { deleteCachedAnswers } from '../../jobs/cached-answers.ts'
 import { deleteJobsBefore } from '../../jobs/delete-job.ts'
-import { DedupeIndex } from '../../jobs/import/import-counter.ts'
-import { type Job, markWritten, readJob } from '../../jobs/job-store.ts'
+import { createFirstFilter } from '../../jobs/import/import-counter.ts'
+import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
 import { type CliContext, inCwd } from '../context.ts'
@@ -24,9 +25,9 @@ import { reloadOnSighup } from '../sighup.ts'
 import { wrapLines } from '../width.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
-import { type BulkSource, readSource, type SourceFlags, toFlags } from './list-source.ts'
+import { type BulkSource, readSource, type SourceFlags, toFlags, toSource } from './list-source.ts'
 import { downloadList, isUrl, nameOfUrl } from './list-url.ts'
-import { type WrittenFile, writeOutput } from './output.ts'
+import { type WrittenFile, type WrittenOutput, writeOutput } from './output.ts'
 import {
   checkOutput,
   checkRowCount,
@@ -36,6 +37,7 @@ import {
   planOutput,
 } from './output-plan.ts'
 import { canonicalPath, resolveOutput } from './output-sink.ts'
+import { identifyFiles, refuseForeignFiles } from './own-output.ts'
 import { rowText } from './row-text.ts'
 import { interruption, work } from './work.ts'
 
@@ -52,6 +54,8 @@ type GivenFlags = Partial<Omit<SourceFlags, 'metadata'>> &
 /** Flags that are not stored with a job: verbosity and settings. */
 export type ResumeFlags = {
   readonly quiet?: boolean
+  /** Replaces files that ev did not write. */
+  readonly force?: boolean
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
@@ -138,14 +142,16 @@ async function processList(
   const database = await openDatabase(listsUrl(config), context.clock)
   const locks: Lock[] = []
   try {
-    const sourceKey = sourceKeyFor(list, flags)
+    const sourceKey = sourceKeyFor(list, flags, config)
     // Acquire the lock before reading the job, so that no other process can change it in between.
     locks.push(lockOrThrow(config, jobLockName(sourceKey), 'is processing this list'))
     for (const { path } of files.filter(one => one.path !== '-')) {
       locks.push(lockOrThrow(config, `output_${outputKey(path)}`, `writes to ${path}`))
     }
+    if (!flags.force) await refuseForeignFiles(database, files)
     // The lock protects the job of this list from deletion, however old the job is.
     await cleanUp(context, database, config)
+    if (flags.sandbox) say(SIMULATED)
     const job = await openJob(context, database, { sourceKey, list, flags, resumed, say })
     checkRowCount(job.total, flags.format)
     const hint = flags.sandbox || job.state === 'completed' ? null : heloHint(config)
@@ -165,6 +171,9 @@ async function processList(
     await database.close()
   }
 }
+
+const SIMULATED =
+  'SIMULATED (--sandbox): no mail server is contacted. The prefix of an address chooses its result.'
 
 /** Downloads a list and opens the copy. */
 async function openDownload(
@@ -240,7 +249,7 @@ async function finish(
   config: Config,
   run: BulkRun,
 ): Promise<number> {
-  const { lists, flags, job, reachability, live, say } = run
+  const { list, lists, files, flags, job, reachability, live, say } = run
   const clock = context.clock
   const startedAt = clock.monotonicNow()
   const interrupted =
@@ -254,14 +263,18 @@ async function finish(
     )
     return EXIT_CODES.interrupted
   }
+  if (!flags.force) await refuseForeignFiles(database, files)
   const written = await writeResults(context, database, run)
+  const source = { ...toSource(list, flags), written: identifyFiles(files) }
+  await setSource(database, job.id, JSON.stringify(source))
   await markWritten(database, job.id)
   await deleteStdinCopy(database, config, now)
-  say(summary(now, now.done - job.done, clock.monotonicNow() - startedAt, written))
+  const tookMs = clock.monotonicNow() - startedAt
+  say(summary(now, { doneNow: now.done - job.done, tookMs, written, run }))
   const hint = reachability.atEnd()
   if (hint !== null) printMessage(context, 'warning', hint)
   if (flags.json && flags.output !== '-') {
-    printJson(context, summaryObject(now, flags.output, written))
+    printJson(context, summaryObject(now, flags, written))
   }
   return 0
 }
@@ -274,18 +287,20 @@ async function writeResults(
   context: CliContext,
   database: Database,
   run: BulkRun,
-): Promise<WrittenFile[]> {
+): Promise<WrittenOutput> {
   const { list, files, flags, job, reachability } = run
   const { format = 'csv', raw = false } = flags
-  const createText = () => rowText(format, list.dialect, { raw })
+  const createText = (dialect: ListDialect) => rowText(format, dialect, { raw })
   const hasFiles = files.some(({ path }) => path !== '-' && resolveOutput(path).isFile)
   const stop = hasFiles ? interruption(context) : null
   try {
-    const first = flags.deduplicate ? new DedupeIndex(context.random) : null
+    const { deduplicate } = flags
+    const createFilter =
+      deduplicate === undefined ? null : () => createFirstFilter(deduplicate, context.random)
     const options = {
       createText,
       format,
-      first,
+      createFilter,
       stopping: stop?.signal,
       onResult: reachability.note,
     }
@@ -295,24 +310,34 @@ async function writeResults(
   }
 }
 
+type SummaryInput = {
+  /** Rows that this run finished. */
+  readonly doneNow: number
+  readonly tookMs: number
+  readonly written: WrittenOutput
+  readonly run: Pick<BulkRun, 'flags' | 'list'>
+}
+
 /** Formats the counts of a finished job. */
-function summary(job: Job, doneNow: number, tookMs: number, files: readonly WrittenFile[]): string {
+function summary(job: Job, { doneNow, tookMs, written, run }: SummaryInput): string {
   const share = (count: number) =>
     `${formatNumber(count).padStart(9)}  ${formatPercent(count, job.total).padStart(6)}`
   const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
   return [
     '',
+    ...(run.flags.sandbox ? ['  SIMULATED results'] : []),
     `  deliverable   ${share(job.deliverable)}`,
     `  risky         ${share(job.risky)}`,
     `  undeliverable ${share(job.undeliverable)}`,
     `  unknown       ${share(job.unknown)}`,
     '',
-    `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)} (${rate}/s)${writtenText(job, files)}`,
+    `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)} (${rate}/s)${writtenText(job, written)}`,
+    ...encodingText(run.list.dialect, written),
   ].join('\n')
 }
 
 /** Returns the end of the sentence, such as `, written to out.csv.` */
-function writtenText(job: Job, files: readonly WrittenFile[]): string {
+function writtenText(job: Job, { files }: WrittenOutput): string {
   const [first] = files
   if (first === undefined) return '.'
   if (files.length > 1) {
@@ -323,19 +348,28 @@ function writtenText(job: Job, files: readonly WrittenFile[]): string {
   return `, ${formatNumber(first.rows)} of them written${target}.`
 }
 
+/** Returns a line about the encoding of the output; none if the list is UTF-8 as well. */
+function encodingText({ encoding }: ListDialect, written: WrittenOutput): string[] {
+  if (encoding === 'utf-8') return []
+  if (written.encoding === encoding) return [`The output is in ${encoding}, as the list.`]
+  return [`The output is in UTF-8; the list is in ${encoding}.`]
+}
+
 const countRows = (files: readonly WrittenFile[]) => files.reduce((sum, { rows }) => sum + rows, 0)
 
-function summaryObject(job: Job, output: string, files: readonly WrittenFile[]) {
+function summaryObject(job: Job, { output, sandbox }: BulkFlags, written: WrittenOutput) {
   return {
     job_id: job.id,
     output,
-    files,
+    files: written.files,
+    encoding: written.encoding,
+    ...(sandbox ? { sandbox: true } : {}),
     total: job.total,
     duplicates: job.duplicates,
     deliverable: job.deliverable,
     risky: job.risky,
     undeliverable: job.undeliverable,
     unknown: job.unknown,
-    written: countRows(files),
+    written: countRows(written.files),
   }
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough, type Readable, type Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
+import type { TextEncoding } from '../../csv/encoder.ts'
 import { zipSheet } from '../../formats/sheet-writer.ts'
 import { isGzip } from './output-plan.ts'
 import type { OutputSink } from './output-sink.ts'
@@ -8,21 +9,40 @@ import type { Format } from './row-text.ts'
 
 type Encoder = { readonly input: Writable; readonly output: Readable }
 
-/** Returns a sink that compresses what it is given, if the format or the name of the file says so. */
-export function encodeSink(
-  sink: OutputSink,
-  { path, format }: { readonly path: string; readonly format: Format | undefined },
-): OutputSink {
+type SinkForm = {
+  readonly path: string
+  readonly format: Format | undefined
+  /** The encoding of the text; null for UTF-8. */
+  readonly encode: TextEncoding | null
+}
+
+/** Text has a character that its encoding does not have. */
+export class UnknownCharacter extends Error {}
+
+/** Returns a sink that encodes text, and compresses it if the format or the name of the file says so. */
+export function encodeSink(sink: OutputSink, { path, format, encode }: SinkForm): OutputSink {
+  const bytes = compressSink(sink, { path, format })
+  if (encode === null) return bytes
+  return {
+    ...bytes,
+    write(data) {
+      const encoded = typeof data === 'string' ? encode(data) : data
+      return encoded === null ? Promise.reject(new UnknownCharacter()) : bytes.write(encoded)
+    },
+  }
+}
+
+function compressSink(sink: OutputSink, { path, format }: Omit<SinkForm, 'encode'>): OutputSink {
   if (format === 'xlsx') {
     const input = new PassThrough()
-    return encode(sink, { input, output: zipSheet(input) })
+    return transform(sink, { input, output: zipSheet(input) })
   }
   if (!isGzip(path)) return sink
   const gzip = createGzip()
-  return encode(sink, { input: gzip, output: gzip })
+  return transform(sink, { input: gzip, output: gzip })
 }
 
-function encode(sink: OutputSink, { input, output }: Encoder): OutputSink {
+function transform(sink: OutputSink, { input, output }: Encoder): OutputSink {
   const written = writeAll(sink, output)
   // The next write or `close` throws the error.
   input.on('error', () => {})

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { SMTP_PORT } from '../../config/engine-settings.ts'
 import type { Config } from '../../config/settings.ts'
 import { readList } from '../../csv/csv.ts'
 import type { Database } from '../../db/database.ts'
@@ -19,12 +20,23 @@ import { type SourceFlags, toSource } from './list-source.ts'
 /** Rows stored per transaction while a list is imported. */
 const LOAD_CHUNK_MAX = 2_000
 
-/** Returns the key that two runs of the same list with the same reading options share. */
-export function sourceKeyFor(list: ListFile, { sandbox = false }: SourceFlags): string {
+/**
+ * Returns the key that two runs of the same list with the same reading options share. Runs against
+ * other mail servers, such as simulated ones, do not share it, or one list would have results of
+ * both. A run with other DNS servers does: a list that waits for a working resolver is resumed with
+ * `--dns`.
+ */
+export function sourceKeyFor(
+  list: ListFile,
+  { sandbox = false }: SourceFlags,
+  { smtpPort, allowRanges }: Pick<Config, 'smtpPort' | 'allowRanges'>,
+): string {
   const { column, encoding, header } = list.dialect
   const options = [list.path, list.digest, column, encoding, header !== null, sandbox]
+  const isPublic = smtpPort === SMTP_PORT && allowRanges.length === 0
+  const optional = [list.sheet, isPublic ? null : { smtpPort, allowRanges }]
   return createHash('sha256')
-    .update(JSON.stringify(list.sheet === null ? options : [...options, list.sheet]))
+    .update(JSON.stringify([...options, ...optional.filter(one => one !== null)]))
     .digest('hex')
 }
 
@@ -99,7 +111,7 @@ const RESUMABLE: ReadonlySet<JobState> = new Set(['loading', 'queued', 'processi
 const listChanged = ({ id }: Job, { path }: ListFile) =>
   new EvError(
     'bad_input',
-    `The list ${path} has changed since ${id} started. Restore the original file, or start over: ev bulk ${path} -o FILE`,
+    `The list ${path} has changed since ${id} started, or --smtp-port or --allow-ranges differs. Restore the original file and settings, or start over: ev bulk ${path} -o FILE`,
   )
 
 const noLongerResumable = ({ id }: Job) =>

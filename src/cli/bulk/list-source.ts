@@ -1,8 +1,18 @@
 import { resolve } from 'node:path'
+import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import type { Job, Metadata } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
 import type { ListFile } from './list-file.ts'
 import type { Format } from './row-text.ts'
+
+/** Identifies a file that ev wrote, until another program changes it. */
+export type FileIdentity = {
+  /** Canonical path. */
+  readonly path: string
+  readonly size: number
+  /** Time of the last change, epoch ms. */
+  readonly modifiedAt: number
+}
 
 /** The options of the command that started or last resumed a job, stored with it as JSON. */
 export type BulkSource = {
@@ -23,12 +33,15 @@ export type BulkSource = {
   readonly raw: boolean
   readonly only: string | null
   readonly split: boolean
-  readonly deduplicate: boolean
+  /** What makes two rows the same; null if all rows are written. */
+  readonly deduplicate: DeduplicateBy | null
   readonly format: Format
   readonly sandbox: boolean
   readonly wait: boolean
   /** Left out if there is none. */
   readonly metadata?: Metadata
+  /** The files of the output; left out until it is written. */
+  readonly written?: readonly FileIdentity[]
 }
 
 /** Flags that select what is verified and how the output is written; settings are separate. */
@@ -41,7 +54,7 @@ export type SourceFlags = {
   readonly raw?: boolean
   readonly only?: string
   readonly split?: boolean
-  readonly deduplicate?: boolean
+  readonly deduplicate?: DeduplicateBy
   readonly format?: Format
   readonly sandbox?: boolean
   readonly wait?: boolean
@@ -61,7 +74,7 @@ export function toSource({ path, kept, name }: ListFile, flags: SourceFlags): Bu
     raw: flags.raw ?? false,
     only: flags.only ?? null,
     split: flags.split ?? false,
-    deduplicate: flags.deduplicate ?? false,
+    deduplicate: flags.deduplicate ?? null,
     format: flags.format ?? 'csv',
     sandbox: flags.sandbox ?? false,
     wait: flags.wait ?? true,
@@ -71,8 +84,16 @@ export function toSource({ path, kept, name }: ListFile, flags: SourceFlags): Bu
 
 const hasEntries = (metadata: Metadata = {}) => Object.keys(metadata).length > 0
 
-export const toFlags = ({ only, column, sheet, encoding, ...rest }: BulkSource): SourceFlags => ({
+export const toFlags = ({
+  only,
+  column,
+  sheet,
+  encoding,
+  deduplicate,
+  ...rest
+}: BulkSource): SourceFlags => ({
   ...rest,
+  ...(deduplicate === null ? {} : { deduplicate }),
   ...(only === null ? {} : { only }),
   ...(column === null ? {} : { column }),
   // Null, or undefined in a job of an earlier version, is the first sheet.
@@ -83,9 +104,15 @@ export const toFlags = ({ only, column, sheet, encoding, ...rest }: BulkSource):
 
 export function readSource({ id, source }: Job): BulkSource {
   const read = JSON.parse(source) as Partial<BulkSource>
-  if (read.output !== undefined) return read as BulkSource
+  if (read.output !== undefined) {
+    return { ...(read as BulkSource), deduplicate: readDeduplicate(read.deduplicate) }
+  }
   throw new EvError(
     'usage',
     `${id} was started by an earlier version of ev, which did not store its options. Run the command again: ev bulk ${read.path} -o FILE`,
   )
 }
+
+/** Jobs of earlier versions have true for rows with the same address. */
+const readDeduplicate = (stored: DeduplicateBy | boolean | null | undefined) =>
+  typeof stored === 'string' ? stored : stored ? 'address' : null

@@ -1,27 +1,34 @@
-import { type ListRow, readList } from '../../csv/csv.ts'
+import { type ListDialect, type ListRow, readList } from '../../csv/csv.ts'
+import type { TextEncoding } from '../../csv/encoder.ts'
 import type { Database } from '../../db/database.ts'
 import { type Class, type Result, toClass } from '../../engine/verdict/verdict.ts'
-import type { DedupeIndex } from '../../jobs/import/import-counter.ts'
+import type { IsFirst } from '../../jobs/import/import-counter.ts'
 import { resultPage } from '../../jobs/results/result-store.ts'
 import { EvError } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
-import { encodeSink } from './encoded-sink.ts'
+import { encodeSink, UnknownCharacter } from './encoded-sink.ts'
 import type { ListFile } from './list-file.ts'
 import type { OutputFile } from './output-plan.ts'
-import { type OutputSink, openSink, publishAll } from './output-sink.ts'
+import { type OutputSink, openSink, publishAll, resolveOutput } from './output-sink.ts'
 import type { Format, RowText } from './row-text.ts'
 
 /** A file of the output and the number of rows written to it. */
 export type WrittenFile = OutputFile & { readonly rows: number }
 
+export type WrittenOutput = {
+  readonly files: readonly WrittenFile[]
+  /** The encoding of the files: a label of the WHATWG Encoding Standard. */
+  readonly encoding: string
+}
+
 type Source = { readonly database: Database; readonly jobId: string }
 
 export type OutputOptions = {
   /** Returns the format of the rows; one for each file, because a worksheet numbers its rows. */
-  readonly createText: () => RowText
+  readonly createText: (dialect: ListDialect) => RowText
   readonly format?: Format | undefined
-  /** Finds rows with the address of an earlier row, which are left out; null to keep them. */
-  readonly first?: DedupeIndex | null
+  /** Creates the filter of the rows that are written; null to write all. */
+  readonly createFilter?: (() => IsFirst) | null
   /** Aborts the output and removes partial files. */
   readonly stopping?: AbortSignal | undefined
   /** Called with each result, including those that are not written. */
@@ -31,6 +38,10 @@ export type OutputOptions = {
 /**
  * Writes the rows of the list with their results, in the order of the list, each to the file of its
  * class. The files get their final names only after all of them are complete.
+ *
+ * CSV keeps the encoding of the list, which is the one that the user's programs expect. If a
+ * character does not exist there, all files are UTF-8 with a byte order mark, without which Excel
+ * reads them in the encoding of the system.
  */
 export async function writeOutput(
   context: Pick<CliContext, 'stdout'>,
@@ -38,14 +49,57 @@ export async function writeOutput(
   list: ListFile,
   source: Source,
   options: OutputOptions,
+): Promise<WrittenOutput> {
+  const { dialect } = list
+  const encode = await findTextEncoding(files, dialect, options.format)
+  if (encode === null) {
+    const written = await writeFiles(context, files, list, source, options, { dialect, encode })
+    return { files: written, encoding: 'utf-8' }
+  }
+  try {
+    const written = await writeFiles(context, files, list, source, options, { dialect, encode })
+    return { files: written, encoding: dialect.encoding }
+  } catch (error) {
+    if (!(error instanceof UnknownCharacter)) throw error
+  }
+  const marked = { dialect: { ...dialect, bom: true }, encode: null }
+  const written = await writeFiles(context, files, list, source, options, marked)
+  return { files: written, encoding: 'utf-8' }
+}
+
+/**
+ * Returns the encoding of the list; null for UTF-8, for JSON and workbooks, which are always UTF-8
+ * (RFC 8259 §8.1), and for pipes, whose output cannot be replaced if a character does not exist.
+ */
+async function findTextEncoding(
+  files: readonly OutputFile[],
+  { encoding }: ListDialect,
+  format: Format = 'csv',
+): Promise<TextEncoding | null> {
+  if (format !== 'csv' || encoding === 'utf-8') return null
+  if (!files.every(({ path }) => path !== '-' && resolveOutput(path).isFile)) return null
+  const { createTextEncoding } = await import('../../csv/encoder.ts')
+  return createTextEncoding(encoding)
+}
+
+/** How text becomes bytes: the dialect, and the encoding if it is not UTF-8. */
+type TextForm = { readonly dialect: ListDialect; readonly encode: TextEncoding | null }
+
+async function writeFiles(
+  context: Pick<CliContext, 'stdout'>,
+  files: readonly OutputFile[],
+  list: ListFile,
+  source: Source,
+  options: OutputOptions,
+  { dialect, encode }: TextForm,
 ): Promise<WrittenFile[]> {
   const { createText, format } = options
   const writers: FileWriter[] = []
   try {
-    for (const file of files) {
-      const text = createText()
-      const sink = encodeSink(await openSink(context, file.path), { path: file.path, format })
-      writers.push(new FileWriter(file, sink, text))
+    for (const { path, classes } of files) {
+      const text = createText(dialect)
+      const sink = encodeSink(await openSink(context, path), { path, format, encode })
+      writers.push(new FileWriter({ path, classes }, sink, text))
     }
     await writeRows(writers, list, source, options)
     for (const writer of writers) await writer.close()
@@ -61,8 +115,9 @@ async function writeRows(
   writers: readonly FileWriter[],
   list: ListFile,
   source: Source,
-  { first = null, stopping, onResult }: OutputOptions,
+  { createFilter = null, stopping, onResult }: OutputOptions,
 ): Promise<void> {
+  const isFirst = createFilter?.() ?? null
   const writerByClass = new Map<Class, FileWriter>()
   for (const writer of writers) {
     for (const klass of writer.file.classes) writerByClass.set(klass, writer)
@@ -80,7 +135,7 @@ async function writeRows(
       if (stored?.result == null) throw await missingResult(row, list)
       const result = JSON.parse(stored.result) as Result
       onResult?.(result)
-      if (first !== null && first.add(stored.dedupeKey, stored.position) !== null) continue
+      if (isFirst !== null && !isFirst(stored)) continue
       writerByClass.get(toClass(result.verdict))?.add(row, result)
     }
     after += batch.length

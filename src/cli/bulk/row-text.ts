@@ -1,5 +1,10 @@
 import { createRowObject, createRowWriter, type ListDialect, type ListRow } from '../../csv/csv.ts'
-import { LIST_COLUMNS, presentResult, resultValues } from '../../engine/verdict/present-result.ts'
+import {
+  columnValues,
+  LIST_COLUMNS,
+  presentResult,
+  toListColumns,
+} from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { createSheetWriter } from '../../formats/sheet-writer.ts'
 
@@ -30,7 +35,7 @@ function csvText(dialect: ListDialect, options: { raw: boolean }): RowText {
     begin: writer.header(),
     between: '',
     end: '',
-    row: ({ cells }, result) => writer.row(cells, resultValues(result)),
+    row: ({ cells }, result) => writer.row(cells, toListColumns(columnValues(result))),
   }
 }
 
@@ -41,7 +46,7 @@ function sheetText(dialect: ListDialect): RowText {
     begin: writer.header(),
     between: '',
     end: writer.end,
-    row: ({ cells }, result) => writer.row(cells, resultValues(result)),
+    row: ({ cells }, result) => writer.row(cells, toListColumns(columnValues(result))),
   }
 }
 

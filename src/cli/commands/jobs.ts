@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
-import { metadataOption, OUTPUT_FORMATS } from '../flag-values.ts'
+import { deduplicateOption, metadataOption, OUTPUT_FORMATS } from '../flag-values.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './help.ts'
 
@@ -79,6 +79,7 @@ function addResume(jobs: Command, context: CliContext, setExitCode: SetExitCode)
     .command('resume')
     .description('resume a stopped job with its original options')
     .argument('<id>', 'ID of the job, or a unique prefix')
+    .option('--force', 'replace an output file that ev did not write')
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText(
       'after',
@@ -168,7 +169,7 @@ function addDownloadUrl(jobs: Command, context: CliContext, setExitCode: SetExit
         .default('csv'),
     )
     .option('--only <class,…>', 'only these classes: deliverable, risky, undeliverable, unknown')
-    .option('--deduplicate', 'include each address once, with the first of its rows')
+    .addOption(deduplicateOption('include'))
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
     .option('--partial', 'print a URL even if the job is not completed')
     .option('--key <key>', 'ID of the API key that grants access (default: one of the account)')

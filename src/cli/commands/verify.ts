@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
-import { metadataOption, OUTPUT_FORMATS } from '../flag-values.ts'
+import { deduplicateOption, metadataOption, OUTPUT_FORMATS } from '../flag-values.ts'
 import { addSettings } from '../settings.ts'
 
 const VERIFY_EXAMPLES = `
@@ -85,9 +85,10 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
       'write only these classes: deliverable, risky, undeliverable, unknown',
     )
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
-    .option('--deduplicate', 'write each address once, with the first of its rows')
+    .addOption(deduplicateOption('write'))
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
     .option('--no-wait', 'do not wait until greylisting, pauses and blocks end')
+    .option('--force', 'replace an output file that ev did not write')
     .option('--fresh', 'discard an unfinished run of this list and start over')
     .addOption(metadataOption('attach a key and a value to the job'))
     .option('--sandbox', 'simulate results, chosen by the prefix of the address')

@@ -3,6 +3,7 @@ import { type ApiKey, listKeys } from '../../accounts/key-store.ts'
 import { createDownloadUrl } from '../../api/middleware/signed-link.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Database, write } from '../../db/database.ts'
+import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
 import { isoTime } from '../../platform/format.ts'
@@ -20,7 +21,7 @@ export type DownloadUrlFlags = {
   readonly format: Format
   readonly only?: string
   readonly raw?: boolean
-  readonly deduplicate?: boolean
+  readonly deduplicate?: DeduplicateBy
   readonly partial?: boolean
   readonly key?: string
   readonly json?: boolean

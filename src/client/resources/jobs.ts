@@ -45,8 +45,8 @@ export type DownloadOptions = RowsOptions & {
   readonly format?: 'csv' | 'xlsx' | 'json' | 'ndjson' | undefined
   /** Disables the escaping of CSV cells that a spreadsheet could run as formulas. */
   readonly raw?: boolean | undefined
-  /** Returns each address once. */
-  readonly deduplicate?: boolean | undefined
+  /** Returns each address once; with `canonical`, each mailbox. */
+  readonly deduplicate?: boolean | 'address' | 'canonical' | undefined
 }
 
 export type RowsQuery = Omit<ListResultsQuery, 'cursor' | 'class' | 'reason'> & {

@@ -1,3 +1,4 @@
+import { SMTP_PORT } from '../../config/engine-settings.ts'
 import type { Resolver } from '../../engine/dns/resolver.ts'
 import { addressesOf } from '../../engine/dns/route.ts'
 import { REFERENCE_MX_HOSTS } from '../../engine/probe/outbound-reachability.ts'
@@ -14,8 +15,6 @@ import {
  * long-lived address, to distinguish DNS problems from a blocked port.
  */
 const DEFAULT_HOSTS: readonly string[] = [...REFERENCE_MX_HOSTS, '212.227.17.5', '188.125.72.73']
-/** The SMTP port (RFC 5321 §4.5.4.2). */
-const SMTP_PORT = 25
 
 /**
  * Returns the default mail servers for a port. Another port means private servers, such as those of

@@ -19,6 +19,7 @@ export function presentResult(result: Result, include: readonly Include[] = []) 
     ...(retryAfter === null ? {} : { retry_after: retryAfter }),
     ...(include.includes('flags') ? presentFlags(result) : {}),
     ...(include.includes('evidence') ? { evidence: presentEvidence(result.evidence) } : {}),
+    ...(isSimulated(result) ? { sandbox: true } : {}),
   } satisfies Json
 }
 
@@ -60,6 +61,7 @@ function presentFlags({ evidence, checkedAt }: Result) {
   return {
     flags: presentAddressFlags(evidence),
     did_you_mean: evidence.suggestion,
+    canonical: evidence.flags?.canonical ?? null,
     mx_host: mxHost(evidence),
     checked_at: isoTime(checkedAt),
   }
@@ -174,24 +176,60 @@ export const RESULT_COLUMNS = [
   ...(['confidence', 'provider', 'syntax_valid', 'domain_exists', 'mx_record'] as const),
   ...(['smtp_valid', 'is_disposable', 'is_role', 'is_catch_all', 'is_free'] as const),
   ...(['did_you_mean', 'operator', 'mx_host', 'smtp_code', 'smtp_text', 'checked_at'] as const),
+  ...(['canonical', 'simulated'] as const),
 ]
 
-/** `RESULT_COLUMNS` with the prefix that they have after the columns of an uploaded list. */
-export const LIST_COLUMNS = RESULT_COLUMNS.map(name => `ev_${name}`)
+type ColumnName = (typeof RESULT_COLUMNS)[number]
+
+/**
+ * The columns of a result beside those of an uploaded list. The class comes first: people filter by
+ * it, and it is next to their own columns.
+ */
+const ADDED_COLUMNS: readonly ColumnName[] = [
+  'class',
+  ...RESULT_COLUMNS.filter(name => name !== 'class'),
+]
+
+/** The names of the columns beside those of an uploaded list. */
+export const LIST_COLUMNS = ADDED_COLUMNS.map(name => `ev_${name}`)
 
 type ColumnValue = string | number | boolean | null
 
-/** Returns the values of `RESULT_COLUMNS`, in their order. */
-export function resultValues(result: Result): ColumnValue[] {
+/** The values of a result by column; a missing one is empty. */
+export type ColumnValues = Partial<Record<ColumnName, ColumnValue>>
+
+/**
+ * Returns the values of all columns. `valid` is empty where the class is unknown: in a table, false
+ * would be read as "invalid".
+ */
+export function columnValues(result: Result): ColumnValues {
   const { is_relay: _, ...flags } = presentAddressFlags(result.evidence)
   const { details, ...plain } = plainResult(result)
-  return toColumns({ ...plain, ...details, ...flags, ...presentRow(result) })
+  return {
+    ...plain,
+    ...details,
+    ...flags,
+    ...presentRow(result),
+    valid: getValid(result),
+    canonical: result.evidence.flags?.canonical ?? null,
+    simulated: isSimulated(result),
+  }
 }
 
-/** Orders fields by `RESULT_COLUMNS`; a missing one is null. */
-export const toColumns = (
-  fields: Partial<Record<(typeof RESULT_COLUMNS)[number], ColumnValue>>,
-): ColumnValue[] => RESULT_COLUMNS.map(name => fields[name] ?? null)
+/** Orders values by `RESULT_COLUMNS`. */
+export const toResultColumns = (values: ColumnValues): ColumnValue[] =>
+  RESULT_COLUMNS.map(name => values[name] ?? null)
+
+/** Orders values by `LIST_COLUMNS`. */
+export const toListColumns = (values: ColumnValues): ColumnValue[] =>
+  ADDED_COLUMNS.map(name => values[name] ?? null)
+
+/** Returns whether an address is valid; null if that is unknown. */
+const getValid = ({ verdict }: Result): boolean | null =>
+  toClass(verdict) === 'unknown' ? null : verdict.valid
+
+/** Whether a result comes from the sandbox: no mail server was contacted. */
+export const isSimulated = ({ evidence }: Result): boolean => evidence.skipped === 'sandbox'
 
 /** Returns a result as a table row for display. */
 export function presentRow(result: Result) {

@@ -1,3 +1,5 @@
+import { isFault, parseAddress } from '../../engine/address/address.ts'
+import { canonicalAddress } from '../../engine/address/canonical.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import type { Random } from '../../platform/random.ts'
 import type { Repeated } from './item-import.ts'
@@ -72,6 +74,27 @@ export async function countImportedRows(
     await yieldToEventLoop()
   }
   return counter
+}
+
+/** What makes two rows the same: their address, or the mailbox that it is a spelling of. */
+export const DEDUPLICATE_BY = ['address', 'canonical'] as const
+export type DeduplicateBy = (typeof DEDUPLICATE_BY)[number]
+
+/** Returns whether a row is the first of its address, or of its mailbox, among the rows asked about. */
+export type IsFirst = (row: { readonly dedupeKey: string; readonly position: number }) => boolean
+
+/** Creates a filter that keeps the first of the rows that are the same. Rows come in list order. */
+export function createFirstFilter(by: DeduplicateBy, random: Random): IsFirst {
+  const index = new DedupeIndex(random)
+  return ({ dedupeKey, position }) => {
+    const key = by === 'canonical' ? toCanonicalKey(dedupeKey) : dedupeKey
+    return index.add(key, position) === null
+  }
+}
+
+function toCanonicalKey(dedupeKey: string): string {
+  const address = parseAddress(dedupeKey)
+  return isFault(address) ? dedupeKey : canonicalAddress(address)
 }
 
 /** Initial capacity in rows. */

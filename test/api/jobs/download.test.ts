@@ -8,7 +8,7 @@ import { finishJob } from '../../support/late-worker.ts'
 import { createTestService } from '../../support/service.ts'
 
 const HEADER =
-  'email,valid,deliverable,risk_level,reason,cached,class,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,operator,mx_host,smtp_code,smtp_text,checked_at'
+  'email,valid,deliverable,risk_level,reason,cached,class,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,operator,mx_host,smtp_code,smtp_text,checked_at,canonical,simulated'
 
 describe('a download', () => {
   test.each(['/v1/jobs/job_a/download', '/v1/verify/bulk/download/job_a'])(
@@ -23,8 +23,8 @@ describe('a download', () => {
       expect(await response.text()).toBe(
         [
           HEADER,
-          'valid@a.example,true,true,low,accepted_email,false,deliverable,95,a.example,true,true,true,true,false,false,false,false,,,,,,2026-06-01T12:00:00.000Z',
-          'invalid@a.example,false,false,high,rejected_email,false,undeliverable,98,a.example,true,true,true,false,false,false,,false,,,,,,2026-06-01T12:00:00.000Z',
+          'valid@a.example,true,true,low,accepted_email,false,deliverable,95,a.example,true,true,true,true,false,false,false,false,,,,,,2026-06-01T12:00:00.000Z,valid@a.example,true',
+          'invalid@a.example,false,false,high,rejected_email,false,undeliverable,98,a.example,true,true,true,false,false,false,,false,,,,,,2026-06-01T12:00:00.000Z,invalid@a.example,true',
           '',
         ].join('\r\n'),
       )
@@ -136,7 +136,9 @@ describe('a download', () => {
     })) as { job_id: string }
     await giveResults(database, file.job_id, 2)
     const text = await (await request(`/v1/jobs/${file.job_id}/download`)).text()
-    expect(text).toMatch(/^Name,E-Mail,ev_email,.*\nAnn,valid@a\.example,valid@.*\n"B, C",risky@/)
+    expect(text).toMatch(
+      /^Name,E-Mail,ev_class,.*\nAnn,valid@a\.example,deliverable,valid@.*\n"B, C",risky@/,
+    )
   })
 
   test('of a file has its columns first, in its dialect, followed by the results', async () => {
@@ -151,10 +153,13 @@ describe('a download', () => {
     await seedJob(database, { texts, cells, type: 'file', source: { dialect } })
     const text = await (await request('/v1/jobs/job_a/download')).text()
     const [header, ann, bob, end] = text.split('\n')
-    const ours = HEADER.split(',').map(name => `ev_${name}`)
+    const names = HEADER.split(',').filter(name => name !== 'class')
+    const ours = ['class', ...names].map(name => `ev_${name}`)
     expect(header).toBe(`Name;E-Mail;Note;${ours.join(';')}`)
-    expect(ann).toMatch(/^"Ann; B";valid@a\.example;'=1;valid@a\.example;true;true;low;/)
-    expect(bob).toMatch(/^Bob;risky@a\.example;;risky@a\.example;true;false;medium;/)
+    expect(ann).toMatch(
+      /^"Ann; B";valid@a\.example;'=1;deliverable;valid@a\.example;true;true;low;/,
+    )
+    expect(bob).toMatch(/^Bob;risky@a\.example;;risky;risky@a\.example;true;false;medium;/)
     expect(end).toBe('')
     const lines = await (await request('/v1/jobs/job_a/download?format=ndjson')).text()
     expect(JSON.parse(lines.split('\n')[0] ?? '')).toMatchObject({
@@ -228,11 +233,41 @@ describe('a download', () => {
       .execute()
     const rows = (await (await request('/v1/jobs/job_a/download')).text()).split('\r\n')
     expect(rows[1]).toBe(
-      ',true,true,low,accepted_email,false,deliverable,0,,true,true,true,true,,,,,,,,,,',
+      ',true,true,low,accepted_email,false,deliverable,0,,true,true,true,true,,,,,,,,,,,,',
     )
     expect(rows[2]).toMatch(/^invalid@a\.example,false/)
     const json = await request('/v1/jobs/job_a/download?format=json')
     expect(((await json.json()) as object[])[0]).toMatchObject({ row: 1, email: '', erased: true })
+  })
+
+  test('with deduplicate=canonical has each mailbox once', async () => {
+    const { database, request } = await createTestService()
+    const texts = ['valid.a@gmail.com', 'valida+x@gmail.com', 'valid.a@gmail.com', 'valid.a@b.test']
+    await seedJob(database, { texts })
+    const rows = async (deduplicate: string) => {
+      const path = `/v1/jobs/job_a/download?format=json&deduplicate=${deduplicate}`
+      const body = (await (await request(path)).json()) as { row: number; canonical: string }[]
+      return body.map(({ row, canonical }) => `${row} ${canonical}`)
+    }
+    expect(await rows('canonical')).toEqual(['1 valida@gmail.com', '4 valid.a@b.test'])
+    expect(await rows('address')).toHaveLength(3)
+    expect((await request('/v1/jobs/job_a/download?deduplicate=mailbox')).status).toBe(400)
+  })
+
+  test('of a list in another encoding than UTF-8 has a byte order mark', async () => {
+    const { database, request } = await createTestService()
+    const file = Buffer.from('Name;E-Mail\nFran\xe7ois;valid@a.example\n', 'latin1')
+    const dialect = detectDialect(file)
+    const cells = [['François', 'valid@a.example']]
+    await seedJob(database, {
+      texts: ['valid@a.example'],
+      cells,
+      type: 'file',
+      source: { dialect },
+    })
+    const bytes = Buffer.from(await (await request('/v1/jobs/job_a/download')).arrayBuffer())
+    expect(dialect.encoding).toBe('windows-1252')
+    expect(bytes.toString()).toMatch(/^\uFEFFName;E-Mail;ev_class;.*\nFrançois;/)
   })
 
   test('with deduplicate=true has each address once, whether or not the list was deduplicated', async () => {

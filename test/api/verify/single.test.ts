@@ -55,11 +55,19 @@ describe('POST /v1/verify/single', () => {
     expect(Object.keys(result)).toEqual(FIELDS)
   })
 
+  test.each([' ann@a.test', 'ann@a.test\r\n', '\u00a0ann@a.test', '<ann@a.test>'])(
+    'removes what a list removes around an address: %j',
+    async email => {
+      const { request } = await createTestService()
+      const response = await request(PATH, { body: { email } })
+      expect(await response.json()).toMatchObject({ email: 'ann@a.test', class: 'deliverable' })
+    },
+  )
+
   test.each([
     ['is malformed', 'nonsense', /^Invalid email format: .*@/],
     ['is empty', '', /^Invalid email format: The address is empty/],
     ['is too long', `${'x'.repeat(300)}@a.test`, /^Invalid email format: .*254 octets/],
-    ['has surrounding white space', ' ann@a.test', /^Invalid email format: /],
     ['is missing', undefined, /"email" is missing; it must be a string/],
     ['is null', null, /"email" is null/],
     ['is a number', 7, /"email" is 7/],

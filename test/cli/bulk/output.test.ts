@@ -6,12 +6,12 @@ import { type ListFile, openList } from '../../../src/cli/bulk/list-file.ts'
 import { type OutputOptions, writeOutput } from '../../../src/cli/bulk/output.ts'
 import { type OutputFlags, planOutput } from '../../../src/cli/bulk/output-plan.ts'
 import { type Format, rowText } from '../../../src/cli/bulk/row-text.ts'
-import { readList } from '../../../src/csv/csv.ts'
+import { type ListDialect, readList } from '../../../src/csv/csv.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { type Class, toClass } from '../../../src/engine/verdict/verdict.ts'
 import { openContent } from '../../../src/formats/open-content.ts'
-import { DedupeIndex } from '../../../src/jobs/import/import-counter.ts'
+import { createFirstFilter } from '../../../src/jobs/import/import-counter.ts'
 import { parseRow } from '../../../src/jobs/import/submission.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { addJob, tempDatabase, tempFolder } from '../../support/database.ts'
@@ -42,7 +42,7 @@ describe('the output of any list', () => {
           ...rows.filter(row => wanted.includes(row[column] ?? '')),
         ]
 
-        const files = await put('part', { split: true })
+        const { files } = await put('part', { split: true })
         for (const klass of CLASSES) {
           expect(table(folder, `part.${klass}`)).toEqual(ofClass(klass))
         }
@@ -99,7 +99,7 @@ describe('the output of a list', () => {
     await writeAs(database, list, { output: join(folder, 'a.csv'), ...only }, 'csv')
     await writeAs(database, list, { output: join(folder, 'a.ndjson'), ...only }, 'ndjson')
     await writeAs(database, list, { output: join(folder, 'a.json'), ...only }, 'json')
-    expect(content(folder, 'a.csv')).toMatch(/^id,email,ev_email,[a-z_,]+\n$/)
+    expect(content(folder, 'a.csv')).toMatch(/^id,email,ev_class,[a-z_,]+\n$/)
     expect(content(folder, 'a.ndjson')).toBe('')
     expect(JSON.parse(content(folder, 'a.json'))).toEqual([])
   })
@@ -111,12 +111,16 @@ describe('the output of a list', () => {
       'id,email\n1,valid1@x.example\n2,invalid2@x.example\n3,valid1@x.example\n4,no\n5,no\n'
     const list = await decided(database, 'job_a', text, folder)
     const write = (name: string, flags: Partial<OutputFlags> = {}) => {
-      const first = new DedupeIndex(countedRandom())
-      return writeAs(database, list, { output: join(folder, name), ...flags }, 'csv', { first })
+      const createFilter = () => createFirstFilter('address', countedRandom())
+      return writeAs(database, list, { output: join(folder, name), ...flags }, 'csv', {
+        createFilter,
+      })
     }
     await write('a.csv')
     expect(table(folder, 'a.csv').map(([id]) => id)).toEqual(['id', '1', '2', '4'])
-    expect((await write('b.csv', { split: true })).map(({ rows }) => rows)).toEqual([1, 0, 2, 0])
+    expect((await write('b.csv', { split: true })).files.map(({ rows }) => rows)).toEqual([
+      1, 0, 2, 0,
+    ])
   })
 
   test('that has changed is not written, and existing output is kept', async () => {
@@ -210,7 +214,7 @@ function writeAs(
   more: Partial<OutputOptions> = {},
 ) {
   const { jobId } = list as ListFile & { jobId: string }
-  const createText = () => rowText(format, list.dialect, { raw: false })
+  const createText = (dialect: ListDialect) => rowText(format, dialect, { raw: false })
   return writeOutput(
     process,
     planOutput(flags),
@@ -237,8 +241,11 @@ const lines = (folder: string, name: string): RowObject[] =>
     .filter(line => line !== '')
     .map(line => JSON.parse(line))
 
-const verdictOf = ({ result }: RowObject) =>
-  [result.class, result.valid, result.risk_level, result.reason].map(String)
+/** In CSV, `valid` of an unknown result is empty. */
+const verdictOf = ({ result }: RowObject) => {
+  const valid = result.class === 'unknown' ? '' : result.valid
+  return [result.class, valid, result.risk_level, result.reason].map(String)
+}
 
 const verdictIn = (header: readonly string[] | undefined, row: readonly string[]) =>
   ['ev_class', 'ev_valid', 'ev_risk_level', 'ev_reason'].map(

@@ -54,7 +54,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
     expect(sourceOf(job)).toEqual({
       ...{ path: list, kept: false, output, column: 'new', sheet: null, encoding: null },
       ...{ header: true, raw: true },
-      ...{ only: 'risky,unknown', split: true, deduplicate: false },
+      ...{ only: 'risky,unknown', split: true, deduplicate: null },
       ...{ format: 'json', sandbox: true, wait: false, metadata: { customer: '42' } },
     })
   })
@@ -96,7 +96,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
     ).rejects.toMatchObject({
       code: 'bad_input',
       message: expect.stringMatching(
-        /has changed since job_.* started\. Restore the original file/,
+        /has changed since job_.* started, or .* differs\. Restore the original file/,
       ),
     })
     rmSync(list)

@@ -47,7 +47,7 @@ describe('ev bulk with a URL', () => {
     expect(stderr).toContain('Downloading march.csv.')
     expect(stderr).not.toContain('s3cret')
     expect(read('march.verified.csv')).toMatch(
-      /^name,email,ev_email,[^\n]*\nAnn,valid1@x\.example,/,
+      /^name,email,ev_class,[^\n]*\nAnn,valid1@x\.example,deliverable,/,
     )
     expect(copies()).toEqual([])
     expect(readFileSync(join(home, 'data/ev.sqlite'), 'latin1')).not.toContain('s3cret')

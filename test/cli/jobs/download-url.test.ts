@@ -42,13 +42,21 @@ test('prints a URL that the service answers without a key', async () => {
 test('the URL selects the file and ends after a day; the audit log has it', async () => {
   await addJob()
   await addKeys({ name: 'Shop' })
-  const flags = ['--format', 'xlsx', '--only', 'risky,deliverable', '--raw', '--deduplicate']
+  const flags = [
+    '--format',
+    'xlsx',
+    '--only',
+    'risky,deliverable',
+    '--raw',
+    '--deduplicate',
+    'canonical',
+  ]
   const { stdout, stderr } = await share(...BASE_URL, ...flags)
   const { origin, pathname, searchParams } = new URL(stdout.trim())
   expect([origin, pathname]).toEqual(['https://ev.example.com', `/v1/jobs/${ID}/download`])
   const { expires, signature, ...query } = Object.fromEntries(searchParams)
   expect(query).toEqual({
-    ...{ format: 'xlsx', filter: 'deliverable,risky', raw: 'true', deduplicate: 'true' },
+    ...{ format: 'xlsx', filter: 'deliverable,risky', raw: 'true', deduplicate: 'canonical' },
     key_id: 'key_a',
   })
   const left = Number(expires) * SECOND - systemClock.now()

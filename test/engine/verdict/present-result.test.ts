@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import {
+  columnValues,
   LIST_COLUMNS,
   plainResult,
   presentResult,
-  resultValues,
+  toListColumns,
 } from '../../../src/engine/verdict/present-result.ts'
 import { createTestEngine, mail } from '../../support/engine.ts'
 import { toRecipients } from '../../support/recipients.ts'
@@ -142,12 +143,12 @@ describe('a single result', () => {
 })
 
 describe('a row of a list', () => {
-  const row = (values: ReturnType<typeof resultValues>) =>
+  const row = (values: ReturnType<typeof toListColumns>) =>
     Object.fromEntries(LIST_COLUMNS.map((column, index) => [column, values[index]]))
 
   test('has a value for each column, in their order', async () => {
     const { verify } = createTestEngine({ zone: mail('gamil.com', '192.0.2.2') })
-    const values = resultValues(await verify('info@gamil.com'))
+    const values = toListColumns(columnValues(await verify('info@gamil.com')))
     expect(values).toHaveLength(LIST_COLUMNS.length)
     expect(row(values)).toEqual({
       ev_email: 'info@gamil.com',
@@ -173,12 +174,14 @@ describe('a row of a list', () => {
       ev_smtp_code: 250,
       ev_smtp_text: 'Ok',
       ev_checked_at: '2026-06-01T12:00:00.000Z',
+      ev_canonical: 'info@gamil.com',
+      ev_simulated: false,
     })
   })
 
   test('distinguishes valid from deliverable', async () => {
     const { verify } = createTestEngine({ script: {} })
-    expect(row(resultValues(await verify('ann@a.test')))).toMatchObject({
+    expect(row(toListColumns(columnValues(await verify('ann@a.test'))))).toMatchObject({
       ev_valid: true,
       ev_deliverable: false,
       ev_reason: 'catch_all',
@@ -188,7 +191,7 @@ describe('a row of a list', () => {
 
   test('has a verdict and no facts for an invalid address', async () => {
     const { verify } = createTestEngine()
-    expect(row(resultValues(await verify('nonsense')))).toMatchObject({
+    expect(row(toListColumns(columnValues(await verify('nonsense'))))).toMatchObject({
       ev_email: 'nonsense',
       ev_class: 'undeliverable',
       ev_reason: 'invalid_email',
@@ -203,7 +206,7 @@ describe('a row of a list', () => {
 
   test('has the observed failure and no code without a reply', async () => {
     const { verify } = createTestEngine({ script: { greeting: null } })
-    const shown = row(resultValues(await verify('ann@a.test')))
+    const shown = row(toListColumns(columnValues(await verify('ann@a.test'))))
     expect(shown).toMatchObject({ ev_reason: 'timeout', ev_smtp_code: null })
     expect(shown.ev_smtp_text).toMatch(/./)
   })
@@ -211,7 +214,7 @@ describe('a row of a list', () => {
   test('has server text as one short line', async () => {
     const long = `550-5.1.1 ${'no '.repeat(200)}\n550 5.1.1 ${'never '.repeat(200)}`
     const { verify } = createTestEngine({ script: toRecipients(() => long) })
-    const text = row(resultValues(await verify('ann@a.test'))).ev_smtp_text
+    const text = row(toListColumns(columnValues(await verify('ann@a.test')))).ev_smtp_text
     expect(text).toMatch(/^no no .*…$/)
     expect(String(text).length).toBeLessThanOrEqual(256)
   })
