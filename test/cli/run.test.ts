@@ -45,7 +45,7 @@ describe('a run in this process', () => {
   test('prints no colors if stdout is not a terminal', async () => {
     const args = ['verify', 'valid@x.example', '--sandbox']
     const { stdout } = await runEv(args, { home: emptyFolder(), offline: true })
-    expect(stdout).toMatch(/^✔ valid@x\.example is deliverable\n/)
+    expect(stdout).toMatch(/^✔ valid@x\.example is deliverable \(SIMULATED\)\n/)
   })
 
   // timeout(1) signals the process and its group.

@@ -27,7 +27,7 @@ describe.concurrent('the output', () => {
       ],
       { cwd: home, env: { PATH: process.env.PATH, HOME: home }, encoding: 'utf8' },
     )
-    expect(result.stdout).toMatch(/^email,ev_email,.*\n74\n$/)
+    expect(result.stdout).toMatch(/^email,ev_class,.*\n74\n$/)
     expect(result.stderr).toBe('')
     const args = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--data-dir', 'data']
     expect((await runEv(args, { home })).stderr).toContain('3000 of 3000 rows are done')

@@ -44,7 +44,7 @@ describe.concurrent('--split', { timeout: 60_000 }, () => {
       'out.unknown.csv',
     ])
     expect(files.map(file => idsIn(home, file))).toEqual([[1, 3, 5, 6], [], [2], [4]])
-    expect(readFileSync(join(home, 'out.risky.csv'), 'utf8')).toMatch(/^id,email,ev_email,.*\n$/)
+    expect(readFileSync(join(home, 'out.risky.csv'), 'utf8')).toMatch(/^id,email,ev_class,.*\n$/)
     expect(stderr).toContain(
       ', written to\n        4  out.deliverable.csv\n        0  out.risky.csv\n',
     )
@@ -72,7 +72,7 @@ describe.concurrent('--split', { timeout: 60_000 }, () => {
       const home = emptyFolder()
       writeFileSync(join(home, 'out.deliverable.csv'), 'earlier')
       symlinkSync('/dev/full', join(home, 'out.unknown.csv'))
-      const { code, stderr, files } = await bulk(['-o', 'out.csv', '--split'], { home })
+      const { code, stderr, files } = await bulk(['-o', 'out.csv', '--split', '--force'], { home })
       expect(code).toBe(73)
       expect(stderr).toMatch(
         /^error: out\.unknown\.csv cannot be written: no space left on device/m,
@@ -214,7 +214,7 @@ describe.concurrent('an invalid output', () => {
     writeFileSync(join(home, 'one'), 'earlier')
     symlinkSync('one', join(home, 'out.risky.csv'))
     symlinkSync('one', join(home, 'out.unknown.csv'))
-    const { code, stderr } = await bulk(['-o', 'out.csv', '--split'], { home })
+    const { code, stderr } = await bulk(['-o', 'out.csv', '--split', '--force'], { home })
     expect(stderr).toContain('out.risky.csv and out.unknown.csv are the same file')
     expect(code).toBe(64)
     expect(readFileSync(join(home, 'one'), 'utf8')).toBe('earlier')

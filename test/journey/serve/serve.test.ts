@@ -67,7 +67,7 @@ test('a file keeps its columns, and its address column can be selected', async (
   expect(queued).toMatchObject({ column: 'mail', column_number: 3, header: true, rows: 2 })
   await client().waitForJob(queued.job_id)
   const text = await new Response(await client().jobs.download(queued.job_id)).text()
-  expect(text).toMatch(/^name;old;mail;ev_email;/)
+  expect(text).toMatch(/^name;old;mail;ev_class;/)
   expect(rowsOf(text, ';')).toMatchObject([
     { name: 'Zoë', old: 'a@b.test', mail: 'user5@polite.test', ev_reason: 'accepted_email' },
     { name: 'A; B', mail: 'gone5@polite.test', ev_reason: 'rejected_email' },
