@@ -215,6 +215,106 @@ describe('names in a reply do not change its meaning', () => {
   })
 })
 
+describe('however a reply writes the recipient, the phrase around it is read', () => {
+  const PHRASES: readonly [phrase: string, means: string][] = [
+    ['User {} unknown', 'rejected/no-mailbox'],
+    ['The recipient {} does not exist', 'rejected/no-mailbox'],
+    ['Mailbox {} is not available', 'rejected/no-mailbox'],
+    ['No mailbox for {}.', 'rejected/no-mailbox'],
+    ['{} User unknown', 'rejected/no-mailbox'],
+    ['Mailbox {} is disabled', 'rejected/disabled'],
+    ['Account {} has been suspended', 'rejected/disabled'],
+    ['Mailbox {} is full', 'rejected/full'],
+    ['Access to {} denied', 'blocked/policy'],
+  ]
+  // The local part and the domain would change the meaning if they were read as words.
+  const LOCAL = 'spamhaus'
+  const FORMS = [
+    ...['{}', '<{}>', '({})', '"{}"', "'{}'", '[{}]', '{{}}', '`{}`', '“{}”', '«{}»', '( {} )'],
+    ...[
+      '("<{}>")',
+      '<<{}>>',
+      '&lt;{}&gt;',
+      'mailto:{}',
+      'smtp:{}',
+      '{},',
+      ', {},',
+      '{}@relay.test',
+    ],
+  ]
+  const meaningFor = (text: string, recipient: string) => {
+    const { kind, why } = classifyReply('rcpt', reply(550, text), { recipient })
+    return `${kind}/${why}`
+  }
+
+  test.each(FORMS)('%s', form => {
+    const recipient = `${LOCAL}@blocked.example`
+    const spellings = [recipient, recipient.toUpperCase(), 'Spamhaus@Blocked.Example']
+    const read = PHRASES.flatMap(([phrase, means]) =>
+      spellings.map(spelling => {
+        const text = phrase.replace('{}', form.replace('{}', spelling))
+        return [text, meaningFor(text, recipient), means]
+      }),
+    )
+    expect(read.filter(([, is, means]) => is !== means)).toEqual([])
+  })
+
+  test.each([
+    ['with the domain again', 'spamhaus@blocked.example (blocked.example)'],
+    ['with a spelled-out at', 'spamhaus at blocked.example'],
+    ['with an at in brackets', 'spamhaus [at] blocked.example'],
+    ['with the domain in brackets', 'spamhaus (blocked.example)'],
+    ['with the domain after a word', 'spamhaus in domain blocked.example'],
+    ['percent-encoded', 'spamhaus%40blocked.example'],
+    ['as the percent hack', 'spamhaus%blocked.example'],
+    ['as a bang path', 'blocked.example!spamhaus'],
+    ['as SRS', 'SRS0=HHH=TT=blocked.example=spamhaus@forwarder.example'],
+    ['as VERP', 'bounces+spamhaus=blocked.example@lists.example'],
+    ['as the local part alone, in brackets', '(spamhaus)'],
+    ['as the local part alone, in quotes', '"spamhaus"'],
+  ])('%s', (_, written) => {
+    const read = PHRASES.filter(([phrase]) => !/^{}|[rs] {}\.|to {}/.test(phrase)).map(
+      ([phrase, means]) => {
+        const text = phrase.replace('{}', written)
+        return [text, meaningFor(text, 'spamhaus@blocked.example'), means]
+      },
+    )
+    expect(read.length).toBeGreaterThan(5)
+    expect(read.filter(([, is, means]) => is !== means)).toEqual([])
+  })
+
+  test.each([
+    ['spamhaus@bücher.example', 'spamhaus@xn--bcher-kva.example'],
+    ['spamhaus@xn--bcher-kva.example', 'Spamhaus@BÜCHER.example'],
+    ['jürgen.spam@bücher.example', 'jürgen.spam@xn--bcher-kva.example'],
+    ["o'spam@x.example", "o'spam@x.example"],
+    ['a.spam+b@x.example', 'a.spam%2Bb%40x.example'],
+  ])('%s as %s', (recipient, written) => {
+    for (const [phrase, means] of PHRASES) {
+      const text = phrase.replace('{}', `(${written})`)
+      expect([text, meaningFor(text, recipient)]).toEqual([text, means])
+    }
+  })
+
+  test.each([
+    ['domain (x.example) not found', 'rejected/not-hosted'],
+    ['domain "x.example" is not local', 'rejected/not-hosted'],
+    ['Relay access to [x.example] denied', 'rejected/not-hosted'],
+    ['User ann@x.example> unknown', 'rejected/no-mailbox'],
+    ['from=probe@other.example unknown sender; to=ann@x.example', 'blocked/sender'],
+    // A control character in angle brackets is not a name.
+    ['no such <LF> expected', 'blocked/policy'],
+  ])('%s', (text, means) => {
+    expect(meaningFor(text, 'ann@x.example')).toBe(means)
+  })
+})
+
+test('a local part that is a noun of the rules is not masked as a word', () => {
+  const text = 'No such user at x.example'
+  const { kind } = classifyReply('rcpt', reply(550, text), { recipient: 'user@x.example' })
+  expect(kind).toBe('rejected')
+})
+
 describe('the delay that a server requests', () => {
   test.each<[text: string, waitMs: number | null]>([
     ['Greylisted, try again in 300 seconds', 300 * SECOND],

@@ -1,3 +1,4 @@
+import { domainToASCII, domainToUnicode } from 'node:url'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../platform/clock.ts'
 import type { Reply } from '../reply.ts'
 
@@ -9,26 +10,128 @@ const TEXT_LENGTH_MAX = 2_048
 const RETRY_AFTER_MAX_MS = DAY
 
 /**
- * Normalizes the text of a reply for the patterns: no codes, lower case, no accents, single spaces.
- * Addresses become `<>` and the recipient's domain is removed, so that a name such as
- * `spamhaus@blocked.example` cannot change the meaning.
+ * Returns the text of a reply for the patterns: no codes, lower case, no accents, single spaces.
+ * Addresses become `<>`, whatever encloses them, and their domains are removed elsewhere, so that a
+ * name such as `spamhaus@blocked.example` neither changes the meaning nor splits a phrase.
  */
 export function plainText(reply: Reply, recipient?: string): string {
   const folded = fold(stripCodes(reply.text.slice(0, TEXT_LENGTH_MAX)))
+  const own = recipient === undefined ? null : splitAddress(recipient)
   // Most replies name no address, and no part of the recipient.
-  if (!folded.includes('<') && !hasPartOf(folded, recipient)) return maskNames(folded, []).trim()
-  const { domains, locals } = findNames(folded, recipient)
-  const masked = folded.includes('<') ? folded.replaceAll(BRACKETED, '<>') : folded
-  const rest = domains.reduce((text, domain) => text.replaceAll(domain, ' '), masked)
-  return maskNames(rest, locals).trim()
+  if (!MAY_NAME.test(folded) && !hasPartOf(folded, own)) return collapseSpace(folded).trim()
+  return collapseSpace(tidyMasks(maskNames(collapseSpace(folded), own))).trim()
 }
 
-function hasPartOf(text: string, recipient: string | undefined): boolean {
-  if (recipient === undefined) return false
-  const address = recipient.toLowerCase()
-  const at = Math.max(address.lastIndexOf('@'), 0)
-  return text.includes(address.slice(0, at)) || text.includes(address.slice(at + 1))
+/** The parts of an address as `fold` writes them. The local part is empty if there is no `@`. */
+type Names = { readonly local: string; readonly domains: readonly string[] }
+
+function splitAddress(address: string): Names {
+  const at = address.lastIndexOf('@')
+  return {
+    local: fold(address.slice(0, Math.max(at, 0))),
+    domains: spellDomain(address.slice(at + 1).toLowerCase()),
+  }
 }
+
+/** Spells a domain as written, with A-labels and with U-labels (RFC 5890). */
+function spellDomain(domain: string): string[] {
+  if (!domain.includes('xn--') && ASCII.test(domain)) return [domain]
+  const spellings = [domain, domainToASCII(domain), domainToUnicode(domain)].map(fold)
+  return [...new Set(spellings)].filter(spelling => spelling !== '')
+}
+
+const hasPartOf = (text: string, own: Names | null) =>
+  own !== null && [own.local, ...own.domains].some(part => text.includes(part))
+
+/** Masks addresses before domains: without its domain, the rest of an address is not recognized. */
+function maskNames(text: string, own: Names | null): string {
+  const found = own === null ? [] : [own]
+  const mask = (address: string): string => {
+    if (found.length < NAMES_MAX) found.push(splitAddress(address))
+    return '<>'
+  }
+  const masked = text
+    .replace(ADDRESS, address => keyBefore(address, own) + mask(address))
+    .replace(BRACKETED, (_, name: string) => mask(name))
+  const encoded = own === null ? masked : maskEncoded(masked, own)
+  const domains = new Set(found.flatMap(names => names.domains).filter(name => name.includes('.')))
+  const locals = new Set(found.map(({ local }) => local))
+  return [...locals].reduce(maskLocal, [...domains].reduce(removeDomain, encoded))
+}
+
+/**
+ * Masks the recipient if its `@` is encoded or spelled out: `ann%40example.com`, `ann at
+ * example.com`, `ann (example.com)`, `example.com!ann`.
+ */
+function maskEncoded(text: string, own: Names): string {
+  if (own.local === '' || !own.domains.some(domain => text.includes(domain))) return text
+  const local = anyOf([own.local, percentEncode(own.local)])
+  const domain = anyOf(own.domains)
+  const forms = [
+    `${local}${ENCODED_AT}${domain}(?![a-z0-9@-])`,
+    `${domain}!${local}${NAME_END}`,
+    ...(NOUN.test(own.local)
+      ? []
+      : [
+          `${local} (?:at|in|of|on)(?: (?:the )?domain)? ${domain}${NAME_END}`,
+          `${local} ?(?:\\(${domain}\\)|\\[${domain}\\])`,
+        ]),
+  ]
+  return text.replace(new RegExp(`(?<![a-z0-9])(?:${forms.join('|')})`, 'g'), '<>')
+}
+
+/** RFC 3986 §2.1, in lower case. */
+const percentEncode = (text: string) =>
+  text.replace(/[!-,/:-@[-^`{-}]/g, character => `%${character.charCodeAt(0).toString(16)}`)
+
+/** Returns the `to=` of `to=ann@example.com`, which is not part of the address. */
+function keyBefore(address: string, own: Names | null): string {
+  const key = /^([a-z_]{1,20})=(?=[^=]+$)/.exec(address)
+  return key === null || key[1] === own?.local ? '' : key[0]
+}
+
+/** Removes a domain with the quotes or brackets around it. */
+function removeDomain(text: string, domain: string): string {
+  if (!text.includes(domain)) return text
+  const name = `@?${escapePattern(domain)}`
+  const alone = `(?<![a-z0-9-])${name}${NAME_END}`
+  return text.replace(new RegExp(`${enclose(name)}|${alone}`, 'g'), ' ')
+}
+
+/**
+ * Masks a local part that stands alone in quotes or as the subject of a clause ("mailbox ann is
+ * disabled", "no such user: ann", "ann has moved"). Any other word stays: in "mailbox full" it
+ * carries the meaning, even for a user named `full`.
+ */
+function maskLocal(text: string, local: string): string {
+  if (local === '' || !text.includes(local)) return text
+  const name = escapePattern(local)
+  const places = [
+    `["']${name}["']`,
+    `(?<=${SUBJECT} )${name}(?= ${VERB})`,
+    `(?<=${SUBJECT}:? )(?:${enclose(name)})`,
+    `(?<=(?:${SUBJECT}|unknown): )${name}${NAME_END}`,
+    `(?<=${NO_SUCH} ${SUBJECT} )${name}${NAME_END}`,
+    `^${name}(?= has moved)`,
+  ]
+  return text.replace(new RegExp(places.join('|'), 'g'), '<>')
+}
+
+/** Removes the quotes, brackets and commas around masks, and separates masks from words. */
+function tidyMasks(text: string): string {
+  let tidy = text
+  for (let depth = 0; depth < ENCLOSURES_MAX; depth++) tidy = tidy.replace(ENCLOSED_MASK, '<>')
+  return tidy
+    .replace(/(?<=[a-z])<>/g, ' <>')
+    .replace(/<>(?=[a-z])/g, '<> ')
+    .replace(/(?:, ?)?<>,/g, ' <>')
+}
+
+const collapseSpace = (text: string) =>
+  IRREGULAR_SPACE.test(text) ? text.replace(/\s+/g, ' ') : text
+
+const escapePattern = (text: string) => text.replace(/[^a-z0-9]/g, '\\$&')
+const anyOf = (texts: readonly string[]) => `(?:${texts.map(escapePattern).join('|')})`
 
 function stripCodes(text: string): string {
   const strip = (line: string) => line.trimStart().replace(LEADING_CODES, '')
@@ -37,40 +140,27 @@ function stripCodes(text: string): string {
 
 /** Converts to lower case without accents. ASCII, by far the most common case, has a fast path. */
 function fold(text: string): string {
-  if (ASCII.test(text)) return text.toLowerCase().replaceAll('`', "'")
-  return text
+  const characters = text.includes('&') ? decodeEntities(text) : text
+  if (ASCII.test(characters)) return characters.toLowerCase().replaceAll('`', "'")
+  return characters
     .normalize('NFD')
     .replace(/[\u0300-\u036f]/g, '')
     .normalize('NFC')
     .toLowerCase()
     .replace(/[’‘`´]/g, "'")
+    .replace(/[“”„«»]/g, '"')
 }
 
-/**
- * Replaces addresses by `<>`, and also a given local part in quotes or as the subject of a clause
- * ("mailbox ann is disabled", "ann has moved"). Collapses whitespace. Any other word stays: in
- * "mailbox full" it carries the meaning, even for a user named `full`.
- */
-function maskNames(text: string, locals: readonly string[]): string {
-  const rest = locals.reduce(
-    (text, local) => (text.includes(local) ? maskLocal(text, local) : text),
-    text,
-  )
-  if (!rest.includes('@')) return IRREGULAR_SPACE.test(rest) ? rest.replace(/\s+/g, ' ') : rest
-  return rest
-    .split(/\s+/)
-    .map(word => (word.includes('@') ? word.replace(ADDRESS, '<>') : word))
-    .join(' ')
-}
+/** Some gateways write `&lt;ann@example.com&gt;`. */
+const decodeEntities = (text: string) =>
+  text.replace(/&(?:lt|gt|quot|#39|#64);/gi, entity => ENTITIES[entity.toLowerCase()] ?? entity)
 
-function maskLocal(text: string, local: string): string {
-  const escaped = local.replace(/[^a-z0-9]/g, '\\$&')
-  const subject = new RegExp(
-    `(?<=${SUBJECT} )${escaped}(?= ${VERB})|^${escaped}(?= has moved)`,
-    'g',
-  )
-  const rest = text.replaceAll(`"${local}"`, '<>').replaceAll(`'${local}'`, '<>')
-  return rest.replace(subject, '<>')
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&lt;': '<',
+  '&gt;': '>',
+  '&quot;': '"',
+  '&#39;': "'",
+  '&#64;': '@',
 }
 
 /** Returns the enhanced code of a reply, else the first in its text, such as qmail's `(#5.1.1)`. */
@@ -101,36 +191,37 @@ function parseWaitPhrase(text: string): number {
 const unitMs = (unit: string) =>
   unit.startsWith('d') ? DAY : unit.startsWith('h') ? HOUR : unit.startsWith('m') ? MINUTE : SECOND
 
-/** Returns the domains and local parts of the addresses in angle brackets and of the recipient. */
-function findNames(text: string, recipient: string | undefined) {
-  const addresses = text.includes('<') ? bracketed(text) : []
-  if (recipient !== undefined) addresses.push(recipient.toLowerCase())
-  const split = addresses.map(address => [
-    address.slice(0, Math.max(address.lastIndexOf('@'), 0)),
-    address.slice(address.lastIndexOf('@') + 1),
-  ])
-  const locals = split.map(([local = '']) => local)
-  return {
-    domains: split.map(([, domain = '']) => domain).filter(domain => domain.includes('.')),
-    locals: locals.filter(local => local !== ''),
-  }
-}
-
-const bracketed = (text: string) =>
-  [...text.matchAll(BRACKETED)].map(found => found[1] ?? '').slice(0, NAMES_MAX)
-
 const ASCII = /^[\0-\x7F]*$/
 /** Any whitespace other than a single space. */
 const IRREGULAR_SPACE = /\s\s|[^\S ]/
 const LEADING_CODES = /^(?:[2-5]\d\d(?:[ -]|$))?\s?(?:#?[245]\.\d{1,3}\.\d{1,3}[ :-]{0,3})?/
 const ENHANCED_IN_TEXT = /(?<![\d.])([245]\.\d\.\d{1,3})(?![\d.]\d)(?!\d)/
-const BRACKETED = /<([^<>\s]{1,320})>/g
-const ADDRESS = /[^<>()[\]"',;:=]{0,256}@[^<>()[\]"',;:=]{0,256}/g
+
+/** Whether a text may contain an address. */
+const MAY_NAME = /[<@]/
+/** A name in angle brackets. Servers name control characters like this too, as in `bare <LF>`. */
+const BRACKETED = /<(?!(?:cr|lf|crlf|nul)>)([^<>\s]{1,320})>/g
+/** An address with at least one domain; a forwarded one may have two (`ann@example.com@relay`). */
+const ADDRESS =
+  /(?:(?:mailto|smtp|rfc822)[:;] ?)?(?:"[^"]{1,64}"|(?:[^\s<>()[\]"',;:@|]|(?<=[a-z0-9])'(?=[a-z0-9])){1,256})(?:@(?:\[[^\s[\]]{1,64}\]|[^\s<>()[\]"',;:=@|]{0,254}[^\s<>()[\]"',;:=@|.!?])){1,3}/g
 /** A reply contains one or two addresses; further ones are ignored. */
 const NAMES_MAX = 8
 
+const NAME_END = '(?![a-z0-9-])'
+const ENCODED_AT = '(?: @ |%40|=40|\\+40|%|=| ?[([{] ?at ?[)\\]}] ?)'
+/** A local part that is a noun of the replies: "no such user at example.com" does not name it. */
+const NOUN =
+  /^(?:users?|mail-?box|recipients?|accounts?|address|name|alias|person|customer|e?-?mail|domain|server|host)$/
 const SUBJECT = '\\b(?:mailbox|user|recipient|account|address)'
 const VERB = '(?:is|has|was|does|did|not|can|cannot|could)\\b'
+const NO_SUCH = '\\b(?:no|such|unknown|invalid|find|locate)'
+
+/** Returns an expression for a name in quotes or brackets. */
+const enclose = (name: string) =>
+  `\\( ?${name} ?\\)|\\[ ?${name} ?\\]|\\{ ?${name} ?\\}|"${name}"|'${name}'(?![a-z])`
+const ENCLOSED_MASK = new RegExp(`${enclose('<>')}|< ?<> ?>|<<>|<>>`, 'g')
+/** An address in quotes and in brackets, as in `("<ann@example.com>")`. */
+const ENCLOSURES_MAX = 3
 
 const BEFORE_WAIT =
   '(?:\\bin|\\bfor|after|wait|least|delay(?:ed)?|dans|nach|retry:?|=)(?: about| another| the next)?'
