@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Reply } from './reply.ts'
+import { CLIENT_PHRASES } from './reply-rules/client.ts'
 import { BLOCK_CODES, CODE_MEANINGS, DEFINITIVE_CODES, MAILBOX_CODES } from './reply-rules/codes.ts'
 import { DOMAIN_PHRASES } from './reply-rules/domains.ts'
 import {
@@ -15,7 +16,7 @@ import {
 import { LOCALIZED_PHRASES } from './reply-rules/localized.ts'
 import { MAILBOX_PHRASES } from './reply-rules/mailbox.ts'
 import { PROVIDER_PHRASES } from './reply-rules/providers.ts'
-import { enhancedOf, plainText, retryAfterMs } from './reply-rules/reply-text.ts'
+import { asksToRetry, enhancedOf, plainText, retryAfterMs } from './reply-rules/reply-text.ts'
 
 /** The stage of a session. */
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'rset'
@@ -107,6 +108,7 @@ type ReplyContext = { readonly recipient?: string }
 export const REPLY_RULES: readonly ReplyRule[] = [
   ...DEFINITIVE_CODES,
   ...PROVIDER_PHRASES,
+  ...CLIENT_PHRASES,
   ...BLOCK_PHRASES,
   ...LOCALIZED_PHRASES,
   ...DOMAIN_PHRASES,
@@ -201,22 +203,51 @@ function alternation(rules: readonly ReplyRule[]): RegExp | null {
   return sources.length === 0 ? null : new RegExp(sources.map(one => `(?:${one})`).join('|'))
 }
 
-/** Before RCPT the server does not know the mailbox; RFC 7504's codes apply at every stage. */
+/**
+ * Before RCPT the server does not know the mailbox. A host that accepts no mail at all may say so to
+ * the client that connects (RFC 7504 §3); at MAIL, such a reply is about the sender's domain.
+ */
 function couldMatch({ meaning, stage: ruleStage }: ReplyRule, stage: Stage, code: number) {
   const isRcpt = stage === 'rcpt'
+  if (ruleStage === 'greeting') return stage === 'greeting'
   if (ruleStage !== undefined && (ruleStage === 'rcpt') !== isRcpt) return false
   if (isRcpt || !ABOUT_MAILBOX.test(meaning)) return true
-  return meaning === 'rejected/no-mail' && TAKES_NO_MAIL.has(code)
+  return (
+    meaning === 'rejected/no-mail' && code === 521 && (stage === 'greeting' || stage === 'ehlo')
+  )
 }
 
 /** A 4xx does not decide whether the mailbox exists, unless it is full or a rule names the code. */
-function meaningFor({ meaning, code }: ReplyRule, reply: Reply): Meaning {
-  const isTemporary = reply.code < 500 && code === undefined && meaning !== 'rejected/full'
-  return isTemporary && ABOUT_MAILBOX.test(meaning) ? 'deferred/busy' : meaning
+function meaningFor(rule: ReplyRule, stage: Stage, reply: Reply, text: string): Meaning {
+  const { meaning, code } = rule
+  if (reply.code >= 500) return meaning
+  if (ABOUT_MAILBOX.test(meaning)) {
+    return code === undefined && meaning !== 'rejected/full' ? 'deferred/busy' : meaning
+  }
+  if (!isRetried(rule, text)) return meaning
+  return stage === 'rcpt' ? 'deferred/greylist' : 'deferred/busy'
 }
 
+/**
+ * Returns true if a 4xx is a deferral though its words are those of a block: it asks to retry, as
+ * greylists do ("policy rejection, try again later"), and names no cause that outlasts a retry.
+ */
+function isRetried({ meaning, provider, enhanced }: ReplyRule, text: string): boolean {
+  if (!VAGUE_BLOCKS.has(meaning) || !asksToRetry(text)) return false
+  if (meaning === 'blocked/policy') return true
+  return provider === 'any' && enhanced === undefined && !LASTING_CAUSE.test(text)
+}
+
+const VAGUE_BLOCKS: ReadonlySet<Meaning> = new Set([
+  'blocked/policy',
+  'blocked/sender',
+  'blocked/blocklist',
+])
+const LASTING_CAUSE =
+  /list|\brbl|reputation|spam|abus|dynamic|residential|blocked (?:using|by)|proxy|harvest|\bspf|dkim|dmarc/
+
 function toOutcome(rule: ReplyRule, stage: Stage, reply: Reply, text: string): RecipientOutcome {
-  const [kind, why] = meaningFor(rule, reply).split('/')
+  const [kind, why] = meaningFor(rule, stage, reply, text).split('/')
   if (kind === 'no-response') {
     return { kind, why: why as NoResponseReason, stage, detail: detailOf(reply) }
   }
@@ -227,7 +258,6 @@ function toOutcome(rule: ReplyRule, stage: Stage, reply: Reply, text: string): R
   return { kind, why, stage, reply } as RecipientOutcome
 }
 
-const TAKES_NO_MAIL = new Set([521, 556])
 const ABOUT_MAILBOX = /^(?:accepted|rejected)\//
 const DETAIL_LENGTH_MAX = 200
 const detailOf = ({ code, text }: Reply) => sanitizeText(`${code} ${text}`, DETAIL_LENGTH_MAX)

@@ -13,10 +13,19 @@ const basic = (meaning: Meaning, codes: RegExp, source: string): ReplyRule => ({
   source,
 })
 
-/** Codes with a single meaning, whatever the text. */
+/** A recipient that accepts mail from some senders only. */
+const RESTRICTED = /^5\.7\.(?:124|13[3-6])$/
+
+/** Codes that say whose fault it is where the words do not, such as "domain not found". */
 export const DEFINITIVE_CODES: readonly ReplyRule[] = [
-  enhanced('accepted/restricted', /^5\.7\.(?:124|13[3-6])$/, 'Exchange Online NDR codes'),
-  enhanced('blocked/sender', /^[45]\.1\.[789]$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
+  {
+    ...enhanced('accepted/restricted', RESTRICTED, 'Exchange Online NDR codes'),
+    pattern: /resolver\.rst|restrict|group|authenticat|permission|approved|moderat/,
+  },
+  {
+    ...enhanced('blocked/sender', /^[45]\.(?:1\.[789]|7\.27)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
+    pattern: /^(?!.{0,100}\b(?:recipient|rcpt)\b)/,
+  },
   {
     ...enhanced('blocked/sender', /^[45]\.1\.0$/, 'Orange, Titan, Outlook.com'),
     pattern: /\b(?:domain|host)\b/,
@@ -39,8 +48,41 @@ export const BLOCK_CODES: readonly ReplyRule[] = [
   enhanced('blocked/blocklist', /^5\.7\.(?:51[13]|60[6-9]|6[1-4]\d)$/, 'Exchange Online NDR codes'),
 ]
 
+/** Matches a text without words: empty, or the name of a host. */
+const WORDLESS_TEXT =
+  /^(?:<>|\[[\d.]{7,15}\]|(?:[a-z0-9-]{1,63}\.){1,8}[a-z0-9-]{0,63})?[ .:]{0,3}$/
+
+/** Codes of RFC 7504: with words, the words decide, because many servers reply 521 to a block. */
+const NO_MAIL_CODES: readonly ReplyRule[] = [
+  {
+    ...basic('rejected/no-mail', /^(?:521|556)$/, 'RFC 7504 §3, §4'),
+    pattern:
+      /(?:(?:does|do|will|can) ?n[o']t|doesn't|won't|cannot|never) (?:accept|receive|handle|processe?)s? (?:any |incoming |inbound )?(?:e?-?mails?|messages|smtp)\b(?! (?:from|for|to))|\bno (?:e?-?mail|smtp)(?: service)? (?:here|accepted)|accepts? no e?-?mail|not an? (?:mail|smtp) (?:server|host)/,
+  },
+  { ...basic('rejected/no-mail', /^556$/, 'RFC 7504 §4'), pattern: /null ?mx/ },
+  {
+    ...basic('rejected/no-mail', /^521$/, 'RFC 7504 §3: in place of a greeting'),
+    enhanced: /^(?:5\.0\.0|5\.3\.[02])?$/,
+    pattern: WORDLESS_TEXT,
+    stage: 'greeting',
+  },
+  {
+    ...basic('rejected/no-mail', /^556$/, 'RFC 7504 §4: in reply to RCPT'),
+    enhanced: /^(?:5\.0\.0|5\.3\.[02]|5\.1\.10)?$/,
+    pattern: WORDLESS_TEXT,
+    stage: 'rcpt',
+  },
+]
+
 /** Enhanced codes about the mailbox, if no phrase matched. */
 export const MAILBOX_CODES: readonly ReplyRule[] = [
+  ...NO_MAIL_CODES,
+  { ...enhanced('rejected/no-mail', /^5\.1\.10$/, 'RFC 7505 §4.1'), pattern: /null ?mx/ },
+  {
+    ...basic('blocked/sender', /^5/, 'RFC 7505 §4.2: the domain of the recipient had an MX'),
+    pattern: /null ?mx/,
+  },
+  enhanced('accepted/restricted', RESTRICTED, 'Exchange Online NDR codes'),
   enhanced('rejected/no-mailbox', /^[45]\.1\.(?:1|10)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
   enhanced('rejected/no-mailbox', /^5\.1\.[34]$/, 'RFC 3463 §3.2'),
   enhanced('rejected/not-hosted', /^5\.1\.2$/, 'RFC 3463 §3.2'),
@@ -75,7 +117,6 @@ export const CODE_MEANINGS: readonly ReplyRule[] = [
     pattern: /argument/,
   },
   { ...basic('blocked/policy', /^5/, 'RFC 5321 §4.2.3'), pattern: /reject/ },
-  basic('rejected/no-mail', /^(?:521|556)$/, 'RFC 7504 §3, §4'),
   {
     ...basic('rejected/no-mailbox', /^55[03]$/, 'RFC 5321 §4.2.3'),
     pattern: UNINFORMATIVE_TEXT,

@@ -28,7 +28,6 @@ export const DOMAIN_PHRASES: readonly ReplyRule[] = [
     'rejected/no-mail',
     'RFC 7504 §2, RFC 7505 §4.1',
     /(?:host|domain|server|system)(?: <>)? (?:does not|doesn't|never) (?:accept|receive)s? (?:any )?e?-?mail\b(?! (?:from|for|to))/,
-    /null ?mx/,
   ),
   ...words(
     'rejected/not-hosted',

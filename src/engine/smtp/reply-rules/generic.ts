@@ -40,7 +40,7 @@ export type ReplyRule = {
   readonly enhanced?: RegExp
   /** Matched against the three digits. */
   readonly code?: RegExp
-  readonly stage?: 'before-rcpt' | 'rcpt'
+  readonly stage?: 'greeting' | 'before-rcpt' | 'rcpt'
   readonly meaning: Meaning
   /** The provider that sends this text; `any` if many servers do. */
   readonly provider: string

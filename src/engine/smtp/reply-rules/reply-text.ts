@@ -180,6 +180,10 @@ export function retryAfterMs(text: string): number | null {
   return waitMs > 0 ? Math.min(waitMs, RETRY_AFTER_MAX_MS) : null
 }
 
+/** Returns true if a text from `plainText` asks to send again later. */
+export const asksToRetry = (text: string): boolean =>
+  RETRY.test(text) || OTHER_RETRY.test(text) || retryAfterMs(text) !== null
+
 function parseWaitPhrase(text: string): number {
   const first = WAIT_IN_WORDS.exec(text)
   if (!first) return 0
@@ -230,3 +234,8 @@ const UNIT =
 const WAIT_BY_CLOCK = new RegExp(`${BEFORE_WAIT} (\\d{1,2}):(\\d{2}):(\\d{2})\\b`)
 const WAIT_IN_WORDS = new RegExp(`${BEFORE_WAIT} ?(\\d{1,6}) ?${UNIT}\\b`)
 const WAIT_CONTINUED = new RegExp(`^(?:,? and|,)? (\\d{1,6}) ?${UNIT}\\b`)
+
+const RETRY =
+  /\b(?:re-?)?(?:try|send|submit|deliver|connect)(?:ing)? (?:it |this |the message |your message )?(?:again|later|after|in \d)|\bretry|\blater\b|come back|\bwait\b|\bdefer|\bdelayed|postpone|temporar|momentar|for now\b|right now|(?:for|at) (?:the|this) (?:moment|time)|not yet/
+const OTHER_RETRY =
+  /spater|erneut|vorubergehend|plus tard|reessa|temporaire|mas tarde|intente|reintent|piu tardi|riprov|mais tarde|novamente|opnieuw|tijdelijk|pozniej|ponownie|pozdeji|znovu|позже|повтор|временн|daha sonra|tekrar|稍[后後]|重试|再度|一時|しばらく|나중에|다시|일시/
