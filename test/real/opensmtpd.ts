@@ -49,6 +49,11 @@ const HOSTS: Readonly<Record<string, HostConfig>> = {
     filters: ['phase connect match !fcrdns disconnect "550 Your reverse DNS is not confirmed"'],
   },
   'helo-refused': {
+    filters: ['ehlo', 'helo'].map(
+      phase => `phase ${phase} match helo "probe.test" reject "550 5.7.1 You are not who you say"`,
+    ),
+  },
+  'ehlo-refused': {
     filters: ['phase ehlo match helo "probe.test" reject "550 5.7.1 You are not who you say"'],
   },
   'sender-refused': {

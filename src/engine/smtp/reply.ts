@@ -1,6 +1,12 @@
 /** One reply of a server (RFC 5321 §4.2). */
 export type Reply = {
+  /** The code of the last line, which counts if the lines differ, as in Postfix and Exim. */
   readonly code: number
+  /**
+   * The code of the first line if it is of another class: Postfix's postscreen begins the reply to
+   * a client that it then drops with `220-`. Lines of another class are not part of the text.
+   */
+  readonly firstCode?: number
   /** The enhanced status code (RFC 3463), such as `5.1.1`; null if there is none. */
   readonly enhanced: string | null
   /** The text of all lines without codes, joined by `\n`. As sent: untrusted and not sanitized. */
@@ -22,8 +28,8 @@ const TOO_LONG = `a line beyond ${LINE_BYTES_MAX} bytes`
 export class ReplyReader {
   #buffer = ''
   #bytes = 0
+  /** The lines of an incomplete reply, with their codes. */
   #lines: string[] = []
-  #code = 0
   fault: string | null = null
 
   /** Parses the next bytes and returns the replies that they complete. */
@@ -69,12 +75,7 @@ export class ReplyReader {
       this.fault = 'a line that is not an SMTP reply'
       return null
     }
-    if (this.#lines.length > 0 && code !== this.#code) {
-      this.fault = 'a reply of lines with different codes'
-      return null
-    }
-    this.#code = code
-    this.#lines.push(line.slice(4))
+    this.#lines.push(line)
     return line.charCodeAt(3) === HYPHEN ? null : this.#finishReply(code)
   }
 
@@ -83,15 +84,20 @@ export class ReplyReader {
     this.#lines = []
     this.#bytes = 0
     const [first = ''] = lines
-    const enhanced = MAYBE_ENHANCED.test(first) ? parseEnhanced(first, code) : null
     // Almost every reply has one line.
-    if (lines.length === 1) {
-      const text = enhanced === null ? first : stripEnhanced(first, enhanced)
-      return { code, enhanced, text: decode(text).trim() }
-    }
-    const texts = enhanced === null ? lines : lines.map(line => stripEnhanced(line, enhanced))
-    return { code, enhanced, text: decode(texts.join('\n')).trim() }
+    if (lines.length === 1) return toReply(code, [first.slice(4)])
+    const ofCode = lines.filter(line => codeOf(line) === code)
+    const ofClass = lines.filter(line => line[0] === ofCode[0]?.[0]).map(line => line.slice(4))
+    const reply = toReply(code, ofClass, ofCode[0]?.slice(4))
+    return ofClass.length === lines.length ? reply : { ...reply, firstCode: codeOf(first) ?? code }
   }
+}
+
+/** `leading` is the line that starts with the enhanced code. */
+function toReply(code: number, lines: readonly string[], leading = lines[0] ?? ''): Reply {
+  const enhanced = MAYBE_ENHANCED.test(leading) ? parseEnhanced(leading, code) : null
+  const texts = enhanced === null ? lines : lines.map(line => stripEnhanced(line, enhanced))
+  return { code, enhanced, text: decode(texts.join('\n')).trim() }
 }
 
 const CR = 0x0d

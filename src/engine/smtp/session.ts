@@ -59,7 +59,11 @@ export class Session {
     return this.#connection.greeting()
   }
 
-  /** §4.1.1.1. Falls back to HELO if the server does not know EHLO. */
+  /**
+   * §4.1.1.1. Falls back to HELO after a permanent refusal, as Postfix and Exim do: servers refuse
+   * EHLO with 500 to 504, 530, 550 and 554. Returns the reply to EHLO if it says more than that the
+   * command is unknown and HELO is refused too.
+   */
   async ehlo(name: string): Promise<Reply | ConnectionFailure> {
     this.#offers = NO_OFFERS
     const reply = await this.#command('ehlo', `EHLO ${name}`)
@@ -72,8 +76,10 @@ export class Session {
       }
       return reply
     }
-    const unknownCommand = reply.code === 500 || reply.code === 502 || reply.code === 504
-    return unknownCommand ? this.#command('ehlo', `HELO ${name}`) : reply
+    if (!refusesEhlo(reply)) return reply
+    const helo = await this.#command('ehlo', `HELO ${name}`)
+    const isHelped = UNKNOWN_COMMAND.has(reply.code) || (!isFailure(helo) && helo.code === 250)
+    return isHelped ? helo : reply
   }
 
   /** RFC 3207. The server forgets the session state, so send EHLO again after it. */
@@ -125,6 +131,16 @@ export class Session {
     return this.#connection.command(stage, line, this.pipelining && PIPELINED.has(stage))
   }
 }
+
+/**
+ * False for a server that knows EHLO: 521 is for the client (RFC 7504 §3), and so is a refusal after
+ * a line with 250.
+ */
+const refusesEhlo = ({ code, firstCode }: Reply) =>
+  code >= 500 && code !== 521 && firstCode === undefined
+
+/** RFC 5321 §4.2.4: the command is not recognized or not implemented. */
+const UNKNOWN_COMMAND: ReadonlySet<number> = new Set([500, 502, 504])
 
 const NO_OFFERS = { pipelining: false, startTls: false, smtpUtf8: false }
 

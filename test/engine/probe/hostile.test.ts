@@ -149,15 +149,13 @@ function repliesOf({ said, lines }: Trace): number[] {
 
 function readReplies(said: Trace['said'], max: number, codes: number[]): void {
   let text = ''
-  let open: string | null = null
   for (const part of said) {
     text += part.text
     for (let end = text.indexOf('\n'); end >= 0 && codes.length < max; end = text.indexOf('\n')) {
       const line = text.slice(0, end).replace(/\r$/, '')
       text = text.slice(end + 1)
-      if (!/^[2-5][0-9]{2}([ -].*)?$/s.test(line) || !line.startsWith(open ?? '')) return
-      open = line[3] === '-' ? line.slice(0, 3) : null
-      if (open !== null) continue
+      if (!/^[2-5][0-9]{2}([ -].*)?$/s.test(line)) return
+      if (line[3] === '-') continue
       if (codes.length > part.heard) return
       codes.push(Number(line.slice(0, 3)))
     }

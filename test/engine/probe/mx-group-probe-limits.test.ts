@@ -9,7 +9,7 @@ describe('a block', () => {
 
   test.each([
     ['greeting', { greeting: LISTED }],
-    ['EHLO', { answer: (line: string) => (line.startsWith('EHLO') ? LISTED : undefined) }],
+    ['EHLO', { answer: (line: string) => (/^(?:EHLO|HELO)/.test(line) ? LISTED : undefined) }],
     ['MAIL', { answer: (line: string) => (line.startsWith('MAIL') ? LISTED : undefined) }],
   ] as [string, MxScript][])(
     'at %s applies to all remaining recipients, without further dials',

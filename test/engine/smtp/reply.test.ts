@@ -122,9 +122,6 @@ describe('data that is not SMTP', () => {
     ['ok\r\n', 'no code'],
     ['<html>\r\n', 'another protocol'],
     ['SSH-2.0-x\r\n', 'another protocol'],
-    ['250-a\r\n550 b\r\n', 'lines with different codes'],
-    ['250-a\r\n550-b\r\n', 'lines with different codes'],
-    ['550-a\r\n250 b\r\n', 'a refusal that ends as consent'],
     ['250 a\rb\r\n', 'a CR within a line'],
     ['550 a\r250 b\r\n', 'a CR before what another reader takes for a reply'],
   ])('%j is a fault: %s', text => {
@@ -138,6 +135,37 @@ describe('data that is not SMTP', () => {
     expect(reader.push('250 a\r\nwhat\r\n250 b\r\n').map(({ text }) => text)).toEqual(['a'])
     expect(reader.fault).toBe('a line that is not an SMTP reply')
     expect(reader.push('250 c\r\n')).toEqual([])
+  })
+})
+
+describe('lines with different codes', () => {
+  test.each<[string, Reply]>([
+    // Postfix's postscreen drops a client.
+    [
+      '220-mx ESMTP\r\n521 5.7.1 Blocked\r\n',
+      { code: 521, enhanced: '5.7.1', text: 'Blocked', firstCode: 220 },
+    ],
+    [
+      '220-mx\r\n421 4.3.2 Busy\r\n',
+      { code: 421, enhanced: '4.3.2', text: 'Busy', firstCode: 220 },
+    ],
+    ['250-mx\r\n250-SIZE\r\n550 no\r\n', { code: 550, enhanced: null, text: 'no', firstCode: 250 }],
+    ['550-a\r\n250 b\r\n', { code: 250, enhanced: null, text: 'b', firstCode: 550 }],
+    // Of one class, every line says something.
+    [
+      '550-5.2.1 Closed\r\n554 5.1.1 No such user\r\n',
+      { code: 554, enhanced: '5.1.1', text: '5.2.1 Closed\nNo such user' },
+    ],
+    ['250-a\r\n251-b\r\n250 c\r\n', { code: 250, enhanced: null, text: 'a\nb\nc' }],
+  ])('%j has the code of the last one', (text, reply) => {
+    expect(onlyReply(text)).toEqual(reply)
+  })
+
+  test('are one reply, which is not complete before its last line', () => {
+    const reader = new ReplyReader()
+    expect(reader.push('220-mx ESMTP\r\n550-a\r\n')).toEqual([])
+    expect(reader.midway).toBe(true)
+    expect(reader.push('554 b\r\n250 c\r\n').map(({ code }) => code)).toEqual([554, 250])
   })
 })
 

@@ -138,20 +138,23 @@ describe('command order', () => {
 })
 
 describe('EHLO', () => {
-  test.each([500, 502, 504])('a server that replies %i gets HELO', async code => {
-    const { session, writes, say } = talk()
-    void session.greeting()
-    await say('220 old.test')
-    const ehlo = session.ehlo('probe.test')
-    await turns()
-    await say(`${code} what?`)
-    expect(writes).toEqual(['EHLO probe.test\r\n', 'HELO probe.test\r\n'])
-    await say('250 old.test')
-    expect(codeOf(await ehlo)).toBe(250)
-    expect(session.pipelining).toBe(false)
-  })
+  test.each([500, 501, 502, 503, 504, 530, 550, 554])(
+    'a server that replies %i gets HELO',
+    async code => {
+      const { session, writes, say } = talk()
+      void session.greeting()
+      await say('220 old.test')
+      const ehlo = session.ehlo('probe.test')
+      await turns()
+      await say(`${code} what?`)
+      expect(writes).toEqual(['EHLO probe.test\r\n', 'HELO probe.test\r\n'])
+      await say('250 old.test')
+      expect(codeOf(await ehlo)).toBe(250)
+      expect(session.pipelining).toBe(false)
+    },
+  )
 
-  test.each([421, 450, 550, 554, 221])('a server that replies %i gets no HELO', async code => {
+  test.each([421, 450, 521, 221])('a server that replies %i gets no HELO', async code => {
     const { session, writes, say } = talk()
     void session.greeting()
     await say('220 mx.test')
@@ -160,6 +163,43 @@ describe('EHLO', () => {
     await say(`${code} no`)
     expect(codeOf(await ehlo)).toBe(code)
     expect(writes).toHaveLength(1)
+  })
+
+  test('a server that lists extensions before it refuses gets no HELO', async () => {
+    const { session, writes, say } = talk()
+    void session.greeting()
+    await say('220 mx.test')
+    const ehlo = session.ehlo('probe.test')
+    await turns()
+    await say('250-mx.test\r\n250-SIZE\r\n550 no')
+    expect(codeOf(await ehlo)).toBe(550)
+    expect(writes).toHaveLength(1)
+  })
+
+  test.each([
+    ['the reply to EHLO, if that gives a reason', '554 5.7.1 blocked', '503 bad sequence', 554],
+    ['the reply to HELO, if EHLO is unknown', '502 unknown', '554 5.7.1 blocked', 554],
+  ])('a server that refuses HELO too has %s', async (_, toEhlo, toHelo, code) => {
+    const { session, say } = talk()
+    void session.greeting()
+    await say('220 mx.test')
+    const ehlo = session.ehlo('probe.test')
+    await turns()
+    await say(toEhlo)
+    await say(toHelo)
+    const reply = await ehlo
+    expect([codeOf(reply), 'text' in reply && reply.text]).toEqual([code, 'blocked'])
+  })
+
+  test('a server that refuses EHLO and closes has the reply to EHLO', async () => {
+    const { session, say, server } = talk()
+    void session.greeting()
+    await say('220 mx.test')
+    const ehlo = session.ehlo('probe.test')
+    await turns()
+    await say('554 5.7.1 blocked')
+    server.end()
+    expect(codeOf(await ehlo)).toBe(554)
   })
 
   test('a second EHLO replaces the capabilities', async () => {

@@ -237,10 +237,12 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   exim('blocked/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
   exim('deferred/too-many', /^too many messages in this connection/),
   exim('rejected/no-mailbox', /restricted characters in address/),
-  // Exim sends this line for the sender. Only a cached callout failure concerns the recipient.
+  // The server behind this one refused the callout before RCPT.
+  exim('deferred/busy', /callback setup failed.{0,1000}recipient verif/),
+  // Exim sends these lines for the sender, unless the last line names the recipient.
   exim(
     'blocked/sender',
-    /(?<!(?:recipient|address|mailbox|user) )verification failed for <>|callback setup failed|postmaster verification failed/,
+    /(?:(?<!(?:recipient|address|mailbox|user) )verification failed for <>|callback setup failed|postmaster verification failed)(?!.{0,1000}recipient verif)/,
   ),
   exim('no-response/garbage', /synchroni[sz]ation error/, { stage: 'rcpt' }),
   // Mostly about the sender, but the text for a recipient is the same, so the mailbox stays
