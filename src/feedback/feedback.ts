@@ -25,7 +25,10 @@ export type FeedbackInput = {
   readonly occurredAt: number | null
   /** ID of the sender of the feedback; without it, equal pieces count once. */
   readonly id?: string | null | undefined
-  /** For a bounce without an SMTP code: true if the provider reports it as permanent. */
+  /**
+   * Whether the provider reports a bounce as permanent; null if it does not say. True decides only
+   * without an SMTP code; false always leaves the outcome open.
+   */
   readonly isPermanent?: boolean | null | undefined
 }
 
@@ -85,25 +88,33 @@ function dedupeKeyFor(input: FeedbackInput, address: Address, facts: Facts): str
 
 /**
  * Returns what feedback says about the mailbox. The text of a bounce is classified by the rules for
- * replies to RCPT: a full mailbox, a block and a temporary failure say nothing. A bounce without
- * any code is permanent only if its provider says so.
+ * replies to RCPT: a full mailbox, a block and a temporary failure say nothing. Neither does a
+ * bounce that its provider does not call permanent. Without any code it must call it so.
  */
 function outcomeOf(
   facts: Facts & { readonly isPermanent: boolean | null },
   address: Address,
 ): Outcome | null {
   if (facts.kind !== 'bounced') return 'alive'
-  const code = facts.code ?? codeFrom(facts.enhancedCode)
+  if (facts.isPermanent === false) return null
+  const code = isUndefinedStatus(facts) ? null : (facts.code ?? codeFrom(facts.enhancedCode))
   if (code === null) return facts.isPermanent === true ? 'dead' : null
   const reply = { code, enhanced: facts.enhancedCode, text: facts.text ?? '' }
   const outcome = classifyReply('rcpt', reply, { recipient: addressKey(address) })
   return outcome.kind === 'rejected' && outcome.why !== 'full' ? 'dead' : null
 }
 
-/** The general code of the class of an enhanced code. */
+/**
+ * Returns true for codes without words that name no cause (RFC 3463 §3.1): Exim reports every
+ * failure before a server replied as 5.0.0, and after RCPT a 550 is about the message as well.
+ */
+const isUndefinedStatus = ({ enhancedCode, text }: Facts) =>
+  text === null && /^(?:\d\.\d{1,3}\.0)?$/.test(enhancedCode ?? '')
+
+/** A code of the class of an enhanced code, without a meaning of its own. */
 function codeFrom(enhancedCode: string | null): number | null {
   if (enhancedCode === null || enhancedCode.startsWith('2')) return null
-  return enhancedCode.startsWith('4') ? 450 : 550
+  return enhancedCode.startsWith('4') ? 450 : 554
 }
 
 const toCode = (code: number | null | undefined) =>

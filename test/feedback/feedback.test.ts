@@ -26,6 +26,19 @@ describe('the outcome of a bounce', () => {
     ['no code', {}, null],
     ['no code, permanent by its provider', { isPermanent: true }, 'dead'],
     ['no code, temporary by its provider', { isPermanent: false }, null],
+    ['a status without a cause', { enhancedCode: '5.0.0' }, null],
+    ['a code without words, which may be about the message', { code: 550 }, null],
+    [
+      'a status without a cause, permanent by its provider',
+      { enhancedCode: '5.0.0', isPermanent: true },
+      'dead',
+    ],
+    ['words, but no code', { enhancedCode: '5.0.0', text: 'User unknown' }, 'dead'],
+    [
+      'an unknown user that its provider calls temporary',
+      { code: 550, enhancedCode: '5.1.1', text: 'User unknown', isPermanent: false },
+      null,
+    ],
     [
       'a block that its provider calls permanent',
       { code: 550, enhancedCode: '5.7.1', text: 'blocked by policy', isPermanent: true },

@@ -1,4 +1,5 @@
 import PostalMime, { type Email } from 'postal-mime'
+import { isFault, parseAddress } from '../../engine/address/address.ts'
 import type { FeedbackInput, FeedbackKind } from '../feedback.ts'
 import { parseDiagnostic } from './diagnostic.ts'
 
@@ -69,9 +70,12 @@ function parseDeliveryStatus(text: string, sentAt: number): FeedbackInput[] {
   const [message, ...recipients] = parseFieldGroups(text)
   // Some servers omit the empty line after the fields about the message.
   const groups = message?.has('final-recipient') ? [message, ...recipients] : recipients
-  return groups.slice(0, RECIPIENTS_MAX).flatMap(fields => {
-    const kind = KINDS.get((fields.get('action') ?? '').trim().toLowerCase())
-    const address = addressOf(fields.get('final-recipient'), fields.get('original-recipient'))
+  const reports = groups.slice(0, RECIPIENTS_MAX).map(readRecipient)
+  const expanded = findExpanded(reports)
+  return reports.flatMap(report => {
+    const { action, original, final, fields } = report
+    const kind = KINDS.get(action)
+    const address = original === null || expanded.has(original) ? final : original
     if (kind === undefined || address === null) return []
     const status = fields.get('status') ?? null
     const diagnostic = parseDiagnostic(fields.get('diagnostic-code') ?? '', status)
@@ -79,6 +83,42 @@ function parseDeliveryStatus(text: string, sentAt: number): FeedbackInput[] {
       toTime(fields.get('last-attempt-date')) ?? toTime(message?.get('arrival-date')) ?? sentAt
     return [{ address, kind, ...diagnostic, occurredAt }]
   })
+}
+
+type RecipientReport = {
+  readonly fields: ReadonlyMap<string, string>
+  readonly action: string
+  /** The address that the message was sent to (RFC 3464 §2.3.1), if the server knows it. */
+  readonly original: string | null
+  /** The address that the server delivered to (§2.3.2): another one if it forwards mail. */
+  readonly final: string | null
+}
+
+function readRecipient(fields: ReadonlyMap<string, string>): RecipientReport {
+  const final = addressOf(fields.get('final-recipient'))
+  const original = addressOf(fields.get('original-recipient'))
+  const isValid = original !== null && !isFault(parseAddress(original))
+  return {
+    fields,
+    action: (fields.get('action') ?? '').trim().toLowerCase(),
+    original: isValid ? original : null,
+    final: final ?? original,
+  }
+}
+
+/**
+ * Returns the addresses that stand for several recipients. If one of these fails, the message was
+ * delivered to the others.
+ */
+function findExpanded(reports: readonly RecipientReport[]): ReadonlySet<string> {
+  const finals = new Map<string, string | null>()
+  const expanded = new Set<string>()
+  for (const { action, original, final } of reports) {
+    if (original === null) continue
+    if (action === 'expanded' || (finals.get(original) ?? final) !== final) expanded.add(original)
+    finals.set(original, final)
+  }
+  return expanded
 }
 
 /** Actions of RFC 3464 §2.3.3 that are final. */

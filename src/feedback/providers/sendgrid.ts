@@ -65,10 +65,19 @@ function parseEvent(event: unknown): FeedbackInput[] {
   const id = textAt(event, 'sg_event_id')
   if (kind !== 'bounced') return [{ address, kind, occurredAt, id }]
   const diagnostic = parseDiagnostic(textAt(event, 'reason') ?? '', textAt(event, 'status') ?? null)
-  // The type `blocked` is a bounce for another reason than the recipient.
-  const isPermanent = textAt(event, 'type') !== 'blocked'
-  return [{ address, kind, ...diagnostic, occurredAt, id, isPermanent }]
+  return [{ address, kind, ...diagnostic, occurredAt, id, isPermanent: isPermanent(event) }]
 }
+
+/** The type `blocked` is a bounce for another reason than the recipient, and so are most classes. */
+function isPermanent(event: unknown): boolean | null {
+  if (textAt(event, 'type') === 'blocked') return false
+  const classification = textAt(event, 'bounce_classification') ?? 'Invalid Address'
+  if (OPEN_CLASSES.has(classification)) return null
+  return classification === 'Invalid Address'
+}
+
+/** Classes of bounces that are about the mailbox, or about anything. */
+const OPEN_CLASSES: ReadonlySet<string> = new Set(['Mailbox Unavailable', 'Unclassified'])
 
 const KINDS: ReadonlyMap<string, FeedbackKind> = new Map([
   ['bounce', 'bounced'],

@@ -43,7 +43,7 @@ type MailFacts = { readonly mailId: string | undefined }
 
 function parseBounce(bounce: unknown, { mailId }: MailFacts): FeedbackInput[] {
   if (UNSENT.has(textAt(bounce, 'bounceSubType') ?? '')) return []
-  const isPermanent = textAt(bounce, 'bounceType') === 'Permanent'
+  const isPermanent = IS_PERMANENT.get(textAt(bounce, 'bounceType') ?? '') ?? null
   const occurredAt = parseTime(textAt(bounce, 'timestamp'))
   const id = textAt(bounce, 'feedbackId') ?? mailId
   return listAt(bounce, 'bouncedRecipients').flatMap(recipient => {
@@ -71,6 +71,12 @@ function parseDelivery(delivery: unknown, { mailId: id }: MailFacts): FeedbackIn
     typeof address === 'string' ? [{ address, kind: 'delivered' as const, occurredAt, id }] : [],
   )
 }
+
+/** The type `Undetermined` leaves it open. */
+const IS_PERMANENT: ReadonlyMap<string, boolean> = new Map([
+  ['Permanent', true],
+  ['Transient', false],
+])
 
 /** Messages to a suppressed address, which SES does not send. */
 const UNSENT = new Set(['Suppressed', 'OnAccountSuppressionList', 'UnsubscribedRecipient'])

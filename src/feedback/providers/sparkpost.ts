@@ -30,7 +30,7 @@ function parseEvent(event: unknown): FeedbackInput[] {
   if (UNSENT.has(bounceClass)) return []
   const diagnostic = parseDiagnostic(textAt(event, 'raw_reason') ?? textAt(event, 'reason') ?? '')
   const code = diagnostic.code ?? Number(textAt(event, 'error_code') ?? Number.NaN)
-  const isPermanent = INVALID_RECIPIENT.has(bounceClass)
+  const isPermanent = bounceClass === UNDETERMINED ? null : INVALID_RECIPIENT.has(bounceClass)
   return [{ address, kind, ...diagnostic, code, occurredAt: at, id, isPermanent }]
 }
 
@@ -44,5 +44,7 @@ const KINDS: ReadonlyMap<string, FeedbackKind> = new Map([
 
 /** Bounce classes 10 (invalid recipient) and 30 (no RCPT). */
 const INVALID_RECIPIENT = new Set(['10', '30'])
+/** Bounce class 1: SparkPost could not classify the reply. */
+const UNDETERMINED = '1'
 /** Bounce classes of messages that SparkPost did not send: 25 (admin failure) and 26 (suppressed). */
 const UNSENT = new Set(['25', '26'])

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { parseFeedback } from '../../../src/feedback/feedback.ts'
 import {
   MESSAGE_BYTES_MAX,
   parseReportMessage,
@@ -34,6 +35,81 @@ describe('a delivery status notification', () => {
         ...{ address: 'full@example.com', kind: 'bounced', code: 552, enhancedCode: '5.2.2' },
         ...{ text: 'Mailbox full', occurredAt },
       },
+    ])
+  })
+})
+
+describe('of a report', () => {
+  /** The address and the outcome of each piece of feedback; null: nothing about the mailbox. */
+  async function outcomes(...groups: (readonly string[])[]) {
+    const recipients = groups.map(fields => [...fields, 'Action: failed'].join('\n'))
+    const status = ['Reporting-MTA: dns; out.example', ...recipients].join('\n\n')
+    const message = wrapped(`Content-Type: message/delivery-status\n\n${status}\n`)
+    const items = await parseReportMessage(Buffer.from(message), NOW)
+    return items.map(item => {
+      const feedback = parseFeedback(item, NOW)
+      return typeof feedback === 'string' ? feedback : [feedback.addressKey, feedback.outcome]
+    })
+  }
+  const final = (address: string) => `Final-Recipient: rfc822;${address}`
+  const original = (address: string) => `Original-Recipient: rfc822;${address}`
+  const UNKNOWN = ['Status: 5.1.1', 'Diagnostic-Code: smtp; 550 5.1.1 User unknown']
+
+  test.each<[string, readonly string[], 'dead' | null]>([
+    ['a status without a cause says nothing', ['Status: 5.0.0'], null],
+    ['nor does one with a comment', ['Status: 5.0.0 (permanent failure)'], null],
+    ['nor does another class', ['Status: 5.3.0'], null],
+    ['nor does a bare code', ['Status: 5.0.0', 'Diagnostic-Code: smtp; 550'], null],
+    ['nor does a code in a private field', ['Status: 5.0.0', 'X-Info: smtp; 550 5.1.1 x'], null],
+    ['a status with a cause counts', ['Status: 5.1.1 (bad destination mailbox address)'], 'dead'],
+    ['a reply counts', ['Status: 5.0.0', 'Diagnostic-Code: smtp; 550 User unknown'], 'dead'],
+    [
+      'a reply after the words of the sending server counts',
+      [
+        'Status: 5.0.0',
+        'Diagnostic-Code: smtp; SMTP error from remote mail server after RCPT TO:<ann@a.test>: 550 No such user',
+      ],
+      'dead',
+    ],
+  ])('%s', async (_, fields, outcome) => {
+    expect(await outcomes([final('ann@a.test'), ...fields])).toEqual([['ann@a.test', outcome]])
+  })
+
+  test.each<[string, 'dead' | null]>([
+    [`5.1.0 - Unknown address error 550-'5.7.1 <news@b.test>... Access denied'`, null],
+    [`5.1.0 - Unknown address error 550-'Message rejected'`, null],
+    [`5.1.0 - Unknown address error 554-'5.7.1 Listed by an RBL (see "why")'`, null],
+    [`5.1.1 - Bad destination email address 550-"maximum line length is 998"`, null],
+    [`5.1.2 - Bad destination host 'DNS Hard Error looking up a.test (MX): NXDOMAIN'`, null],
+    [`5.4.7 - Delivery expired (message too old) 'timeout'`, null],
+    ['5.1.0 - Unknown address error', null],
+    [`5.1.0 - Unknown address error 550-'5.1.1 User unknown'`, 'dead'],
+    [`5.3.0 - Other mail system problem 550-'No such user here'`, 'dead'],
+    [`Remote server returned '550 5.1.1 No such user'`, 'dead'],
+    [`Remote server returned '554 5.7.1 Refused'`, null],
+  ])('the label of a gateway is not the reply: %s', async (label, outcome) => {
+    const diagnostic = `Diagnostic-Code: smtp; ${label} (delivery attempts: 0)`
+    const fields = [final('ann@a.test'), 'Status: 5.1.1 (bad destination mailbox)', diagnostic]
+    const [piece] = await outcomes(fields)
+    // Without a label, the status is that of the server.
+    expect(piece).toEqual(['ann@a.test', outcome])
+  })
+
+  test('the outcome of forwarded mail belongs to the address that was mailed', async () => {
+    const forwarded = [original('ann@a.test'), final('ann.lee@b.test'), ...UNKNOWN]
+    expect(await outcomes(forwarded)).toEqual([['ann@a.test', 'dead']])
+    const unparsed = [original('ann@localhost..'), final('ann.lee@b.test'), ...UNKNOWN]
+    expect(await outcomes(unparsed)).toEqual([['ann.lee@b.test', 'dead']])
+    const unknown = [original('unknown'), final('ann.lee@b.test'), ...UNKNOWN]
+    expect(await outcomes(unknown)).toEqual([['ann.lee@b.test', 'dead']])
+  })
+
+  test('one failed recipient of several does not speak for the address of all', async () => {
+    const bob = [original('sales@a.test'), final('bob@a.test'), ...UNKNOWN]
+    const eve = [original('sales@a.test'), final('eve@a.test'), 'Action: delivered']
+    expect(await outcomes(bob, eve)).toEqual([
+      ['bob@a.test', 'dead'],
+      ['eve@a.test', 'alive'],
     ])
   })
 })

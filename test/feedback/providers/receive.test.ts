@@ -126,6 +126,18 @@ describe('a bounce', () => {
       },
     })
 
+  const sparkpostBounce = (bounceClass: string) =>
+    basicRequest([
+      {
+        msys: {
+          message_event: {
+            ...EVENTS.sparkpost.bounce.msys.message_event,
+            bounce_class: bounceClass,
+          },
+        },
+      },
+    ])
+
   test.each<[string, ProviderName, SignedRequest, (string | null)[]]>([
     ['without a code counts if it is permanent', 'ses', sesBounce({}), ['dead']],
     [
@@ -179,6 +191,43 @@ describe('a bounce', () => {
       [null],
     ],
     [
+      'that is not permanent says nothing, whatever its code',
+      'ses',
+      sesBounce({ status: '5.1.1', diagnosticCode: '550 no user' }, { bounceType: 'Transient' }),
+      [null],
+    ],
+    [
+      'of a kind that Amazon does not know is classified by the reply',
+      'ses',
+      sesBounce({ status: '5.1.1' }, { bounceType: 'Undetermined' }),
+      ['dead'],
+    ],
+    [
+      'that SendGrid calls a block says nothing',
+      'sendgrid',
+      sendgridRequest([{ ...EVENTS.sendgrid.bounce, type: 'blocked' }]),
+      [null],
+    ],
+    [
+      'of another class than an invalid address says nothing',
+      'sendgrid',
+      sendgridRequest([{ ...EVENTS.sendgrid.bounce, bounce_classification: 'Technical Failure' }]),
+      [null],
+    ],
+    [
+      'of an unclassified kind is classified by the reply',
+      'sendgrid',
+      sendgridRequest([{ ...EVENTS.sendgrid.bounce, bounce_classification: 'Unclassified' }]),
+      ['dead'],
+    ],
+    ['of a soft class says nothing', 'sparkpost', sparkpostBounce('20'), [null]],
+    [
+      'of an undetermined class is classified by the reply',
+      'sparkpost',
+      sparkpostBounce('1'),
+      ['dead'],
+    ],
+    [
       'after the acceptance counts',
       'sparkpost',
       basicRequest([
@@ -190,18 +239,7 @@ describe('a bounce', () => {
       ]),
       ['dead'],
     ],
-    [
-      'that SparkPost did not send is left out',
-      'sparkpost',
-      basicRequest([
-        {
-          msys: {
-            message_event: { ...EVENTS.sparkpost.bounce.msys.message_event, bounce_class: '25' },
-          },
-        },
-      ]),
-      [],
-    ],
+    ['that SparkPost did not send is left out', 'sparkpost', sparkpostBounce('25'), []],
   ])('%s (%s)', async (_, provider, request, expected) => {
     expect(await codes(provider, request)).toEqual(expected)
   })
