@@ -8,12 +8,23 @@ const FAULTY = oneOf(
 const RECIPIENT = '(?:user(?:name| ?id)?|recipient|rcpt|address|mail ?box|account|login|name)'
 const RECIPIENTS = '(?:user(?:name| ?id)?s|recipients|rcpts|addresses|mail ?boxes|accounts|names)'
 const LIMIT =
-  '(?:too many|excess|exceed|limit|maximum|\\bmax\\b|threshold|number of|count of|rate of|ratio of|percentage of|more than|repeated)'
+  '(?:too many|excess|exceed|limit|maximum|\\bmax\\b|threshold|(?:number|count|rate|ratio|percentage) of|more than|repeated)'
+/** "Too many" in other languages, without accents. */
+const LIMIT_ELSEWHERE = oneOf(
+  'zu viele|trop d|demasiad|tropp[ie]|muit[ao]s|te veel|zbyt wiele|prilis mnoho|слишком много',
+  'cok fazla|过多|太多|多すぎ|너무 많',
+)
+/** "Unknown", "recipients", "errors" and "attempts" in other languages. */
+const FAULTY_ELSEWHERE = oneOf(
+  'unbekannt|ungultig|empfang|fehl|versuch|inconnu|invalid|erreur|tentativ|destinat|desconoc',
+  'desconhec|usuari|errori|sconosciut|utenti|onbekend|ongeldig|nieznan|neznam|неизвест|неверн',
+  'несуществ|получател|ошиб|попыт|bilinmeyen|gecersiz|未知|无效|收件人|不明|宛先|수신자|알 수 없는',
+)
 const FORBIDDEN =
   '(?:disabled|suspended|blocked|denied|prohibited|forbidden|restricted|barred|locked|not (?:enabled|allowed|permitted|authori[sz]ed))'
 /** What a sender's domain lacks, such as "DNS MX or A/AAAA resource record". */
 const RECORD =
-  '(?:dns|mx|aaaa|a\\/aaaa|spf|resource records?)\\b(?![^;]{0,20} (?:for|of) (?:the )?(?:rcpt|recipient))'
+  '(?:dns|mx|aaaa|a(?:,|\\/| or| and) ?(?:or |and )?(?:aaaa|mx)|resource records?)\\b(?![^;]{0,20} (?:for|of) (?:the )?(?:rcpt|recipient))'
 
 /**
  * Phrases about the client, its sender or its rate that contain words for a missing or closed
@@ -23,9 +34,12 @@ export const CLIENT_PHRASES: readonly ReplyRule[] = [
   ...words(
     'deferred/rate',
     'Limits on unknown recipients: Exim, MailEnable, Kerio, GoDaddy',
-    re`${LIMIT}[^;]{0,40}\b${FAULTY} (?:\w{1,12} )?${RECIPIENTS}\b`,
-    re`${LIMIT}[^;]{0,40}\b(?:${RECIPIENT}|${RECIPIENTS}) (?:are |is )?(?:unknowns?|failures|errors|rejections)\b`,
+    re`(?:${LIMIT}[^;]{0,40}\b|\b\d{1,6} )${FAULTY} (?:\w{1,12} )?${RECIPIENTS}\b`,
+    re`${LIMIT}[^;]{0,40}\b(?:${RECIPIENT} (?:unknowns|failures|errors|rejections)|${RECIPIENT} unknown (?:errors|failures|replies)|${RECIPIENTS} (?:are )?unknown)\b`,
     re`\b(?:${FAULTY} ${RECIPIENT}(?:es|s)?|${RECIPIENT} (?:errors?|failures?)) (?:errors|failures|attempts|count|limit|threshold|rate|ratio|percentage)`,
+    re`\b${FAULTY} ${RECIPIENTS} (?:in|per|from) (?:this |your |one |an? )?(?:session|connection|host|ip|server|minute|hour|day)`,
+    /too many (?:such |of these |rcpt |recipient |user |delivery |failed ){1,2}(?:attempts|errors|failures|tries|rejections)/,
+    re`${LIMIT_ELSEWHERE}[^;]{0,20}${FAULTY_ELSEWHERE}`,
   ),
   {
     // The recipient has an MX, because it was found by it.
@@ -38,13 +52,13 @@ export const CLIENT_PHRASES: readonly ReplyRule[] = [
     'blocked/sender',
     'Postfix reject_unknown_sender_domain; hosting panels that stop outgoing mail',
     /\b(?:dns|mx|aaaa)(?: (?:or|and) [a-z/]{1,6}){0,2}(?: resource)? records? (?:is |are |was |were )?(?:missing|not|invalid|absent)/,
-    /\b(?:in|of) (?:the )?(?:smtp )?mail[- ]from\b|\bmail[- ]from (?:domain |address )?(?:has|does)\b/,
-    re`\b(?:sending|outgoing|outbound)\b[^;]{0,60}\b${FORBIDDEN}`,
-    re`\b(?:${FORBIDDEN}|cannot|may not|unable)\b[^;]{0,20}\b(?:(?:from|for) sending|(?:to )?send (?:any |out )?(?:e?mails?|messages?))\b(?! to\b)`,
+    /\b(?:in|of) (?:the )?(?:smtp )?mail[- ]from\b|\bmail[- ]from (?:domain |address )?(?:has|does)\b|\bmail[- ]from: ?(?:bad|invalid|illegal|syntax)/,
+    re`\b(?:sending|outgoing|outbound|submission)\b[^;]{0,60}\b${FORBIDDEN}`,
+    re`(?:account|user|mail ?box)[^;]{0,30} (?:${FORBIDDEN} (?:from|for|to)|cannot|can't|may not) send(?:ing)?\b(?! (?:or|to|(?:e?mails?|messages?) to)\b)`,
   ),
   {
     pattern:
-      /\bbare (?:<(?:cr|lf)|cr\b|lf\b|new ?line|line ?feed)|\bprotocol error|pipelining|out of (?:order|sequence)/,
+      /\bbare (?:<(?:cr|lf)|cr\b|lf\b|new ?line|line ?feed)|\bprotocol error|pipelining|out of (?:order|sequence)|\b(?:line|command) (?:is )?(?:too long|length)/,
     stage: 'rcpt',
     meaning: 'no-response/garbage',
     provider: 'any',
@@ -53,7 +67,7 @@ export const CLIENT_PHRASES: readonly ReplyRule[] = [
   ...words(
     'blocked/blocklist',
     'Checks of the address of the client',
-    /\b(?:client|remote|source|peer|your|sender) (?:ip|host|address)(?: address)? (?:check|lookup|verification|error)|\bip (?:address )?(?:check|lookup|verification) (?:error|fail)/,
+    /\b(?:client|remote|source|peer|your|sender) (?:ip|host|address)(?: address)? (?:check|lookup|verification|error)|\bip (?:address )?(?:check|lookup|verification) (?:error|fail)|\bprobing\b/,
   ),
   ...[
     /not yet (?:been )?(?:seen|known|recogni[sz]ed|trusted|verified|white-?listed|on our)/,

@@ -20,7 +20,7 @@ const RESTRICTED = /^5\.7\.(?:124|13[3-6])$/
 export const DEFINITIVE_CODES: readonly ReplyRule[] = [
   {
     ...enhanced('accepted/restricted', RESTRICTED, 'Exchange Online NDR codes'),
-    pattern: /resolver\.rst|restrict|group|authenticat|permission|approved|moderat/,
+    pattern: /resolver\.rst|restrict|group|sender|authenticat|permission|approved|moderat/,
   },
   {
     ...enhanced('blocked/sender', /^[45]\.(?:1\.[789]|7\.27)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),

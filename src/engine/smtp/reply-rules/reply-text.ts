@@ -236,6 +236,6 @@ const WAIT_IN_WORDS = new RegExp(`${BEFORE_WAIT} ?(\\d{1,6}) ?${UNIT}\\b`)
 const WAIT_CONTINUED = new RegExp(`^(?:,? and|,)? (\\d{1,6}) ?${UNIT}\\b`)
 
 const RETRY =
-  /\b(?:re-?)?(?:try|send|submit|deliver|connect)(?:ing)? (?:it |this |the message |your message )?(?:again|later|after|in \d)|\bretry|\blater\b|come back|\bwait\b|\bdefer|\bdelayed|postpone|temporar|momentar|for now\b|right now|(?:for|at) (?:the|this) (?:moment|time)|not yet/
+  /\b(?:re-?)?(?:try|send|submit|deliver|connect)(?:ing)? (?:it |this |the message |your message )?(?:again|later|after|in \d)|\b(?:retry|re-?send|repeat|re-?deliver)|\blater\b|come (?:back|again)|\bwait\b|\bdefer|\bdelay|postpone|temporar|temp[- ]?fail|momentar|for now\b|right now|(?:for|at) (?:the|this) (?:moment|time)|not yet/
 const OTHER_RETRY =
   /spater|erneut|vorubergehend|plus tard|reessa|temporaire|mas tarde|intente|reintent|piu tardi|riprov|mais tarde|novamente|opnieuw|tijdelijk|pozniej|ponownie|pozdeji|znovu|позже|повтор|временн|daha sonra|tekrar|稍[后後]|重试|再度|一時|しばらく|나중에|다시|일시/
