@@ -243,8 +243,9 @@ const VAGUE_BLOCKS: ReadonlySet<Meaning> = new Set([
   'blocked/sender',
   'blocked/blocklist',
 ])
+/** Causes that are the same at the next attempt. */
 const LASTING_CAUSE =
-  /list|\brbl|reputation|spam|abus|dynamic|residential|blocked (?:using|by)|proxy|harvest|\bspf|dkim|dmarc/
+  /list(?:ed|ing)?\b|\brbl|reputation|spam|abus|dynamic|residential|blocked (?:using|by)|proxy|harvest|\bspf|dkim|dmarc/
 
 function toOutcome(rule: ReplyRule, stage: Stage, reply: Reply, text: string): RecipientOutcome {
   const [kind, why] = meaningFor(rule, stage, reply, text).split('/')

@@ -60,9 +60,9 @@ export class Session {
   }
 
   /**
-   * §4.1.1.1. Falls back to HELO after a permanent refusal, as Postfix and Exim do: servers refuse
-   * EHLO with 500 to 504, 530, 550 and 554. Returns the reply to EHLO if it says more than that the
-   * command is unknown and HELO is refused too.
+   * §4.1.1.1. Falls back to HELO after a permanent refusal, as Postfix and Exim do, because servers
+   * refuse EHLO with many codes. If HELO is refused too, returns the reply to EHLO, unless that only
+   * says that the command is unknown.
    */
   async ehlo(name: string): Promise<Reply | ConnectionFailure> {
     this.#offers = NO_OFFERS
@@ -78,8 +78,8 @@ export class Session {
     }
     if (!refusesEhlo(reply)) return reply
     const helo = await this.#command('ehlo', `HELO ${name}`)
-    const isHelped = UNKNOWN_COMMAND.has(reply.code) || (!isFailure(helo) && helo.code === 250)
-    return isHelped ? helo : reply
+    const isRefused = isFailure(helo) || helo.code !== 250
+    return isRefused && !UNKNOWN_COMMAND.has(reply.code) ? reply : helo
   }
 
   /** RFC 3207. The server forgets the session state, so send EHLO again after it. */

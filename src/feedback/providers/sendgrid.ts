@@ -65,18 +65,19 @@ function parseEvent(event: unknown): FeedbackInput[] {
   const id = textAt(event, 'sg_event_id')
   if (kind !== 'bounced') return [{ address, kind, occurredAt, id }]
   const diagnostic = parseDiagnostic(textAt(event, 'reason') ?? '', textAt(event, 'status') ?? null)
-  return [{ address, kind, ...diagnostic, occurredAt, id, isPermanent: isPermanent(event) }]
+  return [{ address, kind, ...diagnostic, occurredAt, id, isPermanent: readPermanence(event) }]
 }
 
-/** The type `blocked` is a bounce for another reason than the recipient, and so are most classes. */
-function isPermanent(event: unknown): boolean | null {
+/** Returns whether a bounce is permanent; null if its reply must show it. */
+function readPermanence(event: unknown): boolean | null {
+  // The type `blocked` is a bounce for another reason than the recipient.
   if (textAt(event, 'type') === 'blocked') return false
-  const classification = textAt(event, 'bounce_classification') ?? 'Invalid Address'
-  if (OPEN_CLASSES.has(classification)) return null
-  return classification === 'Invalid Address'
+  const classification = textAt(event, 'bounce_classification')
+  if (classification === undefined || classification === 'Invalid Address') return true
+  return OPEN_CLASSES.has(classification) ? null : false
 }
 
-/** Classes of bounces that are about the mailbox, or about anything. */
+/** Classes that a missing mailbox may have. The others are about the message or the sender. */
 const OPEN_CLASSES: ReadonlySet<string> = new Set(['Mailbox Unavailable', 'Unclassified'])
 
 const KINDS: ReadonlyMap<string, FeedbackKind> = new Map([

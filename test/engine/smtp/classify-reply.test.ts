@@ -155,8 +155,13 @@ describe('a cause on our side is never a dead mailbox', () => {
         fc.constantFrom<Stage>('greeting', 'ehlo', 'mail', 'rcpt', 'rset'),
         fc.integer({ min: 100, max: 699 }),
         fc.string({ unit: anyCharacter, maxLength: 5_000 }),
-        (stage, code, text) => {
-          expect(describeOutcome(classifyReply(stage, reply(code, text)))).not.toBe('')
+        fc.string({ unit: anyCharacter, minLength: 1, maxLength: 64 }),
+        (stage, code, text, local) => {
+          const recipient = `${local}@x.example`
+          for (const said of [text, `${text} "${local}" ${recipient}, ${local} (x.example)`]) {
+            const outcome = classifyReply(stage, reply(code, said), { recipient })
+            expect(describeOutcome(outcome)).not.toBe('')
+          }
         },
       ),
     )
@@ -305,6 +310,8 @@ describe('however a reply writes the recipient, the phrase around it is read', (
     ['Relay access to [x.example] denied', 'rejected/not-hosted'],
     ['User ann@x.example> unknown', 'rejected/no-mailbox'],
     ['from=probe@other.example unknown sender; to=ann@x.example', 'blocked/sender'],
+    // The domain of a contact address is read elsewhere.
+    ['5.1.1 Refused: see sorbs.example.net or ask help@sorbs.example.net', 'blocked/blocklist'],
     // A control character in angle brackets is not a name.
     ['no such <LF> expected', 'blocked/policy'],
   ])('%s', (text, means) => {

@@ -33,7 +33,7 @@ const RECORD =
 export const CLIENT_PHRASES: readonly ReplyRule[] = [
   ...words(
     'deferred/rate',
-    'Limits on unknown recipients: Exim, MailEnable, Kerio, GoDaddy',
+    'Servers that limit unknown recipients per client, against directory harvesting',
     re`(?:${LIMIT}[^;]{0,40}\b|\b\d{1,6} )${FAULTY} (?:\w{1,12} )?${RECIPIENTS}\b`,
     re`${LIMIT}[^;]{0,40}\b(?:${RECIPIENT} (?:unknowns|failures|errors|rejections)|${RECIPIENT} unknown (?:errors|failures|replies)|${RECIPIENTS} (?:are )?unknown)\b`,
     re`\b(?:${FAULTY} ${RECIPIENT}(?:es|s)?|${RECIPIENT} (?:errors?|failures?)) (?:errors|failures|attempts|count|limit|threshold|rate|ratio|percentage)`,
@@ -46,7 +46,7 @@ export const CLIENT_PHRASES: readonly ReplyRule[] = [
     pattern: re`(?:^|[^a-z])(?:invalid|no|not|missing|bad|broken|without|lacks?|have|find|resolve|locate)(?: (?:an?|any|the|your|valid|usable|proper)){0,2} ${RECORD}`,
     meaning: 'blocked/sender',
     provider: 'any',
-    source: 'Sendmail, MDaemon, Postfix reject_unknown_sender_domain',
+    source: 'Postfix reject_unknown_sender_domain',
   },
   ...words(
     'blocked/sender',

@@ -57,7 +57,7 @@ const NO_MAIL_CODES: readonly ReplyRule[] = [
   {
     ...basic('rejected/no-mail', /^(?:521|556)$/, 'RFC 7504 §3, §4'),
     pattern:
-      /(?:(?:does|do|will|can) ?n[o']t|doesn't|won't|cannot|never) (?:accept|receive|handle|processe?)s? (?:any |incoming |inbound )?(?:e?-?mails?|messages|smtp)\b(?! (?:from|for|to))|\bno (?:e?-?mail|smtp)(?: service)? (?:here|accepted)|accepts? no e?-?mail|not an? (?:mail|smtp) (?:server|host)/,
+      /(?:(?:does|do|will|can) ?n[o']t|doesn't|won't|cannot|never) (?:accept|receive|handle|process)(?:e?s)? (?:any |incoming |inbound )?(?:e?-?mails?|messages|smtp)\b(?! (?:from|for|to))|\bno (?:e?-?mail|smtp)(?: service)? (?:here|accepted)|accepts? no e?-?mail|not an? (?:mail|smtp) (?:server|host)/,
   },
   { ...basic('rejected/no-mail', /^556$/, 'RFC 7504 §4'), pattern: /null ?mx/ },
   {

@@ -51,7 +51,11 @@ function maskNames(text: string, own: Names | null): string {
     return '<>'
   }
   const masked = text
-    .replace(ADDRESS, address => keyBefore(address, own) + mask(address))
+    .replace(ADDRESS, (address, offset: number) => {
+      // An address without brackets may be that of a blocklist, whose domain tells who blocks.
+      if (text[offset - 1] === '<') return mask(address)
+      return `${keyBefore(address, own)}<>`
+    })
     .replace(BRACKETED, (_, name: string) => mask(name))
   const encoded = own === null ? masked : maskEncoded(masked, own)
   const domains = new Set(found.flatMap(names => names.domains).filter(name => name.includes('.')))
