@@ -146,7 +146,7 @@ export function matchRule(stage: Stage, reply: Reply, text = plainText(reply)): 
 }
 
 /** Recent matches; a text has at most 2,048 characters. */
-const RULE_CACHE = new LRUCache<string, { rule: ReplyRule | null }>({ max: 500 })
+const RULE_CACHE = new LRUCache<string, { rule: ReplyRule | null }>({ max: 1_000 })
 
 function firstMatch(stage: Stage, reply: Reply, text: string): ReplyRule | null {
   const code = String(reply.code)
