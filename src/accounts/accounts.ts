@@ -12,7 +12,8 @@ import {
   createAccount as insertRow,
   updateAccount as updateRow,
 } from './account-store.ts'
-import type { Plan } from './plan.ts'
+import { exceedingRights, type KeyRights } from './key-rights.ts'
+import { exceedsPlan, type Plan } from './plan.ts'
 
 export type AccountServices = AuditServices & { readonly database: Database }
 
@@ -24,6 +25,37 @@ type AccountInput = {
 }
 
 type Plans = ReadonlyMap<string, Plan>
+
+/** The key that makes the request, and the plan of its account. */
+export type AccountActor = { readonly key: KeyRights; readonly plan: Plan }
+
+/** Null for the admin at the command line, who is not restricted. */
+type Actor = { readonly actor: AccountActor | null }
+
+/**
+ * A key gives an account nothing that it lacks. A key without restrictions and with all scopes may
+ * do everything. Any other key, such as that of a sign-up service, neither makes an account an admin
+ * nor takes that away, because keys of an admin account may have all scopes; and it sets no plan
+ * that allows more than its own. Throws `account_rights_exceeded`.
+ */
+function requireAccountRights(
+  { actor }: Actor,
+  { plan, isAdmin }: { readonly plan?: Plan | undefined; readonly isAdmin?: boolean | undefined },
+): void {
+  if (actor === null || exceedingRights(ALL_RIGHTS, actor.key).length === 0) return
+  if (isAdmin !== undefined) throw new OperationError('account_rights_exceeded', { field: 'admin' })
+  if (plan !== undefined && exceedsPlan(plan, actor.plan)) {
+    throw new OperationError('account_rights_exceeded', { field: 'plan' })
+  }
+}
+
+const ALL_RIGHTS: KeyRights = {
+  scopes: ['*'],
+  allowedIps: [],
+  allowedDomains: [],
+  rateLimitPerMinute: null,
+  expiresAt: null,
+}
 
 /**
  * Validates the fields that need no database. Throws `name_invalid`, `plan_unknown` and
@@ -45,15 +77,16 @@ export function parsePlan(plan: string, plans: Plans): string {
 
 /**
  * Creates an account without API keys. Throws what `parseAccountInput` throws, and
- * `account_exists`.
+ * `account_exists` and `account_rights_exceeded`.
  */
 export function createAccount(
   { plans, ...services }: AccountServices & { readonly plans: Plans },
-  input: AccountInput,
+  input: AccountInput & Actor,
   beforeCommit?: BeforeCommit<Account>,
 ): Promise<Account> {
   const { database, clock, random } = services
   const fields = parseAccountInput(input, plans)
+  requireAccountRights(input, { plan: plans.get(fields.plan) })
   const id = newAccountId(random)
   const insert = async (trx: Trx) => {
     const existing = await findAccountByName(trx, fields.name)
@@ -81,18 +114,25 @@ type AccountChange = {
 }
 
 /**
- * Changes the given fields of an account. Throws `plan_unknown`, `email_invalid` and
- * `account_not_found`.
+ * Changes the given fields of an account. Throws `plan_unknown`, `email_invalid`,
+ * `account_not_found` and `account_rights_exceeded`.
  */
 export async function changeAccount(
   { plans, ...services }: AccountServices & { readonly plans: Plans },
-  { accountId: id, plan, email, isAdmin }: AccountChange & { readonly accountId: string },
+  {
+    accountId: id,
+    actor,
+    plan,
+    email,
+    isAdmin,
+  }: AccountChange & Actor & { readonly accountId: string },
 ): Promise<Account> {
   const patch: AccountPatch = {
     ...(plan === undefined ? {} : { plan: parsePlan(plan, plans) }),
     ...(email === undefined ? {} : { email: email === null ? null : parseEmail(email) }),
     ...(isAdmin === undefined ? {} : { operator: isAdmin ? 1 : 0 }),
   }
+  requireAccountRights({ actor }, { plan: plans.get(patch.plan ?? ''), isAdmin })
   const changed = Object.keys(patch).map(name => (name === 'operator' ? 'admin' : name))
   return write(services.database, async trx => {
     const account =

@@ -30,8 +30,8 @@ export type Scope = SecretScope | typeof FORM_SCOPE
 export const isSecretScope = (text: string): text is SecretScope =>
   (SCOPES as readonly string[]).includes(text)
 
-/** Scopes of operations that change more than the sandbox: a test key cannot have them. */
-const LIVE_SCOPES: readonly Scope[] = ['feedback:write', 'accounts:write']
+/** Scopes of operations that change or show more than the sandbox: a test key cannot have them. */
+const LIVE_SCOPES: readonly Scope[] = ['feedback:write', 'accounts:write', 'audit:read']
 
 /** Whether a test key may be used for operations with this scope. */
 export const isForTestKeys = (scope: Scope): boolean => !LIVE_SCOPES.includes(scope)

@@ -18,9 +18,8 @@ import {
   rotateKey as rotateRow,
   updateKey as updateRow,
 } from './key-store.ts'
+import { findPlan, KEYS_MAX, type Plan } from './plan.ts'
 
-/** Maximum keys of an account: enough for one per application; more come from a faulty script. */
-export const KEYS_MAX = 500
 /** Maximum of a key's own limit, in requests per minute: more than any plan allows. */
 export const KEY_RATE_MAX = 100_000
 /**
@@ -71,7 +70,7 @@ export async function getKey(
  * `rights_exceeded`, `domains_required` and `key_limit_reached`.
  */
 export async function createKey(
-  services: KeyServices,
+  services: KeyServices & { readonly plans: ReadonlyMap<string, Plan> },
   { accountId, actor, name, ...restrictions }: KeyInput,
   beforeCommit?: BeforeCommit<KeyWithSecret>,
 ): Promise<KeyWithSecret> {
@@ -88,13 +87,24 @@ export async function createKey(
   const fields = { name: parseName(name, 'key'), ...pickRights(rights) }
   const row = { ...fields, id: newKeyId(random), accountId, secret, now }
   const insert = async (trx: Trx) => {
-    const count = await countKeys(trx, accountId)
-    if (count >= KEYS_MAX) throw new OperationError('key_limit_reached', { count })
+    await requireKeyPlace(trx, services.plans, accountId)
     const key = await insertRow(trx, row)
     await addAuditEntry(trx, services, { action: 'key.created', accountId, target: key })
     return { key, text }
   }
   return writeWith(database, insert, beforeCommit)
+}
+
+async function requireKeyPlace(
+  trx: Trx,
+  plans: ReadonlyMap<string, Plan>,
+  accountId: string,
+): Promise<void> {
+  const account = await accountIn(trx, accountId)
+  const plan = findPlan(plans, account?.plan ?? '')
+  const max = Math.min(plan.keys ?? KEYS_MAX, KEYS_MAX)
+  const count = await countKeys(trx, accountId)
+  if (count >= max) throw new OperationError('key_limit_reached', { count, max, plan: plan.name })
 }
 
 export const newKeyId = (random: Random) => `key_${random.token(ID_LENGTH)}`

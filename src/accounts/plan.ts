@@ -4,7 +4,7 @@ import { EvError } from '../platform/error.ts'
 /** The limits of an account. */
 export type Plan = {
   readonly name: string
-  /** Requests that a key may send in `perMs`. */
+  /** Requests that the keys of an account may send together in `perMs`. */
   readonly requests: number
   readonly perMs: number
   /** Credits per day; null: unlimited. */
@@ -18,7 +18,12 @@ export type Plan = {
   readonly storedRows: number | null
   /** Stored pieces of feedback; null: unlimited. */
   readonly storedFeedback: number | null
+  /** API keys that are not revoked, at most `KEYS_MAX`; null: that maximum. */
+  readonly keys: number | null
 }
+
+/** Maximum keys of an account: enough for one per application; more come from a faulty script. */
+export const KEYS_MAX = 500
 
 /**
  * The built-in plans; the config file can change them and add others. Each allows the ten lists
@@ -31,22 +36,22 @@ export const PLANS: readonly Plan[] = [
   {
     ...{ name: 'free', requests: 10, perMs: MINUTE, creditsPerDay: 100 },
     ...{ concurrentJobs: 10, storedRows: 100_000 },
-    storedFeedback: 100_000,
+    ...{ storedFeedback: 100_000, keys: 10 },
   },
   {
     ...{ name: 'starter', requests: 10, perMs: SECOND, creditsPerDay: null },
     ...{ concurrentJobs: 20, storedRows: 2_000_000 },
-    storedFeedback: 2_000_000,
+    ...{ storedFeedback: 2_000_000, keys: 50 },
   },
   {
     ...{ name: 'professional', requests: 50, perMs: SECOND, creditsPerDay: null },
     ...{ concurrentJobs: 50, storedRows: 10_000_000 },
-    storedFeedback: 10_000_000,
+    ...{ storedFeedback: 10_000_000, keys: 200 },
   },
   {
     ...{ name: 'enterprise', requests: 500, perMs: SECOND, creditsPerDay: null },
     ...{ concurrentJobs: 200, storedRows: 100_000_000 },
-    storedFeedback: 100_000_000,
+    ...{ storedFeedback: 100_000_000, keys: KEYS_MAX },
   },
 ]
 
@@ -78,8 +83,24 @@ export function mergePlans(
 
 const UNLIMITED = {
   ...{ perMs: MINUTE, creditsPerDay: null, concurrentJobs: null },
-  ...{ storedRows: null, storedFeedback: null },
+  ...{ storedRows: null, storedFeedback: null, keys: null },
 }
+
+/** Whether a plan allows more of anything than another one. */
+export function exceedsPlan(plan: Plan, limit: Plan): boolean {
+  const isAbove = (name: PlanLimit) => (plan[name] ?? Infinity) > (limit[name] ?? Infinity)
+  return plan.requests / plan.perMs > limit.requests / limit.perMs || PLAN_LIMITS.some(isAbove)
+}
+
+const PLAN_LIMITS = [
+  'creditsPerDay',
+  'concurrentJobs',
+  'storedRows',
+  'storedFeedback',
+  'keys',
+] as const satisfies readonly (keyof Plan)[]
+
+type PlanLimit = (typeof PLAN_LIMITS)[number]
 
 /** Returns the plan with this name, or the smallest plan if the config file no longer has it. */
 export const findPlan = (plans: ReadonlyMap<string, Plan>, name: string): Plan =>

@@ -193,10 +193,11 @@ export function addKey(
   const input = { accountId, actor: ownRights(caller), name, ...rights }
   // A key of another account cannot be read with this one.
   const isOwn = accountId === caller.account.id
+  const services = { ...withOrigin(c, service), plans: service.settings.plans }
   return answerWith<KeyWithSecret>(
     c,
     service,
-    beforeCommit => createKey(withOrigin(c, service), input, beforeCommit),
+    beforeCommit => createKey(services, input, beforeCommit),
     ({ key, text }) => ({
       ...{ status: 201, body: { success: true, data: presentKey(key, text) } },
       ...(isOwn ? { headers: { Location: `/v1/keys/${key.id}` } } : {}),
@@ -226,7 +227,7 @@ export const KEY_BODY_MAX = 64 * 1024
  * Rights that the calling key can grant. A secret that was replaced by rotation has the rights of
  * its key until its grace period ends.
  */
-function ownRights({ key, secretExpiresAt }: Caller): KeyRights {
+export function ownRights({ key, secretExpiresAt }: Caller): KeyRights {
   if (secretExpiresAt === null) return key
   return { ...key, expiresAt: Math.min(secretExpiresAt, key.expiresAt ?? secretExpiresAt) }
 }

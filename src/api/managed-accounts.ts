@@ -1,14 +1,21 @@
 import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import {
   type Account,
   findAccount,
   getAccountPage,
   presentAccount,
 } from '../accounts/account-store.ts'
-import { changeAccount, createAccount, NAME_LENGTH_MAX } from '../accounts/accounts.ts'
+import {
+  type AccountActor,
+  changeAccount,
+  createAccount,
+  NAME_LENGTH_MAX,
+} from '../accounts/accounts.ts'
 import { SECOND } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
-import { addKey, KEY_BODY_MAX } from './keys.ts'
+import type { Env } from './context.ts'
+import { addKey, KEY_BODY_MAX, ownRights } from './keys.ts'
 import { answerWith } from './middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { withOrigin } from './request-context.ts'
@@ -60,7 +67,9 @@ const limit = z.int().nullable()
 const Plan = z
   .object({
     name: z.string(),
-    requests: z.int().openapi({ description: 'Requests of a key per window.' }),
+    requests: z
+      .int()
+      .openapi({ description: 'Requests of an account per window, with all its keys.' }),
     window_seconds: z.number(),
     credits_per_day: limit.openapi({ description: 'Null: unlimited.' }),
     concurrent_jobs: limit.openapi({ description: 'Unfinished lists. Null: unlimited.' }),
@@ -68,6 +77,7 @@ const Plan = z
     stored_feedback: limit.openapi({
       description: 'Stored bounces, deliveries and complaints. Null: unlimited.',
     }),
+    keys: limit.openapi({ description: 'API keys that are not revoked. Null: 500.' }),
   })
   .openapi('Plan')
 
@@ -93,6 +103,7 @@ const PLAN_LIST_EXAMPLE = {
       {
         ...{ name: 'free', requests: 10, window_seconds: 60, credits_per_day: 100 },
         ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000 },
+        keys: 10,
       },
     ],
   },
@@ -141,7 +152,7 @@ export function managedAccountRoutes(service: Service) {
     return answerWith<Account>(
       c,
       service,
-      beforeCommit => createAccount(services, input, beforeCommit),
+      beforeCommit => createAccount(services, { ...input, actor: getActor(c) }, beforeCommit),
       account => ({
         ...{ status: 201, body: { success: true, data: presentAccount(account) } },
         headers: { Location: `/v1/accounts/${account.id}` },
@@ -174,7 +185,8 @@ export function managedAccountRoutes(service: Service) {
   router.openapi(change, async c => {
     const { admin: isAdmin, ...fields } = c.req.valid('json')
     const services = { ...withOrigin(c, service), plans: settings.plans }
-    const input = { ...fields, isAdmin, accountId: c.req.valid('param').id }
+    const accountId = c.req.valid('param').id
+    const input = { ...fields, isAdmin, accountId, actor: getActor(c) }
     const data = presentAccount(await changeAccount(services, input))
     return c.json({ success: true as const, data }, 200)
   })
@@ -210,6 +222,7 @@ export function managedAccountRoutes(service: Service) {
       concurrent_jobs: plan.concurrentJobs,
       stored_rows: plan.storedRows,
       stored_feedback: plan.storedFeedback,
+      keys: plan.keys,
     }))
     return c.json({ success: true as const, data: { plans: all } }, 200)
   })
@@ -221,6 +234,11 @@ export function managedAccountRoutes(service: Service) {
   }
 
   return router
+}
+
+function getActor(c: Context<Env>): AccountActor {
+  const caller = c.get('caller')
+  return { key: ownRights(caller), plan: caller.plan }
 }
 
 const params = z.object({

@@ -65,7 +65,10 @@ export async function createCommand(context: CliContext, flags: AccountFlags): P
   const input = parseAccountInput({ ...base, email: flags.email ?? null }, plans)
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
-    const account = await createAccount({ ...auditServices(context), database, plans }, input)
+    const account = await createAccount(
+      { ...auditServices(context), database, plans },
+      { ...input, actor: null },
+    )
     if (flags.json) printJson(context, presentAccount(account))
     else {
       const { id, name, plan } = account
@@ -161,7 +164,7 @@ export function setPlanCommand(
   return withAccounts(context, config, async (database, accounts) => {
     const account = selectAccount(accounts, idOrName)
     const services = { ...auditServices(context), database, plans }
-    const changed = await changeAccount(services, { accountId: account.id, plan })
+    const changed = await changeAccount(services, { accountId: account.id, plan, actor: null })
     if (flags.json) printJson(context, presentAccount(changed))
     else {
       printText(
@@ -185,7 +188,7 @@ export function setEmailCommand(
   return withAccounts(context, config, async (database, accounts) => {
     const { id: accountId } = selectAccount(accounts, idOrName)
     const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
-    const account = await changeAccount(services, { accountId, email })
+    const account = await changeAccount(services, { accountId, email, actor: null })
     if (flags.json) printJson(context, presentAccount(account))
     else printText(context, alertAddressText(account))
     return 0
@@ -209,7 +212,7 @@ export function setAdminCommand(
   return withAccounts(context, config, async (database, accounts) => {
     const { id: accountId } = selectAccount(accounts, idOrName)
     const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
-    const account = await changeAccount(services, { accountId, isAdmin })
+    const account = await changeAccount(services, { accountId, isAdmin, actor: null })
     if (flags.json) printJson(context, presentAccount(account))
     else printText(context, accessText(account))
     return 0

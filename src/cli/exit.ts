@@ -1,6 +1,6 @@
 import { isOutage } from '../db/postgres/errors.ts'
 import { type ErrorCode, EvError, errorMessage } from '../platform/error.ts'
-import { formatNumber } from '../platform/format.ts'
+import { formatNumber, pluralize } from '../platform/format.ts'
 import {
   describeOperation,
   OperationError,
@@ -146,11 +146,13 @@ const SENTENCES: OperationTexts<EvError> = {
     ),
   key_not_found: ({ id }) =>
     new EvError('no_input', `There is no key ${sanitizeText(id)}. To list keys, run "ev keys".`),
-  key_limit_reached: ({ count }) =>
+  key_limit_reached: ({ count, max, plan }) =>
     new EvError(
       'usage',
-      `The account has ${count} keys, which is the maximum. Revoke unused keys with "ev keys revoke".`,
+      `The account has ${pluralize(count, 'key')}; its plan "${sanitizeText(plan)}" allows ${max}. Revoke unused keys with "ev keys revoke", or set another plan with "ev accounts set-plan".`,
     ),
+  account_rights_exceeded: ({ field }) =>
+    new EvError('usage', `The key may not set "${field}" of an account.`),
   domains_required: () =>
     new EvError(
       'usage',

@@ -20,6 +20,7 @@ import {
   revokeKey,
   rotateKey,
 } from '../accounts/keys.ts'
+import { mergePlans } from '../accounts/plan.ts'
 import { presentKey } from '../api/keys.ts'
 import { HOUR } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
@@ -51,9 +52,10 @@ type CreateFlags = {
 export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
   const now = context.clock.now()
   const input = toKeyInput(flags, now)
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
+  const config = readConfig(context, flags)
+  return withAccounts(context, config, async (database, accounts) => {
     const account = selectAccount(accounts, flags.account)
-    const services = { ...auditServices(context), database }
+    const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
     const { key, text } = await createKey(services, {
       ...input,
       accountId: account.id,

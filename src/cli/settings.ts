@@ -82,6 +82,7 @@ export const SETTING_GROUPS: readonly (readonly [
     'Webhook and alert settings:',
     [
       ...(['webhookAllowRanges', 'webhookCaFile', 'fastSandboxRetries'] as const),
+      ...(['listAllowRanges'] as const),
       ...(['notifySmtp', 'notifyFrom', 'notifyTo'] as const),
     ],
   ],

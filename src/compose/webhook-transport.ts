@@ -25,13 +25,13 @@ export function composeTransport(
   return createHttpsTransport({ clock, resolver, mayDial, ...(ca === null ? {} : { ca }) })
 }
 
-/** Builds the download of lists, which connects to the same addresses as webhooks. */
+/** Builds the download of lists, which connects to public addresses and to ranges of its own. */
 export const composeDownload = (
-  { webhookAllowRanges }: Config,
+  { listAllowRanges }: Config,
   { clock, resolver, ca }: TransportDeps,
 ): Download =>
   createDownload({
-    ...{ clock, resolver, mayDial: createIpPolicy(webhookAllowRanges) },
+    ...{ clock, resolver, mayDial: createIpPolicy(listAllowRanges) },
     ...(ca === null ? {} : { ca }),
   })
 

@@ -163,7 +163,8 @@ function build(
       if (!isStopping) await worker.cache.set(entries)
     },
   }
-  const layeredCache = shared === null ? cache : localCache(cache, clock)
+  // An answer is visible here before its batch is committed.
+  const layeredCache = localCache(cache, clock)
   const engine = composeEngine(config, externalDeps, {
     ...{ lists, ...(config.cache ? { cache: layeredCache } : {}) },
     ...(shared === null ? {} : { cluster: shared.clusterDeps }),

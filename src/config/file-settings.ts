@@ -104,6 +104,8 @@ function hostSuffix(input: string): string {
 const REQUESTS_MAX = 1_000_000
 const CREDITS_MAX = 1_000_000_000
 const JOBS_MAX = 1_000_000
+/** More keys come from a faulty script. */
+const KEYS_MAX = 500
 const ROWS_MAX = 1_000_000_000_000
 
 /** Reads the plans of the config file, by name. Throws Expected. */
@@ -121,6 +123,7 @@ function readPlan(value: unknown) {
     concurrentJobs: orNull(integer(1, JOBS_MAX)),
     storedRows: orNull(integer(1, ROWS_MAX)),
     storedFeedback: orNull(integer(1, ROWS_MAX)),
+    keys: orNull(integer(1, KEYS_MAX)),
   })
   return { ...rest, ...(per !== undefined && { perMs: PER_MS[per] }) }
 }

@@ -43,7 +43,14 @@ const SERVE = {
   ),
   webhookAllowRanges: setting(
     '--webhook-allow-ranges range,…',
-    'non-public addresses that webhooks and list URLs may have',
+    'non-public addresses that webhooks may have',
+    ranges,
+    [],
+  ),
+  /** Apart from those of webhooks: customers read what is downloaded, but not what a webhook gets. */
+  listAllowRanges: setting(
+    '--list-allow-ranges range,…',
+    'non-public addresses that list URLs may have',
     ranges,
     [],
   ),

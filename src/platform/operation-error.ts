@@ -44,7 +44,11 @@ type RefusalFacts = {
     readonly lengthMax: number
   }
   readonly key_not_found: { readonly id: string }
-  readonly key_limit_reached: { readonly count: number }
+  readonly key_limit_reached: {
+    readonly count: number
+    readonly max: number
+    readonly plan: string
+  }
   readonly last_key: { readonly id: string; readonly accountName: string }
   readonly rights_exceeded: {
     /** Rights that the calling key lacks. */
@@ -52,6 +56,8 @@ type RefusalFacts = {
     /** The missing scopes among them. */
     readonly scopes: readonly string[]
   }
+  /** A key changes an account in a way that gives more than the key has. */
+  readonly account_rights_exceeded: { readonly field: 'admin' | 'plan' }
   /** A publishable key has no allowed domains. */
   readonly domains_required: Readonly<Record<string, never>>
   /** The scopes of a publishable key cannot be changed. */

@@ -15,7 +15,7 @@ async function createServices() {
   return { database, clock, random: countedRandom(), origin: COMMAND_LINE, plans }
 }
 
-const SHOP = { name: ' Shop ', plan: 'free', email: ' Owner@SHOP.example' }
+const SHOP = { name: ' Shop ', plan: 'free', email: ' Owner@SHOP.example', actor: null }
 
 test('creates an account with a trimmed name and a normalized address', async () => {
   const services = await createServices()
@@ -54,14 +54,14 @@ test('keeps the last valid change of an account', async () => {
   const { database } = services
   await addAccount(database)
   const accountId = 'acc_a'
-  await changeAccount(services, { accountId, plan: 'starter' })
-  await changeAccount(services, { accountId, email: 'ops@b.example' })
-  const changed = await changeAccount(services, { accountId, isAdmin: true })
+  await changeAccount(services, { accountId, plan: 'starter', actor: null })
+  await changeAccount(services, { accountId, email: 'ops@b.example', actor: null })
+  const changed = await changeAccount(services, { accountId, isAdmin: true, actor: null })
   expect(changed).toMatchObject({ plan: 'starter', email: 'ops@b.example', operator: 1 })
   const refused = [
-    () => changeAccount(services, { accountId, plan: 'huge' }),
-    () => changeAccount(services, { accountId, email: 'ops' }),
-    () => changeAccount(services, { accountId: 'acc_none', isAdmin: true }),
+    () => changeAccount(services, { accountId, plan: 'huge', actor: null }),
+    () => changeAccount(services, { accountId, email: 'ops', actor: null }),
+    () => changeAccount(services, { accountId: 'acc_none', isAdmin: true, actor: null }),
   ]
   for (const one of refused) await expect(one()).rejects.toThrow()
   expect(await findAccount(database, accountId)).toEqual(changed)

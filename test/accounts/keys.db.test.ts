@@ -1,16 +1,17 @@
 import { describe, expect, test } from 'vitest'
+import { changeAccount } from '../../src/accounts/accounts.ts'
 import { hashSecret } from '../../src/accounts/key.ts'
 import { PUBLISHABLE_SCOPES } from '../../src/accounts/key-rights.ts'
 import { findKeyByHash, listKeys } from '../../src/accounts/key-store.ts'
 import {
   createKey,
   getKey,
-  KEYS_MAX,
   PUBLISHABLE_KEY_RATE,
   revokeKey,
   rotateKey,
   updateKey,
 } from '../../src/accounts/keys.ts'
+import { KEYS_MAX, mergePlans } from '../../src/accounts/plan.ts'
 import { COMMAND_LINE } from '../../src/audit.ts'
 import { addAccount, addKey } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
@@ -29,7 +30,7 @@ async function createServices() {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   await addAccount(database)
-  return { database, clock, random: countedRandom(), origin: COMMAND_LINE }
+  return { database, clock, random: countedRandom(), origin: COMMAND_LINE, plans: mergePlans({}) }
 }
 
 const refused = (code: string, facts: object) => expect.objectContaining({ code, facts })
@@ -76,14 +77,19 @@ describe('creating a key', () => {
     await expect(updateKey(services, { ...OF_ADMIN, patch: { expiresAt } })).rejects.toThrow(past)
   })
 
-  test('rejects keys beyond the limit of the account, also under concurrency', async () => {
+  test.each([
+    ['free', 10],
+    ['enterprise', KEYS_MAX],
+  ])('rejects keys beyond the limit of the plan %s, also under concurrency', async (plan, max) => {
     const services = await createServices()
-    for (let n = 1; n < KEYS_MAX; n++) await addKey(services.database, { id: `key_${n}` })
+    const accountId = 'acc_a'
+    await changeAccount(services, { accountId, plan, actor: null })
+    for (let n = 1; n < max; n++) await addKey(services.database, { id: `key_${n}` })
     const asked = Array.from({ length: 3 }, () => createKey(services, OURS))
     const results = await Promise.allSettled(asked)
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     await expect(createKey(services, OURS)).rejects.toThrow(
-      refused('key_limit_reached', { count: KEYS_MAX }),
+      refused('key_limit_reached', { count: max, max, plan }),
     )
     await revokeKey(services, { ...OF_ADMIN, keyId: 'key_1', isForced: false })
     await createKey(services, OURS)

@@ -22,6 +22,7 @@ describe('the plans', () => {
     expect(mergePlans({ tiny: { requests: 3 } }).get('tiny')).toEqual({
       ...{ name: 'tiny', requests: 3, perMs: 60_000, creditsPerDay: null },
       ...{ concurrentJobs: null, storedRows: null, storedFeedback: null },
+      keys: null,
     })
   })
 

@@ -43,7 +43,11 @@ test('all limits of the key and its IP address are listed, with their windows', 
       ...{ remaining: 30, window_seconds: 60, resets_at: inMinute },
     },
     {
-      ...{ name: 'key:plan', text: 'Requests with this key, limit of your plan', limit: 10 },
+      ...{
+        name: 'account:plan',
+        text: 'Requests with all keys of your account, limit of your plan',
+        limit: 10,
+      },
       ...{ remaining: 9, window_seconds: 60, resets_at: inMinute },
     },
     {
@@ -84,7 +88,7 @@ test('limits of storage that the plan does not have are not listed', async () =>
     'ip:single',
     'ip:bulk',
     'ip:form',
-    'key:plan',
+    'account:plan',
     'credits',
   ])
 })
@@ -94,10 +98,10 @@ test('used limits are shown until they reset', async () => {
   await verify('ann@good.test')
   await clock.advance(MINUTE / 2)
   await json('/v1/verify/bulk', { body: { emails: ['ann@good.test'] } })
-  expect(await left()).toMatchObject({ 'ip:single': 99, 'ip:bulk': 9, 'key:plan': 8 })
+  expect(await left()).toMatchObject({ 'ip:single': 99, 'ip:bulk': 9, 'account:plan': 8 })
   expect((await listedLimits())[0]).toMatchObject({ resets_at: '2026-06-01T12:01:00.000Z' })
   await clock.advance(MINUTE / 2)
-  expect(await left()).toMatchObject({ 'ip:single': 100, 'ip:bulk': 9, 'key:plan': 9 })
+  expect(await left()).toMatchObject({ 'ip:single': 100, 'ip:bulk': 9, 'account:plan': 9 })
 })
 
 test('the own limit of a key is listed, and its IP address has separate limits', async () => {
@@ -116,7 +120,7 @@ test('a session has its own limit in addition to those of its key', async () => 
   const session = { keyId: 'key_1', sessionId: 'ses_a', secretExpiresAt: null }
   await left({ key: null, session })
   expect(await left({ key: null, session })).toEqual({
-    ...{ 'ip:single': 100, 'ip:bulk': 10, 'ip:form': 30, 'key:plan': 10 },
+    ...{ 'ip:single': 100, 'ip:bulk': 10, 'ip:form': 30, 'account:plan': 10 },
     ...{ session: 598, credits: 100 },
     ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000 },
   })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { countAccounts } from '../../src/accounts/account-store.ts'
 import { codeOf } from '../support/guarded-route.ts'
+import { fc, runs } from '../support/property.ts'
 import { createTestService } from '../support/service.ts'
 
 const SHOP = { name: 'Shop', plan: 'starter', email: 'owner@shop.example' }
@@ -52,7 +53,7 @@ describe('an admin account', () => {
     expect(plans).toHaveLength(4)
     expect(plans[0]).toEqual({
       ...{ name: 'free', requests: 10, window_seconds: 60, credits_per_day: 100 },
-      ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000 },
+      ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000, keys: 10 },
     })
   })
 
@@ -114,6 +115,99 @@ describe('an admin account', () => {
     const refused = await ask(['verify:bulk'])
     expect([refused.status, await codeOf(refused)]).toEqual([403, 'insufficient_scope'])
   })
+})
+
+describe('a key gives an account nothing that it lacks', () => {
+  test('a key of a sign-up service sets plans up to its own, and makes no admin', async () => {
+    const { request, addAccount, addKey } = await createTestService({
+      isAdmin: true,
+      plan: 'free',
+    })
+    await addAccount('acc_2')
+    const key = await addKey({ id: 'key_a', scopes: ['accounts:write'] })
+    const patch = async (id: string, body: object, by = key) => {
+      const response = await request(`/v1/accounts/${id}`, { method: 'PATCH', body, key: by })
+      return response.status
+    }
+    // The account of the key has the Free plan.
+    expect(await patch('acc_2', { plan: 'free' })).toBe(200)
+    expect(await patch('acc_2', { plan: 'starter' })).toBe(403)
+    for (const admin of [true, false]) {
+      expect(await patch('acc_2', { admin })).toBe(403)
+      expect(await patch('acc_1', { admin })).toBe(403)
+    }
+    const created = await request('/v1/accounts', { key, body: { ...SHOP, plan: 'enterprise' } })
+    expect([created.status, await codeOf(created)]).toEqual([403, 'insufficient_scope'])
+    const restricted = await addKey({ id: 'key_b', scopes: ['*'], rateLimitPerMinute: 60 })
+    expect(await patch('acc_2', { admin: true }, restricted)).toBe(403)
+  })
+
+  test('whatever keys do to accounts and keys, none of them gains a right', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyStep, { minLength: 1, maxLength: 12 }), async steps => {
+        const { request, json, addAccount, addKey, clock } = await createTestService({
+          isAdmin: true,
+          plan: 'free',
+        })
+        await addAccount('acc_2')
+        await addAccount('acc_3')
+        // The sign-up service, in the account of the admin, and the key of a customer.
+        const keys = [
+          await addKey({ id: 'key_s', scopes: ['accounts:write'] }),
+          await addKey({ id: 'key_c', accountId: 'acc_2', scopes: ['*'] }),
+        ]
+        for (const { by, method, path, body } of steps) {
+          const key = keys[by % keys.length] as string
+          const response = await request(path, { method, body, key })
+          const { data } = (await response.json()) as { data?: { key?: string } }
+          if (data?.key !== undefined) keys.push(data.key)
+          await clock.advance(60_000)
+        }
+        const { items } = (await json('/v1/accounts')).data as { items: Managed[] }
+        for (const { id, admin, plan } of items) {
+          expect([id, admin]).toEqual([id, id === 'acc_1'])
+          expect(plan).toBe('free')
+        }
+        for (const key of keys.slice(2)) {
+          const history = await request('/v1/history', { key })
+          const { data } = (await (await request('/v1/credits', { key })).json()) as {
+            data?: { account_id: string }
+          }
+          // Only keys of the customer see anything, and only of their account.
+          if (history.status === 200) expect(data?.account_id ?? 'acc_2').toBe('acc_2')
+        }
+      }),
+      { numRuns: runs(30) },
+    )
+  })
+
+  type Managed = { readonly id: string; readonly admin: boolean; readonly plan: string }
+
+  const anyId = fc.constantFrom('acc_1', 'acc_2', 'acc_3')
+  const anyScopes = fc.subarray(['*', 'accounts:write', 'jobs:read', 'account:read'] as const, {
+    minLength: 1,
+  })
+  const anyPatch = fc.record(
+    { admin: fc.boolean(), plan: fc.constantFrom('free', 'starter', 'enterprise') },
+    { requiredKeys: [] },
+  )
+  const anyStep = fc.record({ by: fc.nat(5) }).chain(({ by }) =>
+    fc.oneof(
+      fc.record({
+        ...{ by: fc.constant(by), method: fc.constant('PATCH') },
+        ...{ path: anyId.map(id => `/v1/accounts/${id}`), body: anyPatch },
+      }),
+      fc.record({
+        ...{ by: fc.constant(by), method: fc.constant('POST') },
+        path: anyId.map(id => `/v1/accounts/${id}/keys`),
+        body: anyScopes.map(scopes => ({ name: 'x', scopes })),
+      }),
+      fc.record({
+        ...{ by: fc.constant(by), method: fc.constant('POST'), path: fc.constant('/v1/keys') },
+        body: anyScopes.map(scopes => ({ name: 'x', scopes })),
+      }),
+    ),
+  )
 })
 
 describe('accounts cannot be managed with', () => {

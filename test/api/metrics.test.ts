@@ -44,7 +44,7 @@ describe('metrics', () => {
       'ev_http_requests_total{method="POST",route="/v1/room/:id",status="429"} 2',
     )
     expect(text).toContain('ev_http_requests_total{method="GET",route="none",status="404"} 5')
-    expect(text).toContain('ev_limit_refusals_total{limit="key:plan"} 2')
+    expect(text).toContain('ev_limit_refusals_total{limit="account:plan"} 2')
     expect(text).toContain('ev_http_request_duration_seconds_count')
     expect(text).not.toContain('unknown/3')
   })

@@ -37,6 +37,13 @@ describe('a test key', () => {
     },
   )
 
+  test('does not see the audit log, which names the live keys and downloads', async () => {
+    const { request, addKey } = await createTestService()
+    const key = await addKey({ kind: 'test' })
+    const response = await request('/v1/audit', { key })
+    expect([response.status, await codeOf(response)]).toEqual([403, 'insufficient_scope'])
+  })
+
   test('sees only jobs of the sandbox', async () => {
     const { json, request, addKey, database } = await createTestService()
     const key = await addKey({ kind: 'test' })

@@ -260,6 +260,11 @@ const ROWS: Readonly<Record<Key, Row>> = {
     bad: [['localhost', /CIDRs such as/]],
     fallback: [],
   },
+  listAllowRanges: {
+    good: [['10.20.0.0/16', ['10.20.0.0/16']]],
+    bad: [['localhost', /CIDRs such as/]],
+    fallback: [],
+  },
   fastSandboxRetries: { good: SWITCH, bad: [['maybe', /on or off/]], fallback: false },
   webhookCaFile: { good: [['ca.pem', 'ca.pem']], bad: SOME_TEXT, fallback: null },
   notifySmtp: {
@@ -643,6 +648,7 @@ describe('fixed names', () => {
     ['--limits', 'EV_LIMITS'],
     ['--plan', 'EV_PLAN'],
     ['--webhook-allow-ranges', 'EV_WEBHOOK_ALLOW_RANGES'],
+    ['--list-allow-ranges', 'EV_LIST_ALLOW_RANGES'],
     ['--metrics-listen', 'EV_METRICS_LISTEN'],
     ['--metrics-token', 'EV_METRICS_TOKEN'],
     ['--keep-results', 'EV_KEEP_RESULTS'],

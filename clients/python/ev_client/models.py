@@ -1713,7 +1713,7 @@ class Limit(TypedDict):
         "ip:single",
         "ip:bulk",
         "ip:form",
-        "key:plan",
+        "account:plan",
         "key:own",
         "session",
         "credits",
@@ -1932,7 +1932,7 @@ class NewWebhook(TypedDict):
 
 class Plan(TypedDict):
     name: str
-    # Requests of a key per window.
+    # Requests of an account per window, with all its keys.
     requests: int
     window_seconds: float
     # Null: unlimited.
@@ -1943,6 +1943,8 @@ class Plan(TypedDict):
     stored_rows: Optional[int]
     # Stored bounces, deliveries and complaints. Null: unlimited.
     stored_feedback: Optional[int]
+    # API keys that are not revoked. Null: 500.
+    keys: Optional[int]
 
 
 class PlanList(TypedDict):

@@ -5,7 +5,7 @@ import { isStorageError } from '../../db/database.ts'
 import { isOutage } from '../../db/postgres/errors.ts'
 import { HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { formatNumber, isoTime } from '../../platform/format.ts'
+import { formatNumber, isoTime, pluralize } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
 import {
   describeOperation,
@@ -164,10 +164,10 @@ const ANSWERS: OperationTexts<ApiError> = {
       `"name" is ${sanitizeText(JSON.stringify(name), 60)}; it must be 1 to ${lengthMax} characters on one line.`,
     ),
   key_not_found: () => new ApiError('not_found', 'API key not found.'),
-  key_limit_reached: ({ count }) =>
+  key_limit_reached: ({ count, max, plan }) =>
     new ApiError(
       'invalid_request',
-      `The account has ${count} keys, which is the maximum. Delete unused keys first.`,
+      `The account has ${pluralize(count, 'key')}; its plan "${plan}" allows ${max}. Delete unused keys first, or change the plan.`,
     ),
   last_key: () => new ApiError('last_key', LAST_KEY),
   rights_exceeded: ({ rights, scopes }) =>
@@ -177,6 +177,7 @@ const ANSWERS: OperationTexts<ApiError> = {
         .map(right => (right === 'scopes' ? `scopes (${scopes.join(', ')})` : RIGHT_FIELDS[right]))
         .join(', ')}`,
     ),
+  account_rights_exceeded: ({ field }) => new ApiError('insufficient_scope', ACCOUNT_RIGHTS[field]),
   domains_required: () =>
     new ApiError(
       'invalid_request',
@@ -298,6 +299,12 @@ const secondsUntil = ({ resetAt, now }: { readonly resetAt: number; readonly now
   Math.max(1, Math.ceil((resetAt - now) / SECOND))
 
 /** API field names of the rights of a key. */
+const ACCOUNT_RIGHTS = {
+  admin:
+    'This API key cannot set "admin" of an account, since keys of an admin account may have more rights than this key. Use a key with the scope "*" and no restrictions, or run "ev accounts set-admin".',
+  plan: 'This API key cannot set a plan that allows more than the plan of its own account. Use a key with the scope "*" and no restrictions, or run "ev accounts set-plan".',
+} as const
+
 const RIGHT_FIELDS = {
   allowedIps: 'allowed_ips',
   allowedDomains: 'allowed_domains',

@@ -49,7 +49,7 @@ export function downloadLinkRoutes(service: Service) {
     id: 'createDownloadUrl',
     summary: 'Create a URL of the results that requires no API key',
     description:
-      'The URL returns this file for 24 hours to anyone who has it, and nothing else. It ends earlier if the job is deleted, or if the API key that created it is revoked, rotated or expired. Allowed addresses, allowed domains and the rate limit of that key also apply to the URL.',
+      'The URL returns this file for 24 hours to anyone who has it, and nothing else. It ends with the secret that created it, if that was rotated before, and earlier if the job is deleted, or if the API key that created it is revoked, rotated or expired. Allowed addresses, allowed domains and the rate limit of that key also apply to the URL.',
     scope: 'jobs:read',
     idempotent: true,
     params: jobParams,
@@ -66,10 +66,10 @@ export function downloadLinkRoutes(service: Service) {
     const job = await loadJob(c, service, c.req.valid('param').id)
     const { format, filter, raw, deduplicate, partial } = c.req.valid('json')
     if (job.state !== 'completed' && !partial) throw notReady(job, 'Set "partial" to true')
-    const { key } = c.get('caller')
+    const { key, secretExpiresAt } = c.get('caller')
     const services = { ...withOrigin(c, service), baseUrl: service.settings.baseUrl }
     return commitResponse(c, service, async trx => {
-      const input = { job, key, format, filter, raw, deduplicate, partial }
+      const input = { job, key, secretExpiresAt, format, filter, raw, deduplicate, partial }
       const { url, expiresAt } = await createDownloadUrl(trx, services, input)
       const data = { url, expires_at: isoTime(expiresAt) }
       return { status: 200, body: { success: true, data } }

@@ -143,4 +143,4 @@ const CODES = {
 } as const
 
 const PUBLIC_HINT =
-  ' Lists are only fetched from public addresses; the admin can allow others with --webhook-allow-ranges.'
+  ' Lists are only fetched from public addresses; the admin can allow others with --list-allow-ranges.'

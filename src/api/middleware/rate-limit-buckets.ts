@@ -13,7 +13,7 @@ export type Counts = 'single' | 'form' | 'bulk' | null
 /** The limit that a bucket belongs to. */
 export const LIMIT_KINDS = [
   ...(['ip:single', 'ip:bulk', 'ip:form'] as const),
-  ...(['key:plan', 'key:own', 'session'] as const),
+  ...(['account:plan', 'key:own', 'session'] as const),
 ] as const
 
 export type LimitKind = (typeof LIMIT_KINDS)[number]
@@ -26,8 +26,8 @@ export function requestBuckets(
   { ip, counts, settings, session }: RequestOrigin & { readonly counts: Counts },
 ): KindBucket[] {
   if (counts === null && session !== undefined) return [sessionBucket(session)]
-  const ofKey = keyBuckets(caller)
-  return counts === null ? ofKey : [IP_BUCKETS[counts](settings.ipLimits, ip), ...ofKey]
+  const ofCaller = callerBuckets(caller)
+  return counts === null ? ofCaller : [IP_BUCKETS[counts](settings.ipLimits, ip), ...ofCaller]
 }
 
 /** All buckets that apply to a caller, for requests of any kind. */
@@ -36,7 +36,7 @@ export function allBuckets(caller: Caller, { ip, settings, session }: RequestOri
   return [
     ...[IP_BUCKETS.single(ipLimits, ip), IP_BUCKETS.bulk(ipLimits, ip)],
     IP_BUCKETS.form(ipLimits, ip),
-    ...keyBuckets(caller),
+    ...callerBuckets(caller),
     ...(session === undefined ? [] : [sessionBucket(session)]),
   ]
 }
@@ -63,9 +63,15 @@ const IP_BUCKETS: Readonly<
   form: ({ formPerMinute: limit }, ip) => ipBucket('ip:form', { limit, perMs: MINUTE }, ip),
 }
 
-function keyBuckets({ key, plan }: Caller): KindBucket[] {
+/** The rate of the plan holds for all keys of the account together: more keys give no higher rate. */
+function callerBuckets({ account, key, plan }: Caller): KindBucket[] {
   const { requests, perMs } = plan
-  const ofPlan = { kind: 'key:plan', key: `key:plan:${key.id}`, limit: requests, perMs } as const
+  const ofPlan = {
+    kind: 'account:plan',
+    key: `account:plan:${account.id}`,
+    limit: requests,
+    perMs,
+  } as const
   if (key.rateLimitPerMinute === null) return [ofPlan]
   const own = { limit: key.rateLimitPerMinute, perMs: MINUTE }
   return [ofPlan, { kind: 'key:own', key: `key:own:${key.id}`, ...own }]
@@ -91,7 +97,7 @@ const TITLES = {
   'ip:single': 'Single verifications from your IP address',
   'ip:bulk': 'Lists from your IP address',
   'ip:form': 'Verifications for forms from your IP address',
-  'key:plan': 'Requests with this key, limit of your plan',
+  'account:plan': 'Requests with all keys of your account, limit of your plan',
   'key:own': 'Requests with this key, limit of the key',
   session: 'Requests of this dashboard session',
 } as const satisfies Record<LimitKind, string>

@@ -87,6 +87,11 @@ type DownloadUrlInput = DownloadSelection & {
   readonly job: Job
   /** The key whose rights the URL has. */
   readonly key: ApiKey
+  /**
+   * End of the grace period of the secret that asks for the URL, epoch ms; null for a current
+   * secret. The URL does not outlive it.
+   */
+  readonly secretExpiresAt: number | null
 }
 
 type DownloadUrlServices = AuditServices & {
@@ -99,7 +104,7 @@ type DownloadUrlServices = AuditServices & {
 export async function createDownloadUrl(
   trx: Trx,
   services: DownloadUrlServices,
-  { job, key, format, filter, raw, deduplicate, partial }: DownloadUrlInput,
+  { job, key, secretExpiresAt, format, filter, raw, deduplicate, partial }: DownloadUrlInput,
 ): Promise<{ readonly url: string; readonly expiresAt: number }> {
   const query = {
     format,
@@ -108,7 +113,8 @@ export async function createDownloadUrl(
     ...(deduplicate ? { deduplicate: String(deduplicate) } : {}),
     ...(partial ? { partial: 'true' } : {}),
   }
-  const expiresAt = Math.floor((services.clock.now() + LIFETIME_MS) / SECOND) * SECOND
+  const endsAt = Math.min(services.clock.now() + LIFETIME_MS, secretExpiresAt ?? Infinity)
+  const expiresAt = Math.floor(endsAt / SECOND) * SECOND
   const path = `/v1/jobs/${job.id}/download`
   const url = services.baseUrl + signLink(services, { key, path, query, expiresAt })
   const target = { id: job.id, name: getListName(job) }

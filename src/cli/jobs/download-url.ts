@@ -43,7 +43,7 @@ export function downloadUrlCommand(
     const secretBox = await serviceSecretBox(context, config, database)
     const services = { ...auditServices(context), secretBox, baseUrl }
     const { url, expiresAt } = await write(database, trx =>
-      createDownloadUrl(trx, services, { ...flags, filter, job, key }),
+      createDownloadUrl(trx, services, { ...flags, filter, job, key, secretExpiresAt: null }),
     )
     if (flags.json) {
       printJson(context, { url, expires_at: isoTime(expiresAt), key_id: key.id })

@@ -158,3 +158,20 @@ test('a link needs a completed job and the scope jobs:read', async () => {
   expect(await codeOf(CREATE, { ...post, key: other })).toEqual([403, 'insufficient_scope'])
   expect(await codeOf(CREATE, { ...post, body: { filter: [] } })).toEqual([400, 'invalid_request'])
 })
+
+test('a link ends with the secret that created it, if that was rotated before', async () => {
+  const { create, codeOf, open, request, addKey, clock } = await service()
+  const key = await addKey({ id: 'key_r' })
+  const rotated = await request('/v1/keys/key_r/rotate', {
+    body: { grace_period_seconds: 3_600 },
+  })
+  expect(rotated.status).toBe(200)
+  const old = await create({}, { key })
+  expect(old.expires_at).toBe('2026-06-01T13:00:00.000Z')
+  const { data } = (await rotated.json()) as { data: { key: string } }
+  const current = await create({}, { key: data.key })
+  expect(current.expires_at).toBe('2026-06-02T12:00:00.000Z')
+  await clock.advance(DAY / 24)
+  expect(await codeOf(old.path)).toEqual([401, 'key_expired'])
+  expect((await open(current.path)).status).toBe(200)
+})

@@ -246,7 +246,7 @@ describe('a cached answer', () => {
       // The request for the limits counts as a request of the key.
       const expected = before.map(([name, left]) => [
         name,
-        Number(left) - Number(name === 'key:plan'),
+        Number(left) - Number(name === 'account:plan'),
       ])
       expect(await limitsLeft()).toEqual(expected)
       expect(await credit()).toEqual({ used: 100, held: 0 })
