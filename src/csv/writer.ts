@@ -69,12 +69,13 @@ const BYTE_ORDER_MARK = /^\uFEFF/
 const SINGLE_CELL: Options = { quoted_empty: true, quoted_match: /^\s*$|^\uFEFF/ }
 
 /**
- * Characters that start a formula in spreadsheets, or that they strip to find one (ASVS 1.2.10),
- * including full-width forms.
+ * Characters that start a formula in spreadsheets, including full-width forms, also behind spaces
+ * and invisible characters, which spreadsheets strip (ASVS 1.2.10). A leading tab or line break is
+ * never left alone.
  */
-const FORMULA_START = /^[=+\-@\t\r\n＝＋－＠]/
+const FORMULA_START = /^(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u
 /** Signed numbers and placeholder dashes are not formulas. */
-const SIGNED_NUMBER = /^(?:[+-][\d\s.,]*|-+)$/
+const SIGNED_NUMBER = /^[^\S\t\r\n]*(?:[+-][\d\s.,]*|-+\s*)$/
 
 const removeNul = (text: string) => (text.includes('\0') ? text.replaceAll('\0', '') : text)
 

@@ -3,7 +3,7 @@ import { type Database, write } from '../db/database.ts'
 import { type Clock, MINUTE } from '../platform/clock.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
 import { reject } from './providers/checks.ts'
-import type { ProviderDeps, ProviderRequest } from './providers/provider.ts'
+import type { Provider, ProviderDeps, ProviderRequest } from './providers/provider.ts'
 import { PROVIDERS } from './providers/providers.ts'
 import { type FeedbackPlan, type RecordedFeedback, recordFeedback } from './record-feedback.ts'
 import { type FeedbackSource, findSource, setLastReceived } from './source-store.ts'
@@ -43,7 +43,9 @@ export async function receiveFeedback(
 ): Promise<RecordedFeedback> {
   const { database, clock, secretBox, certificates, getDocument } = services
   const now = clock.now()
-  const { items, token } = await PROVIDERS[source.provider].receive(
+  const provider = PROVIDERS[source.provider]
+  checkBody(provider, request.body)
+  const { items, token } = await provider.receive(
     { ...request, key: secretBox.decrypt(source.secret) },
     { now, certificates, getDocument },
   )
@@ -54,7 +56,15 @@ export async function receiveFeedback(
   }
   if (now - (source.last_received_at ?? 0) >= LAST_RECEIVED_PRECISION_MS)
     await write(database, trx => setLastReceived(trx, source.id, now))
-  const { account_id: accountId, provider } = source
+  const accountId = source.account_id
   const plan = await services.getPlan(accountId)
-  return recordFeedback(services, { accountId, plan, source: provider, items })
+  return recordFeedback(services, { accountId, plan, source: source.provider, items })
+}
+
+function checkBody({ title, body: expected }: Provider, body: unknown): void {
+  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body)
+  if (expected === 'object' && !isObject)
+    reject('body', `The body of a request of ${title} must be a JSON object with an event.`)
+  if (expected === 'array' && !(Array.isArray(body) && body.length > 0))
+    reject('body', `The body of a request of ${title} must be a JSON array of events.`)
 }

@@ -4,6 +4,31 @@ import { createScriptedClient } from '../support/scripted-client.ts'
 
 const GOOD = { apiKey: 'ev_live_test', baseUrl: 'https://ev.example' }
 
+describe('an ID in a path', () => {
+  test.each(['', '.', '..'])('is never %j, which leads to another path', async id => {
+    const { urls, fetch } = recordingFetch()
+    const client = new EvClient({ ...GOOD, baseUrl: 'https://ev.example', fetch })
+    const calls = [
+      () => client.jobs.get(id),
+      () => client.jobs.delete(id),
+      () => client.keys.delete(id),
+      () => client.webhooks.delete(id),
+      () => client.webhooks.get(id),
+      () => client.accounts.get(id),
+      () => client.schedules.delete(id),
+    ]
+    for (const call of calls) await expect((async () => call())()).rejects.toThrow(TypeError)
+    expect(urls).toEqual([])
+  })
+
+  test('is encoded', async () => {
+    const { urls, fetch } = recordingFetch()
+    const client = new EvClient({ ...GOOD, baseUrl: 'https://ev.example', fetch })
+    await client.jobs.get('../keys?x#y')
+    expect(urls).toEqual(['https://ev.example/v1/jobs/..%2Fkeys%3Fx%23y'])
+  })
+})
+
 describe('a client', () => {
   test.each([
     'https://ev.example',

@@ -53,6 +53,7 @@ describe('the formula guard', () => {
 
   const RUN = [
     ...["=cmd|'/C calc'!A0", '+1+1', '-1+1', '+1-555-0100', '@x', '\tx', '＝1', '- none'],
+    ...[' =1', '\u00a0=1', '\v=1', '\f=1', ' \u200b+1+1', '\u2028@x', '\u001f=1'],
     ...["=cmd|'/C'!A0@one.test", '+1@one.test', '-x@one.test', '@SUM(1)@one.test'],
   ]
 
@@ -61,7 +62,7 @@ describe('the formula guard', () => {
     expect(raw.row([text, 'b'], [text, text])).toBe(`${text},b,${text},${text}\n`)
   })
 
-  test.each(['+1', '-1', '+49 170 1234567', '-1,234.5', '-', '--', 'a=1', "'=1"])(
+  test.each(['+1', '-1', '+49 170 1234567', '-1,234.5', '-', '--', ' -1', 'a=1', "'=1", ' a'])(
     'leaves %j unchanged',
     text => {
       const { delimiter } = dialectOf(LIST)
@@ -69,6 +70,10 @@ describe('the formula guard', () => {
       expect(guarded.row([text, 'b'], [text, null])).toBe(`${quoted},b,${quoted},\n`)
     },
   )
+
+  test('puts a quote before a byte order mark that precedes a formula', () => {
+    expect(guarded.row(['\ufeff=1', 'b'], [null, null])).toBe("'\ufeff=1,b,,\n")
+  })
 
   test('works within quotes', () => {
     expect(guarded.row(['A', 'b'], [null, '\r=1'])).toBe(`A,b,,"'\r=1"\n`)

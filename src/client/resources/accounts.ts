@@ -1,4 +1,5 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
+import { encodeId } from '../path-id.ts'
 import type {
   Account,
   AccountAnswer,
@@ -42,4 +43,4 @@ export function createAccountsResource(connection: Connection): Accounts {
   }
 }
 
-const accountPath = (accountId: string) => `/v1/accounts/${encodeURIComponent(accountId)}`
+const accountPath = (accountId: string) => `/v1/accounts/${encodeId(accountId)}`

@@ -1,4 +1,5 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
+import { encodeId } from '../path-id.ts'
 import type {
   CreatedFeedbackSource,
   FeedbackAnswer,
@@ -39,7 +40,7 @@ export function createFeedbackResource(connection: Connection): Feedback {
       create: (source, options) =>
         requests.create<CreatedFeedbackSource>(SOURCES_PATH, source, options),
       delete: (sourceId, options) =>
-        requests.delete(`${SOURCES_PATH}/${encodeURIComponent(sourceId)}`, options),
+        requests.delete(`${SOURCES_PATH}/${encodeId(sourceId)}`, options),
     },
   }
 }

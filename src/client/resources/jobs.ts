@@ -1,6 +1,7 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
 import type { ClientDeps } from '../deps.ts'
 import { EvConnectionError } from '../error.ts'
+import { encodeId } from '../path-id.ts'
 import { readEvents, readObjects, readRecords } from '../stream.ts'
 import type {
   Breakdown,
@@ -183,7 +184,7 @@ export function createJobsResource(connection: Connection): Jobs {
   }
 }
 
-const jobPath = (jobId: string) => `/v1/jobs/${encodeURIComponent(jobId)}`
+const jobPath = (jobId: string) => `/v1/jobs/${encodeId(jobId)}`
 
 export type WaitOptions = CallOptions & {
   /** Called with the job at first and whenever it has progressed. */

@@ -1,4 +1,5 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
+import { encodeId } from '../path-id.ts'
 import type {
   CreatedKey,
   Key,
@@ -48,4 +49,4 @@ export function createKeysResource(connection: Connection): Keys {
   }
 }
 
-const keyPath = (keyId: string) => `/v1/keys/${encodeURIComponent(keyId)}`
+const keyPath = (keyId: string) => `/v1/keys/${encodeId(keyId)}`

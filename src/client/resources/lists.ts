@@ -1,4 +1,5 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
+import { encodeId } from '../path-id.ts'
 import type {
   BatchRequest,
   BulkRequest,
@@ -82,7 +83,7 @@ export function createListsResource({ json }: Connection): Lists {
       json(
         {
           method: 'GET',
-          path: `/v1/verify/bulk/status/${encodeURIComponent(jobId)}`,
+          path: `/v1/verify/bulk/status/${encodeId(jobId)}`,
           query: { partial, wait },
           waitMs: (wait ?? 0) * 1_000,
         },

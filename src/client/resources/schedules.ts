@@ -1,4 +1,5 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
+import { encodeId } from '../path-id.ts'
 import type {
   ListSchedulesQuery,
   NewScheduleRequest,
@@ -38,4 +39,4 @@ export function createSchedulesResource(connection: Connection): Schedules {
 }
 
 const PATH = '/v1/schedules'
-const pathOf = (scheduleId: string) => `${PATH}/${encodeURIComponent(scheduleId)}`
+const pathOf = (scheduleId: string) => `${PATH}/${encodeId(scheduleId)}`

@@ -1,4 +1,5 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
+import { encodeId } from '../path-id.ts'
 import type {
   CreatedWebhook,
   Delivery,
@@ -105,10 +106,10 @@ export function createWebhooksResource(connection: Connection): Webhooks {
   }
 }
 
-const webhookPath = (webhookId: string) => `/v1/webhooks/${encodeURIComponent(webhookId)}`
+const webhookPath = (webhookId: string) => `/v1/webhooks/${encodeId(webhookId)}`
 
 const deliveryPath = (webhookId: string, deliveryId: string) =>
-  `${webhookPath(webhookId)}/deliveries/${encodeURIComponent(deliveryId)}`
+  `${webhookPath(webhookId)}/deliveries/${encodeId(deliveryId)}`
 
 /** The service itself waits up to 30 s for the receiver. */
 const TEST_TIMEOUT_MS = 45_000
@@ -124,7 +125,6 @@ export function createEventsResource(connection: Connection): Events {
   const { get, list } = createRequests(connection)
   return {
     list: (query, options) => list<EmittedEventPage>('/v1/events', query, options),
-    get: (eventId, options) =>
-      get<EmittedEventAnswer>(`/v1/events/${encodeURIComponent(eventId)}`, options),
+    get: (eventId, options) => get<EmittedEventAnswer>(`/v1/events/${encodeId(eventId)}`, options),
   }
 }

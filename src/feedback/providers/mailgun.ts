@@ -20,6 +20,7 @@ const TOKEN_AGE_MAX_MS = 12 * HOUR
 export const mailgun: Provider = {
   title: 'Mailgun',
   sendsForms: true,
+  body: 'object',
   key: {
     name: 'HTTP webhook signing key',
     expected: '16 to 200 characters without spaces',

@@ -8,6 +8,7 @@ import type { Provider } from './provider.ts'
 /** Postmark: webhooks for bounces, deliveries and spam complaints, one event per request. */
 export const postmark: Provider = {
   title: 'Postmark',
+  body: 'object',
   key: null,
   receive(request) {
     checkBasicAuth(request)

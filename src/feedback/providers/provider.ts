@@ -9,6 +9,8 @@ export type Provider = {
   readonly key: ProviderKey | null
   /** Whether a body may be a form, as an object of its text fields. Otherwise it is JSON. */
   readonly sendsForms?: boolean
+  /** Whether a body is one event or a list of events. Any other JSON is refused. */
+  readonly body: 'object' | 'array'
   /**
    * Authenticates a request and returns its feedback; other events are left out. Throws
    * `feedback_request_rejected`.

@@ -10,6 +10,7 @@ import type { Provider, ProviderRequest } from './provider.ts'
 /** SendGrid: batches of events, signed with ECDSA on the curve P-256. */
 export const sendgrid: Provider = {
   title: 'SendGrid',
+  body: 'array',
   key: {
     name: 'verification key',
     expected: 'the public key on the page of the Event Webhook, in base64 or PEM',

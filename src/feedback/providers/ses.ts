@@ -11,6 +11,7 @@ import { parseTopic, readSnsMessage } from './sns-message.ts'
  */
 export const ses: Provider = {
   title: 'Amazon SES',
+  body: 'object',
   key: {
     name: 'ARN of the SNS topic',
     expected: 'such as arn:aws:sns:us-east-1:123456789012:ses-feedback',

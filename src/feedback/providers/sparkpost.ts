@@ -2,19 +2,20 @@ import type { FeedbackInput, FeedbackKind } from '../feedback.ts'
 import { parseDiagnostic } from '../formats/diagnostic.ts'
 import { parseTime } from '../formats/fields.ts'
 import { checkBasicAuth } from './basic-auth.ts'
-import { reject } from './checks.ts'
 import { textAt, valueAt } from './json.ts'
 import type { Provider } from './provider.ts'
 
 /** SparkPost: batches of events, each `{"msys": {"message_event": {…}}}`. */
 export const sparkpost: Provider = {
   title: 'SparkPost',
+  body: 'array',
   key: null,
   receive(request) {
     checkBasicAuth(request)
-    if (!Array.isArray(request.body)) reject('body', 'The body is not an array of events.')
     return {
-      items: request.body.flatMap(one => parseEvent(valueAt(one, 'msys', 'message_event'))),
+      items: (request.body as readonly unknown[]).flatMap(one =>
+        parseEvent(valueAt(one, 'msys', 'message_event')),
+      ),
     }
   },
 }
