@@ -1,17 +1,18 @@
 import { orOnAbort } from '../../platform/abort.ts'
-import { type Clock, MINUTE, SECOND } from '../../platform/clock.ts'
+import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import {
   type DnsAnswer,
   type HostAddresses,
+  isNegative,
   plainName,
   type RecordType,
   type Resolver,
 } from './resolver.ts'
 
 /**
- * A caching resolver. Concurrent lookups of the same record share one query to `inner`. A caller
- * that aborts gets `timeout` without affecting the others; the query is cancelled when all have
+ * A caching resolver: an answer is kept for its TTL, within limits. Concurrent lookups of the same
+ * record share one query to `inner`. A caller that aborts gets `timeout` without affecting the others; the query is cancelled when all have
  * aborted.
  */
 export function cachedResolver(
@@ -61,9 +62,10 @@ export function cachedResolver(
   }
   /** Caches the addresses sent with MX records, without replacing answers to direct queries. */
   const cacheAdditional = (additional: readonly HostAddresses[]) => {
-    for (const { host, type, addresses } of additional) {
+    for (const { host, type, addresses, ...ttl } of additional) {
       const key = `${type} ${host}`
-      if (cache.get(key) === undefined) cache.set(key, { records: addresses }, ANSWER_TTL_MS)
+      const answer = { records: addresses, ...ttl }
+      if (cache.get(key) === undefined) cache.set(key, answer, ttlFor(answer))
     }
   }
   /** Removes the query when its last caller is done, and cancels it if it is still in flight. */
@@ -116,17 +118,28 @@ const ABORTED: Answer = { fault: 'timeout' }
  */
 const SIZE_MAX = 100_000
 /**
- * node:dns reports no TTL for MX records. Most zones allow 5 minutes, and a fixed zone is seen
- * soon.
+ * A shorter TTL is extended, also 0: one address needs an answer several times, for the route, the
+ * connection and its retry.
  */
-const ANSWER_TTL_MS = 5 * MINUTE
+const TTL_MIN_MS = 10 * SECOND
+/** The limit of common resolvers (`cache-max-ttl` of unbound): a typing error may be 68 years. */
+const TTL_MAX_MS = DAY
+/** RFC 2308 §5: one to three hours. A domain that is registered or fixed is seen within this time. */
+const NEGATIVE_TTL_MAX_MS = HOUR
+/**
+ * For an answer without a TTL: node:dns reports none for MX records, and a negative answer may lack
+ * its SOA record. Most zones allow this.
+ */
+const UNKNOWN_TTL_MS = 5 * MINUTE
 /** RFC 9520 §3.2: failures are cached for 1 s to 5 min, to protect a broken zone from queries. */
 const FAULT_TTL_MS = 10 * SECOND
 
 /** An untrusted answer is not cached, so that the name is queried again after the next check. */
 const isUntrusted = (answer: Answer) => 'fault' in answer && answer.detail !== undefined
 
-const ttlFor = (answer: Answer) =>
-  'fault' in answer && (answer.fault === 'server' || answer.fault === 'timeout')
-    ? FAULT_TTL_MS
-    : ANSWER_TTL_MS
+function ttlFor(answer: Answer): number {
+  if ('fault' in answer && !isNegative(answer)) return FAULT_TTL_MS
+  const { ttlMs = UNKNOWN_TTL_MS } = answer
+  const maxMs = 'fault' in answer ? NEGATIVE_TTL_MAX_MS : TTL_MAX_MS
+  return Math.min(Math.max(ttlMs, TTL_MIN_MS), maxMs)
+}

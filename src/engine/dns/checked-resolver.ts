@@ -36,7 +36,8 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
     const answer = await inner.resolve(name, type, signal)
     if ('records' in answer) {
       if (check.failure?.kind === 'invented') return untrusted(check.failure)
-      check.noteRecords()
+      // A server that denies mail of every domain may still know their addresses.
+      if (type === 'MX') check.noteRecords()
       return answer
     }
     if (!isReportingAbsence(answer, type)) return answer

@@ -1,4 +1,10 @@
-import dnsPacket, { type Answer, type DecodedPacket, type Packet as QueryPacket } from 'dns-packet'
+import dnsPacket, {
+  type Answer,
+  type DecodedPacket,
+  type Packet as QueryPacket,
+  type StringAnswer,
+} from 'dns-packet'
+import { SECOND } from '../../platform/clock.ts'
 import type { DnsReply } from './query.ts'
 import { type HostAddresses, plainName, type RecordOf, type RecordType } from './resolver.ts'
 
@@ -38,7 +44,7 @@ export function readReply(
     if (question.type !== type || question.class !== 'IN') return 'ignored'
     if (!isSameName(question.name, name)) return 'ignored'
   }
-  if (rcode === 'NXDOMAIN') return { code: 'ENOTFOUND' }
+  if (rcode === 'NXDOMAIN') return { code: 'ENOTFOUND', ...negativeTtl(packet) }
   if (rcode !== 'NOERROR') return { code: FAULT_CODES[rcode] ?? 'EBADRESP' }
   return packet.flag_tc ? 'truncated' : readAnswer(packet, name, type)
 }
@@ -62,55 +68,86 @@ function decode(bytes: Uint8Array): Packet | null {
 
 function readAnswer(packet: Packet, name: string, type: RecordType): DnsMessageReply {
   const { answers = [], authorities = [] } = packet
-  const owner = followAliases(answers, name)
-  const records = answers
-    .filter(answer => answer.type === type && isSameName(answer.name, owner))
-    .map(answer => toRecord(answer, type))
-    .filter(record => record !== null)
-  if (records.length > 0) return withAdditional(packet, records)
+  const aliases = followAliases(answers, name)
+  if (aliases === null) return { code: 'EBADRESP' }
+  const owner = aliases.at(-1)?.data ?? name
+  const found = answers.filter(answer => answer.type === type && isSameName(answer.name, owner))
+  const records = found.map(answer => toRecord(answer, type)).filter(record => record !== null)
+  if (records.length > 0) {
+    return { records, ttlMs: leastTtlMs([...aliases, ...found]), ...additionalOf(packet, records) }
+  }
   // Records of another name do not answer the question.
-  if (answers.length > 0 && owner === name) return { code: 'EBADRESP' }
+  if (answers.length > 0 && aliases.length === 0) return { code: 'EBADRESP' }
   // RFC 2308 §2.2: NS records without a SOA refer to other servers and say nothing about the type.
   const hasSoa = authorities.some(record => record.type === 'SOA')
   const isReferral = !hasSoa && authorities.some(record => record.type === 'NS')
-  return { code: isReferral ? 'EBADRESP' : 'ENODATA' }
+  return isReferral ? { code: 'EBADRESP' } : { code: 'ENODATA', ...negativeTtl(packet) }
 }
 
 /**
- * Adds the addresses that a resolver sends along with MX records (RFC 1035 §3.3.9). They are as
+ * Returns the TTL of an answer without records: the lower of the TTL and the MINIMUM field of the
+ * SOA record (RFC 2308 §5); empty without a SOA record.
+ */
+function negativeTtl({ authorities = [] }: Packet): { readonly ttlMs?: number } {
+  const soa = authorities.find(record => record.type === 'SOA')
+  if (soa?.type !== 'SOA') return {}
+  return { ttlMs: Math.min(leastTtlMs([soa]), (soa.data.minimum ?? 0) * SECOND) }
+}
+
+/** The records of an answer, aliases included, expire together (RFC 2181 §5.2). */
+const leastTtlMs = (records: readonly Answer[]): number =>
+  Math.min(...records.map(record => ttlOf(record) * SECOND))
+
+/** A TTL with the most significant bit set is zero (RFC 2181 §8). */
+const ttlOf = (record: Answer): number => {
+  const ttl = ('ttl' in record ? record.ttl : undefined) ?? 0
+  return ttl > TTL_MAX_S ? 0 : ttl
+}
+
+const TTL_MAX_S = 0x7fff_ffff
+
+/**
+ * Returns the addresses that a resolver sends along with MX records (RFC 1035 §3.3.9). They are as
  * reliable as the answer to a direct query: they come in the same checked packet, and a resolver
  * fills the section from the data it would answer with. Hosts that the MX records do not name are
  * skipped.
  */
-function withAdditional(packet: Packet, records: readonly RecordOf<RecordType>[]): DnsReply {
-  const { additionals = [] } = packet
+function additionalOf(
+  { additionals = [] }: Packet,
+  records: readonly RecordOf<RecordType>[],
+): { readonly additional?: readonly HostAddresses[] } {
   const found: HostAddresses[] = []
   for (const record of records) {
     if (typeof record === 'string') continue
     for (const type of ['A', 'AAAA'] as const) {
-      const addresses = additionals.flatMap(one =>
-        one.type === type && one.class === 'IN' && isSameName(one.name, record.host)
-          ? [one.data as string]
-          : [],
+      const own = additionals.filter(
+        (one): one is StringAnswer =>
+          one.type === type && one.class === 'IN' && isSameName(one.name, record.host),
       )
-      if (addresses.length > 0) found.push({ host: plainName(record.host), type, addresses })
+      if (own.length === 0) continue
+      const addresses = own.map(one => one.data)
+      found.push({ host: plainName(record.host), type, addresses, ttlMs: leastTtlMs(own) })
     }
   }
-  return found.length === 0 ? { records } : { records, additional: found }
+  return found.length === 0 ? {} : { additional: found }
 }
 
-/** Returns the name at the end of the CNAME chain of `name` (RFC 1034 §3.6.2). */
-function followAliases(answers: readonly Answer[], name: string): string {
-  let owner = name
-  for (let aliases = 0; aliases < ALIASES_MAX; aliases++) {
+/**
+ * Returns the CNAME records that lead from `name` to the name with the records (RFC 1034 §3.6.2);
+ * null for a loop or a chain that is too long, which says nothing about the name at its end.
+ */
+function followAliases(answers: readonly Answer[], name: string): readonly StringAnswer[] | null {
+  const aliases: StringAnswer[] = []
+  for (;;) {
+    const owner = aliases.at(-1)?.data ?? name
     const alias = answers.find(answer => answer.type === 'CNAME' && isSameName(answer.name, owner))
-    if (alias?.type !== 'CNAME') return owner
-    owner = alias.data
+    if (alias?.type !== 'CNAME') return aliases
+    if (aliases.length === ALIASES_MAX) return null
+    aliases.push(alias)
   }
-  return owner
 }
 
-/** The limit of common resolvers; a longer chain is a loop. */
+/** The limit of common resolvers. */
 const ALIASES_MAX = 16
 
 function toRecord(answer: Answer, type: RecordType): RecordOf<RecordType> | null {

@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { withResolvers } from '../../platform/es2024.ts'
-import type { DnsAnswer, DnsFault, HostAddresses, RecordOf, RecordType } from './resolver.ts'
+import type { DnsAnswer, DnsFailure, DnsFault, RecordType } from './resolver.ts'
 import type { DnsFailover } from './server-list.ts'
 
 /** Sends a query to one server, once. `reply` never rejects. */
@@ -10,11 +10,8 @@ export type DnsTransport = (server: string) => {
 }
 /** Records, or an error code of c-ares such as `ENOTFOUND`. */
 export type DnsReply =
-  | {
-      readonly records: readonly RecordOf<RecordType>[]
-      readonly additional?: readonly HostAddresses[]
-    }
-  | { readonly code: string }
+  | Extract<DnsAnswer<RecordType>, { readonly records: unknown }>
+  | { readonly code: string; readonly ttlMs?: number }
 
 /**
  * One query with failover: the next server is tried at once after an error, and after a delay if
@@ -78,7 +75,7 @@ export class DnsQuery {
   #handle(attempt: PendingAttempt, reply: DnsReply): void {
     this.#open.delete(attempt)
     if (this.#isDone) return
-    const answer = 'records' in reply ? reply : { fault: faultFrom(reply.code) }
+    const answer = 'records' in reply ? reply : toFailure(reply)
     if ('records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data') {
       this.#options.servers.markResponsive(attempt.server)
       this.#end(answer)
@@ -143,6 +140,11 @@ const NO_REPLY: ReadonlySet<string> = new Set(['ETIMEOUT', 'ECONNREFUSED', 'ECAN
  * Temporary errors. After any other (REFUSED, FORMERR, NOTIMP, garbage) the server is not retried.
  */
 const TEMPORARY: ReadonlySet<string> = new Set(['ESERVFAIL', 'ETIMEOUT', 'ECONNREFUSED'])
+
+const toFailure = ({ code, ...ttl }: Extract<DnsReply, { readonly code: string }>): DnsFailure => ({
+  fault: faultFrom(code),
+  ...ttl,
+})
 
 function faultFrom(code: string): DnsFault {
   if (code === 'ENOTFOUND') return 'no-name'

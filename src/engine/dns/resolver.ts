@@ -21,11 +21,22 @@ export type MxRecord = { readonly preference: number; readonly host: string }
 export type RecordOf<T extends RecordType> = T extends 'MX' ? MxRecord : string
 
 export type DnsAnswer<T extends RecordType> =
-  | { readonly records: readonly RecordOf<T>[]; readonly additional?: readonly HostAddresses[] }
+  | {
+      readonly records: readonly RecordOf<T>[]
+      readonly ttlMs?: number
+      readonly additional?: readonly HostAddresses[]
+    }
   | DnsFailure
 
-/** `detail` is set if the answer was not trusted, and explains why to people. */
-export type DnsFailure = { readonly fault: DnsFault; readonly detail?: string }
+/**
+ * `detail` is set if the answer was not trusted, and explains why to people. `ttlMs`, here and of
+ * records, is how long the zone allows the answer to be cached; omitted if it is not known.
+ */
+export type DnsFailure = {
+  readonly fault: DnsFault
+  readonly ttlMs?: number
+  readonly detail?: string
+}
 
 /** Whether an answer is NXDOMAIN or NODATA. */
 export const isNegative = (answer: DnsAnswer<RecordType>): boolean =>
@@ -36,6 +47,7 @@ export type HostAddresses = {
   readonly host: string
   readonly type: 'A' | 'AAAA'
   readonly addresses: readonly string[]
+  readonly ttlMs?: number
 }
 
 /**

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { cachedResolver } from '../../../src/engine/dns/cached-resolver.ts'
 import type { DnsFault, Resolver } from '../../../src/engine/dns/resolver.ts'
-import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'
 
@@ -44,10 +44,44 @@ describe('the cache of answers', () => {
     expect(dns.asked).toEqual(['MX a.test', 'MX a.test'])
   })
 
+  /** A resolver that allows every answer to be cached for `ttlMs`. */
+  const withTtl = (inner: Resolver, ttlMs: number): Resolver => ({
+    resolve: async (...asked) => ({ ...(await inner.resolve(...asked)), ttlMs }),
+  })
+
+  // The TTL of the answer, and how long it is kept.
+  test.each<[string, ZoneEntry, ttlMs: number, keptMs: number]>([
+    ['records', { A: ['192.0.2.1'] }, 42 * SECOND, 42 * SECOND],
+    ['records', { A: ['192.0.2.1'] }, 2 * HOUR, 2 * HOUR],
+    ['records, at least 10 s', { A: ['192.0.2.1'] }, 0, 10 * SECOND],
+    ['records, at most a day', { A: ['192.0.2.1'] }, 68 * 365 * DAY, DAY],
+    ['NXDOMAIN', 'no-name', 42 * SECOND, 42 * SECOND],
+    ['NODATA', {}, 42 * SECOND, 42 * SECOND],
+    ['NXDOMAIN, at least 10 s', 'no-name', 0, 10 * SECOND],
+    ['NODATA, at most an hour', {}, DAY, HOUR],
+    ['SERVFAIL, whatever its TTL', 'server', HOUR, 10 * SECOND],
+  ])('caches an answer for the TTL of its zone: %s', async (_, entry, ttlMs, keptMs) => {
+    const dns = zone({ 'a.test': entry })
+    const clock = fakeClock()
+    const resolver = cachedResolver(withTtl(dns, ttlMs), { clock })
+    await resolver.resolve('a.test', 'A')
+    await clock.advance(keptMs - 1)
+    await resolver.resolve('a.test', 'A')
+    expect(dns.asked).toEqual(['A a.test'])
+    await clock.advance(2)
+    await resolver.resolve('a.test', 'A')
+    expect(dns.asked).toEqual(['A a.test', 'A a.test'])
+  })
+
   test('caches the addresses sent with MX records', async () => {
     const dns = zone({ 'a.test': { MX: [[10, 'mx.a.test']] }, 'old.a.test': { A: ['192.0.2.9'] } })
     const clock = fakeClock()
-    const sends = (host: string) => ({ host, type: 'A' as const, addresses: ['192.0.2.1'] })
+    const sends = (host: string) => ({
+      host,
+      type: 'A' as const,
+      addresses: ['192.0.2.1'],
+      ttlMs: 7 * MINUTE,
+    })
     const resolver = cachedResolver(
       {
         async resolve(name, type, signal) {
@@ -60,12 +94,15 @@ describe('the cache of answers', () => {
     )
     await resolver.resolve('old.a.test', 'A')
     await resolver.resolve('a.test', 'MX')
-    expect(await resolver.resolve('MX.a.test', 'A')).toEqual({ records: ['192.0.2.1'] })
+    expect(await resolver.resolve('MX.a.test', 'A')).toEqual({
+      records: ['192.0.2.1'],
+      ttlMs: 7 * MINUTE,
+    })
     // Direct answers take precedence over additional records.
     expect(await resolver.resolve('old.a.test', 'A')).toEqual({ records: ['192.0.2.9'] })
     expect(await resolver.resolve('mx.a.test', 'AAAA')).toEqual({ fault: 'no-name' })
     expect(dns.asked).toEqual(['A old.a.test', 'MX a.test', 'AAAA mx.a.test'])
-    await clock.advance(5 * MINUTE + 1)
+    await clock.advance(7 * MINUTE + 1)
     expect(await resolver.resolve('mx.a.test', 'A')).toEqual({ fault: 'no-name' })
   })
 

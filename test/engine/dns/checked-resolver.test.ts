@@ -23,7 +23,7 @@ const NODATA = {}
 const SERVFAIL = { flags: 2 }
 
 const mx = (name: string): NameServerReply => ({
-  answers: [{ type: 'MX', name, data: { preference: 10, exchange: `mx.${name}` } }],
+  answers: [{ type: 'MX', name, ttl: 300, data: { preference: 10, exchange: `mx.${name}` } }],
 })
 const a = (name: string): NameServerReply => ({ answers: [{ type: 'A', name, data: '192.0.2.1' }] })
 
@@ -57,7 +57,7 @@ const fault = (detail: string) => ({
   fault: 'server',
   detail: `the DNS server ${detail}, so its answers are not trusted`,
 })
-const FOUND = { records: [{ preference: 10, host: 'mx.there.com' }] }
+const FOUND = { records: [{ preference: 10, host: 'mx.there.com' }], ttlMs: 5 * MINUTE }
 
 describe('a trustworthy resolver', () => {
   test('is checked once, in parallel with the first query, and its negative answers are returned', async () => {
@@ -104,6 +104,17 @@ describe('a trustworthy resolver', () => {
     await clock.advance(10 * MINUTE)
     await ask('a.com')
     expect(packets).toHaveLength(22 + 8 + 20 + 1 + 5)
+  })
+
+  test('is checked again after twenty domains without MX records, although they have addresses', async () => {
+    const { server, check, ask } = await checked()
+    await check.result()
+    server.says = (name, type) => (type === 'A' && name.startsWith('real') ? a(name) : NXDOMAIN)
+    for (let i = 0; i < 20; i++) {
+      expect(await ask(`real${i}.com`)).toEqual({ fault: 'no-name' })
+      await ask(`real${i}.com`, 'A')
+    }
+    expect(await ask('other.com')).toEqual(fault('says that gmail.com does not exist'))
   })
 
   test('returns special-use names without a check', async () => {

@@ -34,11 +34,12 @@ const mxOf = (name: string, ...hosts: string[]): { answers: Answer[] } => ({
   answers: hosts.map((exchange, i) => ({
     type: 'MX',
     name,
+    ttl: 60,
     data: { preference: 10 * (i + 1), exchange },
   })),
 })
 const goodMx = ({ name }: Asked) => mxOf(name, 'mx.a.test')
-const GOOD = { records: [{ preference: 10, host: 'mx.a.test' }] }
+const GOOD = { records: [{ preference: 10, host: 'mx.a.test' }], ttlMs: 60_000 }
 /** The ID of the query and the QR bit, then invalid data. */
 const garbage = ({ packet }: Asked) =>
   Buffer.from([(packet.id ?? 0) >> 8, (packet.id ?? 0) & 255, 0x80, 0, ...Buffer.from('garbage!')])
@@ -69,10 +70,16 @@ describe('a DNS reply', () => {
           { preference: 10, host: 'mx1.test' },
           { preference: 20, host: 'mx2.test' },
         ],
+        ttlMs: 60_000,
       },
       1,
     ],
-    ['a null MX', ({ name }) => mxOf(name, '.'), { records: [{ preference: 10, host: '' }] }, 1],
+    [
+      'a null MX',
+      ({ name }) => mxOf(name, '.'),
+      { records: [{ preference: 10, host: '' }], ttlMs: 60_000 },
+      1,
+    ],
     ['NXDOMAIN', () => ({ ...NXDOMAIN }), { fault: 'no-name' }, 1],
     ['NODATA', () => ({}), { fault: 'no-data' }, 1],
     [
@@ -115,12 +122,18 @@ describe('a DNS reply', () => {
     const server = await serve(({ name, type }) => ({
       answers:
         type === 'A'
-          ? [{ type: 'A', name, data: '192.0.2.1' }]
-          : [{ type: 'AAAA', name, data: '2001:db8::1' }],
+          ? [{ type: 'A', name, ttl: 60, data: '192.0.2.1' }]
+          : [{ type: 'AAAA', name, ttl: 300, data: '2001:db8::1' }],
     }))
     const { resolver } = resolverOver([server])
-    expect(await resolver.resolve('a.test', 'A')).toEqual({ records: ['192.0.2.1'] })
-    expect(await resolver.resolve('a.test', 'AAAA')).toEqual({ records: ['2001:db8::1'] })
+    expect(await resolver.resolve('a.test', 'A')).toEqual({
+      records: ['192.0.2.1'],
+      ttlMs: 60_000,
+    })
+    expect(await resolver.resolve('a.test', 'AAAA')).toEqual({
+      records: ['2001:db8::1'],
+      ttlMs: 300_000,
+    })
     expect(server.packets).toEqual(['A a.test', 'AAAA a.test'])
   })
 
@@ -128,15 +141,17 @@ describe('a DNS reply', () => {
     const server = await serve(({ name, type }) => ({
       answers:
         type === 'TXT'
-          ? [{ type: 'TXT', name, data: ['v=spf1 ip4:192.0', '.2.1 -all'] }]
-          : [{ type: 'PTR', name, data: 'probe.test' }],
+          ? [{ type: 'TXT', name, ttl: 60, data: ['v=spf1 ip4:192.0', '.2.1 -all'] }]
+          : [{ type: 'PTR', name, ttl: 60, data: 'probe.test' }],
     }))
     const { resolver } = resolverOver([server])
     expect(await resolver.resolve('a.test', 'TXT')).toEqual({
       records: ['v=spf1 ip4:192.0.2.1 -all'],
+      ttlMs: 60_000,
     })
     expect(await resolver.resolve('1.2.0.192.in-addr.arpa', 'PTR')).toEqual({
       records: ['probe.test'],
+      ttlMs: 60_000,
     })
     expect(server.packets).toEqual(['TXT a.test', 'PTR 1.2.0.192.in-addr.arpa'])
   })

@@ -22,16 +22,21 @@ const response = (packet: Partial<Packet>): Buffer =>
 const mx = (name: string, exchange = 'mx.test'): Answer => ({
   type: 'MX',
   name,
+  ttl: 60,
   data: { preference: 10, exchange },
 })
-const cname = (name: string, data: string): Answer => ({ type: 'CNAME', name, data })
-const soa = (name: string): Answer => ({
+const cname = (name: string, data: string, ttl = 60): Answer => ({ type: 'CNAME', name, ttl, data })
+const soa = (name: string, ttl = 60, minimum = 60): Answer => ({
   type: 'SOA',
   name,
-  data: { mname: 'ns.test', rname: 'admin.test', serial: 1 },
+  ttl,
+  data: { mname: 'ns.test', rname: 'admin.test', serial: 1, minimum },
 })
 const ns = (name: string): Answer => ({ type: 'NS', name, data: 'ns.test' })
-const FOUND = { records: [{ preference: 10, host: 'mx.test' }] }
+const FOUND = { records: [{ preference: 10, host: 'mx.test' }], ttlMs: 60_000 }
+/** The aliases from a.test to x1.test, x2.test and so on. */
+const chain = (length: number): Answer[] =>
+  Array.from({ length }, (_, n) => cname(n === 0 ? 'a.test' : `x${n}.test`, `x${n + 1}.test`))
 const withCode = (rcode: number, packet: Partial<Packet> = {}) =>
   response({ ...packet, flags: dnsPacket.RECURSION_AVAILABLE | rcode })
 
@@ -43,9 +48,9 @@ describe('a response', () => {
       response({
         answers: [mx('a.test')],
         additionals: [
-          { type: 'A', name: 'MX.test', data: '192.0.2.1' },
-          { type: 'A', name: 'mx.test', data: '192.0.2.2' },
-          { type: 'AAAA', name: 'mx.test', data: '2001:db8::1' },
+          { type: 'A', name: 'MX.test', ttl: 300, data: '192.0.2.1' },
+          { type: 'A', name: 'mx.test', ttl: 20, data: '192.0.2.2' },
+          { type: 'AAAA', name: 'mx.test', ttl: 300, data: '2001:db8::1' },
           { type: 'A', name: 'www.bank.test', data: '192.0.2.66' },
           { type: 'TXT', name: 'mx.test', data: 'no address' },
         ],
@@ -53,8 +58,8 @@ describe('a response', () => {
       {
         ...FOUND,
         additional: [
-          { host: 'mx.test', type: 'A', addresses: ['192.0.2.1', '192.0.2.2'] },
-          { host: 'mx.test', type: 'AAAA', addresses: ['2001:db8::1'] },
+          { host: 'mx.test', type: 'A', addresses: ['192.0.2.1', '192.0.2.2'], ttlMs: 20_000 },
+          { host: 'mx.test', type: 'AAAA', addresses: ['2001:db8::1'], ttlMs: 300_000 },
         ],
       },
     ],
@@ -65,6 +70,19 @@ describe('a response', () => {
         answers: [cname('a.test', 'b.test'), cname('b.test', 'c.test'), mx('c.test')],
       }),
       FOUND,
+    ],
+    ['behind 16 aliases', response({ answers: [...chain(16), mx('x16.test')] }), FOUND],
+    ['behind 17 aliases', response({ answers: [...chain(17), mx('x17.test')] }), bad()],
+    ['with 17 aliases and no record', response({ answers: chain(17) }), bad()],
+    [
+      'behind an alias that expires first',
+      response({ answers: [cname('a.test', 'b.test', 5), mx('b.test')] }),
+      { ...FOUND, ttlMs: 5_000 },
+    ],
+    [
+      'with a TTL that has the most significant bit set (RFC 2181 §8)',
+      response({ answers: [{ ...mx('a.test'), ttl: 0x8000_0000 } as Answer] }),
+      { ...FOUND, ttlMs: 0 },
     ],
     [
       'with an alias that leads nowhere',
@@ -79,12 +97,21 @@ describe('a response', () => {
     ['with a record of another name', response({ answers: [mx('b.test')] }), bad()],
     ['with a record of another type', response({ answers: [soa('a.test')] }), bad()],
     ['without records', response({}), none()],
-    ['without records and with a SOA', response({ authorities: [soa('test')] }), none()],
+    [
+      'without records and with a SOA whose MINIMUM is lower than its TTL',
+      response({ authorities: [soa('test', 3_600, 30)] }),
+      { ...none(), ttlMs: 30_000 },
+    ],
     ['that refers to other servers', response({ authorities: [ns('test')] }), bad()],
     [
       'without records, with SOA and NS',
       response({ authorities: [soa('test'), ns('test')] }),
-      none(),
+      { ...none(), ttlMs: 60_000 },
+    ],
+    [
+      'NXDOMAIN with a SOA whose TTL is lower than its MINIMUM',
+      withCode(3, { authorities: [soa('test', 30, 3_600)] }),
+      { ...gone(), ttlMs: 30_000 },
     ],
     ['NXDOMAIN', withCode(3), { code: 'ENOTFOUND' }],
     ['NXDOMAIN behind an alias', withCode(3, { answers: [cname('a.test', 'b.test')] }), gone()],
@@ -157,7 +184,7 @@ describe('a UDP transport', () => {
       hosts.push(...(await Promise.all(replies)))
     }
     expect(hosts).toEqual(
-      names.map(name => ({ records: [{ preference: 10, host: `mx.${name}` }] })),
+      names.map(name => ({ ...FOUND, records: [{ preference: 10, host: `mx.${name}` }] })),
     )
     // 1,000 queries at 200 per port.
     expect(ports.size).toBeGreaterThanOrEqual(5)
