@@ -209,7 +209,7 @@ export class Engine {
     const host = route.kind === 'mx' ? route.hosts[0]?.host : route.host
     const { resolver, hasIpv6 } = this.#deps
     if (host === undefined || cachedAddressesOf(resolver, host, hasIpv6) !== null) return
-    void addressesOf(resolver, host, undefined, hasIpv6)
+    void addressesOf(resolver, host, { hasIpv6 })
   }
 
   /**

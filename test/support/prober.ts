@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { isFault, parseAddress } from '../../src/engine/address/address.ts'
+import { cachedResolver } from '../../src/engine/dns/cached-resolver.ts'
 import type { MxOperator } from '../../src/engine/dns/operators.ts'
 import { ConnectionSemaphore } from '../../src/engine/probe/connection-semaphore.ts'
 import type { ProbeDeps } from '../../src/engine/probe/egress.ts'
@@ -74,7 +75,7 @@ export function createTestProber(
     secure: mx.secure,
   }
   const world: ProbeDeps = {
-    resolver: names,
+    resolver: cachedResolver(names, { clock }),
     clock,
     random: countedRandom(),
     log: silentLog,

@@ -14,7 +14,7 @@ export async function reverseName(
   const answer = await resolver.resolve(reverseZoneName(ip), 'PTR', signal)
   if ('fault' in answer) return unnamed(ip, helo, answer)
   const names = answer.records.slice(0, NAMES_MAX).map(plain)
-  const found = await Promise.all(names.map(name => addressesOf(resolver, name, signal)))
+  const found = await Promise.all(names.map(name => addressesOf(resolver, name, { signal })))
   const confirmed = names.filter((_, i) => {
     const entry = found[i]
     return entry !== undefined && 'addresses' in entry && has(entry.addresses, ip)
@@ -43,7 +43,7 @@ async function toFinding(
     )
   }
   if (name === plain(helo)) return ok(`${says} and is the HELO name`)
-  const ours = await addressesOf(resolver, plain(helo), signal)
+  const ours = await addressesOf(resolver, plain(helo), { signal })
   if ('addresses' in ours && has(ours.addresses, ip)) {
     return ok(`${says}; the HELO name ${helo} also resolves to it`)
   }
@@ -185,7 +185,7 @@ export async function heloName(
       SET_HELO,
     )
   }
-  const found = await addressesOf(resolver, helo, signal)
+  const found = await addressesOf(resolver, helo, { signal })
   if ('fault' in found) {
     return found.fault === 'server' || found.fault === 'timeout'
       ? warn(`the DNS lookup of the HELO name ${helo} failed`, 'Run this again.')

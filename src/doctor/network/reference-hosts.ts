@@ -57,7 +57,7 @@ async function probeHost(
 }
 
 const targetsOf = async ({ resolver }: ProbeAllDeps, host: string, signal: AbortSignal) =>
-  parseIp(host) === null ? addressesOf(resolver, host, signal) : { addresses: [host] }
+  parseIp(host) === null ? addressesOf(resolver, host, { signal }) : { addresses: [host] }
 
 function firstOfEach(addresses: readonly string[], sourceAddress: string | null): string[] {
   const families = [false, true].map(v6 => addresses.find(ip => isIpv6(ip) === v6))

@@ -4,6 +4,7 @@ import {
   type DnsAnswer,
   type DnsFailure,
   type DnsFault,
+  isNegative,
   type MxRecord,
   plainName,
   type Resolver,
@@ -30,8 +31,8 @@ export type Route =
   | { readonly kind: 'unknown'; readonly fault: 'server' | 'timeout'; readonly detail?: string }
 
 /**
- * Looks up the mail route of `domain` (A-labels) in one to three queries. DNS errors and an abort
- * return `unknown`.
+ * Looks up the mail route of `domain` (A-labels): one query, or three without MX records. DNS errors
+ * and an abort return `unknown`.
  */
 export async function findRoute(
   resolver: Resolver,
@@ -40,18 +41,18 @@ export async function findRoute(
 ): Promise<Route> {
   const answer = await resolver.resolve(domain, 'MX', signal)
   if ('records' in answer) return cachedRoute(answer.records)
-  if (answer.fault === 'no-name') return { kind: 'no-domain' }
-  // RFC 5321 §5.1: the domain is its own exchanger only if it has no MX records at all.
-  if (answer.fault === 'no-data') return implicitRoute(resolver, domain, signal)
-  return { ...answer, kind: 'unknown', fault: answer.fault }
+  if (!isNegative(answer)) return unknownRoute(answer)
+  const lookup = await addressesOf(resolver, domain, { signal, isUrgent: true })
+  return routeWithoutMx(domain, answer, lookup)
 }
 
-/** Returns the route of a domain without waiting, if its MX answer is cached; else null. */
+/** Returns the route of a domain without waiting, if the answers are cached; else null. */
 export function cachedRouteOf(resolver: Resolver, domain: string): Route | null {
   const answer = resolver.cached?.(domain, 'MX')
   if (answer === undefined) return null
   if ('records' in answer) return cachedRoute(answer.records)
-  return answer.fault === 'no-name' ? { kind: 'no-domain' } : null
+  const lookup = isNegative(answer) ? cachedAddressesOf(resolver, domain) : null
+  return lookup === null ? null : routeWithoutMx(domain, answer, lookup)
 }
 
 /** Parses each cached answer once, because the addresses of a list share few domains. */
@@ -76,25 +77,37 @@ export function connectOrder(route: Route, random: Random): string[] {
     .flatMap(([, equals]) => shuffled(equals, random).map(record => record.host))
 }
 
+export type HostLookup = { readonly addresses: readonly string[] } | DnsFailure
+
+type AddressOptions = {
+  readonly signal?: AbortSignal | undefined
+  /** False without local IPv6: AAAA is queried only for a host without IPv4. */
+  readonly hasIpv6?: boolean
+  /**
+   * IPv4 addresses are returned without waiting for the answer to AAAA. `addressesOf` without it
+   * completes the lookup.
+   */
+  readonly isUrgent?: boolean
+}
+
 /**
  * Returns the IP addresses of a host, IPv4 first: some servers accept mail from IPv4 only or are
  * stricter with IPv6 senders (Google requires PTR and SPF), and many machines have no IPv6 route.
- * Returns a fault if no address was found. Without local IPv6 (`hasIpv6` is false), AAAA is queried
- * only for a host without IPv4, to distinguish it from one without any address.
+ * Returns a fault if no address was found.
  */
 export async function addressesOf(
   resolver: Resolver,
   host: string,
-  signal?: AbortSignal,
-  hasIpv6 = true,
-): Promise<{ readonly addresses: readonly string[] } | DnsFailure> {
+  { signal, hasIpv6 = true, isUrgent = false }: AddressOptions = {},
+): Promise<HostLookup> {
   const queryAaaa = () => resolver.resolve(host, 'AAAA', signal)
   const pendingA = resolver.resolve(host, 'A', signal)
-  const [a, early] = await Promise.all([pendingA, hasIpv6 ? queryAaaa() : null])
-  const aaaa = early ?? (recordsOf(a).length > 0 ? NO_RECORDS : await queryAaaa())
-  const addresses = [...recordsOf(a), ...recordsOf(aaaa)]
-  if (addresses.length > 0) return { addresses: limitAddresses(addresses) }
-  return moreUncertain(failureOf(a), failureOf(aaaa))
+  const pendingAaaa = hasIpv6 ? queryAaaa() : null
+  // Its failure is reported below, unless its answer is not needed.
+  pendingAaaa?.catch(() => {})
+  const a = await pendingA
+  if (recordsOf(a).length > 0 && (isUrgent || !hasIpv6)) return toLookup(a, NO_RECORDS)
+  return toLookup(a, await (pendingAaaa ?? queryAaaa()))
 }
 
 /** Returns what `addressesOf` would, without waiting, if all answers are cached; else null. */
@@ -102,13 +115,18 @@ export function cachedAddressesOf(
   resolver: Resolver,
   host: string,
   hasIpv6 = true,
-): { readonly addresses: readonly string[] } | null {
+): HostLookup | null {
   const a = resolver.cached?.(host, 'A')
   if (a === undefined) return null
-  const aaaa = hasIpv6 ? resolver.cached?.(host, 'AAAA') : NO_RECORDS
-  if (aaaa === undefined) return null
+  const needsAaaa = hasIpv6 || recordsOf(a).length === 0
+  const aaaa = needsAaaa ? resolver.cached?.(host, 'AAAA') : NO_RECORDS
+  return aaaa === undefined ? null : toLookup(a, aaaa)
+}
+
+function toLookup(a: DnsAnswer<'A'>, aaaa: DnsAnswer<'AAAA'>): HostLookup {
   const addresses = [...recordsOf(a), ...recordsOf(aaaa)]
-  return addresses.length === 0 ? null : { addresses: limitAddresses(addresses) }
+  if (addresses.length > 0) return { addresses: limitAddresses(addresses) }
+  return moreUncertain(failureOf(a), failureOf(aaaa))
 }
 
 const limitAddresses = (addresses: readonly string[]) =>
@@ -154,18 +172,23 @@ const isHostName = (host: string) =>
 /** RFC 1035 §2.3.4: 255 octets on the wire are 253 characters of text. */
 const NAME_OCTETS_MAX = 253
 
-async function implicitRoute(
-  resolver: Resolver,
-  domain: string,
-  signal: AbortSignal | undefined,
-): Promise<Route> {
-  const found = await addressesOf(resolver, domain, signal)
-  if ('addresses' in found) return { kind: 'implicit', host: plainName(domain) }
-  if (found.fault === 'server' || found.fault === 'timeout') {
-    return { ...found, kind: 'unknown', fault: found.fault }
-  }
-  return { kind: 'no-mail' }
+/**
+ * Returns the route of a domain without MX records. A domain with an address is its own exchanger
+ * (RFC 5321 §5.1), also if the server denied the name when asked for MX: load balancers and the
+ * resolvers of containers answer NXDOMAIN for every type that they do not know, where RFC 8020
+ * allows it only for a name without any records. Mail servers look the address up too.
+ */
+function routeWithoutMx(domain: string, mx: DnsFailure, lookup: HostLookup): Route {
+  if ('addresses' in lookup) return { kind: 'implicit', host: plainName(domain) }
+  if (!isNegative(lookup)) return unknownRoute(lookup)
+  return { kind: mx.fault === 'no-name' && lookup.fault === 'no-name' ? 'no-domain' : 'no-mail' }
 }
+
+const unknownRoute = ({ fault, detail }: DnsFailure): Route => ({
+  kind: 'unknown',
+  fault: fault === 'timeout' ? 'timeout' : 'server',
+  ...(detail === undefined ? {} : { detail }),
+})
 
 const recordsOf = (answer: DnsAnswer<'A' | 'AAAA'>) => ('records' in answer ? answer.records : [])
 const failureOf = (answer: DnsAnswer<'A' | 'AAAA'>): DnsFailure =>
@@ -173,10 +196,13 @@ const failureOf = (answer: DnsAnswer<'A' | 'AAAA'>): DnsFailure =>
 
 const NO_RECORDS: DnsAnswer<'AAAA'> = { records: [] }
 
-/** Returns the more uncertain of two faults, so that a partial answer never counts as complete. */
+/**
+ * Returns the more uncertain of two faults, so that a partial answer never counts as complete. A
+ * name with data of another type exists, whatever the answers to other types are.
+ */
 const moreUncertain = (one: DnsFailure, other: DnsFailure): DnsFailure =>
   BY_UNCERTAINTY.indexOf(one.fault) >= BY_UNCERTAINTY.indexOf(other.fault) ? one : other
-const BY_UNCERTAINTY: readonly DnsFault[] = ['no-data', 'no-name', 'server', 'timeout']
+const BY_UNCERTAINTY: readonly DnsFault[] = ['no-name', 'no-data', 'server', 'timeout']
 
 /** Returns a clause that says why a domain has no usable route; null if it has one. */
 export function noMailText(route: Route): string | null {

@@ -2,7 +2,8 @@ import type { Duplex } from 'node:stream'
 import { onAbort } from '../../platform/abort.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
-import { addressesOf, cachedAddressesOf, connectOrder } from '../dns/route.ts'
+import { isNegative } from '../dns/resolver.ts'
+import { addressesOf, cachedAddressesOf, connectOrder, type HostLookup } from '../dns/route.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { isFailure } from '../smtp/connection.ts'
@@ -46,9 +47,15 @@ export type OpenFailure = {
 /** RFC 5321 §5.1 asks for several addresses to be tried, "at least two"; Postfix tries five. */
 const ADDRESSES_MAX = 5
 /**
- * Hosts whose addresses are looked up: the MX query plus A and AAAA for each make seven queries.
+ * Hosts to try. A host without an address does not count, because it takes only two queries and the
+ * next one may accept mail; a failed lookup counts, because it may take seconds.
  */
 const HOSTS_MAX = 3
+/**
+ * Hosts whose addresses are looked up. More names that do not exist in one zone are no mistake:
+ * they make resolvers attack its name servers (NXNSAttack, USENIX Security 2020).
+ */
+const LOOKUPS_MAX = 10
 /** The most sessions to open, as Postfix's smtp_mx_session_limit. */
 const SESSIONS_MAX = 2
 
@@ -80,23 +87,12 @@ export async function openSession(
 ): Promise<OpenSession | OpenFailure | { readonly held: HeldConnection }> {
   const attempt = new Attempt(deps, options)
   const hosts = connectOrder(route, deps.random)
-  for (const host of hosts.slice(0, HOSTS_MAX)) {
-    const { hasIpv6 } = deps.egress
-    const lookup =
-      cachedAddressesOf(deps.resolver, host, hasIpv6) ??
-      (await addressesOf(deps.resolver, host, options.signal, hasIpv6))
+  for await (const { host, lookup } of lookUpHosts(deps, hosts, options)) {
     if (options.signal.aborted) return { ...attempt.timedOut(host), cutShort: true }
     if ('fault' in lookup) {
-      const isCertain = lookup.fault === 'no-name' || lookup.fault === 'no-data'
-      attempt.note(
-        noResponse(
-          isCertain ? 'no-address' : 'dns',
-          'connect',
-          `${host}: ${lookup.detail ?? lookup.fault}`,
-        ),
-        host,
-        null,
-      )
+      const why = isNegative(lookup) ? 'no-address' : 'dns'
+      const detail = `${host}: ${lookup.detail ?? lookup.fault}`
+      attempt.note(noResponse(why, 'connect', detail), host, null)
       continue
     }
     for (const ip of options.permits.inOrder(lookup.addresses)) {
@@ -110,13 +106,53 @@ export async function openSession(
   }
   const { answer, ...where } = attempt.toFailure()
   const isUncertain =
-    hosts.length > HOSTS_MAX && answer.kind === 'no-response' && answer.why === 'no-address'
+    hosts.length > LOOKUPS_MAX && answer.kind === 'no-response' && answer.why === 'no-address'
   // The hosts that were not looked up may have an address, so the result is not certain.
   return {
     answer: isUncertain ? noResponse('connect', 'connect', answer.detail) : answer,
     ...where,
   }
 }
+
+/**
+ * Looks up hosts one after another, and yields each with its addresses when it is its turn. IPv4
+ * addresses do not wait for the answer to AAAA. It is used if it is there when they have failed;
+ * otherwise it is waited for after all other hosts.
+ */
+async function* lookUpHosts(
+  { resolver, egress: { hasIpv6 = true } }: ProbeDeps,
+  hosts: readonly string[],
+  { signal, sharesLimits = false }: OpenOptions,
+): AsyncGenerator<{ readonly host: string; readonly lookup: HostLookup }> {
+  const hostsMax = Math.ceil(HOSTS_MAX / limitDivisor(sharesLimits))
+  const unfinished: { readonly host: string; readonly ipv4: readonly string[] }[] = []
+  let found = 0
+  for (const host of hosts.slice(0, LOOKUPS_MAX)) {
+    if (found === hostsMax) break
+    const known = cachedAddressesOf(resolver, host, hasIpv6)
+    const options = { signal, hasIpv6, isUrgent: true }
+    const lookup = known ?? (await addressesOf(resolver, host, options))
+    yield { host, lookup }
+    if ('addresses' in lookup || !isNegative(lookup)) found++
+    if (known !== null || 'fault' in lookup || !hasIpv6) continue
+    const complete = cachedAddressesOf(resolver, host)
+    if (complete === null) unfinished.push({ host, ipv4: lookup.addresses })
+    else yield { host, lookup: without(complete, lookup.addresses) }
+  }
+  for (const { host, ipv4 } of unfinished) {
+    const complete = await addressesOf(resolver, host, { signal })
+    if (signal.aborted) return
+    yield { host, lookup: without(complete, ipv4) }
+  }
+}
+
+const without = (lookup: HostLookup, dialled: readonly string[]): HostLookup =>
+  'fault' in lookup
+    ? { addresses: [] }
+    : { addresses: lookup.addresses.filter(ip => !dialled.includes(ip)) }
+
+/** The hosts of two operators share the limits of a single one. */
+const limitDivisor = (sharesLimits: boolean) => (sharesLimits ? 2 : 1)
 
 class Attempt {
   readonly #deps: ProbeDeps
@@ -137,7 +173,7 @@ class Attempt {
 
   get exhausted(): boolean {
     if (this.#options.reachability.blockedOutcome !== null) return true
-    const divisor = this.#options.sharesLimits ? 2 : 1
+    const divisor = limitDivisor(this.#options.sharesLimits ?? false)
     return (
       this.#addresses >= Math.floor(ADDRESSES_MAX / divisor) ||
       this.#sessions >= SESSIONS_MAX / divisor

@@ -216,7 +216,7 @@ async function probePort(deps: ProbeDeps, signal: AbortSignal): Promise<boolean 
 
 /** Returns one address of each family, because many machines have only one. */
 async function findTargets(deps: ProbeDeps, host: string, signal: AbortSignal): Promise<string[]> {
-  const lookup = await addressesOf(deps.resolver, host, signal)
+  const lookup = await addressesOf(deps.resolver, host, { signal })
   if (signal.aborted || 'fault' in lookup) return []
   const addresses = lookup.addresses.filter(deps.isPublic)
   const families = groupBy(addresses, ip => ip.includes(':'))

@@ -17,12 +17,11 @@ export type OperatorHosts = {
 }
 
 /**
- * Operators probed for one address. RFC 5321 §5.1 asks for at least two addresses to be tried;
- * Postfix opens two sessions for a delivery (smtp_mx_session_limit).
+ * Operators probed for one address, without those whose hosts have no address. RFC 5321 §5.1 asks
+ * for at least two addresses to be tried; Postfix opens two sessions for a delivery
+ * (smtp_mx_session_limit).
  */
-const OPERATORS_MAX = 2
-/** Hosts of the first and of the second operator: three in total, as with a single operator. */
-const HOSTS_MAX = [2, 1] as const
+export const OPERATORS_MAX = 2
 
 /**
  * Groups the MX hosts of a route by operator, the operator of the first host first; never empty.
@@ -77,13 +76,10 @@ function groupByOperator(
     const hosts = byOperator.get(operator.name)?.hosts ?? []
     byOperator.set(operator.name, { operator, hosts: [...hosts, record] })
   }
-  const all = [...byOperator.values()].slice(0, OPERATORS_MAX)
+  const all = [...byOperator.values()]
   // Return the same route object for the same hosts, so that grouping by route compares no names.
-  if (byOperator.size === 1) return all.map(({ operator }) => ({ operator, route }))
-  return all.map(({ operator, hosts }, n) => ({
-    operator,
-    route: { kind: 'mx', hosts: hosts.slice(0, HOSTS_MAX[n]) },
-  }))
+  if (all.length === 1) return all.map(({ operator }) => ({ operator, route }))
+  return all.map(({ operator, hosts }) => ({ operator, route: { kind: 'mx', hosts } }))
 }
 
 /**

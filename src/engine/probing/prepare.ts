@@ -159,7 +159,7 @@ export async function lookUpRoute(
   const { checkSmtp, isUrgent, signal } = options
   const likely = checkSmtp && isUrgent ? likelyHosts.get(domain.ascii) : null
   // The later dial looks the host up again and reports the failure.
-  if (likely !== null) addressesOf(resolver, likely, signal, hasIpv6).catch(() => {})
+  if (likely !== null) addressesOf(resolver, likely, { signal, hasIpv6 }).catch(() => {})
   const route = await findRoute(resolver, domain.ascii, signal)
   likelyHosts.remember(domain.ascii, route)
   return route

@@ -16,7 +16,7 @@ import { noResponse, type ProbeResult } from '../probe/probe-outcome.ts'
 import { type CachedAnswer, toCacheEntry } from '../result-cache.ts'
 import { fromAcceptance, fromCache, fromFailure, fromProbe } from '../verdict/build-result.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { type OperatorHosts, selectHosts, shouldTryNextHosts } from './mx-hosts.ts'
+import { OPERATORS_MAX, type OperatorHosts, selectHosts, shouldTryNextHosts } from './mx-hosts.ts'
 import type { ProbeTask } from './prepare.ts'
 import { alternativeEgress } from './retry-policy.ts'
 
@@ -239,14 +239,19 @@ export class ProbeRunner {
         const attempt = byTarget.get(target) as HostAttempt
         const merged = attempt.previous === null ? probed : mergeResults(attempt.previous, probed)
         const [backup, ...others] = attempt.remaining
+        const tried = attempt.tried + (hasNoAddress(probed) ? 0 : 1)
         const isDone = signal.aborted || drain.aborted || backup === undefined
         if (
           isDone ||
+          tried === OPERATORS_MAX ||
           !shouldTryNextHosts(probed.answer) ||
           this.#hasOtherEgress(prober, hosts, probed)
         ) {
           options.onProbed(attempt.task, merged)
-        } else next.push({ task: attempt.task, hosts: backup, remaining: others, previous: merged })
+        } else {
+          const { task } = attempt
+          next.push({ task, hosts: backup, remaining: others, tried, previous: merged })
+        }
       }
       const returned = options.onReturned && {
         onReturned: (targets: readonly ProbeTask[]) =>
@@ -332,8 +337,13 @@ type HostAttempt = {
   readonly task: ProbeTask
   readonly hosts: OperatorHosts
   readonly remaining: readonly OperatorHosts[]
+  /** Number of operators tried before, without those whose hosts have no address. */
+  readonly tried: number
   readonly previous: ProbeResult | null
 }
+
+const hasNoAddress = ({ answer }: ProbeResult) =>
+  answer.kind === 'no-response' && answer.why === 'no-address'
 
 function groupByOperator(attempts: readonly HostAttempt[]): Iterable<readonly HostAttempt[]> {
   if (attempts.length === 0) return []
@@ -346,7 +356,7 @@ function groupByOperator(attempts: readonly HostAttempt[]): Iterable<readonly Ho
 /** Returns the first attempt of a task. */
 function toFirstAttempt(task: ProbeTask): HostAttempt {
   const [hosts, ...remaining] = selectHosts(task.exchangers, task.accepted)
-  return { task, hosts, remaining, previous: null }
+  return { task, hosts, remaining, tried: 0, previous: null }
 }
 
 /** Returns the task with the route and catch-all status of these hosts. */

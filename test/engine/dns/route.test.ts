@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { addressesOf, connectOrder, findRoute, type Route } from '../../../src/engine/dns/route.ts'
+import { cachedResolver } from '../../../src/engine/dns/cached-resolver.ts'
+import {
+  addressesOf,
+  cachedRouteOf,
+  connectOrder,
+  findRoute,
+  type Route,
+} from '../../../src/engine/dns/route.ts'
+import { fakeClock } from '../../support/clock.ts'
 import { fc } from '../../support/property.ts'
 import { countedRandom } from '../../support/random.ts'
 import { type ZoneEntry, zone } from '../../support/zone.ts'
@@ -14,6 +22,29 @@ const hostsOf = async (...MX: [number, string][]) => {
 // DNS answers, and the resulting route.
 const TABLE: [what: string, entry: ZoneEntry | null, route: Route][] = [
   ['NXDOMAIN', null, { kind: 'no-domain' }],
+  // Load balancers and resolvers of containers deny the name for every type that they lack.
+  [
+    'NXDOMAIN for MX but A',
+    { MX: 'no-name', A: ['192.0.2.1'] },
+    { kind: 'implicit', host: 'a.test' },
+  ],
+  [
+    'NXDOMAIN for MX and AAAA but A',
+    { MX: 'no-name', A: ['192.0.2.1'], AAAA: 'no-name' },
+    { kind: 'implicit', host: 'a.test' },
+  ],
+  [
+    'NXDOMAIN for MX and A but AAAA',
+    { MX: 'no-name', A: 'no-name', AAAA: ['2001:db8::1'] },
+    { kind: 'implicit', host: 'a.test' },
+  ],
+  ['NXDOMAIN for MX, no address', { MX: 'no-name' }, { kind: 'no-mail' }],
+  ['NXDOMAIN for MX and A, no AAAA', { MX: 'no-name', A: 'no-name' }, { kind: 'no-mail' }],
+  [
+    'NXDOMAIN for MX, A unknown',
+    { MX: 'no-name', A: 'server', AAAA: 'no-name' },
+    { kind: 'unknown', fault: 'server' },
+  ],
   ['SERVFAIL', 'server', { kind: 'unknown', fault: 'server' }],
   ['no answer', 'timeout', { kind: 'unknown', fault: 'timeout' }],
   [
@@ -159,10 +190,18 @@ describe('the route of a domain', () => {
     expect(dns.asked).toEqual(['MX a.test', 'MX b.test', 'A b.test', 'AAAA b.test'])
   })
 
-  test('does not query addresses after NXDOMAIN', async () => {
+  test('takes three queries for a domain that does not exist, and no others later', async () => {
     const dns = zone()
-    await findRoute(dns, 'gone.test')
-    expect(dns.asked).toEqual(['MX gone.test'])
+    const resolver = cachedResolver(dns, { clock: fakeClock() })
+    expect(cachedRouteOf(resolver, 'gone.test')).toBeNull()
+    await findRoute(resolver, 'gone.test')
+    expect(cachedRouteOf(resolver, 'gone.test')).toEqual({ kind: 'no-domain' })
+    expect(dns.asked).toEqual(['MX gone.test', 'A gone.test', 'AAAA gone.test'])
+  })
+
+  test('does not wait for AAAA if there is an IPv4 address', async () => {
+    const entry: ZoneEntry = { A: ['192.0.2.1'], AAAA: 'never' }
+    expect(await routeOf(entry)).toEqual({ kind: 'implicit', host: 'a.test' })
   })
 
   test('is unknown after an abort', async () => {
@@ -265,8 +304,15 @@ describe('the addresses of a host', () => {
     ],
   ])('without local IPv6, AAAA is queried %s', async (_, entry, asked, expected) => {
     const dns = zone({ 'mx.test': entry })
-    expect(await addressesOf(dns, 'mx.test', undefined, false)).toEqual(expected)
+    expect(await addressesOf(dns, 'mx.test', { hasIpv6: false })).toEqual(expected)
     expect(dns.asked).toEqual(asked)
+  })
+
+  test('do not wait for AAAA if the caller is in a hurry and there is an IPv4 address', async () => {
+    const urgent = (entry: ZoneEntry) =>
+      addressesOf(zone({ 'mx.test': entry }), 'mx.test', { isUrgent: true })
+    expect(await urgent({ A: ['192.0.2.1'], AAAA: 'never' })).toEqual({ addresses: ['192.0.2.1'] })
+    expect(await urgent({ AAAA: ['2001:db8::1'] })).toEqual({ addresses: ['2001:db8::1'] })
   })
 
   test('keeps five of a hundred addresses', async () => {

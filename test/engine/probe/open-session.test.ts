@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { cachedResolver } from '../../../src/engine/dns/cached-resolver.ts'
+import type { Resolver } from '../../../src/engine/dns/resolver.ts'
+import { withResolvers } from '../../../src/platform/es2024.ts'
 import { HANG_UP, type MxSays, type MxScript, refused } from '../../support/mx.ts'
 import { ask, createTestProber, nameOf, TIMEOUTS } from '../../support/prober.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
@@ -24,6 +27,18 @@ async function verify(
   const home = createTestProber(script, { zone, ...how })
   const walk = await home.single(ask(EMAIL, hosts))
   return { ...home, probed: walk.only(), dialled: home.mx.dialled.map(({ ip }) => ip) }
+}
+
+/** Withholds the answer to AAAA of one host until `answer` is called. */
+function slowAaaa(host: string) {
+  const { promise, resolve: answer } = withResolvers<void>()
+  const wrap = (inner: Resolver): Resolver => ({
+    async resolve(name, type, signal) {
+      if (type === 'AAAA' && name === host) await promise
+      return inner.resolve(name, type, signal)
+    },
+  })
+  return { answer, wrap }
 }
 
 const onlyAt =
@@ -59,6 +74,29 @@ describe('the dial order', () => {
     expect(nameOf((await verify(noMail, { hosts })).probed)).toBe('rejected/no-mail')
     const oneIsDown = { ...noMail, connect: onlyAt('192.0.2.1') }
     expect(nameOf((await verify(oneIsDown, { hosts })).probed)).toBe('no-response/connect')
+  })
+
+  test('does not wait for AAAA if a host accepts the session over IPv4', async () => {
+    const zone: Record<string, ZoneEntry> = { 'mx1.test': { A: ['192.0.2.1'], AAAA: 'never' } }
+    const home = createTestProber({}, { zone })
+    const walk = home.begin([ask(EMAIL, ['mx1.test'])], { single: true })
+    await home.clock.advance(0)
+    expect(walk.only()).toMatchObject({ ip: '192.0.2.1', answer: { kind: 'accepted' } })
+    await walk.end()
+  })
+
+  test('tries the IPv6 addresses that arrive late after all other hosts', async () => {
+    const late = slowAaaa('mx1.test')
+    const { zone, clock } = createTestProber({}, {})
+    zone.set('mx1.test', { A: ['192.0.2.1'], AAAA: ['2001:db8::1'] })
+    zone.set('mx2.test', { A: ['192.0.2.2'] })
+    const resolver = cachedResolver(late.wrap(zone), { clock })
+    const home = createTestProber({ connect: onlyAt('2001:db8::1') }, { world: { resolver } })
+    const walk = home.begin([ask(EMAIL, ['mx1.test', 'mx2.test'])], { single: true })
+    await home.clock.advance(0)
+    expect(home.mx.dialled.map(({ ip }) => ip)).toEqual(['192.0.2.1', '192.0.2.2'])
+    late.answer()
+    expect((await walk.end()).only()).toMatchObject({ ip: '2001:db8::1' })
   })
 
   test('continues after a refused connection', async () => {
@@ -149,6 +187,21 @@ describe('dial limits', () => {
     expect(dialled).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3'])
   })
 
+  test('hosts without an address do not count', async () => {
+    const hosts = ['a.test', 'b.test', 'c.test', 'd.test', ...HOSTS]
+    const zone = { ...ZONE, 'b.test': {}, 'd.test': {} }
+    const { dialled } = await verify({ connect: onlyAt('192.0.2.4') }, { zone, hosts })
+    expect(dialled).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3'])
+    const { probed } = await verify({}, { zone, hosts })
+    expect(probed).toMatchObject({ host: 'mx1.test', answer: { kind: 'accepted' } })
+  })
+
+  test('hosts whose lookup failed count', async () => {
+    const zone: Record<string, ZoneEntry> = { ...ZONE, 'mx1.test': 'server', 'mx2.test': 'timeout' }
+    const { dialled } = await verify({ connect: onlyAt('192.0.2.4') }, { zone })
+    expect(dialled).toEqual(['192.0.2.3'])
+  })
+
   test('each dial has a timeout', async () => {
     const home = createTestProber({}, { zone: ZONE })
     const startedAt: number[] = []
@@ -178,11 +231,13 @@ describe('dial limits', () => {
 
 describe('without a session', () => {
   test('a missing address is certain only if every host was looked up', async () => {
-    const three = await verify({}, { zone: {}, hosts: HOSTS.slice(0, 3) })
-    expect(nameOf(three.probed)).toBe('no-response/no-address')
-    const four = await verify({}, { zone: {} })
-    expect(nameOf(four.probed)).toBe('no-response/connect')
-    expect(four.dialled).toEqual([])
+    const hosts = Array.from({ length: 11 }, (_, n) => `gone${n}.test`)
+    const ten = await verify({}, { hosts: hosts.slice(1) })
+    expect(nameOf(ten.probed)).toBe('no-response/no-address')
+    const eleven = await verify({}, { hosts })
+    expect(nameOf(eleven.probed)).toBe('no-response/connect')
+    expect(eleven.zone.asked).toHaveLength(2 * 10)
+    expect(eleven.dialled).toEqual([])
   })
 
   test.each([

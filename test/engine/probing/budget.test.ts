@@ -142,13 +142,18 @@ describe('DNS queries of a single verification', () => {
     expect(zone.asked.slice(3)).toEqual(['MX a.test'])
   })
 
-  test.each<[string, (host: string, i: number) => ZoneEntry]>([
-    ['none of which exists', () => 'no-name'],
-    ['whose DNS is broken', () => 'server'],
-    ['none of which has an address', () => ({})],
-    ['none of which may be dialled', () => ({ A: ['10.0.0.1'] })],
-    ['of many addresses each', (_, i) => ({ A: Array.from({ length: 50 }, (_, j) => ip(i, j)) })],
-  ])('are at most eight with 200 MX hosts %s', async (_, entryOf) => {
+  test.each<[string, number, (host: string, i: number) => ZoneEntry]>([
+    // Ten hosts without an address do not count toward the limit of hosts.
+    ['none of which exists', 21, () => 'no-name'],
+    ['whose DNS is broken', 8, () => 'server'],
+    ['none of which has an address', 21, () => ({})],
+    ['none of which may be dialled', 8, () => ({ A: ['10.0.0.1'] })],
+    [
+      'of many addresses each',
+      8,
+      (_, i) => ({ A: Array.from({ length: 50 }, (_, j) => ip(i, j)) }),
+    ],
+  ])('with 200 MX hosts %s are at most %i', async (_, queriesMax, entryOf) => {
     const hosts = Array.from({ length: 200 }, (_, i) => `mx${i}.a.test`)
     const zone = {
       'a.test': { MX: hosts.map((host, i) => [i, host] as const) },
@@ -158,7 +163,7 @@ describe('DNS queries of a single verification', () => {
     const { verify, zone: dns, mx } = createTestEngine({ zone, script: { greeting } })
     const { verdict } = await verify('ann@a.test')
     expect(verdict).toMatchObject({ valid: false, risk: 'unknown' })
-    expect(dns.asked.length).toBeLessThanOrEqual(8)
+    expect(dns.asked.length).toBeLessThanOrEqual(queriesMax)
     expect(mx.dialled.length).toBeLessThanOrEqual(5)
     expect(mx.sessions.length).toBeLessThanOrEqual(2)
   })

@@ -32,10 +32,9 @@ describe('the MX hosts of a route', () => {
       ['mx1.a.test', 'mx.b.test', 'mx2.a.test'],
       ['a.test: mx1.a.test mx2.a.test', 'b.test: mx.b.test'],
     ],
-    // At most two operators are probed.
     [
       ['mx.a.test', 'mx.b.test', 'mx.c.test'],
-      ['a.test: mx.a.test', 'b.test: mx.b.test'],
+      ['a.test: mx.a.test', 'b.test: mx.b.test', 'c.test: mx.c.test'],
     ],
   ])('are grouped by operator: %j', (hosts, sets) => {
     expect(shown(...hosts)).toEqual(sets)
@@ -179,6 +178,39 @@ describe('a primary MX host without a session', () => {
     }
     const home = createTestEngine({ script, zone })
     expect(await home.reason('ann@two.test')).toBe('no_connect')
+  })
+})
+
+describe('the limit of hosts', () => {
+  /** A domain with these hosts; those of `second.test` and `third.test` have an address. */
+  const zoneOf = (...hosts: string[]) => ({
+    'a.test': { MX: hosts.map((host, n) => [n, host] as const) },
+    'mx.second.test': { A: [SECOND] },
+    'mx.third.test': { A: ['192.0.2.13'] },
+    'mx.fourth.test': { A: ['192.0.2.14'] },
+  })
+  const gone = ['mx.gone1.test', 'mx.gone2.test', 'mx.gone3.test']
+
+  test.each<[what: string, hosts: string[]]>([
+    ['of one operator', ['a.second.test', 'b.second.test', 'c.second.test', 'mx.second.test']],
+    ['of several operators', [...gone, 'mx.second.test']],
+    ['beside those of another', ['a.first.test', 'b.first.test', 'c.first.test', 'mx.second.test']],
+  ])('does not count hosts without an address: %s', async (_, hosts) => {
+    const home = createTestEngine({ script: tells, zone: zoneOf(...hosts) })
+    expect(await home.reason('ann@a.test')).toBe('accepted_email')
+    expect(reasonsOf(await home.many(['bob@a.test']))).toEqual(['bob@a.test accepted_email'])
+  })
+
+  test('is two operators whose hosts have an address', async () => {
+    const zone = zoneOf(...gone, 'mx.second.test', 'mx.third.test', 'mx.fourth.test')
+    const home = createTestEngine({ script: { greeting: BUSY }, zone })
+    expect(await home.reason('ann@a.test')).toBe('unavailable_smtp')
+    expect(home.mx.dialled.map(({ ip }) => ip)).toEqual([SECOND, '192.0.2.13'])
+  })
+
+  test('leaves a domain undeliverable only if none of its hosts has an address', async () => {
+    const home = createTestEngine({ script: tells, zone: zoneOf(...gone) })
+    expect(await home.reason('ann@a.test')).toBe('no_mx_record')
   })
 })
 
