@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import { createSecureContext, getCACertificates, connect as tlsConnect } from 'node:tls'
 import type { Agent } from 'undici'
 import { type Clock, SECOND } from '../platform/clock.ts'
+import { skipContinue } from './continue-filter.ts'
 import { TransportFault, toFault } from './transport-error.ts'
 import { checkedAddresses, hostName, ipLiteral, type UrlPolicy } from './url-policy.ts'
 
@@ -119,6 +120,7 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
       dial(new URL(`${protocol}//${host}`)).then(
         socket => {
           limitBodyRead(socket, connectionBytesMax)
+          skipContinue(socket, HEADER_BYTES_MAX)
           callback(null, socket)
         },
         (error: Error) => callback(error, null),

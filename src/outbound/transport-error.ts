@@ -52,11 +52,8 @@ function errorCode(error: unknown): string {
 }
 
 const CLOSED = 'closed the connection before it answered.'
-/**
- * undici reports this with the same code as a closed connection: it closes the connection at 100
- * and 101.
- */
-const UNEXPECTED_STATUS = 'answered with 100 or 101, which is not expected.'
+/** undici closes the connection at 101, and reports it with the code of a closed connection. */
+const UNEXPECTED_STATUS = 'answered with 101 (Switching Protocols), which was not requested.'
 
 /** Messages by error codes of Node, OpenSSL, undici and its parser; the first match applies. */
 const SENTENCES: readonly [codes: RegExp, fault: TransportErrorCode, message: string][] = [

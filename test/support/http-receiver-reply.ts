@@ -22,6 +22,7 @@ export async function sendReply(
     response.socket?.end(reply.raw)
     return 0
   }
+  if (reply.isContinued) response.writeContinue()
   for (let nth = 0; nth < (reply.hints ?? 0); nth++) {
     response.writeEarlyHints({ link: `</style-${nth}.css>; rel=preload` })
   }

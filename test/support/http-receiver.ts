@@ -52,6 +52,8 @@ export type ScriptedReply = {
   readonly delayMs?: number
   /** Number of preceding `103 Early Hints` responses. */
   readonly hints?: number
+  /** Whether `100 Continue` precedes the response. */
+  readonly isContinued?: boolean
   /**
    * What follows the headers and `body` instead of the end: a reset, a byte per second forever, or
    * a gigabyte.

@@ -9,6 +9,7 @@ const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 /** On a clock that does not advance, so that no deadline ends it. */
 test.each<[string, ScriptedReply, { status: number | null; fault: string | null }]>([
   ['early hints', { pour: 'HTTP/1.1 103 Early Hints\r\n\r\n' }, { status: null, fault: TOO_MUCH }],
+  ['100 Continue', { pour: 'HTTP/1.1 100 Continue\r\n\r\n' }, { status: null, fault: TOO_MUCH }],
   ['blank lines', { pour: '\r\n' }, { status: null, fault: TOO_MUCH }],
   ['a reason phrase', { raw: 'HTTP/1.1 200 ', pour: 'a' }, { status: null, fault: TOO_MUCH }],
   // The status counts, whatever the body does.

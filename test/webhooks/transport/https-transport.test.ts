@@ -64,6 +64,40 @@ describe('a request', () => {
     expect(other.connections.opened).toBe(0)
   })
 
+  const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+  const HINTS = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n'
+  const MADE = 'HTTP/1.1 201 Created\r\nContent-Length: 4\r\n\r\nmade'
+  test.each([
+    ['100', CONTINUE],
+    ['100 with header fields and without a reason', 'HTTP/1.1 100\r\nServer: x\r\n\r\n'],
+    ['100 twice', CONTINUE + CONTINUE],
+    ['100 and 103', CONTINUE + HINTS],
+    ['103 and 100', HINTS + CONTINUE],
+    ['102', 'HTTP/1.1 102 Processing\r\n\r\n'],
+  ])(
+    'with an interim response that was not requested has the final one: %s',
+    async (_, interim) => {
+      const { answer } = await receiptFor({ raw: interim + MADE })
+      expect(answer).toMatchObject({ status: 201, excerpt: 'made' })
+    },
+  )
+
+  test('with 100 Continue before each response of a connection has each of them', async () => {
+    const receiver = await openReceiver({ answer: { isContinued: true, body: CONTINUE } })
+    const post = openTransport()
+    for (let nth = 0; nth < 3; nth++) {
+      // What looks like an interim response in a body belongs to the body.
+      expect((await post.to(receiver.url)).answer?.excerpt).toBe(CONTINUE.trim())
+    }
+    expect(receiver.connections.opened).toBe(1)
+  })
+
+  test('with 100 Continue alone is none', async () => {
+    const { answer, fault } = await receiptFor({ raw: CONTINUE })
+    expect(answer).toBeNull()
+    expect(fault).toBe('The receiver closed the connection before it answered.')
+  })
+
   test('with 100 Early Hints before the response has that response', async () => {
     const { answer } = await receiptFor({ hints: 100, status: 201, body: 'made' })
     expect(answer).toMatchObject({ status: 201, excerpt: 'made' })
@@ -169,7 +203,7 @@ describe('there is no response', () => {
     [
       'a protocol switch',
       { raw: 'HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n' },
-      /answered with 100 or 101/,
+      /answered with 101/,
     ],
   ])('if there is %s', async (_, answer, says) => {
     expect(await receiptFor(answer)).toMatchObject({
