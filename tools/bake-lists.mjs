@@ -7,16 +7,9 @@ import { join } from 'node:path'
 import { REAL_PROVIDERS } from '../src/engine/address/name-list.ts'
 import { listedTypo } from '../src/engine/address/typo.ts'
 import { hasRegisteredTld } from '../src/engine/address/typo-tld.ts'
-import { electDisposable, PROTECTED } from './lists/disposable.mjs'
+import { electDisposable, isDisputed } from './lists/disposable.mjs'
 import { toDomains, withParents } from './lists/names.mjs'
-import {
-  namedAnywhere,
-  packageFolder,
-  packageNames,
-  readJson,
-  readSources,
-  readText,
-} from './lists/sources.mjs'
+import { packageFolder, packageNames, readJson, readSources, readText } from './lists/sources.mjs'
 
 const require = createRequire(import.meta.url)
 const root = join(import.meta.dirname, '..')
@@ -52,11 +45,7 @@ const MORE_ROLES =
 // `gmsil.com`.
 const isTypo = name => listedTypo(name) !== null || !hasRegisteredTld(name)
 
-/** Disposable in one list and a provider in another: listed as neither. */
-const isDisputed = name => candidates.has(name) && !PROTECTED.has(name) && !REAL_PROVIDERS.has(name)
-
 const sources = readSources()
-const candidates = namedAnywhere(sources)
 const disposable = new Set(electDisposable(sources))
 const free = toDomains([
   ...require('free-email-domains'),
@@ -66,7 +55,7 @@ const free = toDomains([
   name =>
     !NOT_FREE.test(name) &&
     !isTypo(name) &&
-    !isDisputed(name) &&
+    !isDisputed(sources, name) &&
     !withParents(name).some(part => disposable.has(part)),
 )
 const roles = [...require('role-based-email-addresses'), ...MORE_ROLES]

@@ -33,6 +33,27 @@ describe('the built-in lists', () => {
     expect([...operators, ...senders].filter(name => listed.has(name))).toEqual([])
   })
 
+  // The domains of each row are on exactly one list of disposable domains.
+  test.each([
+    ['Microsoft', 'live.de live.dk live.no live.cn live.co.kr live.com.ar live.com.mx live.in'],
+    ['Orange', 'wanadoo.es orange.net'],
+    ['Fastmail', 'fastmail.us fastmail.es fastmail.nl fastmail.se fastmail.jp'],
+    ['others', 'gmx.es home.de cinci.rr.com nextmail.ru fromru.com'],
+  ])('one list of disposable domains does not outvote a provider: %s', (_, names) => {
+    const unlisted = names.split(' ').filter(name => !isListed('free', name))
+    expect(unlisted).toEqual([])
+  })
+
+  test('a domain is free or disposable, and neither if as many lists say one as the other', () => {
+    const disposable = new Set(namesOf('disposable.txt'))
+    const both = namesOf('free.txt').filter(name =>
+      withParents(name).some(up => disposable.has(up)),
+    )
+    expect(both).toEqual([])
+    for (const name of ['30minutesmail.com', 'dumpmail.com', 'discard-email.cf'])
+      expect([isListed('free', name), isListed('disposable', name)]).toEqual([false, false])
+  })
+
   test('disposable services are listed, each domain once for all its subdomains', () => {
     const listed = new Set(namesOf('disposable.txt'))
     const services = ['mailinator.com', 'yopmail.com', 'guerrillamail.com', 'temp-mail.org']
