@@ -1,13 +1,7 @@
 import { cleanAddress, isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
 import { isListed, REAL_PROVIDERS } from './name-list.ts'
-import {
-  domainNamed,
-  guessedTypo,
-  isLargeProvider,
-  knownProviderDomains,
-  listedTypo,
-} from './typo.ts'
+import { domainNamed, guessedTypo, isImitation, knownProviderDomains, listedTypo } from './typo.ts'
 import { correctedTld, correctedTldPair, hasRegisteredTld, isPair } from './typo-tld.ts'
 
 /** The domain that was most likely intended. */
@@ -16,11 +10,10 @@ type Suggestion = {
   /** True for a listed typo, false for a guess. */
   readonly sure: boolean
   /**
-   * A large provider was intended. Most names that resemble one belong to squatters with a mail
-   * server (Szurdi and Christin, "Email Typosquatting", IMC 2017), so a working MX does not refute
-   * it.
+   * Most names that resemble the intended provider like this belong to squatters with a mail server
+   * (Szurdi and Christin, "Email Typosquatting", IMC 2017), so a working MX does not refute it.
    */
-  readonly large: boolean
+  readonly isImitation: boolean
 }
 
 /** Returns the domain that was probably intended; null for known providers and dissimilar names. */
@@ -38,10 +31,11 @@ const SUGGESTIONS = new WeakMap<Domain, Suggestion | null>()
 function findSuggestion({ ascii, kind }: Domain): Suggestion | null {
   if (kind !== 'name') return null
   const listed = listedTypo(ascii)
-  if (listed !== null) return { domain: listed, sure: true, large: true }
+  if (listed !== null) return { domain: listed, sure: true, isImitation: true }
   if (REAL_PROVIDERS.has(ascii) || isListed('free', ascii)) return null
   const guessed = guessedTypo(ascii) ?? withCorrectedTld(ascii)
-  return guessed === null ? null : { domain: guessed, sure: false, large: isLargeProvider(guessed) }
+  if (guessed === null) return null
+  return { domain: guessed, sure: false, isImitation: isImitation(ascii, guessed) }
 }
 
 /** Returns the name with the intended ending, if its own ending does not exist. */

@@ -9,7 +9,7 @@ export const UNRELATED_INSERTION_COST = 1.25
 /**
  * Extra cost of a wrong first letter: people notice it, so the text is more likely another name.
  */
-const WRONG_FIRST_LETTER_COST = 1
+export const WRONG_FIRST_LETTER_COST = 1
 
 /**
  * Returns the typo distance of `typed` from `intended`: Damerau's distance (optimal string

@@ -44,6 +44,14 @@ export function correctedTld(ending: string, before: string | undefined): string
   return ending.length === 3 && /(.)\1/.test(ending) ? nearest(ending, COUNTRIES) : null
 }
 
+/** Compares countries by how likely they are: `fr` before `fi`, so that `f` means France. */
+export const compareCountries = (one: string, other: string): number => rankOf(one) - rankOf(other)
+
+const rankOf = (ending: string) => {
+  const rank = COUNTRIES.indexOf(ending.slice(ending.lastIndexOf('.') + 1))
+  return rank < 0 ? COUNTRIES.length : rank
+}
+
 /**
  * Returns the country of an ending with a correct second level: `com.rb` → `br`, `co.yk` → `uk`.
  */

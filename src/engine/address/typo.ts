@@ -4,8 +4,9 @@ import {
   TYPO_COST,
   typoDistance,
   UNRELATED_INSERTION_COST,
+  WRONG_FIRST_LETTER_COST,
 } from './typo-distance.ts'
-import { hasRegisteredTld } from './typo-tld.ts'
+import { compareCountries, hasRegisteredTld } from './typo-tld.ts'
 
 /** A provider whose name is often mistyped. */
 type KnownProvider = {
@@ -62,34 +63,63 @@ const DISTINCT = `comcast.net verizon.net sbcglobal.net bellsouth.net earthlink.
   windstream.net centurylink.net suddenlink.net roadrunner.com netzero.net prodigy.net ameritech.net
   embarqmail.com frontiernet.net btinternet.com btopenworld.com virginmedia.com blueyonder.co.uk
   ntlworld.com talktalk.net rocketmail.com hushmail.com tutanota.com fastmail.com sympatico.ca
-  videotron.ca bigpond.com optusnet.com.au wanadoo.fr laposte.net club-internet.fr t-online.de
+  videotron.ca bigpond.com optusnet.com.au laposte.net club-internet.fr t-online.de
   freenet.de virgilio.it libero.it tiscali.it telefonica.net yandex.ru rambler.ru rediffmail.com
   hanmail.net seznam.cz bluewin.ch telenet.be skynet.be kpnmail.nl interia.pl charter.net`
 
 /** Names too short to guess, but recognizable with a wrong ending or a missing dot. */
-const SHORT = `me.com mac.com mail.com gmx.com gmx.de gmx.net web.de zoho.com
-  cox.net att.net shaw.ca rogers.com free.fr orange.fr sfr.fr mail.ru bk.ru inbox.ru list.ru ya.ru qq.com
+const SHORT = `me.com mac.com mail.com zoho.com
+  cox.net att.net shaw.ca rogers.com free.fr sfr.fr mail.ru bk.ru inbox.ru list.ru ya.ru qq.com
   163.com 126.com sina.com daum.net nate.com naver.com wp.pl o2.pl onet.pl abv.bg ukr.net alice.it
-  tin.it juno.com sky.com proton.me pm.me tuta.com hey.com uol.com.br terra.com.br globo.com xtra.co.nz`
+  tin.it juno.com sky.com pm.me tuta.com hey.com uol.com.br terra.com.br globo.com xtra.co.nz`
 
 /** The greatest distance of a guess by the length of the name: fewer names resemble a long one. */
 const distanceMaxFor = (name: string) => (name.length >= 8 ? 2 : name.length === 7 ? 1.5 : 1)
 
-const SINGLE_DOMAIN_PROVIDERS: readonly KnownProvider[] = [
+const OTHER_PROVIDERS: readonly KnownProvider[] = [
+  { name: 'wanadoo', ending: 'fr', endings: ['es', 'nl', 'co.uk'], distanceMax: 1.5 },
+  {
+    name: 'gmx',
+    ending: 'de',
+    endings: 'net com at ch fr es li us co.uk'.split(' '),
+    distanceMax: 1,
+  },
+  single('web.de', 1),
+  ...['orange.fr', 'proton.me'].map(domain => single(domain, 1)),
   ...DISTINCT.split(/\s+/).map(domain =>
     single(domain, distanceMaxFor(domain.split('.', 1)[0] ?? '')),
   ),
   // Only a doubled letter is close enough to these short names.
-  ...['aol.com', 'live.com', 'msn.com'].map(domain => single(domain, 0.75)),
+  { name: 'aol', ending: 'com', endings: ['co.uk', 'de', 'fr'], distanceMax: 0.75 },
+  {
+    name: 'live',
+    ending: 'com',
+    endings:
+      `at be ca cl cn co.kr co.uk co.za com.ar com.au com.mx com.pt com.sg de dk fr hk ie in it jp
+      nl no ru se`.split(/\s+/),
+    distanceMax: 0.75,
+  },
+  single('msn.com', 0.75),
   single('ymail.com', 1),
   ...SHORT.split(/\s+/).map(domain => single(domain, 0)),
 ]
 
+/**
+ * Providers whose misspellings belong to squatters with a mail server, as those of the large ones
+ * do. They resemble no word.
+ */
+const IMITATED_NAMES = new Set(
+  `comcast sbcglobal bellsouth verizon btinternet freenet t-online gmx web wanadoo`.split(' '),
+)
+
 /** Real names close to a known provider: never typos, whatever their ending. */
 const REAL_SIMILAR_NAMES: ReadonlySet<string> = new Set(
-  `email mail gail grail gmx html cloud outlooks foxmail postmail homemail dotmail botmail boxmail popmail
-  gotmail hotmart hotrail wahoo yoho yodo yazoo yakoo comcasts planet plant prontomail proton liberia libera
-  liberi rambles ramble freenets skynets horizon`.split(/\s+/),
+  `email mail gail grail html cloud outlooks foxmail postmail homemail dotmail botmail boxmail popmail
+  gotmail hotmart hotrail wahoo yoho yodo yazoo yakoo comcasts planet plant prontomail liberia libera
+  liberi libro librero ligero rambles ramble freenets skynets telnet horizon wandoo lacoste prodige
+  telefonia telefonias telefonicas carter chapter chanter charger charmer charters chatter proto orang
+  oranger oranges orage orante gmc gmd gms weg ewb webb aweb
+  eweb qweb sweb`.split(/\s+/),
 )
 /** A service exists for every letter before `mail`, so such a name is not a typo of another. */
 const ONE_LETTER_MAIL = /^[a-z]mail$/
@@ -98,15 +128,17 @@ const ONE_LETTER_MAIL = /^[a-z]mail$/
 const isKnownSimilarDomain = (first: string): boolean =>
   REAL_SIMILAR_NAMES.has(first) || (ONE_LETTER_MAIL.test(first) && first !== 'gmail')
 
-/** Existing endings that are typos after the name of a known provider. */
-const MISTAKEN_ENDINGS: Record<string, readonly string[]> = {
-  com: ['co', 'cm', 'om'],
-  net: ['ne'],
-}
+/** Existing endings that are typos after the name of a known provider, with the intended one. */
+const MISTAKEN_ENDINGS = new Map([
+  ['co', 'com'],
+  ['cm', 'com'],
+  ['om', 'com'],
+  ['ne', 'net'],
+])
 /** Names with one ending only, so that any other is a typo. */
 const COM_ONLY = new Set(['gmail', 'googlemail'])
 /** Unique names, so that any unknown ending after a misspelling of one is a typo, too. */
-const UNIQUE_NAMES = new Set([...COM_ONLY, 'hotmail', 'protonmail'])
+const UNIQUE_NAMES = new Set([...COM_ONLY, 'hotmail', 'protonmail', 'sbcglobal'])
 
 /**
  * Returns the large provider one typo away from `name`, even if `name` is registered; else null.
@@ -137,14 +169,36 @@ export function guessedTypo(name: string): string | null {
   )
 }
 
-/** Whether a domain belongs to a large provider, which squatters imitate. */
-export const isLargeProvider = (domain: string): boolean => {
-  const { first, ending } = split(domain)
+/** Whether `typed` resembles the domain of a provider as the names that squatters register do. */
+export function isImitation(typed: string, domain: string): boolean {
+  const { first: name, ending } = split(domain)
+  if (IMITATED_NAMES.has(name)) return isOneTypo(split(typed).first, name)
   return MULTI_TLD_PROVIDERS.some(
-    ({ name, ending: usual, endings }) =>
-      name === first && (usual === ending || endings.includes(ending)),
+    provider => provider.name === name && endingsOf(provider).includes(ending),
   )
 }
+
+/**
+ * Whether a name is one typo away from a provider's, which may be in the first letter. Of a name as
+ * short as `gmx`, only letters that are swapped, doubled or added are typos: one letter less or
+ * another one makes the name of another company.
+ */
+function isOneTypo(typed: string, name: string): boolean {
+  const isInitialKept = typed.charAt(0) === name.charAt(0)
+  const costMax = TYPO_COST + (isInitialKept ? 0 : WRONG_FIRST_LETTER_COST)
+  if (typoDistance(typed, name, costMax) > costMax) return false
+  return name.length > SHORT_NAME_LENGTH || typed.length > name.length || isSwapped(typed, name)
+}
+
+const isSwapped = (typed: string, name: string) =>
+  [...typed].sort().join('') === [...name].sort().join('')
+
+/** Another first letter makes another word of a shorter name. */
+const LONG_NAME_LENGTH = 7
+
+/** Whether a typo in the first letter is recognized. */
+const allowsFirstLetter = ({ name }: KnownProvider) =>
+  IMITATED_NAMES.has(name) || name.length >= LONG_NAME_LENGTH
 
 const split = (name: string) => {
   const dot = name.indexOf('.')
@@ -153,47 +207,64 @@ const split = (name: string) => {
     : { first: name.slice(0, dot), ending: name.slice(dot + 1) }
 }
 
+const endingsOf = ({ ending, endings }: KnownProvider) => [ending, ...endings]
+
 const differs = (name: string, intended: string) => (intended === name ? null : intended)
 
 /** Returns the intended ending of a provider; null if `name` may be a domain of another owner. */
 function intendedDomain(knownProvider: KnownProvider, ending: string, name: string): string | null {
-  if (ending === knownProvider.ending || knownProvider.endings.includes(ending)) return ending
-  if (MISTAKEN_ENDINGS[knownProvider.ending]?.includes(ending)) return knownProvider.ending
+  const all = endingsOf(knownProvider)
+  if (all.includes(ending)) return ending
+  const mistaken = MISTAKEN_ENDINGS.get(ending)
+  if (mistaken !== undefined && all.includes(mistaken)) return mistaken
   if (hasRegisteredTld(name)) return null
   return nearestTld(knownProvider, ending)
 }
 
 /** An ending this close to the default ending of the provider always means the default. */
 const FIRST_TLD_DISTANCE_MAX = 2 * TYPO_COST
+/** One wrong key, adjacent or not, in an ending such as `co.uk`. */
+const PAIR_DISTANCE_MAX = 1.5 * TYPO_COST
 
 /** Returns the ending of the provider closest to one that does not exist; the default in doubt. */
-function nearestTld(knownProvider: KnownProvider, ending: string): string {
-  const joined = ending.replaceAll('.', '')
-  const distanceTo = (real: string) =>
-    typoDistance(joined, real.replaceAll('.', ''), UNRELATED_INSERTION_COST)
-  const exact = knownProvider.endings.find(real => distanceTo(real) === 0)
+function nearestTld(knownProvider: KnownProvider, typed: string): string {
+  const { ending: usual, endings } = knownProvider
+  const joined = withoutDots(typed)
+  const exact = endingsOf(knownProvider).find(real => withoutDots(real) === joined)
   if (exact !== undefined) return exact
-  if (typoDistance(`.${joined}`, `.${knownProvider.ending}`) <= FIRST_TLD_DISTANCE_MAX)
-    return knownProvider.ending
-  return (
-    knownProvider.endings.find(real => distanceTo(real) <= UNRELATED_INSERTION_COST) ??
-    knownProvider.ending
-  )
+  // The dot makes the first letters equal.
+  const distanceTo = (real: string) => typoDistance(`.${joined}`, `.${withoutDots(real)}`)
+  // An ending of two labels means a country: `co.n` is not `com`.
+  const isPair = typed.includes('.')
+  if (!isPair && distanceTo(usual) <= FIRST_TLD_DISTANCE_MAX) return usual
+  const distanceMax = isPair ? PAIR_DISTANCE_MAX : UNRELATED_INSERTION_COST
+  const [nearest] = endings
+    .filter(real => real.includes('.') === isPair)
+    .map(real => ({ real, distance: distanceTo(real) }))
+    .filter(({ distance }) => distance <= distanceMax)
+    .sort((a, b) => a.distance - b.distance || compareCountries(a.real, b.real))
+  return nearest?.real ?? usual
 }
 
-const ALL = [...MULTI_TLD_PROVIDERS, ...SINGLE_DOMAIN_PROVIDERS]
+const withoutDots = (text: string) => text.replaceAll('.', '')
+
+const ALL = [...MULTI_TLD_PROVIDERS, ...OTHER_PROVIDERS]
 /** The length and the letters of each name, which rule most providers out at once. */
 const CANDIDATES = ALL.map(provider => ({
-  ...{ provider, length: provider.name.length, letters: lettersOf(provider.name) },
-  distanceMax: provider.distanceMax,
+  provider,
+  length: provider.name.length,
+  letters: lettersOf(provider.name),
+  distanceMax: allowsFirstLetter(provider)
+    ? Math.max(provider.distanceMax, TYPO_COST + WRONG_FIRST_LETTER_COST)
+    : provider.distanceMax,
 }))
 const domainOf = ({ name, ending }: KnownProvider) => `${name}.${ending}`
-const squeezed = (knownProvider: KnownProvider) => domainOf(knownProvider).replaceAll('.', '')
+const squeezed = (domain: string) => domain.replaceAll(/[.-]/g, '')
 const SQUEEZED = new Map(
   ALL.flatMap(knownProvider =>
-    [knownProvider.ending, ...knownProvider.endings].map(ending => {
+    endingsOf(knownProvider).map(ending => {
       const domain = `${knownProvider.name}.${ending}`
-      return [domain.replaceAll('.', ''), domain] as const
+      return [squeezed(domain), domain] as const
     }),
   ),
 )
@@ -206,7 +277,7 @@ export function domainNamed(word: string): string | null {
     ALL.find(knownProvider => hasKeyForDot(word, knownProvider)) ??
     MULTI_TLD_PROVIDERS.find(({ name }) => typoDistance(word, name, TYPO_COST) <= TYPO_COST) ??
     MULTI_TLD_PROVIDERS.find(
-      provider => typoDistance(word, squeezed(provider), TYPO_COST) <= TYPO_COST,
+      provider => typoDistance(word, squeezed(domainOf(provider)), TYPO_COST) <= TYPO_COST,
     )
   return found === undefined ? null : domainOf(found)
 }
@@ -281,15 +352,27 @@ function nearest(name: string): string | null {
     const least = minimumDistance(first.length, letters, candidate.length, candidate.letters)
     if (least > distanceMax) continue
     const byName = typoDistance(first, knownProvider.name, distanceMax)
-    if (byName > distanceMax || (byName > TYPO_COST && isCutShort(first, knownProvider.name)))
-      continue
-    const tld = intendedDomain(knownProvider, ending, name) ?? extraEnding(knownProvider, byName)
+    if (!resembles(first, knownProvider, byName)) continue
+    const tld =
+      intendedDomain(knownProvider, ending, name) ??
+      endingOfUniqueName(knownProvider, ending, byName)
     // The closer ending decides between providers of the same name, such as gmx.de and gmx.net.
     const distance = byName + typoDistance(ending, knownProvider.ending) / 10
     if (tld !== null && distance < bestDistance)
       [best, bestDistance] = [`${knownProvider.name}.${tld}`, distance]
   }
   return best === null ? null : differs(name, best)
+}
+
+/** Two letters are other initials than three. */
+const INITIALS_LENGTH = 3
+
+function resembles(first: string, provider: KnownProvider, distance: number): boolean {
+  const { name, distanceMax } = provider
+  if (distance > TYPO_COST && isCutShort(first, name)) return false
+  if (name.length <= INITIALS_LENGTH && first.length < name.length) return false
+  if (distance <= distanceMax) return true
+  return allowsFirstLetter(provider) && isOneTypo(first, name)
 }
 
 /**
@@ -304,5 +387,13 @@ function isCutShort(first: string, name: string): boolean {
   return lost > (name.length <= SHORT_NAME_LENGTH ? 0 : 1)
 }
 
-const extraEnding = (knownProvider: KnownProvider, byName: number) =>
-  UNIQUE_NAMES.has(knownProvider.name) && byName <= TYPO_COST ? knownProvider.ending : null
+/** Returns the ending of a unique name for its country, if it has one: `hotmail.uk`; else the default. */
+function endingOfUniqueName(
+  { name, ending: usual, endings }: KnownProvider,
+  typed: string,
+  distance: number,
+): string | null {
+  if (!UNIQUE_NAMES.has(name) || distance > TYPO_COST) return null
+  const country = typed.slice(typed.lastIndexOf('.') + 1)
+  return endings.find(real => real.endsWith(`.${country}`) || real === country) ?? usual
+}

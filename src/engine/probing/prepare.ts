@@ -167,16 +167,16 @@ export async function lookUpRoute(
 
 /**
  * Drops an uncertain suggestion if the domain has a mail server, because it is then probably
- * spelled as intended, unless the suggestion is a large provider.
+ * spelled as intended, unless squatters imitate the suggested provider.
  */
 function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 'typo'> {
   const suggested = suggestDomain(address.domain)
-  const isRefuted = route.kind === 'mx' && !suggested?.large
+  const isRefuted = route.kind === 'mx' && !suggested?.isImitation
   if (suggested === null || (!suggested.sure && (isRefuted || route.kind === 'unknown'))) {
     return { suggestion: null, typo: null }
   }
   const suggestion = `${address.local}@${suggested.domain}`
-  if (!suggested.large) return { suggestion, typo: null }
+  if (!suggested.isImitation) return { suggestion, typo: null }
   return { suggestion, typo: suggested.sure || route.kind !== 'mx' ? 'certain' : 'likely' }
 }
 

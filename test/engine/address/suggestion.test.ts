@@ -26,7 +26,8 @@ describe('suggestDomain', () => {
       fc.property(great, fc.nat(), (name, seed) => {
         const at = 1 + (seed % (name.length - 2))
         const typed = name.slice(0, at) + name.charAt(at + 1) + name.charAt(at) + name.slice(at + 2)
-        const meant = typed === name ? null : { domain: `${name}.com`, sure: true, large: true }
+        const meant =
+          typed === name ? null : { domain: `${name}.com`, sure: true, isImitation: true }
         expect(suggested(`${typed}.com`)).toEqual(meant)
       }),
     )
@@ -42,11 +43,64 @@ describe('suggestDomain', () => {
     ['gmaxl.com', true],
     ['gmial.com', true],
     ['hotmail.com.com', true],
-    ['comcsat.net', false],
-    ['gmx.con', false],
+    ['comcsat.net', true],
+    ['vomcast.net', true],
+    ['sbcglobal.org', true],
+    ['tonline.de', true],
+    ['greenet.de', true],
+    ['wanado.fr', true],
+    ['gmxx.de', true],
+    ['wbe.de', true],
+    // Two typos, and a letter of a short name replaced by another.
+    ['sbxglpbal.net', false],
+    ['gnx.de', false],
+    ['wev.de', false],
+    // Squatters are not known to imitate these.
+    ['ornage.fr', false],
+    ['lapsote.net', false],
     ['firm.nte', false],
-  ])('%s misspells a large provider: %s', (typed, large) => {
-    expect(suggested(typed)).toMatchObject({ large })
+  ])('%s imitates a provider: %s', (typed, isImitation) => {
+    expect(suggested(typed)).toMatchObject({ isImitation })
+  })
+
+  /** Every typo of one key: letters that are swapped, missing or doubled, and the key beside one. */
+  const typosOf = (name: string) =>
+    [...name].flatMap((letter, at) => {
+      const [before, after] = [name.slice(0, at), name.slice(at + 1)]
+      const [next = '', ...others] = after
+      const neighbors = [...(KEYS_BESIDE[letter] ?? '')]
+      return [
+        `${before}${after}`,
+        `${before}${letter}${letter}${after}`,
+        ...(next === '' || next === letter ? [] : [`${before}${next}${letter}${others.join('')}`]),
+        ...neighbors.map(key => `${before}${key}${after}`),
+      ].filter(typed => typed !== name && !/^-|-$/.test(typed))
+    })
+  /** The keys left and right of each on a QWERTY keyboard. */
+  const KEYS_BESIDE: Readonly<Record<string, string>> = Object.fromEntries(
+    ['qwertyuiop', 'asdfghjkl', 'zxcvbnm'].flatMap(row =>
+      [...row].map((key, at) => [key, `${row[at - 1] ?? ''}${row[at + 1] ?? ''}`]),
+    ),
+  )
+
+  test.each([
+    ['comcast.net', 1],
+    ['sbcglobal.net', 0.97],
+    ['freenet.de', 1],
+    ['t-online.de', 1],
+    ['wanadoo.fr', 0.96],
+    ['verizon.net', 1],
+    ['btinternet.com', 1],
+    // A letter less makes the name of another company, and so do some neighbors.
+    ['gmx.de', 0.5],
+    ['web.de', 0.5],
+    ['orange.fr', 0.75],
+    ['proton.me', 0.8],
+  ])('of all typos of one key in %s, at least the share %d is corrected', (domain, share) => {
+    const [name = '', ending = ''] = domain.split('.')
+    const typed = typosOf(name)
+    const corrected = typed.filter(one => suggested(`${one}.${ending}`)?.domain === domain)
+    expect(corrected.length / typed.length).toBeGreaterThanOrEqual(share)
   })
 
   test('returns null for a literal', () => {
