@@ -1,4 +1,4 @@
-import { cleanAddress, isFault, parseAddress } from './address.ts'
+import { type Address, cleanAddress, isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
 import { isListed, REAL_PROVIDERS } from './name-list.ts'
 import { domainNamed, guessedTypo, isImitation, knownProviderDomains, listedTypo } from './typo.ts'
@@ -51,14 +51,31 @@ function withCorrectedTld(name: string): string | null {
 }
 
 /**
- * Returns the intended address of a text with an obvious syntax error or a listed typo, which needs
- * no DNS; else null.
+ * Returns the address without the quotation mark before it; null if there is none. A spreadsheet
+ * marks a cell as text with an apostrophe, which the grammar allows (RFC 5322 §3.2.3), and so it
+ * does curly quotes (RFC 6531 §3.3), but people do not.
+ */
+export function withoutLeadingQuote({ text }: Address): Address | null {
+  const [quote] = LEADING_QUOTE.exec(text) ?? ['']
+  if (quote === '') return null
+  const address = parseAddress(text.slice(quote.length).replace(CLOSING_QUOTE, ''))
+  return isFault(address) ? null : address
+}
+
+const LEADING_QUOTE = /^['`´‘’‚‛“”„‟«»‹›′]+/
+const CLOSING_QUOTE = /['`´‘’‚‛“”„‟«»‹›′]+(?=@[^@]*$)/
+
+/**
+ * Returns the intended address of a text with an obvious syntax error, a listed typo or a quotation
+ * mark before it, which needs no DNS; else null.
  */
 export function suggestAddress(text: string): string | null {
   const address = parseAddress(text)
   if (isFault(address)) return suggestForSyntaxError(text)
+  const unquoted = withoutLeadingQuote(address)
   const intended = suggestDomain(address.domain)
-  return intended?.sure ? `${address.local}@${intended.domain}` : null
+  if (!intended?.sure) return unquoted?.text ?? null
+  return `${(unquoted ?? address).local}@${intended.domain}`
 }
 
 /** Returns the intended address of a text with an obvious syntax error; else null. */
@@ -102,7 +119,8 @@ function splitWithoutAt(text: string): string[] {
 const repairLocal = (local: string) =>
   local
     .trim()
-    .replace(/^["'<(]+|["'>)]+$/g, '')
+    .replace(/^["<(]+|["'>)]+$/g, '')
+    .replace(LEADING_QUOTE, '')
     .replace(/\s*\.[\s.]*/g, '.')
     .replace(/^\.|\.$/g, '')
 

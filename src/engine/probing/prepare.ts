@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { type Address, isFault, parseAddress } from '../address/address.ts'
 import type { AddressClassifier, AddressFlags } from '../address/classifier.ts'
-import { suggestDomain, suggestForSyntaxError } from '../address/suggestion.ts'
+import { suggestDomain, suggestForSyntaxError, withoutLeadingQuote } from '../address/suggestion.ts'
 import type { MxOperatorReader } from '../dns/operator-table.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import type { Resolver } from '../dns/resolver.ts'
@@ -166,16 +166,17 @@ export async function lookUpRoute(
 }
 
 /**
- * Drops an uncertain suggestion if the domain has a mail server, because it is then probably
+ * Returns the intended address. Drops an uncertain suggestion if the domain has a mail server, because it is then probably
  * spelled as intended, unless squatters imitate the suggested provider.
  */
 function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 'typo'> {
   const suggested = suggestDomain(address.domain)
+  const unquoted = withoutLeadingQuote(address)
   const isRefuted = route.kind === 'mx' && !suggested?.isImitation
   if (suggested === null || (!suggested.sure && (isRefuted || route.kind === 'unknown'))) {
-    return { suggestion: null, typo: null }
+    return { suggestion: unquoted?.text ?? null, typo: null }
   }
-  const suggestion = `${address.local}@${suggested.domain}`
+  const suggestion = `${(unquoted ?? address).local}@${suggested.domain}`
   if (!suggested.isImitation) return { suggestion, typo: null }
   return { suggestion, typo: suggested.sure || route.kind !== 'mx' ? 'certain' : 'likely' }
 }
