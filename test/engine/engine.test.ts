@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createTestEngine, mail } from '../support/engine.ts'
+import { createTestEngine, mail, reasonsOf } from '../support/engine.ts'
 import { closedDial } from '../support/mx.ts'
+import type { ZoneEntry } from '../support/zone.ts'
 
 describe('one address', () => {
   test('has a result with the address, the evidence and the duration', async () => {
@@ -166,6 +167,41 @@ describe('an address that needs no probe is not probed', () => {
     const { verify, mx } = createTestEngine()
     await verify('ann@a.test')
     expect(mx.dialled).toEqual([{ ip: '192.0.2.1', port: 25, host: 'mx.a.test' }])
+  })
+})
+
+describe('the DNS', () => {
+  test.each<[string, Record<string, ZoneEntry>, string]>([
+    [
+      'denies a domain for MX that has an address',
+      { 'box.test': { MX: 'no-name', A: ['192.0.2.2'], AAAA: 'no-name' } },
+      'accepted_email',
+    ],
+    ['denies a domain for every type', {}, 'invalid_domain'],
+    [
+      'denies a domain for MX and does not answer for A',
+      { 'box.test': { MX: 'no-name', A: 'timeout' } },
+      'dns_error',
+    ],
+    [
+      'never answers to AAAA of an exchanger',
+      {
+        'box.test': { MX: [[10, 'mx.box.test']] },
+        'mx.box.test': { A: ['192.0.2.2'], AAAA: 'never' },
+      },
+      'accepted_email',
+    ],
+    [
+      'never answers to AAAA of a domain without MX records',
+      { 'box.test': { A: ['192.0.2.2'], AAAA: 'never' } },
+      'accepted_email',
+    ],
+  ])('%s', async (_, zone, reason) => {
+    const single = createTestEngine({ zone })
+    const { verdict, tookMs } = await single.verify('ann@box.test')
+    expect([verdict.reason, tookMs]).toEqual([reason, 0])
+    const list = createTestEngine({ zone })
+    expect(reasonsOf(await list.many(['ann@box.test']))).toEqual([`ann@box.test ${reason}`])
   })
 })
 

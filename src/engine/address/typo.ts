@@ -105,8 +105,8 @@ const OTHER_PROVIDERS: readonly KnownProvider[] = [
 ]
 
 /**
- * Providers whose misspellings belong to squatters with a mail server, as those of the large ones
- * do. They resemble no word.
+ * Other providers whose misspellings belong to squatters with a mail server. Such a misspelling has
+ * one typo (`isOneTypo`), because squatters register the likely ones.
  */
 const IMITATED_NAMES = new Set(
   `comcast sbcglobal bellsouth verizon btinternet freenet t-online gmx web wanadoo`.split(' '),
@@ -118,8 +118,7 @@ const REAL_SIMILAR_NAMES: ReadonlySet<string> = new Set(
   gotmail hotmart hotrail wahoo yoho yodo yazoo yakoo comcasts planet plant prontomail liberia libera
   liberi libro librero ligero rambles ramble freenets skynets telnet horizon wandoo lacoste prodige
   telefonia telefonias telefonicas carter chapter chanter charger charmer charters chatter proto orang
-  oranger oranges orage orante gmc gmd gms weg ewb webb aweb
-  eweb qweb sweb`.split(/\s+/),
+  oranger oranges orage orante gmc gmd gms weg ewb webb aweb eweb qweb sweb`.split(/\s+/),
 )
 /** A service exists for every letter before `mail`, so such a name is not a typo of another. */
 const ONE_LETTER_MAIL = /^[a-z]mail$/

@@ -52,7 +52,8 @@ export function cachedRouteOf(resolver: Resolver, domain: string): Route | null 
   if (answer === undefined) return null
   if ('records' in answer) return cachedRoute(answer.records)
   const lookup = isNegative(answer) ? cachedAddressesOf(resolver, domain) : null
-  return lookup === null ? null : routeWithoutMx(domain, answer, lookup)
+  const route = lookup === null ? null : routeWithoutMx(domain, answer, lookup)
+  return route?.kind === 'unknown' ? null : route
 }
 
 /** Parses each cached answer once, because the addresses of a list share few domains. */
