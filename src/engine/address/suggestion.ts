@@ -55,7 +55,7 @@ function withCorrectedTld(name: string): string | null {
  * marks a cell as text with an apostrophe, which the grammar allows (RFC 5322 §3.2.3), and so it
  * does curly quotes (RFC 6531 §3.3), but people do not.
  */
-export function withoutLeadingQuote({ text }: Address): Address | null {
+export function removeLeadingQuote({ text }: Address): Address | null {
   const [quote] = LEADING_QUOTE.exec(text) ?? ['']
   if (quote === '') return null
   const address = parseAddress(text.slice(quote.length).replace(CLOSING_QUOTE, ''))
@@ -72,7 +72,7 @@ const CLOSING_QUOTE = /['`´‘’‚‛“”„‟«»‹›′]+(?=@[^@]*$)/
 export function suggestAddress(text: string): string | null {
   const address = parseAddress(text)
   if (isFault(address)) return suggestForSyntaxError(text)
-  const unquoted = withoutLeadingQuote(address)
+  const unquoted = removeLeadingQuote(address)
   const intended = suggestDomain(address.domain)
   if (!intended?.sure) return unquoted?.text ?? null
   return `${(unquoted ?? address).local}@${intended.domain}`

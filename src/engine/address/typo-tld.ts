@@ -45,9 +45,10 @@ export function correctedTld(ending: string, before: string | undefined): string
 }
 
 /** Compares countries by how likely they are: `fr` before `fi`, so that `f` means France. */
-export const compareCountries = (one: string, other: string): number => rankOf(one) - rankOf(other)
+export const compareCountries = (one: string, other: string): number =>
+  getRank(one) - getRank(other)
 
-const rankOf = (ending: string) => {
+const getRank = (ending: string) => {
   const rank = COUNTRIES.indexOf(ending.slice(ending.lastIndexOf('.') + 1))
   return rank < 0 ? COUNTRIES.length : rank
 }

@@ -173,7 +173,7 @@ export function isImitation(typed: string, domain: string): boolean {
   const { first: name, ending } = split(domain)
   if (IMITATED_NAMES.has(name)) return isOneTypo(split(typed).first, name)
   return MULTI_TLD_PROVIDERS.some(
-    provider => provider.name === name && endingsOf(provider).includes(ending),
+    provider => provider.name === name && listEndings(provider).includes(ending),
   )
 }
 
@@ -184,13 +184,15 @@ export function isImitation(typed: string, domain: string): boolean {
  */
 function isOneTypo(typed: string, name: string): boolean {
   const isInitialKept = typed.charAt(0) === name.charAt(0)
-  const costMax = TYPO_COST + (isInitialKept ? 0 : WRONG_FIRST_LETTER_COST)
+  const costMax = isInitialKept ? TYPO_COST : FIRST_LETTER_TYPO_COST
   if (typoDistance(typed, name, costMax) > costMax) return false
   return name.length > SHORT_NAME_LENGTH || typed.length > name.length || isSwapped(typed, name)
 }
 
 const isSwapped = (typed: string, name: string) =>
   [...typed].sort().join('') === [...name].sort().join('')
+
+const FIRST_LETTER_TYPO_COST = TYPO_COST + WRONG_FIRST_LETTER_COST
 
 /** Another first letter makes another word of a shorter name. */
 const LONG_NAME_LENGTH = 7
@@ -206,13 +208,13 @@ const split = (name: string) => {
     : { first: name.slice(0, dot), ending: name.slice(dot + 1) }
 }
 
-const endingsOf = ({ ending, endings }: KnownProvider) => [ending, ...endings]
+const listEndings = ({ ending, endings }: KnownProvider) => [ending, ...endings]
 
 const differs = (name: string, intended: string) => (intended === name ? null : intended)
 
 /** Returns the intended ending of a provider; null if `name` may be a domain of another owner. */
 function intendedDomain(knownProvider: KnownProvider, ending: string, name: string): string | null {
-  const all = endingsOf(knownProvider)
+  const all = listEndings(knownProvider)
   if (all.includes(ending)) return ending
   const mistaken = MISTAKEN_ENDINGS.get(ending)
   if (mistaken !== undefined && all.includes(mistaken)) return mistaken
@@ -228,11 +230,11 @@ const PAIR_DISTANCE_MAX = 1.5 * TYPO_COST
 /** Returns the ending of the provider closest to one that does not exist; the default in doubt. */
 function nearestTld(knownProvider: KnownProvider, typed: string): string {
   const { ending: usual, endings } = knownProvider
-  const joined = withoutDots(typed)
-  const exact = endingsOf(knownProvider).find(real => withoutDots(real) === joined)
+  const joined = removeDots(typed)
+  const exact = listEndings(knownProvider).find(real => removeDots(real) === joined)
   if (exact !== undefined) return exact
   // The dot makes the first letters equal.
-  const distanceTo = (real: string) => typoDistance(`.${joined}`, `.${withoutDots(real)}`)
+  const distanceTo = (real: string) => typoDistance(`.${joined}`, `.${removeDots(real)}`)
   // An ending of two labels means a country: `co.n` is not `com`.
   const isPair = typed.includes('.')
   if (!isPair && distanceTo(usual) <= FIRST_TLD_DISTANCE_MAX) return usual
@@ -245,23 +247,24 @@ function nearestTld(knownProvider: KnownProvider, typed: string): string {
   return nearest?.real ?? usual
 }
 
-const withoutDots = (text: string) => text.replaceAll('.', '')
+const removeDots = (text: string) => text.replaceAll('.', '')
 
 const ALL = [...MULTI_TLD_PROVIDERS, ...OTHER_PROVIDERS]
-/** The length and the letters of each name, which rule most providers out at once. */
+/**
+ * The length and the letters of each name, which rule most providers out at once, and what a typo in
+ * the first letter leaves of it; null if such a typo is not recognized.
+ */
 const CANDIDATES = ALL.map(provider => ({
   provider,
   length: provider.name.length,
   letters: lettersOf(provider.name),
-  distanceMax: allowsFirstLetter(provider)
-    ? Math.max(provider.distanceMax, TYPO_COST + WRONG_FIRST_LETTER_COST)
-    : provider.distanceMax,
+  tail: allowsFirstLetter(provider) ? provider.name.slice(2) : null,
 }))
 const domainOf = ({ name, ending }: KnownProvider) => `${name}.${ending}`
 const squeezed = (domain: string) => domain.replaceAll(/[.-]/g, '')
 const SQUEEZED = new Map(
   ALL.flatMap(knownProvider =>
-    endingsOf(knownProvider).map(ending => {
+    listEndings(knownProvider).map(ending => {
       const domain = `${knownProvider.name}.${ending}`
       return [squeezed(domain), domain] as const
     }),
@@ -347,14 +350,19 @@ function nearest(name: string): string | null {
   let bestDistance = Number.POSITIVE_INFINITY
   const letters = lettersOf(first)
   for (const candidate of CANDIDATES) {
-    const { provider: knownProvider, distanceMax } = candidate
+    const { provider: knownProvider, tail } = candidate
+    const distanceMax =
+      tail !== null && first.endsWith(tail)
+        ? Math.max(knownProvider.distanceMax, FIRST_LETTER_TYPO_COST)
+        : knownProvider.distanceMax
     const least = minimumDistance(first.length, letters, candidate.length, candidate.letters)
     if (least > distanceMax) continue
+    // Most names have an ending that the provider does not use, so they need no distance.
+    const intended = intendedDomain(knownProvider, ending, name)
+    if (intended === null && !UNIQUE_NAMES.has(knownProvider.name)) continue
     const byName = typoDistance(first, knownProvider.name, distanceMax)
     if (!resembles(first, knownProvider, byName)) continue
-    const tld =
-      intendedDomain(knownProvider, ending, name) ??
-      endingOfUniqueName(knownProvider, ending, byName)
+    const tld = intended ?? endingOfUniqueName(knownProvider, ending, byName)
     // The closer ending decides between providers of the same name, such as gmx.de and gmx.net.
     const distance = byName + typoDistance(ending, knownProvider.ending) / 10
     if (tld !== null && distance < bestDistance)
@@ -388,11 +396,11 @@ function isCutShort(first: string, name: string): boolean {
 
 /** Returns the ending of a unique name for its country, if it has one: `hotmail.uk`; else the default. */
 function endingOfUniqueName(
-  { name, ending: usual, endings }: KnownProvider,
+  { ending: usual, endings }: KnownProvider,
   typed: string,
   distance: number,
 ): string | null {
-  if (!UNIQUE_NAMES.has(name) || distance > TYPO_COST) return null
+  if (distance > TYPO_COST) return null
   const country = typed.slice(typed.lastIndexOf('.') + 1)
   return endings.find(real => real.endsWith(`.${country}`) || real === country) ?? usual
 }

@@ -44,7 +44,7 @@ export function readReply(
     if (question.type !== type || question.class !== 'IN') return 'ignored'
     if (!isSameName(question.name, name)) return 'ignored'
   }
-  if (rcode === 'NXDOMAIN') return { code: 'ENOTFOUND', ...negativeTtl(packet) }
+  if (rcode === 'NXDOMAIN') return { code: 'ENOTFOUND', ...readNegativeTtl(packet) }
   if (rcode !== 'NOERROR') return { code: FAULT_CODES[rcode] ?? 'EBADRESP' }
   return packet.flag_tc ? 'truncated' : readAnswer(packet, name, type)
 }
@@ -74,32 +74,36 @@ function readAnswer(packet: Packet, name: string, type: RecordType): DnsMessageR
   const found = answers.filter(answer => answer.type === type && isSameName(answer.name, owner))
   const records = found.map(answer => toRecord(answer, type)).filter(record => record !== null)
   if (records.length > 0) {
-    return { records, ttlMs: leastTtlMs([...aliases, ...found]), ...additionalOf(packet, records) }
+    return {
+      records,
+      ttlMs: findLeastTtlMs([...aliases, ...found]),
+      ...readAdditional(packet, records),
+    }
   }
   // Records of another name do not answer the question.
   if (answers.length > 0 && aliases.length === 0) return { code: 'EBADRESP' }
   // RFC 2308 §2.2: NS records without a SOA refer to other servers and say nothing about the type.
   const hasSoa = authorities.some(record => record.type === 'SOA')
   const isReferral = !hasSoa && authorities.some(record => record.type === 'NS')
-  return isReferral ? { code: 'EBADRESP' } : { code: 'ENODATA', ...negativeTtl(packet) }
+  return isReferral ? { code: 'EBADRESP' } : { code: 'ENODATA', ...readNegativeTtl(packet) }
 }
 
 /**
  * Returns the TTL of an answer without records: the lower of the TTL and the MINIMUM field of the
  * SOA record (RFC 2308 §5); empty without a SOA record.
  */
-function negativeTtl({ authorities = [] }: Packet): { readonly ttlMs?: number } {
+function readNegativeTtl({ authorities = [] }: Packet): { readonly ttlMs?: number } {
   const soa = authorities.find(record => record.type === 'SOA')
   if (soa?.type !== 'SOA') return {}
-  return { ttlMs: Math.min(leastTtlMs([soa]), (soa.data.minimum ?? 0) * SECOND) }
+  return { ttlMs: Math.min(findLeastTtlMs([soa]), (soa.data.minimum ?? 0) * SECOND) }
 }
 
 /** The records of an answer, aliases included, expire together (RFC 2181 §5.2). */
-const leastTtlMs = (records: readonly Answer[]): number =>
-  Math.min(...records.map(record => ttlOf(record) * SECOND))
+const findLeastTtlMs = (records: readonly Answer[]): number =>
+  Math.min(...records.map(record => readTtl(record) * SECOND))
 
 /** A TTL with the most significant bit set is zero (RFC 2181 §8). */
-const ttlOf = (record: Answer): number => {
+const readTtl = (record: Answer): number => {
   const ttl = ('ttl' in record ? record.ttl : undefined) ?? 0
   return ttl > TTL_MAX_S ? 0 : ttl
 }
@@ -112,7 +116,7 @@ const TTL_MAX_S = 0x7fff_ffff
  * fills the section from the data it would answer with. Hosts that the MX records do not name are
  * skipped.
  */
-function additionalOf(
+function readAdditional(
   { additionals = [] }: Packet,
   records: readonly RecordOf<RecordType>[],
 ): { readonly additional?: readonly HostAddresses[] } {
@@ -126,7 +130,7 @@ function additionalOf(
       )
       if (own.length === 0) continue
       const addresses = own.map(one => one.data)
-      found.push({ host: plainName(record.host), type, addresses, ttlMs: leastTtlMs(own) })
+      found.push({ host: plainName(record.host), type, addresses, ttlMs: findLeastTtlMs(own) })
     }
   }
   return found.length === 0 ? {} : { additional: found }

@@ -41,9 +41,9 @@ export async function findRoute(
 ): Promise<Route> {
   const answer = await resolver.resolve(domain, 'MX', signal)
   if ('records' in answer) return cachedRoute(answer.records)
-  if (!isNegative(answer)) return unknownRoute(answer)
+  if (!isNegative(answer)) return toUnknownRoute(answer)
   const lookup = await addressesOf(resolver, domain, { signal, isUrgent: true })
-  return routeWithoutMx(domain, answer, lookup)
+  return toRouteWithoutMx(domain, answer, lookup)
 }
 
 /** Returns the route of a domain without waiting, if the answers are cached; else null. */
@@ -52,7 +52,7 @@ export function cachedRouteOf(resolver: Resolver, domain: string): Route | null 
   if (answer === undefined) return null
   if ('records' in answer) return cachedRoute(answer.records)
   const lookup = isNegative(answer) ? cachedAddressesOf(resolver, domain) : null
-  const route = lookup === null ? null : routeWithoutMx(domain, answer, lookup)
+  const route = lookup === null ? null : toRouteWithoutMx(domain, answer, lookup)
   return route?.kind === 'unknown' ? null : route
 }
 
@@ -179,13 +179,13 @@ const NAME_OCTETS_MAX = 253
  * resolvers of containers answer NXDOMAIN for every type that they do not know, where RFC 8020
  * allows it only for a name without any records. Mail servers look the address up too.
  */
-function routeWithoutMx(domain: string, mx: DnsFailure, lookup: HostLookup): Route {
+function toRouteWithoutMx(domain: string, mx: DnsFailure, lookup: HostLookup): Route {
   if ('addresses' in lookup) return { kind: 'implicit', host: plainName(domain) }
-  if (!isNegative(lookup)) return unknownRoute(lookup)
+  if (!isNegative(lookup)) return toUnknownRoute(lookup)
   return { kind: mx.fault === 'no-name' && lookup.fault === 'no-name' ? 'no-domain' : 'no-mail' }
 }
 
-const unknownRoute = ({ fault, detail }: DnsFailure): Route => ({
+const toUnknownRoute = ({ fault, detail }: DnsFailure): Route => ({
   kind: 'unknown',
   fault: fault === 'timeout' ? 'timeout' : 'server',
   ...(detail === undefined ? {} : { detail }),

@@ -124,7 +124,7 @@ async function* lookUpHosts(
   hosts: readonly string[],
   { signal, sharesLimits = false }: OpenOptions,
 ): AsyncGenerator<{ readonly host: string; readonly lookup: HostLookup }> {
-  const hostsMax = Math.ceil(HOSTS_MAX / limitDivisor(sharesLimits))
+  const hostsMax = Math.ceil(HOSTS_MAX / getLimitDivisor(sharesLimits))
   const unfinished: { readonly host: string; readonly ipv4: readonly string[] }[] = []
   let found = 0
   for (const host of hosts.slice(0, LOOKUPS_MAX)) {
@@ -137,22 +137,22 @@ async function* lookUpHosts(
     if (known !== null || 'fault' in lookup || !hasIpv6) continue
     const complete = cachedAddressesOf(resolver, host)
     if (complete === null) unfinished.push({ host, ipv4: lookup.addresses })
-    else yield { host, lookup: without(complete, lookup.addresses) }
+    else yield { host, lookup: excludeAddresses(complete, lookup.addresses) }
   }
   for (const { host, ipv4 } of unfinished) {
     const complete = await addressesOf(resolver, host, { signal })
     if (signal.aborted) return
-    yield { host, lookup: without(complete, ipv4) }
+    yield { host, lookup: excludeAddresses(complete, ipv4) }
   }
 }
 
-const without = (lookup: HostLookup, dialled: readonly string[]): HostLookup =>
+const excludeAddresses = (lookup: HostLookup, dialled: readonly string[]): HostLookup =>
   'fault' in lookup
     ? { addresses: [] }
     : { addresses: lookup.addresses.filter(ip => !dialled.includes(ip)) }
 
 /** The hosts of two operators share the limits of a single one. */
-const limitDivisor = (sharesLimits: boolean) => (sharesLimits ? 2 : 1)
+const getLimitDivisor = (sharesLimits: boolean) => (sharesLimits ? 2 : 1)
 
 class Attempt {
   readonly #deps: ProbeDeps
@@ -173,7 +173,7 @@ class Attempt {
 
   get exhausted(): boolean {
     if (this.#options.reachability.blockedOutcome !== null) return true
-    const divisor = limitDivisor(this.#options.sharesLimits ?? false)
+    const divisor = getLimitDivisor(this.#options.sharesLimits ?? false)
     return (
       this.#addresses >= Math.floor(ADDRESSES_MAX / divisor) ||
       this.#sessions >= SESSIONS_MAX / divisor

@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { type Address, isFault, parseAddress } from '../address/address.ts'
 import type { AddressClassifier, AddressFlags } from '../address/classifier.ts'
-import { suggestDomain, suggestForSyntaxError, withoutLeadingQuote } from '../address/suggestion.ts'
+import { removeLeadingQuote, suggestDomain, suggestForSyntaxError } from '../address/suggestion.ts'
 import type { MxOperatorReader } from '../dns/operator-table.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import type { Resolver } from '../dns/resolver.ts'
@@ -171,7 +171,7 @@ export async function lookUpRoute(
  */
 function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 'typo'> {
   const suggested = suggestDomain(address.domain)
-  const unquoted = withoutLeadingQuote(address)
+  const unquoted = removeLeadingQuote(address)
   const isRefuted = route.kind === 'mx' && !suggested?.isImitation
   if (suggested === null || (!suggested.sure && (isRefuted || route.kind === 'unknown'))) {
     return { suggestion: unquoted?.text ?? null, typo: null }
