@@ -57,8 +57,8 @@ describe('the handshakes', () => {
   test.each<[string, MxScript, string]>([
     ['rejects the connection', { greeting: '554 5.7.1 blocked' }, 'refused'],
     [
-      'rejects EHLO',
-      { answer: line => (line.startsWith('EHLO') ? '550 no' : undefined) },
+      'rejects EHLO and HELO',
+      { answer: line => (/^(EHLO|HELO)/.test(line) ? '550 no' : undefined) },
       'refused',
     ],
     ['closes the connection', { greeting: () => HANG_UP }, 'mute'],
