@@ -55,6 +55,8 @@ export type Env = {
     feedbackSource: FeedbackSource
     /** The unmodified bytes of a JSON body. */
     body: Uint8Array
+    /** Ends what the request holds of limits on work in flight; each may be called twice. */
+    places?: readonly (() => void)[]
     /**
      * Set for a large list. Resolves when its body may be parsed; the slot is released when the
      * request is answered.

@@ -1,5 +1,5 @@
 import { OpenAPIHono, type RouteConfig, type z } from '@hono/zod-openapi'
-import type { MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import type { Scope } from '../accounts/key-rights.ts'
 import type { Env } from './context.ts'
 import type { ApiCode } from './errors/api-error.ts'
@@ -56,6 +56,8 @@ type RouteOptions<Params, Query, Body, Answer, Status> = {
   readonly optionalHeaders?: readonly ResponseHeader[]
   /** Errors of this route in addition to the derived ones. */
   readonly errors?: readonly ApiCode[]
+  /** See `GuardRule.beforeBody`. */
+  readonly beforeBody?: ((c: Context<Env>) => void) | undefined
   /** Middleware that runs before the key is checked. */
   readonly beforeKey?: readonly MiddlewareHandler<Env>[]
   /** Middleware that runs after the key is checked and the body is read. */
@@ -180,7 +182,7 @@ function routeMiddleware(service: Service, o: AnyOptions): MiddlewareHandler<Env
   const { body, counts = null } = o
   const isForm = body?.isForm === true
   const delay: MiddlewareHandler<Env> = async (c, next) => {
-    if (c.get('sandbox')) await sandboxDelay(c, service.clock)
+    if (c.get('sandbox')) await sandboxDelay(c, service)
     await next()
   }
   return [
@@ -190,6 +192,7 @@ function routeMiddleware(service: Service, o: AnyOptions): MiddlewareHandler<Env
       gzip: body?.gzip ?? false,
       takesLinks: o.takesLinks === true,
       ...{ bodyMax: body?.max ?? EMPTY_BODY_MAX, freeBodyMax: body?.freeMax },
+      beforeBody: o.beforeBody,
     }),
     ...(o.afterKey ?? []),
     ...(counts === null ? [] : [delay]),

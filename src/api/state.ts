@@ -5,6 +5,7 @@ import { type ChangeCount, countChanges } from '../jobs/reverify/changes.ts'
 import { Batcher } from '../platform/batcher.ts'
 import { SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
+import { limitByAccount } from './account-share.ts'
 import { ApiError } from './errors/api-error.ts'
 import { createStatisticsCache, type StatisticsCache } from './jobs/breakdowns.ts'
 import { createOutlooks, type Outlooks } from './jobs/outlook.ts'
@@ -15,6 +16,16 @@ import type { Service } from './service.ts'
 /** Each stream reads the database twice a second; a person has a few pages open. */
 export const STREAMS_PER_ACCOUNT_MAX = 20
 export const STREAMS_MAX = 1_000
+
+/** Verifications at the same time. More are refused at once: their clients would time out. */
+export const VERIFYING_MAX = 1_000
+/** Those of one account: a quarter is left for the others, which is enough for hundreds a second. */
+export const VERIFYING_ACCOUNT_MAX = 750
+
+/** A delay of the sandbox holds a connection and some KB, nothing else. */
+const DELAYS_MAX = 1_000
+/** More than the tests of one client wait for at the same time. */
+export const DELAYS_ACCOUNT_MAX = 100
 
 /** The slot of an open event stream. */
 type StreamSlot = {
@@ -79,6 +90,10 @@ export type State = {
   readonly metrics: Metrics
   /** Verification requests in flight. */
   verifying: number
+  /** Admits a verification of an account, and returns the function that ends it. */
+  readonly verifyingShare: (accountId: string) => () => void
+  /** The same for a delay of the sandbox. */
+  readonly delayShare: (accountId: string) => () => void
   readonly admissions: AdmissionQueue
   /** Idempotency-Keys of requests in flight, with the IDs of their API keys. */
   readonly inFlightKeys: Set<string>
@@ -100,6 +115,18 @@ export function getState(service: Service): State {
       verifying: () => state.verifying,
     }),
     verifying: 0,
+    verifyingShare: limitByAccount({
+      max: VERIFYING_MAX,
+      accountMax: VERIFYING_ACCOUNT_MAX,
+      what: 'verifications are in flight',
+      retryAfterS: 1,
+    }),
+    delayShare: limitByAccount({
+      max: DELAYS_MAX,
+      accountMax: DELAYS_ACCOUNT_MAX,
+      what: 'simulated delays are in progress',
+      retryAfterS: 1,
+    }),
     admissions: new AdmissionQueue(service.clock),
     inFlightKeys: new Set(),
     streams: new Streams(),

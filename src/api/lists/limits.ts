@@ -1,8 +1,10 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import { MINUTE, SECOND } from '../../platform/clock.ts'
+import { limitByAccount } from '../account-share.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { holdPlace } from '../middleware/admission.ts'
 import { isAnswered } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
@@ -14,46 +16,35 @@ export const LARGE_BYTES = 1024 * 1024
  * memory or disk.
  */
 export const LARGE_MAX = 8
+/** Those of one account, so that slow uploads of one customer leave room for others. */
+export const LARGE_ACCOUNT_MAX = 3
 /**
  * Large bodies that are parsed and stored at the same time: 50,000 strings and their rows take 15
  * MB, the bytes of a body 1.5 MB.
  */
 const IMPORTS_MAX = 1
-
-/**
- * Refuses large lists while too many are in flight, before anything of them is read. Bodies are
- * received concurrently, so that a slow client blocks no other, and wait for a slot to be parsed.
- */
-export function limitConcurrency(): MiddlewareHandler<Env> {
-  let inFlight = 0
-  const imports = new ConnectionSemaphore(IMPORTS_MAX)
-  return async (c, next) => {
-    if (!isLarge(c)) return next()
-    if (inFlight >= LARGE_MAX) {
-      throw new ApiError(
-        'service_unavailable',
-        'Too many large lists are being imported. Try again.',
-        {
-          retryAfterS: RETRY_S,
-        },
-      )
-    }
-    inFlight++
-    let releaseSlot = () => {}
-    c.set('acquireImportSlot', async () => {
-      releaseSlot = await imports.acquire()
-    })
-    try {
-      await next()
-    } finally {
-      releaseSlot()
-      inFlight--
-    }
-  }
-}
-
 /** Importing 50,000 addresses takes about a second. */
 const RETRY_S = 2
+
+/**
+ * Returns a function that refuses a large list while too many are in flight, before anything of it
+ * is read. Bodies are received concurrently, so that a slow client blocks no other, and wait for a
+ * slot to be parsed.
+ */
+export function limitLargeLists(): (c: Context<Env>) => void {
+  const admit = limitByAccount({
+    max: LARGE_MAX,
+    accountMax: LARGE_ACCOUNT_MAX,
+    what: 'large lists are being imported',
+    retryAfterS: RETRY_S,
+  })
+  const imports = new ConnectionSemaphore(IMPORTS_MAX)
+  return c => {
+    if (!isLarge(c)) return
+    holdPlace(c, admit(c.get('caller').account.id))
+    c.set('acquireImportSlot', async () => holdPlace(c, await imports.acquire()))
+  }
+}
 
 /** A body without Content-Length can have any size, and so can a compressed one. */
 function isLarge({ req }: Context<Env>): boolean {

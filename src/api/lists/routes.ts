@@ -23,7 +23,7 @@ import { verifyBatch, verifyFile } from './batch.ts'
 import { dryRun } from './dry-run.ts'
 import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
 import { answerInstant } from './instant.ts'
-import { limitConcurrency, requireDiskSpace } from './limits.ts'
+import { limitLargeLists, requireDiskSpace } from './limits.ts'
 import {
   type ListOptionFields,
   presentQueued,
@@ -39,7 +39,7 @@ export function listRoutes(service: Service) {
   const router = newRouter()
   const options = {
     ...LISTS,
-    beforeKey: [limitConcurrency()],
+    beforeBody: limitLargeLists(),
     afterKey: [requireDiskSpace(service)],
   }
 
@@ -100,11 +100,11 @@ export function listRoutes(service: Service) {
       const upload = { path, fileName, options: readFileOptions(fields) }
       // A dry run has no effect, so it needs no idempotency.
       if (readFlag(fields, 'dry_run'))
-        return await withText(upload, text => dryRun(c, service, text))
+        return await withText(c, upload, text => dryRun(c, service, text))
       const { key } = c.get('replay') ?? {}
       const body = Buffer.from(digest)
       const stored = key === undefined ? null : await findStoredResponse(c, service, { key, body })
-      return stored ?? (await withText(upload, text => verifyFile(c, service, text)))
+      return stored ?? (await withText(c, upload, text => verifyFile(c, service, text)))
     } finally {
       await discard()
     }
@@ -117,7 +117,7 @@ export function listRoutes(service: Service) {
     description:
       'Like `POST /v1/verify/file`, for a file that the service downloads: from an https URL, such as a presigned one, or with `s3` from a bucket of Amazon S3 or a compatible service. The URL must have a public address and deliver the file within 90 seconds. Its query and the credentials of the bucket are not stored.',
     // Its body is short, and must not hold the slot of an import while the file is downloaded.
-    beforeKey: [],
+    beforeBody: undefined,
     body: { schema: UrlRequest, example: URL_EXAMPLE, max: URL_BODY_MAX },
     answer: FILE_ANSWER,
     errors: [...LISTS.errors, ...DOWNLOAD_ERRORS],
@@ -126,7 +126,9 @@ export function listRoutes(service: Service) {
   router.openapi(url, c => {
     const { dry_run, ...body } = c.req.valid('json')
     const use = dry_run ? dryRun : verifyFile
-    return unchecked(download(c, body, upload => withText(upload, text => use(c, service, text))))
+    return unchecked(
+      download(c, body, upload => withText(c, upload, text => use(c, service, text))),
+    )
   })
 
   return router

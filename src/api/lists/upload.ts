@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
+import type { Context } from 'hono'
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import { type ListContent, openContent } from '../../formats/open-content.ts'
 import { AROUND_BYTES_MAX, type Upload, uploads } from '../../jobs/import/multipart-form.ts'
@@ -13,6 +14,7 @@ import {
 } from '../../jobs/import/store-upload.ts'
 import type { Random } from '../../platform/random.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { checkNames } from '../errors/known-names.ts'
 import { isGzip } from '../middleware/body.ts'
@@ -109,7 +111,10 @@ export type TextUpload = ListUpload & { readonly content: ListContent }
 /** Maximum size of a compressed list as text: a million rows of 500 bytes. */
 const EXPANDED_BYTES_MAX = 512 * 1024 * 1024
 
-/** Converted files at the same time: bounds the disk, memory and work of hostile uploads. */
+/**
+ * Converted files at the same time: bounds the disk, memory and work of hostile uploads. An account
+ * converts one after the other, so that others do not wait behind all of its files.
+ */
 const CONVERSIONS_MAX = 2
 
 /**
@@ -118,13 +123,19 @@ const CONVERSIONS_MAX = 2
  */
 export function textUploads() {
   const conversions = new ConnectionSemaphore(CONVERSIONS_MAX)
-  return async <T>(upload: ListUpload, use: (text: TextUpload) => Promise<T>): Promise<T> => {
+  const queue = queueByAccount()
+  return async <T>(
+    c: Context<Env>,
+    upload: ListUpload,
+    use: (text: TextUpload) => Promise<T>,
+  ): Promise<T> => {
     const content = await openContent(upload.path, {
       sheet: upload.options.sheet || undefined,
       expandedBytesMax: EXPANDED_BYTES_MAX,
     })
     if (content.format === 'text') return await use({ ...upload, content })
     const path = `${upload.path}.text`
+    const releaseAccount = await queue(c.get('caller').account.id)
     const release = await conversions.acquire()
     try {
       await storeText(content, path)
@@ -132,6 +143,21 @@ export function textUploads() {
     } finally {
       await rm(path, { force: true })
       release()
+      releaseAccount()
+    }
+  }
+}
+
+/** Returns a function that waits until nothing else of an account runs, and returns the release. */
+function queueByAccount(): (accountId: string) => Promise<() => void> {
+  const queues = new Map<string, ConnectionSemaphore>()
+  return async accountId => {
+    const queue = queues.get(accountId) ?? new ConnectionSemaphore(1)
+    queues.set(accountId, queue)
+    const release = await queue.acquire()
+    return () => {
+      release()
+      if (queue.isFree) queues.delete(accountId)
     }
   }
 }

@@ -1,11 +1,8 @@
-import type { MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
-import { getState, type State } from '../state.ts'
-
-/** Verifications at the same time. More are refused at once: their clients would time out. */
-export const VERIFYING_MAX = 1_000
+import { getState, type State, VERIFYING_MAX } from '../state.ts'
 
 /** Returns the error of a request that is refused before the app runs, or null. */
 export type OverloadError = (request: {
@@ -29,7 +26,7 @@ export function overloadError(service: Service): OverloadError {
 
 /**
  * Refuses requests above `VERIFYING_MAX` in the app, and counts admitted ones until they are
- * answered.
+ * answered or `leavePlaces` is called.
  */
 export function admitVerifying(service: Service): MiddlewareHandler<Env> {
   const state = getState(service)
@@ -37,12 +34,30 @@ export function admitVerifying(service: Service): MiddlewareHandler<Env> {
     const error = checkCapacity(state, c.env?.incoming?.socket)
     if (error !== null) throw error
     state.verifying++
+    holdPlace(c, () => {
+      state.verifying--
+    })
     try {
       await next()
     } finally {
-      state.verifying--
+      leavePlaces(c)
     }
   }
+}
+
+/** Adds a place that the request holds until it is answered. */
+export function holdPlace(c: Context<Env>, leave: () => void): void {
+  let isHeld = true
+  const leaveOnce = () => {
+    if (isHeld) leave()
+    isHeld = false
+  }
+  c.set('places', [...(c.get('places') ?? []), leaveOnce])
+}
+
+/** Leaves the places of a request, which may be answered later: waiting takes none. */
+export function leavePlaces(c: Context<Env>): void {
+  for (const leave of c.get('places') ?? []) leave()
 }
 
 function checkCapacity({ admissions, metrics, verifying }: State, socket: object | undefined) {

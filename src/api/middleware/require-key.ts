@@ -16,7 +16,7 @@ import { toApiError } from '../errors/errors.ts'
 import { allowOrigin } from '../headers.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
-import { admitVerifying } from './admission.ts'
+import { admitVerifying, holdPlace } from './admission.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
 import { isAnswered } from './idempotency.ts'
 import { type Admitted, admit, outOfCredits } from './rate-limit.ts'
@@ -41,6 +41,8 @@ export type GuardRule = {
    * credits a larger body is refused before it is read; if omitted, every body is.
    */
   readonly freeBodyMax?: number | undefined
+  /** Holds places of the account before the body is read. Throws ApiError if there is none. */
+  readonly beforeBody?: ((c: Context<Env>) => void) | undefined
 }
 
 /**
@@ -67,11 +69,18 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
       if (rule.scope === FORM_SCOPE) allowOrigin(c)
       c.set('sandbox', isSandbox(c, rule, caller))
       checkBodyHeaders(c, bodyRule)
+      if (isVerification) holdPlace(c, state.verifyingShare(caller.account.id))
       const counted = isVerification && !(await isAnswered(c, service))
       const admitted = await admit(c, service, {
         ...{ caller, counts: counted ? counts : null },
         mayBeFree: mayBeFree(c, rule),
       })
+      try {
+        rule.beforeBody?.(c)
+      } catch (error) {
+        admitted.uncountList()
+        throw error
+      }
       if (bodyRule.kind === 'json') await readAdmitted(c, service, { rule, bodyRule, admitted })
       if (!counted) return next()
       const endRequest = rule.counts !== 'bulk' ? service.priority.startRequest() : () => {}

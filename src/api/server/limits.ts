@@ -11,6 +11,9 @@ export type ServerLimits = {
   readonly bodyMs: number
   /** Time for the body of a list, which can have megabytes. */
   readonly listBodyMs: number
+  /** A body of a megabyte or more that arrives more slowly on average, after the first `slowBodyMs`, is refused. */
+  readonly bodyBytesPerSecondMin: number
+  readonly slowBodyMs: number
   /** Interval at which Node checks for late headers, which a client can exceed `headersMs` by. */
   readonly checkMs: number
   /** Idle time while something is to be sent or received. Node may wait twice as long. */
@@ -40,6 +43,9 @@ export const SERVER_LIMITS: ServerLimits = {
   headersMs: 10 * SECOND,
   bodyMs: 30 * SECOND,
   listBodyMs: 120 * SECOND,
+  // The slowest mobile connections send 16 KB a second.
+  bodyBytesPerSecondMin: 8 * 1024,
+  slowBodyMs: 10 * SECOND,
   checkMs: 2 * SECOND,
   stallMs: 60 * SECOND,
   keepAliveMs: 5 * SECOND,

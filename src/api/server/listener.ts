@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import type { Clock } from '../../platform/clock.ts'
+import { type Clock, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
+import { formatNumber } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { type ConnectionTracker, closeAfterResponse } from './connections.ts'
@@ -58,9 +59,7 @@ export function requestListener(deps: ListenerDeps): Listener {
     if (isLast) closeAfterResponse(response)
     if (error !== null) return refuse(response, deps, error)
     response.once('finish', () => drainBody(request))
-    watchBody(clock, request, bodyTimeoutMs(request, limits), () =>
-      onLateBody(deps, request, response),
-    )
+    watchBody(clock, request, limits, message => onLateBody(deps, request, response, message))
     const overload = deps.overloadError?.(request) ?? null
     if (overload !== null) sendError(response, deps, overload)
     else void handle(request, response)
@@ -132,28 +131,59 @@ const LISTS = /^\/(?:v1\/verify\/(?:bulk|batch|file)|lists\/new)\b/
 const bodyTimeoutMs = ({ url = '' }: IncomingMessage, { bodyMs, listBodyMs }: ServerLimits) =>
   LISTS.test(url) ? listBodyMs : bodyMs
 
-/** Calls `onLate` if the body of a request has not arrived in time. */
-function watchBody(clock: Clock, request: IncomingMessage, ms: number, onLate: () => void): void {
+/**
+ * Calls `onLate` if the body of a request has not arrived in time, or arrives too slowly: a slow
+ * client would hold its place, one of a few for large lists, for all of that time.
+ */
+function watchBody(
+  clock: Clock,
+  request: IncomingMessage,
+  limits: ServerLimits,
+  onLate: (message: string) => void,
+): void {
   if (!hasBody(request)) return
-  const cancel = clock.after(ms, () => {
-    if (!request.complete && !request.destroyed) onLate()
-  })
-  request.once('end', cancel)
-  request.once('close', cancel)
+  const startedAt = clock.monotonicNow()
+  const bytesBefore = request.socket.bytesRead
+  const timeoutMs = bodyTimeoutMs(request, limits)
+  const check = () => {
+    if (request.complete || request.destroyed) return
+    const elapsedMs = clock.monotonicNow() - startedAt
+    const received = request.socket.bytesRead - bytesBefore
+    if (elapsedMs >= timeoutMs) onLate('The request body did not arrive in time.')
+    else if (isLarge(request) && isWaiting(request) && received < leastBytes(elapsedMs, limits))
+      onLate(`The request body arrives too slowly: ${formatNumber(received)} bytes so far.`)
+    else cancel = clock.after(Math.min(limits.slowBodyMs, timeoutMs - elapsedMs), check)
+  }
+  let cancel = clock.after(Math.min(limits.slowBodyMs, timeoutMs), check)
+  request.once('end', () => cancel())
+  request.once('close', () => cancel())
 }
+
+/** A short body holds nothing that others wait for. Without a length, a body can have any size. */
+const isLarge = ({ headers }: IncomingMessage) =>
+  headers['content-length'] === undefined || Number(headers['content-length']) > LARGE_BYTES
+
+const LARGE_BYTES = 1024 * 1024
+
+/** Bytes that must have arrived; the first check is at `slowBodyMs`. */
+const leastBytes = (elapsedMs: number, { bodyBytesPerSecondMin }: ServerLimits) =>
+  (bodyBytesPerSecondMin * elapsedMs) / SECOND
+
+/** Whether the client, and not the service, is the slower one: what has arrived is read. */
+const isWaiting = (request: IncomingMessage) => request.readableLength === 0
 
 /** A request has a body if it has one of these headers (RFC 9112 §6.3). */
 const hasBody = ({ headers }: IncomingMessage) =>
   headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 
-function onLateBody(deps: ListenerDeps, request: IncomingMessage, response: ServerResponse): void {
+function onLateBody(
+  deps: ListenerDeps,
+  request: IncomingMessage,
+  response: ServerResponse,
+  message: string,
+): void {
   if (response.headersSent) request.destroy()
-  else
-    refuse(
-      response,
-      deps,
-      new ApiError('request_timeout', 'The request body did not arrive in time.'),
-    )
+  else refuse(response, deps, new ApiError('request_timeout', message))
 }
 
 /** Validates a request before it is routed; null if it is valid. */

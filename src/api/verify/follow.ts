@@ -141,11 +141,13 @@ async function follow(c: Context<Env>, service: Service, options: FollowOptions)
   const state = getState(service)
   // `admitVerifying` counts a request until its response starts, which was just now.
   state.verifying++
+  let leaveShare = () => {}
   const endRequest = service.priority.startRequest()
   try {
-    const result = await releaseOnFailure(c, service, reservation, async () =>
-      applyFeedbackToOne(c, service, await verify(c, service, options)),
-    )
+    const result = await releaseOnFailure(c, service, reservation, async () => {
+      leaveShare = state.verifyingShare(c.get('caller').account.id)
+      return applyFeedbackToOne(c, service, await verify(c, service, options))
+    })
     const entry = { result }
     await service.ledger.settle({ ...verificationOrigin(c), source: 'single', reservation, entry })
     const mark = c.get('sandbox') ? { sandbox: true } : {}
@@ -154,6 +156,7 @@ async function follow(c: Context<Env>, service: Service, options: FollowOptions)
     if (!disconnected.aborted) send({ event: 'error', data: logError(c, service.log, error).body })
   } finally {
     state.verifying--
+    leaveShare()
     endRequest()
   }
 }

@@ -1,8 +1,11 @@
 import type { Context } from 'hono'
 import { isFault, parseAddress } from '../../engine/address/address.ts'
-import { type Clock, sleep } from '../../platform/clock.ts'
+import { sleep } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { leavePlaces } from '../middleware/admission.ts'
+import type { Service } from '../service.ts'
+import { getState } from '../state.ts'
 
 type Simulated = {
   readonly prefix: string
@@ -56,8 +59,12 @@ export function simulatedError(c: Context<Env>, email: string): Response | null 
 const DELAY_HEADER = 'X-EV-Sandbox-Delay'
 const DELAY_MAX_MS = 30_000
 
-/** Waits as long as the header says. Throws ApiError if it is invalid. */
-export async function sandboxDelay(c: Context<Env>, clock: Clock): Promise<void> {
+/**
+ * Waits as long as the header says. The request holds no place of a verification meanwhile, and none
+ * afterwards, because the sandbox answers at once. Throws ApiError if the header is invalid, or too
+ * many requests of the account wait.
+ */
+export async function sandboxDelay(c: Context<Env>, service: Service): Promise<void> {
   const header = c.req.header(DELAY_HEADER)
   if (header === undefined) return
   const delayMs = /^\d{1,9}$/.test(header.trim()) ? Number(header) : Number.NaN
@@ -67,5 +74,12 @@ export async function sandboxDelay(c: Context<Env>, clock: Clock): Promise<void>
       `${DELAY_HEADER} takes a whole number of milliseconds from 0 to ${DELAY_MAX_MS}.`,
     )
   }
-  await sleep(clock, delayMs, c.req.raw.signal)
+  if (delayMs === 0) return
+  leavePlaces(c)
+  const end = getState(service).delayShare(c.get('caller').account.id)
+  try {
+    await sleep(service.clock, delayMs, c.req.raw.signal)
+  } finally {
+    end()
+  }
 }

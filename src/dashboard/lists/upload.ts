@@ -4,6 +4,8 @@ import { basename } from 'node:path'
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { limitByAccount } from '../../api/account-share.ts'
+import { ApiError } from '../../api/errors/api-error.ts'
 import type { FileDryRun, QueuedFile } from '../../client/types.ts'
 import {
   AROUND_BYTES_MAX,
@@ -36,7 +38,12 @@ export const INTAKE = '/lists/new'
  */
 export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<Env> {
   const receive = uploads(settings.dataDir, random)
-  let uploadsInFlight = 0
+  const enter = limitByAccount({
+    max: UPLOADS_MAX,
+    accountMax: UPLOADS_ACCOUNT_MAX,
+    what: 'uploads are in progress',
+    retryAfterS: UPLOAD_RETRY_S,
+  })
 
   async function previewOrSubmit(c: Context<Env>, upload: Upload): Promise<Response> {
     if (upload.size === 0) throw new Refusal(400, NOTHING_SENT)
@@ -55,13 +62,13 @@ export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<En
       let upload: Upload | undefined
       try {
         const { isLow } = await disk()
-        admit(c, uploadsInFlight, isLow)
-        uploadsInFlight++
+        checkUpload(c, isLow)
+        const leave = enter(c.get('user').accountId)
         try {
           upload = await receive(c.req.raw, rulesFor(c))
           return await previewOrSubmit(c, upload)
         } finally {
-          uploadsInFlight--
+          leave()
           await upload?.discard()
         }
       } catch (error) {
@@ -88,10 +95,13 @@ function rejected(
   return part(c, body, problem.status as ContentfulStatusCode)
 }
 
-/** Limits concurrent uploads, as each writes to the disk. */
+/** Limits concurrent uploads, as each writes to the disk, in all and of one account. */
 const UPLOADS_MAX = 8
+const UPLOADS_ACCOUNT_MAX = 3
+const UPLOAD_RETRY_S = 60
+
 /** Throws if the upload can be rejected before its body is read. */
-function admit(c: Context<Env>, uploadsInFlight: number, isDiskLow: boolean): void {
+function checkUpload(c: Context<Env>, isDiskLow: boolean): void {
   checkSameSite(c)
   if (!may(c.get('user'), 'verify:bulk')) {
     throw new Refusal(
@@ -102,9 +112,6 @@ function admit(c: Context<Env>, uploadsInFlight: number, isDiskLow: boolean): vo
   if (Number(c.req.header('Content-Length') ?? 0) > FILE_BYTES_MAX + AROUND_BYTES_MAX)
     throw tooLarge()
   if (isDiskLow) throw new Refusal(507, DISK_LOW)
-  if (uploadsInFlight >= UPLOADS_MAX) {
-    throw new Refusal(429, 'Too many uploads in progress. Try again in a minute.')
-  }
 }
 
 const NOTHING_SENT = 'The list is empty. Choose a file or paste rows.'
@@ -122,6 +129,7 @@ function rulesFor(c: Context<Env>): FormRules {
 
 function refusalOf(error: unknown): Refusal | ApiProblem {
   if (error instanceof Refusal) return error
+  if (error instanceof ApiError) return new Refusal(429, error.message)
   if (!(error instanceof UploadFault)) return problemWith(error)
   const { kind, message } = error
   switch (kind) {

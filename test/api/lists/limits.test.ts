@@ -1,8 +1,14 @@
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
 import { describe, expect, test } from 'vitest'
-import type { Env } from '../../../src/api/context.ts'
+import type { Caller, Env } from '../../../src/api/context.ts'
 import type { ApiError } from '../../../src/api/errors/api-error.ts'
-import { LARGE_BYTES, LARGE_MAX, limitConcurrency } from '../../../src/api/lists/limits.ts'
+import {
+  LARGE_ACCOUNT_MAX,
+  LARGE_BYTES,
+  LARGE_MAX,
+  limitLargeLists,
+} from '../../../src/api/lists/limits.ts'
+import { leavePlaces } from '../../../src/api/middleware/admission.ts'
 import { readJson } from '../../../src/api/middleware/body.ts'
 import { diskReader } from '../../../src/jobs/import/store-upload.ts'
 import { codeOf, limitOf } from '../../support/guarded-route.ts'
@@ -11,6 +17,20 @@ import { recordingLog } from '../../support/log.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import { createWiredService } from '../../support/wired-service.ts'
 
+/** Limits large lists by the account in a header, as routes do. */
+function limited(): MiddlewareHandler<Env> {
+  const limit = limitLargeLists()
+  return async (c, next) => {
+    c.set('caller', { account: { id: c.req.header('Account') ?? 'acc_a' } } as Caller)
+    try {
+      limit(c)
+      await next()
+    } finally {
+      leavePlaces(c)
+    }
+  }
+}
+
 function tooBusy() {
   const over: (() => void)[] = []
   const app = new Hono<Env>()
@@ -18,15 +38,17 @@ function tooBusy() {
     const { code, retryAfterS } = error as ApiError
     return c.json({ code, retryAfterS }, 503)
   })
-  app.post('/', limitConcurrency(), async c => {
+  app.post('/', limited(), async c => {
     await new Promise<void>(resolve => over.push(resolve))
     return c.text('done')
   })
-  const send = (length: number | null) =>
+  let account = 0
+  /** Without a name, each is of another account. */
+  const send = (length: number | null, name = `acc_${++account}`) =>
     Promise.resolve(
       app.request('/', {
         method: 'POST',
-        headers: length === null ? {} : { 'Content-Length': String(length) },
+        headers: { Account: name, ...(length !== null && { 'Content-Length': String(length) }) },
       }),
     )
   return { send, over }
@@ -51,6 +73,19 @@ test('large lists above the limit are refused temporarily, small ones never', as
   expect((await again).status).toBe(200)
 })
 
+test('one account holds a part of the places for large lists', async () => {
+  const { send, over } = tooBusy()
+  const taken = Array.from({ length: LARGE_ACCOUNT_MAX }, () => send(null, 'acc_slow'))
+  await drainEventLoop()
+  const refused = await send(null, 'acc_slow')
+  expect(await refused.json()).toEqual({ code: 'rate_limit', retryAfterS: 2 })
+  const others = Array.from({ length: LARGE_MAX - LARGE_ACCOUNT_MAX }, () => send(null))
+  await drainEventLoop()
+  expect(over).toHaveLength(LARGE_MAX)
+  for (const end of over) end()
+  await Promise.all([...taken, ...others])
+})
+
 test('a list without Content-Length counts as large', async () => {
   const { send, over } = tooBusy()
   const taken = Array.from({ length: LARGE_MAX }, () => send(null))
@@ -64,7 +99,7 @@ test('large bodies are parsed one at a time, and a small one concurrently', asyn
   const app = new Hono<Env>()
   const parsed: string[] = []
   const ends: (() => void)[] = []
-  app.post('/:name', limitConcurrency(), async c => {
+  app.post('/:name', limited(), async c => {
     await readJson(c, { bytesMax: 2 * LARGE_BYTES, kind: 'json' })
     parsed.push(c.req.param('name'))
     await new Promise<void>(resolve => ends.push(resolve))
@@ -72,7 +107,7 @@ test('large bodies are parsed one at a time, and a small one concurrently', asyn
   })
   const send = (name: string, length: number) => {
     const body = JSON.stringify('x'.repeat(length))
-    const headers = { 'Content-Length': `${body.length}` }
+    const headers = { 'Content-Length': `${body.length}`, Account: name }
     return Promise.resolve(app.request(`/${name}`, { method: 'POST', body, headers }))
   }
   const large = ['a', 'b', 'c'].map(name => send(name, LARGE_BYTES))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../../src/accounts/key.ts'
 import { findKey, revokeKey, rotateKey } from '../../../src/accounts/key-store.ts'
-import { VERIFYING_MAX } from '../../../src/api/middleware/admission.ts'
+import { VERIFYING_ACCOUNT_MAX, VERIFYING_MAX } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
 import { DAY, SECOND } from '../../../src/platform/clock.ts'
 import { Priority } from '../../../src/platform/priority.ts'
@@ -225,23 +225,50 @@ describe('the sandbox', () => {
 })
 
 describe('an overload', () => {
-  test('is refused at once, until a verification is done', async () => {
+  /** A route whose requests wait, and a function that starts some of an account. */
+  async function waitingRoute() {
     const waiting: (() => void)[] = []
     const handler = (c: { json(body: object): Response }) =>
       new Promise<Response>(resolve => waiting.push(() => resolve(c.json({}))))
     const settings = { limits: false }
-    const { ask } = await guarded({ counts: 'single', handler: handler as never }, { settings })
-    const running = Array.from({ length: VERIFYING_MAX }, () => ask())
-    while (waiting.length < VERIFYING_MAX) await new Promise(setImmediate)
-    const refused = await ask()
+    const h = await guarded({ counts: 'single', handler: handler as never }, { settings })
+    await h.addAccount('acc_2')
+    const other = await h.addKey({ id: 'key_2', accountId: 'acc_2' })
+    let started = 0
+    const start = async (count: number, key?: string) => {
+      const asked = Array.from({ length: count }, () => h.ask(key === undefined ? {} : { key }))
+      started += count
+      while (waiting.length < started) await new Promise(setImmediate)
+      return asked
+    }
+    return { ...h, waiting, other, start }
+  }
+
+  test('is refused at once, until a verification is done', async () => {
+    const { ask, waiting, other, start } = await waitingRoute()
+    const running = [
+      ...(await start(VERIFYING_ACCOUNT_MAX)),
+      ...(await start(VERIFYING_MAX - VERIFYING_ACCOUNT_MAX, other)),
+    ]
+    const refused = await ask({ key: other })
     expect([refused.status, await codeOf(refused)]).toEqual([503, 'service_unavailable'])
     expect(refused.headers.get('Retry-After')).toBe('1')
-    waiting.shift()?.()
+    waiting[0]?.()
     await running[0]
-    const next = ask()
-    while (waiting.length < VERIFYING_MAX) await new Promise(setImmediate)
+    const [next] = await start(1)
     for (const end of waiting) end()
-    expect((await next).status).toBe(200)
+    expect((await next)?.status).toBe(200)
+    await Promise.all(running)
+  })
+
+  test('of one account leaves places for others', async () => {
+    const { ask, waiting, other, start } = await waitingRoute()
+    const running = await start(VERIFYING_ACCOUNT_MAX)
+    const refused = await ask()
+    expect([refused.status, await codeOf(refused)]).toEqual([429, 'rate_limit'])
+    const [next] = await start(1, other)
+    for (const end of waiting) end()
+    expect((await next)?.status).toBe(200)
     await Promise.all(running)
   })
 

@@ -71,6 +71,54 @@ describe('a slow client', () => {
     expect(parseAnswer(await received)).toMatchObject({ status: 200, json: { bytes: 10 } })
   })
 
+  test.each([
+    ['Content-Length: 2000000', 408],
+    ['Transfer-Encoding: chunked', 408],
+    ['Content-Length: 1000', 200],
+  ])('that sends a list slowly is disconnected if it is large: %s', async (length, status) => {
+    const clock = fakeClock()
+    const server = await openHttpServer({ clock })
+    const socket = await server.open()
+    const received = text(socket)
+    socket.write(`${POST('/v1/verify/batch', length, 'Connection: close')}`)
+    const isChunked = length.startsWith('T')
+    socket.write(isChunked ? '3\r\nabc\r\n' : 'abc')
+    await waitUntil(() => server.asked.length === 1)
+    await clock.advance(SERVER_LIMITS.slowBodyMs)
+    if (status === 200) socket.write('x'.repeat(997))
+    const { json, ...answer } = parseAnswer(await received)
+    expect(answer.status).toBe(status)
+    if (status === 408) expect(json).toMatchObject({ error: /too slowly/ })
+  })
+
+  test('that sends a large list fast enough has all of its time', async () => {
+    const clock = fakeClock()
+    let received = 0
+    const server = await openHttpServer({
+      clock,
+      paths: app =>
+        app.post('/v1/verify/file', async c => {
+          for await (const bytes of c.req.raw.body ?? []) received += bytes.length
+          return c.json({ bytes: received })
+        }),
+    })
+    const { slowBodyMs, bodyBytesPerSecondMin } = SERVER_LIMITS
+    // What arrives with the headers is not counted.
+    const part = 'x'.repeat((2 * bodyBytesPerSecondMin * slowBodyMs) / 1_000)
+    const length = part.length * 13
+    expect(length).toBeGreaterThan(1024 * 1024)
+    const socket = await server.open()
+    const answer = text(socket)
+    socket.write(POST('/v1/verify/file', `Content-Length: ${length}`, 'Connection: close'))
+    for (let n = 1; n <= 11; n++) {
+      socket.write(part)
+      await waitUntil(() => received === part.length * n)
+      await clock.advance(slowBodyMs)
+    }
+    socket.write(part + part)
+    expect(parseAnswer(await answer)).toMatchObject({ status: 200, json: { bytes: length } })
+  })
+
   test('is also disconnected when the time for a list is over', async () => {
     const clock = fakeClock()
     const server = await openHttpServer({ clock })

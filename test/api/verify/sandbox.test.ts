@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest'
+import { DELAYS_ACCOUNT_MAX, getState } from '../../../src/api/state.ts'
 import { toRecipients } from '../../support/engine.ts'
+import { codeOf } from '../../support/guarded-route.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 /** A service that detects any use of its engine, and requests to its sandbox. */
-async function services() {
-  const fixture = await createTestService()
+async function services(given: Parameters<typeof createTestService>[0] = {}) {
+  const fixture = await createTestService(given)
   const request = (path: string, o: RequestOptions = {}) =>
     fixture.request(path, { ...o, headers: { 'X-EV-Sandbox': 'true', ...o.headers } })
   const verify = async (email: string, path = '/v1/verify') =>
@@ -221,6 +223,27 @@ describe('X-EV-Sandbox-Delay', () => {
     expect(isThere).toBe(false)
     await clock.advance(1)
     expect((await asked).status).toBe(200)
+  })
+
+  test('takes no place of a verification while it waits, and has a share per account', async () => {
+    const h = await services({ settings: { limits: false } })
+    await h.addAccount('acc_2')
+    const other = await h.addKey({ id: 'key_2', accountId: 'acc_2' })
+    const delayed = (key?: string) =>
+      h.request('/v1/verify', {
+        ...{ body, headers: { 'X-EV-Sandbox-Delay': '30000' } },
+        ...(key === undefined ? {} : { key }),
+      })
+    const waiting = Array.from({ length: DELAYS_ACCOUNT_MAX }, () => delayed())
+    await drainEventLoop()
+    expect(getState(h.service).verifying).toBe(0)
+    const refused = await delayed()
+    expect([refused.status, await codeOf(refused)]).toEqual([429, 'rate_limit'])
+    waiting.push(delayed(other))
+    await drainEventLoop()
+    await h.clock.advance(30_000)
+    const statuses = (await Promise.all(waiting)).map(({ status }) => status)
+    expect(new Set(statuses)).toEqual(new Set([200]))
   })
 
   test.each(['30001', '-1', '1.5', 'long', ''])('of %j is refused', async delay => {
