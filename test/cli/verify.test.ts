@@ -61,6 +61,13 @@ describe.concurrent('the exit code of ev verify', () => {
 })
 
 describe.concurrent('ev verify as text', () => {
+  test('names both addresses of a text with two, and suggests none made of both', async () => {
+    const { code, stdout } = await verify(['two@a.com, three@b.com'])
+    expect(code).toBe(1)
+    expect(stdout).toContain('There are two addresses, two@a.com and three@b.com:')
+    expect(stdout).not.toContain('a.com.')
+  })
+
   test('prints why no mail server could be reached, and suggests ev doctor', async () => {
     const { stdout } = await verify(['ann@dead.test', '--explain'])
     expect(stdout).toMatch(/ details +Connection refused \(127\./)

@@ -1,4 +1,5 @@
 import { type Domain, parseDomain } from './domain.ts'
+import { findAddresses, nameAddresses, readWideAt } from './several.ts'
 import {
   type AddressSyntaxError,
   invisibleCharError,
@@ -26,20 +27,36 @@ export type Address = {
 const ADDRESS_OCTETS_MAX = 254
 
 /**
- * Parses a mailbox address. Comments, folding, display names and surrounding text are errors. Never
- * throws.
+ * Parses a mailbox address. Comments, folding, display names and surrounding text are errors. A
+ * full-width @ is read as @, as IDNA reads the full-width dots of the domain. Never throws.
  */
 export function parseAddress(text: string): Address | AddressSyntaxError {
+  const parsed = parseText(text)
+  return isSyntaxError(parsed) ? (severalError(text) ?? parsed) : parsed
+}
+
+function parseText(text: string): Address | AddressSyntaxError {
   if (text === '') return syntaxError('empty', text, 0)
   // A UTF-16 unit is at least one octet, so very long texts are rejected before any parsing.
   if (text.length > ADDRESS_OCTETS_MAX) return syntaxError('too_long', text, ADDRESS_OCTETS_MAX)
   if (PRINTABLE_ASCII.test(text)) return parseMailbox(text)
   const hidden = invisibleCharError(text)
   if (hidden !== null) return hidden
-  const nfc = text.normalize('NFC')
-  const original = parseMailbox(text)
+  const narrow = readWideAt(text)
+  const nfc = narrow.normalize('NFC')
+  const original = parseMailbox(narrow)
   // Both forms are checked: composition must neither hide nor create a forbidden character.
-  return nfc === text || isSyntaxError(original) ? original : parseMailbox(nfc)
+  return nfc === narrow || isSyntaxError(original) ? original : parseMailbox(nfc)
+}
+
+/** Returns an error that names the addresses if a text has more than one; else null. */
+function severalError(text: string): AddressSyntaxError | null {
+  if (text.length > PASTED_LENGTH_MAX) return null
+  const found = findAddresses(text)
+  const [, second] = found
+  return second === undefined
+    ? null
+    : syntaxError('several_addresses', text, second.at, 0, nameAddresses(found))
 }
 
 /** Returns the form for RCPT TO, without angle brackets: local part and A-label domain. */
@@ -49,26 +66,15 @@ export const wireAddress = ({ local, domain }: Address): string => `${local}@${d
 export const addressKey = (address: Address): string => wireAddress(address)
 
 /**
- * Removes text pasted around an address; `notes` lists what was removed. Valid text is unchanged.
+ * Removes text pasted around an address; `notes` lists what was removed. Valid text is unchanged,
+ * except that a full-width @ becomes @.
  */
 export const cleanAddress = (text: string): { text: string; notes: string[] } =>
-  extractAddress(text, inner => !isSyntaxError(parseAddress(inner)))
+  extractAddress(readWideAt(text), inner => !isSyntaxError(parseText(inner)))
 
 const PRINTABLE_ASCII = /^[\x20-\x7E]+$/
 
 function parseMailbox(text: string): Address | AddressSyntaxError {
-  const parsed = parseOne(text)
-  if (!isSyntaxError(parsed)) return parsed
-  const second = SECOND_ADDRESS.exec(text)
-  return second === null ? parsed : syntaxError('several_addresses', text, second[0].length)
-}
-
-/**
- * Matches everything before a second address: one address, then a separator invalid outside quotes.
- */
-const SECOND_ADDRESS = /^[^@"]+@[^@\s,;<>|]+[\s,;<>|]+(?=[^@\s,;<>|]+@[^@])/
-
-function parseOne(text: string): Address | AddressSyntaxError {
   if (!text.includes('@')) return syntaxError('no_at', text, text.length - 1)
   const local = parseLocal(text)
   if (isSyntaxError(local)) return local
@@ -160,7 +166,7 @@ function withoutDisplayName(text: string): string {
     .trim()
   const isAnother =
     name.includes('@') && name.toLowerCase() !== text.slice(open + 1, -1).toLowerCase()
-  return isAnother || /[,;]/.test(name) ? text : text.slice(open)
+  return isAnother ? text : text.slice(open)
 }
 
 const inside = (text: string, open: string, close: string) =>

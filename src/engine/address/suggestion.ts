@@ -1,6 +1,7 @@
 import { type Address, cleanAddress, isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
 import { isListed, REAL_PROVIDERS } from './name-list.ts'
+import { findAddresses } from './several.ts'
 import { domainNamed, guessedTypo, isImitation, knownProviderDomains, listedTypo } from './typo.ts'
 import { correctedTld, correctedTldPair, hasRegisteredTld, isPair } from './typo-tld.ts'
 
@@ -92,10 +93,12 @@ const REPAIRED_LENGTH_MAX = 128
 
 /** Repairs an invalid address: a missing dot or @, a comma for a dot, an extra mark; else null. */
 function repairAddress(text: string): string | null {
-  if (text.length > REPAIRED_LENGTH_MAX) return null
-  const withAt = decodeAtAndDot(cleanAddress(text).text)
+  if (text.length > REPAIRED_LENGTH_MAX || findAddresses(text).length > 1) return null
+  const withAt = decodeAtAndDot(cleanAddress(text).text).replace(/@+$/, '')
   const [local, ...rest] = withAt.includes('@') ? withAt.split(/@+/) : splitWithoutAt(withAt)
   if (local === undefined || rest.length === 0) return null
+  // A second @ is taken for a dot only before an ending: `ann@gmail@com`, not `ann@a.com@b.com`.
+  if (rest.length > 1 && !/^[\p{L}\d-]+(?:\.co)?\.[a-z]+$/u.test(rest.join('.'))) return null
   const domain = repairDomain(rest.join('.'))
   const repaired = `${repairLocal(local)}@${domain}`
   return repaired === text || isFault(parseAddress(repaired)) ? null : repaired

@@ -47,7 +47,10 @@ export type SyntaxErrorCode =
 const MAILBOX = 'RFC 5321 §4.1.2'
 const NAME = 'RFC 1035 §2.3.1'
 
-/** The clause and the sentence of each error; `place` is "character 7", `shown` the character. */
+/**
+ * The clause and the sentence of each error; `place` is "character 7", `shown` the character there,
+ * or the addresses of `several_addresses`.
+ */
 const FAULTS: Record<
   SyntaxErrorCode,
   readonly [rule: string, sentence: (place: string, shown: string) => string]
@@ -112,7 +115,7 @@ const FAULTS: Record<
   ],
   several_addresses: [
     MAILBOX,
-    place => `A second address starts at ${place}: write each address separately.`,
+    (_, shown) => `There are ${shown}: write each address separately.`,
   ],
   no_domain: [MAILBOX, () => 'There is nothing after the @: add the domain, such as example.com.'],
   domain_too_long: [
@@ -162,17 +165,19 @@ const FAULTS: Record<
 }
 
 /**
- * Creates the error `code` at index `at` of `text`; `shift` is the index of `text` in the input.
+ * Creates the error `code` at index `at` of `text`; `shift` is the index of `text` in the input,
+ * and `shown` is what the sentence shows of it.
  */
 export function syntaxError(
   code: SyntaxErrorCode,
   text: string,
   at: number,
   shift = 0,
+  shown = excerptAt(text, at),
 ): AddressSyntaxError {
   const [rule, sentence] = FAULTS[code]
   const place = `character ${at + shift + 1}`
-  return { fault: code, at: at + shift, message: sentence(place, excerptAt(text, at)), rule }
+  return { fault: code, at: at + shift, message: sentence(place, shown), rule }
 }
 
 /** Whether a parse result is an error. */

@@ -34,6 +34,17 @@ describe('parseAddress', () => {
     })
   })
 
+  test.each([
+    ['two@a.test, three@b.test', 'There are two addresses, two@a.test and three@b.test:'],
+    ['Ann <a@x.test>;\n"Bob" <b@x.test>; c@', 'There are 3 addresses, such as a@x.test and b@x.test:'],
+    [`${'a@x.test, '.repeat(60)}b@x.test`, 'There are two addresses, a@x.test and b@x.test:'],
+  ])('names both of the addresses in %j', (text, named) => {
+    expect(parseAddress(text)).toMatchObject({
+      fault: 'several_addresses',
+      message: `${named} write each address separately.`,
+    })
+  })
+
   test('accepts an address of 254 octets and rejects one of 255', () => {
     const local = 'x'.repeat(64)
     const longest = `${local}@${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(56)}.test`
@@ -79,9 +90,9 @@ describe('cleanAddress', () => {
     expect(cleaned).toEqual({ text: clean, notes: notes === '' ? [] : notes?.split(', ') })
   })
 
-  test('never changes a valid address', () => {
+  test('never changes a valid address, except that a full-width @ becomes @', () => {
     for (const [text = ''] of rows('good')) {
-      expect(cleanAddress(text)).toEqual({ text, notes: [] })
+      expect(cleanAddress(text)).toEqual({ text: text.replace('＠', '@'), notes: [] })
     }
   })
 
