@@ -1,11 +1,22 @@
+import { cleanAddress, isFault, parseAddress } from '../engine/address/address.ts'
+import { isPlaceholder } from '../engine/address/placeholder.ts'
+import { findAddresses } from '../engine/address/several.ts'
 import { type NameHint, nameHint } from './header-names.ts'
 
+/** Returns true if a cell holds only addresses, each in a loose form. */
+export const holdsAddress = (cell: string): boolean =>
+  looksLikeAddress(cell) || splitAddresses(cell).length > 1
+
 /**
- * Returns true if a cell holds only an address in a loose form: `a@b`, `Name <a@b>`, `mailto:a@b`.
+ * Returns true if a cell holds only an address in a loose form: `a@b`, `Name <a@b>`, `mailto:a@b`,
+ * or with an end of a JSON array, `["a@b"`.
  */
-export function looksLikeAddress(cell: string): boolean {
-  if (cell.length > CELL_LENGTH_MAX || !/[@＠]/.test(cell)) return false
-  const text = cell.trim().replace(/[\s.,;]+$/, '')
+function looksLikeAddress(cell: string): boolean {
+  if (cell.length > CELL_LENGTH_MAX || !AT.test(cell)) return false
+  const text = cell
+    .trim()
+    .replace(/^\[(?=\s*["'])|(?<=["'])\s*\]$/g, '')
+    .replace(/[\s.,;]+$/, '')
   const inner = text.endsWith('>') ? text.slice(text.lastIndexOf('<') + 1, -1) : text
   return APPROXIMATE_ADDRESS.test(
     inner
@@ -17,8 +28,26 @@ export function looksLikeAddress(cell: string): boolean {
 
 /** An address has at most 254 octets (RFC 5321 §4.5.3.1.3); a display name may precede it. */
 const CELL_LENGTH_MAX = 1_000
+const AT = /[@＠﹫]/
 const APPROXIMATE_ADDRESS =
-  /^(?:"[^"]*"|[^\s@＠<>,;:()"[\]\\]+)[@＠](?:\[[^\]\s]+\]|[^\s@＠<>,;:()"'[\]|\\/]+)$/
+  /^(?:"[^"]*"|[^\s@＠﹫<>,;:()"[\]\\]+)[@＠﹫](?:\[[^\]\s]+\]|[^\s@＠﹫<>,;:()"'[\]|\\/]+)$/
+
+/** Returns the addresses of a cell that holds several; else the cell. */
+export function splitAddresses(cell: string): readonly string[] {
+  if (!SEVERAL_ATS.test(cell)) return [cell]
+  // One address may have two @: `"a@b"@c.test`, `a@b.test <a@b.test>`.
+  if (!isFault(parseAddress(cleanAddress(cell).text))) return [cell]
+  const found = findAddresses(cell).map(({ text }) => text)
+  return found.length > 1 ? found : [cell]
+}
+
+const SEVERAL_ATS = /[@＠﹫].*[@＠﹫]/s
+
+/** Whether a cell contains an address, however malformed. */
+export const hasAt = (cell: string): boolean => AT.test(cell)
+
+/** Returns true for a cell without content; a line of a JSON array has only its bracket. */
+export const isBlank = (cell: string): boolean => /^[\s[\]]*$/.test(cell)
 
 /** Statistics of one column over the sample rows. */
 export type ColumnFacts = {
@@ -26,9 +55,17 @@ export type ColumnFacts = {
   readonly name: string
   readonly hint: NameHint
   readonly rows: number
+  /** Cells with content, which `n/a` is not. */
   readonly filled: number
+  /** Cells with an address. */
   readonly addresses: number
+  /** Those that hold several addresses. */
+  readonly several: number
   readonly distinct: number
+  /** Cells without an address that may be a malformed one: `ann@`, `ann.example.com`. */
+  readonly malformed: number
+  /** Cells with an @. */
+  readonly withAt: number
   /** Cells that are clearly not addresses: yes, no, dates, numbers. */
   readonly nonAddresses: number
 }
@@ -39,8 +76,8 @@ export function columnFacts(
   width: number,
 ): ColumnFacts[] {
   return Array.from({ length: width }, (_, column) => {
-    const cells = rows.map(row => row[column] ?? '').filter(cell => cell.trim() !== '')
-    const addresses = cells.filter(looksLikeAddress)
+    const cells = rows.map(row => row[column] ?? '').filter(cell => !isPlaceholder(cell))
+    const addresses = cells.filter(holdsAddress)
     const name = header?.[column] ?? ''
     return {
       column,
@@ -49,7 +86,10 @@ export function columnFacts(
       rows: rows.length,
       filled: cells.length,
       addresses: addresses.length,
+      several: addresses.filter(cell => !looksLikeAddress(cell)).length,
       distinct: new Set(addresses).size,
+      malformed: cells.filter(isMalformed).length,
+      withAt: cells.filter(hasAt).length,
       nonAddresses: cells.filter(cell => cell.length < 40 && NON_ADDRESS.test(cell.trim())).length,
     }
   })
@@ -62,23 +102,49 @@ export function columnFacts(
  */
 export function chooseColumn(facts: readonly ColumnFacts[]): number | null {
   const withAddresses = facts.filter(fact => fact.addresses > 0)
+  const own = withAddresses.filter(fact => isExporters(fact, withAddresses))
+  const others = withAddresses.filter(fact => !own.includes(fact))
   return (
-    best(withAddresses.filter(fact => fact.addresses >= fact.filled * minShare(fact.hint))) ??
-    best(facts.filter(isNamedAndPlausible)) ??
-    best(withAddresses.filter(fact => fact.addresses >= fact.filled / 10))
+    best(others.filter(qualifies)) ??
+    best(facts.filter(fact => isNamedAndPlausible(fact) && !own.includes(fact))) ??
+    best(others.filter(fact => fact.addresses >= fact.filled / 10)) ??
+    best(own)
   )
 }
 
+/**
+ * Returns the columns that hold addresses, including `column`, in order. Omits logins, data about
+ * mail, results of an earlier run, and the address of the exporter in every row.
+ */
+export function findAddressColumns(facts: readonly ColumnFacts[], column: number): number[] {
+  const found = facts.filter(
+    fact =>
+      fact.column === column ||
+      (fact.addresses > 0 &&
+        qualifies(fact) &&
+        !['login', 'about'].includes(fact.hint) &&
+        !/^ev_/i.test(fact.name) &&
+        !hasOneAddress(fact)),
+  )
+  return found.map(fact => fact.column)
+}
+
 function best(candidates: readonly ColumnFacts[]): number | null {
-  let chosen: ColumnFacts | null = null
+  const varietyMax = Math.max(...candidates.map(variety))
+  let chosen: { readonly column: number; readonly score: number } | null = null
   for (const fact of candidates) {
-    if (!chosen || score(fact) > score(chosen)) chosen = fact
+    const score =
+      fact.addresses / Math.max(fact.rows, 1) +
+      NAME_SCORE[fact.hint] * trustInName(fact) +
+      (varietyMax === 0 ? 0 : variety(fact) / varietyMax)
+    if (!chosen || score > chosen.score) chosen = { column: fact.column, score }
   }
   return chosen?.column ?? null
 }
 
 /** With an address-like name, a column qualifies even if most of its addresses are malformed. */
-const minShare = (hint: NameHint) => (hint === 'exact' || hint === 'first' ? 0.1 : 0.5)
+const qualifies = ({ hint, addresses, filled }: ColumnFacts) =>
+  addresses >= filled * (hint === 'exact' || hint === 'first' ? 0.1 : 0.5)
 
 /** Weight of a name, added to the share of rows with an address (0 to 1) in the same column. */
 const NAME_SCORE: Record<NameHint, number> = {
@@ -91,14 +157,42 @@ const NAME_SCORE: Record<NameHint, number> = {
   about: -0.6,
 }
 
-/** Distinct addresses count more: one address repeated in every row is probably the sender's. */
-const score = (fact: ColumnFacts) =>
-  fact.addresses / Math.max(fact.rows, 1) +
-  NAME_SCORE[fact.hint] +
-  (0.3 * fact.distinct) / Math.max(fact.addresses, 1)
+/**
+ * Returns how much the name of a column counts, 0 to 1: less where other text fills most of it, as
+ * in the rows below the first table of a report.
+ */
+function trustInName({ addresses, malformed, filled }: ColumnFacts): number {
+  const share = (addresses + malformed) / Math.max(filled, 1)
+  return share < 0.5 ? share : 1
+}
+
+/** Share of the addresses of a column that are distinct, 0 to 1. */
+const variety = ({ distinct, addresses }: ColumnFacts) => distinct / Math.max(addresses, 1)
+
+/**
+ * Returns true if a column repeats few addresses while another one has many, as in payments,
+ * bookings and invoices with the address of the shop in each row.
+ */
+const isExporters = (fact: ColumnFacts, others: readonly ColumnFacts[]) =>
+  (hasOneAddress(fact) || fact.addresses >= fact.distinct * REPEATED_MIN) &&
+  others.some(({ distinct }) => distinct >= fact.distinct * MORE_MIN)
+
+/** The average customer has fewer orders. */
+const REPEATED_MIN = 10
+/** How many times as many distinct addresses the other column has. */
+const MORE_MIN = 3
+
+/** Whether a column has the same address in each of several rows. */
+const hasOneAddress = ({ distinct, addresses }: ColumnFacts) => distinct === 1 && addresses >= 3
 
 /** Has an address-like name, and yes/no, dates or numbers fill at most half of its cells. */
 const isNamedAndPlausible = (fact: ColumnFacts) =>
   (fact.hint === 'exact' || fact.hint === 'first') && fact.nonAddresses * 2 <= fact.filled
 
 const NON_ADDRESS = /^(?:[\d\s.,:/+()TZ-]+|yes|no|y|n|true|false|ja|nein|oui|non|s[ií]|да|нет)$/i
+
+const isMalformed = (cell: string) =>
+  cell.length <= CELL_LENGTH_MAX && MALFORMED.test(cell.trim()) && !holdsAddress(cell)
+
+/** With an @, or a single word that ends like a domain. */
+const MALFORMED = /[@＠﹫]|[([]at[)\]]|^\S+\.[a-z]{2,}$/i

@@ -1,6 +1,8 @@
+import { isBlank } from './column.ts'
 import type { ListDialect } from './dialect.ts'
 import { ListDecoder } from './encoding.ts'
 import { type ListRecord, RecordReader } from './record.ts'
+import { type ListRow, toRows } from './rows.ts'
 
 /** Public interface of this folder: reading and writing lists. */
 export {
@@ -13,6 +15,7 @@ export {
   type OptionWords,
 } from './dialect.ts'
 export { CELL_LINE_BREAKS_MAX } from './record.ts'
+export type { ListRow } from './rows.ts'
 export {
   arrangeRow,
   columnNames,
@@ -77,17 +80,6 @@ function uniqueName(name: string, taken: ReadonlySet<string>, from = 2): string 
   return `${name}_${number}`
 }
 
-/** A data row of a list. */
-export type ListRow = {
-  /** Number of the data row, from 1. */
-  readonly row: number
-  /** Line of the file on which the row starts, from 1. */
-  readonly line: number
-  readonly cells: readonly string[]
-  /** The raw cell of the address column; '' if the row is too short. */
-  readonly text: string
-}
-
 /** Maximum number of rows per batch, sized for one transaction of the store. */
 const BATCH_ROWS_MAX = 500
 /** Maximum number of cells per batch: rows of a hundred thousand cells are yielded one by one. */
@@ -105,27 +97,20 @@ const CHUNK_LENGTH = 16 * 1024
 
 /**
  * Streams the data rows in batches of at most 500, in file order. Ragged rows stay as they are;
- * blank lines are skipped. Throws EvError `bad_input` for a row beyond 1 MiB.
+ * blank rows are skipped. Throws EvError `bad_input` for a row beyond 1 MiB.
  */
 export async function* readList(
   source: AsyncIterable<Uint8Array>,
   dialect: ListDialect,
 ): AsyncGenerator<ListRow[]> {
-  let row = 0
-  let isHeaderPending = dialect.header !== null
   let batch: ListRow[] = []
   let cells = 0
   let length = 0
-  for await (const records of readRecords(source, dialect)) {
-    for (const record of records) {
-      if (isHeaderPending) {
-        isHeaderPending = false
-        continue
-      }
-      row += 1
-      batch.push(toRow(record, row, dialect.column))
-      cells += record.cells.length
-      for (const cell of record.cells) length += cell.length
+  for await (const rows of readRows(source, dialect)) {
+    for (const row of rows) {
+      batch.push(row)
+      cells += row.cells.length
+      for (const cell of row.cells) length += cell.length
       const isFull = batch.length >= BATCH_ROWS_MAX || cells >= BATCH_CELLS_MAX
       if (!isFull && length < BATCH_LENGTH_MAX) continue
       yield batch
@@ -137,19 +122,39 @@ export async function* readList(
   if (batch.length > 0) yield batch
 }
 
-const toRow = ({ line, cells }: ListRecord, row: number, column: number): ListRow => ({
-  row,
-  line,
-  cells,
-  text: cells[column] ?? '',
-})
+/** Yields the rows that some records stand for. */
+async function* readRows(
+  source: AsyncIterable<Uint8Array>,
+  dialect: ListDialect,
+): AsyncGenerator<ListRow[]> {
+  let row = 0
+  let isHeaderPending = dialect.header !== null
+  for await (const records of readRecords(source, dialect)) {
+    const rows: ListRow[] = []
+    for (const record of records) {
+      if (isHeaderPending) isHeaderPending = false
+      else if (!record.cells.every(isBlank)) {
+        row += 1
+        for (const one of toRows(record, row, dialect)) rows.push(one)
+      }
+    }
+    yield rows
+  }
+}
 
 async function* readRecords(
   source: AsyncIterable<Uint8Array>,
   dialect: ListDialect,
 ): AsyncGenerator<ListRecord[]> {
+  const { header, width } = dialect
   const decoder = new ListDecoder(dialect.encoding)
-  const reader = new RecordReader({ delimiter: dialect.delimiter, line: dialect.skipLines + 1 })
+  const reader = new RecordReader({
+    delimiter: dialect.delimiter,
+    line: dialect.skipLines + 1,
+    ...(dialect.quoting === undefined ? {} : { quoting: dialect.quoting }),
+    // Pasted recipients have any number of cells in a record.
+    ...(dialect.allAddresses === 'cells' ? {} : { width: header?.length ?? width }),
+  })
   let started = dialect.skipLines === 0
   let preamble = ''
   const read = (text: string, last: boolean) => {

@@ -1,8 +1,9 @@
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { chooseColumn } from './column.ts'
+import { chooseColumn, findAddressColumns } from './column.ts'
 import { findEncoding, ListDecoder } from './encoding.ts'
-import { type CsvLayout, detectLayout, isNamed } from './layout.ts'
+import { type CsvLayout, detectLayout, isNamed, isOnlyAddresses, isQuotedByLine } from './layout.ts'
+import type { Quoting } from './record.ts'
 
 /** The format of a list and the position of its address column. */
 export type ListDialect = {
@@ -21,6 +22,21 @@ export type ListDialect = {
   readonly skipLines: number
   /** Number of columns: that of the header, or more if sample rows have more. */
   readonly width: number
+  /** Left out if quotes are doubled. */
+  readonly quoting?: Quoting
+  /** Columns that hold addresses, from 0, with `column`; lists of earlier versions have none. */
+  readonly addressColumns?: readonly number[]
+  /**
+   * Whether cells of `column` hold several addresses, or lines of a list without other columns;
+   * lists of earlier versions do not tell.
+   */
+  readonly hasSeveral?: boolean
+  /**
+   * Left out if the cell in `column` of each row is verified. `columns`: each address in
+   * `addressColumns` is a row of its own, with all cells of its row. `cells`: each cell is a row of
+   * its own, as the list has nothing but addresses, such as pasted recipients.
+   */
+  readonly allAddresses?: 'columns' | 'cells'
 }
 
 export type Delimiter = ',' | ';' | '\t' | '|'
@@ -37,6 +53,11 @@ export type DetectOptions = {
   delimiter?: Delimiter
   /** Whether the list has a header; detected if left out. */
   header?: boolean
+  /**
+   * Whether all addresses of a row are verified, each as a row of its own, or only that of one
+   * column; if left out, true for a list without a header, unless `column` is given.
+   */
+  allAddresses?: boolean
   /** Whether `head` is the complete file; if left out, true for a head below 256 KiB. */
   complete?: boolean
   /** How error messages name these options; as command-line flags if left out. */
@@ -49,7 +70,7 @@ export type DetectOptions = {
  */
 export function detectDialect(head: Uint8Array, options: DetectOptions = {}): ListDialect {
   const sample = detectSample(head, options)
-  return toDialect(sample, findColumn(sample.layout, options))
+  return toDialect(sample, findColumn(sample.layout, options), options)
 }
 
 /**
@@ -63,7 +84,9 @@ export function detectColumns(
   const sample = detectSample(head, options)
   const isFound = options.column !== undefined || chooseColumn(sample.layout.facts) !== null
   const column = isFound ? findColumn(sample.layout, options) : 0
-  return { dialect: toDialect(sample, column), isFound }
+  if (isFound) return { dialect: toDialect(sample, column, options), isFound }
+  const dialect = toDialect(sample, column, { allAddresses: false })
+  return { dialect: { ...dialect, addressColumns: [] }, isFound }
 }
 
 /** The first bytes of a list, decoded and split into columns. */
@@ -83,18 +106,35 @@ function detectSample(head: Uint8Array, options: DetectOptions): Sample {
   return { encoding, bom, layout: bestLayout(text, { ...options, complete }) }
 }
 
-function toDialect({ encoding, bom, layout }: Sample, column: number): ListDialect {
+function toDialect(
+  { encoding, bom, layout }: Sample,
+  column: number,
+  options: DetectOptions,
+): ListDialect {
   const header = layout.header?.cells ?? null
-  return {
+  const format = {
     encoding,
     delimiter: layout.delimiter,
     header,
-    column,
-    columnName: header?.[column] ?? null,
     newline: detectNewline(layout),
     bom,
     skipLines: layout.skipLines,
+    ...(layout.quoting === 'doubled' ? {} : { quoting: layout.quoting }),
+  }
+  const isAll = options.allAddresses ?? (header === null && options.column === undefined)
+  if (isAll && isOnlyAddresses(layout)) {
+    const oneColumn = { column: 0, columnName: null, width: 1, addressColumns: [0] }
+    const hasSeveral = layout.width > 1 || layout.facts.some(fact => fact.several > 0)
+    return { ...format, ...oneColumn, hasSeveral, allAddresses: 'cells' }
+  }
+  return {
+    ...format,
+    column,
+    columnName: header?.[column] ?? null,
     width: Math.max(layout.width, column + 1),
+    addressColumns: findAddressColumns(layout.facts, column),
+    hasSeveral: (layout.facts[column]?.several ?? 0) > 0,
+    ...(isAll ? { allAddresses: 'columns' as const } : {}),
   }
 }
 
@@ -128,15 +168,23 @@ function bestLayout(
     known === undefined ? isWorthTrying(text) : delimiter => delimiter === known,
   )
   const name = typeof options.column === 'string' ? options.column : undefined
-  let best: CsvLayout<Delimiter> | null = null
-  for (const delimiter of delimiters) {
-    const layout = detectLayout(text.slice(line?.[0].length ?? 0), delimiter, {
+  const layoutFor = (delimiter: Delimiter, quoting: Quoting) =>
+    detectLayout(text.slice(line?.[0].length ?? 0), delimiter, {
       skippedLines: line ? 1 : 0,
       header: options.header,
       name: options.header === false ? undefined : name,
       complete: options.complete,
+      quoting,
     })
-    if (!best || score(layout, name) > score(best, name)) best = layout
+  let best: CsvLayout<Delimiter> | null = null
+  for (const delimiter of delimiters) {
+    const usual = layoutFor(delimiter, 'doubled')
+    const layouts = [usual]
+    if (text.includes('\\"')) layouts.push(layoutFor(delimiter, 'backslash'))
+    if (isQuotedByLine(usual)) layouts.push(layoutFor(delimiter, 'line'))
+    for (const layout of layouts) {
+      if (!best || score(layout, name) > score(best, name)) best = layout
+    }
   }
   if (!best || (best.rows.length === 0 && !best.header)) throw new EvError('bad_input', EMPTY)
   return best

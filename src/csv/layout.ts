@@ -1,10 +1,11 @@
-import { type ColumnFacts, columnFacts, looksLikeAddress } from './column.ts'
+import { type ColumnFacts, columnFacts, holdsAddress, isBlank } from './column.ts'
 import { nameHint } from './header-names.ts'
-import { type ListRecord, RecordReader } from './record.ts'
+import { type ListRecord, type Quoting, RecordReader } from './record.ts'
 
 /** A sample of a list, split at one delimiter. */
 export type CsvLayout<D extends string = string> = {
   readonly delimiter: D
+  readonly quoting: Quoting
   /** The record that names the columns; null if there is none. */
   readonly header: ListRecord | null
   readonly rows: readonly ListRecord[]
@@ -13,8 +14,9 @@ export type CsvLayout<D extends string = string> = {
   readonly width: number
   readonly facts: readonly ColumnFacts[]
   /**
-   * How well the delimiter fits: up to 2 for the share of rows with an address, plus up to 1 for
-   * the share of records with the usual number of columns if that is more than one.
+   * How well the delimiter fits: up to 2 for the share of rows with an address, up to 1 for the
+   * share of records with the usual number of columns if that is more than one, and up to 0.5 for
+   * the share of cells with an @ that hold only addresses.
    */
   readonly fit: number
 }
@@ -28,6 +30,7 @@ type LayoutOptions = {
   name: string | undefined
   /** Whether the text is the complete list. */
   complete: boolean
+  quoting: Quoting
 }
 
 /** Splits the sample at `delimiter` and separates title lines, header and rows. */
@@ -47,13 +50,40 @@ export function detectLayout<D extends string>(
   const first = header ?? rows[0]
   return {
     delimiter,
+    quoting: options.quoting,
     header,
     rows,
     skipLines: start.at === 0 ? options.skippedLines : (first?.line ?? 1) - 1,
     width,
     facts,
-    fit: 2 * addressShare(facts) + (usual > 1 ? shareOfWidth(records, usual) : 0),
+    fit:
+      2 * addressShare(facts) +
+      (usual > 1 ? shareOfWidth(records, usual) : 0) +
+      0.5 * shareOfWhole(facts),
   }
+}
+
+/**
+ * Returns true if nearly all cells of a list without a header hold addresses, as in pasted
+ * recipients: the delimiter separates recipients, not columns.
+ */
+export function isOnlyAddresses({ header, facts }: CsvLayout): boolean {
+  const sum = (count: (fact: ColumnFacts) => number) =>
+    facts.reduce((total, fact) => total + count(fact), 0)
+  const recipients = sum(fact => fact.withAt)
+  return header === null && recipients >= sum(fact => fact.filled) * RECIPIENTS_MIN
+}
+
+/** A recipient here and there is a name without its address. */
+const RECIPIENTS_MIN = 0.9
+
+/** Returns true if the lines of a sample are quoted as if each were one cell. */
+export function isQuotedByLine({ header, rows, delimiter, facts }: CsvLayout): boolean {
+  const records = header === null ? rows : [header, ...rows]
+  const quoted = records.filter(
+    ({ cells: [first = '', ...others] }) => first.includes(delimiter) && others.every(isBlank),
+  )
+  return quoted[0] === records[0] && quoted.length * 2 > records.length && addressShare(facts) < 0.5
 }
 
 /** Compares column names without regard to case, Unicode form and surrounding space. */
@@ -72,11 +102,15 @@ const TITLE_LINES_MAX = 20
  */
 const WIDER_MAX = 20
 
-function readSample(text: string, delimiter: string, options: LayoutOptions): ListRecord[] {
-  const line = options.skippedLines + 1
-  const records = new RecordReader({ delimiter, line }).push(text, options.complete)
+function readSample(
+  text: string,
+  delimiter: string,
+  { skippedLines, complete, quoting }: LayoutOptions,
+): ListRecord[] {
+  const reading = { delimiter, line: skippedLines + 1, quoting }
+  const records = new RecordReader(reading).push(text, complete)
   // If the sample holds no complete record, use the incomplete one.
-  return records.length > 0 ? records : new RecordReader({ delimiter, line }).push(text, true)
+  return records.length > 0 ? records : new RecordReader(reading).push(text, true)
 }
 
 function usualWidth(records: readonly ListRecord[]): number {
@@ -92,6 +126,12 @@ function usualWidth(records: readonly ListRecord[]): number {
 
 const shareOfWidth = (records: readonly ListRecord[], width: number) =>
   records.filter(record => record.cells.length === width).length / Math.max(records.length, 1)
+
+/** Cells with an @ that hold other text too show that a delimiter divides addresses. */
+function shareOfWhole(facts: readonly ColumnFacts[]): number {
+  const withAt = facts.reduce((sum, fact) => sum + fact.withAt, 0)
+  return withAt === 0 ? 1 : facts.reduce((sum, fact) => sum + fact.addresses, 0) / withAt
+}
 
 const addressShare = (facts: readonly ColumnFacts[]) =>
   facts.reduce((most, fact) => Math.max(most, fact.addresses / Math.max(fact.rows, 1)), 0)
@@ -130,7 +170,7 @@ function findStart(records: readonly ListRecord[], usual: number, options: Layou
 }
 
 const isComment = ({ cells }: ListRecord) =>
-  (cells[0] ?? '').startsWith('#') && !cells.some(looksLikeAddress)
+  (cells[0] ?? '').startsWith('#') && !cells.some(holdsAddress)
 
 /** `#email` or `#,name,email` is a header, not a comment, because rows follow it directly. */
 const isMarkedHeader = ({ cells }: ListRecord, usual: number) =>
@@ -145,7 +185,7 @@ function countTitles(records: readonly ListRecord[], usual: number): number {
   const end = records.findIndex(({ cells }) => {
     const filled = cells.filter(cell => cell.trim() !== '')
     const narrow = cells.length < usual || (usual > 1 && filled.length === 1)
-    return !narrow || cells.some(cell => looksLikeAddress(cell) || nameHint(cell) === 'exact')
+    return !narrow || cells.some(cell => holdsAddress(cell) || nameHint(cell) === 'exact')
   })
   return end === -1 ? 0 : end
 }
@@ -155,7 +195,7 @@ function countTitles(records: readonly ListRecord[], usual: number): number {
  * below.
  */
 function isHeader({ cells }: ListRecord, below: readonly ListRecord[], usual: number): boolean {
-  if (cells.some(looksLikeAddress)) return false
+  if (cells.some(holdsAddress) || cells.every(isBlank)) return false
   if (cells.some(isMailName)) return true
   const rows = below.slice(0, SAMPLE_ROWS).map(row => row.cells)
   const column = addressColumn(rows, Math.max(cells.length, usual))
@@ -195,7 +235,7 @@ const repeats = (cells: readonly string[], rows: readonly (readonly string[])[])
 function addressColumn(rows: readonly (readonly string[])[], width: number): number | null {
   let most = { column: -1, count: 0 }
   for (let column = 0; column < Math.min(width, COLUMNS_EXAMINED_MAX); column += 1) {
-    const count = rows.filter(row => looksLikeAddress(row[column] ?? '')).length
+    const count = rows.filter(row => holdsAddress(row[column] ?? '')).length
     if (count > most.count) most = { column, count }
   }
   return most.count > 0 ? most.column : null

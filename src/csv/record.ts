@@ -4,14 +4,32 @@ import { EvError } from '../platform/error.ts'
 /** One record of a list as written in the file. */
 export type ListRecord = Pick<RawRecord, 'line' | 'ending'> & { readonly cells: readonly string[] }
 
+/**
+ * How a list quotes cells. `doubled`: `""` is a quote (RFC 4180). `backslash`: `\"` is one too, as
+ * MySQL and Spark write it. `line`: each line is quoted as one cell, which is left when a CSV file
+ * is opened as one column and saved again.
+ */
+export type Quoting = 'doubled' | 'backslash' | 'line'
+
+type ReadingOptions = {
+  readonly delimiter: string
+  /** Line of the file on which the text starts, from 1. */
+  readonly line?: number
+  readonly quoting?: Quoting
+  /** Number of cells of most records; left out if it is not known. */
+  readonly width?: number
+}
+
 /** Reads records from text: rows of any width, with repaired quotes. */
 export class RecordReader {
   readonly #splitter: RecordSplitter
   readonly #delimiter: string
+  readonly #isQuotedByLine: boolean
 
-  constructor(options: { delimiter: string; line?: number }) {
+  constructor(options: ReadingOptions) {
     this.#splitter = new RecordSplitter(options)
     this.#delimiter = options.delimiter
+    this.#isQuotedByLine = options.quoting === 'line'
   }
 
   /**
@@ -43,7 +61,18 @@ export class RecordReader {
       const rows = this.#parseText(indexes.map(i => records[i]?.text).join('\n'))
       for (const [i, row] of rows.entries()) cells[indexes[i] ?? 0] = row
     }
-    return records.map(({ line, ending }, i) => ({ line, ending, cells: cells[i] ?? [] }))
+    return records.map(({ line, ending }, i) => {
+      const row = cells[i] ?? []
+      return { line, ending, cells: this.#isQuotedByLine ? this.#parseLine(row) : row }
+    })
+  }
+
+  /** Parses the cell that holds a whole line; other records are unchanged. */
+  #parseLine(row: readonly string[]): readonly string[] {
+    const [cell = '', ...others] = row
+    if (!cell.includes(this.#delimiter) || others.some(other => other.trim() !== '')) return row
+    const inner = new RecordReader({ delimiter: this.#delimiter }).push(cell, true)
+    return inner.flatMap(({ cells }) => cells)
   }
 
   #parseText(text: string): string[][] {
@@ -65,6 +94,12 @@ type RawRecord = {
   readonly text: string
   /** The line break that ends the record; '' for the last record of a file without one. */
   readonly ending: '' | '\n' | '\r\n' | '\r'
+}
+
+/** A record with the index of its end, before its line break, and whether it has a quoted cell. */
+type ScannedRecord = Pick<RawRecord, 'text' | 'ending'> & {
+  readonly end: number
+  readonly isQuoted: boolean
 }
 
 /**
@@ -89,9 +124,14 @@ export const CELL_LINE_BREAKS_MAX = 1_000
  * of the text closes it. `""` is a quote. A bare quote inside is data if the cell still closes on
  * the line where it starts. Otherwise the opening quote itself is data, and the cell ends where an
  * unquoted cell would.
+ *
+ * A backslash before a quote may escape it, or be data, as in `"C:\dir\"`. If a record that has one
+ * does not have the usual number of cells, and has it in the other reading, that one applies.
  */
 class RecordSplitter {
   readonly #delimiter: number
+  readonly #isBackslash: boolean
+  readonly #width: number | undefined
   #text = ''
   #line: number
   /**
@@ -104,9 +144,14 @@ class RecordSplitter {
   /** No quote before this index closes a cell, as the last failed search found. */
   #noClosingBefore = -1
 
-  constructor(options: { delimiter: string; line?: number }) {
-    this.#delimiter = options.delimiter.charCodeAt(0)
-    this.#line = options.line ?? 1
+  /** Index of the next `\"`, or of the end of the text; searched again once it is passed. */
+  #backslashQuote = -1
+
+  constructor({ delimiter, line = 1, quoting, width }: ReadingOptions) {
+    this.#delimiter = delimiter.charCodeAt(0)
+    this.#isBackslash = quoting === 'backslash'
+    this.#width = width
+    this.#line = line
   }
 
   /**
@@ -116,8 +161,8 @@ class RecordSplitter {
   *push(text: string, last = false): Generator<RawRecord[]> {
     this.#text += text
     if (!last && this.#text.length < this.#retryLength) return
-    this.#lineEnd = -1
-    this.#noClosingBefore = -1
+    this.#resetSearches()
+    this.#backslashQuote = -1
     let records: RawRecord[] = []
     let batchStart = 0
     let start = 0
@@ -138,6 +183,30 @@ class RecordSplitter {
 
   /** Reads the record at `start` into `records`. Returns the index after it, or UNFINISHED. */
   #readRecord(start: number, last: boolean, records: RawRecord[]): number {
+    const scanned = this.#scanBest(start, last)
+    if (scanned === null) return UNFINISHED
+    const { text, end, ending, isQuoted } = scanned
+    if (end - start > RECORD_LENGTH_MAX) throw this.#tooLong()
+    if (!this.#isBlank(text)) records.push({ line: this.#line, text, ending })
+    this.#line += isQuoted ? countLineBreaks(this.#text, start, end) + 1 : 1
+    return end + ending.length
+  }
+
+  /** Scans the record at `start` in the reading that fits; null if more text is needed. */
+  #scanBest(start: number, last: boolean): ScannedRecord | null {
+    const scanned = this.#scan(start, last, this.#isBackslash)
+    if (scanned === null || this.#width === undefined) return scanned
+    const hasBackslash = this.#nextBackslashQuote(start) < scanned.end
+    if (!hasBackslash || this.#countCells(scanned.text) === this.#width) return scanned
+    this.#resetSearches()
+    const other = this.#scan(start, last, !this.#isBackslash)
+    this.#resetSearches()
+    if (other === null) return null
+    return this.#countCells(other.text) === this.#width ? other : scanned
+  }
+
+  /** Scans the record at `start`; null if more text is needed. */
+  #scan(start: number, last: boolean, isBackslash: boolean): ScannedRecord | null {
     const text = this.#text
     let repaired = ''
     let copied = start
@@ -146,31 +215,62 @@ class RecordSplitter {
     while (text.charCodeAt(at) === QUOTE) {
       const opensCell = at === start || text.charCodeAt(at - 1) === this.#delimiter
       if (opensCell) {
-        const closing = this.#closingQuote(at, start, last)
-        if (closing === UNFINISHED) return UNFINISHED
+        const closing = this.#closingQuote(at, { start, last, isBackslash })
+        if (closing === UNFINISHED) return null
         const end = closing === NONE ? this.#endOfPlainCell(at) : this.#skipBlanks(closing + 1)
         const cell =
-          closing === NONE ? text.slice(at, end) : text.slice(at + 1, closing).replaceAll('""', '"')
+          closing === NONE
+            ? text.slice(at, end)
+            : unescapeCell(text.slice(at + 1, closing), isBackslash)
         repaired += `${text.slice(copied, at)}"${cell.replaceAll('"', '""')}"`
         isQuoted ||= closing !== NONE
         copied = end
       }
       at = this.#quoteOrLineBreak(opensCell ? copied : at + 1)
     }
-    if (at - start > RECORD_LENGTH_MAX) throw this.#tooLong()
-    const ending = lineBreakAt(text, at, last)
-    if (ending === null) return UNFINISHED
-    const record = repaired + text.slice(copied, at)
-    if (!this.#isBlank(record)) records.push({ line: this.#line, text: record, ending })
-    this.#line += isQuoted ? countLineBreaks(text, start, at) + 1 : 1
-    return at + ending.length
+    const ending = at - start > RECORD_LENGTH_MAX ? '' : lineBreakAt(text, at, last)
+    if (ending === null) return null
+    return { text: repaired + text.slice(copied, at), end: at, ending, isQuoted }
+  }
+
+  /** Call it before a search may start before an earlier one. */
+  #resetSearches() {
+    this.#lineEnd = -1
+    this.#noClosingBefore = -1
+  }
+
+  #nextBackslashQuote(from: number): number {
+    if (this.#backslashQuote < from) {
+      const found = this.#text.indexOf('\\"', from)
+      this.#backslashQuote = found === -1 ? this.#text.length : found
+    }
+    return this.#backslashQuote
+  }
+
+  /** Counts the cells of a record with repaired quotes. */
+  #countCells(record: string): number {
+    let count = 1
+    let isQuoted = false
+    for (let at = 0; at < record.length; at++) {
+      const code = record.charCodeAt(at)
+      if (isQuoted && code === QUOTE) {
+        if (record.charCodeAt(at + 1) === QUOTE) at++
+        else isQuoted = false
+      } else if (code === QUOTE) {
+        isQuoted = at === 0 || record.charCodeAt(at - 1) === this.#delimiter
+      } else if (code === this.#delimiter && !isQuoted) count++
+    }
+    return count
   }
 
   /**
    * Returns the index of the quote that closes the cell opened at `open`, NONE, or UNFINISHED if
    * more text is needed.
    */
-  #closingQuote(open: number, start: number, last: boolean): number {
+  #closingQuote(
+    open: number,
+    { start, last, isBackslash }: { start: number; last: boolean; isBackslash: boolean },
+  ): number {
     const text = this.#text
     let from = open + 1
     // Set by a bare quote: the cell must close before this line break.
@@ -181,6 +281,10 @@ class RecordSplitter {
         if (before !== Number.POSITIVE_INFINITY) this.#noClosingBefore = before
         const isFinal = last || text.length - start > RECORD_LENGTH_MAX || before < text.length
         return isFinal || this.#isOutOfReach(open, text.length) ? NONE : UNFINISHED
+      }
+      if (isBackslash && isEscaped(text, quote, open)) {
+        from = quote + 1
+        continue
       }
       if (text.charCodeAt(quote + 1) === QUOTE) {
         from = quote + 2
@@ -259,6 +363,7 @@ const LF = 0x0a
 const CR = 0x0d
 const SPACE = 0x20
 const TAB = 0x09
+const BACKSLASH = 0x5c
 const UNFINISHED = -1
 const NONE = -2
 const LINE_BREAK = /[\r\n]/g
@@ -285,6 +390,18 @@ function lineBreakAt(text: string, at: number, last: boolean): RawRecord['ending
   if (at + 1 >= text.length) return last ? '\r' : null
   return text.charCodeAt(at + 1) === LF ? '\r\n' : '\r'
 }
+
+/** Whether an odd number of backslashes, after the quote at `open`, precedes a quote. */
+function isEscaped(text: string, quote: number, open: number): boolean {
+  let at = quote
+  while (at - 1 > open && text.charCodeAt(at - 1) === BACKSLASH) at -= 1
+  return (quote - at) % 2 === 1
+}
+
+const unescapeCell = (cell: string, isBackslash: boolean) =>
+  isBackslash && cell.includes('\\')
+    ? cell.replace(/\\(["\\])|""/g, (_, escaped?: string) => escaped ?? '"')
+    : cell.replaceAll('""', '"')
 
 function countLineBreaks(text: string, start: number, end: number, max = Number.POSITIVE_INFINITY) {
   LINE_BREAK_SEQUENCE.lastIndex = start

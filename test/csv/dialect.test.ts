@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { detectColumns, detectDialect, readList } from '../../src/csv/csv.ts'
+import { parseRow } from '../../src/jobs/import/submission.ts'
 import { EvError } from '../../src/platform/error.ts'
 import { fc, runs } from '../support/property.ts'
 
@@ -75,6 +76,57 @@ describe('the address column', () => {
     expect(dialect.column).toBe(column)
     expect(texts.map(cell => cell.replace(/^.*<|>|mailto:/g, ''))).toEqual(ADDRESSES)
   })
+
+  const customers = Array.from({ length: 20 }, (_, i) => `c${i}@one.test`)
+
+  // Description of the list, its header, the row of each customer, and the column of the customers.
+  test.each([
+    [
+      'payments with the address of the shop',
+      'Date,From Email Address,To Email Address',
+      (a: string, i: number) => (i % 7 === 6 ? `1,shop@own.test,${a}` : `1,${a},shop@own.test`),
+      1,
+    ],
+    ['bookings', 'Email,Guest', (a: string) => `hotel@own.test,${a}`, 1],
+    [
+      'bookings of which a third have an address',
+      'Email,Guest contact,Room',
+      (a: string, i: number) => `hotel@own.test,${i % 3 === 0 ? a : '+49 170 123'},7`,
+      1,
+    ],
+    [
+      'invoices from two branches',
+      'E-Mail-Adresse;Empfänger',
+      (a: string, i: number) => `branch${i % 2}@own.test;${a}`,
+      1,
+    ],
+    [
+      'orders of few customers, with a number that looks like an address',
+      'Message-ID,Email',
+      (_: string, i: number) => `${i}.x@mail.test,c${i % 6}@one.test`,
+      1,
+    ],
+  ])('%s: is found', async (_, header, row, column) => {
+    const text = [header, ...customers.map(row), ''].join('\n')
+    expect((await read(text)).dialect.column).toBe(column)
+  })
+
+  test('the only address of all rows is found if there is no other', async () => {
+    const text = `Email,Name\n${'shop@own.test,Ann\n'.repeat(20)}`
+    expect((await read(text)).dialect.column).toBe(0)
+  })
+
+  test.each([3, 8, 20, 50])(
+    'in a report with two tables, the column of the second with %i addresses is found',
+    async count => {
+      const text = [
+        ...['Report', 'Hosts', 'Name,Email,Joined,Left', 'Host,host@one.test,10:00,11:00'],
+        ...['Attendees', 'Name,First name,Last name,Email'],
+        ...Array.from({ length: count }, (_, i) => `A ${i},Ann,Lee,a${i}@one.test`),
+      ].join('\n')
+      expect((await read(text)).texts.filter(cell => /^a\d/.test(cell))).toHaveLength(count)
+    },
+  )
 
   test('a name is enough if no row has an address', async () => {
     expect((await read('name,email\nAnn,none\nBob,\n')).texts).toEqual(['none', ''])
@@ -204,6 +256,161 @@ describe('the delimiter and the line break', () => {
     const { dialect, texts } = await read(text)
     expect(dialect.newline).toBe('\r\n')
     expect(texts).toHaveLength(3)
+  })
+})
+
+describe('quotes escaped with a backslash', () => {
+  const q = '\\"'
+
+  test.each([
+    [
+      'JSON with two keys',
+      `id,meta,email\n1,"{${q}a${q}:1,${q}b${q}:2}",ann@one.test\n2,"x",bob@two.test\n`,
+    ],
+    ['a company', `id,name,email\n1,"${q}Fa${q}, LLC",ann@one.test\n2,"x",bob@two.test\n`],
+    [
+      'an escaped quote at the end',
+      `"1","Fa ${q}A${q}","ann@one.test"\n"2","Fa ${q}B${q}","bob@two.test"\n`,
+    ],
+    [
+      'an escaped backslash at the end',
+      `"1","C:\\\\dir\\\\","ann@one.test"\n"2","a ${q}b${q}, c","bob@two.test"\n`,
+    ],
+    ['semicolons', `id;meta;email\n1;"Fa. ${q}X${q}; Ltd";ann@one.test\n2;"y";bob@two.test\n`],
+  ])('%s: are read', async (_, text) => {
+    expect((await read(text)).texts).toEqual(ADDRESSES)
+  })
+
+  test('are unescaped in the cells', async () => {
+    const { rows } = await read(`1,"a ${q}b${q}, c",ann@one.test\n2,"\\\\",bob@two.test\n`)
+    expect(rows.map(row => row.cells[1])).toEqual(['a "b", c', '\\'])
+  })
+
+  test.each([
+    ['a path', '1,"C:\\dir\\","ann@one.test"\n2,"Bob","bob@two.test"\n', 'C:\\dir\\'],
+    [
+      'doubled quotes',
+      '1,"{""a"":1,""b"":2}",ann@one.test\n2,"{}",bob@two.test\n',
+      '{"a":1,"b":2}',
+    ],
+  ])('are told from %s by the number of columns', async (_, text, cell) => {
+    const { texts, rows } = await read(text)
+    expect(texts).toEqual(ADDRESSES)
+    expect(rows[0]?.cells[1]).toBe(cell)
+  })
+
+  test('are read where the first one is beyond the sample', async () => {
+    const plain = '1,"plain",ann@one.test\n'.repeat(20_000)
+    const text = `${plain}2,"a ${q}b${q}, c",bob@two.test\n3,"C:\\dir\\","cy@three.test"\n`
+    const { dialect, rows } = await read(text, { complete: false })
+    expect(dialect.quoting).toBeUndefined()
+    expect(rows.slice(-3).map(row => row.cells)).toEqual([
+      ['1', 'plain', 'ann@one.test'],
+      ['2', 'a "b", c', 'bob@two.test'],
+      ['3', 'C:\\dir\\', 'cy@three.test'],
+    ])
+  })
+})
+
+describe('lines that are each quoted as one cell', () => {
+  test.each([
+    ['commas', '"Name,Family,Email"\n"Ann,Lee,ann@one.test"\n"Bob,Ray,bob@two.test"\n'],
+    ['semicolons', '"Name;Email"\r\n"Ann;ann@one.test"\r\n"Bob;bob@two.test"\r\n'],
+    ['doubled quotes', '"Name,""Email"""\n"Ann,""ann@one.test"""\n"""Lee, B"",bob@two.test"\n'],
+    ['empty columns beside', '"Name,Email",,\n"Ann,ann@one.test",,\n"Bob,bob@two.test",,\n'],
+    ['no header', '"Ann,ann@one.test"\n"Bob,bob@two.test"\n'],
+  ])('are read as rows: %s', async (_, text) => {
+    expect((await read(text)).texts).toEqual(ADDRESSES)
+  })
+
+  test('stay one cell if it is an address with a comma in its name', async () => {
+    const { dialect, texts } = await read('"Lee, A <ann@one.test>"\n"Ray, B <bob@two.test>"\n')
+    expect(dialect.width).toBe(1)
+    expect(texts).toEqual(['Lee, A <ann@one.test>', 'Ray, B <bob@two.test>'])
+  })
+})
+
+describe('a list with several addresses per row', () => {
+  const [A, B, C] = ['ann@one.test', 'bob@two.test', 'cy@three.test']
+
+  // Without a header, every address is a row of its own, with the cells that it has in the output.
+  test.each([
+    ['commas', `${A},${B},${C}\n`],
+    ['commas and spaces, without a final line break', `${A}, ${B}, ${C}`],
+    ['semicolons', `${A};${B};${C}\n`],
+    ['spaces', `${A} ${B} ${C}\n`],
+    ['slashes', `${A}/${B}/${C}\n`],
+    ['two delimiters', `${A}, ${B}; ${C}\n`],
+    ['rows of different length', `${A}, ${B},\n${C}\n`],
+    ['several in some lines', `${A}\n${B} ${C}\n`],
+    ['several far beyond the first lines', `${A}\n${B}, ${C}\n`],
+    ['a JSON array', JSON.stringify([A, B, C])],
+    ['a JSON array over several lines', JSON.stringify([A, B, C], null, 2)],
+    ['a list of Python', `['${A}', '${B}', '${C}']\n`],
+    ['a line in quotes', `"${A}, ${B}, ${C}"\n`],
+  ])('is read address by address: %s', async (_, text) => {
+    const { dialect, rows } = await read(text)
+    expect(dialect).toMatchObject({ header: null, width: 1, column: 0, allAddresses: 'cells' })
+    expect(rows.map(row => row.cells)).toEqual([[A], [B], [C]])
+    expect(rows.map(row => row.text)).toEqual([A, B, C])
+  })
+
+  test.each([
+    ['as Outlook copies them', `Ann Lee <${A}>; Ray, Bob <${B}>; 'Cy' <${C}>\n`],
+    ['as Gmail copies them', `"Lee, Ann" <${A}>, Bob Ray <${B}>, Cy <${C}>,\n`],
+    ['without quotes around commas', `Lee, Ann <${A}>; Ray, Bob <${B}>; Fox, Cy <${C}>\n`],
+  ])('is read recipient by recipient, with their names: %s', async (_, text) => {
+    const { texts } = await read(text)
+    expect(texts.map(cell => parseRow(cell).text)).toEqual([A, B, C])
+  })
+
+  test('keeps malformed recipients', async () => {
+    const { texts } = await read(`${A}, bob@, ${C}, <dan@four.test>, e@five.test, f@six.test\n`)
+    expect(texts).toEqual([A, 'bob@', C, '<dan@four.test>', 'e@five.test', 'f@six.test'])
+  })
+
+  test('keeps the other columns in each of its rows', async () => {
+    const { dialect, rows } = await read(`1,Ann,${A},${B}\n2,Cy,${C},\n3,Dan,,\n`)
+    expect(dialect).toMatchObject({ column: 2, addressColumns: [2, 3], allAddresses: 'columns' })
+    expect(rows.map(({ row, text, cells }) => [row, text, ...cells])).toEqual([
+      [1, A, '1', 'Ann', A, B],
+      [1, B, '1', 'Ann', A, B],
+      [2, C, '2', 'Cy', C, ''],
+      [3, '', '3', 'Dan', '', ''],
+    ])
+  })
+
+  const BOOK = `Name,E-mail,Points,E-mail 2\nAnn,${A} ::: ${B},7,${C}\nDan,dan@four.test,8,\n`
+
+  test('with a header, has one row per row, and tells what else it holds', async () => {
+    const { dialect, texts } = await read(BOOK)
+    expect(texts).toEqual([`${A} ::: ${B}`, 'dan@four.test'])
+    expect(dialect).toMatchObject({ column: 1, addressColumns: [1, 3], hasSeveral: true })
+    expect(dialect.allAddresses).toBeUndefined()
+  })
+
+  test('is read address by address on request, or not at all', async () => {
+    const { rows } = await read(BOOK, { allAddresses: true })
+    expect(rows.map(row => [row.row, row.text])).toEqual([
+      ...[A, B, C].map(text => [1, text]),
+      [2, 'dan@four.test'],
+    ])
+    const one = await read(`${A},${B}\n`, { allAddresses: false })
+    expect(one.rows.map(row => row.text)).toEqual([A])
+    expect((await read(`${A},${B}\n`, { column: 2 })).texts).toEqual([B])
+  })
+
+  test('does not count logins, results of an earlier run and the address of the exporter', async () => {
+    const row = (a: string) => `${a},${a},shop@own.test,${a}\n`
+    const text = `Email,Username,Seller email,ev_email\n${row(A)}${row(B)}${row(C)}`
+    expect((await read(text)).dialect.addressColumns).toEqual([0])
+  })
+
+  test('may have an address in one line of ten thousand cells', async () => {
+    const addresses = Array.from({ length: 10_000 }, (_, i) => `a${i}@one.test`)
+    const { rows } = await read(addresses.join(', '), { complete: false })
+    expect(rows.map(row => row.text)).toEqual(addresses)
+    expect(rows.every(row => row.cells.length === 1)).toBe(true)
   })
 })
 

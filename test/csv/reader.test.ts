@@ -39,7 +39,7 @@ describe('the rows of a list', () => {
   })
 
   test('of very many cells come in smaller batches', async () => {
-    const wide = `a@one.test${','.repeat(60_000)}\n`
+    const wide = `a@one.test,A${','.repeat(60_000)}\n`
     expect((await batches(wide.repeat(4))).map(batch => batch.length)).toEqual([2, 2])
   })
 
@@ -55,6 +55,14 @@ describe('the rows of a list', () => {
     for (const chunkBytes of [1, 2, 3, 5, 11]) {
       expect(await batches(text, chunkBytes)).toEqual(whole)
     }
+  })
+
+  test('omit rows without content, as blank lines', async () => {
+    const [rows] = await batches('name,email\n,\nA,a@one.test\n\n" ",\nB,\n')
+    expect(rows?.map(({ row, line, text }) => [row, line, text])).toEqual([
+      [1, 3, 'a@one.test'],
+      [2, 6, ''],
+    ])
   })
 
   test('do not exist in a list with only a header', async () => {

@@ -98,13 +98,13 @@ test('reads back written rows cell by cell', async () => {
     fc.asyncProperty(rows, fc.constantFrom('\n', '\r\n', '\r'), async (table, newline) => {
       const dialect = { ...dialectOf('n,m,email\nx,y,a@one.test\n'), newline }
       const writer = createRowWriter(dialect, ['ev_a'], { raw: true })
-      const output = writer.header() + table.map(row => writer.row(row, [row[0]])).join('')
+      const output = writer.header() + table.map(row => writer.row(row, ['x'])).join('')
       const back = []
       const source = (async function* () {
         yield Buffer.from(output)
       })()
       for await (const batch of readList(source, dialect)) back.push(...batch)
-      expect(back.map(row => row.cells)).toEqual(table.map(row => [...row, row[0]]))
+      expect(back.map(row => row.cells)).toEqual(table.map(row => [...row, 'x']))
     }),
     { numRuns: runs(300) },
   )

@@ -116,6 +116,7 @@ class Lists:
         sheet: Optional[str] = None,
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
+        all_addresses: Optional[bool] = None,
         name: Optional[str] = None,
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
@@ -135,6 +136,8 @@ class Lists:
             sheet: Sheet of a workbook, by name. Default: the first visible one.
             header: Whether the first row is a header. Default: detected.
             encoding: Label of the encoding, such as ``windows-1252``. Default: detected.
+            all_addresses: True verifies every address of a row, each as a row of its own; False
+                one per row. Default: True for a list without a header if ``column`` is not given.
             name: Display name of the job.
             deduplicate: False verifies and charges repeated addresses again.
             check_smtp: False skips the mail servers.
@@ -155,6 +158,7 @@ class Lists:
             sheet=sheet,
             header=header,
             encoding=encoding,
+            all_addresses=all_addresses,
             name=name,
             deduplicate=deduplicate,
             check_smtp=check_smtp,
@@ -175,6 +179,7 @@ class Lists:
         sheet: Optional[str] = None,
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
+        all_addresses: Optional[bool] = None,
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
@@ -190,6 +195,7 @@ class Lists:
             sheet=sheet,
             header=header,
             encoding=encoding,
+            all_addresses=all_addresses,
             deduplicate=deduplicate,
             check_smtp=check_smtp,
             force_refresh=force_refresh,
@@ -208,6 +214,7 @@ class Lists:
         sheet: Optional[str] = None,
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
+        all_addresses: Optional[bool] = None,
         name: Optional[str] = None,
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
@@ -232,6 +239,7 @@ class Lists:
             sheet=sheet,
             header=header,
             encoding=encoding,
+            all_addresses=all_addresses,
             name=name,
             deduplicate=deduplicate,
             check_smtp=check_smtp,
@@ -252,6 +260,7 @@ class Lists:
         sheet: Optional[str] = None,
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
+        all_addresses: Optional[bool] = None,
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
@@ -264,6 +273,7 @@ class Lists:
             sheet=sheet,
             header=header,
             encoding=encoding,
+            all_addresses=all_addresses,
             deduplicate=deduplicate,
             check_smtp=check_smtp,
             force_refresh=force_refresh,

@@ -1288,6 +1288,15 @@ class FileDryRun(TypedDict):
     sheet: Optional[str]
     # Names of the sheets. Empty if the file is not a workbook.
     sheets: List[str]
+    # Numbers of the columns that hold addresses, among them `column_number`. Without
+    # `all_addresses`, the others are not verified.
+    address_columns: List[int]
+    # True if cells of the address column hold several addresses, or lines of a list without
+    # other columns. Without `all_addresses`, such a cell is `invalid_email`, and of such a
+    # line the first address is verified.
+    has_several: bool
+    # True if each address of a row is verified as a row of its own.
+    all_addresses: bool
     rows: Optional[int]
     total_emails: Optional[int]
     # Rows with a well-formed address, whether it exists or not: `total_emails` minus
@@ -2031,6 +2040,15 @@ class QueuedFile(TypedDict):
     # The sheet that is read. Null if the file is not a workbook.
     sheet: Optional[str]
     rows: int
+    # Numbers of the columns that hold addresses, among them `column_number`. Without
+    # `all_addresses`, the others are not verified.
+    address_columns: List[int]
+    # True if cells of the address column hold several addresses, or lines of a list without
+    # other columns. Without `all_addresses`, such a cell is `invalid_email`, and of such a
+    # line the first address is verified.
+    has_several: bool
+    # True if each address of a row is verified as a row of its own.
+    all_addresses: bool
 
 
 class RecordedFeedback(TypedDict):
@@ -2489,6 +2507,10 @@ class UrlRequest(TypedDict):
     header: NotRequired[bool]
     # A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.
     encoding: NotRequired[str]
+    # Verify every address of a row, in all `address_columns` and in cells with several, each
+    # as a row of its own with the cells of its row. If false, one address per row. If
+    # omitted, true for a list without a header, unless `column` is given.
+    all_addresses: NotRequired[bool]
     # Display name.
     name: NotRequired[str]
     # Set to false to verify and charge repeated addresses again.

@@ -10,7 +10,7 @@ import {
 } from '../../csv/csv.ts'
 import { readContentHead } from '../../formats/open-content.ts'
 import type { Row } from '../../jobs/import/load-job.ts'
-import { formatNumber } from '../../platform/format.ts'
+import { formatMebibytes, formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -24,7 +24,7 @@ import {
   readListOptions,
   toChunks,
 } from './queue.ts'
-import type { TextUpload } from './upload.ts'
+import { EXPANDED_BYTES_MAX, type TextUpload } from './upload.ts'
 
 type BatchBody = ListOptionFields & {
   readonly emails?: unknown
@@ -91,8 +91,20 @@ export async function verifyFile(
     encoding: dialect.encoding,
     sheet: content.workbook && sanitizeText(content.workbook.sheet, 80),
     rows: job.total,
+    ...presentAddressColumns(dialect),
   }))
 }
+
+/** Presents which columns of a list hold addresses, and whether all of them are verified. */
+export const presentAddressColumns = ({
+  addressColumns,
+  hasSeveral,
+  allAddresses,
+}: ListDialect) => ({
+  address_columns: (addressColumns ?? []).map(column => column + 1),
+  has_several: hasSeveral ?? false,
+  all_addresses: allAddresses !== undefined,
+})
 
 /** Adds the cells, which are returned with the results. */
 async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<readonly Row[]> {
@@ -115,12 +127,31 @@ export async function* readRows(
   path: string,
   dialect: ListDialect,
 ): AsyncGenerator<readonly ListRow[]> {
+  const isCopied = dialect.allAddresses === 'columns'
+  let count = 0
+  let length = 0
   for await (const batch of readList(createReadStream(path), dialect)) {
-    const last = batch.at(-1)
-    if (last !== undefined && last.row > FILE_ROWS_MAX) throw tooManyRows()
+    count += batch.length
+    if (count > FILE_ROWS_MAX) throw tooManyRows()
+    for (const { cells } of isCopied ? batch : []) {
+      for (const cell of cells) length += cell.length
+    }
+    if (length > COPIES_LENGTH_MAX) throw tooManyCopies()
     yield batch
   }
 }
+
+/**
+ * Maximum length of all cells if each address of a row has a copy of them, in UTF-16 units: as
+ * much as a compressed list may have as text.
+ */
+const COPIES_LENGTH_MAX = EXPANDED_BYTES_MAX
+
+const tooManyCopies = () =>
+  new ApiError(
+    'payload_too_large',
+    `With a row for each address, the file has more than ${formatMebibytes(COPIES_LENGTH_MAX)}. Split it, remove columns, or set all_addresses to false.`,
+  )
 
 /** Names of the form fields for messages of the detection. */
 const WORDS = {
@@ -134,12 +165,13 @@ async function detected<T>(
   detect: (head: Uint8Array, options: DetectOptions) => T,
 ): Promise<T> {
   const { head, complete } = await readContentHead({ read: () => createReadStream(path) })
-  const { column, encoding, header } = options
+  const { column, encoding, header, all_addresses: allAddresses } = options
   return detect(head, {
     ...{ complete, words: WORDS },
     ...(column === undefined || column === '' ? {} : { column: parseColumn(String(column)) }),
     ...(encoding === undefined || encoding === '' ? {} : { encoding }),
     ...(header == null ? {} : { header }),
+    ...(allAddresses == null ? {} : { allAddresses }),
     ...content.known,
   })
 }

@@ -6,7 +6,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import { clientAborted, type Env } from '../context.ts'
 import { creditState } from '../middleware/rate-limit.ts'
 import type { Service } from '../service.ts'
-import { findColumns, readName, readRows } from './batch.ts'
+import { findColumns, presentAddressColumns, readName, readRows } from './batch.ts'
 import { emptyList } from './emails.ts'
 import { readListOptions } from './queue.ts'
 import type { TextUpload } from './upload.ts'
@@ -45,6 +45,7 @@ export async function dryRun(
     format: content.format,
     sheet: content.workbook && excerpt(content.workbook.sheet),
     sheets: content.workbook?.sheets.slice(0, SHEETS_MAX).map(excerpt) ?? [],
+    ...presentAddressColumns(dialect),
     ...presentCounts(tally),
     credits_needed: c.get('sandbox') ? 0 : (tally?.addressCount ?? null),
     credits_balance: (await creditState(service, c.get('caller')))?.remaining ?? null,

@@ -109,7 +109,7 @@ export type ListUpload = {
 export type TextUpload = ListUpload & { readonly content: ListContent }
 
 /** Maximum size of a compressed list as text: a million rows of 500 bytes. */
-const EXPANDED_BYTES_MAX = 512 * 1024 * 1024
+export const EXPANDED_BYTES_MAX = 512 * 1024 * 1024
 
 /**
  * Converted files at the same time: bounds the disk, memory and work of hostile uploads. An account
@@ -190,6 +190,7 @@ export type FileOptions = ListOptionFields & {
   readonly sheet?: string | undefined
   readonly header?: boolean | null | undefined
   readonly encoding?: string | undefined
+  readonly all_addresses?: boolean | null | undefined
   readonly name?: unknown
   readonly deduplicate?: boolean | null | undefined
 }
@@ -200,6 +201,7 @@ export const readFileOptions = (fields: Upload['fields']): FileOptions => ({
   sheet: fields.get('sheet'),
   header: readFlag(fields, 'header'),
   encoding: fields.get('encoding'),
+  all_addresses: readFlag(fields, 'all_addresses'),
   name: fields.get('name'),
   deduplicate: readFlag(fields, 'deduplicate'),
   check_smtp: readFlag(fields, 'check_smtp'),

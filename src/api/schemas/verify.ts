@@ -149,6 +149,8 @@ export const BatchRequest = z
 
 const SHEET = 'The sheet of a workbook, by name. The first visible one if omitted.'
 const HEADER = 'Whether the first row has column names. Detected if omitted.'
+const ALL_ADDRESSES =
+  'Verify every address of a row, in all `address_columns` and in cells with several, each as a row of its own with the cells of its row. If false, one address per row. If omitted, true for a list without a header, unless `column` is given.'
 const ENCODING =
   'A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.'
 const DRY_RUN = 'Set to true to preview the file. Nothing is stored, charged or verified.'
@@ -167,6 +169,7 @@ export const FileRequest = z
     sheet: z.string().optional().openapi({ description: SHEET }),
     header: z.enum(['true', 'false']).optional().openapi({ description: HEADER }),
     encoding: z.string().optional().openapi({ description: ENCODING }),
+    all_addresses: z.enum(['true', 'false']).optional().openapi({ description: ALL_ADDRESSES }),
     name: z.string().optional(),
     deduplicate: z.enum(['true', 'false']).optional(),
     check_smtp: z.enum(['true', 'false']).optional().openapi({ description: CHECK_SMTP }),
@@ -212,6 +215,7 @@ export const UrlRequest = z
     sheet: z.string().optional().openapi({ description: SHEET }),
     header: z.boolean().optional().openapi({ description: HEADER }),
     encoding: z.string().optional().openapi({ description: ENCODING }),
+    all_addresses: z.boolean().optional().openapi({ description: ALL_ADDRESSES }),
     name,
     deduplicate,
     ...optionFields,
@@ -283,6 +287,20 @@ const linked = {
 
 export const QueuedBatch = z.object(linked).openapi('QueuedBatch')
 
+const addressFields = {
+  address_columns: z.array(z.int().min(1)).openapi({
+    description:
+      'Numbers of the columns that hold addresses, among them `column_number`. Without `all_addresses`, the others are not verified.',
+  }),
+  has_several: z.boolean().openapi({
+    description:
+      'True if cells of the address column hold several addresses, or lines of a list without other columns. Without `all_addresses`, such a cell is `invalid_email`, and of such a line the first address is verified.',
+  }),
+  all_addresses: z
+    .boolean()
+    .openapi({ description: 'True if each address of a row is verified as a row of its own.' }),
+}
+
 export const QueuedFile = z
   .object({
     ...linked,
@@ -297,6 +315,7 @@ export const QueuedFile = z
       .nullable()
       .openapi({ description: 'The sheet that is read. Null if the file is not a workbook.' }),
     rows: z.int().min(0),
+    ...addressFields,
   })
   .openapi('QueuedFile')
 
@@ -326,6 +345,7 @@ export const FileDryRun = z
     sheets: z
       .array(z.string())
       .openapi({ description: 'Names of the sheets. Empty if the file is not a workbook.' }),
+    ...addressFields,
     rows: count,
     total_emails: count,
     valid_emails: count.openapi({ description: WELL_FORMED }),

@@ -198,11 +198,15 @@ const binary = () =>
     'A workbook cannot be shown on a terminal. Name a file with -o, such as out.xlsx.',
   )
 
-const listOptions = ({ column, sheet, encoding, header }: BulkFlags, resumed: Job | null) => ({
+const listOptions = (
+  { column, sheet, encoding, header, allAddresses }: BulkFlags,
+  resumed: Job | null,
+) => ({
   ...(sheet === undefined ? {} : { sheet }),
   ...(column === undefined ? {} : { column }),
   ...(encoding === undefined ? {} : { encoding }),
   ...(header === false ? { header } : {}),
+  ...(allAddresses === undefined ? {} : { allAddresses }),
   ...(resumed === null ? {} : pickCopy(readSource(resumed))),
 })
 

@@ -32,6 +32,7 @@ type ListFileOptions = {
   readonly column?: string
   readonly encoding?: string
   readonly header?: boolean
+  readonly allAddresses?: boolean
   /** Whether the path is a copy of stdin or of a URL; detected if left out. */
   readonly kept?: boolean
   /** File name of a list that was downloaded. */
@@ -122,11 +123,12 @@ function unreadable(name: string, cause: unknown): EvError {
 }
 
 /** Converts flags to dialect options: `--column 3` is a position, `--column mail` a name. */
-function dialectOptions({ column, encoding, header }: ListFileOptions) {
+function dialectOptions({ column, encoding, header, allAddresses }: ListFileOptions) {
   return {
     ...(encoding === undefined ? {} : { encoding }),
     ...(column === undefined ? {} : { column: /^\d+$/.test(column) ? Number(column) : column }),
     ...(header === undefined ? {} : { header }),
+    ...(allAddresses === undefined ? {} : { allAddresses }),
   }
 }
 

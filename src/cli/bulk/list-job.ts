@@ -14,6 +14,7 @@ import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { openListDatabase } from '../database.ts'
+import { describeUnverified, describeVerified } from './describe-list.ts'
 import type { ListFile } from './list-file.ts'
 import { type SourceFlags, toSource } from './list-source.ts'
 
@@ -31,10 +32,10 @@ export function sourceKeyFor(
   { sandbox = false }: SourceFlags,
   { smtpPort, allowRanges }: Pick<Config, 'smtpPort' | 'allowRanges'>,
 ): string {
-  const { column, encoding, header } = list.dialect
+  const { column, encoding, header, allAddresses = null } = list.dialect
   const options = [list.path, list.digest, column, encoding, header !== null, sandbox]
   const isPublic = smtpPort === SMTP_PORT && allowRanges.length === 0
-  const optional = [list.sheet, isPublic ? null : { smtpPort, allowRanges }]
+  const optional = [list.sheet, isPublic ? null : { smtpPort, allowRanges }, allAddresses]
   return createHash('sha256')
     .update(JSON.stringify([...options, ...optional.filter(one => one !== null)]))
     .digest('hex')
@@ -75,11 +76,14 @@ export async function openJob(
   await createJob(database, { id, sourceKey, source })
   await importRows(database, id, list)
   const job = await queueJob(database, id)
-  const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
   const twice = job.duplicates === 0 ? '' : `; ${duplicatesText(job.duplicates)} verified once`
   const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
   const sheet = list.sheet === null ? '' : ` of sheet ${sanitizeText(list.sheet, 40)}`
-  say(`${pluralize(job.total, 'row')}${sheet}, addresses in column ${column}${encoding}${twice}.`)
+  say(
+    `${pluralize(job.total, 'row')}${sheet}, ${describeVerified(list.dialect)}${encoding}${twice}.`,
+  )
+  const note = describeUnverified(list.dialect)
+  if (note !== null) say(`note: ${note}`)
   return job
 }
 

@@ -30,6 +30,8 @@ export type BulkSource = {
   readonly sheet: string | null
   readonly encoding: string | null
   readonly header: boolean
+  /** As given; null if it is detected, left out in a job of an earlier version. */
+  readonly allAddresses?: boolean | null
   readonly raw: boolean
   readonly only: string | null
   readonly split: boolean
@@ -51,6 +53,7 @@ export type SourceFlags = {
   readonly sheet?: string
   readonly encoding?: string
   readonly header?: boolean
+  readonly allAddresses?: boolean
   readonly raw?: boolean
   readonly only?: string
   readonly split?: boolean
@@ -71,6 +74,7 @@ export function toSource({ path, kept, name }: ListFile, flags: SourceFlags): Bu
     sheet: flags.sheet ?? null,
     encoding: flags.encoding ?? null,
     header: flags.header ?? true,
+    allAddresses: flags.allAddresses ?? null,
     raw: flags.raw ?? false,
     only: flags.only ?? null,
     split: flags.split ?? false,
@@ -90,6 +94,7 @@ export const toFlags = ({
   sheet,
   encoding,
   deduplicate,
+  allAddresses,
   ...rest
 }: BulkSource): SourceFlags => ({
   ...rest,
@@ -100,6 +105,8 @@ export const toFlags = ({
   ...(typeof sheet === 'string' ? { sheet } : {}),
   // Null, or undefined in a job of an earlier version, means that the encoding is detected.
   ...(typeof encoding === 'string' ? { encoding } : {}),
+  // Earlier versions verified one address per row.
+  ...(allAddresses === null ? {} : { allAddresses: allAddresses ?? false }),
 })
 
 export function readSource({ id, source }: Job): BulkSource {

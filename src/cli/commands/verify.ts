@@ -74,6 +74,11 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
     .option('--sheet <name>', 'sheet of the workbook (default: the first visible one)')
     .option('--encoding <name>', 'encoding of the list, such as windows-1252 (default: detected)')
     .option('--no-header', 'treat the first row as data, not as a header')
+    .option(
+      '--all-addresses',
+      'verify every address of a row, each as a row of its own (default for lists without a header)',
+    )
+    .option('--no-all-addresses', 'verify one address per row: that of the address column')
     .addOption(
       new Option(
         '--format <format>',

@@ -29,6 +29,7 @@ function layoutFields(dryRun: FileDryRun, size: number): Html {
   const none = { value: '', label: 'Choose the column …', checked: true }
   return html`
     ${chosen === null ? notice('warn', 'The column with the addresses was not detected. Choose it below.') : NOTHING}
+    ${unverified(dryRun)}
     <div class="row">
       ${sheets.length > 1 ? sheetField(sheets, sheet) : NOTHING}
       ${select({
@@ -48,6 +49,7 @@ function layoutFields(dryRun: FileDryRun, size: number): Html {
           { value: 'false', label: 'Data', checked: !header },
         ],
       })}
+      ${addressesField(dryRun)}
     </div>
     <p><small>${formatBytes(size)}, ${pluralize(columns.length, 'column')}, ${layoutText(dryRun)}.</small></p>`
 }
@@ -59,6 +61,44 @@ const sheetField = (sheets: readonly string[], chosen: string | null): Html => h
     choices: sheets.map(name => ({ value: name, label: name, checked: name === chosen })),
   })}
   <input type="hidden" name="shown_sheet" value="${chosen ?? ''}" />`
+
+/** Renders the choice between one and all addresses of a row, if there is one. */
+function addressesField({ address_columns, has_several, all_addresses }: FileDryRun): Html {
+  const [name, value] = ['all_addresses', String(all_addresses)]
+  // The request of the form names the column, so it must also tell that all addresses were chosen.
+  if (address_columns.length < 2 && !has_several)
+    return html`<input type="hidden" name="${name}" value="${value}" />`
+  return select({
+    ...{ label: 'Addresses', name },
+    choices: [
+      { value: 'false', label: 'One per row', checked: !all_addresses },
+      { value: 'true', label: 'All, each as a row of its own', checked: all_addresses },
+    ],
+  })
+}
+
+/** Renders which addresses are not verified. */
+function unverified(dryRun: FileDryRun): Html {
+  const { address_columns, column_number, has_several, all_addresses } = dryRun
+  const others = address_columns.filter(number => number !== column_number)
+  if (all_addresses || (others.length === 0 && !has_several)) return NOTHING
+  const names = others.map(number => dryRun.columns.find(one => one.number === number)?.name)
+  const columns = others.map((number, i) => `${number}${names[i] ? ` (${names[i]})` : ''}`)
+  const verb = others.length === 1 ? 'Column' : 'Columns'
+  const hold = others.length === 1 ? 'holds' : 'hold'
+  return notice(
+    'warn',
+    [
+      ...(has_several ? ['Some cells hold several addresses, and end as malformed.'] : []),
+      ...(others.length > 0
+        ? [`${verb} ${AND.format(columns)} ${hold} addresses too, which are not verified.`]
+        : []),
+      'Choose below whether to verify all.',
+    ].join(' '),
+  )
+}
+
+const AND = new Intl.ListFormat('en-GB', { type: 'conjunction' })
 
 const layoutText = ({ format, delimiter }: FileDryRun) =>
   format === 'xlsx' ? 'an Excel workbook' : `separated by ${DELIMITERS[delimiter]}`

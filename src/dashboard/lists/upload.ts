@@ -228,7 +228,7 @@ const listFields = (name: string, rows: string): Html => html`
     <div class="field">
       <label for="rows">Or paste rows</label>
       <textarea id="rows" name="rows" rows="6" spellcheck="false" autocomplete="off" aria-describedby="rows-hint">${rows}</textarea>
-      <small id="rows-hint">One address per line, or rows with several columns.</small>
+      <small id="rows-hint">One address per line, recipients separated by commas, or rows with several columns.</small>
     </div>
   </div>
   ${field({ label: 'Name', name: 'name', value: name, hint: 'Defaults to the file name.' })}`
@@ -292,12 +292,12 @@ async function send<T>(
   const sheet = uploaded.get('sheet') || undefined
   // The columns of another sheet are detected again.
   const isSameSheet = sheet === undefined || sheet === uploaded.get('shown_sheet')
-  const [column, header] = ['column', 'header'].map(one =>
+  const [column, header, all_addresses] = ['column', 'header', 'all_addresses'].map(one =>
     isSameSheet ? uploaded.get(one) : undefined,
   )
   const isOn = (option: (typeof OPTIONS)[number]['name']) => uploaded.get(option) === 'on'
   const fields = {
-    ...{ sheet, column, header, name },
+    ...{ sheet, column, header, all_addresses, name },
     check_smtp: isOn('skip_smtp') ? 'false' : undefined,
     force_refresh: isOn('again') ? 'true' : undefined,
     notify: isOn('notify') ? 'true' : undefined,

@@ -113,10 +113,7 @@ const FAULTS: Record<
     MAILBOX,
     (place, shown) => `${shown} at ${place} follows the closing quotation mark: only an @ may.`,
   ],
-  several_addresses: [
-    MAILBOX,
-    (_, shown) => `There are ${shown}: write each address separately.`,
-  ],
+  several_addresses: [MAILBOX, (_, shown) => `There are ${shown}: write each address separately.`],
   no_domain: [MAILBOX, () => 'There is nothing after the @: add the domain, such as example.com.'],
   domain_too_long: [
     'RFC 1035 §2.3.4',

@@ -36,6 +36,7 @@ describe('POST /v1/verify/file with dry_run', () => {
       ],
       ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', delimiter: ',' },
       ...{ format: 'text', sheet: null, sheets: [] },
+      ...{ address_columns: [2], has_several: false, all_addresses: false },
       ...{ rows: 6, total_emails: 6, valid_emails: 4, invalid_format_emails: 2, duplicates: 2 },
       ...{ credits_needed: 3, credits_balance: 100, estimated_time: '10 seconds' },
       preview: [
@@ -76,6 +77,23 @@ describe('POST /v1/verify/file with dry_run', () => {
     expect(previewed.credits_needed).toBe(held)
   })
 
+  test('tells which other columns hold addresses, and previews a row for each on request', async () => {
+    const { seen } = await services({ plan: 'free' })
+    const list = 'Name,Email,Email 2\nAnn,ann@a.test,lee@a.test\nBob,bob@a.test,\n'
+    expect(await seen(list)).toMatchObject({
+      ...{ column_number: 2, address_columns: [2, 3], has_several: false, all_addresses: false },
+      ...{ rows: 2, credits_needed: 2 },
+    })
+    expect(await seen(list, { all_addresses: 'true' })).toMatchObject({
+      ...{ address_columns: [2, 3], all_addresses: true, rows: 3, credits_needed: 3 },
+      preview: [
+        ['Ann', 'ann@a.test', 'lee@a.test'],
+        ['Ann', 'ann@a.test', 'lee@a.test'],
+        ['Bob', 'bob@a.test', ''],
+      ],
+    })
+  })
+
   test('is no error if no address column is found: the columns are shown, and nothing is counted', async () => {
     const { seen } = await services()
     expect(await seen('name;city\nAnn;Paris\nBob;Rome\n')).toEqual({
@@ -86,6 +104,7 @@ describe('POST /v1/verify/file with dry_run', () => {
         { number: 2, name: 'city' },
       ],
       ...{ column: null, column_number: null, header: true, encoding: 'utf-8', delimiter: ';' },
+      ...{ address_columns: [], has_several: false, all_addresses: false },
       ...{ format: 'text', sheet: null, sheets: [] },
       ...{ rows: null, total_emails: null, valid_emails: null, invalid_format_emails: null },
       ...{ duplicates: null, credits_needed: null, credits_balance: null, estimated_time: null },

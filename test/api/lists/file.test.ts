@@ -32,6 +32,7 @@ describe('POST /v1/verify/file', () => {
         sheet: null,
         rows: 3,
       },
+      ...{ address_columns: [2], has_several: false, all_addresses: false },
     })
     expect(await job()).toMatchObject({ id: job_id, type: 'file', state: 'queued' })
     expect(worker).toMatchObject({ taken: [job_id] })
@@ -62,6 +63,53 @@ describe('POST /v1/verify/file', () => {
     const { upload } = await createUploadService()
     const response = await upload('id,home,work\n1,a@a.test,b@a.test\n', fields)
     expect(await response.json()).toMatchObject(found)
+  })
+
+  const BOOK = 'name,email,other\nAnn,a@a.test b@b.test,c@c.test\nBob,d@d.test,\n'
+
+  test('has one row for each row, and tells which addresses are not verified', async () => {
+    const { upload, rows } = await createUploadService()
+    expect(await (await upload(BOOK)).json()).toMatchObject({
+      ...{ rows: 2, valid_emails: 1, column_number: 2 },
+      ...{ address_columns: [2, 3], has_several: true, all_addresses: false },
+    })
+    expect((await rows()).map(({ text }) => text)).toEqual(['a@a.test b@b.test', 'd@d.test'])
+  })
+
+  test('with all_addresses, has a row for each address, with the cells of its row', async () => {
+    const { upload, rows } = await createUploadService()
+    const response = await upload(BOOK, { all_addresses: 'true' })
+    expect(await response.json()).toMatchObject({ rows: 4, valid_emails: 4, all_addresses: true })
+    expect((await rows()).map(({ text, cells }) => [text, JSON.parse(cells ?? '')[0]])).toEqual([
+      ['a@a.test', 'Ann'],
+      ['b@b.test', 'Ann'],
+      ['c@c.test', 'Ann'],
+      ['d@d.test', 'Bob'],
+    ])
+  })
+
+  test('of pasted recipients has a row for each', async () => {
+    const { upload, rows } = await createUploadService()
+    const sent = await upload('Ann <a@a.test>; Bob <b@b.test>\nc@c.test; a@a.test')
+    expect(await sent.json()).toMatchObject({ rows: 4, duplicates: 1, all_addresses: true })
+    expect((await rows()).map(({ text, cells }) => [text, JSON.parse(cells ?? '')])).toEqual([
+      ['a@a.test', ['Ann <a@a.test>']],
+      ['b@b.test', ['Bob <b@b.test>']],
+      ['c@c.test', ['c@c.test']],
+      ['a@a.test', ['a@a.test']],
+    ])
+  })
+
+  test('is refused if a row for each address would copy too much text', async () => {
+    const { upload, job } = await createUploadService()
+    const addresses = Array.from({ length: 10_000 }, (_, i) => `a${i}@a.test`).join(' ')
+    const list = `name,email\n${'x'.repeat(60_000)},${addresses}\n`
+    const response = await upload(list, { all_addresses: 'true' })
+    expect([response.status, await response.json()]).toMatchObject([
+      413,
+      { code: 'payload_too_large', error: expect.stringContaining('all_addresses to false') },
+    ])
+    expect(await job()).toBeUndefined()
   })
 
   test('accepts name and deduplicate, before or after the file', async () => {

@@ -68,7 +68,11 @@ describe('POST /v1/verify/single', () => {
     ['is malformed', 'nonsense', /^Invalid email format: .*@/],
     ['is empty', '', /^Invalid email format: The address is empty/],
     ['is too long', `${'x'.repeat(300)}@a.test`, /^Invalid email format: .*254 octets/],
-    ['is two addresses', 'two@a.test, three@b.test', /two addresses, two@a.test and three@b.test: /],
+    [
+      'is two addresses',
+      'two@a.test, three@b.test',
+      /two addresses, two@a.test and three@b.test: /,
+    ],
     ['is missing', undefined, /"email" is missing; it must be a string/],
     ['is null', null, /"email" is null/],
     ['is a number', 7, /"email" is 7/],

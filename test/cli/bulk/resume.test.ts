@@ -53,6 +53,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
     })
     expect(sourceOf(job)).toEqual({
       ...{ path: list, kept: false, output, column: 'new', sheet: null, encoding: null },
+      allAddresses: null,
       ...{ header: true, raw: true },
       ...{ only: 'risky,unknown', split: true, deduplicate: null },
       ...{ format: 'json', sandbox: true, wait: false, metadata: { customer: '42' } },

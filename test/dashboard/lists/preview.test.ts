@@ -17,6 +17,14 @@ const chosen = (text: string) =>
     ]),
   )
 
+/** Returns the layout choices of a preview and whether all addresses of a row are verified. */
+const allChosen = (text: string) => ({
+  ...chosen(text),
+  all_addresses:
+    /name="all_addresses" value="(\w+)"/.exec(text)?.[1] ??
+    /name="all_addresses">.*?value="(\w+)" selected>/s.exec(text)?.[1],
+})
+
 const START = '>Start</button>'
 
 const nonceIn = (text: string) => /name="_once" value="([^"]+)"/.exec(text)?.[1] ?? ''
@@ -46,6 +54,30 @@ describe('the preview of a list', () => {
     expect(text).not.toContain('<html')
     expect(await services.jobs()).toEqual([])
     expect(services.left()).toEqual([])
+  })
+
+  test('tells which other columns hold addresses, and verifies all of them if chosen', async () => {
+    const { preview, start, jobs } = await createListsDashboard()
+    const book = 'name,email,Manager\nAnn,ann@a.test,lee@a.test\nBob,bob@a.test,\n'
+    const { text } = await preview(book)
+    expect(text).toContain('Column 3 (Manager) holds addresses too, which are not verified.')
+    expect([figureOf(text, 'Rows'), allChosen(text).all_addresses]).toEqual(['2', 'false'])
+    const fields = { ...allChosen(text), all_addresses: 'true' }
+    const all = (await preview(book, { fields })).text
+    expect(all).not.toContain('not verified')
+    expect([figureOf(all, 'Rows'), allChosen(all)]).toEqual(['3', fields])
+    await start(book, { fields })
+    expect(await jobs()).toMatchObject([{ total: 3 }])
+  })
+
+  test('of pasted recipients starts with all of them', async () => {
+    const { preview, start, jobs } = await createListsDashboard()
+    const pasted = 'Ann <ann@a.test>; Bob <bob@a.test>'
+    const { text } = await preview(pasted)
+    const fields = allChosen(text)
+    expect(fields).toEqual({ column: '1', header: 'false', all_addresses: 'true' })
+    await start(pasted, { fields })
+    expect(await jobs()).toMatchObject([{ total: 2 }])
   })
 
   test('parses it again with another column or without a header', async () => {

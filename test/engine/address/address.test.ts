@@ -36,7 +36,10 @@ describe('parseAddress', () => {
 
   test.each([
     ['two@a.test, three@b.test', 'There are two addresses, two@a.test and three@b.test:'],
-    ['Ann <a@x.test>;\n"Bob" <b@x.test>; c@', 'There are 3 addresses, such as a@x.test and b@x.test:'],
+    [
+      'Ann <a@x.test>;\n"Bob" <b@x.test>; c@',
+      'There are 3 addresses, such as a@x.test and b@x.test:',
+    ],
     [`${'a@x.test, '.repeat(60)}b@x.test`, 'There are two addresses, a@x.test and b@x.test:'],
   ])('names both of the addresses in %j', (text, named) => {
     expect(parseAddress(text)).toMatchObject({
