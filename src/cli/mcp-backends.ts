@@ -2,6 +2,7 @@ import { EvClient } from '../client/client.ts'
 import { composeEngine } from '../compose/engine.ts'
 import type { Config } from '../config/settings.ts'
 import { cleanAddress } from '../engine/address/address.ts'
+import { toRowResult } from '../engine/verdict/judge.ts'
 import { presentResult } from '../engine/verdict/present-result.ts'
 import { type Class, type Result, toClass } from '../engine/verdict/verdict.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
@@ -122,7 +123,7 @@ class LocalList {
   /** Collects the results. Never rejects. */
   async collect(results: AsyncIterable<Result>): Promise<void> {
     try {
-      for await (const result of results) this.#results.set(result.email, result)
+      for await (const result of results) this.#results.set(result.email, toRowResult(result))
       this.#state = 'completed'
     } catch {
       this.#state = 'failed'

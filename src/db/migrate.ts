@@ -89,6 +89,7 @@ export const MIGRATIONS: Migrations = {
   '0011_schedules': { up: createSchedules },
   '0012_feedback_pieces': { up: addFeedbackPieces },
   '0013_item_storage': { up: reserveItemSpace },
+  '0014_no_address': { up: addNoAddress },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -122,6 +123,11 @@ async function addPreviousResults(db: Kysely<unknown>): Promise<void> {
  */
 async function reserveItemSpace(db: Kysely<unknown>): Promise<void> {
   if (isPostgres(db)) await sql`alter table item set (fillfactor = 15)`.execute(db)
+}
+
+/** Adds the number of rows without an address; in older jobs they are malformed. */
+async function addNoAddress(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table job add column no_address bigint default 0 not null`.execute(db)
 }
 
 /** Adds the schedules that verify lists again. */

@@ -41,8 +41,10 @@ export type JobTable = {
   name: string | null
   /** 1 if its results are simulated. */
   sandbox: number
-  /** Number of rows whose text is not an address. */
+  /** Number of rows that are malformed addresses. */
   malformed: number
+  /** Number of rows without an address, not even a malformed one; they are part of `unknown`. */
+  no_address: number
   /** Number of rows with an internal failure, which are part of `unknown`. */
   failed: number
   started_at: number | null

@@ -65,6 +65,7 @@ async function removeLaterSchema({ db }: Database): Promise<void> {
   await sql`alter table attempt drop column request_headers`.execute(db)
   await sql`drop index job_mail`.execute(db)
   await sql`alter table job drop column mail_due_at`.execute(db)
+  await sql`alter table job drop column no_address`.execute(db)
   await sql`alter table item drop column previous`.execute(db)
   await sql`drop table schedule`.execute(db)
   await sql`drop index webhook_account`.execute(db)

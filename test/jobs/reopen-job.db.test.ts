@@ -97,7 +97,7 @@ async function job(texts: readonly string[]) {
     ...{ id: 'job_a', sourceKey: 'job_a', source: '{}' },
     owner: { accountId: 'acc_1', keyId: 'key_1', type: 'batch', name: null, sandbox: false },
   })
-  const items = texts.map((text, n) => ({ position: n + 1, ...parseRow(text) }))
+  const items = texts.map((text, n) => ({ position: n + 1, ...parseRow(text, n + 1) }))
   await addItems(database, 'job_a', items)
   await queueJob(database, 'job_a')
   return { database, clock }

@@ -168,8 +168,9 @@ describe('each reason over real sockets has its complete verdict', () => {
     expect(summarize(await verify(row))).toEqual(expected(row))
   })
 
-  test('every reason has one row', () => {
-    expect(ROWS.map(({ reason }) => reason).toSorted()).toEqual(REASONS.toSorted())
+  test('every reason of a single address has one row', () => {
+    const single = REASONS.filter(reason => reason !== 'no_address')
+    expect(ROWS.map(({ reason }) => reason).toSorted()).toEqual(single.toSorted())
   })
 })
 

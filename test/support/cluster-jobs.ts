@@ -101,7 +101,7 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
 
   async function queued(job: Pick<NewJob, 'id' | 'owner'>, texts: readonly string[]): Promise<Job> {
     await createJob(database, { ...job, sourceKey: job.id, source: '{}' })
-    const items = texts.map((text, n) => ({ position: n + 1, ...parseRow(text) }))
+    const items = texts.map((text, n) => ({ position: n + 1, ...parseRow(text, n + 1) }))
     await addItems(database, job.id, items)
     return write(database, trx => queueJobIn(trx, job.id, { now: systemClock.now() }))
   }

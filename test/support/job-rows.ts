@@ -33,7 +33,7 @@ export async function seedJob(database: Database, seed: Seed): Promise<Job> {
   })
   const items = texts.map((text, n) => {
     const cell = cells[n] ?? null
-    return { position: n + 1, ...parseRow(text), cells: cell && JSON.stringify(cell) }
+    return { position: n + 1, ...parseRow(text, n + 1), cells: cell && JSON.stringify(cell) }
   })
   for (let at = 0; at < items.length; at += 5_000) {
     await addItems(database, id, items.slice(at, at + 5_000))

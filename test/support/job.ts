@@ -123,7 +123,7 @@ async function load(database: Database, texts: readonly string[]): Promise<void>
   await addItems(
     database,
     JOB,
-    texts.map((text, n) => ({ position: n + 1, ...parseRow(text) })),
+    texts.map((text, n) => ({ position: n + 1, ...parseRow(text, n + 1) })),
   )
   await queueJob(database, JOB)
 }

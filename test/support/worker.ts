@@ -68,7 +68,7 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: TestWork
     await addItems(
       database,
       id,
-      texts.map((text, n) => ({ position: n + 1, ...parseRow(text) })),
+      texts.map((text, n) => ({ position: n + 1, ...parseRow(text, n + 1) })),
     )
     return write(database, trx => queueJobIn(trx, id, { now: clock.now(), reservation }))
   }

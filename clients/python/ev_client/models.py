@@ -37,6 +37,7 @@ Reason = Literal[
         "greylisted",
         "probe_blocked",
         "smtp_skipped",
+        "no_address",
         "unexpected_error",
     ]
 
@@ -1299,11 +1300,14 @@ class FileDryRun(TypedDict):
     all_addresses: bool
     rows: Optional[int]
     total_emails: Optional[int]
-    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
-    # `invalid_format_emails`.
+    # Rows with a well-formed address, whether it exists or not.
     valid_emails: Optional[int]
-    # Rows without a well-formed address.
+    # Rows with a malformed address; in a response without `no_address`, also those without
+    # one.
     invalid_format_emails: Optional[int]
+    # Rows without an address: empty, or with a placeholder such as `n/a`. Their reason is
+    # `no_address` and their class `unknown`; they are free, and no duplicates.
+    no_address: Optional[int]
     duplicates: Optional[int]
     # Maximum cost of the list.
     credits_needed: Optional[int]
@@ -1363,10 +1367,10 @@ class InstantBulk(TypedDict):
     job_id: str
     status: Literal["completed"]
     total_emails: int
-    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
-    # `invalid_format_emails`.
+    # Rows with a well-formed address, whether it exists or not.
     valid_emails: int
-    # Rows without a well-formed address.
+    # Rows with a malformed address; in a response without `no_address`, also those without
+    # one.
     invalid_format_emails: int
     results: List[BulkItem]
     summary: InstantBulkSummary
@@ -1469,6 +1473,8 @@ class JobData(TypedDict):
     completed_at: Optional[str]
     # The counts add up to the processed rows.
     classes: JobDataClasses
+    # Rows without an address, which are part of the unknown ones.
+    no_address: int
     # URL of the results. Requires an API key. Null if the job is not completed.
     download_url: Optional[str]
 
@@ -1832,6 +1838,8 @@ class ListedJobData(TypedDict):
     completed_at: Optional[str]
     # The counts add up to the processed rows.
     classes: ListedJobDataClasses
+    # Rows without an address, which are part of the unknown ones.
+    no_address: int
     # URL of the results. Requires an API key. Null if the job is not completed.
     download_url: Optional[str]
 
@@ -1970,11 +1978,14 @@ class QueuedBatch(TypedDict):
     job_id: str
     status: Literal["queued"]
     total_emails: int
-    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
-    # `invalid_format_emails`.
+    # Rows with a well-formed address, whether it exists or not.
     valid_emails: int
-    # Rows without a well-formed address.
+    # Rows with a malformed address; in a response without `no_address`, also those without
+    # one.
     invalid_format_emails: int
+    # Rows without an address: empty, or with a placeholder such as `n/a`. Their reason is
+    # `no_address` and their class `unknown`; they are free, and no duplicates.
+    no_address: int
     # Rows that repeat the address of an earlier row.
     duplicates: int
     estimated_time: str
@@ -1995,10 +2006,10 @@ class QueuedBulk(TypedDict):
     job_id: str
     status: Literal["queued"]
     total_emails: int
-    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
-    # `invalid_format_emails`.
+    # Rows with a well-formed address, whether it exists or not.
     valid_emails: int
-    # Rows without a well-formed address.
+    # Rows with a malformed address; in a response without `no_address`, also those without
+    # one.
     invalid_format_emails: int
     estimated_time: str
     message: str
@@ -2013,11 +2024,14 @@ class QueuedFile(TypedDict):
     job_id: str
     status: Literal["queued"]
     total_emails: int
-    # Rows with a well-formed address, whether it exists or not: `total_emails` minus
-    # `invalid_format_emails`.
+    # Rows with a well-formed address, whether it exists or not.
     valid_emails: int
-    # Rows without a well-formed address.
+    # Rows with a malformed address; in a response without `no_address`, also those without
+    # one.
     invalid_format_emails: int
+    # Rows without an address: empty, or with a placeholder such as `n/a`. Their reason is
+    # `no_address` and their class `unknown`; they are free, and no duplicates.
+    no_address: int
     # Rows that repeat the address of an earlier row.
     duplicates: int
     estimated_time: str

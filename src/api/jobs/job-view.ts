@@ -59,7 +59,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
     ...(webhook_id === null ? {} : { webhook_id }),
     ...(previousJobId === null ? {} : { previous_job_id: previousJobId }),
     ...(scheduleId === null ? {} : { schedule_id: scheduleId }),
-    data: { ...data, classes: presentClasses(job), download_url },
+    data: { ...data, classes: presentClasses(job), no_address: job.no_address, download_url },
   }
 }
 

@@ -88,12 +88,12 @@ function presentColumns({ header, width, column }: ListDialect) {
 }
 
 function presentCounts(tally: ImportCounter | null) {
-  const malformed = tally?.malformed ?? null
   return {
     rows: tally?.total ?? null,
     total_emails: tally?.total ?? null,
-    valid_emails: tally === null ? null : tally.total - tally.malformed,
-    invalid_format_emails: malformed,
+    valid_emails: tally === null ? null : tally.total - tally.malformed - tally.noAddress,
+    invalid_format_emails: tally?.malformed ?? null,
+    no_address: tally?.noAddress ?? null,
     duplicates: tally?.duplicates ?? null,
   }
 }

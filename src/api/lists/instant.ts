@@ -5,6 +5,7 @@ import { isFault } from '../../engine/address/address.ts'
 import { withDeadline } from '../../engine/deadline.ts'
 import { sandboxResult } from '../../engine/sandbox.ts'
 import { fromDeadline } from '../../engine/verdict/build-result.ts'
+import { toRowResult } from '../../engine/verdict/judge.ts'
 import { type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { insertFinishedJob } from '../../jobs/import/item-import.ts'
 import { newId, toJob } from '../../jobs/import/load-job.ts'
@@ -39,7 +40,7 @@ export async function answerInstant(
 ): Promise<Response> {
   const { checkSmtp, forceRefresh } = submitted
   const options: JobOptions = { checkSmtp, forceRefresh }
-  const entries = emails.map(parseRow)
+  const entries = emails.map((text, index) => parseRow(text, index + 1))
   await checkPlanLimits(jobServices(service), planOwner(c), { openLists: 0, rows: entries.length })
   const unique = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
   const addresses = unique.filter(isAddress).length
@@ -49,7 +50,7 @@ export async function answerInstant(
     : await reserveOrGetCached(c, service, addresses, () => getAllCached(service, unique, options))
   return releaseOnFailure(c, service, reservation, async onSettle => {
     const verified = cached ?? (await verifyAll(c, service, unique, options))
-    const adjusted = await applyFeedback(c, service, [...verified.values()])
+    const adjusted = (await applyFeedback(c, service, [...verified.values()])).map(toRowResult)
     const found = new Map([...verified.keys()].map((key, index) => [key, adjusted[index]]))
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
     const fresh = adjusted

@@ -79,15 +79,16 @@ const CHUNK_ROWS = 500
 
 /** The queued response of the interface (2.4). Newer endpoints also count duplicates. */
 export function presentQueued(job: Job, estimated: string, message: string) {
-  const { id, type, total, malformed, duplicates } = job
+  const { id, type, total, malformed, no_address, duplicates } = job
   return {
     success: true,
     job_id: id,
     status: 'queued',
     total_emails: total,
-    valid_emails: total - malformed,
-    invalid_format_emails: malformed,
-    ...(type !== 'bulk' && { duplicates }),
+    valid_emails: total - malformed - no_address,
+    ...(type === 'bulk'
+      ? { invalid_format_emails: malformed + no_address }
+      : { invalid_format_emails: malformed, no_address, duplicates }),
     estimated_time: estimated,
     message,
   }

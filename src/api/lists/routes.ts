@@ -167,6 +167,7 @@ const QUEUED = {
   total_emails: 2,
   valid_emails: 2,
   invalid_format_emails: 0,
+  no_address: 0,
   duplicates: 0,
   estimated_time: '10 seconds',
 }
@@ -236,7 +237,7 @@ const DRY_RUN = {
     ...{ address_columns: [2], has_several: false, all_addresses: false },
     rows: 2,
   },
-  ...{ total_emails: 2, valid_emails: 2, invalid_format_emails: 0, duplicates: 0 },
+  ...{ total_emails: 2, valid_emails: 2, invalid_format_emails: 0, no_address: 0, duplicates: 0 },
   ...{ credits_needed: 2, credits_balance: 100, estimated_time: '10 seconds' },
   preview: [
     ['Ann', 'a@example.com'],

@@ -130,7 +130,10 @@ const jobFields = {
 const download_url = z.string().nullable().openapi({
   description: 'URL of the results. Requires an API key. Null if the job is not completed.',
 })
-const jobData = { ...dataFields, classes, download_url }
+const no_address = z.int().min(0).openapi({
+  description: 'Rows without an address, which are part of the unknown ones.',
+})
+const jobData = { ...dataFields, classes, no_address, download_url }
 
 export const JobAnswer = z
   .object({ ...jobFields, data: z.object({ results: results.optional(), ...jobData }) })
@@ -209,7 +212,13 @@ export const STATUS_EXAMPLE = {
 const JOB_EXAMPLE = {
   ...processing,
   ...{ type: 'batch' as const, name: 'March list', metadata: { customer: '42' } },
-  data: { summary: counts, completed_at: null, classes: classCounts, download_url: null },
+  data: {
+    summary: counts,
+    completed_at: null,
+    classes: classCounts,
+    no_address: 0,
+    download_url: null,
+  },
 }
 
 /** A job with its outlook. */
@@ -220,7 +229,12 @@ export const CANCELLED_EXAMPLE = {
   ...{ status: 'cancelled' as const, estimated_time: null },
   data: {
     summary: { ...counts, failed: 580 },
-    ...{ completed_at: '2026-03-21T10:31:00.000Z', classes: classCounts, download_url: null },
+    ...{
+      completed_at: '2026-03-21T10:31:00.000Z',
+      classes: classCounts,
+      no_address: 0,
+      download_url: null,
+    },
   },
 }
 

@@ -226,9 +226,11 @@ export const UrlRequest = z
   })
   .openapi('UrlRequest', { required: ['url'] })
 
-const WELL_FORMED =
-  'Rows with a well-formed address, whether it exists or not: `total_emails` minus `invalid_format_emails`.'
-const MALFORMED = 'Rows without a well-formed address.'
+const WELL_FORMED = 'Rows with a well-formed address, whether it exists or not.'
+const MALFORMED =
+  'Rows with a malformed address; in a response without `no_address`, also those without one.'
+const NO_ADDRESS =
+  'Rows without an address: empty, or with a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`; they are free, and no duplicates.'
 
 const counts = {
   total_emails: z.int().min(0),
@@ -273,6 +275,7 @@ export const QueuedBulk = z.object({ ...queued, ...course }).openapi('QueuedBulk
 
 const linked = {
   ...queued,
+  no_address: z.int().min(0).openapi({ description: NO_ADDRESS }),
   duplicates: z
     .int()
     .min(0)
@@ -350,6 +353,7 @@ export const FileDryRun = z
     total_emails: count,
     valid_emails: count.openapi({ description: WELL_FORMED }),
     invalid_format_emails: count.openapi({ description: MALFORMED }),
+    no_address: count.openapi({ description: NO_ADDRESS }),
     duplicates: count,
     credits_needed: count.openapi({ description: 'Maximum cost of the list.' }),
     credits_balance: z

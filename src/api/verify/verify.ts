@@ -185,6 +185,7 @@ export const SCORES: Readonly<Record<Reason, number>> = {
   // Unknown: below accepted addresses, above those that are known to do harm.
   greylisted: 40,
   smtp_skipped: 40,
+  no_address: 40,
   no_connect: 40,
   timeout: 40,
   unavailable_smtp: 40,

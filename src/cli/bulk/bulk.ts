@@ -334,6 +334,7 @@ function summary(job: Job, { doneNow, tookMs, written, run }: SummaryInput): str
     `  risky         ${share(job.risky)}`,
     `  undeliverable ${share(job.undeliverable)}`,
     `  unknown       ${share(job.unknown)}`,
+    ...(job.no_address > 0 ? [`   (no address  ${share(job.no_address)})`] : []),
     '',
     `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)} (${rate}/s)${writtenText(job, written)}`,
     ...encodingText(run.list.dialect, written),
@@ -374,6 +375,7 @@ function summaryObject(job: Job, { output, sandbox }: BulkFlags, written: Writte
     risky: job.risky,
     undeliverable: job.undeliverable,
     unknown: job.unknown,
+    no_address: job.no_address,
     written: countRows(written.files),
   }
 }

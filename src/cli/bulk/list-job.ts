@@ -5,7 +5,7 @@ import { readList } from '../../csv/csv.ts'
 import type { Database } from '../../db/database.ts'
 import { deleteJob } from '../../jobs/delete-job.ts'
 import { addItems, type NewItem, queueJob } from '../../jobs/import/item-import.ts'
-import { parseRow } from '../../jobs/import/submission.ts'
+import { hasNoAddress, parseRow } from '../../jobs/import/submission.ts'
 import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../jobs/job-store.ts'
 import type { JobState } from '../../jobs/tables.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
@@ -74,8 +74,8 @@ export async function openJob(
   }
   const id = `job_${context.random.token(16)}`
   await createJob(database, { id, sourceKey, source })
-  await importRows(database, id, list)
-  const job = await queueJob(database, id)
+  const noAddress = await importRows(database, id, list)
+  const job = await queueJob(database, id, { noAddress })
   const twice = job.duplicates === 0 ? '' : `; ${duplicatesText(job.duplicates)} verified once`
   const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
   const sheet = list.sheet === null ? '' : ` of sheet ${sanitizeText(list.sheet, 40)}`
@@ -124,11 +124,17 @@ const noLongerResumable = ({ id }: Job) =>
     `Another ev process has finished or deleted ${id}. To list jobs, run "ev jobs".`,
   )
 
-async function importRows(database: Database, jobId: string, list: ListFile): Promise<void> {
+/** Stores the rows of a list. Returns the number of rows without an address. */
+async function importRows(database: Database, jobId: string, list: ListFile): Promise<number> {
   let position = 0
+  let noAddress = 0
   let chunk: NewItem[] = []
   for await (const batch of readList(list.bytes(), list.dialect)) {
-    for (const { text } of batch) chunk.push({ position: ++position, ...parseRow(text) })
+    for (const { text } of batch) {
+      const row = parseRow(text, ++position)
+      if (hasNoAddress(row)) noAddress++
+      chunk.push({ position, ...row })
+    }
     if (chunk.length >= LOAD_CHUNK_MAX) {
       await addItems(database, jobId, chunk)
       await yieldToEventLoop()
@@ -136,6 +142,7 @@ async function importRows(database: Database, jobId: string, list: ListFile): Pr
     }
   }
   await addItems(database, jobId, chunk)
+  return noAddress
 }
 
 const duplicatesText = (count: number) =>

@@ -117,7 +117,8 @@ function figures(sandbox: boolean, dryRun: FileDryRun): Html {
   return html`
     <dl class="figures">
       ${figure('Rows', rows)} ${figure('Addresses', dryRun.valid_emails)}
-      ${figure('Malformed', dryRun.invalid_format_emails)} ${figure('Duplicates', dryRun.duplicates)}
+      ${figure('Malformed', dryRun.invalid_format_emails)} ${figure('Without address', dryRun.no_address)}
+      ${figure('Duplicates', dryRun.duplicates)}
       <div><dt>Credits needed</dt><dd>${sandbox ? 'None (sandbox)' : formatNumber(dryRun.credits_needed ?? 0)}</dd></div>
       <div><dt>Credits left today</dt><dd>${left}</dd></div>
       <div><dt>Estimated time</dt><dd>${dryRun.estimated_time ?? '–'}</dd></div>

@@ -1,4 +1,5 @@
 import { type Domain, parseDomain } from './domain.ts'
+import { isPlaceholder } from './placeholder.ts'
 import { findAddresses, nameAddresses, readWideAt } from './several.ts'
 import {
   type AddressSyntaxError,
@@ -32,8 +33,14 @@ const ADDRESS_OCTETS_MAX = 254
  */
 export function parseAddress(text: string): Address | AddressSyntaxError {
   const parsed = parseText(text)
-  return isSyntaxError(parsed) ? (severalError(text) ?? parsed) : parsed
+  if (!isSyntaxError(parsed)) return parsed
+  if (text !== '' && isPlaceholder(text)) return syntaxError('placeholder', text, 0)
+  return severalError(text) ?? parsed
 }
+
+/** Whether a text is no malformed address, but stands for a missing one. */
+export const isMissing = ({ fault }: AddressSyntaxError): boolean =>
+  fault === 'empty' || fault === 'placeholder'
 
 function parseText(text: string): Address | AddressSyntaxError {
   if (text === '') return syntaxError('empty', text, 0)

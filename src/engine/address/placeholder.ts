@@ -24,7 +24,7 @@ const AROUND =
 const PLACEHOLDERS: ReadonlySet<string> = new Set(
   `n/a, n.a, n/d, n, na, nan, nil, null, none, nul, undefined, empty, blank, missing, unknown,
    not available, not applicable, not provided, not given, none given, none provided, no data,
-   no email, no e-mail, no mail, no address, no email address, noemail,
+   no email, no e-mail, no mail, no email address, noemail,
    k.a, k. a, keine, keine angabe, keine e-mail, keine email, leer, unbekannt, nicht vorhanden,
    aucun, aucune, inconnu, vide, non renseigné, pas d'email, ninguno, ninguna, no tiene, sin correo,
    sin email, desconocido, vacío, no disponible, nessuno, nessuna, sconosciuto, vuoto,

@@ -11,6 +11,7 @@ export type AddressSyntaxError = {
 
 export type SyntaxErrorCode =
   | 'empty'
+  | 'placeholder'
   | 'too_long'
   | 'broken_text'
   | 'control_character'
@@ -56,6 +57,10 @@ const FAULTS: Record<
   readonly [rule: string, sentence: (place: string, shown: string) => string]
 > = {
   empty: [MAILBOX, () => 'The address is empty: write it as name@domain.'],
+  placeholder: [
+    MAILBOX,
+    () => 'The text stands for a missing address: leave it out, or write name@domain.',
+  ],
   too_long: [
     'RFC 5321 §4.5.3.1.3',
     () => 'The address is longer than 254 octets: no mail server accepts it.',

@@ -1,5 +1,5 @@
 import type { Clock } from '../../platform/clock.ts'
-import { isFault } from '../address/address.ts'
+import { isFault, isMissing } from '../address/address.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { LOOKALIKE_DOMAIN, type Reason, VERDICT_BY_REASON, type VerdictTemplate } from './reason.ts'
 import type { Evidence, Result, Verdict } from './verdict.ts'
@@ -69,6 +69,18 @@ export function judge(evidence: Evidence): Verdict {
         ? detailsFound(evidence)
         : { ...details, smtpValid: details.smtpValid ?? found },
   }
+}
+
+/**
+ * Returns the result of a row of a list. A row that is empty or says `n/a` has no address, which is
+ * no verdict about one; the same text in the place of a single address is malformed.
+ */
+export function toRowResult(result: Result): Result {
+  const { address } = result.evidence
+  if (!isFault(address) || !isMissing(address)) return result
+  const { details, ...template } = VERDICT_BY_REASON.no_address
+  const verdict = { ...template, details: { ...details, smtpValid: false } }
+  return { ...result, verdict: { ...verdict, reason: 'no_address' } }
 }
 
 /** After an internal error, returns the details that the evidence proves, without conclusions. */

@@ -1,4 +1,4 @@
-/** The 25 reasons of a verdict, each with its verdict template. */
+/** The 26 reasons of a verdict, each with its verdict template. */
 
 export type Risk = 'low' | 'medium' | 'high' | 'unknown'
 
@@ -61,6 +61,7 @@ export const VERDICT_BY_REASON = {
   greylisted: template(false, false, 'unknown', 20, 'TTTF'),
   probe_blocked: template(false, false, 'unknown', 10, 'TTTF'),
   smtp_skipped: template(false, false, 'unknown', 30, 'TTTF'),
+  no_address: template(false, false, 'unknown', 0, 'FFFF'),
   unexpected_error: template(false, false, 'unknown', 0, 'TFF*'),
 } as const satisfies Record<string, VerdictTemplate>
 
@@ -202,6 +203,11 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     name: 'Not probed',
     means: 'The mail server was not contacted.',
     todo: 'Nothing is known about the mailbox beyond its domain.',
+  },
+  no_address: {
+    name: 'No address',
+    means: 'The row has no address: it is empty, or says so, as with "n/a".',
+    todo: 'Nothing: there is nothing to verify.',
   },
   unexpected_error: {
     name: 'Internal error',

@@ -3,7 +3,7 @@ import { canonicalAddress } from '../../engine/address/canonical.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import type { Random } from '../../platform/random.ts'
 import type { Repeated } from './item-import.ts'
-import { isAddress, type ParsedRow, parseRow } from './submission.ts'
+import { hasNoAddress, isAddress, type ParsedRow, parseRow } from './submission.ts'
 
 /**
  * Maximum number of domains counted, about 100 bytes each. Domains that first occur after that have
@@ -25,8 +25,10 @@ export class ImportCounter {
   /** Null if duplicates are verified separately. */
   readonly #firsts: DedupeIndex | null
   total = 0
-  /** Number of rows that are not addresses. */
+  /** Number of rows that are malformed addresses. */
   malformed = 0
+  /** Number of rows without an address, not even a malformed one. */
+  noAddress = 0
   /** Number of rows that duplicate an earlier one. */
   duplicates = 0
   /** Number of addresses to verify, at most one credit each. */
@@ -39,10 +41,11 @@ export class ImportCounter {
   }
 
   add(text: string): CountedRow {
-    const entry = parseRow(text)
     const position = ++this.total
+    const entry = parseRow(text, position)
     const duplicateOf = this.#firsts?.add(entry.dedupeKey, position) ?? null
-    if (!isAddress(entry)) this.malformed++
+    if (hasNoAddress(entry)) this.noAddress++
+    else if (!isAddress(entry)) this.malformed++
     else if (duplicateOf === null) this.#countAddress(entry)
     if (duplicateOf !== null) this.duplicates++
     return { position, ...entry, duplicateOf }

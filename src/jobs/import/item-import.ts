@@ -3,7 +3,6 @@ import { addStoredRows } from '../../accounts/account-store.ts'
 import { type Database, writeConcurrent } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
 import { isPostgres, jsonRows } from '../../db/sql-dialect.ts'
-import { isFault } from '../../engine/address/address.ts'
 import { type Class, isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { HOUR } from '../../platform/clock.ts'
 import { deleteJob } from '../delete-job.ts'
@@ -65,8 +64,14 @@ export async function markCopies(
 }
 
 /** Marks duplicates and queues a job that has all its items. */
-export async function queueJob(database: Database, jobId: string): Promise<Job> {
-  return writeConcurrent(database, trx => queueJobIn(trx, jobId, { now: database.clock.now() }))
+export async function queueJob(
+  database: Database,
+  jobId: string,
+  options: Pick<QueueOptions, 'noAddress'> = {},
+): Promise<Job> {
+  return writeConcurrent(database, trx =>
+    queueJobIn(trx, jobId, { now: database.clock.now(), ...options }),
+  )
 }
 
 type QueueOptions = {
@@ -77,8 +82,10 @@ type QueueOptions = {
    * marked while the list was loaded, or if each row is verified separately.
    */
   readonly counted?: { readonly total: number; readonly duplicates: number }
-  /** Number of rows whose text is not an address. */
+  /** Number of rows that are malformed addresses. */
   readonly malformed?: number
+  /** Number of rows without an address. */
+  readonly noAddress?: number
   /** Counts of the rows that already have a result. */
   readonly kept?: KeptCounts | undefined
   /** Credits reserved for the job, and the start of their period; null if there are none. */
@@ -94,7 +101,14 @@ const NONE_KEPT: KeptCounts = { deliverable: 0, risky: 0, undeliverable: 0, unkn
 export async function queueJobIn(
   trx: Transaction<Schema>,
   jobId: string,
-  { now, counted, malformed = 0, kept = NONE_KEPT, reservation = null }: QueueOptions,
+  {
+    now,
+    counted,
+    malformed = 0,
+    noAddress = 0,
+    kept = NONE_KEPT,
+    reservation = null,
+  }: QueueOptions,
 ): Promise<Job> {
   refuseCancelled(await getLockedJob(trx, jobId))
   const { total, duplicates } = counted ?? (await markDuplicates(trx, jobId))
@@ -103,7 +117,12 @@ export async function queueJobIn(
   const done = kept.deliverable + kept.risky + kept.undeliverable + kept.unknown
   const job = await trx
     .updateTable('job')
-    .set({ state: 'queued', total, duplicates, malformed, done, ...kept, ...reserved })
+    .set({
+      state: 'queued',
+      ...{ total, duplicates, malformed, no_address: noAddress, done },
+      ...kept,
+      ...reserved,
+    })
     .where('id', '=', jobId)
     .returningAll()
     .executeTakeFirstOrThrow()
@@ -150,7 +169,8 @@ export async function insertFinishedJob(
     ...newRow(job, now),
     ...{ state: 'completed', started_at: now, finished_at: now },
     ...{ total: items.length, done: items.length, ...countClasses(results) },
-    malformed: results.filter(({ evidence }) => isFault(evidence.address)).length,
+    malformed: results.filter(({ verdict }) => verdict.reason === 'invalid_email').length,
+    no_address: results.filter(({ verdict }) => verdict.reason === 'no_address').length,
     failed: results.filter(({ verdict }) => isFailure(verdict)).length,
   }
   await trx.insertInto('job').values(row).execute()

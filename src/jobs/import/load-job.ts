@@ -40,8 +40,10 @@ export type Loaded = {
   readonly jobId: string
   readonly submission: Submission
   readonly total: number
-  /** Number of rows that are not addresses. */
+  /** Number of rows that are malformed addresses. */
   readonly malformed: number
+  /** Number of rows without an address. */
+  readonly noAddress: number
   /** Number of rows that duplicate an earlier one. */
   readonly duplicates: number
   /** Number of addresses to verify, at most one credit each; null if credits are unlimited. */
@@ -89,9 +91,9 @@ export async function loadJob(
       }
     }
     await loader.end()
-    const { total, malformed, duplicates, domains } = counter
+    const { total, malformed, noAddress, duplicates, domains } = counter
     const addressCount = addressesMax === null ? null : counter.addressCount
-    return { jobId, submission, total, malformed, duplicates, addressCount, domains }
+    return { jobId, submission, total, malformed, noAddress, duplicates, addressCount, domains }
   } catch (error) {
     await dropLoading(deps.database, jobId)
     throw error
@@ -104,7 +106,7 @@ export async function loadJob(
  */
 export async function queueLoaded(
   trx: Trx,
-  { jobId, submission, total, malformed, duplicates, addressCount, kept }: Loaded,
+  { jobId, submission, total, malformed, noAddress, duplicates, addressCount, kept }: Loaded,
   o: { readonly now: number; readonly creditsPerDay: number | null },
 ): Promise<{ readonly job: Job } | { readonly creditsLeft: number }> {
   const { accountId } = submission
@@ -118,9 +120,8 @@ export async function queueLoaded(
     }
   }
   const counted = { total, duplicates }
-  return {
-    job: await queueJobIn(trx, jobId, { now: o.now, counted, malformed, kept, reservation }),
-  }
+  const options = { now: o.now, counted, malformed, noAddress, kept, reservation }
+  return { job: await queueJobIn(trx, jobId, options) }
 }
 
 /**

@@ -4,6 +4,7 @@ import { DnsPause } from '../../engine/dns-pause.ts'
 import { roughDomain } from '../../engine/domain-backlog.ts'
 import type { PreparedAddress } from '../../engine/probing/prepare.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
+import { toRowResult } from '../../engine/verdict/judge.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import type { Priority } from '../../platform/priority.ts'
@@ -250,7 +251,7 @@ async function addPrepared(
   for (const [index, { position, copies }] of o.chunk.entries()) {
     const prepared = o.prepared[index] as PreparedAddress
     if ('result' in prepared) {
-      results.push({ position, copies, result: prepared.result })
+      results.push({ position, copies, result: toRowResult(prepared.result) })
       continue
     }
     const { task } = prepared

@@ -107,9 +107,10 @@ async function loadCopy(
     const { rows, addresses } = await countSelected(database, jobId, UNVERIFIED)
     // The last selected address was erased while the job was copied.
     if (rows === 0) throw new OperationError('no_row_selected', { id: job.id })
-    const { total, malformed, duplicates } = job
+    const { total, malformed, no_address: noAddress, duplicates } = job
     const addressCount = creditsMax === null ? null : addresses
-    return { jobId, submission, total, malformed, duplicates, addressCount, domains: NONE, kept }
+    const counts = { total, malformed, noAddress, duplicates, addressCount }
+    return { jobId, submission, ...counts, domains: NONE, kept }
   } catch (error) {
     await dropLoading(database, jobId)
     throw error

@@ -183,6 +183,7 @@ describe('a job', () => {
         summary: { total: 6, valid: 3, invalid: 1, unknown: 1, failed: 1 },
         completed_at: '2026-06-01T12:00:00.000Z',
         classes: { deliverable: 1, risky: 2, undeliverable: 1, unknown: 2 },
+        no_address: 0,
         download_url: 'https://ev.test/v1/jobs/job_a/download',
       },
     })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createTestService } from '../../support/service.ts'
+import { createTestService, idleWorker } from '../../support/service.ts'
 
 const PATH = '/v1/verify/batch'
 
@@ -18,6 +18,7 @@ describe('POST /v1/verify/batch', () => {
       total_emails: 3,
       valid_emails: 3,
       invalid_format_emails: 0,
+      no_address: 0,
       estimated_time: '10 seconds',
       message: `Batch queued. Check GET /v1/jobs/${job_id}`,
       duplicates: 1,
@@ -61,7 +62,19 @@ describe('POST /v1/verify/batch', () => {
   test('accepts malformed text as a row', async () => {
     const { json } = await createTestService()
     const body = await json(PATH, { body: { emails: ['', '  ', 'nonsense', 'a@a.test'] } })
-    expect(body).toMatchObject({ total_emails: 4, valid_emails: 1, invalid_format_emails: 3 })
+    expect(body).toMatchObject({ total_emails: 4, valid_emails: 1, invalid_format_emails: 1 })
+    expect(body).toMatchObject({ no_address: 2, duplicates: 0 })
+  })
+
+  test('reserves no credit for a row without an address', async () => {
+    const fixture = await createTestService({ plan: 'free', deps: { worker: idleWorker() } })
+    const emails = ['a@a.test', '', 'n/a', '', 'null']
+    const { job_id } = await fixture.json(PATH, { body: { emails } })
+    const job = await fixture.database.db.selectFrom('job').selectAll().executeTakeFirstOrThrow()
+    expect(job).toMatchObject({ id: job_id, total: 5, no_address: 4, malformed: 0, duplicates: 0 })
+    expect(job.held).toBe(1)
+    const items = await fixture.database.db.selectFrom('item').select(['state', 'text']).execute()
+    expect(items.map(({ state }) => state)).toEqual(Array(5).fill('queued'))
   })
 
   test.each<[string, object, string, RegExp]>([

@@ -37,7 +37,8 @@ describe('POST /v1/verify/file with dry_run', () => {
       ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', delimiter: ',' },
       ...{ format: 'text', sheet: null, sheets: [] },
       ...{ address_columns: [2], has_several: false, all_addresses: false },
-      ...{ rows: 6, total_emails: 6, valid_emails: 4, invalid_format_emails: 2, duplicates: 2 },
+      ...{ rows: 6, total_emails: 6, valid_emails: 4, invalid_format_emails: 2 },
+      ...{ no_address: 0, duplicates: 2 },
       ...{ credits_needed: 3, credits_balance: 100, estimated_time: '10 seconds' },
       preview: [
         ['Ann', 'ann@a.test'],
@@ -107,7 +108,13 @@ describe('POST /v1/verify/file with dry_run', () => {
       ...{ address_columns: [], has_several: false, all_addresses: false },
       ...{ format: 'text', sheet: null, sheets: [] },
       ...{ rows: null, total_emails: null, valid_emails: null, invalid_format_emails: null },
-      ...{ duplicates: null, credits_needed: null, credits_balance: null, estimated_time: null },
+      ...{
+        no_address: null,
+        duplicates: null,
+        credits_needed: null,
+        credits_balance: null,
+        estimated_time: null,
+      },
       preview: [
         ['Ann', 'Paris'],
         ['Bob', 'Rome'],

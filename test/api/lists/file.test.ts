@@ -18,7 +18,7 @@ describe('POST /v1/verify/file', () => {
       success: true,
       job_id: expect.stringMatching(/^job_/),
       status: 'queued',
-      ...{ total_emails: 3, valid_emails: 2, invalid_format_emails: 1 },
+      ...{ total_emails: 3, valid_emails: 2, invalid_format_emails: 1, no_address: 0 },
       estimated_time: '10 seconds',
       message: `File queued. Check GET /v1/jobs/${job_id}`,
       duplicates: 0,

@@ -191,7 +191,7 @@ async function decided(
   const list = await openList(process, file, folder, { column: 'email', header: true })
   const texts: string[] = []
   for await (const batch of readList(list.bytes(), list.dialect)) {
-    texts.push(...batch.map(row => parseRow(row.text).text))
+    texts.push(...batch.map(row => parseRow(row.text, row.row).text))
   }
   await addJob(database, texts, jobId)
   const recorded = texts.map((asked, n) => {

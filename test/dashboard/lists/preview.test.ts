@@ -22,7 +22,8 @@ const allChosen = (text: string) => ({
   ...chosen(text),
   all_addresses:
     /name="all_addresses" value="(\w+)"/.exec(text)?.[1] ??
-    /name="all_addresses">.*?value="(\w+)" selected>/s.exec(text)?.[1],
+    /name="all_addresses">.*?value="(\w+)" selected>/s.exec(text)?.[1] ??
+    'none',
 })
 
 const START = '>Start</button>'

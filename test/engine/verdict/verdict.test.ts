@@ -24,7 +24,13 @@ describe('classes', () => {
       'unknown',
       [
         ...(['dns_error', 'no_connect', 'timeout', 'unavailable_smtp', 'invalid_smtp'] as const),
-        ...(['greylisted', 'probe_blocked', 'smtp_skipped', 'unexpected_error'] as const),
+        ...([
+          'greylisted',
+          'probe_blocked',
+          'smtp_skipped',
+          'unexpected_error',
+          'no_address',
+        ] as const),
       ],
     ],
   ])('%s contains the expected reasons', (klass, reasons) => {

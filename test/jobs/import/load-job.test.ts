@@ -67,14 +67,16 @@ const rowsOf = (...texts: string[]) => [texts.map(text => ({ text }))]
 describe('a loaded list', () => {
   test('has its rows cleaned and in order, and counts the addresses to verify', async () => {
     const { load, items } = await createFixture()
-    const texts = ['a@a.test', ' b@a.test ', 'nonsense', 'a@A.test', 'nonsense', '']
+    const texts = ['a@a.test', ' b@a.test ', 'nonsense', 'a@A.test', 'nonsense', '', 'n/a', '']
     expect(await load(rowsOf(...texts), {}, 9)).toMatchObject({
-      total: 6,
-      malformed: 3,
+      total: 8,
+      malformed: 2,
+      noAddress: 3,
+      duplicates: 2,
       addressCount: 2,
     })
     expect((await items()).map(({ text }) => text)).toEqual([
-      ...['a@a.test', 'b@a.test', 'nonsense', 'a@A.test', 'nonsense', ''],
+      ...['a@a.test', 'b@a.test', 'nonsense', 'a@A.test', 'nonsense', '', 'n/a', ''],
     ])
   })
 

@@ -21,11 +21,11 @@ describe('a job', () => {
     })
     expect(await work()).toMatchObject({
       ...{ state: 'completed', total: 10, done: 10, duplicates: 2 },
-      ...{ deliverable: 4, undeliverable: 5, unknown: 1, risky: 0 },
+      ...{ deliverable: 4, undeliverable: 4, unknown: 2, risky: 0 },
     })
     expect(await reasons()).toEqual([
       ...['accepted_email', 'rejected_email', 'invalid_email', 'invalid_domain', 'accepted_email'],
-      ...['invalid_email', 'accepted_email', 'accepted_email', 'does_not_accept_mail', 'dns_error'],
+      ...['no_address', 'accepted_email', 'accepted_email', 'does_not_accept_mail', 'dns_error'],
     ])
     expect(asked().toSorted()).toEqual(['ann@a.test', 'ann@b.test', 'gone@a.test'])
   })
