@@ -13,7 +13,7 @@ test('routes at most 25 items per turn of the event loop', async () => {
     resolverCheck: null,
     async routeOne() {
       routed.push((routed.pop() ?? 0) + 1)
-      return { result: {} } as PreparedAddress
+      return { result: { evidence: { address: {} } } } as PreparedAddress
     },
   }
   const never = new AbortController().signal
