@@ -1,4 +1,10 @@
-import { cleanAddress, isFault, parseAddress } from '../engine/address/address.ts'
+import {
+  cleanAddress,
+  isFault,
+  parseAddress,
+  withoutJson,
+  withoutLabel,
+} from '../engine/address/address.ts'
 import { isPlaceholder } from '../engine/address/placeholder.ts'
 import { findAddresses } from '../engine/address/several.ts'
 import { type NameHint, nameHint } from './header-names.ts'
@@ -9,14 +15,11 @@ export const holdsAddress = (cell: string): boolean =>
 
 /**
  * Returns true if a cell holds only an address in a loose form: `a@b`, `Name <a@b>`, `mailto:a@b`,
- * or with an end of a JSON array, `["a@b"`.
+ * or as an item of JSON.
  */
 function looksLikeAddress(cell: string): boolean {
   if (cell.length > CELL_LENGTH_MAX || !AT.test(cell)) return false
-  const text = cell
-    .trim()
-    .replace(/^\[(?=\s*["'])|(?<=["'])\s*\]$/g, '')
-    .replace(/[\s.,;]+$/, '')
+  const text = withoutLabel(unwrapItem(cell)).replace(/[\s.,;]+$/, '')
   const inner = text.endsWith('>') ? text.slice(text.lastIndexOf('<') + 1, -1) : text
   return APPROXIMATE_ADDRESS.test(
     inner
@@ -46,8 +49,13 @@ const SEVERAL_ATS = /[@＠﹫].*[@＠﹫]/s
 /** Whether a cell contains an address, however malformed. */
 export const hasAt = (cell: string): boolean => AT.test(cell)
 
-/** Returns true for a cell without content; a line of a JSON array has only its bracket. */
-export const isBlank = (cell: string): boolean => /^[\s[\]]*$/.test(cell)
+/** Returns true for a cell without content, or with nothing but a key and brackets of JSON. */
+export const isBlank = (cell: string): boolean =>
+  /^[\s[\]{}]*(?:"[^"]*"\s*:\s*[[{]\s*)?$/.test(cell)
+
+/** Returns a cell without surrounding space, quotes and marks of JSON. */
+export const unwrapItem = (cell: string): string =>
+  withoutJson(cell.trim()).replace(/^(["'])([^"'\s]*)\1$/, '$2')
 
 /** Statistics of one column over the sample rows. */
 export type ColumnFacts = {

@@ -103,8 +103,15 @@ function detectSample(head: Uint8Array, options: DetectOptions): Sample {
   const { encoding, bom } = findEncoding(bytes, complete, options.encoding)
   const text = new ListDecoder(encoding).push(bytes, true)
   if (text.trim() === '') throw new EvError('bad_input', EMPTY)
-  return { encoding, bom, layout: bestLayout(text, { ...options, complete }) }
+  const layout = bestLayout(text, { ...options, complete })
+  if (JSON_OBJECTS.test(text) && !isOnlyAddresses(layout)) throw new EvError('bad_input', JSON_LIST)
+  return { encoding, bom, layout }
 }
+
+/** Objects, or an array of them; also one per line. */
+const JSON_OBJECTS = /^\s*(?:\[\s*)?\{\s*"[^"]*"\s*:/
+const JSON_LIST =
+  'The list has JSON objects, which are not read. Save it as CSV, or as an array of addresses.'
 
 function toDialect(
   { encoding, bom, layout }: Sample,
@@ -121,9 +128,13 @@ function toDialect(
     skipLines: layout.skipLines,
     ...(layout.quoting === 'doubled' ? {} : { quoting: layout.quoting }),
   }
-  const isAll = options.allAddresses ?? (header === null && options.column === undefined)
-  if (isAll && isOnlyAddresses(layout)) {
-    const oneColumn = { column: 0, columnName: null, width: 1, addressColumns: [0] }
+  const isOnly = isOnlyAddresses(layout)
+  // Rows that are wider than a header of one name have no columns either.
+  const hasNoHeader = header === null || (isOnly && layout.width > header.length)
+  const isAll = options.allAddresses ?? (hasNoHeader && options.column === undefined)
+  if (isAll && isOnly) {
+    const columnName = header?.[0] ?? null
+    const oneColumn = { column: 0, columnName, width: 1, addressColumns: [0] }
     const hasSeveral = layout.width > 1 || layout.facts.some(fact => fact.several > 0)
     return { ...format, ...oneColumn, hasSeveral, allAddresses: 'cells' }
   }

@@ -64,14 +64,14 @@ export function detectLayout<D extends string>(
 }
 
 /**
- * Returns true if nearly all cells of a list without a header hold addresses, as in pasted
- * recipients: the delimiter separates recipients, not columns.
+ * Returns true if nearly all cells of a list hold addresses, and a header has at most one name, as
+ * in pasted recipients: the delimiter separates recipients, not columns.
  */
 export function isOnlyAddresses({ header, facts }: CsvLayout): boolean {
   const sum = (count: (fact: ColumnFacts) => number) =>
     facts.reduce((total, fact) => total + count(fact), 0)
-  const recipients = sum(fact => fact.withAt)
-  return header === null && recipients >= sum(fact => fact.filled) * RECIPIENTS_MIN
+  const hasColumns = header !== null && header.cells.length > 1
+  return !hasColumns && sum(fact => fact.withAt) >= sum(fact => fact.filled) * RECIPIENTS_MIN
 }
 
 /** A recipient here and there is a name without its address. */

@@ -1,4 +1,4 @@
-import { hasAt, isBlank, splitAddresses } from './column.ts'
+import { hasAt, isBlank, splitAddresses, unwrapItem } from './column.ts'
 import type { ListDialect } from './dialect.ts'
 import type { ListRecord } from './record.ts'
 
@@ -35,13 +35,6 @@ function findRecipients(cells: readonly string[]): readonly string[] {
     .flatMap(splitAddresses)
     .map(unwrapItem)
 }
-
-/** Removes the quotes around an item of a JSON array, and the brackets around the array. */
-const unwrapItem = (cell: string) =>
-  cell
-    .trim()
-    .replace(/^\[\s*(?=["'])|(?<=["'])\s*\]$/g, '')
-    .replace(/^(["'])([^"'\s]*)\1$/, '$2')
 
 /** Returns the texts of the address columns: any in the first one, addresses in the others. */
 function findTexts(

@@ -155,6 +155,7 @@ describe('the address column', () => {
     ['a list of blank lines', ' \n\t\n\n', {}, /The list is empty/],
     ['a list with only a byte order mark', '\uFEFF\n', {}, /The list is empty/],
     ['a list without addresses', 'name,city\nAnn,Paris\n', {}, /1 name, 2 city.*--column NAME/],
+    ['JSON objects', '[{"id":1,"email":"ann@one.test"}]', {}, /JSON objects.* Save it as CSV/],
     ['only decoys', 'email_opt_in,id\nyes,1\nno,2\n', {}, /No address column found/],
     [
       'an unknown name',
@@ -346,6 +347,8 @@ describe('a list with several addresses per row', () => {
     ['several far beyond the first lines', `${A}\n${B}, ${C}\n`],
     ['a JSON array', JSON.stringify([A, B, C])],
     ['a JSON array over several lines', JSON.stringify([A, B, C], null, 2)],
+    ['JSON with a key', JSON.stringify({ emails: [A, B, C] })],
+    ['a line of JSON for each', [A, B, C].map(email => JSON.stringify({ email })).join('\n')],
     ['a list of Python', `['${A}', '${B}', '${C}']\n`],
     ['a line in quotes', `"${A}, ${B}, ${C}"\n`],
   ])('is read address by address: %s', async (_, text) => {
@@ -356,8 +359,18 @@ describe('a list with several addresses per row', () => {
   })
 
   test.each([
+    ['email', `email\n${A},${B}\n${C}\n`],
+    ['Recipients:', `Recipients:\n${A}; ${B}; ${C}\n`],
+  ])('is read address by address below a header of one name: %s', async (header, text) => {
+    const { dialect, texts } = await read(text)
+    expect(dialect).toMatchObject({ header: [header], columnName: header, width: 1 })
+    expect(texts).toEqual([A, B, C])
+  })
+
+  test.each([
     ['as Outlook copies them', `Ann Lee <${A}>; Ray, Bob <${B}>; 'Cy' <${C}>\n`],
     ['as Gmail copies them', `"Lee, Ann" <${A}>, Bob Ray <${B}>, Cy <${C}>,\n`],
+    ['with the names of the fields of a message', `To: ${A}, Bob <${B}>\nCc: ${C}\n`],
     ['without quotes around commas', `Lee, Ann <${A}>; Ray, Bob <${B}>; Fox, Cy <${C}>\n`],
   ])('is read recipient by recipient, with their names: %s', async (_, text) => {
     const { texts } = await read(text)

@@ -123,6 +123,8 @@ const WRAPPINGS: readonly [note: string, unwrap: (text: string) => string][] = [
   ['surrounding space', trim],
   ['mailto:', withoutMailto],
   ['smtp:', text => text.replace(/^smtp:/i, '')], // Proxy addresses of directory exports.
+  ['label', withoutLabel],
+  ['JSON', withoutJson],
   ['display name', withoutDisplayName],
   ['angle brackets', text => inside(text, '<', '>')],
   ['trailing punctuation', withoutTail],
@@ -158,6 +160,18 @@ function withoutMailto(text: string): string {
   } catch {
     return target // An invalid percent-encoding is kept as literal text.
   }
+}
+
+/** Removes the brackets and the key around a text in JSON: `["a"`, `{"emails": ["a"`, `"email": "a"}`. */
+export function withoutJson(text: string): string {
+  return text.replace(JSON_MARKS, '')
+}
+
+const JSON_MARKS = /^[[{\s]*(?:"[^"]*"\s*:[[{\s]*)?(?=["'])|(?<=["'])[\]}\s]+$/g
+
+/** Removes the label of `To: ann@example.com`, which is one word and a colon before a space. */
+export function withoutLabel(text: string): string {
+  return text.replace(/^[\p{L}-]+:\s+(?=\S)/u, '')
 }
 
 /**
