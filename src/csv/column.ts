@@ -181,9 +181,11 @@ const variety = ({ distinct, addresses }: ColumnFacts) => distinct / Math.max(ad
  * Returns true if a column repeats few addresses while another one has many, as in payments,
  * bookings and invoices with the address of the shop in each row.
  */
-const isExporters = (fact: ColumnFacts, others: readonly ColumnFacts[]) =>
-  (hasOneAddress(fact) || fact.addresses >= fact.distinct * REPEATED_MIN) &&
-  others.some(({ distinct }) => distinct >= fact.distinct * MORE_MIN)
+function isExporters(fact: ColumnFacts, others: readonly ColumnFacts[]): boolean {
+  const isRepeated = fact.addresses >= fact.distinct * REPEATED_MIN
+  const more = fact.distinct === 1 && isRepeated ? 2 : fact.distinct * MORE_MIN
+  return (isRepeated || hasOneAddress(fact)) && others.some(({ distinct }) => distinct >= more)
+}
 
 /** The average customer has fewer orders. */
 const REPEATED_MIN = 10

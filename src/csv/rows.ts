@@ -19,21 +19,32 @@ export function toRows(record: ListRecord, row: number, dialect: ListDialect): L
   const { column, allAddresses } = dialect
   if (allAddresses === undefined) return [{ row, line, cells, text: cells[column] ?? '' }]
   if (allAddresses === 'cells') {
-    const recipients = findRecipients(cells)
-    return recipients.map(text => ({ row, line, cells: [text], text }))
+    const [only = ''] = cells
+    if (cells.length === 1 && ORDINARY.test(only)) return [{ row, line, cells, text: only }]
+    return toRecipients(record, row)
   }
   const texts = findTexts(cells, dialect)
   return (texts.length > 0 ? texts : ['']).map(text => ({ row, line, cells, text }))
 }
 
-/** Returns the content of each cell, and each address of a cell that holds several. */
-function findRecipients(cells: readonly string[]): readonly string[] {
-  // A text with a delimiter that is no address stays one row.
-  if (!cells.some(hasAt)) return [cells.find(cell => !isBlank(cell))?.trim() ?? '']
-  return cells
-    .filter(cell => !isBlank(cell))
-    .flatMap(splitAddresses)
-    .map(unwrapItem)
+/** The fast path for most lists: one address per line, without anything around it. */
+const ORDINARY = /^[\w.+-]+@[\w.-]+$/
+
+/**
+ * Returns a row for each address. Other cells, such as a name beside an address, follow the address
+ * before them; a record without an @ is one row.
+ */
+function toRecipients({ line, cells }: ListRecord, row: number): ListRow[] {
+  const filled = cells.filter(cell => !isBlank(cell)).map(unwrapItem)
+  const first = Math.max(0, filled.findIndex(hasAt))
+  const [leading, rest] = [filled.slice(0, first), filled.slice(first)]
+  const rows: { text: string; cells: string[] }[] = []
+  for (const cell of rest) {
+    if (rows.length > 0 && !hasAt(cell)) rows.at(-1)?.cells.push(cell)
+    else for (const text of splitAddresses(cell)) rows.push({ text, cells: [text] })
+  }
+  rows[0]?.cells.push(...leading)
+  return rows.map(one => ({ row, line, cells: one.cells, text: one.text }))
 }
 
 /** Returns the texts of the address columns: any in the first one, addresses in the others. */

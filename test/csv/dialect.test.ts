@@ -382,6 +382,17 @@ describe('a list with several addresses per row', () => {
     expect(texts).toEqual([A, 'bob@', C, '<dan@four.test>', 'e@five.test', 'f@six.test'])
   })
 
+  test('keeps a text beside an address in its row, and a row without an address', async () => {
+    const list = `${A}\n${B}, Bob Ray\nLee, Ann\nCy Fox, ${C}, x\n`
+    const { rows } = await read(`${list}${'dan@four.test\n'.repeat(50)}`)
+    expect(rows.slice(0, 4).map(({ row, text, cells }) => [row, text, cells])).toEqual([
+      [1, A, [A]],
+      [2, B, [B, 'Bob Ray']],
+      [3, 'Lee', ['Lee', 'Ann']],
+      [4, C, [C, 'x', 'Cy Fox']],
+    ])
+  })
+
   test('keeps the other columns in each of its rows', async () => {
     const { dialect, rows } = await read(`1,Ann,${A},${B}\n2,Cy,${C},\n3,Dan,,\n`)
     expect(dialect).toMatchObject({ column: 2, addressColumns: [2, 3], allAddresses: 'columns' })

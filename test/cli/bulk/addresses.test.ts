@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { emptyFolder, runEv } from '../../support/cli.ts'
 import { rowsIn } from '../../support/csv.ts'
+import { textRow, workbookOf } from '../../support/workbook.ts'
 
 const [A, B, C] = ['valid.ann@x.example', 'invalid.bob@x.example', 'valid.cy@x.example']
 
@@ -33,6 +34,16 @@ describe('ev bulk of a list with several addresses per row', () => {
       [B, 'undeliverable'],
       [C, 'deliverable'],
     ])
+  })
+
+  test('verifies all of them in a workbook without a header', async () => {
+    const home = emptyFolder()
+    const sheet = [textRow(A, B), textRow(C)].join('')
+    writeFileSync(join(home, 'list.xlsx'), await workbookOf({ sheet }))
+    const args = ['bulk', 'list.xlsx', '--sandbox', '-o', 'out.csv']
+    const { stderr } = await runEv(args, { home, offline: true })
+    expect(stderr).toContain('3 rows of sheet Customers, one for each address.')
+    expect(rowsIn(join(home, 'out.csv')).map(row => row.ev_email)).toEqual([A, B, C])
   })
 
   test('names the columns that it does not verify', async () => {
