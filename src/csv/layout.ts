@@ -83,7 +83,9 @@ export function isQuotedByLine({ header, rows, delimiter, facts }: CsvLayout): b
   const quoted = records.filter(
     ({ cells: [first = '', ...others] }) => first.includes(delimiter) && others.every(isBlank),
   )
-  return quoted[0] === records[0] && quoted.length * 2 > records.length && addressShare(facts) < 0.5
+  // A first line of one name has no columns: the commas below it are text.
+  const hasColumns = quoted[0] === records[0] || (records[0]?.cells.length ?? 0) > 1
+  return hasColumns && quoted.length * 2 > records.length && addressShare(facts) < 0.5
 }
 
 /** Compares column names without regard to case, Unicode form and surrounding space. */

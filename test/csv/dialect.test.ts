@@ -320,6 +320,8 @@ describe('lines that are each quoted as one cell', () => {
     ['doubled quotes', '"Name,""Email"""\n"Ann,""ann@one.test"""\n"""Lee, B"",bob@two.test"\n'],
     ['empty columns beside', '"Name,Email",,\n"Ann,ann@one.test",,\n"Bob,bob@two.test",,\n'],
     ['no header', '"Ann,ann@one.test"\n"Bob,bob@two.test"\n'],
+    ['an unquoted header', 'Name,Email\n"Ann,ann@one.test"\n"Bob,bob@two.test"\n'],
+    ['tabs', '"Name\tEmail"\n"Ann\tann@one.test"\n"Bob\tbob@two.test"\n'],
   ])('are read as rows: %s', async (_, text) => {
     expect((await read(text)).texts).toEqual(ADDRESSES)
   })
