@@ -127,13 +127,15 @@ async function* readRows(
   source: AsyncIterable<Uint8Array>,
   dialect: ListDialect,
 ): AsyncGenerator<ListRow[]> {
+  // The brackets of a JSON array are no rows.
+  const isEmpty = dialect.allAddresses === 'cells' ? isBlank : isWhiteSpace
   let row = 0
   let isHeaderPending = dialect.header !== null
   for await (const records of readRecords(source, dialect)) {
     const rows: ListRow[] = []
     for (const record of records) {
       if (isHeaderPending) isHeaderPending = false
-      else if (!record.cells.every(isBlank)) {
+      else if (!record.cells.every(isEmpty)) {
         row += 1
         for (const one of toRows(record, row, dialect)) rows.push(one)
       }
@@ -141,6 +143,8 @@ async function* readRows(
     yield rows
   }
 }
+
+const isWhiteSpace = (cell: string) => cell.trim() === ''
 
 async function* readRecords(
   source: AsyncIterable<Uint8Array>,

@@ -218,7 +218,9 @@ const QUEUED_FILE = {
   message: 'File queued. Check GET /v1/jobs/job_xyz789',
   ...LINKS,
   ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', sheet: null, rows: 2 },
-  ...{ address_columns: [2], has_several: false, all_addresses: false },
+  address_columns: [2],
+  has_several: false,
+  all_addresses: false,
 }
 
 const DRY_RUN = {
@@ -234,7 +236,9 @@ const DRY_RUN = {
     encoding: 'utf-8',
     delimiter: ',',
     ...{ format: 'text' as const, sheet: null, sheets: [] },
-    ...{ address_columns: [2], has_several: false, all_addresses: false },
+    address_columns: [2],
+    has_several: false,
+    all_addresses: false,
     rows: 2,
   },
   ...{ total_emails: 2, valid_emails: 2, invalid_format_emails: 0, no_address: 0, duplicates: 0 },

@@ -69,7 +69,8 @@ function addressesField({ address_columns, has_several, all_addresses }: FileDry
   if (address_columns.length < 2 && !has_several)
     return html`<input type="hidden" name="${name}" value="${value}" />`
   return select({
-    ...{ label: 'Addresses', name },
+    label: 'Addresses',
+    name,
     choices: [
       { value: 'false', label: 'One per row', checked: !all_addresses },
       { value: 'true', label: 'All, each as a row of its own', checked: all_addresses },

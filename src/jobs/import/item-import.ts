@@ -119,7 +119,11 @@ export async function queueJobIn(
     .updateTable('job')
     .set({
       state: 'queued',
-      ...{ total, duplicates, malformed, no_address: noAddress, done },
+      total,
+      duplicates,
+      malformed,
+      no_address: noAddress,
+      done,
       ...kept,
       ...reserved,
     })
