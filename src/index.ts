@@ -11,6 +11,7 @@ import type { ClassifierOptions } from './engine/address/classifier.ts'
 import { ENTRY_FORMAT_HINT } from './engine/address/custom-list-file.ts'
 import type { Resolver } from './engine/dns/resolver.ts'
 import type { Engine } from './engine/engine.ts'
+import type { LearnedReplyStore } from './engine/learned-replies/learned-replies.ts'
 import { openLists } from './engine/lists.ts'
 import type { ResultCache } from './engine/result-cache.ts'
 import type { Clock } from './platform/clock.ts'
@@ -23,6 +24,7 @@ export type { Address, SyntaxFault } from './engine/address/address.ts'
 export type { AddressFlags as Traits } from './engine/address/classifier.ts'
 export type { Route } from './engine/dns/route.ts'
 export type { Engine } from './engine/engine.ts'
+export type { LearnedReply, LearnedReplyStore } from './engine/learned-replies/learned-replies.ts'
 export type {
   CachedAnswer as Remembered,
   ResultCache as ResultMemory,
@@ -70,6 +72,8 @@ export type EngineOptions = Partial<
   readonly sandbox?: boolean
   /** The cache of definite answers; default: in this process. */
   readonly resultCache?: ResultCache
+  /** Storage of the replies that servers give to random recipients; default: in this process. */
+  readonly learnedReplies?: LearnedReplyStore
   readonly log?: Log
   readonly clock?: Clock
   readonly random?: Random
@@ -88,7 +92,18 @@ export type EngineOptions = Partial<
  * await engine.close()
  */
 export function createEngine(options: EngineOptions = {}): Engine {
-  const { lists, sandbox, resultCache, log, clock, random, resolver, dial, ...rest } = options
+  const {
+    lists,
+    sandbox,
+    resultCache,
+    learnedReplies,
+    log,
+    clock,
+    random,
+    resolver,
+    dial,
+    ...rest
+  } = options
   const { egresses, operators, gravatarKey, ...settings } = rest
   const structures = toFileFormat({ egresses, operators })
   const config = toConfig({
@@ -104,7 +119,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
   const customLists = openLists(listFiles(config, entriesOf(lists)))
   return composeEngine(config, externalDeps, {
     lists: customLists,
-    ...withoutUndefined({ sandbox, cache: resultCache }),
+    ...withoutUndefined({ sandbox, cache: resultCache, learnedReplies }),
   })
 }
 

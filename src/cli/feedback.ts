@@ -3,6 +3,8 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { listAccounts } from '../accounts/account-store.ts'
 import { findPlan, mergePlans } from '../accounts/plan.ts'
+import { getLearnedReplySums, type LearnedReplySum } from '../cluster/learned-replies.ts'
+import { getNetwork } from '../compose/engine.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { FEEDBACK_KINDS, type FeedbackKind } from '../feedback/feedback.ts'
 import { getDayCounts, getVerdictCounts } from '../feedback/feedback-counts.ts'
@@ -182,10 +184,21 @@ export async function reportCommand(context: CliContext, flags: ReportFlags): Pr
     const replies = findContradictedReplies(
       database === null ? [] : await getReplySums(database, since),
     )
+    const learned =
+      database === null
+        ? []
+        : await getLearnedReplySums(database, getNetwork(config), LEARNED_SHOWN)
     const width = widthOf(context, context.stdout)
-    if (flags.json)
-      printJson(context, { ...presentReport(report, days), ...presentReplies(replies) })
-    else context.stdout.write(`${reportText(report, width)}${repliesText(replies, width)}`)
+    if (flags.json) {
+      printJson(context, {
+        ...presentReport(report, days),
+        ...presentReplies(replies),
+        learned_replies: learned,
+      })
+    } else {
+      const parts = [reportText(report, width), repliesText(replies, width)]
+      context.stdout.write(`${parts.join('')}${learnedText(learned, width)}`)
+    }
     return 0
   } finally {
     await database?.close()
@@ -216,6 +229,25 @@ const REPLY_COLUMNS: readonly Column[] = [
     align: 'right' as const,
   })),
   { title: 'REPLY' },
+]
+
+/** Learned replies in the report. */
+const LEARNED_SHOWN = 20
+
+function learnedText(replies: readonly LearnedReplySum[], width: number | null): string {
+  if (replies.length === 0) return ''
+  const rows = replies.map(row => [
+    formatNumber(row.domains),
+    formatNumber(row.refuted),
+    row.operator === null ? `${formatNumber(row.operators)} operators` : sanitizeText(row.operator),
+    sanitizeText(row.reply),
+  ])
+  return `\nReplies to random recipients, learned from sessions\n\n${table(LEARNED_COLUMNS, rows, width)}`
+}
+
+const LEARNED_COLUMNS: readonly Column[] = [
+  ...['DOMAINS', 'REFUTED'].map(title => ({ title, align: 'right' as const })),
+  ...[{ title: 'OPERATOR' }, { title: 'REPLY' }],
 ]
 
 /** Operators with the most verdicts; the JSON has all. */

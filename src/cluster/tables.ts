@@ -3,6 +3,7 @@ declare module '../db/schema.ts' {
     member: MemberTable
     pace: PaceTable
     catch_all: CatchAllTable
+    learned_reply: LearnedReplyTable
     setting: SettingTable
   }
 }
@@ -38,6 +39,21 @@ type CatchAllTable = {
   domain: string
   catch_all: number
   keep_until: number
+}
+
+/** Texts that the server of a domain gave to a random recipient. */
+type LearnedReplyTable = {
+  /** '' for the public network; simulated servers have networks of their own. */
+  network: string
+  domain: string
+  /** Code and masked text. */
+  reply: string
+  operator: string
+  software: string | null
+  /** Subnet of the server. */
+  subnet: string
+  refuted: number
+  learned_at: number
 }
 
 /** Settings that all processes on the database must agree on. */

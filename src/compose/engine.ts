@@ -9,6 +9,10 @@ import { createNodeResolver } from '../engine/dns/node-resolver.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { ResolverCheck } from '../engine/dns/resolver-check.ts'
 import { Engine } from '../engine/engine.ts'
+import {
+  LearnedReplies,
+  type LearnedReplyStore,
+} from '../engine/learned-replies/learned-replies.ts'
 import { type ListFiles, type ListLoader, openLists } from '../engine/lists.ts'
 import { CatchAllCache } from '../engine/probe/catch-all.ts'
 import { ConnectionSemaphore } from '../engine/probe/connection-semaphore.ts'
@@ -53,6 +57,8 @@ type ComposeOptions = {
   readonly list?: boolean
   /** Result cache. Default: in this process. */
   readonly cache?: ResultCache
+  /** Storage of learned replies. Default: in this process. */
+  readonly learnedReplies?: LearnedReplyStore
   /** Default: the lists of the settings. */
   readonly lists?: ListLoader
   /** State shared with other processes. Default: none. */
@@ -101,7 +107,11 @@ export function composeEngine(
     resolverCheck: check,
     clock,
     log,
-    egressPool: composeEgressPool(config, probeDeps, externalDeps.dial ?? tcpDial, cluster),
+    egressPool: composeEgressPool(config, probeDeps, {
+      dial: externalDeps.dial ?? tcpDial,
+      cluster,
+      learned: new LearnedReplies({ clock, log, store: options.learnedReplies ?? null }),
+    }),
     lists,
     cache: options.cache ?? (config.cache ? processCache(clock) : noCache),
     network: getNetwork(config),
@@ -122,7 +132,7 @@ export function composeEngine(
  * Other DNS servers, another port or allowed non-public addresses may lead to other servers, such as
  * simulated ones, so their answers are not those of the public network.
  */
-function getNetwork({ dns, smtpPort, allowRanges }: Config): string | null {
+export function getNetwork({ dns, smtpPort, allowRanges }: Config): string | null {
   if (dns.length === 0 && smtpPort === SMTP_PORT && allowRanges.length === 0) return null
   return JSON.stringify({ dns: [...dns].sort(), smtpPort, allowRanges: [...allowRanges].sort() })
 }
@@ -163,8 +173,15 @@ function hasOwnLimits(config: Config, operator: string): boolean {
 function composeEgressPool(
   config: Config,
   probeDeps: Omit<ProbeDeps, 'egress'> & { readonly destinationLimits: DestinationLimits },
-  dial: Dial | ((egress: EgressConfig) => Dial),
-  cluster: ClusterDeps | null,
+  {
+    dial,
+    cluster,
+    learned,
+  }: {
+    readonly dial: Dial | ((egress: EgressConfig) => Dial)
+    readonly cluster: ClusterDeps | null
+    readonly learned: LearnedReplies
+  },
 ): EgressPool {
   const { rateStates = null, catchAll: store = null } = cluster ?? {}
   const catchAll = new CatchAllCache(probeDeps.clock, store)
@@ -176,7 +193,13 @@ function composeEgressPool(
       ...{ name, helo, mailFrom, dial: typeof dial === 'function' ? dial(egress) : dial },
       hasIpv6: hasIpv6([egress], dial),
     }
-    return new EgressProber({ ...probeDeps, egress: identity }, limits, catchAll, rateStates)
+    return new EgressProber(
+      { ...probeDeps, egress: identity },
+      limits,
+      catchAll,
+      rateStates,
+      learned,
+    )
   })
   const others = cluster && {
     names: cluster.egresses,

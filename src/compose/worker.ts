@@ -7,6 +7,7 @@ import { createMetrics } from '../api/metrics.ts'
 import { monitoringApp } from '../api/monitoring.ts'
 import type { MonitoringDeps } from '../api/service.ts'
 import { openCatchAll } from '../cluster/catch-all.ts'
+import { openLearnedReplies } from '../cluster/learned-replies.ts'
 import { type Membership, startMembership } from '../cluster/membership.ts'
 import { openSharedRates } from '../cluster/rate-control/rate-coordinator.ts'
 import type { MemberRole } from '../cluster/tables.ts'
@@ -29,7 +30,7 @@ import { systemRandom } from '../platform/random.ts'
 import { createBossQueue, QUEUE_CONNECTIONS } from '../queue/boss-queue.ts'
 import { createMemoryQueue } from '../queue/memory-queue.ts'
 import type { Queue } from '../queue/queue.ts'
-import { type ClusterDeps, composeEngine, type ExternalDeps } from './engine.ts'
+import { type ClusterDeps, composeEngine, type ExternalDeps, getNetwork } from './engine.ts'
 import { checkTimings, DEFAULT_TIMINGS, type Timings } from './timings.ts'
 
 export type WorkDeps = {
@@ -163,10 +164,11 @@ function build(
       if (!isStopping) await worker.cache.set(entries)
     },
   }
+  const learnedReplies = openLearnedReplies({ database, log, network: getNetwork(config) })
   // An answer is visible here before its batch is committed.
   const layeredCache = localCache(cache, clock)
   const engine = composeEngine(config, externalDeps, {
-    ...{ lists, ...(config.cache ? { cache: layeredCache } : {}) },
+    ...{ lists, learnedReplies, ...(config.cache ? { cache: layeredCache } : {}) },
     ...(shared === null ? {} : { cluster: shared.clusterDeps }),
   })
   const { egressPool } = engine
@@ -195,6 +197,7 @@ function build(
       await Promise.all([poller?.stop(), worker.stop()])
       await ledger.stop()
       await Promise.all([engine.close(), sandbox.close()])
+      await learnedReplies.close()
       await shared?.close()
       await database.close()
     },

@@ -90,6 +90,7 @@ export const MIGRATIONS: Migrations = {
   '0012_feedback_pieces': { up: addFeedbackPieces },
   '0013_item_storage': { up: reserveItemSpace },
   '0014_no_address': { up: addNoAddress },
+  '0015_learned_replies': { up: createLearnedReplies },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -128,6 +129,23 @@ async function reserveItemSpace(db: Kysely<unknown>): Promise<void> {
 /** Adds the number of rows without an address; in older jobs they are malformed. */
 async function addNoAddress(db: Kysely<unknown>): Promise<void> {
   await sql`alter table job add column no_address bigint default 0 not null`.execute(db)
+}
+
+/** Adds the replies of servers to random recipients. */
+async function createLearnedReplies(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table learned_reply (
+      network text not null,
+      domain text not null,
+      reply text not null,
+      operator text not null,
+      software text,
+      subnet text not null,
+      refuted integer not null,
+      learned_at bigint not null,
+      constraint learned_reply_key primary key (network, domain, reply)
+    )`.execute(db)
+  await sql`create index learned_reply_age on learned_reply (learned_at)`.execute(db)
 }
 
 /** Adds the schedules that verify lists again. */

@@ -19,7 +19,17 @@ export const TABLES = [
     'credit',
   ] as const),
   ...(['usage', 'verification', 'event', 'webhook', 'delivery', 'attempt', 'notice'] as const),
-  ...(['replay', 'member', 'hold', 'pace', 'catch_all', 'bucket', 'setting', 'audit'] as const),
+  ...([
+    'replay',
+    'member',
+    'hold',
+    'pace',
+    'catch_all',
+    'learned_reply',
+    'bucket',
+    'setting',
+    'audit',
+  ] as const),
   ...(['feedback', 'feedback_account', 'feedback_address', 'feedback_count'] as const),
   ...(['feedback_domain', 'feedback_day', 'feedback_source', 'feedback_reply'] as const),
 ] as const satisfies readonly (keyof Schema)[]

@@ -1,5 +1,5 @@
 import { addressKey, isFault } from '../engine/address/address.ts'
-import { plainText } from '../engine/smtp/reply-rules/reply-text.ts'
+import { maskVariables, plainText } from '../engine/smtp/reply-rules/reply-text.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
 import { DAY } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -33,17 +33,9 @@ export function decidingReply({ verdict: { reason }, evidence }: Result): string
   if (!decides || !('reply' in answer)) return null
   const { kind, why, reply } = answer
   const code = `${reply.code}${reply.enhanced === null ? '' : ` ${reply.enhanced}`}`
-  const text = maskVariables(plainText(reply, addressKey(address)), address.local.toLowerCase())
-  return `${kind}/${why} ${code} ${text}`.trim()
-}
-
-/** Masks the name, numbers, IDs and host names, which differ between recipients and sessions. */
-function maskVariables(text: string, local: string): string {
-  const words = text.split(' ').map(word => {
-    if (word === local || (local.length > 2 && word.includes(local))) return '<>'
-    return /\d|[a-z]\.[a-z]/.test(word) ? '#' : word
-  })
-  return sanitizeText(words.join(' ').replace(/#(?: #)+/g, '#'), TEXT_LENGTH_MAX)
+  const plain = plainText(reply, addressKey(address))
+  const { loose } = maskVariables(plain, address.local.toLowerCase())
+  return `${kind}/${why} ${code} ${sanitizeText(loose, TEXT_LENGTH_MAX)}`.trim()
 }
 
 /** A reply that feedback contradicts. */

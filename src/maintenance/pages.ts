@@ -62,6 +62,7 @@ const PRIMARY_KEY = {
   hold: ['member_id', 'account_id', 'period_start'],
   pace: ['operator', 'egress'],
   catch_all: ['domain'],
+  learned_reply: ['network', 'domain', 'reply'],
   bucket: ['key'],
   setting: ['name'],
   audit: ['id'],

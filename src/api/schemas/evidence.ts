@@ -64,6 +64,21 @@ const Answer = z.object({
     description: 'The reply of the mail server, or what was observed if it sent none.',
   }),
   meaning: z.string().openapi({ description: 'The meaning and the recommended action, as text.' }),
+  learned: z
+    .object({
+      scope: z.enum(['domain', 'operator', 'software']).openapi({
+        description:
+          'domain: this domain. operator: other domains of its operator. software: domains of other operators with the same server software.',
+      }),
+      domains: z.int().min(1).openapi({
+        description: 'Number of domains whose server gave the reply to a random recipient.',
+      }),
+    })
+    .optional()
+    .openapi({
+      description:
+        'Set if the reply is unknown to ev, but servers gave it to random recipients, which do not exist.',
+    }),
 })
 
 const Signal = z.object({

@@ -1,4 +1,5 @@
-import { composeEngine } from '../../compose/engine.ts'
+import { openLearnedReplies } from '../../cluster/learned-replies.ts'
+import { composeEngine, getNetwork } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import type { ListLoader } from '../../engine/lists.ts'
@@ -47,8 +48,10 @@ export async function work(
     ...watcher,
   })
   const cache = config.cache && !sandbox ? { cache: worker.cache } : {}
+  const learnedReplies = openLearnedReplies({ database, log, network: getNetwork(config) })
   const engine = composeEngine(config, externalDepsFrom(context, log), {
     lists,
+    learnedReplies,
     sandbox,
     list: true,
     ...cache,
@@ -77,6 +80,7 @@ export async function work(
     stopWaits()
     progress.end()
     await engine.close()
+    await learnedReplies.close()
   }
 }
 

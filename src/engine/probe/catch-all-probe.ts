@@ -1,9 +1,10 @@
+import type { RecipientLog } from '../learned-replies/recipient-log.ts'
 import { classifyReply, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
 import type { Session } from '../smtp/session.ts'
 import type { AcquiredLock, KnownCatchAllResult } from './catch-all.ts'
-import type { MxGroupState } from './mx-group-options.ts'
+import type { MxGroupState, SecondLook } from './mx-group-options.ts'
 import { catchAllKey, type ProbeTarget } from './mx-groups.ts'
 import { isTooMany, outcomeFor } from './probe-outcome.ts'
 
@@ -43,6 +44,8 @@ type RandomRcptCommands = {
   readonly inTransaction: Probe
   /** Sends RCPT in a new transaction. */
   readonly inNewTransaction: Probe
+  /** Sends RCPT for each of these, and for no other recipient between them. */
+  readonly inOrder: (all: readonly string[]) => Promise<readonly (Reply | ConnectionFailure)[]>
   /** Records that the host accepts at most `taken` recipients per transaction. */
   readonly noteFull: (taken: number) => void
 }
@@ -51,11 +54,20 @@ type RandomRcptCommands = {
 export class CatchAllProbe<Q extends ProbeTarget> {
   readonly #group: MxGroupState<Q>
   readonly #session: Session
+  readonly #log: RecipientLog
   readonly #send: RandomRcptCommands
+  /** The last random recipient that was sent, by catch-all key. */
+  readonly #sent = new Map<string, string>()
 
-  constructor(group: MxGroupState<Q>, session: Session, send: RandomRcptCommands) {
+  constructor(
+    group: MxGroupState<Q>,
+    session: Session,
+    log: RecipientLog,
+    send: RandomRcptCommands,
+  ) {
     this.#group = group
     this.#session = session
+    this.#log = log
     this.#send = send
   }
 
@@ -98,7 +110,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     if (isAbandoned && pipelined === null) return { known: cache.get(key), inStep: null }
     const lock = pipelined?.lock ?? (await cache.acquire(key, signal, single))
     if ('known' in lock) return lock
-    const tested = await this.#resolve(lock, () => this.#replyFor(target, test))
+    const tested = await this.#resolve(lock, target, () => this.#replyFor(target, test))
     return tested.reply === 'quit-sent' ? 'quit-sent' : tested
   }
 
@@ -123,7 +135,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
           this.#send.noteFull(recipientCount)
           return null
         }
-        const known = catchAllFrom(reply)
+        const known = this.read(target, reply)
         lock.resolve(known, inStep)
         return { known, inStep }
       },
@@ -137,20 +149,46 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const { catchAll: cache, signal, single } = this.#group.options
     const lock = await cache.acquire(catchAllKey(target), signal, single)
     if ('known' in lock) return { ...lock, answer: null }
-    const { known, inStep, reply } = await this.#resolve(lock, () => this.rcpt(target))
+    const { known, inStep, reply } = await this.#resolve(lock, target, () => this.rcpt(target))
     return { known, inStep, answer: outcomeFor('rcpt', reply) }
+  }
+
+  /**
+   * Sends the random recipient between two that were accepted, which shows whether its refusal is a
+   * block. Does nothing if another session is testing the domain.
+   */
+  async testBetween({ target, before, after }: SecondLook<Q>): Promise<void> {
+    const lock = this.#group.options.catchAll.lock(catchAllKey(target), true)
+    if (lock === null) return
+    const random = this.#randomRecipient(target)
+    let known: boolean | null = null
+    try {
+      const replies = await this.#send.inOrder([before, random, after])
+      for (const [index, reply] of replies.entries()) {
+        if (index === 1) known = this.read(target, reply)
+        else this.#note(target, index === 0 ? before : after, reply)
+      }
+    } finally {
+      lock.resolve(known, this.#session.inStep)
+    }
+  }
+
+  #note({ address }: Q, recipient: string, reply: Reply | ConnectionFailure) {
+    if (isFailure(reply)) return
+    this.#log.add(address.domain.ascii, recipient, outcomeFor('rcpt', reply, recipient))
   }
 
   /** Runs the test and resolves the lock with its result, also if the test throws. */
   async #resolve<R extends Reply | ConnectionFailure | 'quit-sent'>(
     lock: AcquiredLock,
+    target: Q,
     runTest: () => Promise<R>,
   ): Promise<KnownCatchAllResult & { readonly reply: R }> {
     const { inStep } = this.#session
     let known: boolean | null = null
     try {
       const reply = await runTest()
-      known = reply === 'quit-sent' ? null : catchAllFrom(reply)
+      known = reply === 'quit-sent' ? null : this.read(target, reply)
       return { known, inStep, reply }
     } finally {
       lock.resolve(known, inStep)
@@ -167,7 +205,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const key = catchAllKey(target)
     const lock = catchAll.claimIntroduction(key, deps.egress.name, deps.random)
     const full = { ...test, pipelined: null, isAbandoned: false }
-    if (lock !== null) await this.#resolve(lock, () => this.#replyFor(target, full))
+    if (lock !== null) await this.#resolve(lock, target, () => this.#replyFor(target, full))
   }
 
   /** Uses the pipelined reply or the current transaction, or a new one if that is full. */
@@ -189,15 +227,24 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   #randomRecipient(target: Q): string {
     const { catchAll, deps } = this.#group.options
     const name = catchAll.nameFor(catchAllKey(target), deps.random)
-    return `${name}@${target.address.domain.ascii}`
+    const recipient = `${name}@${target.address.domain.ascii}`
+    this.#sent.set(catchAllKey(target), recipient)
+    return recipient
   }
-}
 
-/** Returns null for a blocked, deferred or failed RCPT of a random name, which is no evidence. */
-function catchAllFrom(outcome: Reply | ConnectionFailure): boolean | null {
-  if (isFailure(outcome)) return null
-  const answer = classifyReply('rcpt', outcome)
-  // `restricted` is a refusal too, and leaves open whether it concerns us or the name.
-  if (answer.kind === 'accepted') return answer.why === 'restricted' ? null : true
-  return answer.kind === 'rejected' && answer.why !== 'full' ? false : null
+  /**
+   * Returns what the reply to the random recipient says about the domain: null for a blocked,
+   * deferred or failed RCPT, which is no evidence unless its text is known to be about the recipient.
+   */
+  read(target: Q, outcome: Reply | ConnectionFailure): boolean | null {
+    if (isFailure(outcome)) return null
+    const domain = target.address.domain.ascii
+    const recipient = this.#sent.get(catchAllKey(target)) ?? ''
+    const answer = classifyReply('rcpt', outcome, { recipient })
+    this.#log.add(domain, recipient, answer, true)
+    // `restricted` is a refusal too, and leaves open whether it concerns us or the name.
+    if (answer.kind === 'accepted') return answer.why === 'restricted' ? null : true
+    if (answer.kind === 'rejected') return answer.why === 'full' ? null : false
+    return this.#log.catchAll(domain)
+  }
 }

@@ -22,6 +22,11 @@ type DomainBlocksOptions = {
 const DOMAINS_MAX = 20_000
 /** Consecutive blocks at RCPT after which a domain counts as blocking, for every recipient. */
 const REFUSALS_MAX = 3
+/**
+ * The same for texts that no rule knows: those of one connection, because a recipient that is
+ * accepted after them may show that they are not about us.
+ */
+const UNCLEAR_REFUSALS_MAX = 8
 
 /**
  * Domains that block one egress at RCPT. A tenant may block us while its operator and the other
@@ -37,14 +42,20 @@ export class DomainBlocks {
     this.#known = new TtlMap({ sizeMax: DOMAINS_MAX, clock: options.clock })
   }
 
-  /** Counts one blocked recipient. Returns true if the domain counts as blocking from now on. */
-  blocked(domain: string, answer: RecipientOutcome): boolean {
+  /**
+   * Counts one blocked recipient. Returns true if the domain counts as blocking from now on.
+   * `isUnclear`: no rule knows the text, so that the recipient may just not exist.
+   */
+  blocked(domain: string, answer: RecipientOutcome, isUnclear = false): boolean {
     const { clock } = this.#options
-    const count = (this.#known.get(domain)?.count ?? 0) + 1
-    const isBlocking = count >= REFUSALS_MAX
+    const known = this.#known.get(domain)
+    const count = (known?.count ?? 0) + 1
+    const wasBlocking = known !== undefined && known.until !== null
+    const isBlocking = wasBlocking || count >= (isUnclear ? UNCLEAR_REFUSALS_MAX : REFUSALS_MAX)
     const until = isBlocking ? clock.monotonicNow() + BLOCK_MS : null
     this.#known.set(domain, { count, answer, until }, BLOCK_MS)
-    if (count === REFUSALS_MAX) this.#change(domain, (state, now) => onBlocked(state, now, answer))
+    if (isBlocking && !wasBlocking)
+      this.#change(domain, (state, now) => onBlocked(state, now, answer))
     return isBlocking
   }
 

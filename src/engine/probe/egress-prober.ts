@@ -1,6 +1,7 @@
 import { HOUR } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { MxOperator } from '../dns/operators.ts'
+import { LearnedReplies } from '../learned-replies/learned-replies.ts'
 import { RateController } from '../rate-control/controller.ts'
 import type { RateLimits } from '../rate-control/limit-table.ts'
 import type { SharedRateState } from '../rate-control/shared-state.ts'
@@ -29,6 +30,7 @@ export class EgressProber {
   readonly #domains: DomainBlocks
   readonly #reachability: OutboundReachability
   readonly catchAll: CatchAllCache
+  readonly #learned: LearnedReplies
   /** Connections that have their last answer and are closing. */
   readonly #pendingQuits = new Set<Promise<void>>()
 
@@ -39,6 +41,8 @@ export class EgressProber {
     catchAll = new CatchAllCache(deps.clock),
     /** The rate state shared with other processes; null if there are none. */
     share: SharedRateState | null = null,
+    /** Shared by several probers, for the same reason. */
+    learned = new LearnedReplies({ clock: deps.clock, log: deps.log, store: null }),
   ) {
     this.#deps = deps
     this.#limitsFor = limitsFor
@@ -48,6 +52,7 @@ export class EgressProber {
     this.#domains = new DomainBlocks({ clock, egress: egress.name, row: limitsFor(''), share })
     this.#reachability = new OutboundReachability(deps, () => this.#hosts.clearFailures())
     this.catchAll = catchAll
+    this.#learned = learned
     this.#share = share
   }
 
@@ -136,6 +141,7 @@ export class EgressProber {
         rateController,
         catchAll: this.catchAll,
         loaded,
+        learned: this.#learned,
         hosts: this.#hosts,
         domains: this.#domains,
         reachability: this.#reachability,

@@ -1,3 +1,4 @@
+import type { LearnedReplies } from '../learned-replies/learned-replies.ts'
 import type { RateController } from '../rate-control/controller.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { CatchAllCache } from './catch-all.ts'
@@ -51,11 +52,22 @@ export type MxGroupProbeOptions<Q extends ProbeTarget> = ProbeOptions<Q> & {
    * load. Never rejects.
    */
   readonly loaded: Promise<void> | null
+  readonly learned: LearnedReplies
   readonly hosts: HostHealth
   readonly domains: DomainBlocks
   readonly reachability: OutboundReachability
   /** Receives a promise for the close of each connection, which may follow the last answer. */
   readonly onDrain: (closed: Promise<void>) => void
+}
+
+/**
+ * A domain to ask again over a new connection, because nothing shows yet whether the refusal of its
+ * random recipient is a block: an accepted recipient, the random one, and an accepted one.
+ */
+export type SecondLook<Q extends ProbeTarget> = {
+  readonly target: Q
+  readonly before: string
+  readonly after: string
 }
 
 /** State of the probe of an MX group, shared by its successive connections. */

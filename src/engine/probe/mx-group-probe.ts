@@ -1,10 +1,13 @@
 import { onAbort } from '../../platform/abort.ts'
 import { groupBy } from '../../platform/es2024.ts'
+import { networkOf } from '../../platform/ip.ts'
+import { RecipientLog } from '../learned-replies/recipient-log.ts'
+import { softwareIn } from '../learned-replies/server-software.ts'
 import type { ConnectionPermit } from '../rate-control/controller.ts'
-import type { RecipientOutcome } from '../smtp/classify-reply.ts'
+import { getUncertainty, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ConnectionPermits } from './connection-permits.ts'
-import type { MxGroupProbeOptions } from './mx-group-options.ts'
-import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
+import type { MxGroupProbeOptions, SecondLook } from './mx-group-options.ts'
+import { catchAllKey, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
 import { type HeldConnection, type OpenFailure, openSession } from './open-session.ts'
 import {
   type ConnectionInfo,
@@ -27,6 +30,12 @@ type SessionResult = {
   readonly isRetried?: boolean
 }
 
+/** Outcomes that wait for a second look at their domain. */
+type PendingLook<Q extends ProbeTarget> = SecondLook<Q> & {
+  readonly log: RecipientLog
+  readonly outcomes: WithheldOutcome<Q>[]
+}
+
 /** Message of the log; its fields are those of the reply. */
 export const CONNECTION_REJECTED = 'mail server rejected the connection'
 
@@ -40,6 +49,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   #pending: Set<Q>
   /** Null while no session is open. */
   #withheld: WithheldOutcomes<Q> | null = null
+  /** By domain. */
+  readonly #looks = new Map<string, PendingLook<Q>>()
   /** True once replies were out of step: later connections of this group do not pipeline. */
   #isLockStep = false
   /** The reply by which a host demanded TLS, if it arrived after QUIT had been sent. */
@@ -60,14 +71,22 @@ export class MxGroupProbe<Q extends ProbeTarget> {
    * holds its permit until it is closed.
    */
   async run(): Promise<void> {
+    try {
+      await this.#runSessions()
+    } finally {
+      for (const look of this.#looks.values()) this.#conclude(look)
+    }
+  }
+
+  async #runSessions(): Promise<void> {
     const { hosts, reachability, signal, drain, single } = this.#options
     const stop = signal === drain ? signal : AbortSignal.any([signal, drain])
     const permits = this.#permits(stop)
     let fruitlessSessions = 0
-    while (this.#pending.size > 0) {
+    while (this.#pending.size > 0 || this.#looks.size > 0) {
       if (stop.aborted) return this.#resolveUnprobed(DEADLINE_EXCEEDED)
       this.resolveBlocked()
-      if (this.#pending.size === 0) return
+      if (this.#pending.size === 0 && this.#looks.size === 0) return
       const down = reachability.blockedOutcome ?? hosts.cachedFailure(this.#plan.key)
       if (down !== null) return this.#resolveUnprobed(down)
       const permit = permits.operatorNow()
@@ -78,7 +97,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       const before = this.#pending.size
       const result = await this.#runSession(acquired.permit, permits)
       const { failure, facts, drain, isRetried = false } = result
-      if (this.#pending.size > 0) await drain
+      if (this.#pending.size > 0 || this.#looks.size > 0) await drain
       if (this.#pending.size < before) fruitlessSessions = 0
       if (this.#pending.size < before || failure === WITHOUT_TLS) continue
       if (isRetried && !signal.aborted) continue
@@ -115,6 +134,20 @@ export class MxGroupProbe<Q extends ProbeTarget> {
 
   /** Runs one connection, from dialing until its answers have been emitted. */
   async #runSession(permit: ConnectionPermit, permits: ConnectionPermits): Promise<SessionResult> {
+    const [look = null] = this.#looks.values()
+    if (look !== null) this.#looks.delete(look.target.address.domain.ascii)
+    try {
+      return await this.#runConnection(permit, permits, look)
+    } finally {
+      if (look !== null) this.#conclude(look)
+    }
+  }
+
+  async #runConnection(
+    permit: ConnectionPermit,
+    permits: ConnectionPermits,
+    look: SecondLook<Q> | null,
+  ): Promise<SessionResult> {
     const { deps, hosts, reachability, signal, dialogue, listener = null, onDrain } = this.#options
     if (this.#tlsDemand === null) this.#dialogue = new Dialogue(dialogue, listener)
     const received = this.#dialogue.asListener
@@ -140,20 +173,26 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       return { failure: this.#openFailed(opened), facts: { host, ip, asked }, drain }
     }
     const unsubscribe = onAbort(signal, () => opened.session.close())
-    if (this.#options.loaded !== null) await this.#options.loaded
+    const { learned, operator, loaded } = this.#options
+    await Promise.all([loaded, learned.load()])
     const { session, host } = opened
     if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
       session.stopPipelining()
       this.#dialogue.note(`PIPELINING disabled: replies from ${host} were out of step`)
     }
-    const probe = new SmtpProbe(this, opened)
+    const log = new RecipientLog(learned, {
+      operator,
+      software: softwareIn(session.banner),
+      subnet: networkOf(opened.ip),
+    })
+    const probe = new SmtpProbe(this, opened, log)
     const withheld = new WithheldOutcomes<Q>()
     this.#withheld = withheld
     let failure: RecipientOutcome | null = null
     let drain = Promise.resolve()
     let isInStep = false
     try {
-      failure = await probe.run()
+      failure = await probe.run(look)
     } finally {
       drain = probe.quit().finally(() => {
         unsubscribe()
@@ -163,8 +202,9 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       onDrain(drain)
       isInStep = await session.inStep
       if (isInStep) probe.confirm()
+      if (isInStep) log.conclude()
       this.#withheld = null
-      const retried = await withheld.conclude(session.inStep, signal, one => this.#notify(one))
+      const retried = await withheld.conclude(session.inStep, signal, one => this.#settle(one, log))
       if (retried.length > 0) this.#pending = new Set([...retried, ...this.#pending])
     }
     const isRetried = probe.isRetried || (!isInStep && session.pipelining)
@@ -175,6 +215,50 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       drain,
       isRetried,
     }
+  }
+
+  /**
+   * Notifies the caller of an outcome, as the log of its connection explains it, or keeps it for a
+   * second look.
+   */
+  #settle(withheld: WithheldOutcome<Q>, log: RecipientLog) {
+    const { target } = withheld
+    const domain = target.address.domain.ascii
+    const explained = this.#explain(withheld, log)
+    const look = isUndecided(explained) ? this.#lookAgainAt(domain, target, log) : null
+    if (look === null) this.#notify(explained)
+    else look.outcomes.push(withheld)
+  }
+
+  /** Notifies the caller of the outcomes that waited for a second look. */
+  #conclude({ outcomes, log }: PendingLook<Q>) {
+    for (const withheld of outcomes) this.#notify(this.#explain(withheld, log))
+  }
+
+  #explain(withheld: WithheldOutcome<Q>, log: RecipientLog): WithheldOutcome<Q> {
+    const { target, facts } = withheld
+    const { catchAll } = this.#options
+    const domain = target.address.domain.ascii
+    const answer = log.decide(domain, target.address.text, withheld.answer)
+    if (answer.kind === 'rejected') this.notBlocked(target)
+    if (answer.kind !== 'accepted' || facts.catchAll !== null) return { ...withheld, answer }
+    const key = catchAllKey(target)
+    const known = catchAll.get(key) ?? log.catchAll(domain)
+    if (known !== null && catchAll.get(key) === null) catchAll.set(key, known)
+    return { ...withheld, facts: { ...facts, catchAll: known } }
+  }
+
+  /** Returns the second look at a domain; null if there is none. */
+  #lookAgainAt(domain: string, target: Q, log: RecipientLog): PendingLook<Q> | null {
+    const { signal, drain, learned } = this.#options
+    const planned = this.#looks.get(domain)
+    if (planned !== undefined) return planned
+    const witnesses = log.secondLook(domain)
+    if (signal.aborted || drain.aborted || witnesses === null) return null
+    if (!learned.claimSecondLook(domain)) return null
+    const look = { ...witnesses, target, log, outcomes: [] }
+    this.#looks.set(domain, look)
+    return look
   }
 
   /** No address may be dialed now: the remaining targets are retried later or get the pause. */
@@ -250,7 +334,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
    */
   blockedAtRcpt({ address }: Q, answer: RecipientOutcome) {
     const domain = address.domain.ascii
-    const isBlocking = this.#options.domains.blocked(domain, answer)
+    const isUnclear = getUncertainty(answer, address.text) !== null
+    const isBlocking = this.#options.domains.blocked(domain, answer, isUnclear)
     // A block that names our IP, HELO or sender counts at once; a policy may concern one mailbox
     // only.
     const isAboutUs = WHY_ABOUT_US.has(answer.why) || (isBlocking && answer.why === 'policy')
@@ -326,15 +411,24 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   }
 
   resolveRemaining(answer: RecipientOutcome, facts: ConnectionInfo) {
+    if (answer.kind !== 'no-response' && answer.stage !== 'rcpt')
+      this.#options.learned.onRefusedBeforeRcpt(this.#options.operator, answer.reply)
     for (const target of this.#pending) this.resolve(target, answer, facts)
   }
 
   #resolveUnprobed(answer: RecipientOutcome, targets: Iterable<Q> = this.#pending) {
     const { deps, listener, signal } = this.#options
+    if (targets === this.#pending && this.#pending.size === 0) return
     const noHost = { host: null, ip: null, port: deps.smtpPort, dialled: false }
     if (!signal.aborted) listener?.onCall({ ...noHost, answer })
     for (const target of targets) this.resolve(target, answer, { asked: false })
   }
+}
+
+/** Whether a second look may decide: an untested acceptance, or a refusal that no rule knows. */
+function isUndecided({ target, answer, facts }: WithheldOutcome<ProbeTarget>): boolean {
+  if (answer.kind === 'accepted') return answer.why === 'recipient' && facts.catchAll === null
+  return getUncertainty(answer, target.address.text) !== null
 }
 
 /** Blocks that name our IP address, our HELO or PTR name, or our sender address. */

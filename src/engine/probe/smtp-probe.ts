@@ -1,4 +1,5 @@
 import { wireAddress } from '../address/address.ts'
+import type { RecipientLog } from '../learned-replies/recipient-log.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
@@ -10,7 +11,7 @@ import {
   type PipelinedReply,
   type StartedTest,
 } from './catch-all-probe.ts'
-import type { MxGroupState } from './mx-group-options.ts'
+import type { MxGroupState, SecondLook } from './mx-group-options.ts'
 import { catchAllKey, needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
 import type { ProbeListener, ServerCall } from './probe-listener.ts'
@@ -41,6 +42,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   readonly #group: MxGroupState<Q>
   readonly #opened: OpenSession
   readonly #session: Session
+  readonly #log: RecipientLog
   readonly #catchAllProbe: CatchAllProbe<Q>
   readonly #startedAt: number
   /** RCPT commands sent, including random and unanswered ones. */
@@ -70,14 +72,16 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** True if the host must be retried with other settings, which are known now. */
   #isRetried = false
 
-  constructor(group: MxGroupState<Q>, opened: OpenSession) {
+  constructor(group: MxGroupState<Q>, opened: OpenSession, log: RecipientLog) {
     this.#group = group
     this.#opened = opened
     this.#session = opened.session
-    this.#catchAllProbe = new CatchAllProbe(group, opened.session, {
+    this.#log = log
+    this.#catchAllProbe = new CatchAllProbe(group, opened.session, log, {
       inBatch: to => this.#rcpt(to),
       inTransaction: (to, isLast) => this.#rcptInTransaction(to, isLast),
       inNewTransaction: (to, isLast) => this.#rcptInNewTransaction(to, isLast),
+      inOrder: all => this.#rcptInOrder(all),
       noteFull: taken => this.#noteTransactionMax(taken),
     })
     this.#refusals = new RefusalCounter(group.options.rateController)
@@ -85,8 +89,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
     group.reduceBatchSize(group.options.hosts.recipientsMax(opened.host))
   }
 
-  async run(): Promise<RecipientOutcome | null> {
+  /** Probes the targets; before them, the domain of a second look. */
+  async run(look: SecondLook<Q> | null = null): Promise<RecipientOutcome | null> {
     try {
+      if (look !== null) await this.#catchAllProbe.testBetween(look)
       while (!this.#isDone && this.#session.usable && this.#canContinue()) {
         await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
       }
@@ -96,6 +102,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
         const test = { recipientCount: this.#group.transactionMax, isLast: false, isAbandoned }
         await this.#resolveAccepted(accepted, { ...test, pipelined: null })
       }
+      await this.#askAcceptedAgain()
     } finally {
       this.#startedTest?.drop()
     }
@@ -174,6 +181,21 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return deps.clock.monotonicNow() - this.#startedAt < deps.timeouts.sessionMs * SESSION_SHARE
   }
 
+  /**
+   * Asks an accepted recipient again if the last replies of its domain are refusals that no rule
+   * knows: a block that began between them refuses it now.
+   */
+  async #askAcceptedAgain(): Promise<void> {
+    if (this.#failure !== null) return
+    const open = [...this.#log.openDomains()]
+    for (const [index, { domain, accepted }] of open.entries()) {
+      if (this.#hasQuit || !this.#session.usable) return
+      const reply = await this.#rcptInNewTransaction(accepted, index === open.length - 1)
+      if (reply !== 'quit-sent' && !isFailure(reply))
+        this.#log.add(domain, accepted, outcomeFor('rcpt', reply, accepted))
+    }
+  }
+
   async #transaction(batch: Q[]): Promise<void> {
     const [first] = batch as [Q, ...Q[]]
     const smtpUtf8 = needsSmtpUtf8(first)
@@ -250,8 +272,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * recipients per transaction, costs a second connection once an hour.
    */
   #isLast(batch: readonly Q[], isRandomInBatch: boolean): boolean {
-    const { hosts, deps } = this.#group.options
+    const { hosts, deps, single, learned } = this.#group.options
     if (batch.length < this.#remainingCount) return false
+    // An accepted recipient may be asked again.
+    const [first] = batch
+    if (!single && first && learned.hasOwnTexts(first.address.domain.ascii)) return false
     const { host } = this.#opened
     if (!this.#session.secured && hosts.requiresTls(host, deps.startTls)) return false
     return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
@@ -419,15 +444,18 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#handleTooMany(index)) continue
+      this.#log.add(target.address.domain.ascii, target.address.text, answer)
       if (this.#countForOperator(target, answer)) throttling = answer
       if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = target
       if (answer.kind === 'accepted') accepted.push([target, answer])
       else this.#resolve(target, answer)
     }
+    if (random !== null && accepted.length === 0)
+      this.#catchAllProbe.read(batch[0] as Q, random.reply)
     const mayIntroduce = random === null && accepted.length === 0 && throttling === null
     const test = {
       recipientCount: batch.length,
-      isLast: this.#remainingCount === accepted.length,
+      isLast: this.#remainingCount === accepted.length && !this.#log.isOpen,
     }
     if (deferred !== null && mayIntroduce) await this.#catchAllProbe.introduce(deferred, test)
     const isAbandoned = throttling !== null || this.#group.isRefused(batch)
@@ -484,7 +512,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /** Counts an outcome for the operator. Returns true if it holds for all remaining recipients. */
-  #countForOperator(target: Q, answer: RecipientOutcome): boolean {
+  #countForOperator(target: Q, received: RecipientOutcome): boolean {
+    const { domain, text } = target.address
+    const answer = this.#log.explain(domain.ascii, text, received)
     this.#countUnknown(answer)
     if (answer.kind === 'blocked') {
       this.#isBlocked = true
@@ -573,6 +603,21 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const refused = this.#mailAnswer(await mail)
     const reply = await rcpt
     return refused === null ? reply : NO_TRANSACTION
+  }
+
+  async #rcptInOrder(all: readonly string[]): Promise<(Reply | ConnectionFailure)[]> {
+    const replies: (Reply | ConnectionFailure)[] = []
+    if (this.#group.transactionMax < all.length) {
+      for (const to of all) {
+        const reply = await this.#rcptInNewTransaction(to, false)
+        replies.push(reply === 'quit-sent' ? NO_TRANSACTION : reply)
+      }
+      return replies
+    }
+    if (!(await this.#startTransaction(false))) return all.map(() => NO_TRANSACTION)
+    const rcpts = all.map(to => this.#rcpt(to))
+    if (this.#remainingCount === 0 && this.#session.pipelining) void this.quit()
+    return Promise.all(rcpts)
   }
 
   #resolve(target: Q, answer: RecipientOutcome) {

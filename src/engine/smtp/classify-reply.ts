@@ -36,11 +36,13 @@ export type RecipientOutcome =
       readonly stage: Stage
       readonly reply: Reply
     }
+  /** `learned` is set if no rule knows the text, but the server gave it to random recipients. */
   | {
       readonly kind: 'rejected'
       readonly why: RejectedReason
       readonly stage: Stage
       readonly reply: Reply
+      readonly learned?: Learned
     }
   | {
       readonly kind: 'blocked'
@@ -77,6 +79,16 @@ export type NoResponseReason =
   | 'garbage'
   | 'not-public'
   | 'smtputf8'
+
+/**
+ * From whom a text is known to be about the recipient. `domain`: this domain. `operator`: other
+ * domains of its operator. `software`: domains of other operators with the same server software.
+ */
+export type Learned = {
+  readonly scope: 'domain' | 'operator' | 'software'
+  /** Domains whose server gave the text to a random recipient. */
+  readonly domains: number
+}
 
 /**
  * Classifies a reply. `about.recipient` is the probed address, which is removed from the text
@@ -118,6 +130,26 @@ export const REPLY_RULES: readonly ReplyRule[] = [
   ...MAILBOX_CODES,
   ...CODE_MEANINGS,
 ]
+
+/**
+ * How little is known about a refusal at RCPT: `unknown` if no rule knows a word of it and its code
+ * leaves open whom it is about, `weak` if the only word is one such as "denied". Null for any other
+ * outcome, and for a 4xx.
+ */
+export function getUncertainty(
+  answer: RecipientOutcome,
+  recipient: string,
+): 'unknown' | 'weak' | null {
+  if (answer.stage !== 'rcpt' || !('reply' in answer) || answer.reply.code < 500) return null
+  const rule = matchRule('rcpt', answer.reply, plainText(answer.reply, recipient))
+  if (rule === null || !UNCERTAIN_MEANINGS.has(rule.meaning)) return null
+  if (rule.pattern === undefined) return 'unknown'
+  const isWeak = CODE_MEANINGS.includes(rule) || WEAK_PHRASES.includes(rule)
+  return isWeak && rule.meaning === 'blocked/policy' ? 'weak' : null
+}
+
+/** Meanings that a 5xx gets from its code alone; x.3 and x.4 are the server and its network. */
+const UNCERTAIN_MEANINGS: ReadonlySet<Meaning> = new Set(['blocked/policy', 'deferred/busy'])
 
 /**
  * Makes V8 compile the patterns: to bytecode at the first use, to machine code at the second. This

@@ -1,13 +1,24 @@
 import { formatDurationInWords } from '../../platform/format.ts'
-import type { RecipientOutcome } from './classify-reply.ts'
+import type { Learned, RecipientOutcome } from './classify-reply.ts'
 
 /** Returns what an outcome means and what to do, in one or two sentences for users. */
 export function describeOutcome(answer: RecipientOutcome): string {
   const text = TEXTS[`${answer.kind}/${answer.why}` as keyof typeof TEXTS]
   if (answer.kind === 'deferred') return `${text} ${retryTimeText(answer.retryAfterMs)}`
+  if (answer.kind === 'rejected' && answer.learned !== undefined) return learnedText(answer.learned)
   if (answer.kind !== 'blocked' || answer.why !== 'blocklist') return text
   const name = BLOCKLISTS.find(([pattern]) => pattern.test(answer.reply.text))?.[1]
   return name === undefined ? text : text.replace('on a blocklist', `on a blocklist of ${name}`)
+}
+
+function learnedText({ scope, domains }: Learned): string {
+  const who =
+    scope === 'domain'
+      ? 'the server gave to a random recipient of this domain'
+      : scope === 'operator'
+        ? `${domains} domains of this server gave to a random recipient`
+        : `${domains} domains with the same server software gave to a random recipient`
+  return `This is the reply that ${who}: the mailbox does not exist. Do not send to it.`
 }
 
 function retryTimeText(waitMs: number | null): string {

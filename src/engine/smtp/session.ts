@@ -22,6 +22,8 @@ export class Session {
   #mayPipeline = true
   /** True after a successful TLS handshake. */
   secured = false
+  /** The text of the greeting, as sent; empty before it. */
+  banner = ''
 
   constructor(socket: Duplex, options: ConnectionOptions) {
     this.#connection = new Connection(socket, options)
@@ -55,8 +57,10 @@ export class Session {
   }
 
   /** Waits for the greeting (§3.1); nothing is sent before it. */
-  greeting(): Promise<Reply | ConnectionFailure> {
-    return this.#connection.greeting()
+  async greeting(): Promise<Reply | ConnectionFailure> {
+    const reply = await this.#connection.greeting()
+    if (!isFailure(reply)) this.banner = reply.text
+    return reply
   }
 
   /**

@@ -1,7 +1,14 @@
 import type { Clock } from '../../platform/clock.ts'
 import { isFault, isMissing } from '../address/address.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import { LOOKALIKE_DOMAIN, type Reason, VERDICT_BY_REASON, type VerdictTemplate } from './reason.ts'
+import {
+  INFERRED_REJECTION,
+  LEARNED_REJECTION,
+  LOOKALIKE_DOMAIN,
+  type Reason,
+  VERDICT_BY_REASON,
+  type VerdictTemplate,
+} from './reason.ts'
 import type { Evidence, Result, Verdict } from './verdict.ts'
 
 /** The template is that of the reason, unless the rule has its own. */
@@ -31,6 +38,8 @@ const RULES: readonly Rule[] = [
   [e => rejected(e, 'no-mail'), 'does_not_accept_mail'],
   [e => rejected(e, 'full'), 'mailbox_full'],
   [e => rejected(e, 'disabled'), 'mailbox_disabled'],
+  [e => learnedFrom(e) === 'domain', 'rejected_email', LEARNED_REJECTION],
+  [e => learnedFrom(e) !== null, 'rejected_email', INFERRED_REJECTION],
   [e => e.answer?.kind === 'rejected', 'rejected_email'],
   [e => e.answer?.kind === 'blocked', 'probe_blocked'],
   [e => e.answer?.kind === 'deferred' && e.answer.why === 'greylist', 'greylisted'],
@@ -101,6 +110,9 @@ const noResponse = ({ answer }: Evidence, ...whys: Explanation<'no-response'>[])
 
 const rejected = ({ answer }: Evidence, why: Explanation<'rejected'>) =>
   answer?.kind === 'rejected' && answer.why === why
+
+const learnedFrom = ({ answer }: Evidence) =>
+  (answer?.kind === 'rejected' && answer.learned?.scope) || null
 
 /** Returns evidence with defaults for everything that was not determined. */
 export function toEvidence(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {

@@ -167,6 +167,9 @@ function presentOutcome(answer: RecipientOutcome) {
     enhanced_code: answer.kind === 'no-response' ? null : answer.reply.enhanced,
     text: smtpText(answer),
     meaning: describeOutcome(answer),
+    ...(answer.kind === 'rejected' && answer.learned !== undefined
+      ? { learned: answer.learned }
+      : {}),
   }
 }
 

@@ -68,6 +68,14 @@ export const VERDICT_BY_REASON = {
 /** For `possible_typo` if the domain is a catch-all, or uses a parking or trap service. */
 export const LOOKALIKE_DOMAIN: VerdictTemplate = template(true, false, 'high', 85, 'TTT*')
 
+/**
+ * For `rejected_email` if no rule knows the text, but the server of the domain gave it to a random
+ * recipient. It might give it to a blocked client too, which is rare.
+ */
+export const LEARNED_REJECTION: VerdictTemplate = template(false, false, 'high', 90, 'TTTF')
+/** The same if only the servers of other domains gave it to a random recipient. */
+export const INFERRED_REJECTION: VerdictTemplate = template(false, false, 'high', 85, 'TTTF')
+
 export type Reason = keyof typeof VERDICT_BY_REASON
 
 export const REASONS = Object.keys(VERDICT_BY_REASON) as Reason[]

@@ -167,6 +167,31 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '&#64;': '@',
 }
 
+/**
+ * A text from `plainText` without what differs between recipients and sessions. `local` is the local
+ * part of the recipient, in lower case.
+ */
+type MaskedText = {
+  /** Numbers of up to five digits are kept: they may be error codes. */
+  readonly exact: string
+  /** All numbers are masked. Two texts that agree only here have different short numbers. */
+  readonly loose: string
+}
+
+/**
+ * Masks the local part as `<>`, and IP addresses, host names, times and IDs as `#`. Only these parts
+ * of a word are masked, so that `…/help?ip=192.0.2.1&cause=spam` keeps its cause.
+ */
+export function maskVariables(text: string, local: string): MaskedText {
+  const words = text.split(' ').map(word => {
+    if (word === local) return '<>'
+    const named = local.length > 2 ? word.replaceAll(local, '<>') : word
+    return named.replace(IP_OR_TIME, '#').replace(HOST_NAME, '#').replace(ID, '#')
+  })
+  const exact = words.join(' ')
+  return { exact, loose: exact.replace(/\d+/g, '#').replace(MASKED_RUN, '#') }
+}
+
 /** Returns the enhanced code of a reply, else the first in its text, such as qmail's `(#5.1.1)`. */
 export function enhancedOf(reply: Reply): string {
   if (reply.enhanced !== null) return reply.enhanced
@@ -214,6 +239,15 @@ const ADDRESS =
   /(?:(?:mailto|smtp|rfc822)[:;] ?)?(?:"[^"]{1,64}"|(?:[^\s<>()[\]"',;:@|]|(?<=[a-z0-9])'(?=[a-z0-9])){1,256})(?:@(?:\[[^\s[\]]{1,64}\]|[^\s<>()[\]"',;:=@|]{0,254}[^\s<>()[\]"',;:=@|.!?])){1,3}/g
 /** A reply contains one or two addresses; further ones are ignored. */
 const NAMES_MAX = 8
+
+const IP_OR_TIME =
+  /(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]\d)|[\da-f]{0,4}(?::{1,2}[\da-f]{1,4}){2,7}/g
+/** Three labels at least: two words with a missing space after a period are no host name. */
+const HOST_NAME = /(?<![\w.-])(?:[a-z\d_-]{1,63}\.){2,8}[a-z][a-z\d-]{1,62}(?![\w.])/g
+/** Six characters with a digit: queue IDs and timestamps are longer, error codes shorter. */
+const ID = /(?<![a-z\d])(?=[a-z]{0,64}\d)[a-z\d]{6,}/g
+/** Masked parts with nothing but signs between them. */
+const MASKED_RUN = /#(?:[^\p{L}<#]{0,8}#){1,64}/gu
 
 const NAME_END = '(?![a-z0-9-])'
 const ENCODED_AT = '(?: @ |%40|=40|\\+40|%|=| ?[([{] ?at ?[)\\]}] ?)'

@@ -1,0 +1,325 @@
+/**
+ * Learns from sessions which texts a server gives to recipients that do not exist.
+ *
+ * The rules in `smtp/reply-rules` know many texts, but not those of each admin in each language. A
+ * 5xx to RCPT that no rule knows counts as a block by policy. But each domain is asked for a random
+ * recipient, which does not exist, and the reply to it shows the words of this server:
+ *
+ * 1. `RecipientLog` records the replies to RCPT of one connection. Nothing is concluded from it
+ *    before the replies are known to match their commands.
+ * 2. A text is *proven* if the random recipient got it and a recipient of the same domain was
+ *    accepted after that on the same connection: a block that had begun would refuse that one too.
+ *    If the connection ends before that can be seen, `MxGroupProbe` asks again over a new one: an
+ *    accepted recipient, the random one, an accepted one. A proof is kept here as a `LearnedReply`.
+ * 3. A recipient that got a proven text does not exist if a recipient of its domain was accepted
+ *    after it on the same connection. A list therefore asks an accepted recipient again at the end.
+ * 4. If none was accepted on the connection, earlier proofs decide: of the same domain, else of
+ *    `DOMAINS_MIN` domains of the same operator and software, else of `SOFTWARE_DOMAINS_MIN` domains
+ *    of the same software at several operators and networks.
+ *
+ * A text is *refuted* if a recipient got it shortly before or after it was accepted (a block, a
+ * limit, or greylisting with a 5xx), or if a server said it before RCPT. A refuted text decides
+ * nothing for its domain, and neither for the operator or the software.
+ *
+ * Never learned: 4xx, texts that a rule knows, texts without words, and long ones.
+ */
+import { type Clock, DAY, HOUR, MINUTE, SECOND, sleep } from '../../platform/clock.ts'
+import { publicSuffixes } from '../../platform/domain-names.ts'
+import { errorMessage } from '../../platform/error.ts'
+import type { Log } from '../../platform/log.ts'
+import { TtlMap } from '../../platform/ttl-map.ts'
+import type { Learned } from '../smtp/classify-reply.ts'
+import type { Reply } from '../smtp/reply.ts'
+import { formsOf, type ReplyPattern, toPattern } from './reply-pattern.ts'
+
+/** A text that the server of a domain gave to a random recipient. Plain data. */
+export type LearnedReply = {
+  readonly domain: string
+  /** Code and masked text, such as `550 5.7.1 <> ei ole olemassa`. */
+  readonly reply: string
+  readonly operator: string
+  /** The product that the greeting named; null if none. */
+  readonly software: string | null
+  /** The subnet of the server, such as `192.0.2.0/24`. */
+  readonly subnet: string
+  /** True if the server also gave it to a recipient that it accepted, or before RCPT. */
+  readonly isRefuted: boolean
+  /** Epoch ms. */
+  readonly at: number
+}
+
+/** Storage of learned replies: none by default, the database for lists and the service. */
+export interface LearnedReplyStore {
+  /** Returns the newest `REPLIES_MAX` at most, the oldest of them first. */
+  load(): Promise<readonly LearnedReply[]>
+  /** Adds one, or replaces that of the same domain and text. Never throws. */
+  put(reply: LearnedReply): void
+}
+
+/** The server of a connection. */
+export type Server = Pick<LearnedReply, 'operator' | 'software' | 'subnet'>
+
+/**
+ * Domains of one operator that prove a text for its other domains: two may belong to one customer,
+ * who has changed the texts. They are registrable domains, so that subdomains count once.
+ */
+const DOMAINS_MIN = 3
+/** The same for domains of other operators, whose admins may have changed the texts. */
+const SOFTWARE_DOMAINS_MIN = 5
+/** One operator, or one network with many names, cannot teach a text to the servers of others. */
+const SOFTWARE_OPERATORS_MIN = 3
+/**
+ * Recipients in a row that earlier proofs decide while none of their domain is accepted. More are
+ * rarely all missing, and may be a block with the same text.
+ */
+const IN_A_ROW_MAX = 5
+/** How long they count as in a row, and how long an acceptance refutes a text. */
+const RECENT_MS = 30 * MINUTE
+/** Admins change their texts: older proofs do not count. */
+export const REPLY_AGE_MAX_MS = 180 * DAY
+/** About 400 bytes each, 4 MB. */
+export const REPLIES_MAX = 10_000
+/** Texts of one registrable domain; a server with a new text for each recipient teaches nothing. */
+const REPLIES_PER_DOMAIN_MAX = 5
+/** How long a domain is not asked again after an attempt that proved nothing. */
+const ASK_AGAIN_MS = HOUR
+/** What other processes have learned is visible here after this time. */
+const RELOAD_MS = MINUTE
+/** A verification does not wait longer for what earlier ones have learned. */
+const LOAD_TIMEOUT_MS = SECOND
+const DOMAINS_MAX = 20_000
+/** Recipients of one domain whose replies are compared with later ones. */
+const RECIPIENTS_MAX = 50
+
+/** RFC 3463 §3.8: x.7.z is about policy, so one domain says little about another. */
+const POLICY_CODE = /^\d{3} 5\.7\./
+
+type Deps = {
+  readonly clock: Clock
+  readonly log: Log
+  readonly store: LearnedReplyStore | null
+}
+
+/** What recent sessions said to the recipients of a domain. */
+type Recent = {
+  readonly accepted: Set<string>
+  readonly refused: Map<string, ReplyPattern>
+  /** The exact text of the last proof of each loose one. */
+  readonly proven: Map<string, string>
+  /** Recipients that earlier proofs decided since the last acceptance. */
+  inARow: number
+}
+
+/** The learned replies of an engine, for all its egresses. */
+export class LearnedReplies {
+  readonly #deps: Deps
+  /** By text, then by domain. */
+  readonly #byReply = new Map<string, Map<string, LearnedReply>>()
+  /** By registrable domain, the oldest first. */
+  readonly #byOwner = new Map<string, LearnedReply[]>()
+  #size = 0
+  readonly #recent: TtlMap<Recent>
+  readonly #askedAgain: TtlMap<object>
+  /** Texts, without their codes, that an operator said before RCPT. */
+  readonly #beforeRcpt: TtlMap<object>
+  #loading: Promise<void> | null = null
+  #loadedAt = Number.NEGATIVE_INFINITY
+
+  constructor(deps: Deps) {
+    this.#deps = deps
+    const map = { sizeMax: DOMAINS_MAX, clock: deps.clock }
+    this.#recent = new TtlMap(map)
+    this.#askedAgain = new TtlMap(map)
+    this.#beforeRcpt = new TtlMap(map)
+  }
+
+  /**
+   * Loads what was learned earlier, and what other processes have learned since. Wait for it before
+   * the first reply; later it resolves at once. Never rejects. Null if there is no store.
+   */
+  load(): Promise<void> | null {
+    const { store, clock } = this.#deps
+    if (store === null) return null
+    if (clock.monotonicNow() - this.#loadedAt < RELOAD_MS) return this.#loading
+    this.#loadedAt = clock.monotonicNow()
+    const loading = this.#loadFrom(store)
+    this.#loading ??= Promise.race([loading, sleep(clock, LOAD_TIMEOUT_MS)])
+    return this.#loading
+  }
+
+  async #loadFrom(store: LearnedReplyStore): Promise<void> {
+    try {
+      for (const learned of await store.load()) {
+        const known = this.#byReply.get(learned.reply)?.get(learned.domain)
+        // A refutation here may not be written yet.
+        if (known === undefined || !known.isRefuted) this.#add(learned)
+      }
+    } catch (error) {
+      this.#deps.log.warn('learned replies could not be read', { error: errorMessage(error) })
+    }
+  }
+
+  /** Returns from whom a text is known to be about the recipient; null if that is not known. */
+  find(server: Server, domain: string, pattern: ReplyPattern, isWeak: boolean): Learned | null {
+    if (this.#beforeRcpt.get(beforeRcptKey(server.operator, pattern)) !== undefined) return null
+    const known = [...formsOf(pattern)].map(text => this.#judge(server, domain, text))
+    if (known.includes('refuted')) return null
+    // Words such as "denied" and codes of policy mean different things at different domains.
+    const isGeneric = isWeak || POLICY_CODE.test(pattern.exact)
+    const isUsable = (one: Learned) => one.scope === 'domain' || !isGeneric
+    return (known as (Learned | null)[]).find(one => one !== null && isUsable(one)) ?? null
+  }
+
+  #judge(server: Server, domain: string, text: string): Learned | 'refuted' | null {
+    const now = this.#deps.clock.now()
+    const all = [...(this.#byReply.get(text)?.values() ?? [])]
+    const valid = all.filter(({ at }) => now - at < REPLY_AGE_MAX_MS)
+    const own = valid.find(one => one.domain === domain && one.operator === server.operator)
+    if (own !== undefined) return own.isRefuted ? 'refuted' : { scope: 'domain', domains: 1 }
+    const ofSoftware = valid.filter(({ software }) => software === server.software)
+    const ofOperator = ofSoftware.filter(({ operator }) => operator === server.operator)
+    if (ofOperator.some(({ isRefuted }) => isRefuted)) return null
+    const domains = countOwners(ofOperator)
+    if (domains >= DOMAINS_MIN) return { scope: 'operator', domains }
+    if (server.software === null || ofSoftware.some(({ isRefuted }) => isRefuted)) return null
+    const isIndependent =
+      new Set(ofSoftware.map(({ operator }) => operator)).size >= SOFTWARE_OPERATORS_MIN &&
+      new Set(ofSoftware.map(({ subnet }) => subnet)).size >= SOFTWARE_OPERATORS_MIN
+    const others = countOwners(ofSoftware)
+    if (!isIndependent || others < SOFTWARE_DOMAINS_MIN) return null
+    return { scope: 'software', domains: others }
+  }
+
+  /** Whether the server of a domain is known to give texts that only earlier proofs explain. */
+  hasOwnTexts(domain: string): boolean {
+    return this.#byOwner.get(ownerOf(domain))?.some(one => one.domain === domain) ?? false
+  }
+
+  /** Records that the random recipient of a domain got a text, and a later recipient was accepted. */
+  prove(server: Server, domain: string, pattern: ReplyPattern): void {
+    const { proven } = this.#recentOf(domain)
+    const previous = proven.get(pattern.loose)
+    proven.set(pattern.loose, pattern.exact)
+    this.#learn(server, domain, pattern.exact, false)
+    // The random recipient got other numbers than before, so they are no error codes.
+    const varies = previous !== undefined && previous !== pattern.exact
+    if (varies) this.#learn(server, domain, pattern.loose, false)
+  }
+
+  /** Records that a text is not, or not only, about the recipient. */
+  refute(server: Server, domain: string, pattern: ReplyPattern): void {
+    for (const text of formsOf(pattern)) this.#learn(server, domain, text, true)
+  }
+
+  /** Records a refusal before RCPT: its text is about the client, for a day at least. */
+  onRefusedBeforeRcpt(operator: string, reply: Reply): void {
+    const pattern = reply.code < 500 ? null : toPattern(reply, '')
+    if (pattern !== null) this.#beforeRcpt.set(beforeRcptKey(operator, pattern), NOTED, DAY)
+  }
+
+  /**
+   * Compares a reply to a recipient with those of the last half hour. Returns the text that they
+   * refute: one that a recipient got which was accepted before or is accepted now.
+   */
+  compare(domain: string, recipient: string, pattern: ReplyPattern | null): ReplyPattern | null {
+    const { accepted, refused } = this.#recentOf(domain)
+    if (pattern === null) {
+      const earlier = refused.get(recipient) ?? null
+      if (accepted.size < RECIPIENTS_MAX) accepted.add(recipient)
+      return earlier
+    }
+    if (refused.size < RECIPIENTS_MAX) refused.set(recipient, pattern)
+    return accepted.has(recipient) ? pattern : null
+  }
+
+  /** Whether `compare` has earlier replies of a domain. */
+  hasRecent(domain: string): boolean {
+    return this.#recent.get(domain) !== undefined
+  }
+
+  /** Whether earlier proofs may decide about `count` more recipients without an acceptance. */
+  mayDecide(domain: string, count: number): boolean {
+    return (this.#recent.get(domain)?.inARow ?? 0) + count <= IN_A_ROW_MAX
+  }
+
+  /** Counts recipients that earlier proofs decided; an acceptance sets the count to 0. */
+  onDecided(domain: string, count: number | 'accepted'): void {
+    if (count === 0 || (count === 'accepted' && this.#recent.get(domain) === undefined)) return
+    const recent = this.#recentOf(domain)
+    recent.inARow = count === 'accepted' ? 0 : recent.inARow + count
+  }
+
+  /** Returns true, at most once an hour for a domain, if it may be asked again. */
+  claimSecondLook(domain: string): boolean {
+    if (this.#askedAgain.get(domain) !== undefined) return false
+    this.#askedAgain.set(domain, NOTED, ASK_AGAIN_MS)
+    return true
+  }
+
+  #recentOf(domain: string): Recent {
+    const recent = this.#recent.get(domain) ?? {
+      accepted: new Set<string>(),
+      refused: new Map<string, ReplyPattern>(),
+      proven: new Map<string, string>(),
+      inARow: 0,
+    }
+    this.#recent.set(domain, recent, RECENT_MS)
+    return recent
+  }
+
+  #learn(server: Server, domain: string, reply: string, isRefuted: boolean) {
+    const { clock, store } = this.#deps
+    const known = this.#byReply.get(reply)?.get(domain)
+    const isSame = known?.operator === server.operator && (known.isRefuted || !isRefuted)
+    if (isSame && clock.now() - known.at < DAY) return
+    const { operator, software, subnet } = server
+    const learned = {
+      ...{ domain, reply, operator, software, subnet, at: clock.now() },
+      isRefuted: isRefuted || (isSame && known.isRefuted),
+    }
+    this.#add(learned)
+    store?.put(learned)
+  }
+
+  #add(learned: LearnedReply) {
+    const { domain, reply } = learned
+    const known = this.#byReply.get(reply)?.get(domain)
+    if (known !== undefined) this.#remove(known)
+    const owner = ownerOf(domain)
+    const ofOwner = this.#byOwner.get(owner) ?? []
+    const oldest = ofOwner.length >= REPLIES_PER_DOMAIN_MAX ? ofOwner[0] : undefined
+    if (oldest !== undefined) this.#remove(oldest)
+    // Maps iterate in the order of insertion, so the first owner was changed longest ago.
+    this.#byOwner.delete(owner)
+    this.#byOwner.set(owner, [...ofOwner.filter(one => one !== known && one !== oldest), learned])
+    const byDomain = this.#byReply.get(reply) ?? new Map<string, LearnedReply>()
+    this.#byReply.set(reply, byDomain.set(domain, learned))
+    this.#size++
+    while (this.#size > REPLIES_MAX) {
+      const [first] = this.#byOwner.values()
+      for (const one of first ?? []) this.#remove(one)
+    }
+  }
+
+  #remove({ domain, reply }: LearnedReply) {
+    const owner = ownerOf(domain)
+    const others = this.#byOwner
+      .get(owner)
+      ?.filter(one => one.domain !== domain || one.reply !== reply)
+    if (others === undefined || others.length === 0) this.#byOwner.delete(owner)
+    else this.#byOwner.set(owner, others)
+    const byDomain = this.#byReply.get(reply)
+    if (byDomain?.delete(domain) === true) this.#size--
+    if (byDomain?.size === 0) this.#byReply.delete(reply)
+  }
+}
+
+const NOTED = {}
+
+const beforeRcptKey = (operator: string, { words }: ReplyPattern) => `${operator} ${words}`
+
+const ownerOf = (domain: string) =>
+  publicSuffixes().getDomain(domain, { allowPrivateDomains: true }) ?? domain
+
+const countOwners = (all: readonly LearnedReply[]) =>
+  new Set(all.map(one => ownerOf(one.domain))).size
