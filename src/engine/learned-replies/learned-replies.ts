@@ -73,8 +73,15 @@ const SOFTWARE_OPERATORS_MIN = 3
  * rarely all missing, and may be a block with the same text.
  */
 const IN_A_ROW_MAX = 5
-/** How long they count as in a row, and how long an acceptance refutes a text. */
-const RECENT_MS = 30 * MINUTE
+/**
+ * Recipients of a domain that may be refused for each one that is accepted, within a day: a server
+ * may accept one recipient from everyone, and refuse all others because it blocks the client.
+ */
+const REFUSED_PER_ACCEPTED_MAX = 5
+/** How long they count as in a row: as long as a block counts. */
+const IN_A_ROW_MS = 30 * MINUTE
+/** How long an acceptance refutes a text, because mailboxes are rarely closed within a day. */
+const RECENT_MS = DAY
 /** Admins change their texts: older proofs do not count. */
 export const REPLY_AGE_MAX_MS = 180 * DAY
 /** About 400 bytes each, 4 MB. */
@@ -104,10 +111,10 @@ type Deps = {
 type Recent = {
   readonly accepted: Set<string>
   readonly refused: Map<string, ReplyPattern>
+  /** The same for random recipients. */
+  readonly refusedRandoms: Map<string, ReplyPattern>
   /** The exact text of the last proof of each loose one. */
   readonly proven: Map<string, string>
-  /** Recipients that earlier proofs decided since the last acceptance. */
-  inARow: number
 }
 
 /** The learned replies of an engine, for all its egresses. */
@@ -119,6 +126,8 @@ export class LearnedReplies {
   readonly #byOwner = new Map<string, LearnedReply[]>()
   #size = 0
   readonly #recent: TtlMap<Recent>
+  /** Recipients of a domain that earlier proofs decided since the last acceptance. */
+  readonly #inARow: TtlMap<{ readonly count: number }>
   readonly #askedAgain: TtlMap<object>
   /** Texts, without their codes, that an operator said before RCPT. */
   readonly #beforeRcpt: TtlMap<object>
@@ -129,6 +138,7 @@ export class LearnedReplies {
     this.#deps = deps
     const map = { sizeMax: DOMAINS_MAX, clock: deps.clock }
     this.#recent = new TtlMap(map)
+    this.#inARow = new TtlMap(map)
     this.#askedAgain = new TtlMap(map)
     this.#beforeRcpt = new TtlMap(map)
   }
@@ -218,35 +228,63 @@ export class LearnedReplies {
   }
 
   /**
-   * Compares a reply to a recipient with those of the last half hour. Returns the text that they
-   * refute: one that a recipient got which was accepted before or is accepted now.
+   * Records that a recipient is accepted. Returns the text that this refutes, with which it was
+   * refused within a day; null if there is none.
    */
-  compare(domain: string, recipient: string, pattern: ReplyPattern | null): ReplyPattern | null {
-    const { accepted, refused } = this.#recentOf(domain)
-    if (pattern === null) {
-      const earlier = refused.get(recipient) ?? null
-      if (accepted.size < RECIPIENTS_MAX) accepted.add(recipient)
-      return earlier
-    }
-    if (refused.size < RECIPIENTS_MAX) refused.set(recipient, pattern)
-    return accepted.has(recipient) ? pattern : null
+  onAccepted(domain: string, recipient: string, isRandom: boolean): ReplyPattern | null {
+    const { accepted, refused, refusedRandoms } = this.#recentOf(domain)
+    const refusals = isRandom ? refusedRandoms : refused
+    const refuted = refusals.get(recipient) ?? null
+    refusals.delete(recipient)
+    if (isRandom) return refuted
+    this.#inARow.delete(domain)
+    if (accepted.size < RECIPIENTS_MAX) accepted.add(recipient)
+    return refuted
   }
 
-  /** Whether `compare` has earlier replies of a domain. */
+  /** Records a refusal. Returns the text if the recipient was accepted within a day; else null. */
+  onRefused(
+    domain: string,
+    recipient: string,
+    pattern: ReplyPattern,
+    isRandom: boolean,
+  ): ReplyPattern | null {
+    const { accepted, refused, refusedRandoms } = this.#recentOf(domain)
+    const refusals = isRandom ? refusedRandoms : refused
+    if (refusals.size < RECIPIENTS_MAX) refusals.set(recipient, pattern)
+    return accepted.delete(recipient) ? pattern : null
+  }
+
+  /** Whether replies of a domain are recorded. */
   hasRecent(domain: string): boolean {
     return this.#recent.get(domain) !== undefined
   }
 
-  /** Whether earlier proofs may decide about `count` more recipients without an acceptance. */
-  mayDecide(domain: string, count: number): boolean {
-    return (this.#recent.get(domain)?.inARow ?? 0) + count <= IN_A_ROW_MAX
+  /** Whether a domain accepts recipients often enough for its refusals to be about the others. */
+  acceptsEnough(domain: string): boolean {
+    const { accepted, refused } = this.#recentOf(domain)
+    return refused.size <= REFUSED_PER_ACCEPTED_MAX * accepted.size
   }
 
-  /** Counts recipients that earlier proofs decided; an acceptance sets the count to 0. */
-  onDecided(domain: string, count: number | 'accepted'): void {
-    if (count === 0 || (count === 'accepted' && this.#recent.get(domain) === undefined)) return
-    const recent = this.#recentOf(domain)
-    recent.inARow = count === 'accepted' ? 0 : recent.inARow + count
+  /** Whether earlier proofs may decide about `count` more recipients without an acceptance. */
+  mayDecide(domain: string, count: number): boolean {
+    return (this.#inARow.get(domain)?.count ?? 0) + count <= IN_A_ROW_MAX
+  }
+
+  /** Counts recipients that earlier proofs decided. */
+  onDecided(domain: string, count: number): void {
+    const before = this.#inARow.get(domain)?.count ?? 0
+    if (count > 0) this.#inARow.set(domain, { count: before + count }, IN_A_ROW_MS)
+  }
+
+  /**
+   * Returns a recipient that a domain with texts of its own accepted within a day, other than these.
+   * Its reply shows whether a block has begun. Only this process knows it: it is not stored.
+   */
+  witness(domain: string, others: ReadonlySet<string>): string | null {
+    if (!this.hasOwnTexts(domain)) return null
+    const accepted = [...(this.#recent.get(domain)?.accepted ?? [])]
+    return accepted.findLast(one => !others.has(one)) ?? null
   }
 
   /** Returns true, at most once an hour for a domain, if it may be asked again. */
@@ -260,8 +298,8 @@ export class LearnedReplies {
     const recent = this.#recent.get(domain) ?? {
       accepted: new Set<string>(),
       refused: new Map<string, ReplyPattern>(),
+      refusedRandoms: new Map<string, ReplyPattern>(),
       proven: new Map<string, string>(),
-      inARow: 0,
     }
     this.#recent.set(domain, recent, RECENT_MS)
     return recent

@@ -1,6 +1,6 @@
 import type { Learned, RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { LearnedReplies, Server } from './learned-replies.ts'
-import { type Refusal, toRefusal } from './reply-pattern.ts'
+import { type Refusal, type ReplyPattern, toRefusal } from './reply-pattern.ts'
 
 /**
  * Names that servers accept from everyone, blocked clients included (RFC 5321 §4.5.1, RFC 2142):
@@ -16,17 +16,13 @@ const EXEMPT = new Set([
   'spam',
 ])
 
-/**
- * Recipients that a session may refuse for each one that it accepts. Lists of guessed names have up
- * to ten guesses for one person; a server that refuses more may accept a single exempt recipient.
- */
-const REFUSED_PER_ACCEPTED_MAX = 10
-
 /** A reply to RCPT, in the order of the commands. */
 type Entry = {
   readonly recipient: string
   readonly isRandom: boolean
   readonly isAccepted: boolean
+  /** Deferred, which may be a limit. */
+  readonly isDeferred: boolean
   readonly refusal: Refusal | null
 }
 
@@ -45,7 +41,9 @@ export class RecipientLog {
 
   add(domain: string, recipient: string, answer: RecipientOutcome, isRandom = false): void {
     const isAccepted = answer.kind === 'accepted' && answer.why === 'recipient'
-    const entry = { recipient, isRandom, isAccepted, refusal: toRefusal(answer, recipient) }
+    const refusal = toRefusal(answer, recipient)
+    const isDeferred = answer.kind === 'deferred' && refusal === null
+    const entry = { recipient, isRandom, isAccepted, isDeferred, refusal }
     const entries = this.#byDomain.get(domain)
     if (entries === undefined) this.#byDomain.set(domain, [entry])
     else entries.push(entry)
@@ -64,40 +62,57 @@ export class RecipientLog {
 
   /**
    * The domains whose last replies are unknown refusals, each with a recipient that was accepted
-   * before. Its reply to the same recipient shows whether a block has begun.
+   * before. The reply to it now shows whether a block has begun.
    */
-  *openDomains(): Iterable<{ readonly domain: string; readonly accepted: string }> {
-    for (const [domain, entries] of this.#byDomain) {
-      const accepted = entries.findLast(isWitness)
-      if (accepted !== undefined && isOpenEnd(entries))
-        yield { domain, accepted: accepted.recipient }
-    }
+  openDomains(): { readonly domain: string; readonly accepted: string }[] {
+    return [...this.#byDomain].flatMap(([domain, entries]) => {
+      const accepted = isOpenEnd(entries) ? this.#findAccepted(domain, entries) : null
+      return accepted === null ? [] : [{ domain, accepted }]
+    })
   }
 
-  /** Whether the last replies of any domain are unknown refusals. */
-  get isOpen(): boolean {
-    return [...this.#byDomain.values()].some(isOpenEnd)
+  #findAccepted(domain: string, entries: readonly Entry[]): string | null {
+    const own = entries.findLast(isWitness)?.recipient
+    return own ?? this.#learned.witness(domain, new Set(entries.map(one => one.recipient)))
+  }
+
+  /** Whether any recipient, or any of this domain, got a refusal that no rule knows. */
+  hasRefusals(domain?: string): boolean {
+    const all = domain === undefined ? [...this.#byDomain.values()] : [this.#byDomain.get(domain)]
+    return all.some(entries => entries?.some(({ refusal }) => refusal !== null))
+  }
+
+  /** The domains with refusals that earlier proofs do not explain. */
+  unexplainedDomains(): string[] {
+    return [...this.#byDomain.keys()].filter(domain =>
+      this.#byDomain
+        .get(domain)
+        ?.some(({ refusal }) => refusal !== null && this.#find(domain, refusal) === null),
+    )
   }
 
   /** Learns from the replies. Call it once they are known to match their commands. */
   conclude(): void {
     for (const [domain, entries] of this.#byDomain) {
       const isUnclear = entries.some(({ refusal }) => refusal !== null)
-      if (isUnclear || this.#learned.hasRecent(domain)) this.#compare(domain, entries)
+      if (isUnclear || this.#learned.hasRecent(domain)) this.#record(domain, entries)
       for (const [index, { isRandom, refusal }] of entries.entries()) {
         const isProof = isRandom && refusal !== null && isFollowed(entries, index)
         if (isProof) this.#learned.prove(this.#server, domain, refusal.pattern)
       }
-      if (entries.some(isWitness)) this.#learned.onDecided(domain, 'accepted')
-      else this.#decideWithoutAcceptance(domain, entries)
+      if (!entries.some(isWitness)) this.#decideWithoutAcceptance(domain, entries)
     }
   }
 
-  /** Refutes texts that a recipient got which was accepted shortly before or after. */
-  #compare(domain: string, entries: readonly Entry[]) {
-    for (const { recipient, isAccepted, refusal } of entries) {
-      if (!isAccepted && refusal === null) continue
-      const refuted = this.#learned.compare(domain, recipient, refusal?.pattern ?? null)
+  /** Records the replies, and refutes texts given to recipients that are accepted too. */
+  #record(domain: string, entries: readonly Entry[]) {
+    for (const entry of entries) {
+      const { recipient, isRandom, isAccepted, refusal } = entry
+      let refuted: ReplyPattern | null = null
+      if (isWitness(entry) || (isRandom && isAccepted))
+        refuted = this.#learned.onAccepted(domain, recipient, isRandom)
+      else if (refusal !== null)
+        refuted = this.#learned.onRefused(domain, recipient, refusal.pattern, isRandom)
       if (refuted !== null) this.#learned.refute(this.#server, domain, refuted)
     }
   }
@@ -106,7 +121,7 @@ export class RecipientLog {
     const known = entries.filter(
       ({ isRandom, refusal }) => !isRandom && refusal !== null && this.#find(domain, refusal),
     )
-    if (entries.some(({ isAccepted }) => isAccepted)) return
+    if (entries.some(({ isAccepted, isDeferred }) => isAccepted || isDeferred)) return
     if (!this.#learned.mayDecide(domain, known.length)) return
     this.#learned.onDecided(domain, known.length)
     this.#decided.add(domain)
@@ -120,7 +135,7 @@ export class RecipientLog {
     const learned = refusal === null ? null : this.#find(domain, refusal)
     if (learned === null) return answer
     const isSure = isFollowed(entries, index)
-      ? hasEnoughAcceptances(entries)
+      ? this.#learned.acceptsEnough(domain)
       : this.#decided.has(domain)
     return isSure ? toRejected(answer, learned) : answer
   }
@@ -175,10 +190,4 @@ const isFollowed = (entries: readonly Entry[], index: number) =>
 function isOpenEnd(entries: readonly Entry[]): boolean {
   const lastAccepted = entries.findLastIndex(isWitness)
   return entries.some(({ refusal }, index) => index > lastAccepted && refusal !== null)
-}
-
-function hasEnoughAcceptances(entries: readonly Entry[]): boolean {
-  const countOf = (some: readonly Entry[]) => new Set(some.map(one => one.recipient)).size
-  const refused = entries.filter(({ isRandom, refusal }) => !isRandom && refusal !== null)
-  return countOf(refused) <= REFUSED_PER_ACCEPTED_MAX * countOf(entries.filter(isWitness))
 }

@@ -58,6 +58,14 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   readonly #send: RandomRcptCommands
   /** The last random recipient that was sent, by catch-all key. */
   readonly #sent = new Map<string, string>()
+  /**
+   * Tests whose reply no rule knows, by catch-all key. The end of the session may explain it, so
+   * other sessions wait for that.
+   */
+  readonly #unexplained = new Map<
+    string,
+    { readonly lock: AcquiredLock; readonly domain: string }
+  >()
 
   constructor(
     group: MxGroupState<Q>,
@@ -87,7 +95,10 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   /** Whether the domain of this target needs no test. */
   isKnown(target: ProbeTarget): boolean {
     const { catchAll, single } = this.#group.options
-    return target.catchAll !== null || catchAll.isResolved(catchAllKey(target), single)
+    const key = catchAllKey(target)
+    return (
+      target.catchAll !== null || this.#unexplained.has(key) || catchAll.isResolved(key, single)
+    )
   }
 
   /** Sends the random recipient for the domain of this target in the current batch. */
@@ -107,7 +118,9 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     if (target.catchAll !== null) return { known: target.catchAll, inStep: null }
     const { catchAll: cache, signal, single } = this.#group.options
     const key = catchAllKey(target)
+    if (this.#unexplained.has(key)) return { known: null, inStep: null }
     if (isAbandoned && pipelined === null) return { known: cache.get(key), inStep: null }
+    if (pipelined === null) this.#releaseLocks()
     const lock = pipelined?.lock ?? (await cache.acquire(key, signal, single))
     if ('known' in lock) return lock
     const tested = await this.#resolve(lock, target, () => this.#replyFor(target, test))
@@ -122,6 +135,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   start(target: Q, recipientCount: number): StartedTest | null {
     const { catchAll, single } = this.#group.options
     if (target.catchAll !== null || this.#group.transactionMax <= recipientCount) return null
+    if (this.#unexplained.has(catchAllKey(target))) return null
     const to = this.#randomRecipient(target)
     const lock = catchAll.lock(catchAllKey(target), single)
     if (lock === null) return null
@@ -136,7 +150,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
           return null
         }
         const known = this.read(target, reply)
-        lock.resolve(known, inStep)
+        this.#finish(lock, target, known)
         return { known, inStep }
       },
     }
@@ -147,6 +161,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     target: Q,
   ): Promise<KnownCatchAllResult & { readonly answer: RecipientOutcome | null }> {
     const { catchAll: cache, signal, single } = this.#group.options
+    this.#releaseLocks()
     const lock = await cache.acquire(catchAllKey(target), signal, single)
     if ('known' in lock) return { ...lock, answer: null }
     const { known, inStep, reply } = await this.#resolve(lock, target, () => this.rcpt(target))
@@ -169,8 +184,31 @@ export class CatchAllProbe<Q extends ProbeTarget> {
         else this.#note(target, index === 0 ? before : after, reply)
       }
     } finally {
-      lock.resolve(known, this.#session.inStep)
+      this.#finish(lock, target, known)
     }
+  }
+
+  /** Resolves the lock of a test, at the end of the session if only that may explain its reply. */
+  #finish(lock: AcquiredLock, target: Q, known: boolean | null) {
+    const domain = target.address.domain.ascii
+    if (known === null && this.#log.hasRefusals(domain))
+      this.#unexplained.set(catchAllKey(target), { lock, domain })
+    else lock.resolve(known, this.#session.inStep)
+  }
+
+  /** Call it before waiting for another session, which may wait for a lock of this one. */
+  #releaseLocks() {
+    for (const { lock } of this.#unexplained.values()) lock.drop()
+  }
+
+  /** Ends the tests that waited for the end of the session; `isInStep`: its replies are valid. */
+  conclude(isInStep: boolean): void {
+    for (const { lock, domain } of this.#unexplained.values()) {
+      const known = isInStep ? this.#log.catchAll(domain) : null
+      if (known === null) lock.drop()
+      else lock.resolve(known)
+    }
+    this.#unexplained.clear()
   }
 
   #note({ address }: Q, recipient: string, reply: Reply | ConnectionFailure) {
@@ -191,7 +229,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
       known = reply === 'quit-sent' ? null : this.read(target, reply)
       return { known, inStep, reply }
     } finally {
-      lock.resolve(known, inStep)
+      this.#finish(lock, target, known)
     }
   }
 

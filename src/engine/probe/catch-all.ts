@@ -133,6 +133,12 @@ export class CatchAllCache {
     return missing.length === 0 ? null : this.#loader.load(missing)
   }
 
+  /** Waits for the test of a domain in another session, if there is one, or until `signal` aborts. */
+  async settled(domain: string, signal: AbortSignal): Promise<void> {
+    const pending = this.#pendingTests.get(domain)
+    if (pending !== undefined) await orOnAbort(pending.result, signal, null)
+  }
+
   /**
    * Waits for a test of this domain in another session, until `signal` aborts, or returns a lock if
    * no test is running. A `single` request does not wait for another connection to end: it also

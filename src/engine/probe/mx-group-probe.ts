@@ -203,6 +203,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       isInStep = await session.inStep
       if (isInStep) probe.confirm()
       if (isInStep) log.conclude()
+      probe.concludeTests(isInStep)
+      await this.#otherTests(log)
       this.#withheld = null
       const retried = await withheld.conclude(session.inStep, signal, one => this.#settle(one, log))
       if (retried.length > 0) this.#pending = new Set([...retried, ...this.#pending])
@@ -215,6 +217,13 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       drain,
       isRetried,
     }
+  }
+
+  /** Waits for tests in other sessions of a list, which may explain the refusals of this one. */
+  async #otherTests(log: RecipientLog): Promise<void> {
+    const { single, catchAll, signal } = this.#options
+    if (single) return
+    await Promise.all(log.unexplainedDomains().map(domain => catchAll.settled(domain, signal)))
   }
 
   /**

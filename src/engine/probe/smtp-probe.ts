@@ -159,6 +159,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#session.quit(this.#session.offersPipelining ? QUIT_TIMEOUT_MS : 0)
   }
 
+  /** Ends the catch-all tests that only the end of the session explains. */
+  concludeTests(isInStep: boolean): void {
+    this.#catchAllProbe.conclude(isInStep)
+  }
+
   /** Counts the session as a success once every reply is known to belong to its command. */
   confirm(): void {
     if (!this.#isClean) return
@@ -187,13 +192,29 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   async #askAcceptedAgain(): Promise<void> {
     if (this.#failure !== null) return
-    const open = [...this.#log.openDomains()]
+    const open = this.#log.openDomains()
     for (const [index, { domain, accepted }] of open.entries()) {
       if (this.#hasQuit || !this.#session.usable) return
       const reply = await this.#rcptInNewTransaction(accepted, index === open.length - 1)
-      if (reply !== 'quit-sent' && !isFailure(reply))
-        this.#log.add(domain, accepted, outcomeFor('rcpt', reply, accepted))
+      if (reply !== 'quit-sent') this.#noteRepeated(domain, accepted, reply)
     }
+  }
+
+  /**
+   * Returns a recipient that the domain accepted earlier, to be asked after a single one in the same
+   * write; null if the server says nothing unknown. Not if the dialogue is shown, because another
+   * user may have verified it.
+   */
+  #findAccepted(batch: readonly Q[]): string | null {
+    const { single, learned, dialogue, listener = null } = this.#group.options
+    const [target] = batch
+    if (!single || dialogue || listener !== null || target === undefined) return null
+    if (batch.length >= this.#group.transactionMax) return null
+    return learned.witness(target.address.domain.ascii, new Set([target.address.text]))
+  }
+
+  #noteRepeated(domain: string, accepted: string, reply: Reply | ConnectionFailure) {
+    if (!isFailure(reply)) this.#log.add(domain, accepted, outcomeFor('rcpt', reply, accepted))
   }
 
   async #transaction(batch: Q[]): Promise<void> {
@@ -213,19 +234,25 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const rcpts = batch.map(target => this.#rcpt(wireAddress(target.address)))
     const lock = this.#catchAllProbe.lockForBatch(batch)
     const random = lock === null ? null : this.#catchAllProbe.rcpt(first)
+    const accepted = lock === null ? this.#findAccepted(batch) : null
+    const again = accepted === null ? null : this.#rcpt(accepted)
     const isLast = mail !== null && this.#isLast(batch, lock !== null)
     if (isLast) void this.quit()
     try {
       const mailReply = mail === null ? null : await mail
       const replies = await Promise.all(rcpts)
       const tested = lock === null || random === null ? null : { lock, reply: await random }
-      const last = tested?.reply ?? (replies.at(-1) as Reply | ConnectionFailure)
+      const repeated = again === null ? null : await again
+      const last = repeated ?? tested?.reply ?? (replies.at(-1) as Reply | ConnectionFailure)
       const cut = mail === null ? null : cutShort(last)
       const answer = mailReply === null ? null : this.#mailAnswer(mailReply)
       await this.#concludeTest(cut === null)
       if (answer !== null) await this.#mailFailed(answer, cut, batch.length)
-      else if (cut === null) await this.#handleReplies(batch, replies, tested)
-      else this.#handlePartialReplies(batch, replies, last)
+      else if (cut === null) {
+        await this.#handleReplies(batch, replies, tested)
+        if (accepted !== null && repeated !== null)
+          this.#noteRepeated(first.address.domain.ascii, accepted, repeated)
+      } else this.#handlePartialReplies(batch, replies, last)
       this.#returnExcess()
     } finally {
       lock?.drop()
@@ -276,7 +303,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (batch.length < this.#remainingCount) return false
     // An accepted recipient may be asked again.
     const [first] = batch
-    if (!single && first && learned.hasOwnTexts(first.address.domain.ascii)) return false
+    const hasOwnTexts = first !== undefined && learned.hasOwnTexts(first.address.domain.ascii)
+    if (!single && (hasOwnTexts || this.#log.hasRefusals())) return false
     const { host } = this.#opened
     if (!this.#session.secured && hosts.requiresTls(host, deps.startTls)) return false
     return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
@@ -455,7 +483,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const mayIntroduce = random === null && accepted.length === 0 && throttling === null
     const test = {
       recipientCount: batch.length,
-      isLast: this.#remainingCount === accepted.length && !this.#log.isOpen,
+      isLast: this.#remainingCount === accepted.length && !this.#log.hasRefusals(),
     }
     if (deferred !== null && mayIntroduce) await this.#catchAllProbe.introduce(deferred, test)
     const isAbandoned = throttling !== null || this.#group.isRefused(batch)
