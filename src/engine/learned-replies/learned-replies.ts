@@ -113,8 +113,8 @@ type Recent = {
   readonly refused: Map<string, ReplyPattern>
   /** The same for random recipients. */
   readonly refusedRandoms: Map<string, ReplyPattern>
-  /** The exact text of the last proof of each loose one. */
-  readonly proven: Map<string, string>
+  /** Loose texts with different numbers for random recipients, which are no error codes. */
+  readonly numbered: Set<string>
 }
 
 /** The learned replies of an engine, for all its egresses. */
@@ -207,13 +207,8 @@ export class LearnedReplies {
 
   /** Records that the random recipient of a domain got a text, and a later recipient was accepted. */
   prove(server: Server, domain: string, pattern: ReplyPattern): void {
-    const { proven } = this.#recentOf(domain)
-    const previous = proven.get(pattern.loose)
-    proven.set(pattern.loose, pattern.exact)
-    this.#learn(server, domain, pattern.exact, false)
-    // The random recipient got other numbers than before, so they are no error codes.
-    const varies = previous !== undefined && previous !== pattern.exact
-    if (varies) this.#learn(server, domain, pattern.loose, false)
+    const isNumbered = this.#recentOf(domain).numbered.has(pattern.loose)
+    this.#learn(server, domain, isNumbered ? pattern.loose : pattern.exact, false)
   }
 
   /** Records that a text is not, or not only, about the recipient. */
@@ -249,7 +244,10 @@ export class LearnedReplies {
     pattern: ReplyPattern,
     isRandom: boolean,
   ): ReplyPattern | null {
-    const { accepted, refused, refusedRandoms } = this.#recentOf(domain)
+    const { accepted, refused, refusedRandoms, numbered } = this.#recentOf(domain)
+    const isOther = ({ exact, loose }: ReplyPattern) =>
+      loose === pattern.loose && exact !== pattern.exact
+    if (isRandom && [...refusedRandoms.values()].some(isOther)) numbered.add(pattern.loose)
     const refusals = isRandom ? refusedRandoms : refused
     if (refusals.size < RECIPIENTS_MAX) refusals.set(recipient, pattern)
     return accepted.delete(recipient) ? pattern : null
@@ -299,7 +297,7 @@ export class LearnedReplies {
       accepted: new Set<string>(),
       refused: new Map<string, ReplyPattern>(),
       refusedRandoms: new Map<string, ReplyPattern>(),
-      proven: new Map<string, string>(),
+      numbered: new Set<string>(),
     }
     this.#recent.set(domain, recent, RECENT_MS)
     return recent

@@ -173,8 +173,10 @@ export class CatchAllProbe<Q extends ProbeTarget> {
    * block. Does nothing if another session is testing the domain.
    */
   async testBetween({ target, before, after }: SecondLook<Q>): Promise<void> {
-    const lock = this.#group.options.catchAll.lock(catchAllKey(target), true)
-    if (lock === null) return
+    const { catchAll } = this.#group.options
+    const key = catchAllKey(target)
+    const lock = catchAll.lock(key, true)
+    if (lock === null && catchAll.get(key) === null) return
     const random = this.#randomRecipient(target)
     let known: boolean | null = null
     try {
@@ -184,7 +186,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
         else this.#note(target, index === 0 ? before : after, reply)
       }
     } finally {
-      this.#finish(lock, target, known)
+      if (lock !== null) this.#finish(lock, target, known)
     }
   }
 
