@@ -30,6 +30,12 @@ type SessionResult = {
   readonly isRetried?: boolean
 }
 
+/**
+ * How long the caller of a single verification waits for a second look, whose result only refines
+ * its own: one more connection to a server at some distance.
+ */
+const SECOND_LOOK_MS = 3_000
+
 /** Outcomes that wait for a second look at their domain. */
 type PendingLook<Q extends ProbeTarget> = SecondLook<Q> & {
   readonly log: RecipientLog
@@ -51,6 +57,10 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   #withheld: WithheldOutcomes<Q> | null = null
   /** By domain. */
   readonly #looks = new Map<string, PendingLook<Q>>()
+  readonly #lookLimit = new AbortController()
+  #cancelLookTimer = () => {}
+  /** Aborts with that of the options, and when a second look takes too long. */
+  readonly #signal: AbortSignal
   /** True once replies were out of step: later connections of this group do not pipeline. */
   #isLockStep = false
   /** The reply by which a host demanded TLS, if it arrived after QUIT had been sent. */
@@ -63,6 +73,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     this.#plan = plan
     this.#options = options
     this.#pending = new Set(plan.targets)
+    const { signal, single } = options
+    this.#signal = single ? AbortSignal.any([signal, this.#lookLimit.signal]) : signal
     this.#transactionMax = options.rateController.row.recipientsPerTransaction
   }
 
@@ -74,13 +86,14 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     try {
       await this.#runSessions()
     } finally {
+      this.#cancelLookTimer()
       for (const look of this.#looks.values()) this.#conclude(look)
     }
   }
 
   async #runSessions(): Promise<void> {
     const { hosts, reachability, signal, drain, single } = this.#options
-    const stop = signal === drain ? signal : AbortSignal.any([signal, drain])
+    const stop = signal === drain ? this.#signal : AbortSignal.any([this.#signal, drain])
     const permits = this.#permits(stop)
     let fruitlessSessions = 0
     while (this.#pending.size > 0 || this.#looks.size > 0) {
@@ -100,7 +113,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if (this.#pending.size > 0 || this.#looks.size > 0) await drain
       if (this.#pending.size < before) fruitlessSessions = 0
       if (this.#pending.size < before || failure === WITHOUT_TLS) continue
-      if (isRetried && !signal.aborted) continue
+      if (before === 0 || (isRetried && !signal.aborted)) continue
       if (reachability.blockedOutcome !== null) continue
       if (failure?.kind === 'no-response' && !signal.aborted) hosts.failed(this.#plan.key, failure)
       if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
@@ -148,7 +161,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     permits: ConnectionPermits,
     look: SecondLook<Q> | null,
   ): Promise<SessionResult> {
-    const { deps, hosts, reachability, signal, dialogue, listener = null, onDrain } = this.#options
+    const { deps, hosts, reachability, dialogue, listener = null, onDrain } = this.#options
+    const signal = this.#signal
     if (this.#tlsDemand === null) this.#dialogue = new Dialogue(dialogue, listener)
     const received = this.#dialogue.asListener
     const opened = await openSession(deps, this.#plan.route, {
@@ -259,7 +273,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
 
   /** Returns the second look at a domain; null if there is none. */
   #lookAgainAt(domain: string, target: Q, log: RecipientLog): PendingLook<Q> | null {
-    const { signal, drain, learned } = this.#options
+    const { signal, drain, learned, single, deps } = this.#options
     const planned = this.#looks.get(domain)
     if (planned !== undefined) return planned
     const witnesses = log.secondLook(domain)
@@ -267,6 +281,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     if (!learned.claimSecondLook(domain)) return null
     const look = { ...witnesses, target, log, outcomes: [] }
     this.#looks.set(domain, look)
+    if (single)
+      this.#cancelLookTimer = deps.clock.after(SECOND_LOOK_MS, () => this.#lookLimit.abort())
     return look
   }
 

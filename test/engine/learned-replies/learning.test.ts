@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { LearnedReply, Result } from '../../../src/index.ts'
-import { DAY } from '../../../src/platform/clock.ts'
+import { DAY, HOUR } from '../../../src/platform/clock.ts'
 import { createTestEngine, isRandomRecipient, mail, toRecipients } from '../../support/engine.ts'
+import type { MxScript } from '../../support/mx.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 import { accepting, learnedStore } from './servers.ts'
 
@@ -13,6 +14,8 @@ const TEXTS = [
   ['Thai', '550 ไม่มีกล่องจดหมายชื่อนี้'],
   ['Swahili', '550 5.4.1 Barua haiwezi kufika kwa {to} [a81f93b2c7]'],
 ] as const
+
+let count = 0
 
 const LIST = ['x1@a.test', 'ann@a.test', 'x2@a.test', 'bob@a.test', 'x3@a.test']
 
@@ -68,6 +71,73 @@ describe.each(TEXTS)('a server that answers in %s', (_, text) => {
     expect(await after.reason('x9@a.test')).toBe('rejected_email')
     expect(await after.reason('bob@a.test')).toBe('accepted_email')
     expect(after.mx.dialled).toHaveLength(2)
+  })
+})
+
+describe('the second look at a domain', () => {
+  const script = accepting(['ann', 'bob'], '550 Ei onnistu')
+
+  test.each<[string, MxScript]>([
+    ['is not greeted', { greeting: ({ number }) => (number === 0 ? undefined : null) }],
+    ['is refused', { greeting: ({ number }) => (number === 0 ? undefined : '554 Blocked') }],
+    [
+      'cannot connect',
+      {
+        connect: () => {
+          if (count++ > 0) throw new Error('refused')
+        },
+      },
+    ],
+    ['gets 421', { greeting: ({ number }) => (number === 0 ? undefined : '421 Busy') }],
+    [
+      'hangs',
+      {
+        answer: (line, session) =>
+          session.number > 0 && line.startsWith('RCPT') ? null : script(line, session),
+      },
+    ],
+  ])('that %s leaves the acceptance as it was, within seconds', async (_, how) => {
+    for (const isList of [false, true]) {
+      count = 0
+      const home = createTestEngine({ script: { answer: script, ...how } })
+      const startedAt = home.clock.monotonicNow()
+      const [result] = isList
+        ? await home.many(['ann@a.test'], { wait: false })
+        : [await home.verify('ann@a.test')]
+      expect(result?.verdict.reason).toBe('low_deliverability')
+      if (!isList) expect(home.clock.monotonicNow() - startedAt).toBeLessThan(4_000)
+    }
+  })
+
+  test('is taken once an hour if it shows nothing', async () => {
+    let isBlocking = false
+    const home = createTestEngine({
+      script: (line, session) =>
+        isBlocking && session.number % 2 === 1 && line.startsWith('RCPT')
+          ? '451 4.3.0 Try again later'
+          : script(line, session),
+    })
+    isBlocking = true
+    const countAfter = async () => {
+      await home.verify('ann@a.test', { forceRefresh: true })
+      return home.mx.dialled.length
+    }
+    expect(await countAfter()).toBe(2)
+    expect(await countAfter()).toBe(3)
+    await home.clock.advance(HOUR)
+    isBlocking = false
+    expect(await countAfter()).toBe(5)
+    expect(await home.reason('x1@a.test')).toBe('rejected_email')
+  })
+
+  test('asks two accepted recipients if there are two', async () => {
+    const home = createTestEngine({ script })
+    await home.many(['ann@a.test', 'bob@a.test'])
+    expect(home.mx.dialled).toHaveLength(2)
+    const isRandom = (to: string) => (isRandomRecipient(to) ? 'random' : to)
+    expect(home.recipients().slice(-3).map(isRandom)).toEqual([
+      ...['ann@a.test', 'random', 'bob@a.test'],
+    ])
   })
 })
 
