@@ -26,6 +26,7 @@
 import { type Clock, DAY, HOUR, MINUTE, SECOND, sleep } from '../../platform/clock.ts'
 import { publicSuffixes } from '../../platform/domain-names.ts'
 import { errorMessage } from '../../platform/error.ts'
+import { withResolvers } from '../../platform/es2024.ts'
 import type { Log } from '../../platform/log.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { Learned } from '../smtp/classify-reply.ts'
@@ -128,7 +129,7 @@ export class LearnedReplies {
   readonly #recent: TtlMap<Recent>
   /** Recipients of a domain that earlier proofs decided since the last acceptance. */
   readonly #inARow: TtlMap<{ readonly count: number }>
-  readonly #askedAgain: TtlMap<object>
+  readonly #askedAgain: TtlMap<{ readonly ended: Promise<void> }>
   /** Texts, without their codes, that an operator said before RCPT. */
   readonly #beforeRcpt: TtlMap<object>
   #loading: Promise<void> | null = null
@@ -285,11 +286,20 @@ export class LearnedReplies {
     return accepted.findLast(one => !others.has(one)) ?? null
   }
 
-  /** Returns true, at most once an hour for a domain, if it may be asked again. */
-  claimSecondLook(domain: string): boolean {
-    if (this.#askedAgain.get(domain) !== undefined) return false
-    this.#askedAgain.set(domain, NOTED, ASK_AGAIN_MS)
-    return true
+  /**
+   * Returns a function to call at the end of a second look at a domain; null if there was one within
+   * an hour.
+   */
+  claimSecondLook(domain: string): (() => void) | null {
+    if (this.#askedAgain.get(domain) !== undefined) return null
+    const { promise, resolve } = withResolvers<void>()
+    this.#askedAgain.set(domain, { ended: promise }, ASK_AGAIN_MS)
+    return resolve
+  }
+
+  /** Resolves when the second look at a domain has ended; null if there was none within an hour. */
+  secondLook(domain: string): Promise<void> | null {
+    return this.#askedAgain.get(domain)?.ended ?? null
   }
 
   #recentOf(domain: string): Recent {

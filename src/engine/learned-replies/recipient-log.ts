@@ -19,6 +19,10 @@ const EXEMPT = new Set([
 /** A reply to RCPT, in the order of the commands. */
 type Entry = {
   readonly recipient: string
+  /** The transaction that it belongs to. */
+  readonly transaction: number
+  /** Whether no other recipient came before it in its transaction. */
+  readonly isFirst: boolean
   readonly isRandom: boolean
   readonly isAccepted: boolean
   /** Deferred, which may be a limit. */
@@ -33,17 +37,40 @@ export class RecipientLog {
   readonly #byDomain = new Map<string, Entry[]>()
   /** Domains without an acceptance here about whose recipients earlier proofs decide. */
   readonly #decided = new Set<string>()
+  #transaction = 0
+  /** Replies in the current transaction. */
+  #count = 0
 
   constructor(learned: LearnedReplies, server: Server) {
     this.#learned = learned
     this.#server = server
   }
 
-  add(domain: string, recipient: string, answer: RecipientOutcome, isRandom = false): void {
+  /** The number of the current transaction. */
+  get transaction(): number {
+    return this.#transaction
+  }
+
+  /** Call it before the first recipient of each transaction. */
+  startTransaction(): void {
+    this.#transaction++
+    this.#count = 0
+  }
+
+  /** Records a reply. A random recipient may belong to an earlier transaction. */
+  add(
+    domain: string,
+    recipient: string,
+    answer: RecipientOutcome,
+    { isRandom = false, transaction = this.#transaction } = {},
+  ): void {
     const isAccepted = answer.kind === 'accepted' && answer.why === 'recipient'
     const refusal = toRefusal(answer, recipient)
     const isDeferred = answer.kind === 'deferred' && refusal === null
-    const entry = { recipient, isRandom, isAccepted, isDeferred, refusal }
+    const isCurrent = transaction === this.#transaction
+    const isFirst = isCurrent && this.#count === 0
+    if (isCurrent) this.#count++
+    const entry = { recipient, transaction, isFirst, isRandom, isAccepted, isDeferred, refusal }
     const entries = this.#byDomain.get(domain)
     if (entries === undefined) this.#byDomain.set(domain, [entry])
     else entries.push(entry)
@@ -61,12 +88,23 @@ export class RecipientLog {
   }
 
   /**
-   * The domains whose last replies are unknown refusals, each with a recipient that was accepted
-   * before. The reply to it now shows whether a block has begun.
+   * Returns a recipient that a domain accepted before, if unknown refusals of the current
+   * transaction are its last replies: the reply to it now shows whether a block has begun, or a limit
+   * of recipients.
    */
-  openDomains(): { readonly domain: string; readonly accepted: string }[] {
+  findWitness(domain: string): string | null {
+    const entries = this.#byDomain.get(domain) ?? []
+    const isOpen = entries.some(
+      (entry, index) => entry.transaction === this.#transaction && isOpenRefusal(entries, index),
+    )
+    return isOpen ? this.#findAccepted(domain, entries) : null
+  }
+
+  /** The same for each domain in a transaction of its own, as far as that shows anything. */
+  findWitnesses(): { readonly domain: string; readonly accepted: string }[] {
     return [...this.#byDomain].flatMap(([domain, entries]) => {
-      const accepted = isOpenEnd(entries) ? this.#findAccepted(domain, entries) : null
+      const isOpen = entries.some(({ isFirst }, index) => isFirst && isOpenRefusal(entries, index))
+      const accepted = isOpen ? this.#findAccepted(domain, entries) : null
       return accepted === null ? [] : [{ domain, accepted }]
     })
   }
@@ -183,11 +221,17 @@ const isWitness = ({ isRandom, isAccepted, recipient }: Entry) =>
   !isRandom &&
   !EXEMPT.has(recipient.slice(0, recipient.lastIndexOf('@')).toLowerCase())
 
-/** Whether another recipient of the domain was accepted later. */
-const isFollowed = (entries: readonly Entry[], index: number) =>
-  entries.slice(index + 1).some(isWitness)
-
-function isOpenEnd(entries: readonly Entry[]): boolean {
-  const lastAccepted = entries.findLastIndex(isWitness)
-  return entries.some(({ refusal }, index) => index > lastAccepted && refusal !== null)
+/**
+ * Whether a recipient of the domain was accepted later: in the same transaction, which may have a
+ * limit of recipients, unless this one was the first in its transaction.
+ */
+function isFollowed(entries: readonly Entry[], index: number): boolean {
+  const entry = entries[index]
+  if (entry === undefined) return false
+  return entries
+    .slice(index + 1)
+    .some(later => isWitness(later) && (entry.isFirst || later.transaction === entry.transaction))
 }
+
+const isOpenRefusal = (entries: readonly Entry[], index: number) =>
+  entries[index]?.refusal != null && !isFollowed(entries, index)

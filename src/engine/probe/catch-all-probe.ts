@@ -140,6 +140,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const lock = catchAll.lock(catchAllKey(target), single)
     if (lock === null) return null
     const { inStep } = this.#session
+    const { transaction } = this.#log
     return {
       reply: this.#send.inBatch(to),
       drop: lock.drop,
@@ -149,7 +150,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
           this.#send.noteFull(recipientCount)
           return null
         }
-        const known = this.read(target, reply)
+        const known = this.read(target, reply, transaction)
         this.#finish(lock, target, known)
         return { known, inStep }
       },
@@ -276,12 +277,16 @@ export class CatchAllProbe<Q extends ProbeTarget> {
    * Returns what the reply to the random recipient says about the domain: null for a blocked,
    * deferred or failed RCPT, which is no evidence unless its text is known to be about the recipient.
    */
-  read(target: Q, outcome: Reply | ConnectionFailure): boolean | null {
+  read(
+    target: Q,
+    outcome: Reply | ConnectionFailure,
+    transaction = this.#log.transaction,
+  ): boolean | null {
     if (isFailure(outcome)) return null
     const domain = target.address.domain.ascii
     const recipient = this.#sent.get(catchAllKey(target)) ?? ''
     const answer = classifyReply('rcpt', outcome, { recipient })
-    this.#log.add(domain, recipient, answer, true)
+    this.#log.add(domain, recipient, answer, { isRandom: true, transaction })
     // `restricted` is a refusal too, and leaves open whether it concerns us or the name.
     if (answer.kind === 'accepted') return answer.why === 'restricted' ? null : true
     if (answer.kind === 'rejected') return answer.why === 'full' ? null : false

@@ -1,6 +1,7 @@
-import { onAbort } from '../../platform/abort.ts'
+import { onAbort, orOnAbort } from '../../platform/abort.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import { networkOf } from '../../platform/ip.ts'
+import { withDeadline } from '../deadline.ts'
 import { RecipientLog } from '../learned-replies/recipient-log.ts'
 import { softwareIn } from '../learned-replies/server-software.ts'
 import type { ConnectionPermit } from '../rate-control/controller.ts'
@@ -31,8 +32,8 @@ type SessionResult = {
 }
 
 /**
- * How long the caller of a single verification waits for a second look, whose result only refines
- * its own: one more connection to a server at some distance.
+ * How long the caller of a single verification, or another session of a list, waits for a second
+ * look, whose result only refines its own: one more connection to a server at some distance.
  */
 const SECOND_LOOK_MS = 3_000
 
@@ -40,6 +41,7 @@ const SECOND_LOOK_MS = 3_000
 type PendingLook<Q extends ProbeTarget> = SecondLook<Q> & {
   readonly log: RecipientLog
   readonly outcomes: WithheldOutcome<Q>[]
+  readonly onEnd: () => void
 }
 
 /** Message of the log; its fields are those of the reply. */
@@ -233,11 +235,23 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     }
   }
 
-  /** Waits for tests in other sessions of a list, which may explain the refusals of this one. */
+  /**
+   * Waits for tests and second looks of other sessions of a list, which may explain the refusals of
+   * this one. Two sessions that wait for each other stop doing so after a moment.
+   */
   async #otherTests(log: RecipientLog): Promise<void> {
-    const { single, catchAll, signal } = this.#options
-    if (single) return
-    await Promise.all(log.unexplainedDomains().map(domain => catchAll.settled(domain, signal)))
+    const { single, catchAll, learned, signal, deps } = this.#options
+    const domains = single ? [] : log.unexplainedDomains()
+    await Promise.all(
+      domains.map(async domain => {
+        await catchAll.settled(domain, signal)
+        const look = this.#looks.has(domain) ? null : learned.secondLook(domain)
+        if (look === null) return
+        const limit = withDeadline(deps.clock, SECOND_LOOK_MS, [signal])
+        await orOnAbort(look, limit.signal, null)
+        limit.done()
+      }),
+    )
   }
 
   /**
@@ -254,7 +268,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   }
 
   /** Notifies the caller of the outcomes that waited for a second look. */
-  #conclude({ outcomes, log }: PendingLook<Q>) {
+  #conclude({ outcomes, log, onEnd }: PendingLook<Q>) {
+    onEnd()
     for (const withheld of outcomes) this.#notify(this.#explain(withheld, log))
   }
 
@@ -278,8 +293,9 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     if (planned !== undefined) return planned
     const witnesses = log.secondLook(domain)
     if (signal.aborted || drain.aborted || witnesses === null) return null
-    if (!learned.claimSecondLook(domain)) return null
-    const look = { ...witnesses, target, log, outcomes: [] }
+    const onEnd = learned.claimSecondLook(domain)
+    if (onEnd === null) return null
+    const look = { ...witnesses, target, log, onEnd, outcomes: [] }
     this.#looks.set(domain, look)
     if (single)
       this.#cancelLookTimer = deps.clock.after(SECOND_LOOK_MS, () => this.#lookLimit.abort())

@@ -102,7 +102,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
         const test = { recipientCount: this.#group.transactionMax, isLast: false, isAbandoned }
         await this.#resolveAccepted(accepted, { ...test, pipelined: null })
       }
-      await this.#askAcceptedAgain()
+      await this.#closeSession()
     } finally {
       this.#startedTest?.drop()
     }
@@ -187,12 +187,24 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Asks an accepted recipient again if the last replies of its domain are refusals that no rule
-   * knows: a block that began between them refuses it now.
+   * Asks a recipient again that the domain has accepted if the last replies of the transaction are
+   * refusals that no rule knows: a block that began, or a limit that was reached between them,
+   * refuses it now. One more recipient than the transaction has room for does no harm.
    */
-  async #askAcceptedAgain(): Promise<void> {
+  async #closeTransaction(domain: string): Promise<void> {
+    const { single } = this.#group.options
+    if (single || this.#hasQuit || !this.#session.usable || this.#group.transactionMax === 1) return
+    const accepted = this.#log.findWitness(domain)
+    if (accepted === null) return
+    const isLast = this.#remainingCount === 0 && this.#untested.length === 0
+    const reply = await this.#rcptInTransaction(accepted, isLast)
+    if (reply !== 'quit-sent') this.#noteRepeated(domain, accepted, reply)
+  }
+
+  /** Does the same at the end of a session with one recipient per transaction. */
+  async #closeSession(): Promise<void> {
     if (this.#failure !== null) return
-    const open = this.#log.openDomains()
+    const open = this.#log.findWitnesses()
     for (const [index, { domain, accepted }] of open.entries()) {
       if (this.#hasQuit || !this.#session.usable) return
       const reply = await this.#rcptInNewTransaction(accepted, index === open.length - 1)
@@ -316,12 +328,14 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * go on.
    */
   #sendMail(smtpUtf8: boolean): Promise<Reply | ConnectionFailure> {
+    this.#log.startTransaction()
     if (this.#transactions++ > 0) void this.#session.rset()
     return this.#session.mail(this.#sender, { smtpUtf8 })
   }
 
   /** Does the same in lock-step. Returns false if the batch stays pending or is resolved. */
   async #startTransaction(smtpUtf8: boolean): Promise<boolean> {
+    this.#log.startTransaction()
     const reset = this.#transactions++ === 0 ? null : await this.#session.rset()
     if (reset !== null && isFailure(reset)) return this.#fail(reset)
     const answer = this.#mailAnswer(await this.#session.mail(this.#sender, { smtpUtf8 }))
@@ -488,7 +502,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (deferred !== null && mayIntroduce) await this.#catchAllProbe.introduce(deferred, test)
     const isAbandoned = throttling !== null || this.#group.isRefused(batch)
     const fullTest = { ...test, pipelined: random, isAbandoned }
-    if (!this.#testMeanwhile(accepted, fullTest)) await this.#resolveAccepted(accepted, fullTest)
+    const domain = (batch[0] as Q).address.domain.ascii
+    const isFull = this.#group.transactionMax <= batch.length
+    if (isFull && !isAbandoned) await this.#closeTransaction(domain)
+    if (!this.#testMeanwhile(accepted, fullTest)) {
+      await this.#resolveAccepted(accepted, fullTest)
+      if (!isAbandoned) await this.#closeTransaction(domain)
+    }
     if (throttling !== null) this.#abandon(throttling)
     this.#isDone ||= this.#group.options.rateController.isRefused
     this.#group.resolveBlocked()
@@ -578,6 +598,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#remainingCount > accepted.length && !this.#isDone && this.#canContinue()
     if (first === undefined || !isFollowed || !this.#session.pipelining) return false
     if (test.pipelined !== null || test.isAbandoned || this.#hasQuit) return false
+    // An accepted recipient is asked again in this transaction.
+    if (this.#log.findWitness(first[0].address.domain.ascii) !== null) return false
     const started = this.#catchAllProbe.start(first[0], test.recipientCount)
     if (started === null) return false
     for (const [target] of accepted) this.#underTest.add(target)
@@ -623,6 +645,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     isLast: boolean,
   ): Promise<Reply | ConnectionFailure | 'quit-sent'> {
     if (this.#hasQuit) return 'quit-sent'
+    this.#log.startTransaction()
     // Without PIPELINING the session waits for each reply before it sends the next command.
     void this.#session.rset()
     const mail = this.#session.mail(this.#sender)

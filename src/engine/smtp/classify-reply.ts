@@ -140,7 +140,8 @@ export function getUncertainty(
   answer: RecipientOutcome,
   recipient: string,
 ): 'unknown' | 'weak' | null {
-  if (answer.stage !== 'rcpt' || !('reply' in answer) || answer.reply.code < 500) return null
+  if (answer.kind !== 'blocked' && answer.kind !== 'deferred') return null
+  if (answer.stage !== 'rcpt' || answer.reply.code < 500) return null
   const rule = matchRule('rcpt', answer.reply, plainText(answer.reply, recipient))
   if (rule === null || !UNCERTAIN_MEANINGS.has(rule.meaning)) return null
   if (rule.pattern === undefined) return 'unknown'

@@ -19,6 +19,7 @@ type Seen = {
   readonly connection: number
   readonly asked: number
   readonly askedHere: number
+  readonly askedInTransaction: number
   readonly unknown: number
   readonly unknownHere: number
   /** How often this recipient was asked. */
@@ -30,6 +31,7 @@ type Block = readonly [name: string, isRefused: (seen: Seen) => boolean]
 const BLOCKS: readonly Block[] = [
   ...[0, 1, 2, 3, 5, 7, 9, 12].flatMap((n): Block[] => [
     [`each connection after ${n} recipients`, seen => seen.askedHere > n],
+    [`each transaction after ${n} recipients`, seen => seen.askedInTransaction > n],
     [`the client after ${n} recipients`, seen => seen.asked > n],
     [`each connection after ${n} missing mailboxes`, seen => seen.unknownHere > n],
     [`the client after ${n} missing mailboxes`, seen => seen.unknown > n],
@@ -50,6 +52,9 @@ function createBlocking([, isRefused]: Block) {
       const countUnknown = (all: typeof asked) => all.filter(one => !exists(one.to)).length
       const seen: Seen = {
         ...{ to, connection: session.number, asked: asked.length, askedHere: here.length },
+        askedInTransaction: session.lines
+          .slice(session.lines.findLastIndex(line => line.startsWith('MAIL')))
+          .filter(line => line.startsWith('RCPT')).length,
         unknown: countUnknown(asked),
         unknownHere: countUnknown(here),
         times: asked.filter(one => one.to === to).length,
