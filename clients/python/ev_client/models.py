@@ -1091,6 +1091,19 @@ class EvidenceAnswer(TypedDict):
     text: str
     # The meaning and the recommended action, as text.
     meaning: str
+    # Set if the reply is unknown to ev, but servers gave it to random recipients, which do
+    # not exist.
+    learned: NotRequired[EvidenceAnswerLearned]
+
+
+class EvidenceAnswerLearned(TypedDict):
+    """Set if the reply is unknown to ev, but servers gave it to random recipients, which do not exist."""
+
+    # domain: this domain. operator: other domains of its operator. software: domains of other
+    # operators with the same server software.
+    scope: Literal["domain", "operator", "software"]
+    # Number of domains whose server gave the reply to a random recipient.
+    domains: int
 
 
 class EvidenceSignal(TypedDict):

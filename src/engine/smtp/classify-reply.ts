@@ -134,7 +134,7 @@ export const REPLY_RULES: readonly ReplyRule[] = [
 /**
  * How little is known about a refusal at RCPT: `unknown` if no rule knows a word of it and its code
  * leaves open whom it is about, `weak` if the only word is one such as "denied". Null for any other
- * outcome, and for a 4xx.
+ * outcome, for a 4xx, and for a text that asks to retry.
  */
 export function getUncertainty(
   answer: RecipientOutcome,
@@ -142,8 +142,9 @@ export function getUncertainty(
 ): 'unknown' | 'weak' | null {
   if (answer.kind !== 'blocked' && answer.kind !== 'deferred') return null
   if (answer.stage !== 'rcpt' || answer.reply.code < 500) return null
-  const rule = matchRule('rcpt', answer.reply, plainText(answer.reply, recipient))
-  if (rule === null || !UNCERTAIN_MEANINGS.has(rule.meaning)) return null
+  const text = plainText(answer.reply, recipient)
+  const rule = matchRule('rcpt', answer.reply, text)
+  if (rule === null || !UNCERTAIN_MEANINGS.has(rule.meaning) || asksToRetry(text)) return null
   if (rule.pattern === undefined) return 'unknown'
   const isWeak = CODE_MEANINGS.includes(rule) || WEAK_PHRASES.includes(rule)
   return isWeak && rule.meaning === 'blocked/policy' ? 'weak' : null
