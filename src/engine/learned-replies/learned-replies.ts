@@ -8,18 +8,20 @@
  * 1. `RecipientLog` records the replies to RCPT of one connection. Nothing is concluded from it
  *    before the replies are known to match their commands.
  * 2. A text is *proven* if the random recipient got it and a recipient of the same domain was
- *    accepted after that on the same connection: a block that had begun would refuse that one too.
- *    If the connection ends before that can be seen, `MxGroupProbe` asks again over a new one: an
- *    accepted recipient, the random one, an accepted one. A proof is kept here as a `LearnedReply`.
+ *    accepted after that in the same transaction: a block that had begun, or a limit that was
+ *    reached, would refuse that one too. If the connection ends before that can be seen,
+ *    `MxGroupProbe` takes a second look over a new one: an accepted recipient, the random one, an
+ *    accepted one. A proof is kept here as a `LearnedReply`.
  * 3. A recipient that got a proven text does not exist if a recipient of its domain was accepted
- *    after it on the same connection. A list therefore asks an accepted recipient again at the end.
+ *    after it in the same transaction. `SmtpProbe` therefore ends a transaction with such refusals
+ *    by an accepted recipient, one of this session or of an earlier one.
  * 4. If none was accepted on the connection, earlier proofs decide: of the same domain, else of
  *    `DOMAINS_MIN` domains of the same operator and software, else of `SOFTWARE_DOMAINS_MIN` domains
  *    of the same software at several operators and networks.
  *
- * A text is *refuted* if a recipient got it shortly before or after it was accepted (a block, a
- * limit, or greylisting with a 5xx), or if a server said it before RCPT. A refuted text decides
- * nothing for its domain, and neither for the operator or the software.
+ * A text is *refuted* if a recipient got it within a day of its acceptance: it is a block, a limit,
+ * or greylisting with a 5xx. A refuted text decides nothing at its domain, nor for other domains of
+ * its operator and software. Neither does a text that the operator said before RCPT.
  *
  * Never learned: 4xx, texts that a rule knows, texts without words, and long ones.
  */
@@ -43,7 +45,7 @@ export type LearnedReply = {
   readonly software: string | null
   /** The subnet of the server, such as `192.0.2.0/24`. */
   readonly subnet: string
-  /** True if the server also gave it to a recipient that it accepted, or before RCPT. */
+  /** True if the server also gave it to a recipient that it accepted. */
   readonly isRefuted: boolean
   /** Epoch ms. */
   readonly at: number
@@ -87,8 +89,11 @@ const RECENT_MS = DAY
 export const REPLY_AGE_MAX_MS = 180 * DAY
 /** About 400 bytes each, 4 MB. */
 export const REPLIES_MAX = 10_000
-/** Texts of one registrable domain; a server with a new text for each recipient teaches nothing. */
-const REPLIES_PER_DOMAIN_MAX = 5
+/**
+ * Texts of one registrable domain and its subdomains, so that a server with a new text for each
+ * recipient does not displace those of others.
+ */
+const REPLIES_PER_OWNER_MAX = 20
 /** How long a domain is not asked again after an attempt that proved nothing. */
 const ASK_AGAIN_MS = HOUR
 /** What other processes have learned is visible here after this time. */
@@ -182,12 +187,14 @@ export class LearnedReplies {
   }
 
   #judge(server: Server, domain: string, text: string): Learned | 'refuted' | null {
-    const now = this.#deps.clock.now()
-    const all = [...(this.#byReply.get(text)?.values() ?? [])]
-    const valid = all.filter(({ at }) => now - at < REPLY_AGE_MAX_MS)
-    const own = valid.find(one => one.domain === domain && one.operator === server.operator)
-    if (own !== undefined) return own.isRefuted ? 'refuted' : { scope: 'domain', domains: 1 }
-    const ofSoftware = valid.filter(({ software }) => software === server.software)
+    const since = this.#deps.clock.now() - REPLY_AGE_MAX_MS
+    const all = this.#byReply.get(text)
+    const own = all?.get(domain)
+    if (own !== undefined && own.at > since && own.operator === server.operator)
+      return own.isRefuted ? 'refuted' : { scope: 'domain', domains: 1 }
+    const ofSoftware = [...(all?.values() ?? [])].filter(
+      ({ at, software }) => at > since && software === server.software,
+    )
     const ofOperator = ofSoftware.filter(({ operator }) => operator === server.operator)
     if (ofOperator.some(({ isRefuted }) => isRefuted)) return null
     const domains = countOwners(ofOperator)
@@ -333,7 +340,7 @@ export class LearnedReplies {
     if (known !== undefined) this.#remove(known)
     const owner = ownerOf(domain)
     const ofOwner = this.#byOwner.get(owner) ?? []
-    const oldest = ofOwner.length >= REPLIES_PER_DOMAIN_MAX ? ofOwner[0] : undefined
+    const oldest = ofOwner.length >= REPLIES_PER_OWNER_MAX ? ofOwner[0] : undefined
     if (oldest !== undefined) this.#remove(oldest)
     // Maps iterate in the order of insertion, so the first owner was changed longest ago.
     this.#byOwner.delete(owner)

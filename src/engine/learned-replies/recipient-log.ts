@@ -37,13 +37,19 @@ export class RecipientLog {
   readonly #byDomain = new Map<string, Entry[]>()
   /** Domains without an acceptance here about whose recipients earlier proofs decide. */
   readonly #decided = new Set<string>()
+  readonly #isShown: boolean
   #transaction = 0
   /** Replies in the current transaction. */
   #count = 0
 
-  constructor(learned: LearnedReplies, server: Server) {
+  /**
+   * `isShown`: a user sees the dialogue, so no recipient of earlier sessions is asked, which another
+   * user may have verified.
+   */
+  constructor(learned: LearnedReplies, server: Server, isShown: boolean) {
     this.#learned = learned
     this.#server = server
+    this.#isShown = isShown
   }
 
   /** The number of the current transaction. */
@@ -111,7 +117,12 @@ export class RecipientLog {
 
   #findAccepted(domain: string, entries: readonly Entry[]): string | null {
     const own = entries.findLast(isWitness)?.recipient
-    return own ?? this.#learned.witness(domain, new Set(entries.map(one => one.recipient)))
+    return own ?? this.findEarlier(domain, new Set(entries.map(one => one.recipient)))
+  }
+
+  /** Returns a recipient that an earlier session accepted, other than these; else null. */
+  findEarlier(domain: string, others: ReadonlySet<string>): string | null {
+    return this.#isShown ? null : this.#learned.witness(domain, others)
   }
 
   /** Whether any recipient, or any of this domain, got a refusal that no rule knows. */
@@ -216,10 +227,15 @@ function toRejected(answer: RecipientOutcome, learned: Learned): RecipientOutcom
   return { kind: 'rejected', why: 'no-mailbox', stage, reply, learned }
 }
 
+/** Whether the acceptance shows that the server accepts others, and can be asked for again. */
 const isWitness = ({ isRandom, isAccepted, recipient }: Entry) =>
   isAccepted &&
   !isRandom &&
+  // Others need SMTPUTF8 (RFC 6531).
+  ASCII.test(recipient) &&
   !EXEMPT.has(recipient.slice(0, recipient.lastIndexOf('@')).toLowerCase())
+
+const ASCII = /^[\0-\x7f]*$/
 
 /**
  * Whether a recipient of the domain was accepted later: in the same transaction, which may have a

@@ -1,6 +1,7 @@
 import { onAbort, orOnAbort } from '../../platform/abort.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import { networkOf } from '../../platform/ip.ts'
+import { wireAddress } from '../address/address.ts'
 import { withDeadline } from '../deadline.ts'
 import { RecipientLog } from '../learned-replies/recipient-log.ts'
 import { softwareIn } from '../learned-replies/server-software.ts'
@@ -165,7 +166,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   ): Promise<SessionResult> {
     const { deps, hosts, reachability, dialogue, listener = null, onDrain } = this.#options
     const signal = this.#signal
-    if (this.#tlsDemand === null) this.#dialogue = new Dialogue(dialogue, listener)
+    if (this.#tlsDemand === null && look === null) this.#dialogue = new Dialogue(dialogue, listener)
     const received = this.#dialogue.asListener
     const opened = await openSession(deps, this.#plan.route, {
       signal,
@@ -196,11 +197,9 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       session.stopPipelining()
       this.#dialogue.note(`PIPELINING disabled: replies from ${host} were out of step`)
     }
-    const log = new RecipientLog(learned, {
-      operator,
-      software: softwareIn(session.banner),
-      subnet: networkOf(opened.ip),
-    })
+    const software = softwareIn(session.banner)
+    const server = { operator, software, subnet: networkOf(opened.ip) }
+    const log = new RecipientLog(learned, server, received !== null)
     const probe = new SmtpProbe(this, opened, log)
     const withheld = new WithheldOutcomes<Q>()
     this.#withheld = withheld
@@ -277,7 +276,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     const { target, facts } = withheld
     const { catchAll } = this.#options
     const domain = target.address.domain.ascii
-    const answer = log.decide(domain, target.address.text, withheld.answer)
+    const answer = log.decide(domain, wireAddress(target.address), withheld.answer)
     if (answer.kind === 'rejected') this.notBlocked(target)
     if (answer.kind !== 'accepted' || facts.catchAll !== null) return { ...withheld, answer }
     const key = catchAllKey(target)
@@ -375,7 +374,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
    */
   blockedAtRcpt({ address }: Q, answer: RecipientOutcome) {
     const domain = address.domain.ascii
-    const isUnclear = getUncertainty(answer, address.text) !== null
+    const isUnclear = getUncertainty(answer, wireAddress(address)) !== null
     const isBlocking = this.#options.domains.blocked(domain, answer, isUnclear)
     // A block that names our IP, HELO or sender counts at once; a policy may concern one mailbox
     // only.
@@ -469,7 +468,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
 /** Whether a second look may decide: an untested acceptance, or a refusal that no rule knows. */
 function isUndecided({ target, answer, facts }: WithheldOutcome<ProbeTarget>): boolean {
   if (answer.kind === 'accepted') return answer.why === 'recipient' && facts.catchAll === null
-  return getUncertainty(answer, target.address.text) !== null
+  return getUncertainty(answer, wireAddress(target.address)) !== null
 }
 
 /** Blocks that name our IP address, our HELO or PTR name, or our sender address. */

@@ -214,15 +214,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   /**
    * Returns a recipient that the domain accepted earlier, to be asked after a single one in the same
-   * write; null if the server says nothing unknown. Not if the dialogue is shown, because another
-   * user may have verified it.
+   * write; null if the domain has no texts of its own.
    */
-  #findAccepted(batch: readonly Q[]): string | null {
-    const { single, learned, dialogue, listener = null } = this.#group.options
-    const [target] = batch
-    if (!single || dialogue || listener !== null || target === undefined) return null
-    if (batch.length >= this.#group.transactionMax) return null
-    return learned.witness(target.address.domain.ascii, new Set([target.address.text]))
+  #findEarlier([target, ...others]: readonly Q[]): string | null {
+    if (!this.#group.options.single || target === undefined || others.length > 0) return null
+    if (this.#group.transactionMax === 1) return null
+    const { address } = target
+    return this.#log.findEarlier(address.domain.ascii, new Set([wireAddress(address)]))
   }
 
   #noteRepeated(domain: string, accepted: string, reply: Reply | ConnectionFailure) {
@@ -246,7 +244,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const rcpts = batch.map(target => this.#rcpt(wireAddress(target.address)))
     const lock = this.#catchAllProbe.lockForBatch(batch)
     const random = lock === null ? null : this.#catchAllProbe.rcpt(first)
-    const accepted = lock === null ? this.#findAccepted(batch) : null
+    const accepted = lock === null ? this.#findEarlier(batch) : null
     const again = accepted === null ? null : this.#rcpt(accepted)
     const isLast = mail !== null && this.#isLast(batch, lock !== null)
     if (isLast) void this.quit()
@@ -486,7 +484,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#handleTooMany(index)) continue
-      this.#log.add(target.address.domain.ascii, target.address.text, answer)
+      this.#log.add(target.address.domain.ascii, wireAddress(target.address), answer)
       if (this.#countForOperator(target, answer)) throttling = answer
       if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = target
       if (answer.kind === 'accepted') accepted.push([target, answer])
@@ -561,8 +559,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   /** Counts an outcome for the operator. Returns true if it holds for all remaining recipients. */
   #countForOperator(target: Q, received: RecipientOutcome): boolean {
-    const { domain, text } = target.address
-    const answer = this.#log.explain(domain.ascii, text, received)
+    const { address } = target
+    const answer = this.#log.explain(address.domain.ascii, wireAddress(address), received)
     this.#countUnknown(answer)
     if (answer.kind === 'blocked') {
       this.#isBlocked = true

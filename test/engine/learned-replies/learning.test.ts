@@ -213,6 +213,35 @@ describe('what a session does not teach', () => {
   })
 })
 
+describe('a recipient that was accepted earlier', () => {
+  const script = accepting(['ann', 'bob'], '550 Ei onnistu')
+
+  test('is asked after a single one, which a block would refuse too', async () => {
+    const home = createTestEngine({ script })
+    await home.verify('ann@a.test')
+    await home.verify('x1@a.test')
+    expect(home.recipients().slice(-2)).toEqual(['x1@a.test', 'ann@a.test'])
+    // Another user may have verified it.
+    const { evidence } = await home.verify('x2@a.test', { include: ['dialogue'] })
+    expect(evidence.dialogue?.join('\n')).not.toContain('ann@a.test')
+    expect(evidence.answer?.kind).toBe('rejected')
+  })
+
+  test('is asked in the spelling of the DNS', async () => {
+    const home = createTestEngine({ script, zone: mail('xn--bcher-kva.test', '192.0.2.5') })
+    expect(await home.reason('ann@bücher.test')).toBe('accepted_email')
+    expect(await home.reason('x1@bücher.test')).toBe('rejected_email')
+    expect(home.recipients().at(-1)).toBe('ann@xn--bcher-kva.test')
+  })
+
+  test('shows both connections of a second look in its dialogue', async () => {
+    const home = createTestEngine({ script })
+    const { evidence } = await home.verify('ann@a.test', { include: ['dialogue'] })
+    const lines = evidence.dialogue?.filter(line => line === 'C: RCPT TO:<ann@a.test>')
+    expect(lines).toHaveLength(3)
+  })
+})
+
 describe('numbers in a text', () => {
   const numbered = (next: (to: string) => number) =>
     toRecipients(to =>
@@ -367,11 +396,11 @@ describe('what a server software teaches', () => {
 })
 
 describe('the memory', () => {
-  test('keeps five texts of a domain that has one for each recipient', async () => {
+  test('keeps twenty texts of a domain that has one for each recipient', async () => {
     const store = learnedStore()
     const zone = Object.assign(
       {},
-      ...Array.from({ length: 9 }, (_, n) => mail(`d${n}.evil.test`, '192.0.2.66')),
+      ...Array.from({ length: 25 }, (_, n) => mail(`d${n}.evil.test`, '192.0.2.66')),
     )
     let count = 0
     const words = 'alpha beta gamma delta epsilon zeta eta theta iota kappa lambda my ny xi'.split(
@@ -381,14 +410,17 @@ describe('the memory', () => {
       to.startsWith('ann') ? '250 2.1.5 Ok' : `550 ${words[count++ % words.length]} ei onnistu`,
     )
     const home = createTestEngine({ script, zone, engine: { learnedReplies: store } })
-    for (let n = 0; n < 9; n++) await home.verify(`ann@d${n}.evil.test`)
-    const later = createTestEngine({
-      script: accepting([], '550 alpha ei onnistu'),
-      zone,
-      engine: { learnedReplies: store },
-    })
-    expect(new Set(store.all.map(({ domain }) => domain)).size).toBe(9)
-    expect(await later.reason('x1@d0.evil.test')).toBe('probe_blocked')
+    for (let n = 0; n < 25; n++) await home.verify(`ann@d${n}.evil.test`)
+    expect(new Set(store.all.map(({ domain }) => domain)).size).toBe(25)
+    const reasonLater = (email: string, text: string) =>
+      createTestEngine({
+        script: accepting([], text),
+        zone,
+        engine: { learnedReplies: store },
+      }).reason(email)
+    // The second word of each domain is that of its second look.
+    expect(await reasonLater('x1@d0.evil.test', '550 beta ei onnistu')).toBe('probe_blocked')
+    expect(await reasonLater('x1@d24.evil.test', '550 theta ei onnistu')).toBe('rejected_email')
   })
 
   test('does not delay or fail a verification if it cannot be read', async () => {
