@@ -210,6 +210,7 @@ export class LearnedReplies {
 
   /** Whether the server of a domain is known to give texts that only earlier proofs explain. */
   hasOwnTexts(domain: string): boolean {
+    if (this.#size === 0) return false
     return this.#byOwner.get(ownerOf(domain))?.some(one => one.domain === domain) ?? false
   }
 

@@ -37,6 +37,7 @@ export class RecipientLog {
   readonly #byDomain = new Map<string, Entry[]>()
   /** Domains without an acceptance here about whose recipients earlier proofs decide. */
   readonly #decided = new Set<string>()
+  readonly #refusedDomains = new Set<string>()
   readonly #isShown: boolean
   #transaction = 0
   /** Replies in the current transaction. */
@@ -76,6 +77,7 @@ export class RecipientLog {
     const isCurrent = transaction === this.#transaction
     const isFirst = isCurrent && this.#count === 0
     if (isCurrent) this.#count++
+    if (refusal !== null) this.#refusedDomains.add(domain)
     const entry = { recipient, transaction, isFirst, isRandom, isAccepted, isDeferred, refusal }
     const entries = this.#byDomain.get(domain)
     if (entries === undefined) this.#byDomain.set(domain, [entry])
@@ -99,6 +101,7 @@ export class RecipientLog {
    * of recipients.
    */
   findWitness(domain: string): string | null {
+    if (!this.#refusedDomains.has(domain)) return null
     const entries = this.#byDomain.get(domain) ?? []
     const isOpen = entries.some(
       (entry, index) => entry.transaction === this.#transaction && isOpenRefusal(entries, index),
@@ -108,7 +111,8 @@ export class RecipientLog {
 
   /** The same for each domain in a transaction of its own, as far as that shows anything. */
   findWitnesses(): { readonly domain: string; readonly accepted: string }[] {
-    return [...this.#byDomain].flatMap(([domain, entries]) => {
+    return [...this.#refusedDomains].flatMap(domain => {
+      const entries = this.#byDomain.get(domain) ?? []
       const isOpen = entries.some(({ isFirst }, index) => isFirst && isOpenRefusal(entries, index))
       const accepted = isOpen ? this.#findAccepted(domain, entries) : null
       return accepted === null ? [] : [{ domain, accepted }]
@@ -125,15 +129,19 @@ export class RecipientLog {
     return this.#isShown ? null : this.#learned.witness(domain, others)
   }
 
-  /** Whether any recipient, or any of this domain, got a refusal that no rule knows. */
-  hasRefusals(domain?: string): boolean {
-    const all = domain === undefined ? [...this.#byDomain.values()] : [this.#byDomain.get(domain)]
-    return all.some(entries => entries?.some(({ refusal }) => refusal !== null))
+  /** Whether any recipient got a refusal that no rule knows. */
+  get hasRefusals(): boolean {
+    return this.#refusedDomains.size > 0
+  }
+
+  /** Whether any recipient of a domain got a refusal that no rule knows. */
+  hasRefusalsAt(domain: string): boolean {
+    return this.#refusedDomains.has(domain)
   }
 
   /** The domains with refusals that earlier proofs do not explain. */
   unexplainedDomains(): string[] {
-    return [...this.#byDomain.keys()].filter(domain =>
+    return [...this.#refusedDomains].filter(domain =>
       this.#byDomain
         .get(domain)
         ?.some(({ refusal }) => refusal !== null && this.#find(domain, refusal) === null),
@@ -143,8 +151,9 @@ export class RecipientLog {
   /** Learns from the replies. Call it once they are known to match their commands. */
   conclude(): void {
     for (const [domain, entries] of this.#byDomain) {
-      const isUnclear = entries.some(({ refusal }) => refusal !== null)
+      const isUnclear = this.#refusedDomains.has(domain)
       if (isUnclear || this.#learned.hasRecent(domain)) this.#record(domain, entries)
+      if (!isUnclear) continue
       for (const [index, { isRandom, refusal }] of entries.entries()) {
         const isProof = isRandom && refusal !== null && isFollowed(entries, index)
         if (isProof) this.#learned.prove(this.#server, domain, refusal.pattern)
@@ -178,6 +187,7 @@ export class RecipientLog {
 
   /** Returns the final outcome of a recipient. */
   decide(domain: string, recipient: string, answer: RecipientOutcome): RecipientOutcome {
+    if (!this.#refusedDomains.has(domain)) return answer
     const entries = this.#byDomain.get(domain) ?? []
     const index = entries.findLastIndex(one => !one.isRandom && one.recipient === recipient)
     const refusal = entries[index]?.refusal ?? null

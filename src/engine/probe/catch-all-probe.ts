@@ -194,7 +194,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   /** Resolves the lock of a test, at the end of the session if only that may explain its reply. */
   #finish(lock: AcquiredLock, target: Q, known: boolean | null) {
     const domain = target.address.domain.ascii
-    if (known === null && this.#log.hasRefusals(domain))
+    if (known === null && this.#log.hasRefusalsAt(domain))
       this.#unexplained.set(catchAllKey(target), { lock, domain })
     else lock.resolve(known, this.#session.inStep)
   }

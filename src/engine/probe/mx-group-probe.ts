@@ -191,7 +191,9 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     }
     const unsubscribe = onAbort(signal, () => opened.session.close())
     const { learned, operator, loaded } = this.#options
-    await Promise.all([loaded, learned.load()])
+    if (loaded !== null) await loaded
+    const learning = learned.load()
+    if (learning !== null) await learning
     const { session, host } = opened
     if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
       session.stopPipelining()
@@ -219,7 +221,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if (isInStep) probe.confirm()
       if (isInStep) log.conclude()
       probe.concludeTests(isInStep)
-      await this.#otherTests(log)
+      if (log.hasRefusals && !this.#options.single) await this.#otherTests(log)
       this.#withheld = null
       const retried = await withheld.conclude(session.inStep, signal, one => this.#settle(one, log))
       if (retried.length > 0) this.#pending = new Set([...retried, ...this.#pending])
@@ -239,10 +241,9 @@ export class MxGroupProbe<Q extends ProbeTarget> {
    * this one. Two sessions that wait for each other stop doing so after a moment.
    */
   async #otherTests(log: RecipientLog): Promise<void> {
-    const { single, catchAll, learned, signal, deps } = this.#options
-    const domains = single ? [] : log.unexplainedDomains()
+    const { catchAll, learned, signal, deps } = this.#options
     await Promise.all(
-      domains.map(async domain => {
+      log.unexplainedDomains().map(async domain => {
         await catchAll.settled(domain, signal)
         const look = this.#looks.has(domain) ? null : learned.secondLook(domain)
         if (look === null) return
@@ -277,11 +278,15 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     const { catchAll } = this.#options
     const domain = target.address.domain.ascii
     const answer = log.decide(domain, wireAddress(target.address), withheld.answer)
-    if (answer.kind === 'rejected') this.notBlocked(target)
-    if (answer.kind !== 'accepted' || facts.catchAll !== null) return { ...withheld, answer }
+    if (answer !== withheld.answer) {
+      this.notBlocked(target)
+      return { ...withheld, answer }
+    }
+    if (answer.kind !== 'accepted' || facts.catchAll !== null) return withheld
     const key = catchAllKey(target)
     const known = catchAll.get(key) ?? log.catchAll(domain)
-    if (known !== null && catchAll.get(key) === null) catchAll.set(key, known)
+    if (known === null) return withheld
+    if (catchAll.get(key) === null) catchAll.set(key, known)
     return { ...withheld, facts: { ...facts, catchAll: known } }
   }
 

@@ -314,7 +314,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     // An accepted recipient may be asked again.
     const [first] = batch
     const hasOwnTexts = first !== undefined && learned.hasOwnTexts(first.address.domain.ascii)
-    if (!single && (hasOwnTexts || this.#log.hasRefusals())) return false
+    if (!single && (hasOwnTexts || this.#log.hasRefusals)) return false
     const { host } = this.#opened
     if (!this.#session.secured && hosts.requiresTls(host, deps.startTls)) return false
     return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
@@ -495,7 +495,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const mayIntroduce = random === null && accepted.length === 0 && throttling === null
     const test = {
       recipientCount: batch.length,
-      isLast: this.#remainingCount === accepted.length && !this.#log.hasRefusals(),
+      isLast: this.#remainingCount === accepted.length && !this.#log.hasRefusals,
     }
     if (deferred !== null && mayIntroduce) await this.#catchAllProbe.introduce(deferred, test)
     const isAbandoned = throttling !== null || this.#group.isRefused(batch)
