@@ -35,8 +35,8 @@ export class RecipientLog {
   readonly #learned: LearnedReplies
   readonly #server: Server
   readonly #byDomain = new Map<string, Entry[]>()
-  /** Domains without an acceptance here about whose recipients earlier proofs decide. */
-  readonly #decided = new Set<string>()
+  /** Whether earlier proofs decide about the recipients of a domain without an acceptance here. */
+  readonly #decided = new Map<string, boolean>()
   readonly #refusedDomains = new Set<string>()
   readonly #isShown: boolean
   #transaction = 0
@@ -158,7 +158,6 @@ export class RecipientLog {
         const isProof = isRandom && refusal !== null && isFollowed(entries, index)
         if (isProof) this.#learned.prove(this.#server, domain, refusal.pattern)
       }
-      if (!entries.some(isWitness)) this.#decideWithoutAcceptance(domain, entries)
     }
   }
 
@@ -175,14 +174,21 @@ export class RecipientLog {
     }
   }
 
-  #decideWithoutAcceptance(domain: string, entries: readonly Entry[]) {
+  /**
+   * Whether earlier proofs decide about the refusals of a domain that accepted no one here. Counts
+   * them if so.
+   */
+  #mayDecideAlone(domain: string, entries: readonly Entry[]): boolean {
+    const decided = this.#decided.get(domain)
+    if (decided !== undefined) return decided
     const known = entries.filter(
       ({ isRandom, refusal }) => !isRandom && refusal !== null && this.#find(domain, refusal),
     )
-    if (entries.some(({ isAccepted, isDeferred }) => isAccepted || isDeferred)) return
-    if (!this.#learned.mayDecide(domain, known.length)) return
-    this.#learned.onDecided(domain, known.length)
-    this.#decided.add(domain)
+    const isUnclear = entries.some(({ isAccepted, isDeferred }) => isAccepted || isDeferred)
+    const mayDecide = !isUnclear && this.#learned.mayDecide(domain, known.length)
+    if (mayDecide) this.#learned.onDecided(domain, known.length)
+    this.#decided.set(domain, mayDecide)
+    return mayDecide
   }
 
   /** Returns the final outcome of a recipient. */
@@ -195,7 +201,7 @@ export class RecipientLog {
     if (learned === null) return answer
     const isSure = isFollowed(entries, index)
       ? this.#learned.acceptsEnough(domain)
-      : this.#decided.has(domain)
+      : this.#mayDecideAlone(domain, entries)
     return isSure ? toRejected(answer, learned) : answer
   }
 

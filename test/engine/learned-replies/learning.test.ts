@@ -74,6 +74,36 @@ describe.each(TEXTS)('a server that answers in %s', (_, text) => {
   })
 })
 
+describe('a server with limits of its own', () => {
+  const script = accepting(['ann', 'bob'], '550 Ei onnistu')
+  const isRcpt = (line: string) => line.startsWith('RCPT')
+
+  test.each<[string, NonNullable<MxScript['answer']>]>([
+    [
+      'without PIPELINING',
+      (line, session) => (line.startsWith('EHLO') ? '250 mx.test' : script(line, session)),
+    ],
+    [
+      'that takes one recipient per transaction',
+      (line, session) => {
+        const from = session.lines.findLastIndex(one => one.startsWith('MAIL'))
+        const isSecond = session.lines.slice(from).filter(isRcpt).length > 1
+        return isRcpt(line) && isSecond ? '452 4.5.3 Too many recipients' : script(line, session)
+      },
+    ],
+  ])('%s teaches its words too', async (_, answer) => {
+    const home = createTestEngine({ script: answer })
+    const results = await home.many(LIST)
+    expect(results.map(one => `${one.email} ${one.verdict.reason}`).toSorted()).toEqual([
+      'ann@a.test accepted_email',
+      'bob@a.test accepted_email',
+      'x1@a.test rejected_email',
+      'x2@a.test rejected_email',
+      'x3@a.test rejected_email',
+    ])
+  })
+})
+
 describe('the second look at a domain', () => {
   const script = accepting(['ann', 'bob'], '550 Ei onnistu')
 
