@@ -45,7 +45,7 @@ describe.concurrent('a list', () => {
     expect(rowsOf(text)).toMatchObject([
       { id: '2', Email: 'valid1@x.example', note: 'a, "b"', ev_class: 'deliverable' },
       { id: '1', Email: 'invalid@x.example', note: '', ev_class: 'undeliverable' },
-      { id: '3', Email: '', note: 'empty', ev_class: 'undeliverable', ev_reason: 'invalid_email' },
+      { id: '3', Email: '', note: 'empty', ev_class: 'unknown', ev_reason: 'no_address' },
     ])
   })
 
@@ -155,6 +155,7 @@ describe.concurrent('the output', () => {
       risky: 0,
       undeliverable: 1,
       unknown: 1,
+      no_address: 0,
       written: 4,
     })
   })
