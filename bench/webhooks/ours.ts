@@ -80,7 +80,7 @@ const emitSome = (count: number) =>
     for (let n = 0; n < count; n++) {
       const now = clock.now()
       await emit(trx, {
-        ...{ accountId: ACCOUNT, kind: KIND, data: DATA, sandbox: false, now, random },
+        ...{ accountId: ACCOUNT, kind: KIND, data: DATA, sandbox: false, now, dueAt: now, random },
       })
     }
   })

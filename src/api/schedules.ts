@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import type { SteadyClock } from '../db/steady-clock.ts'
 import {
   EVERY_DAYS_MAX,
   RUN_ERRORS,
@@ -141,6 +142,7 @@ const BODY_MAX = 4 * 1024
 /** Routes of schedules. */
 export function scheduleRoutes(service: Service) {
   const router = newRouter()
+  const { steadyClock } = service.database
 
   const list = route(service, 'GET /v1/schedules', {
     id: 'listSchedules',
@@ -162,7 +164,13 @@ export function scheduleRoutes(service: Service) {
       ...{ after: parseCursor(cursor), max: limit + 1 },
     })
     const { rows, next } = toPage(found, limit)
-    return c.json(toPageBody(rows.map(presentSchedule), next), 200)
+    return c.json(
+      toPageBody(
+        rows.map(row => presentSchedule(row, steadyClock)),
+        next,
+      ),
+      200,
+    )
   })
 
   const create = route(service, 'POST /v1/schedules', {
@@ -190,7 +198,10 @@ export function scheduleRoutes(service: Service) {
       c,
       service,
       beforeCommit => createSchedule(service, input, beforeCommit),
-      created => ({ status: 201, body: { success: true, data: presentSchedule(created) } }),
+      created => ({
+        status: 201,
+        body: { success: true, data: presentSchedule(created, steadyClock) },
+      }),
     )
   })
 
@@ -203,7 +214,7 @@ export function scheduleRoutes(service: Service) {
   })
   router.openapi(get, async c => {
     const schedule = await loadSchedule(c, service, c.req.valid('param').id)
-    return c.json({ success: true as const, data: presentSchedule(schedule) }, 200)
+    return c.json({ success: true as const, data: presentSchedule(schedule, steadyClock) }, 200)
   })
 
   const update = route(service, 'PATCH /v1/schedules/{id}', {
@@ -230,7 +241,7 @@ export function scheduleRoutes(service: Service) {
       active,
     }
     const changed = await updateSchedule(service, { id, accountId: account_id }, changes)
-    return c.json({ success: true as const, data: presentSchedule(changed) }, 200)
+    return c.json({ success: true as const, data: presentSchedule(changed, steadyClock) }, 200)
   })
 
   const remove = route(service, 'DELETE /v1/schedules/{id}', {
@@ -263,7 +274,7 @@ async function loadSchedule(c: Context<Env>, service: Service, id: string): Prom
   return schedule
 }
 
-export function presentSchedule(schedule: Schedule) {
+export function presentSchedule(schedule: Schedule, clock: SteadyClock) {
   const { everyDays, classes, olderThanDays, notify } = toOptions(schedule)
   const { job_id, latest_job_id, next_run_at, last_run_at, last_error, created_at } = schedule
   const status = runStatus(schedule)
@@ -271,7 +282,7 @@ export function presentSchedule(schedule: Schedule) {
     ...{ id: schedule.id, job_id, every_days: everyDays, only: classes && [...classes] },
     ...{ older_than_days: olderThanDays, notify, active: next_run_at !== null },
     ...(schedule.sandbox === 1 ? { sandbox: true as const } : {}),
-    next_run_at: next_run_at === null ? null : isoTime(next_run_at),
+    next_run_at: next_run_at === null ? null : isoTime(clock.toWallTime(next_run_at)),
     last_run: last_run_at === null || status === null ? null : { at: isoTime(last_run_at), status },
     last_error: last_error === null ? null : { code: last_error, message: RUN_ERRORS[last_error] },
     last_job_id: latest_job_id === job_id ? null : latest_job_id,

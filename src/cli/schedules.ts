@@ -1,5 +1,6 @@
 import { accountIn } from '../accounts/account-store.ts'
 import { presentSchedule } from '../api/schedules.ts'
+import type { SteadyClock } from '../db/steady-clock.ts'
 import { OLDER_THAN_DAYS_MAX } from '../jobs/reverify/selection.ts'
 import {
   EVERY_DAYS_MAX,
@@ -45,11 +46,16 @@ export function listSchedulesCommand(context: CliContext, flags: ScheduleFlags):
     const all = await allSchedules(database)
     const accountId = flags.account === undefined ? null : selectAccount(accounts, flags.account).id
     const schedules = all.filter(one => accountId === null || one.account_id === accountId)
-    if (flags.json) printJson(context, schedules.map(scheduleObject))
+    if (flags.json)
+      printJson(
+        context,
+        schedules.map(one => scheduleObject(one, database.steadyClock)),
+      )
     else if (schedules.length === 0) {
       printText(context, 'No schedules. To create one, run "ev schedules create JOB --every DAYS".')
     } else {
-      context.stdout.write(table(COLUMNS, schedules.map(rowOf), widthOf(context, context.stdout)))
+      const rows = schedules.map(one => rowOf(one, database.steadyClock))
+      context.stdout.write(table(COLUMNS, rows, widthOf(context, context.stdout)))
     }
     return 0
   })
@@ -82,8 +88,8 @@ export function createScheduleCommand(
     }
     const input = { job, keyId: job.key_id ?? '', ...options }
     const created = await createSchedule({ database, clock, random }, input)
-    if (flags.json) printJson(context, scheduleObject(created))
-    else printText(context, `Created ${created.id}. ${nextText(created)}`)
+    if (flags.json) printJson(context, scheduleObject(created, database.steadyClock))
+    else printText(context, `Created ${created.id}. ${nextText(created, database.steadyClock)}`)
     return 0
   })
 }
@@ -96,8 +102,8 @@ export function showScheduleCommand(
 ): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async database => {
     const schedule = await getSchedule(database.db, { id, accountId: null })
-    if (flags.json) printJson(context, scheduleObject(schedule))
-    else context.stdout.write(`${schedule.id}\n${factsOf(context, schedule)}`)
+    if (flags.json) printJson(context, scheduleObject(schedule, database.steadyClock))
+    else context.stdout.write(`${schedule.id}\n${factsOf(context, schedule, database.steadyClock)}`)
     return 0
   })
 }
@@ -110,9 +116,9 @@ export function activateScheduleCommand(
   active: boolean,
 ): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async database => {
-    const { clock } = context
-    const changed = await updateSchedule({ database, clock }, { id, accountId: null }, { active })
-    printText(context, active ? `Resumed ${id}. ${nextText(changed)}` : `Paused ${id}.`)
+    const changed = await updateSchedule({ database }, { id, accountId: null }, { active })
+    const next = active ? nextText(changed, database.steadyClock) : ''
+    printText(context, active ? `Resumed ${id}. ${next}` : `Paused ${id}.`)
     return 0
   })
 }
@@ -133,13 +139,16 @@ export function deleteScheduleCommand(
   })
 }
 
-const scheduleObject = (schedule: Schedule) => {
-  const { id, ...rest } = presentSchedule(schedule)
+const scheduleObject = (schedule: Schedule, clock: SteadyClock) => {
+  const { id, ...rest } = presentSchedule(schedule, clock)
   return { id, account_id: schedule.account_id, ...rest }
 }
 
-const nextText = ({ next_run_at, latest_job_id, every_days }: Schedule) =>
-  `The service verifies ${latest_job_id} again every ${pluralize(every_days, 'day')}, first on ${timeText(next_run_at ?? 0)}.`
+const nextText = (schedule: Schedule, clock: SteadyClock) =>
+  `The service verifies ${schedule.latest_job_id} again every ${pluralize(schedule.every_days, 'day')}, first on ${nextRunText(schedule, clock)}.`
+
+const nextRunText = ({ next_run_at }: Schedule, clock: SteadyClock) =>
+  next_run_at === null ? 'paused' : timeText(clock.toWallTime(next_run_at))
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -151,12 +160,12 @@ const COLUMNS: readonly Column[] = [
   { title: 'LIST' },
 ]
 
-const rowOf = (schedule: Schedule): string[] => [
+const rowOf = (schedule: Schedule, clock: SteadyClock): string[] => [
   schedule.id,
   schedule.account_id,
   pluralize(schedule.every_days, 'day'),
   conditionText(schedule),
-  schedule.next_run_at === null ? 'paused' : timeText(schedule.next_run_at),
+  nextRunText(schedule, clock),
   runStatus(schedule) ?? '–',
   schedule.latest_job_id,
 ]
@@ -170,15 +179,15 @@ function conditionText(schedule: Schedule): string {
   return conditions.length === 0 ? 'all' : conditions.join(' or ')
 }
 
-function factsOf(context: CliContext, schedule: Schedule): string {
-  const { job_id, latest_job_id, next_run_at, last_run_at, last_error } = schedule
+function factsOf(context: CliContext, schedule: Schedule, clock: SteadyClock): string {
+  const { job_id, latest_job_id, last_run_at, last_error } = schedule
   const facts: [string, string | null][] = [
     ['account', schedule.account_id],
     ['list', job_id],
     ['every', pluralize(schedule.every_days, 'day')],
     ['rows', conditionText(schedule)],
     ['notify', schedule.notify === 1 ? 'by mail' : null],
-    ['next run', next_run_at === null ? 'paused' : timeText(next_run_at)],
+    ['next run', nextRunText(schedule, clock)],
     ['last run', last_run_at === null ? null : `${runStatus(schedule)}, ${timeText(last_run_at)}`],
     ['reason', last_error === null ? null : RUN_ERRORS[last_error]],
     ['last job', latest_job_id === job_id ? null : latest_job_id],

@@ -5,11 +5,11 @@ import {
   replaceSetting,
   setIfAbsent,
 } from '../cluster/cluster-settings.ts'
-import { serverNow } from '../cluster/members.ts'
 import { activeMembers } from '../cluster/membership.ts'
 import type { Config } from '../config/settings.ts'
 import type { Database } from '../db/database.ts'
 import { isLocked, SERVE_LOCK } from '../db/file-lock.ts'
+import { serverNow } from '../db/server-time.ts'
 import { canDecrypt, fingerprint, needsSecret, readSecret } from '../db/service-secret.ts'
 import { MINUTE } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 import { type Database, writeAsyncCommit } from '../db/database.ts'
+import { serverTime } from '../db/server-time.ts'
 import { inArray, jsonRows } from '../db/sql-dialect.ts'
 import type { CatchAllStore, KnownCatchAll } from '../engine/probe/shared-catch-all.ts'
 import { Batcher } from '../platform/batcher.ts'
 import { MINUTE, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
-import { serverTime } from './members.ts'
 
 /**
  * Maximum pending writes; beyond it results are dropped, and other members probe these domains

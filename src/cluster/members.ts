@@ -1,6 +1,6 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
-import type { Schema } from '../db/schema.ts'
+import { serverTime } from '../db/server-time.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
 import type { MemberRole } from './tables.ts'
 
@@ -131,22 +131,3 @@ export async function fixFutureHeartbeats(database: Database): Promise<void> {
 /** A connection on which heartbeats do not wait for other work. */
 export const membershipConnection = ({ dialect, reader, db }: Database) =>
   dialect === 'postgres' ? reader : db
-
-/**
- * The time of the database's clock as an SQL expression, epoch ms: all machines on a database use
- * this one clock. It advances within a transaction. On SQLite it is the time of the process.
- */
-export const serverTime = ({ dialect, clock }: Pick<Database, 'dialect' | 'clock'>) =>
-  (dialect === 'postgres'
-    ? sql`cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint)`
-    : sql`${clock.now()}`) as RawBuilder<number>
-
-/** Reads the time of the database's clock. Inside a transaction, pass it as `db`. */
-export async function serverNow(
-  database: Pick<Database, 'dialect' | 'clock' | 'db'>,
-  db: Kysely<Schema> = database.db,
-): Promise<number> {
-  if (database.dialect === 'sqlite') return database.clock.now()
-  const { rows } = await sql<{ now: number }>`select ${serverTime(database)} as now`.execute(db)
-  return rows[0]?.now ?? database.clock.now()
-}

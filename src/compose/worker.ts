@@ -14,6 +14,7 @@ import type { MemberRole } from '../cluster/tables.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { ListeningPool } from '../db/postgres/listening-pool.ts'
+import { startClockSync } from '../db/synchronize-clock.ts'
 import { unusableServer } from '../db/unusable.ts'
 import { localCache } from '../engine/batched-cache.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -139,6 +140,7 @@ function build(
   { lists, baseUrl, timings = DEFAULT_TIMINGS }: MemberDeps,
 ): Services {
   const { clock = systemClock, random = systemRandom, log } = externalDeps
+  const clockSync = startClockSync(database, log)
   const plans = mergePlans(config.plans)
   const member = () => shared?.cluster.id ?? null
   const ledger = createUsageLedger({ database, clock, random, log, plans, member })
@@ -184,7 +186,7 @@ function build(
         : null
   return {
     ...{ database, plans, ledger, engine, priority, worker, member, feedback },
-    queue: shared?.queue ?? createMemoryQueue(clock, log, timings.queue),
+    queue: shared?.queue ?? createMemoryQueue(database.steadyClock, log, timings.queue),
     stopSoon() {
       isStopping = true
       priority.stop()
@@ -194,7 +196,7 @@ function build(
     async close() {
       isStopping = true
       priority.stop()
-      await Promise.all([poller?.stop(), worker.stop()])
+      await Promise.all([poller?.stop(), worker.stop(), clockSync.stop()])
       await ledger.stop()
       await Promise.all([engine.close(), sandbox.close()])
       await learnedReplies.close()
@@ -222,7 +224,7 @@ async function joinCluster(
   const options = { max: QUEUE_CONNECTIONS, name: 'ev queue', timings: timings.pool }
   const queue = await createBossQueue({
     database: new ListeningPool(databaseUrl, clock, options),
-    ...{ clock, log, random, timings: timings.queue },
+    ...{ clock: database.steadyClock, log, random, timings: timings.queue },
   }).catch(error => {
     throw unusableServer(databaseUrl, error)
   })

@@ -12,6 +12,7 @@ import { createPostgresKysely, openPool, type PoolOptions } from './postgres/poo
 import { checkEncoding, checkPooling } from './postgres/suitability.ts'
 import type { Schema } from './schema.ts'
 import { createSqliteKysely, openFile, openReader, TimeSlice } from './sqlite.ts'
+import { readClock, SteadyClock } from './steady-clock.ts'
 import { unusableFile, unusableServer } from './unusable.ts'
 
 /** A database with its connections. */
@@ -22,7 +23,10 @@ export type Database = {
   /** For writes that may be lost in a power cut; on SQLite the same as `db`. */
   readonly asyncDb: Kysely<Schema>
   readonly dialect: 'sqlite' | 'postgres'
+  /** The wall clock of this process: for dates that are stored. */
   readonly clock: Clock
+  /** For due times. */
+  readonly steadyClock: SteadyClock
   close(): Promise<void>
 }
 
@@ -73,7 +77,9 @@ async function openSqlite(url: string, clock: Clock): Promise<Database> {
       await reader.destroy()
       await db.destroy()
     }
-    const database: Database = { db, reader, asyncDb: db, dialect: 'sqlite', clock, close }
+    const steadyClock = new SteadyClock(clock, 'sqlite')
+    const all = { db, reader, asyncDb: db, dialect: 'sqlite' as const, clock, steadyClock }
+    const database: Database = { ...all, close }
     return await migrated(database, database)
   } catch (error) {
     throw unusableFile(file, error)
@@ -97,7 +103,9 @@ async function openServer(
   const close = async () => {
     await Promise.all([db.destroy(), reader.destroy(), asyncDb.destroy()])
   }
-  const database: Database = { db, reader, asyncDb, dialect: 'postgres', clock, close }
+  const steadyClock = new SteadyClock(clock, 'postgres')
+  const all = { db, reader, asyncDb, dialect: 'postgres' as const, clock, steadyClock }
+  const database: Database = { ...all, close }
   // Migrations may take longer than the statement timeout.
   const unlimited = pool(1, { statementMs: null })
   try {
@@ -126,6 +134,7 @@ async function migrated(database: Database, migrating: Database): Promise<Databa
       await checkPooling(migrating.db, database.db)
     }
     await write(migrating, migrate)
+    database.steadyClock.continueFrom(await readClock(database))
     return database
   } catch (error) {
     await database.close()

@@ -44,10 +44,6 @@ export const contains = (
 export const greatest = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
   isPostgres(db) ? sql<number>`greatest(${a}, ${b})` : sql<number>`max(${a}, ${b})`
 
-/** The lesser of two numbers. */
-export const least = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
-  isPostgres(db) ? sql<number>`least(${a}, ${b})` : sql<number>`min(${a}, ${b})`
-
 /**
  * Locks the selected rows until the transaction ends. Not needed on SQLite, which has one writer at
  * a time.

@@ -322,7 +322,7 @@ export async function unpinItems(
   await writeAsyncCommit(database, db =>
     db
       .updateTable('item')
-      .set({ egress: null, tries: 0, due_at: database.clock.now() })
+      .set({ egress: null, tries: 0, due_at: database.steadyClock.now() })
       .where('job_id', '=', o.jobId)
       .where('operator', '=', o.operator)
       .where('state', '=', sql.lit('routed'))

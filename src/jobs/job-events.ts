@@ -20,20 +20,19 @@ export async function emitJobEvent(
 ): Promise<string | null> {
   const emitted = eventFor(job, o)
   if (job.account_id === null || emitted === null) return null
-  if (parseNotify(job) && o.onlyJob !== true) await requestMail(trx, job.id, o.now)
-  const { now, random, onlyJob = false } = o
+  if (parseNotify(job) && o.onlyJob !== true) await requestMail(trx, job.id, o.dueAt)
+  const { now, dueAt, random, onlyJob = false } = o
   return emit(trx, {
     ...{ ...emitted, jobId: job.id, onlyJob },
-    ...{ accountId: job.account_id, sandbox: job.sandbox === 1, now, random },
+    ...{ accountId: job.account_id, sandbox: job.sandbox === 1, now, dueAt, random },
   })
 }
 
-async function requestMail(trx: Transaction<Schema>, jobId: string, now: number): Promise<void> {
-  await trx.updateTable('job').set({ mail_due_at: now }).where('id', '=', jobId).execute()
+async function requestMail(trx: Transaction<Schema>, jobId: string, dueAt: number): Promise<void> {
+  await trx.updateTable('job').set({ mail_due_at: dueAt }).where('id', '=', jobId).execute()
 }
 
-type EventOptions = {
-  readonly now: number
+type EventOptions = Pick<Emission, 'now' | 'dueAt'> & {
   readonly random: Random
   readonly baseUrl: string
   readonly result?: Result

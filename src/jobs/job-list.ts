@@ -81,7 +81,10 @@ export type RemainingWork = {
   readonly waiting: readonly WaitingOperator[]
 }
 
-export async function getRemainingWork({ db }: Database, jobId: string): Promise<RemainingWork> {
+export async function getRemainingWork(
+  { db, steadyClock }: Database,
+  jobId: string,
+): Promise<RemainingWork> {
   const counted = await sql<{ state: string; items: number }>`
     select 'queued' as state, count(*) as items from item
       where job_id = ${jobId} and state = 'queued'
@@ -92,7 +95,11 @@ export async function getRemainingWork({ db }: Database, jobId: string): Promise
     where job_id = ${jobId} and state = 'routed'
     group by operator order by "dueAt", items desc, operator`.execute(db)
   const count = (state: string) => Number(counted.rows.find(row => row.state === state)?.items ?? 0)
-  return { queued: count('queued'), probing: count('probing'), waiting: waiting.rows }
+  return {
+    queued: count('queued'),
+    probing: count('probing'),
+    waiting: waiting.rows.map(row => ({ ...row, dueAt: steadyClock.toWallTime(row.dueAt) })),
+  }
 }
 
 /** Returns a job of an account; null if it belongs to another account or is still loading. */

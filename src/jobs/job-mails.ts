@@ -27,7 +27,7 @@ export type JobMailTimings = {
   readonly pollMs: number
   /** Wait before a mail is sent again that failed, or whose sender crashed. */
   readonly retryMs: number
-  /** Time after the end of the job after which its mail is no longer retried. */
+  /** Time after the first failed attempt after which a mail is no longer retried. */
   readonly giveUpMs: number
 }
 
@@ -40,12 +40,13 @@ export const DEFAULT_JOB_MAIL_TIMINGS: JobMailTimings = {
 /** Sends the mails about finished jobs that were submitted with `notify`. */
 export function startJobMails(deps: JobMailsDeps): { stop(): Promise<void> } {
   const { clock, log, timings = DEFAULT_JOB_MAIL_TIMINGS } = deps
+  const failingSince = new Map<string, number>()
   return startLoop({
     ...{ name: 'job mail poll', everyMs: timings.pollMs, clock, log },
     run: async signal => {
-      for (const due of await listDue(deps.database, clock.now())) {
+      for (const due of await listDue(deps.database, deps.database.steadyClock.now())) {
         if (signal.aborted) return
-        await sendOne({ ...deps, timings, signal }, due)
+        await sendOne({ ...deps, timings, signal, failingSince }, due)
       }
     },
   })
@@ -69,6 +70,8 @@ const listDue = ({ reader }: Database, now: number): Promise<Job[]> =>
 type MailContext = JobMailsDeps & {
   readonly timings: JobMailTimings
   readonly signal: AbortSignal
+  /** By job: since when its mail has failed to be sent, monotonic time. */
+  readonly failingSince: Map<string, number>
 }
 
 /**
@@ -76,8 +79,8 @@ type MailContext = JobMailsDeps & {
  * between sending and recording, it is sent again with the same Message-ID.
  */
 async function sendOne(context: MailContext, due: Job): Promise<void> {
-  const { database, clock, log, timings, signal } = context
-  const until = clock.now() + timings.retryMs
+  const { database, clock, log, timings, signal, failingSince } = context
+  const until = database.steadyClock.now() + timings.retryMs
   if (!(await moveDue(database, due.id, due.mail_due_at, until))) return
   try {
     const account = await findAccount(database, due.account_id ?? '')
@@ -85,11 +88,14 @@ async function sendOne(context: MailContext, due: Job): Promise<void> {
     await transport.send(jobMail(due, account, context.baseUrl))
   } catch (error) {
     if (signal.aborted) return
-    const willRetry = clock.now() - (due.finished_at ?? 0) < timings.giveUpMs
+    const since = failingSince.get(due.id) ?? clock.monotonicNow()
+    failingSince.set(due.id, since)
+    const willRetry = clock.monotonicNow() - since < timings.giveUpMs
     const fields = { jobId: due.id, accountId: due.account_id, why: errorMessage(error) }
     log.warn(`job mail could not be sent; ${willRetry ? 'will retry' : 'giving up'}`, fields)
     if (willRetry) return
   }
+  failingSince.delete(due.id)
   await moveDue(database, due.id, until, null)
 }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { serverTime } from '../cluster/members.ts'
 import { type Database, writeAsyncCommit } from '../db/database.ts'
+import { serverTime } from '../db/server-time.ts'
 import { type WaitingPair, type WaitingPairRange, waitingPairs } from './item-claims.ts'
 
 // Finds work in the store for which the queue must have a task. States in conditions are literals,

@@ -116,7 +116,7 @@ async function purgeExpired(
   const finishedBefore = isAll ? EVER : now - keepResultsMs
   const keptUntil = isAll ? EVER : now
   const answers = await countAnswersUntil(database, keptUntil)
-  const rules = retentions(now, isAll ? now - EVER : keepHistoryMs)
+  const rules = retentions(now, database.steadyClock.now(), isAll ? now - EVER : keepHistoryMs)
   const service = await purgeService(database, rules, isDryRun)
   if (isDryRun) {
     const old = await jobsFinishedBefore(database, finishedBefore, finishedBefore, isAll)

@@ -7,9 +7,9 @@ import {
   deleteSessionsUntil,
 } from '../accounts/retention.ts'
 import { AUDIT_RETENTION_MS, deleteAuditBefore } from '../audit.ts'
-import { serverNow } from '../cluster/members.ts'
 import { type Database, write, writeAsyncCommit } from '../db/database.ts'
 import type { Expiry } from '../db/paging.ts'
+import { serverNow } from '../db/server-time.ts'
 import { FEEDBACK_AGE_MAX_MS } from '../feedback/feedback.ts'
 import { deleteAddressStatesBefore, deleteFeedbackBefore } from '../feedback/feedback-store.ts'
 import { REPLY_AGE_MAX_MS } from '../feedback/replies.ts'
@@ -63,7 +63,7 @@ async function deleteExpired(deps: RetentionJobDeps, signal: AbortSignal): Promi
   const jobs = await deleteJobsBefore(database, dataDir, now - keepResultsMs, sandboxBefore)
   const abandoned = await deleteLoadingJobs(database, now - LOADING_MS_MAX)
   const deleted: Record<string, number> = { jobs: jobs.length + abandoned }
-  for (const rule of retentions(now, keepHistoryMs)) {
+  for (const rule of retentions(now, database.steadyClock.now(), keepHistoryMs)) {
     deleted[rule.name] = await expire(database, rule, signal)
   }
   const total = Object.values(deleted).reduce((sum, count) => sum + count, 0)
@@ -162,7 +162,7 @@ async function storeSeenClock(database: Database, at: number): Promise<void> {
 
 export { SANDBOX_RETENTION_MS }
 
-/** A retention rule: rows older than `before`, epoch ms, are deleted. */
+/** A retention rule: rows older than `before` are deleted, epoch ms, or steady time for due times. */
 export type Retention = {
   readonly name:
     | ('history' | 'sandboxHistory' | 'replays' | 'credits' | 'answers' | 'sessions')
@@ -177,7 +177,8 @@ const ORPHANED_EVENTS_RETENTION_MS = HOUR
 /** Credits are counted by day; older days are not read. */
 const CREDITS_RETENTION_MS = 40 * DAY
 
-export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
+/** Due times are compared with `steadyNow`. */
+export const retentions = (now: number, steadyNow: number, keepHistoryMs: number): Retention[] => [
   { name: 'history', expiry: deleteHistoryBefore, before: now - keepHistoryMs },
   {
     name: 'sandboxHistory',
@@ -186,7 +187,7 @@ export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
   },
   { name: 'replays', expiry: deleteReplaysBefore, before: now - REPLAY_MS },
   { name: 'deliveries', expiry: deleteDeliveriesUntil, before: now },
-  { name: 'stranded', expiry: deleteStrandedUntil, before: now - RETENTION_MS },
+  { name: 'stranded', expiry: deleteStrandedUntil, before: steadyNow - RETENTION_MS },
   { name: 'webhooks', expiry: deleteWebhooksUntil, before: now },
   {
     name: 'events',

@@ -1,3 +1,4 @@
+import { uptime } from 'node:os'
 import { onAbort } from './abort.ts'
 
 /** Time source. Tests inject a clock that they advance. */
@@ -6,6 +7,11 @@ export interface Clock {
   now(): number
   /** Monotonic time in ms since an arbitrary point. For durations: it never jumps. */
   monotonicNow(): number
+  /**
+   * Time in ms since an arbitrary point, including the time for which the machine was suspended.
+   * Left out: `monotonicNow` includes it.
+   */
+  uptimeMs?(): number
   /** Calls `callback` once after `delayMs`; the returned function cancels it. */
   after(delayMs: number, callback: () => void): () => void
 }
@@ -13,6 +19,8 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonicNow: () => performance.now(),
+  // The monotonic clock of Linux and macOS stops while the machine is suspended.
+  uptimeMs: () => uptime() * SECOND,
   after(delayMs, callback) {
     const timer = setTimeout(callback, Math.min(delayMs, LONGEST_TIMER_MS))
     return () => clearTimeout(timer)

@@ -17,11 +17,16 @@ export type DueAlert = {
   readonly lastError: string | null
   /** Why the webhook was disabled since the last alert; null if it was not. */
   readonly disabledReason: string | null
-  /** Epoch ms. */
+  /** Steady time. */
   readonly dueAt: number
 }
 
-type AlertTarget = { readonly webhookId: string; readonly accountId: string; readonly now: number }
+type AlertTarget = {
+  readonly webhookId: string
+  readonly accountId: string
+  /** Steady time. */
+  readonly now: number
+}
 
 /** Queues an alert about deliveries that failed for good. */
 export async function queueFailureAlert(
@@ -67,7 +72,7 @@ async function queueAlert(
  */
 const ALERTS_MAX = 100
 
-/** Lists the alerts that are due by now, epoch ms, earliest first. */
+/** Lists the alerts that are due by a steady time, earliest first. */
 export async function listDueAlerts({ reader }: Database, now: number): Promise<DueAlert[]> {
   const rows = await reader
     .selectFrom('notice')
@@ -124,7 +129,7 @@ export async function claimAlert(
 }
 
 /**
- * Removes what was reported from a claimed alert. Changes since then are due an hour later. Returns
+ * Removes what was reported from a claimed alert. Changes since then are due an hour later; `now` is steady time. Returns
  * false, and writes nothing, if the claim has expired.
  */
 export async function markAlertSent(

@@ -52,7 +52,7 @@ export type NewAttempt = AttemptDetails & {
 export async function recordAttempts(
   trx: Transaction<Schema>,
   attempts: readonly NewAttempt[],
-  { now }: { readonly now: number },
+  { now, steadyNow }: RecordedAt,
 ): Promise<void> {
   const status = await getEndpointStatus(
     trx,
@@ -75,10 +75,13 @@ export async function recordAttempts(
   await deleteOldest(trx, records)
   const inCycle = records.filter(isInCycle)
   await updateDeliveries(trx, inCycle)
-  await queueFailureAlerts(trx, inCycle, now)
-  await touchWebhooks(trx, records.filter(affectsWebhook), now)
+  await queueFailureAlerts(trx, inCycle, steadyNow)
+  await touchWebhooks(trx, records.filter(affectsWebhook), { now, steadyNow })
   await countByDay(trx, inCycle.filter(isCurrentUrl))
 }
+
+/** The same moment by two clocks, epoch ms. */
+type RecordedAt = { readonly now: number; readonly steadyNow: number }
 
 /** An attempt with the state of its delivery before it. */
 type RecordedAttempt = { readonly attempt: NewAttempt; readonly delivery: EndpointStatus }
@@ -222,6 +225,8 @@ export type NewTest = AttemptDetails & {
   readonly deliveryId: string
   readonly next: DeliveryTransition
   readonly now: number
+  /** When the delivery was due, steady time. */
+  readonly dueAt: number
 }
 
 /**
@@ -241,7 +246,7 @@ export async function recordTest(trx: Transaction<Schema>, test: NewTest): Promi
     .insertInto('delivery')
     .values({
       ...{ id: deliveryId, event_id: event.id, webhook_id: webhookId, kind, trigger },
-      ...{ ...after, due_at: after.due_at ?? now, attempt: 1, created_at: now },
+      ...{ ...after, due_at: after.due_at ?? test.dueAt, attempt: 1, created_at: now },
     })
     .execute()
   await insertAttempts(trx, [toAttemptRow(test, { delivery_id: deliveryId, number: 1, trigger })])
@@ -269,7 +274,7 @@ async function countByDay(
 async function touchWebhooks(
   trx: Transaction<Schema>,
   records: readonly RecordedAttempt[],
-  now: number,
+  { now, steadyNow }: RecordedAt,
 ): Promise<void> {
   const events = records.filter(isCurrentUrl)
   for (const [webhookId, group] of Map.groupBy(events, ({ delivery }) => delivery.webhookId)) {
@@ -285,7 +290,12 @@ async function touchWebhooks(
       const { disabledCode: code } = after
       const reason = DISABLED_REASONS[code]
       await disableWebhook(trx, { webhookId, code, reason, now })
-      await queueDisabledAlert(trx, { webhookId, accountId: before.accountId, reason, now })
+      await queueDisabledAlert(trx, {
+        webhookId,
+        accountId: before.accountId,
+        reason,
+        now: steadyNow,
+      })
     }
   }
 }
@@ -302,7 +312,8 @@ function applyAttempts(records: readonly RecordedAttempt[], now: number) {
     // that long.
     const isStale = failingSince === null || failingSince > attempt.startedAt
     if (attempt.statusCode === GONE || !isStale) disabledCode ??= attempt.disabledCode
-    failingSince = attempt.next.state === 'delivered' ? null : (failingSince ?? now)
+    // A time in the future was written before the clock was set back.
+    failingSince = attempt.next.state === 'delivered' ? null : Math.min(failingSince ?? now, now)
   }
   return { failingSince, disabledCode }
 }

@@ -42,6 +42,7 @@ export const DEFAULT_DELIVERY_TIMINGS: DeliveryTimings = {
 }
 
 export type AttemptDeps = {
+  readonly database: Pick<Database, 'steadyClock'>
   readonly transport: WebhookTransport
   readonly secretBox: SecretBox
   readonly clock: Clock
@@ -81,6 +82,7 @@ export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attemp
     ...{ ...toError(result), retryAfterMs: requestedMs },
     next: nextState({
       ...{ attempt: sent.attempt, trigger: sent.trigger, outcome, now },
+      steadyNow: deps.database.steadyClock.now(),
       sandbox: isSandboxBody(sent.body),
       fastSandboxRetries: deps.fastSandboxRetries,
     }),
@@ -196,7 +198,12 @@ export function createAttemptWriter(deps: AttemptWriterDeps): AttemptWriter {
     ...{ clock, sizeMax: BATCH_MAX, whileBusy: true },
     async run(attempts) {
       const write = () =>
-        writeConcurrent(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
+        writeConcurrent(database, trx =>
+          recordAttempts(trx, attempts, {
+            now: clock.now(),
+            steadyNow: database.steadyClock.now(),
+          }),
+        )
       const onRetry = (error: unknown) => {
         const fields = { attempts: attempts.length, why: errorMessage(error) }
         log.error('delivery attempts could not be written; will retry', fields)

@@ -53,7 +53,7 @@ export async function retryDelivery(
 ): Promise<RetriedDelivery> {
   const webhook = await findTargetWebhook(services, target)
   requireActive(webhook)
-  const now = services.clock.now()
+  const now = services.database.steadyClock.now()
   const retry = async (trx: Trx) => {
     const row = await retryRow(trx, webhook.id, target.deliveryId, now)
     return { webhook, delivery: row ?? deliveryNotFound(target) }
@@ -76,7 +76,7 @@ export async function retryFailedDeliveries(
 ): Promise<Recovered> {
   const webhook = await getWebhook(services, target)
   requireActive(webhook)
-  const now = services.clock.now()
+  const now = services.database.steadyClock.now()
   const recover = async (trx: Trx) => ({
     webhook,
     recovered: await recoverDeliveries(trx, webhook.id, { since, now }),

@@ -87,13 +87,14 @@ export class DeliveryRun {
    */
   async #sendDue(): Promise<void> {
     const { clock, database, timings } = this.#deps
+    const { steadyClock } = database
     const endAt = clock.monotonicNow() + timings.runMs
     while (this.#canStart(endAt)) {
       // Captured before the query, so that no event during it is missed.
       const wakeup = this.#wakeup.promise
       const max = CONNECTIONS_MAX - this.#inFlight.size
       if (max > 0) {
-        const o = { now: clock.now(), except: [...this.#inFlight], max }
+        const o = { now: steadyClock.now(), except: [...this.#inFlight], max }
         const due = await listNextDeliveries(database, this.#webhookId, o)
         if (due.length === 0 && this.#inFlight.size === 0) return
         if (!this.#canStart(endAt)) return
@@ -171,11 +172,13 @@ export class DeliveryRun {
   }
 
   async #nextRun(): Promise<Reschedule> {
-    const { clock, database, endpoints, stopping, lost } = this.#deps
+    const { database, endpoints, stopping, lost } = this.#deps
     if (stopping.aborted || lost.aborted) return 'done'
     const dueAt = await nextDueAt(database, this.#webhookId, [])
     if (dueAt === null) return 'done'
-    return { dueAt: Math.max(dueAt, clock.now() + endpoints.backoffMs(this.#webhookId)) }
+    return {
+      dueAt: Math.max(dueAt, database.steadyClock.now() + endpoints.backoffMs(this.#webhookId)),
+    }
   }
 }
 

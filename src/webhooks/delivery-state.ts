@@ -29,7 +29,7 @@ type Outcome = {
 /** The state of a delivery after an attempt. */
 export type DeliveryTransition =
   | { readonly state: 'delivered'; readonly expiresAt: number }
-  | { readonly state: 'retry_scheduled'; readonly dueAt: number }
+  | { readonly state: 'retry_scheduled' /** Steady time. */; readonly dueAt: number }
   | { readonly state: 'failed'; readonly expiresAt: number }
 
 type AttemptResult = {
@@ -43,6 +43,8 @@ type AttemptResult = {
   readonly fastSandboxRetries?: boolean | undefined
   /** End of the attempt, epoch ms. */
   readonly now: number
+  /** The same in steady time. */
+  readonly steadyNow: number
 }
 
 /** Returns the state of a delivery after an attempt. */
@@ -53,6 +55,7 @@ export function nextState({
   sandbox,
   fastSandboxRetries = false,
   now,
+  steadyNow,
 }: AttemptResult): DeliveryTransition {
   const { status, retryAfterMs } = outcome
   if (isDelivered(status)) {
@@ -63,7 +66,7 @@ export function nextState({
   const delayMs = trigger === 'test' || status === GONE ? undefined : delays[attempt]
   if (delayMs === undefined) return { state: 'failed', expiresAt: now + RETENTION_MS }
   const requestedMs = Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS)
-  return { state: 'retry_scheduled', dueAt: now + Math.max(delayMs, requestedMs) }
+  return { state: 'retry_scheduled', dueAt: steadyNow + Math.max(delayMs, requestedMs) }
 }
 
 export const isDelivered = (status: number | null): boolean =>
@@ -102,9 +105,6 @@ const SEEN_FAILING_MIN_MS = HOUR
 
 /** Upper limit for Retry-After: by then the receiver may have recovered. */
 const RETRY_AFTER_MAX_MS = 24 * HOUR
-
-/** Longest possible wait between two attempts. */
-export const WAIT_MAX_MS = Math.max(RETRY_AFTER_MAX_MS, ...RETRY_DELAYS_MS)
 
 /**
  * Parses a Retry-After header (RFC 9110 §10.2.3: seconds or a date) into ms. Returns null if it is

@@ -60,7 +60,7 @@ type AlertContext = EndpointAlertsDeps & {
 }
 
 async function sendDue(context: AlertContext): Promise<void> {
-  for (const notice of await listDueAlerts(context.database, context.clock.now())) {
+  for (const notice of await listDueAlerts(context.database, context.database.steadyClock.now())) {
     if (context.signal.aborted) return
     await sendOne(context, notice)
   }
@@ -71,9 +71,9 @@ async function sendDue(context: AlertContext): Promise<void> {
  * be written, the mail is not repeated every ten seconds.
  */
 async function sendOne(context: AlertContext, notice: DueAlert): Promise<void> {
-  const { database, clock, log } = context
+  const { database, log } = context
   const { webhookId, accountId, failedEvents } = notice
-  const claim = { webhookId, dueAt: clock.now() + context.timings.retryMs }
+  const claim = { webhookId, dueAt: database.steadyClock.now() + context.timings.retryMs }
   if (!(await write(database, trx => claimAlert(trx, notice, claim.dueAt)))) return
   try {
     await send(context, notice)
@@ -97,7 +97,10 @@ async function recordSent(
   const { database, clock, signal, timings } = context
   const until = clock.monotonicNow() + timings.retryMs
   const o = { clock, signal, until, delayMs: timings.noteRetryMs, isRetryable: isStorageError }
-  await retry(() => write(database, trx => markAlertSent(trx, claim, notified, clock.now())), o)
+  await retry(
+    () => write(database, trx => markAlertSent(trx, claim, notified, database.steadyClock.now())),
+    o,
+  )
 }
 
 /** Sends to the address of the account, else to the configured one, else to the log. */

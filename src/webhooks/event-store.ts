@@ -12,6 +12,8 @@ export type Emission = Subscription & {
   readonly sandbox: boolean
   /** Epoch ms. */
   readonly now: number
+  /** When its deliveries are due, steady time. */
+  readonly dueAt: number
   readonly random: Random
 }
 
@@ -23,7 +25,7 @@ export type Emission = Subscription & {
 export async function emit(trx: Transaction<Schema>, o: Emission): Promise<string | null> {
   const webhooks = await subscribers(trx, o)
   if (webhooks.length === 0) return null
-  const { now, random } = o
+  const { now, dueAt, random } = o
   const id = newEventId(random)
   const body = eventBody({ id, kind: o.kind, at: now, data: o.data, sandbox: o.sandbox })
   await trx
@@ -33,7 +35,7 @@ export async function emit(trx: Transaction<Schema>, o: Emission): Promise<strin
   const deliveries = webhooks.map(webhook_id => ({
     ...{ id: newDeliveryId(random), event_id: id, webhook_id, kind: o.kind },
     trigger: 'scheduled' as const,
-    ...{ state: 'pending' as const, attempt: 0, due_at: now, created_at: now },
+    ...{ state: 'pending' as const, attempt: 0, due_at: dueAt, created_at: now },
   }))
   await trx.insertInto('delivery').values(deliveries).execute()
   return id

@@ -61,6 +61,7 @@ async function send(
 ): Promise<TestOutcome> {
   const { database, clock, random } = services
   const [at, eventId, deliveryId] = [clock.now(), newEventId(random), newDeliveryId(random)]
+  const dueAt = database.steadyClock.now()
   const { kind, data } = example ?? {
     ...{ kind: TEST_KIND, data: { webhook_id: webhook.id, message: 'Test event' } },
   }
@@ -69,7 +70,7 @@ async function send(
   const sent = { eventId, body, trigger: 'test', attempt: 0, webhook } as const
   const attempt = await makeAttempt(services, sent)
   const event = { id: eventId, kind, body }
-  const of = { accountId: webhook.accountId, webhookId: webhook.id, event, deliveryId }
+  const of = { accountId: webhook.accountId, webhookId: webhook.id, event, deliveryId, dueAt }
   await write(database, trx => recordTest(trx, { ...attempt, ...of, now: clock.now() }))
   const { statusCode, durationMs, excerpt, error, errorCode } = attempt
   return {

@@ -3,17 +3,16 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { DAY, HOUR, SECOND } from '../../src/platform/clock.ts'
 import { emptyFolder } from '../support/ev-process.ts'
-import { hasOpenWork } from './ledger.ts'
 import { startChaosService } from './service.ts'
 
 /** Offset of the wall clock from the true time after each jump. */
-const AHEAD_MS = [HOUR, DAY, 3 * DAY]
+const AHEAD_MS = [HOUR, -DAY, 3 * DAY]
 /** Longer than any retention period. */
 const YEARS_MS = 800 * DAY
 
 const CLOCK = join(import.meta.dirname, '../support/jumping-clock.mjs')
 
-test('forward jumps of the wall clock, and a reset while no list is in flight, lose no data, repeat no work and lock out no client', async () => {
+test('jumps of the wall clock in both directions lose no data, repeat no work, hold nothing up and lock out no client', async () => {
   const folder = emptyFolder()
   const file = join(folder, 'clock')
   /** Replaces the file atomically: a reader sees the old or the new number. */
@@ -40,10 +39,8 @@ test('forward jumps of the wall clock, and a reset while no list is in flight, l
   await jump(YEARS_MS)
   expect((await chaos.service.end('SIGTERM')).code).toBe(0)
   await chaos.start().isUp
+  await jump(0)
   await workload.everyKind()
   await workload.stop()
-  // Rows in flight would wait until a clock that is set back catches up, so none may be left.
-  await expect.poll(() => hasOpenWork(chaos.dataDir), { interval: 100 }).toBe(false)
-  setAhead(0)
   await chaos.expectLedger(workload)
 })

@@ -7,9 +7,9 @@ import {
   heartbeat,
   listMembers,
   register,
-  serverNow,
 } from '../../src/cluster/members.ts'
 import type { Database } from '../../src/db/database.ts'
+import { serverNow } from '../../src/db/server-time.ts'
 import { claimItems } from '../../src/jobs/item-claims.ts'
 import { releaseClaims, releaseOrphanedClaims } from '../../src/jobs/member-claims.ts'
 import { addJob, fileAll, onPostgres, tempDatabase } from '../support/database.ts'

@@ -3,7 +3,11 @@ import { updateAccount } from '../../src/accounts/account-store.ts'
 import { write } from '../../src/db/database.ts'
 import { deleteJob } from '../../src/jobs/delete-job.ts'
 import { emitJobEvent } from '../../src/jobs/job-events.ts'
-import { DEFAULT_JOB_MAIL_TIMINGS, startJobMails } from '../../src/jobs/job-mails.ts'
+import {
+  DEFAULT_JOB_MAIL_TIMINGS,
+  type JobMailTimings,
+  startJobMails,
+} from '../../src/jobs/job-mails.ts'
 import { failJob } from '../../src/jobs/job-state.ts'
 import { readJob } from '../../src/jobs/job-store.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
@@ -29,16 +33,22 @@ async function services({ email = 'owner@shop.example' }: { email?: string | nul
   const keep = (message: string, fields: LogFields = {}) => void lines.push([message, fields])
   const log: Log = { ...silentLog, warn: keep, error: keep }
   const notify = fakeNotify()
-  const start = () => {
+  const start = (timings: Partial<JobMailTimings> = {}) => {
     const mails = startJobMails({
       ...{ database, notify, clock, log, baseUrl: 'https://ev.example' },
+      timings: { ...DEFAULT_JOB_MAIL_TIMINGS, ...timings },
     })
     onTestFinished(() => mails.stop())
     return mails
   }
   const untilPolled = () => waitUntil(() => clock.pending > 0)
   const emit = async () => {
-    const o = { now: clock.now(), random: countedRandom(), baseUrl: 'https://ev.example' }
+    const o = {
+      now: clock.now(),
+      dueAt: clock.now(),
+      random: countedRandom(),
+      baseUrl: 'https://ev.example',
+    }
     const job = await readJob(database, 'job_a')
     await write(database, trx => emitJobEvent(trx, job, o))
   }
@@ -125,14 +135,23 @@ test('a mail that fails is retried with the same Message-ID, for a week', async 
   expect(notify.tried).toHaveLength(3)
 })
 
-test('a mail is given up after a week', async () => {
+test('a mail is given up after it has failed for a week', async () => {
   const { end, start, untilPolled, notify, clock, lines, database } = await services()
   await end()
   notify.handleWith(() => Promise.reject(new Error('no')))
-  await clock.advance(8 * DAY)
-  start()
+  start({ pollMs: 4 * DAY })
   await untilPolled()
-  expect(lines[0]?.[0]).toBe('job mail could not be sent; giving up')
+  await clock.advance(4 * DAY)
+  await waitUntil(() => lines.length === 2)
+  await untilPolled()
+  await clock.advance(4 * DAY)
+  await waitUntil(() => lines.length === 3)
+  await untilPolled()
+  expect(lines.map(([message]) => message)).toEqual([
+    'job mail could not be sent; will retry',
+    'job mail could not be sent; will retry',
+    'job mail could not be sent; giving up',
+  ])
   expect((await readJob(database, 'job_a')).mail_due_at).toBeNull()
 })
 

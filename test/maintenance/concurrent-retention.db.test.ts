@@ -133,7 +133,7 @@ describe('two concurrent retention jobs', () => {
       const cycle = { trigger: 'scheduled', attempt: 0 } as const
       return { ...attemptAt(id, FAILURE), delivery: { id, webhookId: 'wh_off', cycle } }
     })
-    const record = (trx: Trx) => recordAttempts(trx, attempts, { now: 60 })
+    const record = (trx: Trx) => recordAttempts(trx, attempts, { now: 60, steadyNow: 60 })
     // A deadlock is reported here, and not retried.
     const recorded = onPostgres
       ? database.db.transaction().execute(record)
@@ -163,7 +163,7 @@ describe.runIf(onPostgres)('a deleted webhook', () => {
     const expire = () => writeConcurrent(database, trx => deleteWebhooksUntil(trx, 100, 9))
     const o = { accountId: 'acc_a', kind: 'batch.completed', data: {}, sandbox: false } as const
     await writeConcurrent(database, async trx => {
-      await emit(trx, { ...o, now: 5, random: countedRandom() })
+      await emit(trx, { ...o, now: 5, dueAt: 5, random: countedRandom() })
       await write(database, other => deleteWebhook(other, 'acc_a', 'wh_a', 10))
       expect(await expire()).toBe(0)
     })

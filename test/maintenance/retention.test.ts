@@ -9,7 +9,7 @@ test('old rows are deleted in steps, and young ones are kept', async () => {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   const now = clock.now()
-  const [history] = retentions(now, 90 * DAY)
+  const [history] = retentions(now, now, 90 * DAY)
   const verdict = { valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' }
   const origin = { account_id: 'a', key_id: 'k', source: 'batch' as const, job_id: null }
   const rows = Array.from({ length: 2_500 }, (_, n) => ({
@@ -29,7 +29,9 @@ test('old rows are deleted in steps, and young ones are kept', async () => {
 })
 
 test('sandbox rows and stored responses are kept for a day, deliveries of a disabled webhook for seven', () => {
-  const before = new Map(retentions(100 * DAY, 90 * DAY).map(one => [one.name, one.before / DAY]))
+  const before = new Map(
+    retentions(100 * DAY, 100 * DAY, 90 * DAY).map(one => [one.name, one.before / DAY]),
+  )
   expect(Object.fromEntries(before)).toEqual({
     ...{
       history: 10,

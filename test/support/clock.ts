@@ -9,6 +9,8 @@ export type FakeClock = Clock & {
   runAll(): Promise<void>
   /** Moves only the wall clock; the monotonic clock and timers are unaffected. */
   jump(ms: number): void
+  /** Suspends the machine: the monotonic clock and timers stop. */
+  suspend(ms: number): void
   /** Time until the next timer is due; infinite without a timer. */
   readonly untilNextMs: number
   /** Number of timers. */
@@ -22,6 +24,7 @@ export type FakeClock = Clock & {
 export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
   let ticks = FIRST_TICK
   let wallOffset = startMs - FIRST_TICK
+  let suspendedMs = 0
   let timers: Timer[] = []
 
   // Timers due at the same time fire in the order in which they were set, as in Node.
@@ -35,6 +38,7 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
   return {
     now: () => wallOffset + ticks,
     monotonicNow: () => ticks,
+    uptimeMs: () => ticks + suspendedMs,
     after(delayMs, callback) {
       const timer = { dueAt: ticks + Math.max(0, delayMs), callback }
       timers.push(timer)
@@ -57,6 +61,10 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
     },
     jump(ms) {
       wallOffset += ms
+    },
+    suspend(ms) {
+      wallOffset += ms
+      suspendedMs += ms
     },
     get untilNextMs() {
       const due = nextDue()

@@ -6,6 +6,7 @@ import { sql } from 'kysely'
 import { inject, onTestFinished } from 'vitest'
 import { type Database, openDatabase, write } from '../../src/db/database.ts'
 import { TABLES } from '../../src/db/schema.ts'
+import { SteadyClock } from '../../src/db/steady-clock.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
 import { queuedItems, storeRoutes } from '../../src/jobs/item-store.ts'
 import { startJob } from '../../src/jobs/job-state.ts'
@@ -58,7 +59,8 @@ async function pooledDatabase(clock: Clock): Promise<Database> {
     if (await empty(ask)) idleDatabases.push(database)
     else await database.close()
   })
-  return { ...database, clock, close: async () => {} }
+  const steadyClock = new SteadyClock(clock, 'postgres')
+  return { ...database, clock, steadyClock, close: async () => {} }
 }
 
 type Ask = (statement: string) => Promise<readonly UsedTable[]>

@@ -41,7 +41,7 @@ export async function addOneOfEverything({
       ...{ older_than_days: null, next_run_at: now, claimed_until: null, last_run_at: null },
       ...{ last_error: null, created_at: now },
     })
-    const happened = { accountId: 'acc_1', data: {}, sandbox: false, now, random }
+    const happened = { accountId: 'acc_1', data: {}, sandbox: false, now, dueAt: now, random }
     await emit(trx, { ...happened, kind: 'batch.completed' })
     await addHistory(trx, [
       {

@@ -68,7 +68,15 @@ export async function createTestDelivery({ polls = true, clock = fakeClock() }: 
       const kind = 'quota.warning' as const
       for (let n = 0; n < count; n++) {
         const data = { n }
-        const o = { accountId: 'acc_1', kind, data, sandbox, now: clock.now(), random }
+        const o = {
+          accountId: 'acc_1',
+          kind,
+          data,
+          sandbox,
+          now: clock.now(),
+          dueAt: clock.now(),
+          random,
+        }
         ids.push((await emit(trx, o)) ?? '')
       }
       return ids
@@ -78,7 +86,7 @@ export async function createTestDelivery({ polls = true, clock = fakeClock() }: 
   /** Starts deliveries like one process; stopped after the test. */
   function start(change: Partial<DeliveryDeps> = {}): Deliveries {
     const deliveryClock = polls ? clock : withoutPolling(clock)
-    const queue = createMemoryQueue(deliveryClock, log)
+    const queue = createMemoryQueue(database.steadyClock, log)
     const deliveries = startDeliveries({
       ...{ database, queue, transport, secretBox, clock: deliveryClock, log, version: '1.2.3' },
       ...change,

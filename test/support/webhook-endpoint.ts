@@ -48,7 +48,15 @@ type Home = Pick<
 export const endpointActions = ({ database, clock, random, service }: Home, id: string) => ({
   /** Emits an event, and returns its ID. */
   async happen(kind: EventKind = 'batch.completed', data: object = { job_id: 'job_a' }) {
-    const event = { accountId: 'acc_1', kind, data, sandbox: false, now: clock.now(), random }
+    const event = {
+      accountId: 'acc_1',
+      kind,
+      data,
+      sandbox: false,
+      now: clock.now(),
+      dueAt: clock.now(),
+      random,
+    }
     const eventId = await write(database, trx => emit(trx, event))
     if (eventId === null) throw new Error('no webhook subscribed to it')
     return eventId
@@ -63,7 +71,9 @@ export const endpointActions = ({ database, clock, random, service }: Home, id: 
     const made = await makeAttempt({ ...service, version: service.settings.version }, sent)
     const delivery = { id: due.id, webhookId: id, cycle }
     const attempts = [{ ...made, delivery, disabledCode }]
-    await write(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
+    await write(database, trx =>
+      recordAttempts(trx, attempts, { now: clock.now(), steadyNow: clock.now() }),
+    )
     return due.id
   },
 })

@@ -64,7 +64,7 @@ export const FAILURE = {
 export const NOW = 5_000
 
 export const record = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
-  write(database, trx => recordAttempts(trx, attempts, { now }))
+  write(database, trx => recordAttempts(trx, attempts, { now, steadyNow: now }))
 
 export const attemptsOf = ({ db }: Database) =>
   db.selectFrom('attempt').selectAll().orderBy('delivery_id').orderBy('number').execute()

@@ -226,7 +226,7 @@ test('attempts are counted by webhook and day; late ones and those at a former U
 
 describe('a test', () => {
   const TEST: NewTest = {
-    ...{ accountId: 'acc_a', webhookId: 'wh_a', deliveryId: 'dlv_t', now: NOW },
+    ...{ accountId: 'acc_a', webhookId: 'wh_a', deliveryId: 'dlv_t', now: NOW, dueAt: NOW },
     event: { id: 'evt_t', kind: 'webhook.test', body: '{"event":"webhook.test"}' },
     ...{ startedAt: 4_900, url: 'https://app.example/hook', durationMs: 84, statusCode: 200 },
     ...{ headers: {}, requestHeaders: null, excerpt: 'ok', error: null, errorCode: null },

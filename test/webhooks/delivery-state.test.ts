@@ -161,7 +161,15 @@ type Given = {
 const nextOf = ({ status, attempt = 0, trigger = 'scheduled', ...more }: Given) => {
   const { retryAfterMs = null, sandbox = false, fastSandboxRetries } = more
   const outcome = { status, retryAfterMs }
-  return nextState({ attempt, trigger, outcome, sandbox, fastSandboxRetries, now: NOW })
+  return nextState({
+    attempt,
+    trigger,
+    outcome,
+    sandbox,
+    fastSandboxRetries,
+    now: NOW,
+    steadyNow: NOW,
+  })
 }
 
 function waitMs(given: Given): number {

@@ -131,7 +131,7 @@ describe('the event of a job', () => {
 
 const emission = (database: Database, kind: EventKind) => ({
   ...{ accountId: 'acc_a', kind, data: { remaining: 20 }, sandbox: false },
-  ...{ now: database.clock.now(), random: countedRandom() },
+  ...{ now: database.clock.now(), dueAt: database.clock.now(), random: countedRandom() },
 })
 
 const emitOne = (database: Database, kind: EventKind) =>
@@ -158,7 +158,12 @@ async function bodiesFor(change: Partial<Job>) {
   const job = { ...(await readJob(database, 'job_a')), ...change }
   const { clock } = database
   await write(database, trx =>
-    emitJobEvent(trx, job, { now: clock.now(), random: countedRandom(), baseUrl: BASE_URL }),
+    emitJobEvent(trx, job, {
+      now: clock.now(),
+      dueAt: clock.now(),
+      random: countedRandom(),
+      baseUrl: BASE_URL,
+    }),
   )
   return (await events(database)).map(event => JSON.parse(event.body))
 }

@@ -25,12 +25,14 @@ import {
 } from '../support/webhook-rows.ts'
 
 const parallel = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
-  writeConcurrent(database, trx => recordAttempts(trx, attempts, { now }))
+  writeConcurrent(database, trx => recordAttempts(trx, attempts, { now, steadyNow: now }))
 
 /** The same, except that a deadlock is reported and not retried. */
 const once = (database: Database, attempts: readonly NewAttempt[]) =>
   onPostgres
-    ? database.db.transaction().execute(trx => recordAttempts(trx, attempts, { now: NOW }))
+    ? database.db
+        .transaction()
+        .execute(trx => recordAttempts(trx, attempts, { now: NOW, steadyNow: NOW }))
     : parallel(database, attempts)
 
 /** All columns that an attempt may change. */

@@ -54,7 +54,7 @@ describe.skipIf(onPostgres)('a statement on many deliveries uses its index', () 
     ],
     [
       'the deliveries of recorded attempts',
-      inTrx(trx => recordAttempts(trx, [attemptAt('dlv_a')], { now: 9 })),
+      inTrx(trx => recordAttempts(trx, [attemptAt('dlv_a')], { now: 9, steadyNow: 9 })),
       /SEARCH delivery USING INDEX sqlite_autoindex_delivery_1 \(id=\?\)/,
     ],
     ['a manual retry', inTrx(trx => retryDelivery(trx, 'wh_a', 'dlv_a', 9)), /delivery.*\(id=\?\)/],

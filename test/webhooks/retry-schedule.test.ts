@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { synchronizeClock } from '../../src/db/synchronize-clock.ts'
 import { expire, retentions } from '../../src/maintenance/retention-job.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/platform/clock.ts'
 import { listDueAlerts } from '../../src/webhooks/alert-store.ts'
@@ -147,7 +148,8 @@ describe('the schedule of an undeliverable event', () => {
     const deliveries = h.start()
     await waitUntil(async () => (await h.attempts()).length === 1)
     await drainEventLoop(60)
-    h.clock.jump(10 * DAY)
+    h.clock.suspend(10 * DAY)
+    await synchronizeClock(h.database)
     deliveries.wake()
     await waitUntil(async () => (await h.attempts()).length === 2)
     expect(await h.webhooks()).toMatchObject([{ active: 1 }])
@@ -157,6 +159,8 @@ describe('the schedule of an undeliverable event', () => {
     ['an hour', HOUR],
     ['a day', DAY],
     ['ten years', 3_652 * DAY],
+    ['minus an hour', -HOUR],
+    ['minus ten years', -3_652 * DAY],
   ])('continues on time although the wall clock is set back by %s', async (_, jumpMs) => {
     const h = await createTestDelivery()
     await h.addWebhook()
@@ -176,15 +180,6 @@ describe('the schedule of an undeliverable event', () => {
     expect(h.transport.sent).toHaveLength(2)
     await h.clock.advance(SECOND)
     await waitUntil(async () => (await h.attempts()).length === 4)
-  })
-
-  test('is not delayed by a wall clock that was set back while no service ran', async () => {
-    const h = await createTestDelivery()
-    await h.addWebhook()
-    await h.addEvents()
-    h.clock.jump(-400 * DAY)
-    h.start()
-    await h.sent(1)
   })
 })
 
@@ -227,5 +222,6 @@ async function eachAttempt(h: TestDelivery, look: (n: number) => Promise<void>):
 /** Runs retention, as the service does every hour. */
 async function cleanUp({ database, clock }: TestDelivery): Promise<void> {
   const { signal } = new AbortController()
-  for (const old of retentions(clock.now(), 90 * DAY)) await expire(database, old, signal)
+  for (const old of retentions(clock.now(), clock.now(), 90 * DAY))
+    await expire(database, old, signal)
 }

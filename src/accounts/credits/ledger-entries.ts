@@ -44,6 +44,7 @@ export type LedgerBatch = {
 }
 
 type TransportDeps = {
+  readonly database: Pick<Database, 'steadyClock'>
   readonly random: Random
   readonly plans: ReadonlyMap<string, Plan>
 }
@@ -168,7 +169,7 @@ function toUsageRows({ accountId, keyId, entries }: LedgerBatch, now: number): U
 /** Emits one event for each threshold reached, once per period. */
 async function emitQuotaEvents(
   trx: Trx,
-  { plans, random }: TransportDeps,
+  { database, plans, random }: TransportDeps,
   { account_id: accountId, period_start: period, used, warned }: CreditTable,
   now: number,
 ): Promise<void> {
@@ -181,7 +182,8 @@ async function emitQuotaEvents(
     const kind = thresholdPercent === 100 ? 'quota.exceeded' : 'quota.warning'
     const resetsAt = periodEnd(period)
     const data = quotaData({ plan: name, limit, used, thresholdPercent, resetsAt })
-    await emit(trx, { accountId, kind, data, sandbox: false, now, random })
+    const at = { now, dueAt: database.steadyClock.now() }
+    await emit(trx, { accountId, kind, data, sandbox: false, ...at, random })
   }
   const last = reached.at(-1)
   if (last !== undefined) await saveWarnedThreshold(trx, { accountId, period }, last)

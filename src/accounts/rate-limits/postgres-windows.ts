@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { serverTime } from '../../cluster/members.ts'
 import type { Database, Trx } from '../../db/database.ts'
+import { serverTime } from '../../db/server-time.ts'
 import { jsonRows } from '../../db/sql-dialect.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'

@@ -185,13 +185,16 @@ function store(
  */
 async function emitToWebhook(
   trx: Trx,
-  { clock, random, settings: { baseUrl } }: Service,
+  { clock, database, random, settings: { baseUrl } }: Service,
   job: Job,
   { webhook }: SubmitOptions,
 ): Promise<void> {
   if (!webhook) return
   await webhook.insert(trx, job.id)
-  await emitJobEvent(trx, job, { now: clock.now(), random, baseUrl, onlyJob: true })
+  await emitJobEvent(trx, job, {
+    ...{ now: clock.now(), dueAt: database.steadyClock.now() },
+    ...{ random, baseUrl, onlyJob: true },
+  })
 }
 
 /** The instant response of the interface (2.3). Its summary has only valid and invalid. */

@@ -96,7 +96,9 @@ export function eventRoutes(service: Service) {
     const webhooks = await listWebhooks(service.database, account.id)
     const deliveries = found.deliveries.flatMap(row => {
       const webhook = webhooks.find(({ id }) => id === row.webhook_id)
-      return webhook === undefined ? [] : [presentDelivery(row, webhook)]
+      return webhook === undefined
+        ? []
+        : [presentDelivery(row, webhook, service.database.steadyClock)]
     })
     return c.json(
       { success: true as const, data: { ...presentEvent(found.event), deliveries } },

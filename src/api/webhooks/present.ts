@@ -1,3 +1,4 @@
+import type { SteadyClock } from '../../db/steady-clock.ts'
 import { isoTime } from '../../platform/format.ts'
 import type { LoggedDelivery } from '../../webhooks/delivery-store.ts'
 import { successRate } from '../../webhooks/endpoint.ts'
@@ -42,7 +43,7 @@ const presentGracePeriod = ({ previousSecret }: Webhook) =>
   previousSecret === null ? {} : { previous_secret_expires_at: isoTime(previousSecret.until) }
 
 /** A delivery as a row of the log. */
-export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({
+export const presentDelivery = (row: DeliveryTable, { active }: Webhook, clock: SteadyClock) => ({
   ...{ id: row.id, webhook_id: row.webhook_id, event_id: row.event_id },
   event: row.kind as SentKind,
   status: row.state,
@@ -50,7 +51,7 @@ export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({
   ...{ status_code: row.status_code, duration_ms: row.duration_ms },
   ...{ error: row.error, error_code: row.error_code },
   // Deliveries to a disabled endpoint wait until it is enabled.
-  next_attempt_at: isOpen(row) && active ? isoTime(row.due_at) : null,
+  next_attempt_at: isOpen(row) && active ? isoTime(clock.toWallTime(row.due_at)) : null,
   created_at: isoTime(row.created_at),
   expires_at: row.expires_at === null ? null : isoTime(row.expires_at),
 })
@@ -64,9 +65,10 @@ type DetailOptions = {
 export const presentDetail = (
   { delivery, body, attempts }: LoggedDelivery,
   webhook: Webhook,
+  clock: SteadyClock,
   options: DetailOptions,
 ) => ({
-  ...presentDelivery(delivery, webhook),
+  ...presentDelivery(delivery, webhook, clock),
   request: presentRequest(delivery, { ...options, body, url: webhook.url, last: attempts.at(-1) }),
   response: presentResponse(attempts.at(-1)),
   attempts: attempts.map(presentAttempt),

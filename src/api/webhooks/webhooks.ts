@@ -271,7 +271,10 @@ function redeliveryRoutes(service: Service) {
       beforeCommit => retryDelivery(service, target, beforeCommit),
       ({ webhook, delivery }) => ({
         status: 200,
-        body: { success: true, data: presentDelivery(delivery, webhook) },
+        body: {
+          success: true,
+          data: presentDelivery(delivery, webhook, service.database.steadyClock),
+        },
       }),
     )
   })
@@ -322,7 +325,7 @@ function deliveryLogRoutes(service: Service) {
       search === undefined
         ? toPage(await getDeliveryPage(service.database, { ...query, max: limit + 1 }), limit)
         : toCursor(await searchDeliveries(service.database, { ...query, max: limit, search }))
-    const items = rows.map(row => presentDelivery(row, webhook))
+    const items = rows.map(row => presentDelivery(row, webhook, service.database.steadyClock))
     return c.json(toPageBody(items, next), 200)
   })
 
@@ -337,7 +340,7 @@ function deliveryLogRoutes(service: Service) {
     const target = deliveryTarget(c, c.req.valid('param'))
     const { webhook, logged } = await getDelivery(service, target)
     const withSignatures = permits(c.get('caller').key.scopes, 'webhooks:write')
-    const data = presentDetail(logged, webhook, { withSignatures })
+    const data = presentDetail(logged, webhook, service.database.steadyClock, { withSignatures })
     return c.json({ success: true as const, data }, 200)
   })
 

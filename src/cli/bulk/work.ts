@@ -2,6 +2,7 @@ import { openLearnedReplies } from '../../cluster/learned-replies.ts'
 import { composeEngine, getNetwork } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
+import { startClockSync } from '../../db/synchronize-clock.ts'
 import type { ListLoader } from '../../engine/lists.ts'
 import { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import { refuseCancelled } from '../../jobs/job-state.ts'
@@ -59,6 +60,7 @@ export async function work(
   const stopNotes = engine.resolverCheck?.onChange(failure =>
     progress.note(failure?.detail ?? null),
   )
+  const clockSync = startClockSync(database, silentLog)
   const { signal, dispose } = interruption(context)
   const stopWatching = watchCancellation(database, job.id, error =>
     watcher.onFailure(job.id, error),
@@ -79,6 +81,7 @@ export async function work(
     stopNotes?.()
     stopWaits()
     progress.end()
+    await clockSync.stop()
     await engine.close()
     await learnedReplies.close()
   }

@@ -56,11 +56,8 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
       ...{ webhookId: id, ...filters, before: null, max },
       search: flags.search?.trim() ?? '',
     })
-    if (flags.json)
-      printJson(
-        context,
-        rows.map(row => presentDelivery(row, webhook)),
-      )
+    const deliveries = rows.map(row => presentDelivery(row, webhook, database.steadyClock))
+    if (flags.json) printJson(context, deliveries)
     else {
       const isFiltered = Object.keys(filters).length > 0 || flags.search !== undefined
       const log = {
@@ -73,11 +70,11 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
         },
         isServed: await isServed(database, config, ['serve']),
       }
-      const table =
+      const text =
         rows.length === 0
           ? ''
-          : `${deliveriesText(rows, webhook, widthOf(context, context.stdout))}\n`
-      context.stdout.write(`${table}${wrapLines(logNotes(log), widthOf(context, context.stdout))}`)
+          : `${table(COLUMNS, deliveries.map(rowOf), widthOf(context, context.stdout))}\n`
+      context.stdout.write(`${text}${wrapLines(logNotes(log), widthOf(context, context.stdout))}`)
     }
     return 0
   })
@@ -102,7 +99,7 @@ function showDelivery(
 ): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async database => {
     const { webhook, logged } = await getDelivery({ database }, { ...ids, accountId: null })
-    const detail = presentDetail(logged, webhook, { withSignatures: true })
+    const detail = presentDetail(logged, webhook, database.steadyClock, { withSignatures: true })
     if (flags.json) printJson(context, detail)
     else context.stdout.write(deliveryText(detail, webhook, widthOf(context, context.stdout)))
     return 0
@@ -173,17 +170,6 @@ const isPending = ({ state }: DeliveryTable) => state === 'pending' || state ===
 type Delivery = ReturnType<typeof presentDelivery>
 type Detail = ReturnType<typeof presentDetail>
 type Attempt = Detail['attempts'][number]
-
-const deliveriesText = (
-  rows: readonly DeliveryTable[],
-  webhook: Webhook,
-  width: number | null,
-): string =>
-  table(
-    COLUMNS,
-    rows.map(row => rowOf(presentDelivery(row, webhook))),
-    width,
-  )
 
 /** Formats one delivery with its request and response. The response is untrusted text. */
 function deliveryText(detail: Detail, webhook: Webhook, width: number | null): string {

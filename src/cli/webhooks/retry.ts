@@ -76,7 +76,7 @@ function retryOne(
     const services = { database, clock: context.clock }
     const target = { ...ids, accountId: null }
     const { webhook, delivery } = await retryDelivery(services, target)
-    if (flags.json) printJson(context, presentDelivery(delivery, webhook))
+    if (flags.json) printJson(context, presentDelivery(delivery, webhook, database.steadyClock))
     else {
       const what = `${delivery.id} (${delivery.kind}) to ${urlText(webhook)}`
       printText(context, `${what} will be sent again${await whenSent(database, config)}\n`)

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
+import { serverTime } from '../../db/server-time.ts'
 import { inArray, jsonRows } from '../../db/sql-dialect.ts'
 import { ALL_EGRESSES } from '../../engine/rate-control/destination-limits.ts'
 import { currentStop, type ProbeStop } from '../../engine/rate-control/rules.ts'
 import type { RateKey } from '../../engine/rate-control/shared-state.ts'
 import { HOUR } from '../../platform/clock.ts'
-import { serverTime } from '../members.ts'
 import type { StoredRate } from './stored-state.ts'
 
 /** A rate state at a version, which grows with each change; 0: there is no row. */

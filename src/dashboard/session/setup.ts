@@ -21,12 +21,12 @@ export function firstKeys(clock: Clock, random: Random): FirstKeys {
   let offered: { readonly token: string; readonly key: string; readonly until: number } | null =
     null
   const has = (token: string) =>
-    offered !== null && offered.token === token && offered.until > clock.now()
+    offered !== null && offered.token === token && offered.until > clock.monotonicNow()
   return {
     has,
     offer(key) {
       const token = random.token(TOKEN_LENGTH)
-      offered = { token, key, until: clock.now() + OFFER_TTL_MS }
+      offered = { token, key, until: clock.monotonicNow() + OFFER_TTL_MS }
       return `/welcome/${token}`
     },
     take(token) {

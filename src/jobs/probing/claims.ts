@@ -143,7 +143,7 @@ export class Claims {
   /** Returns when the next item of a list is due, epoch ms; null if no item waits. */
   async nextDueAt(list: ActiveJob, slot: Slot, pinnedOnly: boolean): Promise<number | null> {
     const isKept = this.#pending?.listsFor(slot.operator).includes(list) ?? false
-    if (isKept && !pinnedOnly) return this.#database.clock.now()
+    if (isKept && !pinnedOnly) return this.#database.steadyClock.now()
     return nextDueAt(this.#database, { jobId: list.id, ...slot, pinnedOnly })
   }
 

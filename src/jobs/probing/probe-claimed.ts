@@ -200,7 +200,7 @@ function batches(items: ReadonlyMap<ProbeTask, ClaimedRow>): ProbeBatch[] {
 function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outcome): Change {
   const { position, copies, list } = item
   const { engine, wait } = list
-  const now = work.database.clock.now()
+  const now = work.database.steadyClock.now()
   const { faultDelayMs, roundMs } = work.timings
   const refusedBy = parseRefusedBy(item)
   const { tries, egress } = item
@@ -237,7 +237,7 @@ const getDomain = ({ evidence: { address } }: Result): string =>
 /** Postpones an item unchanged, because it was not probed. */
 function toPostponed(work: ProbeWork, item: ClaimedRow, delayMs: number) {
   const { position, tries, egress, accepted } = item
-  const dueAt = roundUpDue(work.database.clock.now(), delayMs, work.timings.roundMs)
+  const dueAt = roundUpDue(work.database.steadyClock.now(), delayMs, work.timings.roundMs)
   return { position, dueAt, tries, egress, accepted, refusedBy: parseRefusedBy(item) }
 }
 

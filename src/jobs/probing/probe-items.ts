@@ -21,7 +21,7 @@ const TIMEOUT_MS = SECOND
  */
 export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedule> {
   const { database, recorder, claims, shared, slots, holder } = work
-  const { clock } = database
+  const clock = database.steadyClock
   const { operator, egress } = slot
   const gathersUntil = slots.readyAt(operator)
   const isGathering = gathersUntil > clock.now()
@@ -145,7 +145,7 @@ export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<Resche
   }
   if (soonest === null) return 'done'
   // No other egress claims the items pinned to this one: it passes them on, due or not.
-  return { dueAt: pinnedOnly ? database.clock.now() : soonest }
+  return { dueAt: pinnedOnly ? database.steadyClock.now() : soonest }
 }
 
 /**
@@ -163,7 +163,7 @@ async function deferToOthers(work: ProbeWork, slot: Slot, engine: Engine): Promi
   const claimed = await claimRows(work, await claims.waitingFor(operator), pinned)
   if (claimed.length > 0) {
     await probeAndRelease(work, slot, claimed)
-    return { dueAt: database.clock.now() }
+    return { dueAt: database.steadyClock.now() }
   }
   return 'done'
 }

@@ -247,7 +247,7 @@ async function addPrepared(
   const results: Outcome[] = []
   const stored: ItemRoute[] = []
   const routed = new Map<string, RoutedItems>()
-  const readyAt = database.clock.now()
+  const readyAt = database.steadyClock.now()
   for (const [index, { position, copies }] of o.chunk.entries()) {
     const prepared = o.prepared[index] as PreparedAddress
     if ('result' in prepared) {

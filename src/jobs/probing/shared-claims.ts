@@ -91,7 +91,7 @@ export class SharedClaims {
       const after = this.#positions.get(operator) ?? ''
       return { operator, egress, holder, after, max: sumOfMax(group) }
     })
-    const items = await claimOperators(database, { claims, now: database.clock.now() })
+    const items = await claimOperators(database, { claims, now: database.steadyClock.now() })
     // A job that ended a moment ago may be open again.
     const jobIds = new Set(items.map(item => item.job_id))
     const loaded = await lists.load([...jobIds], { isFresh: true })

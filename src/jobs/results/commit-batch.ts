@@ -141,12 +141,12 @@ async function writeChanges(
   jobs: readonly Job[],
   changes: Changes,
 ): Promise<Job[]> {
-  const now = deps.database.clock.now()
+  const { clock, steadyClock } = deps.database
   const rows: (Recorded & { readonly outcome: Outcome })[] = []
   for (const { id: jobId } of jobs) {
     const updates = changes.get(jobId) ?? []
     const routed = updates.flatMap(change => change.routed ?? [])
-    await storeRoutes(trx, { jobId, routed, now })
+    await storeRoutes(trx, { jobId, routed, now: steadyClock.now() })
     await postponeItems(trx, jobId, updates.flatMap(toPostponed))
     for (const update of updates) rows.push(...toRows(jobId, update))
   }
@@ -162,7 +162,9 @@ async function writeChanges(
   const counts = results
     .filter(({ job, outcomes }) => outcomes.length > 0 || job.done === job.total)
     .map(({ job, counts }) => [job.id, counts] as const)
-  const counted = new Map((await countResults(trx, new Map(counts), now)).map(job => [job.id, job]))
+  const counted = new Map(
+    (await countResults(trx, new Map(counts), clock.now())).map(job => [job.id, job]),
+  )
   const after = results.map(result => ({
     ...result,
     job: counted.get(result.job.id) ?? result.job,
@@ -206,13 +208,13 @@ async function enterUsage(
   results: readonly JobResults[],
 ): Promise<void> {
   await ledger?.record(trx, ...results.flatMap(toLedgerBatch))
-  const now = database.clock.now()
+  const [now, dueAt] = [database.clock.now(), database.steadyClock.now()]
   for (const { job, outcomes } of results) {
     if (job.account_id === null || job.key_id === null || job.finished_at === null) continue
     await releaseReservation(trx, job)
     const last = job.type === 'single' ? outcomes.at(-1) : undefined
     const emitted = last === undefined ? {} : { result: last.result }
-    await emitJobEvent(trx, job, { now, random, baseUrl, ...emitted })
+    await emitJobEvent(trx, job, { now, dueAt, random, baseUrl, ...emitted })
   }
 }
 
@@ -237,11 +239,11 @@ function toLedgerBatch({ job, outcomes, counts }: JobResults): LedgerBatch[] {
  */
 export function writeFailure(deps: WriteDeps, jobId: string): Promise<Job | null> {
   const { database, random, baseUrl } = deps
-  const now = database.clock.now()
+  const [now, dueAt] = [database.clock.now(), database.steadyClock.now()]
   return write(database, async trx => {
     if ((await getLockedOpenJob(trx, jobId)) === null) return null
     const job = await failJob(trx, jobId, 'server_error', now)
-    await emitJobEvent(trx, job, { now, random, baseUrl })
+    await emitJobEvent(trx, job, { now, dueAt, random, baseUrl })
     return job
   })
 }

@@ -14,7 +14,6 @@ import {
   type Claim,
   claimSchedule,
   dueSchedules,
-  moveDistantRuns,
   pauseSchedulesOf,
   recordRun,
   releaseClaim,
@@ -57,8 +56,8 @@ const DUE_MAX = 100
 
 /** Runs the schedules that are due, one after the other. */
 export async function runDueSchedules(deps: RunDeps, signal: AbortSignal): Promise<void> {
-  const { database, clock } = deps
-  await moveDistantRuns(database, clock.now())
+  const { database } = deps
+  const clock = database.steadyClock
   const due = await dueSchedules(database, clock.now(), DUE_MAX)
   if (due.length === 0 || (await deps.disk()).isLow) return
   const { claimMs } = deps.timings ?? DEFAULT_SCHEDULE_TIMINGS
@@ -94,8 +93,8 @@ async function runSchedule(
     }
     await write(database, async trx => {
       if (reason === 'results_deleted') return pauseSchedulesOf(trx, schedule.latest_job_id)
-      const at = clock.now()
-      const run = { at, nextRunAt: nextRunAt(schedule, at), jobId: null, error: reason }
+      const nextAt = nextRunAt(schedule, database.steadyClock.now())
+      const run = { at: clock.now(), nextRunAt: nextAt, jobId: null, error: reason }
       await recordRun(trx, claim, run)
     })
     log.info('schedule run created no job', { ...fields, reason })
@@ -131,8 +130,8 @@ async function createRun(
     scheduleId: schedule.id,
   }
   return reverifyJob({ ...deps, priority: { yieldToRequests } }, input, async (trx, { id }) => {
-    const at = clock.now()
-    const run = { at, nextRunAt: nextRunAt(schedule, at), jobId: id, error: null }
+    const nextAt = nextRunAt(schedule, database.steadyClock.now())
+    const run = { at: clock.now(), nextRunAt: nextAt, jobId: id, error: null }
     if (!(await recordRun(trx, claim, run))) throw new ClaimLost()
   })
 }

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { type Database, type Trx, write } from '../../db/database.ts'
 import { isAfter, type PagePosition } from '../../db/paging.ts'
-import { DAY } from '../../platform/clock.ts'
 import type { RunError, ScheduleTable } from '../tables.ts'
 import type { Schedule } from './schedule.ts'
 
@@ -88,7 +87,7 @@ export async function removeSchedule(trx: Trx, id: string): Promise<boolean> {
   return numDeletedRows === 1n
 }
 
-/** Lists the schedules that are due and not claimed, the earliest first. */
+/** Lists the schedules that are due by a steady time and not claimed, the earliest first. */
 export function dueSchedules({ reader }: Database, now: number, max: number): Promise<Schedule[]> {
   return (
     reader
@@ -101,25 +100,6 @@ export function dueSchedules({ reader }: Database, now: number, max: number): Pr
       .orderBy('next_run_at')
       .limit(max)
       .execute()
-  )
-}
-
-/**
- * Moves runs that are further away than one interval, which happens when a clock that was ahead is
- * corrected: they would not start for as long as it was ahead.
- */
-export async function moveDistantRuns(database: Database, now: number): Promise<void> {
-  const latest = sql<number>`${now} + cast(every_days as bigint) * ${sql.lit(DAY)}`
-  const isDistant = sql<boolean>`next_run_at is not null and next_run_at > ${latest}`
-  const found = await database.reader
-    .selectFrom('schedule')
-    .select('id')
-    .where(isDistant)
-    .limit(1)
-    .executeTakeFirst()
-  if (found === undefined) return
-  await write(database, trx =>
-    trx.updateTable('schedule').set({ next_run_at: latest }).where(isDistant).execute(),
   )
 }
 

@@ -46,7 +46,7 @@ const parseClasses = ({ classes }: Schedule) =>
   classes === null ? null : (classes.split(',') as Class[])
 
 /**
- * Returns the time of the run after one that is due. A run that is late by a day or more moves the
+ * Returns the steady time of the run after one that is due. A run that is late by a day or more moves the
  * later ones, so that a service that was down does not run a list twice within days.
  */
 export function nextRunAt({ next_run_at, every_days }: Schedule, now: number): number {

@@ -46,7 +46,7 @@ export async function createSchedule(
   const schedule: Schedule = {
     ...{ id: newScheduleId(random), account_id: accountId, key_id: keyId, sandbox },
     ...{ job_id: jobId, latest_job_id: jobId, ...toColumns(options) },
-    ...{ next_run_at: now + options.everyDays * DAY, claimed_until: null },
+    ...{ next_run_at: database.steadyClock.now() + options.everyDays * DAY, claimed_until: null },
     ...{ last_run_at: null, last_error: null, created_at: now },
   }
   return writeWith(
@@ -84,7 +84,7 @@ type ScheduleChanges = Partial<ScheduleOptions> & {
  * resumed. Throws `schedule_not_found`, and `schedule_without_results` if it cannot be resumed.
  */
 export async function updateSchedule(
-  { database, clock }: ScheduleServices,
+  { database }: Pick<ScheduleServices, 'database'>,
   target: Target,
   changes: ScheduleChanges,
 ): Promise<Schedule> {
@@ -94,7 +94,7 @@ export async function updateSchedule(
     const isActive = changes.active ?? schedule.next_run_at !== null
     const { every_days, next_run_at } = schedule
     const isKept = next_run_at !== null && options.everyDays === every_days
-    const nextAt = isKept ? next_run_at : clock.now() + options.everyDays * DAY
+    const nextAt = isKept ? next_run_at : database.steadyClock.now() + options.everyDays * DAY
     if (isActive && next_run_at === null) {
       const job = await findJob({ db: trx }, schedule.latest_job_id)
       if (job === null || job.state === 'loading')

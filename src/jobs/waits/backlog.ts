@@ -51,7 +51,7 @@ export async function waitingRows(
 }
 
 async function countByOperator(
-  { reader, clock }: Database,
+  { reader, steadyClock }: Database,
   where: RawBuilder<unknown>,
 ): Promise<WaitingRows[]> {
   // An item that was asked about is pinned to its egress, which the index holds; it has no `tries`.
@@ -59,13 +59,17 @@ async function countByOperator(
     select operator, cause, count(*) as count, min(due_at) as "firstDueAt",
       max(due_at) as "lastDueAt"
     from (
-      select operator, due_at, case when due_at <= ${clock.now()} then 'due'
+      select operator, due_at, case when due_at <= ${steadyClock.now()} then 'due'
         when egress is null then 'postponed' else 'retry' end as cause
       from item where ${where}) as waiting
     group by operator, cause order by count desc, operator, cause limit ${GROUPS_MAX}`.execute(
     reader,
   )
-  return rows
+  return rows.map(row => ({
+    ...row,
+    firstDueAt: steadyClock.toWallTime(row.firstDueAt),
+    lastDueAt: steadyClock.toWallTime(row.lastDueAt),
+  }))
 }
 
 /** Rows that wait for an operator in other jobs, and the number of these jobs. */

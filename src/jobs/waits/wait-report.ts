@@ -83,7 +83,7 @@ const WAITS_MAX = 5
 /** Derives why a job waits, and for how long, from what is stored and what this process knows. */
 export async function buildWaitReport(deps: WaitDeps, job: Job): Promise<WaitReport> {
   const { database, engine } = deps
-  const now = database.clock.now()
+  const now = getWallTime(database)
   const rows = job.state === 'processing' ? await waitingRows(database, job.id) : []
   const all = addInMemory(rows, deps.inMemory?.(job.id) ?? new Map(), now)
   const stops = await findStops(deps, all)
@@ -99,6 +99,9 @@ export async function buildWaitReport(deps: WaitDeps, job: Job): Promise<WaitRep
   const leftMs = engine === null ? null : await estimateLeftMs({ database, engine }, job, all)
   return { leftMs: leftMs === null ? null : Math.max(leftMs, minimumMs), minimumMs, waits }
 }
+
+/** The current time of the clock by which due times are shown, epoch ms. */
+const getWallTime = ({ steadyClock }: Database) => steadyClock.toWallTime(steadyClock.now())
 
 /** Adds rows in memory to those of the database; they are due. */
 function addInMemory(
@@ -135,13 +138,18 @@ async function jobWaits({ database, engine }: WaitDeps, job: Job): Promise<Wait[
   const wait = (reason: WaitReason, until: number | null = null) => ({
     ...{ operator: null, rows: job.total - job.done, reason, until, otherLists: 0 },
   })
-  const { dialect, clock } = database
+  const { dialect } = database
   if (job.account_id !== null && dialect === 'postgres' && !(await hasWorker(database))) {
     return [wait('no_worker')]
   }
   const check = engine?.resolverCheck
   if (check?.failure && job.state === 'processing') {
-    return [{ ...wait('dns_check', clock.now() + check.dueInMs), failure: check.failure.detail }]
+    return [
+      {
+        ...wait('dns_check', getWallTime(database) + check.dueInMs),
+        failure: check.failure.detail,
+      },
+    ]
   }
   return job.state === 'queued' ? [wait('queued')] : []
 }

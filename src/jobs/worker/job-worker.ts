@@ -57,17 +57,17 @@ export class JobWorker {
   constructor(deps: WorkerDeps) {
     const { database, log, retryStorageErrors = true, cluster = null, priority = null } = deps
     const { timings = DEFAULT_WORKER_TIMINGS } = deps
-    const { clock } = database
+    const { clock, steadyClock } = database
     const [stopping, abort] = [this.#stopping.signal, this.#abort.signal]
     this.#deps = deps
     this.#cluster = cluster
     this.#timings = timings
-    this.#queue = deps.queue ?? createMemoryQueue(clock, log)
+    this.#queue = deps.queue ?? createMemoryQueue(steadyClock, log)
     const find = (ids: readonly string[]) => findOpenJobsByIds(database, ids)
     this.#lists = new ActiveJobs({ ...deps, timings, clock, find: cluster === null ? null : find })
     const entries =
-      cluster === null ? directTasks(this.#queue) : batchedTasks(this.#queue, clock, timings)
-    this.#slots = new ProbeScheduler(entries, clock, cluster !== null, timings)
+      cluster === null ? directTasks(this.#queue) : batchedTasks(this.#queue, steadyClock, timings)
+    this.#slots = new ProbeScheduler(entries, steadyClock, cluster !== null, timings)
     this.#recorder = new ResultWriter({
       ...{ ...deps, retryStorageErrors, timings, priority },
       onProgress: job => this.#onProgress(job),
@@ -206,7 +206,7 @@ export class JobWorker {
     }
     await this.#slots.flushJob(list)
     // Another member continues with the rest.
-    return stopping.aborted ? { dueAt: this.#deps.database.clock.now() } : 'done'
+    return stopping.aborted ? { dueAt: this.#deps.database.steadyClock.now() } : 'done'
   }
 
   /**

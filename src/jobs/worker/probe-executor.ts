@@ -51,8 +51,8 @@ export class ProbeExecutor {
     const endProbe = await this.#deps.priority?.startProbe()
     try {
       // The worker may have stopped while this waited for the semaphore.
-      if (stopping.aborted || lease.lost.aborted) return { dueAt: database.clock.now() }
-      if (this.#isLost) return { dueAt: database.clock.now() + timings.rejoinMs }
+      if (stopping.aborted || lease.lost.aborted) return { dueAt: database.steadyClock.now() }
+      if (this.#isLost) return { dueAt: database.steadyClock.now() + timings.rejoinMs }
       return await this.#probe(slot, lease)
     } finally {
       endProbe?.()

@@ -57,7 +57,7 @@ class Reconciliation {
 
   constructor(deps: ReconcileDeps) {
     this.#deps = deps
-    this.#clock = deps.database.clock
+    this.#clock = deps.database.steadyClock
     this.#timings = deps.timings ?? DEFAULT_CLUSTER_TIMINGS
     this.#absence = new EgressAbsence(this.#clock)
   }

@@ -237,7 +237,13 @@ describe('an event', () => {
       const result = sandboxResult(clock, 'valid@example.com')
       await write(database, async trx => {
         const ended = kind === 'batch.failed' ? await failed(trx, clock.now()) : job
-        const o = { now: clock.now(), random, baseUrl: 'https://ev.test', result }
+        const o = {
+          now: clock.now(),
+          dueAt: clock.now(),
+          random,
+          baseUrl: 'https://ev.test',
+          result,
+        }
         await emitJobEvent(trx, ended, o)
       })
       compare(`event-${kind.replace('.', '-')}.json`, (await bodies()).get(kind) ?? '')

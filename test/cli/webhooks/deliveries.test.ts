@@ -33,7 +33,7 @@ async function homeWithLog(): Promise<string> {
     const failed = { ...FAILURE, next: { ...FAILURE.next, expiresAt: ENDED.expires_at } }
     const rest = ['dlv_old', 'dlv_bad'].map(id => attemptAt(id, { ...failed, excerpt }))
     const now = systemClock.now()
-    await write(database, trx => recordAttempts(trx, [good, ...rest], { now }))
+    await write(database, trx => recordAttempts(trx, [good, ...rest], { now, steadyNow: now }))
   })
   return home
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { register, serverNow } from '../../../src/cluster/members.ts'
+import { register } from '../../../src/cluster/members.ts'
 import { readProbeStops } from '../../../src/cluster/rate-control/rows.ts'
 import type { Database } from '../../../src/db/database.ts'
+import { serverNow } from '../../../src/db/server-time.ts'
 import {
   newState,
   onBlocked,
@@ -12,7 +13,8 @@ import {
 import { startJob } from '../../../src/jobs/job-state.ts'
 import { readJob } from '../../../src/jobs/job-store.ts'
 import { buildWaitReport, describeWait, type Wait } from '../../../src/jobs/waits/wait-report.ts'
-import { MINUTE } from '../../../src/platform/clock.ts'
+import { type Clock, DAY, MINUTE } from '../../../src/platform/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { createTestEngine } from '../../support/engine.ts'
 import { seedFiledJob } from '../../support/job-rows.ts'
@@ -21,8 +23,14 @@ import { REFUSAL } from '../../support/prober.ts'
 const OPERATORS = ['slow', 'slow', 'slow', 'grey', 'grey', 'quick']
 
 /** A started job with its items at `OPERATORS`, and a member that processes it. */
-async function startedJob({ egresses = ['a'] } = {}) {
-  const database = await tempDatabase()
+async function startedJob({
+  egresses = ['a'],
+  clock,
+}: {
+  egresses?: string[]
+  clock?: Clock
+} = {}) {
+  const database = await tempDatabase(clock === undefined ? {} : { clock })
   await seedFiledJob(database, 'job_a', OPERATORS)
   await startJob(database, 'job_a')
   await register(database, {
@@ -55,6 +63,21 @@ describe('what a job waits for', () => {
     // Both clocks run on PostgreSQL.
     expect(minimumMs).toBeGreaterThan(9 * MINUTE)
     expect(minimumMs).toBeLessThanOrEqual(10 * MINUTE)
+  })
+
+  test.skipIf(onPostgres).each([
+    ['back by twelve years', -12 * 365 * DAY],
+    ['ahead by a day', DAY],
+  ])('keeps its remaining time when the clock is set %s', async (_, jumpMs) => {
+    const clock = fakeClock()
+    const { database, report } = await startedJob({ clock })
+    const dueAt = database.steadyClock.now() + 10 * MINUTE
+    await database.db.updateTable('item').set({ due_at: dueAt }).execute()
+    await clock.advance(MINUTE)
+    clock.jump(jumpMs)
+    const { waits, minimumMs } = await report()
+    expect(waits[0]).toMatchObject({ rows: 3, until: clock.now() + 9 * MINUTE })
+    expect(minimumMs).toBe(9 * MINUTE)
   })
 
   test('includes other lists at the same operator', async () => {

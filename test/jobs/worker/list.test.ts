@@ -229,6 +229,30 @@ describe('an item that is greylisted', () => {
     expect(services.asked().filter(to => to.startsWith('bob'))).toHaveLength(1)
   })
 
+  test.each([
+    ['back by an hour', -HOUR],
+    ['back by twelve years', -12 * 365 * 24 * HOUR],
+    ['ahead by a day', 24 * HOUR],
+  ])('waits for as long although the wall clock is set %s meanwhile', async (_, jumpMs) => {
+    const at: number[] = []
+    const services = await createTestJob({
+      texts: ['ann@a.test', 'bob@a.test'],
+      script: toRecipients(to => {
+        if (isRandomRecipient(to)) return UNKNOWN
+        if (!to.startsWith('ann')) return OK
+        at.push(services.clock.monotonicNow())
+        if (at.length === 1) services.clock.after(MINUTE, () => services.clock.jump(jumpMs))
+        return at.length < 3 ? GREYLISTED : OK
+      }),
+    })
+    // Ahead by a day, a row that was given up for its age would end as greylisted.
+    expect(await services.work()).toMatchObject({ state: 'completed', deliverable: 2 })
+    const [first = 0, second = 0] = at
+    expect(at).toHaveLength(3)
+    expect(second - first).toBeGreaterThanOrEqual(5 * MINUTE)
+    expect(second - first).toBeLessThan(6 * MINUTE)
+  })
+
   test('is probed at most three times and ends as greylisted', async () => {
     const { work, reasons, asked } = await createTestJob({
       texts: ['ann@a.test'],

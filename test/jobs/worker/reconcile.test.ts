@@ -29,7 +29,7 @@ async function createFixture({ own = ['a'], allowed }: Options = {}) {
   const liveEgresses = new Set(own)
   const egresses = () => [...liveEgresses]
   const put: string[] = []
-  const memory = createMemoryQueue(clock, silentLog)
+  const memory = createMemoryQueue(database.steadyClock, silentLog)
   const queue = {
     ...memory,
     async putAll(kind: string, keys: readonly string[]) {

@@ -58,7 +58,12 @@ function addEvents(database: Database, count: number): Promise<void> {
   const event = { accountId: 'acc_1', kind: 'quota.warning', data: {}, sandbox: false } as const
   return write(database, async trx => {
     for (let n = 0; n < count; n++) {
-      await emit(trx, { ...event, now: systemClock.now(), random: systemRandom })
+      await emit(trx, {
+        ...event,
+        now: systemClock.now(),
+        dueAt: systemClock.now(),
+        random: systemRandom,
+      })
     }
   })
 }

@@ -35,7 +35,15 @@ async function seedObjects({ database, service }: ClusterService) {
       },
     })
     await emit(trx, {
-      ...{ accountId: 'acc_1', kind: 'quota.warning', data: {}, sandbox: false, now, random },
+      ...{
+        accountId: 'acc_1',
+        kind: 'quota.warning',
+        data: {},
+        sandbox: false,
+        now,
+        dueAt: now,
+        random,
+      },
     })
   })
   const { id: delivery } = await database.db

@@ -167,7 +167,7 @@ test('a long recovery of deliveries at one server does not block writes at anoth
       ...{ secret: 'sealed', secretHint: 'LaSw' },
     })
     const event = { accountId: 'acc_1', kind: 'quota.warning' as const, data: {}, sandbox: false }
-    await emit(trx, { ...event, now, random })
+    await emit(trx, { ...event, now, dueAt: now, random })
   })
   await ask(url, "update delivery set state = 'failed'")
   const gate = Promise.withResolvers<void>()

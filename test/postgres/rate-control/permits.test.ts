@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { serverNow } from '../../../src/cluster/members.ts'
 import { writeRates } from '../../../src/cluster/rate-control/rows.ts'
+import { serverNow } from '../../../src/db/server-time.ts'
 import { newState } from '../../../src/engine/rate-control/rules.ts'
 import {
   never,
