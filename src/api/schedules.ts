@@ -142,7 +142,7 @@ const BODY_MAX = 4 * 1024
 /** Routes of schedules. */
 export function scheduleRoutes(service: Service) {
   const router = newRouter()
-  const { steadyClock } = service.database
+  const present = (schedule: Schedule) => presentSchedule(schedule, service.database.steadyClock)
 
   const list = route(service, 'GET /v1/schedules', {
     id: 'listSchedules',
@@ -164,13 +164,7 @@ export function scheduleRoutes(service: Service) {
       ...{ after: parseCursor(cursor), max: limit + 1 },
     })
     const { rows, next } = toPage(found, limit)
-    return c.json(
-      toPageBody(
-        rows.map(row => presentSchedule(row, steadyClock)),
-        next,
-      ),
-      200,
-    )
+    return c.json(toPageBody(rows.map(present), next), 200)
   })
 
   const create = route(service, 'POST /v1/schedules', {
@@ -200,7 +194,7 @@ export function scheduleRoutes(service: Service) {
       beforeCommit => createSchedule(service, input, beforeCommit),
       created => ({
         status: 201,
-        body: { success: true, data: presentSchedule(created, steadyClock) },
+        body: { success: true, data: present(created) },
       }),
     )
   })
@@ -214,7 +208,7 @@ export function scheduleRoutes(service: Service) {
   })
   router.openapi(get, async c => {
     const schedule = await loadSchedule(c, service, c.req.valid('param').id)
-    return c.json({ success: true as const, data: presentSchedule(schedule, steadyClock) }, 200)
+    return c.json({ success: true as const, data: present(schedule) }, 200)
   })
 
   const update = route(service, 'PATCH /v1/schedules/{id}', {
@@ -241,7 +235,7 @@ export function scheduleRoutes(service: Service) {
       active,
     }
     const changed = await updateSchedule(service, { id, accountId: account_id }, changes)
-    return c.json({ success: true as const, data: presentSchedule(changed, steadyClock) }, 200)
+    return c.json({ success: true as const, data: present(changed) }, 200)
   })
 
   const remove = route(service, 'DELETE /v1/schedules/{id}', {

@@ -140,7 +140,6 @@ function build(
   { lists, baseUrl, timings = DEFAULT_TIMINGS }: MemberDeps,
 ): Services {
   const { clock = systemClock, random = systemRandom, log } = externalDeps
-  const clockSync = startClockSync(database, log)
   const plans = mergePlans(config.plans)
   const member = () => shared?.cluster.id ?? null
   const ledger = createUsageLedger({ database, clock, random, log, plans, member })
@@ -184,6 +183,7 @@ function build(
             timings: timings.cluster,
           })
         : null
+  const clockSync = startClockSync(database, log)
   return {
     ...{ database, plans, ledger, engine, priority, worker, member, feedback },
     queue: shared?.queue ?? createMemoryQueue(database.steadyClock, log, timings.queue),
