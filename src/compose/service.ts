@@ -21,7 +21,7 @@ import { titleParser } from '../engine/dns/operator-table.ts'
 import { deleteLoadingJobs } from '../jobs/import/item-import.ts'
 import { clearUploads } from '../jobs/import/multipart-form.ts'
 import { diskReader } from '../jobs/import/store-upload.ts'
-import { releaseOrphanedReservations } from '../jobs/job-credits.ts'
+import { releaseOrphanedReservations, startReservationCheck } from '../jobs/job-credits.ts'
 import { openJobs } from '../jobs/job-list.ts'
 import { startJobMails } from '../jobs/job-mails.ts'
 import { startSchedules } from '../jobs/schedules/run-schedules.ts'
@@ -135,6 +135,7 @@ function buildService(
     ...{ database, clock, log, notify },
     ...{ baseUrl: deps.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
   })
+  const reservationCheck = startReservationCheck({ database, ledger, member: work.member, log })
   const retentionJob = startRetentionJob({
     ...config,
     ...{ database, clock, log, everyMs: timings.retentionEveryMs },
@@ -171,7 +172,7 @@ function buildService(
     },
     async close() {
       work.stopSoon()
-      await schedules.stop()
+      await Promise.all([schedules.stop(), reservationCheck.stop()])
       await Promise.all([worker.stop(), retentionJob.stop(), deliveries.stop(), closeApp(service)])
       await Promise.all([alerts.stop(), jobMails.stop(), transport.close(), health.close()])
       closeResolver()
@@ -191,7 +192,7 @@ async function recover(
   { log }: ExternalDeps,
 ): Promise<void> {
   clearUploads(dataDir)
-  await write(database, releaseOrphanedReservations)
+  await write(database, trx => releaseOrphanedReservations(trx))
   // Other members may be importing lists and own the open jobs; reconciliation finds abandoned
   // ones.
   if (database.dialect === 'postgres') return

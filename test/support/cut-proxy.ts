@@ -32,6 +32,8 @@ export type CutProxy = {
   /** Resets open and new connections until `accept`. */
   refuse(): void
   accept(): void
+  /** Connects new connections to another server, as a failover does; open ones stay. */
+  redirect(target: string): void
   /** Number of open connections. */
   readonly open: number
   close(): Promise<void>
@@ -45,7 +47,7 @@ type Cut = {
 
 /** Starts a proxy on loopback for the server of a `postgres://…` URL. */
 export async function cutProxy(target: string): Promise<CutProxy> {
-  const upstream = new URL(target)
+  let upstream = new URL(target)
   const pairs = new Set<Pair>()
   let cut: Cut | null = null
   let bytes: { left: number; done: () => void } | null = null
@@ -124,6 +126,9 @@ export async function cutProxy(target: string): Promise<CutProxy> {
     },
     accept() {
       isRefusing = false
+    },
+    redirect(next) {
+      upstream = new URL(next)
     },
     async close() {
       reset()

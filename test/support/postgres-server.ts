@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -25,6 +25,11 @@ export type PostgresServer = {
   down(mode?: 'fast' | 'immediate'): Promise<void>
   up(): Promise<void>
   stop(): Promise<void>
+  /**
+   * Starts a hot standby that replicates this server, which is restarted for it. It is read-only
+   * until it is promoted by `pg_promote()`.
+   */
+  addStandby(): Promise<PostgresServer>
 }
 
 export type PostgresOptions = {
@@ -51,6 +56,20 @@ export async function startPostgres({
     ['-D', data, '-U', 'ev', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--locale=C.UTF-8'],
     { ...options, stdio: 'pipe' },
   )
+  return runPostgres({ home, bin, data, options, settings })
+}
+
+type Installation = {
+  /** The folder that is deleted at the end. */
+  readonly home: string
+  readonly bin: string
+  readonly data: string
+  readonly options: SpawnOptions
+  readonly settings: Readonly<Record<string, string>>
+}
+
+async function runPostgres(installation: Installation): Promise<PostgresServer> {
+  const { home, bin, data, options, settings } = installation
   const port = await freePort()
   const allSettings = {
     ...{ listen_addresses: '127.0.0.1', port: String(port), unix_socket_directories: '' },
@@ -102,6 +121,19 @@ export async function startPostgres({
     },
     down: (mode = 'immediate') => end(SIGNALS[mode]),
     up: start,
+    async addStandby() {
+      // A copy of a server that was shut down needs no pg_basebackup, which the package lacks.
+      await end('SIGINT')
+      const copy = join(home, `standby-${await freePort()}`)
+      execFileSync('cp', ['-a', data, copy], { ...options, stdio: 'pipe' })
+      execFileSync('touch', [join(copy, 'standby.signal')], { ...options, stdio: 'pipe' })
+      await start()
+      const primary_conninfo = `host=127.0.0.1 port=${port} user=ev`
+      return runPostgres({
+        ...installation,
+        ...{ home: copy, data: copy, settings: { ...settings, primary_conninfo } },
+      })
+    },
   }
 }
 

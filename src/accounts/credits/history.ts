@@ -1,4 +1,4 @@
-import { CompiledQuery, sql, type Transaction } from 'kysely'
+import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely'
 import { type Database, writeConcurrent } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
 import { isPostgres, jsonRows, typedJsonRows } from '../../db/sql-dialect.ts'
@@ -176,10 +176,10 @@ async function deleteRows(
 
 /** Whether the history has a verification. */
 export async function hasVerification(
-  trx: Transaction<Schema>,
+  db: Kysely<Schema>,
   o: { accountId: string; sandbox: boolean; createdAt: number; id: string },
 ): Promise<boolean> {
-  const row = await trx
+  const row = await db
     .selectFrom('verification')
     .select('id')
     .where('account_id', '=', o.accountId)

@@ -29,21 +29,9 @@ import {
   postEntries,
   type VerificationEntry,
 } from './ledger-entries.ts'
+import { type Reservation, ReservationsInFlight } from './reservations.ts'
 
 export type { VerificationEntry as Entry } from './ledger-entries.ts'
-
-/** Credits that are reserved for verifications in flight. */
-export type Reservation = {
-  /** Start of the credit period in which it was made, epoch ms, however late it is settled. */
-  readonly period: number
-  /** 0 if the plan has no limit: no reservation is needed then. */
-  readonly amount: number
-  /**
-   * The cluster member that holds it; it is released when the member expires. Omitted outside a
-   * cluster.
-   */
-  readonly member?: string
-}
 
 /** A single verification that ended with a result. */
 export type SettledVerification = {
@@ -81,6 +69,10 @@ export interface UsageLedger {
    * failed.
    */
   giveBack(accountId: string, reservation: Reservation, unless?: string | null): void
+  /** Ends a reservation that a transaction of the caller has settled. */
+  settled(accountId: string, reservation: Reservation): void
+  /** Reservations of this process that are not settled. */
+  readonly inFlight: ReservationsInFlight
   /** Resolves once all entries so far are durable. */
   flushed(): Promise<void>
   stop(): Promise<void>
@@ -115,10 +107,24 @@ function afterFailure(error: unknown, entries: number, tries: number): AfterFail
 
 export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
   const { database, clock, log, random } = deps
+  const inFlight = new ReservationsInFlight()
+  const end = (entries: readonly LedgerEntry[]) => {
+    for (const { accountId, reservation } of entries) {
+      if (reservation !== null) inFlight.remove(accountId, reservation)
+    }
+  }
+  const writeEntries = ledgerWriter(deps)
   const ledgerEntries = new Batcher<LedgerEntry>({
-    ...{ clock, sizeMax: WRITE_MAX, retryMs: RETRY_MS, run: ledgerWriter(deps) },
-    onFailure(error, { length: entries }, tries) {
+    ...{ clock, sizeMax: WRITE_MAX, retryMs: RETRY_MS },
+    async run(entries, attempt) {
+      await writeEntries(entries, attempt)
+      end(entries)
+    },
+    onFailure(error, failed, tries) {
+      const entries = failed.length
       const next = afterFailure(error, entries, tries)
+      // What they reserved is released as if they had never been added.
+      if (next === 'reject') end(failed)
       const message =
         next === 'reject'
           ? 'usage ledger write failed; entries lost'
@@ -137,12 +143,18 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
       const [period, limit] = [periodStart(clock.now()), plan.creditsPerDay]
       if (limit === null) return { period, amount: 0 }
       const member = deps.member?.() ?? null
+      const reservation = member === null ? { period, amount } : { period, amount, member }
+      inFlight.add(accountId, reservation)
       // An asynchronous commit is enough: if a power cut loses the reservation, the next start
       // would have released it anyway.
       const isReserved = await writeAsyncCommit(database, db =>
         reserveCredits(db, { accountId, period, amount, limit, member }),
-      )
-      if (isReserved) return member === null ? { period, amount } : { period, amount, member }
+      ).catch(error => {
+        inFlight.remove(accountId, reservation)
+        throw error
+      })
+      if (isReserved) return reservation
+      inFlight.remove(accountId, reservation)
       await reportExhausted(deps, { accountId, period, limit })
       return null
     },
@@ -160,6 +172,8 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
       if (reservation.amount > 0)
         void ledgerEntries.add({ accountId, reservation, unless, entry: null })
     },
+    settled: (accountId, reservation) => inFlight.remove(accountId, reservation),
+    inFlight,
     flushed: () => ledgerEntries.flushed(),
     async stop() {
       const lost = await ledgerEntries.close()
@@ -211,12 +225,15 @@ function ledgerWriter(
   let mark: string | null = null
   return async (ledgerEntries, attempt) => {
     const isRetry = attempt > 1
-    if (isRetry && mark !== null && (await wasCommitted(database, mark))) return
+    // A standby that took over may have given the mark to another transaction.
+    const isCommitted = isRetry && mark !== null && (await wasCommitted(database, mark))
+    if (isCommitted && (await isWritten(database.db, ledgerEntries)) !== false) return
+    const isUnmarked = mark === null
     mark = null
     const due = await dropSettled(database, ledgerEntries)
     await writeConcurrent(database, async trx => {
       mark = await commitMark(trx)
-      if (isRetry && mark === null && (await isWritten(trx, ledgerEntries))) return
+      if (isRetry && isUnmarked && (await isWritten(trx, ledgerEntries)) === true) return
       await writeLedgerEntries(trx, deps, due)
     })
   }
@@ -258,12 +275,15 @@ async function writeLedgerEntries(
 const isSettlement = (entry: LedgerEntry): entry is Settlement => entry.entry !== null
 const isRelease = (entry: LedgerEntry): entry is Release => entry.entry === null
 
-/** SQLite has no commit marks; the first verification shows whether the batch was written. */
-async function isWritten(trx: Trx, ledgerEntries: readonly LedgerEntry[]): Promise<boolean> {
+/** Whether a batch was written, which its first verification shows; null if it has none. */
+async function isWritten(
+  db: Database['db'],
+  ledgerEntries: readonly LedgerEntry[],
+): Promise<boolean | null> {
   const first = ledgerEntries.find(isSettlement)
-  if (first === undefined) return false
+  if (first === undefined) return null
   const { accountId, sandbox, at, entry } = first
-  return hasVerification(trx, { accountId, sandbox, createdAt: at, id: entry.id })
+  return hasVerification(db, { accountId, sandbox, createdAt: at, id: entry.id })
 }
 
 /** Groups verifications of the same origin, so that their cost is written once per group. */

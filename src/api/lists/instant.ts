@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import type { Reservation } from '../../accounts/credits/usage-ledger.ts'
+import type { Reservation } from '../../accounts/credits/reservations.ts'
 import type { Trx } from '../../db/database.ts'
 import { isFault } from '../../engine/address/address.ts'
 import { withDeadline } from '../../engine/deadline.ts'

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { creditsExceededError } from '../../accounts/credits/credit-store.ts'
-import type { Reservation } from '../../accounts/credits/usage-ledger.ts'
+import type { Reservation } from '../../accounts/credits/reservations.ts'
 import { type Trx, writeAsyncCommit } from '../../db/database.ts'
 import { commitMark } from '../../db/postgres/commit.ts'
 import { withDeadline } from '../../engine/deadline.ts'
@@ -84,10 +84,16 @@ export async function releaseOnFailure<T>(
   work: (onSettle: (trx: Trx) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   let mark: string | null = null
+  let isSettling = false
   try {
-    return await work(async trx => {
+    const done = await work(async trx => {
+      isSettling = true
       mark = reservation === null ? null : await commitMark(trx)
     })
+    if (isSettling && reservation !== null) {
+      ledger.settled(c.get('caller').account.id, reservation)
+    }
+    return done
   } catch (error) {
     if (reservation !== null) ledger.giveBack(c.get('caller').account.id, reservation, mark)
     throw error

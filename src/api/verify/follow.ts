@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
-import type { Reservation } from '../../accounts/credits/usage-ledger.ts'
+import type { Reservation } from '../../accounts/credits/reservations.ts'
 import { sandboxResult, sandboxSteps } from '../../engine/sandbox.ts'
 import type { Step } from '../../engine/step-observer.ts'
 import { presentResult } from '../../engine/verdict/present-result.ts'

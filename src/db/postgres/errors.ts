@@ -1,7 +1,8 @@
 /**
  * Whether the server is unavailable: connections are refused, reset or exhausted, it is starting,
- * stopping or too slow, or its disk is full. SQLSTATE classes 08, 53, 57 and 58 (PostgreSQL manual,
- * Appendix A), and socket errors.
+ * stopping or too slow, its disk is full, or it is read-only, as a standby is until it is promoted.
+ * SQLSTATE classes 08, 53, 57 and 58, and single codes (PostgreSQL manual, Appendix A), and socket
+ * errors.
  */
 export const isOutage = (error: unknown) => OUTAGES.test(codeOf(error)) || isCutOff(error)
 
@@ -9,7 +10,13 @@ export const isOutage = (error: unknown) => OUTAGES.test(codeOf(error)) || isCut
 export const isConflict = (error: unknown) => /^(40001|40P01|55P03)$/.test(codeOf(error))
 
 const OUTAGES =
-  /^(08\w{3}|53\w{3}|57(014|P0\d)|58\w{3}|25P0[34]|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)|EAI_AGAIN)$/
+  /^(08\w{3}|53\w{3}|57(014|P0\d)|58\w{3}|25(006|P0[34])|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)|EAI_AGAIN)$/
+
+/**
+ * Whether a server refused to write because it is read-only. A new connection may lead to the server
+ * that was promoted.
+ */
+export const isReadOnly = (error: unknown) => codeOf(error) === '25006'
 
 /** Errors of pg itself have no code. */
 const isCutOff = (error: unknown) =>

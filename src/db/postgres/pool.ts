@@ -9,7 +9,7 @@ import {
   isRefusal,
   type PoolTimings,
 } from './connect-backoff.ts'
-import { codeOf, isOutage } from './errors.ts'
+import { codeOf, isOutage, isReadOnly } from './errors.ts'
 
 export type PoolOptions = {
   /** Maximum number of connections. */
@@ -139,7 +139,8 @@ const IN_FAILED_TRANSACTION = '25P02'
 
 /** A statement that the server cancelled or had no resources for leaves the connection usable. */
 const endsConnection = (error: unknown) =>
-  isOutage(error) && !(error instanceof pg.DatabaseError && error.severity !== 'FATAL')
+  isReadOnly(error) ||
+  (isOutage(error) && !(error instanceof pg.DatabaseError && error.severity !== 'FATAL'))
 
 const encoded = (value: unknown) => (typeof value === 'string' ? encodeText(value) : value)
 

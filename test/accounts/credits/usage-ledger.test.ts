@@ -2,10 +2,10 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
 import { getHistoryPage } from '../../../src/accounts/credits/history-page.ts'
+import type { Reservation } from '../../../src/accounts/credits/reservations.ts'
 import { listUsage } from '../../../src/accounts/credits/usage.ts'
 import {
   createUsageLedger,
-  type Reservation,
   type SettledVerification,
   type UsageLedger,
 } from '../../../src/accounts/credits/usage-ledger.ts'

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../../src/db/database.ts'
@@ -64,6 +65,36 @@ describe('while PostgreSQL is unavailable', () => {
     proxy.accept()
     const response = await one.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
     expect(await response.json()).toMatchObject({ valid: true })
+  })
+  test('a read-only server, as in a failover, returns 503 for what has to be stored, and holds no credits', async () => {
+    const url = await tempPostgres()
+    const one = await createClusterService(url)
+    const key = await account(one.database)
+    const verify = () => one.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
+    const admin = new URL(url)
+    const name = admin.pathname.slice(1)
+    admin.pathname = '/postgres'
+    /** Applies to new connections, so the open ones are ended. */
+    const alter = async (change: string, statement = 'select pg_terminate_backend(pid)') => {
+      await ask(admin.href, `alter database "${name}" ${change}`)
+      await ask(admin.href, `${statement} from pg_stat_activity where datname = '${name}'`)
+    }
+    expect((await verify()).status).toBe(200)
+    await alter('set default_transaction_read_only = on')
+    try {
+      for (let n = 0; n < 3; n++) {
+        const response = await verify()
+        expect([response.status, response.headers.get('Retry-After')]).toEqual([503, '5'])
+      }
+    } finally {
+      await alter('reset default_transaction_read_only', 'select pid')
+    }
+    // The pool drops connections to a server that is read-only.
+    await waitUntil(async () => (await verify()).status === 200)
+    await one.service.ledger.flushed()
+    const { rows } = await sql<{ held: number }>`select held from credit`.execute(one.database.db)
+    expect(rows.every(({ held }) => held === 0)).toBe(true)
+    expect(one.lines.filter(({ message }) => /lost/.test(message))).toEqual([])
   })
   test('/readyz and /health report it, while /livez and /metrics keep working', async () => {
     const { proxy, one } = await startBehindProxy()

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { createUsageLedger, type Reservation } from '../../../src/accounts/credits/usage-ledger.ts'
+import type { Reservation } from '../../../src/accounts/credits/reservations.ts'
+import { createUsageLedger } from '../../../src/accounts/credits/usage-ledger.ts'
 import { findPlan } from '../../../src/accounts/plan.ts'
 import { deregister } from '../../../src/cluster/members.ts'
 import type { Database } from '../../../src/db/database.ts'
