@@ -5,7 +5,7 @@ import type { MemberRole } from '../cluster/tables.ts'
 import type { Config } from '../config/settings.ts'
 import { withoutPassword } from '../config/values.ts'
 import { type Database, isPostgresUrl, openDatabase } from '../db/database.ts'
-import { isLocked, SERVE_LOCK } from '../db/file-lock.ts'
+import { databaseLock, isLocked, SERVE_LOCK } from '../db/file-lock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { CliContext } from './context.ts'
 
@@ -92,14 +92,16 @@ function isThere(file: string): boolean {
 }
 
 /**
- * Whether a service is running on a database: for SQLite, in the data directory; for PostgreSQL, on
- * any machine. With PostgreSQL, `ev worker` processes jobs too.
+ * Whether a service is running on a database: for SQLite, on its file or in the data directory; for
+ * PostgreSQL, on any machine. With PostgreSQL, `ev worker` processes jobs too.
  */
 export async function isServed(
   database: Database,
   { dataDir }: { readonly dataDir: string },
   roles: readonly MemberRole[] = ['serve', 'worker'],
 ): Promise<boolean> {
-  if (database.dialect === 'sqlite') return isLocked(dataDir, SERVE_LOCK)
+  if (database.file !== null) {
+    return isLocked(...databaseLock(database.file)) || isLocked(dataDir, SERVE_LOCK)
+  }
   return (await activeMembers(database)).some(({ role }) => roles.includes(role))
 }

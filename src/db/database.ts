@@ -23,6 +23,8 @@ export type Database = {
   /** For writes that may be lost in a power cut; on SQLite the same as `db`. */
   readonly asyncDb: Kysely<Schema>
   readonly dialect: 'sqlite' | 'postgres'
+  /** Path of the SQLite file; null for a server. */
+  readonly file: string | null
   /** The wall clock of this process: for dates that are stored. */
   readonly clock: Clock
   /** For due times. */
@@ -78,7 +80,7 @@ async function openSqlite(url: string, clock: Clock): Promise<Database> {
       await db.destroy()
     }
     const steadyClock = new SteadyClock(clock, 'sqlite')
-    const all = { db, reader, asyncDb: db, dialect: 'sqlite' as const, clock, steadyClock }
+    const all = { db, reader, asyncDb: db, dialect: 'sqlite' as const, file, clock, steadyClock }
     const database: Database = { ...all, close }
     return await migrated(database, database)
   } catch (error) {
@@ -104,7 +106,7 @@ async function openServer(
     await Promise.all([db.destroy(), reader.destroy(), asyncDb.destroy()])
   }
   const steadyClock = new SteadyClock(clock, 'postgres')
-  const all = { db, reader, asyncDb, dialect: 'postgres' as const, clock, steadyClock }
+  const all = { db, reader, asyncDb, dialect: 'postgres' as const, file: null, clock, steadyClock }
   const database: Database = { ...all, close }
   // Migrations may take longer than the statement timeout.
   const unlimited = pool(1, { statementMs: null })

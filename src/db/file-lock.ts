@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
-import { createDirectory } from '../platform/directory.ts'
+import { canonicalPath, createDirectory } from '../platform/directory.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 
 export type Lock = { release(): void }
@@ -34,11 +34,47 @@ export function isLocked(dataDir: string, name: string): boolean {
   return lock === null
 }
 
-/** Name of the lock that prevents two processes from working on one list. */
-export const jobLockName = (sourceKey: string) => `list_${sourceKey}`
+/** A lock by its folder and name. */
+export type LockPlace = readonly [dataDir: string, name: string]
 
 /** Name of the lock that prevents two services from sharing one data directory. */
 export const SERVE_LOCK = 'serve'
+
+/**
+ * The lock that prevents two services from sharing one SQLite file: beside the file, whatever data
+ * directory, symbolic link or relative path each of them has.
+ */
+export function databaseLock(file: string): LockPlace {
+  const path = canonicalPath(file)
+  return [dirname(path), `${SERVE_LOCK}_${basename(path)}`]
+}
+
+/**
+ * The lock that prevents two processes from working on one list. It belongs to the SQLite file, as
+ * the list does; a database without a file has it in the data directory.
+ */
+export function jobLock(file: string | null, dataDir: string, sourceKey: string): LockPlace {
+  if (file === null) return [dataDir, `list_${sourceKey}`]
+  const path = canonicalPath(file)
+  const name = basename(path)
+  return [dirname(path), `list_${name === DEFAULT_NAME ? '' : `${name}_`}${sourceKey}`]
+}
+
+/** Several databases can be in one folder; the locks of this one have no prefix. */
+const DEFAULT_NAME = 'ev.sqlite'
+
+/**
+ * Throws if a SQLite file has further names (hard links): SQLite keeps a journal beside the name
+ * that it opened, so processes that open different names do not see each other and destroy the file.
+ */
+export function refuseHardLinks(file: string): void {
+  const links = statSync(file, { throwIfNoEntry: false })?.nlink ?? 1
+  if (links <= 1) return
+  throw new EvError(
+    'io',
+    `The database ${file} has ${links} names (hard links). SQLite keeps a journal for each name, so processes that use different ones would destroy the data. Find them with "find / -samefile ${file}", and delete all but one.`,
+  )
+}
 
 /** `isLocked` holds the lock for a moment: `acquireLock` waits this long before it gives up. */
 const LOCK_WAIT_MS = 50

@@ -1,6 +1,6 @@
 import { deleteJobHistory } from '../accounts/credits/history.ts'
 import { compact, type Database, secureDelete } from '../db/database.ts'
-import { acquireLock, jobLockName } from '../db/file-lock.ts'
+import { acquireLock, jobLock } from '../db/file-lock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import { deleteJob as deleteRows } from './delete-job.ts'
 import { accountJob } from './job-list.ts'
@@ -65,7 +65,9 @@ export async function deleteJob(
 ): Promise<void> {
   const { database, settings } = services
   const lock =
-    job.account_id === null ? acquireLock(settings.dataDir, jobLockName(job.source_key)) : NO_LOCK
+    job.account_id === null
+      ? acquireLock(...jobLock(database.file, settings.dataDir, job.source_key))
+      : NO_LOCK
   if (lock === null) throw new OperationError('job_in_use', { id: job.id })
   try {
     if (isErased) await secureDelete(database)

@@ -1,7 +1,7 @@
 import type { ExpressionBuilder } from 'kysely'
 import { subtractStoredRows } from '../accounts/account-store.ts'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
-import { acquireLock, jobLockName } from '../db/file-lock.ts'
+import { acquireLock, jobLock } from '../db/file-lock.ts'
 import type { Schema } from '../db/schema.ts'
 import { yieldToEventLoop } from '../platform/clock.ts'
 import { deleteJobWebhook } from '../webhooks/endpoint-store.ts'
@@ -71,13 +71,13 @@ export async function deleteJobsBefore(
  * finished list of the command line.
  */
 async function unlessLocked(
-  { dialect }: Database,
+  { dialect, file }: Database,
   dataDir: string,
   job: Job,
   remove: () => Promise<boolean>,
 ): Promise<boolean> {
   if (dialect === 'postgres') return remove()
-  const lock = acquireLock(dataDir, jobLockName(job.source_key))
+  const lock = acquireLock(...jobLock(file, dataDir, job.source_key))
   if (lock === null) return false
   try {
     return await remove()

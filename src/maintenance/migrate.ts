@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type RawBuilder, sql } from 'kysely'
 import { ensureSetting } from '../cluster/cluster-settings.ts'
 import { type Database, openDatabase, type Trx, write } from '../db/database.ts'
-import { acquireLock, isLocked, type Lock, SERVE_LOCK } from '../db/file-lock.ts'
+import { acquireLock, databaseLock, isLocked, type Lock, SERVE_LOCK } from '../db/file-lock.ts'
 import { encodeJson } from '../db/postgres/client.ts'
 import { type Schema, TABLES } from '../db/schema.ts'
 import { fingerprint, needsSecret, readSecret, type SecretLocation } from '../db/service-secret.ts'
@@ -35,7 +35,7 @@ export async function migrate(
 ): Promise<Copied> {
   const { dataDir } = input.place
   requireUsable(input.from)
-  const lock = lockDataDir(dataDir)
+  const lock = lockSource(dataDir, inspectDatabase(input.from).file)
   try {
     return await copy(services, input)
   } finally {
@@ -76,13 +76,22 @@ function requireUsable(url: string): void {
   }
 }
 
-/** Locks a data directory against services. Throws `data_dir_in_use`. */
-function lockDataDir(dataDir: string): Lock {
-  const lock = acquireLock(dataDir, SERVE_LOCK)
-  if (lock === null) throw new OperationError('data_dir_in_use', { dataDir, command: 'serve' })
-  if (!hasActiveList(dataDir)) return lock
-  lock.release()
-  throw new OperationError('data_dir_in_use', { dataDir, command: 'bulk' })
+/** Locks a data directory and a SQLite file against services. Throws `data_dir_in_use`. */
+function lockSource(dataDir: string, file: string): Lock {
+  const places = [[dataDir, SERVE_LOCK], databaseLock(file)] as const
+  const locks: Lock[] = []
+  const release = () => {
+    for (const lock of locks) lock.release()
+  }
+  for (const [dir, name] of places) {
+    const lock = acquireLock(dir, name)
+    if (lock !== null) locks.push(lock)
+    const command = lock === null ? 'serve' : hasActiveList(dir) ? 'bulk' : null
+    if (command === null) continue
+    release()
+    throw new OperationError('data_dir_in_use', { dataDir: dir, command })
+  }
+  return { release }
 }
 
 function hasActiveList(dataDir: string): boolean {

@@ -1,5 +1,5 @@
 import { compact, type Database, secureDelete, write } from '../db/database.ts'
-import { isLocked, jobLockName } from '../db/file-lock.ts'
+import { isLocked, jobLock } from '../db/file-lock.ts'
 import { addressKey, cleanAddress, isFault, parseAddress } from '../engine/address/address.ts'
 import { deleteCachedAnswers } from '../jobs/cached-answers.ts'
 import { deleteJobsBefore, jobsFinishedBefore } from '../jobs/delete-job.ts'
@@ -120,7 +120,7 @@ async function purgeExpired(
   const service = await purgeService(database, rules, isDryRun)
   if (isDryRun) {
     const old = await jobsFinishedBefore(database, finishedBefore, finishedBefore, isAll)
-    const jobs = old.filter(job => !isLocked(dataDir, jobLockName(job.source_key)))
+    const jobs = old.filter(job => !isLocked(...jobLock(database.file, dataDir, job.source_key)))
     return { jobs, answers, service }
   }
   const jobs = await deleteJobsBefore(database, dataDir, finishedBefore, finishedBefore, isAll)

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 
 /**
  * Creates a directory for its owner only, with its parents, unless it exists. Throws the error of
@@ -20,3 +20,10 @@ export function createDirectory(path: string): void {
 
 const isDirectory = (path: string) =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+
+/** Returns the canonical path of a file, which may not exist yet. */
+export function canonicalPath(path: string): string {
+  if (existsSync(path)) return realpathSync(path)
+  const folder = dirname(resolve(path))
+  return existsSync(folder) ? join(realpathSync(folder), basename(path)) : resolve(path)
+}

@@ -3,7 +3,7 @@ import { readCredit, reserveCredits } from '../../src/accounts/credits/credit-st
 import { addHistory } from '../../src/accounts/credits/history.ts'
 import { periodStart } from '../../src/accounts/plan.ts'
 import { write } from '../../src/db/database.ts'
-import { acquireLock, jobLockName } from '../../src/db/file-lock.ts'
+import { acquireLock, jobLock } from '../../src/db/file-lock.ts'
 import { cancelJob, deleteJob, getJob } from '../../src/jobs/change-job.ts'
 import { createJob, findJob, readJob } from '../../src/jobs/job-store.ts'
 import { addAccount } from '../support/account-rows.ts'
@@ -86,7 +86,7 @@ describe('deleting a job', () => {
     const { database, settings } = services
     await createJob(database, { id: 'job_own', sourceKey: 'key', source: '{}' })
     const job = await readJob(database, 'job_own')
-    const lock = acquireLock(settings.dataDir, jobLockName('key'))
+    const lock = acquireLock(...jobLock(database.file, settings.dataDir, 'key'))
     const cleanUps: string[] = []
     const onDeleted = async () => void cleanUps.push('done')
     await expect(deleteJob(services, job, { isErased: true, onDeleted })).rejects.toThrow(
@@ -98,7 +98,7 @@ describe('deleting a job', () => {
     await deleteJob(services, job, { isErased: true, onDeleted })
     expect(await findJob(database, 'job_own')).toBeNull()
     expect(cleanUps).toEqual(['done'])
-    const secondLock = acquireLock(settings.dataDir, jobLockName('key'))
+    const secondLock = acquireLock(...jobLock(database.file, settings.dataDir, 'key'))
     expect(secondLock).not.toBeNull()
     secondLock?.release()
   })

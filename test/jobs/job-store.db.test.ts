@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
-import { acquireLock, jobLockName } from '../../src/db/file-lock.ts'
+import { acquireLock, jobLock } from '../../src/db/file-lock.ts'
 import { deleteJob, deleteJobsBefore } from '../../src/jobs/delete-job.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
 import { queuedItems, recordResults } from '../../src/jobs/item-store.ts'
@@ -222,7 +222,7 @@ describe('deleted jobs', () => {
       await addJob(database, [], 'free')
       await clock.advance(1_000)
       const folder = tempFolder()
-      const lock = acquireLock(folder, jobLockName(job.source_key))
+      const lock = acquireLock(...jobLock(database.file, folder, job.source_key))
       const deleted = await deleteJobsBefore(database, folder, clock.now())
       expect(deleted.map(({ id }) => id)).toEqual(['free'])
       lock?.release()

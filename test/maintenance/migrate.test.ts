@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
-import { acquireLock, jobLockName, SERVE_LOCK } from '../../src/db/file-lock.ts'
+import { acquireLock, jobLock, SERVE_LOCK } from '../../src/db/file-lock.ts'
 import { migrate } from '../../src/maintenance/migrate.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
@@ -27,7 +27,7 @@ test('a missing database is refused', async () => {
 
 test.each([
   ['serve', SERVE_LOCK],
-  ['bulk', jobLockName('a list')],
+  ['bulk', jobLock(null, '', 'a list')[1]],
 ] as const)(
   'nothing is copied while ev %s is running, and the lock is released',
   async (command, name) => {

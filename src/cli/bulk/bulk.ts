@@ -3,12 +3,19 @@ import { listFiles } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
 import type { ListDialect } from '../../csv/csv.ts'
 import { type Database, openDatabase, write } from '../../db/database.ts'
-import { acquireLock, jobLockName, type Lock } from '../../db/file-lock.ts'
+import {
+  acquireLock,
+  jobLock,
+  type Lock,
+  type LockPlace,
+  refuseHardLinks,
+} from '../../db/file-lock.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { deleteCachedAnswers } from '../../jobs/cached-answers.ts'
 import { deleteJobsBefore } from '../../jobs/delete-job.ts'
 import { createFirstFilter } from '../../jobs/import/import-counter.ts'
 import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.ts'
+import { canonicalPath } from '../../platform/directory.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
 import { type CliContext, inCwd } from '../context.ts'
@@ -36,7 +43,7 @@ import {
   type OutputFile,
   planOutput,
 } from './output-plan.ts'
-import { canonicalPath, resolveOutput } from './output-sink.ts'
+import { resolveOutput } from './output-sink.ts'
 import { identifyFiles, refuseForeignFiles } from './own-output.ts'
 import { rowText } from './row-text.ts'
 import { interruption, work } from './work.ts'
@@ -139,14 +146,18 @@ async function processList(
   const list = isUrl(file)
     ? await openDownload(context, { file, flags, config, say })
     : await openList(context, file, config.dataDir, listOptions(flags, resumed))
+  refuseHardLinks(fileOf(listsUrl(config)))
   const database = await openDatabase(listsUrl(config), context.clock)
   const locks: Lock[] = []
   try {
     const sourceKey = sourceKeyFor(list, flags, config)
     // Acquire the lock before reading the job, so that no other process can change it in between.
-    locks.push(lockOrThrow(config, jobLockName(sourceKey), 'is processing this list'))
+    locks.push(
+      lockOrThrow(jobLock(database.file, config.dataDir, sourceKey), 'is processing this list'),
+    )
     for (const { path } of files.filter(one => one.path !== '-')) {
-      locks.push(lockOrThrow(config, `output_${outputKey(path)}`, `writes to ${path}`))
+      const place = [config.dataDir, `output_${outputKey(path)}`] as const
+      locks.push(lockOrThrow(place, `writes to ${path}`))
     }
     if (!flags.force) await refuseForeignFiles(database, files)
     // The lock protects the job of this list from deletion, however old the job is.
@@ -223,8 +234,8 @@ async function cleanUp(
   await write(database, trx => deleteCachedAnswers(trx, now))
 }
 
-function lockOrThrow(config: Config, name: string, activity: string): Lock {
-  const lock = acquireLock(config.dataDir, name)
+function lockOrThrow(place: LockPlace, activity: string): Lock {
+  const lock = acquireLock(...place)
   if (lock !== null) return lock
   throw new EvError(
     'io',

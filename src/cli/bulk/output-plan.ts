@@ -3,10 +3,11 @@ import { open, rm } from 'node:fs/promises'
 import { dirname, extname } from 'node:path'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { SHEET_ROWS_MAX } from '../../formats/sheet-writer.ts'
+import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { canonicalPath, partialPath, resolveOutput } from './output-sink.ts'
+import { partialPath, resolveOutput } from './output-sink.ts'
 import type { Format } from './row-text.ts'
 
 /** One file of an output and the classes of the rows written to it; `-` is stdout. */

@@ -1,6 +1,7 @@
-import { existsSync, realpathSync, renameSync, statSync } from 'node:fs'
+import { renameSync, statSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { dirname } from 'node:path'
+import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { CliContext, CliOutput } from '../context.ts'
 
@@ -93,13 +94,6 @@ export function resolveOutput(output: string): { path: string; isFile: boolean }
   return status === undefined || status.isFile()
     ? { path: canonicalPath(output), isFile: true }
     : { path: output, isFile: false }
-}
-
-/** Returns the canonical path of a file, which may not exist yet. */
-export function canonicalPath(path: string): string {
-  if (existsSync(path)) return realpathSync(path)
-  const folder = dirname(resolve(path))
-  return existsSync(folder) ? join(realpathSync(folder), basename(path)) : resolve(path)
 }
 
 /** Returns the temporary name of a file that is being written. */

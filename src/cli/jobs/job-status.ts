@@ -1,6 +1,6 @@
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
-import { isLocked, jobLockName } from '../../db/file-lock.ts'
+import { isLocked, jobLock } from '../../db/file-lock.ts'
 import { findJobs } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
@@ -27,16 +27,16 @@ export type JobStatus =
   | 'cancelled'
   | 'failed'
 
-export function jobStatus(job: Job, { dataDir, isServed }: JobContext): JobStatus {
+export function jobStatus(job: Job, { file, dataDir, isServed }: JobContext): JobStatus {
   if (job.state === 'cancelled' || job.state === 'failed') return job.state
   if (isOfService(job)) return job.state === 'completed' || isServed ? job.state : 'stopped'
   if (job.written_at !== null) return 'completed'
-  const hasLock = isLocked(dataDir, jobLockName(job.source_key))
+  const hasLock = isLocked(...jobLock(file, dataDir, job.source_key))
   if (job.state === 'completed') return hasLock ? 'writing' : 'unwritten'
   return hasLock ? job.state : 'stopped'
 }
 
-type JobContext = {
+type JobContext = Pick<Database, 'file'> & {
   readonly dataDir: string
   /** Whether a service is running on the database of the job. */
   readonly isServed: boolean
@@ -46,7 +46,11 @@ type JobContext = {
 export const jobContext = async (
   database: Database,
   { dataDir }: Pick<Config, 'dataDir'>,
-): Promise<JobContext> => ({ dataDir, isServed: await isServed(database, { dataDir }) })
+): Promise<JobContext> => ({
+  file: database.file,
+  dataDir,
+  isServed: await isServed(database, { dataDir }),
+})
 
 /** Whether the job was submitted to `ev serve`; only the service processes it. */
 export const isOfService = ({ account_id }: Pick<Job, 'account_id'>) => account_id !== null

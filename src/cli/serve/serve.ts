@@ -13,7 +13,13 @@ import { composeService, type HttpService } from '../../compose/service.ts'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
 import { openDatabase } from '../../db/database.ts'
-import { acquireLock, type Lock, SERVE_LOCK } from '../../db/file-lock.ts'
+import {
+  acquireLock,
+  databaseLock,
+  type Lock,
+  refuseHardLinks,
+  SERVE_LOCK,
+} from '../../db/file-lock.ts'
 import { canDecrypt } from '../../db/service-secret.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { SECOND } from '../../platform/clock.ts'
@@ -23,7 +29,7 @@ import { type Log, throttledLog } from '../../platform/log.ts'
 import { createLogTransport, type Notify } from '../../webhooks/mail-transport.ts'
 import { createSmtpTransport } from '../../webhooks/smtp-transport.ts'
 import { type CliContext, version } from '../context.ts'
-import { databaseUrl, isShared } from '../database.ts'
+import { databaseUrl, fileOf, isShared } from '../database.ts'
 import { parsePort } from '../flag-values.ts'
 import { ensureSharedSecret } from '../service-secret.ts'
 import { heloHint, readConfig } from '../settings.ts'
@@ -204,9 +210,36 @@ function checkWorkSetting(config: Config): void {
 }
 
 /**
- * Locks the data directory: two services would not know of each other's limits, lists and uploads.
+ * Locks the data directory and the SQLite file: two services would not know of each other's limits,
+ * lists, uploads and credits.
  */
 function lockOrThrow(config: Config): Lock {
+  const dataDir = lockDataDir(config)
+  try {
+    const database = isShared(config) ? null : lockDatabase(fileOf(databaseUrl(config)))
+    return {
+      release() {
+        database?.release()
+        dataDir.release()
+      },
+    }
+  } catch (error) {
+    dataDir.release()
+    throw error
+  }
+}
+
+function lockDatabase(file: string): Lock {
+  refuseHardLinks(file)
+  const lock = acquireLock(...databaseLock(file))
+  if (lock !== null) return lock
+  throw new EvError(
+    'io',
+    `Another "ev serve" is running on the database ${file}. Stop it first, or set another one with --database. Several services can share a PostgreSQL database.`,
+  )
+}
+
+function lockDataDir(config: Config): Lock {
   const { dataDir } = config
   try {
     createDirectory(dataDir)

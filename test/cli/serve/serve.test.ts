@@ -1,5 +1,13 @@
 import { once } from 'node:events'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
@@ -61,6 +69,53 @@ async function sentence(
   expect(stderr).toMatch(/^error: .+\.\n$/)
   return { code, message: stderr }
 }
+
+describe('one SQLite file', () => {
+  test.each<[how: string, url: (home: string) => string]>([
+    ['the same path', home => `sqlite:${home}/db/ev.sqlite`],
+    ['a path with dots', home => `sqlite:${home}/data/../db/./ev.sqlite`],
+    ['a relative path', () => 'sqlite:db/ev.sqlite'],
+    ['a symbolic link to the file', home => `sqlite:${home}/link.sqlite`],
+    ['a symbolic link to its folder', home => `sqlite:${home}/linked/ev.sqlite`],
+    ['a hard link', home => `sqlite:${home}/hard.sqlite`],
+  ])('is served once, whatever the data directory: by %s', async (how, url) => {
+    const home = emptyFolder()
+    mkdirSync(join(home, 'db'))
+    const file = join(home, 'db', 'ev.sqlite')
+    const first = await serve(['--database', `sqlite:${file}`], { home })
+    symlinkSync(file, join(home, 'link.sqlite'))
+    symlinkSync(join(home, 'db'), join(home, 'linked'))
+    if (how === 'a hard link') linkSync(file, join(home, 'hard.sqlite'))
+    const args = ['--data-dir', 'other', ...ANY_PORT, '--database', url(home)]
+    expect(await sentence(args, { home })).toEqual({
+      code: 74,
+      message: expect.stringMatching(
+        how === 'a hard link'
+          ? /hard\.sqlite has 2 names \(hard links\)/
+          : /Another "ev serve" is running on the database \S+\.sqlite\. Stop it first/,
+      ),
+    })
+    first.signal('SIGTERM')
+    await first.ended
+    rmSync(join(home, 'hard.sqlite'), { force: true })
+    const second = await serve(['--data-dir', 'other', '--database', `sqlite:${file}`], { home })
+    second.signal('SIGTERM')
+    await second.ended
+  })
+
+  test('is open to ev bulk and ev jobs beside the service', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.csv'), 'email\nvalid@example.com\n')
+    const at = ['--database', `sqlite:${home}/ev.sqlite`]
+    const { signal, ended } = await serve(at, { home })
+    const bulk = ['bulk', 'list.csv', '--sandbox', '--data-dir', 'other', ...at]
+    expect((await runEv(bulk, { home })).code).toBe(0)
+    const jobs = await runEv(['jobs', 'list', '--json', '--data-dir', 'other', ...at], { home })
+    expect(jobs.code).toBe(0)
+    signal('SIGTERM')
+    await ended
+  })
+})
 
 describe.concurrent('--host and --port', () => {
   test('change the host and the port of the listen address', async () => {

@@ -5,7 +5,7 @@ import { createAccount, listAccounts } from '../../../src/accounts/account-store
 import { COMMAND_LINE } from '../../../src/audit.ts'
 import { getSetting } from '../../../src/cluster/cluster-settings.ts'
 import { openDatabase, write } from '../../../src/db/database.ts'
-import { acquireLock, jobLockName, SERVE_LOCK } from '../../../src/db/file-lock.ts'
+import { acquireLock, jobLock, SERVE_LOCK } from '../../../src/db/file-lock.ts'
 import { fingerprint, readSecret } from '../../../src/db/service-secret.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { systemRandom } from '../../../src/platform/random.ts'
@@ -102,7 +102,7 @@ test('rejects a data directory that another process is using', TIMEOUT, async ()
   const { dataDir } = await seedDataDir(at)
   const locks = [
     [SERVE_LOCK, '"ev serve"'],
-    [jobLockName('a'), '"ev bulk"'],
+    [jobLock(null, '', 'a')[1], '"ev bulk"'],
   ] as const
   for (const [name, command] of locks) {
     const lock = acquireLock(dataDir, name)
