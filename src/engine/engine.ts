@@ -23,7 +23,7 @@ import {
 import { type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
 import type { RateController, RateStatus } from './rate-control/controller.ts'
 import type { ProbeStop } from './rate-control/rules.ts'
-import { isFresh, type ResultCache } from './result-cache.ts'
+import { isFresh, isUndecided, type ResultCache } from './result-cache.ts'
 import { sandboxResult, sandboxSteps } from './sandbox.ts'
 import type { OutsideSignals } from './signals/outside-signals.ts'
 import { observerFor, type StepObserver } from './step-observer.ts'
@@ -179,7 +179,11 @@ export class Engine {
     const cached = await this.#cache.get(addressKey(task.address))
     if (cached === null) return prepared
     if (!isFresh(cached, clock.now())) return { task: { ...task, cached } }
-    return { result: await this.#addSignals(fromCache(clock, task, cached), LIST_SIGNALS_MS) }
+    const isOwn = cached.at >= (options.ownAnswersSince ?? Number.POSITIVE_INFINITY)
+    // The list would have waited for the catch-all test, so it does now.
+    if (isOwn && isUndecided(cached.probed)) return prepared
+    const result = { ...fromCache(clock, task, cached), cached: !isOwn }
+    return { result: await this.#addSignals(result, LIST_SIGNALS_MS) }
   }
 
   /** Second step of a job: probes addresses at one operator, over one connection at a time. */

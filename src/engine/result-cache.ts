@@ -30,9 +30,13 @@ const REJECTED: Ttl = { freshMs: 6 * HOUR, keepMs: 6 * HOUR }
  * or invalid replies and blocks of ev say nothing about the address.
  */
 export function ttlFor(probed: Pick<ProbeResult, 'answer' | 'catchAll'>): Ttl | null {
-  if (probed.answer.kind === 'accepted') return probed.catchAll === null ? UNDECIDED : ACCEPTED
+  if (probed.answer.kind === 'accepted') return isUndecided(probed) ? UNDECIDED : ACCEPTED
   return probed.answer.kind === 'rejected' ? REJECTED : null
 }
+
+/** Whether the recipient was accepted at a domain that may accept any. */
+export const isUndecided = ({ answer, catchAll }: Pick<ProbeResult, 'answer' | 'catchAll'>) =>
+  answer.kind === 'accepted' && catchAll === null
 
 export function isFresh({ probed, at }: CachedAnswer, now: number): boolean {
   const ttl = ttlFor(probed)

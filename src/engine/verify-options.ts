@@ -17,4 +17,9 @@ export type VerifyOptions = {
 export type RouteOptions = VerifyOptions & {
   /** Pauses the address while the DNS check fails; without it the address ends as `dns_error`. */
   readonly dnsPause?: DnsPause
+  /**
+   * Answers that are cached since this time, epoch ms, were given to this list, which was then
+   * interrupted before it stored their results: they do not count as cached.
+   */
+  readonly ownAnswersSince?: number
 }

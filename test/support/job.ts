@@ -37,6 +37,8 @@ type TestJobOptions = JobDepsOptions & { readonly texts: readonly string[] }
 
 type WorkOptions = {
   readonly wait?: boolean
+  /** Keeps answers in the database, as `ev bulk` does. */
+  readonly cache?: boolean
   readonly stopping?: AbortSignal
   readonly structures?: NonNullable<RawSettings['structures']>
 }
@@ -77,19 +79,20 @@ export async function createTestJob({ texts, ...given }: TestJobOptions) {
   async function work(options: WorkOptions = {}): Promise<Job> {
     const config = configWith(options.structures)
     const finished = Promise.withResolvers<void>()
-    const engine = composeEngine(config, doors, { list: true })
-    onTestFinished(() => engine.close())
     const worker = startWorker({
       ...{ database, log: doors.log, random: doors.random, ledger: null, baseUrl: '' },
       feedback: new FeedbackKnowledge(database, config),
       engineFor: () => engine,
-      egresses: engine.egresses,
+      egresses: config.egresses.map(({ name }) => name),
       ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
       wait: () => options.wait ?? true,
       retryStorageErrors: false,
       onProgress: job => job.state === 'completed' && finished.resolve(),
       onFailure: (_, error) => finished.reject(error),
     })
+    const cache = options.cache ? { cache: worker.cache } : {}
+    const engine = composeEngine(config, doors, { list: true, ...cache })
+    onTestFinished(() => engine.close())
     options.stopping?.addEventListener('abort', () => finished.resolve())
     if (options.stopping?.aborted) finished.resolve()
     worker.take(JOB)

@@ -1,5 +1,6 @@
 import { type Database, isStorageError } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { RouteOptions } from '../../engine/verify-options.ts'
 import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
@@ -13,7 +14,7 @@ import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 export type ActiveJob = {
   readonly id: string
   readonly engine: Engine
-  readonly options: JobOptions
+  readonly options: JobOptions & Pick<RouteOptions, 'ownAnswersSince'>
   /** False to finish items without waiting for retries. */
   readonly wait: boolean
   /** Aborts when work on the job ends: it is finished, cancelled or deleted. */
@@ -117,7 +118,11 @@ export class ActiveJobs {
     }
     const details = {
       engine: engineFor(job),
-      options: parseJobOptions(job),
+      options: {
+        ...parseJobOptions(job),
+        // In a service, other requests and lists cache answers at the same time.
+        ...(job.account_id === null ? { ownAnswersSince: job.created_at } : {}),
+      },
       wait: wait(job),
       ended: end.signal,
     }

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { Database } from '../../../src/db/database.ts'
+import type { Result } from '../../../src/engine/verdict/verdict.ts'
 import { startJob } from '../../../src/jobs/job-state.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { isRandomRecipient, knows, mail, toRecipients } from '../../support/engine.ts'
@@ -288,6 +290,64 @@ describe('an item that is greylisted', () => {
     expect(clock.now() - before).toBeLessThan(MINUTE)
     expect(await reasons()).toEqual(['greylisted', 'accepted_email'])
     expect(asked()).toHaveLength(2)
+  })
+})
+
+describe('a list that was killed after its answers were cached and before its results were stored', () => {
+  /** What is stored then: the job and its answers, without results. */
+  async function forgetResults({ db }: Database): Promise<void> {
+    await db
+      .updateTable('item')
+      .set({ state: 'queued', result: null, class: null, operator: null, domain: null })
+      .execute()
+    await db
+      .updateTable('job')
+      .set({ state: 'queued', finished_at: null, done: 0, failed: 0, unknown: 0, risky: 0 })
+      .set({ deliverable: 0, undeliverable: 0 })
+      .execute()
+  }
+
+  const stable = (results: readonly (Result | null)[]) =>
+    results.map(result => ({ ...result, tookMs: 0, evidence: { ...result?.evidence, timings: 0 } }))
+
+  test('has the same results as an undisturbed one, and asks for nothing again', async () => {
+    const services = await createTestJob({
+      texts: ['ann@a.test', 'gone@a.test', 'ann@b.test'],
+      script: knows('ann'),
+    })
+    await services.work({ cache: true })
+    const [undisturbed, asked] = [await services.results(), services.asked()]
+    await forgetResults(services.database)
+    await services.clock.advance(MINUTE)
+    expect(await services.work({ cache: true })).toMatchObject({ state: 'completed', done: 3 })
+    expect(stable(await services.results())).toEqual(stable(undisturbed))
+    expect(undisturbed.map(result => result?.cached)).toEqual([false, false, false])
+    expect(services.asked()).toEqual(asked)
+  })
+
+  test('waits for a catch-all test that it had not finished', async () => {
+    const services = await createTestJob({
+      texts: ['ann@a.test'],
+      script: toRecipients(to => (isRandomRecipient(to) ? GREYLISTED : OK)),
+    })
+    await services.work({ cache: true })
+    const undisturbed = await services.results()
+    await forgetResults(services.database)
+    expect(await services.work({ cache: true })).toMatchObject({ state: 'completed' })
+    expect((await services.results())[0]).toMatchObject({
+      ...{ cached: false, verdict: undisturbed[0]?.verdict },
+    })
+  })
+
+  test('still marks the answers that an earlier list was given', async () => {
+    const services = await createTestJob({ texts: ['ann@a.test'], script: knows('ann') })
+    await services.work({ cache: true })
+    await forgetResults(services.database)
+    await services.clock.advance(MINUTE)
+    const created_at = services.clock.now()
+    await services.database.db.updateTable('job').set({ created_at }).execute()
+    await services.work({ cache: true })
+    expect((await services.results()).map(result => result?.cached)).toEqual([true])
   })
 })
 
