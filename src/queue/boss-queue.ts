@@ -275,7 +275,10 @@ class BossTasks implements TaskStore {
 
   async claim(max: number): Promise<Claim[]> {
     await this.#create()
-    const jobs = await this.#boss.fetch<{ key: string }>(this.#name, { batchSize: max })
+    // Only due tasks are stored. By their time, those stored before the clock of the server was set
+    // back would wait until it has caught up.
+    const options = { batchSize: max, ignoreStartAfter: true }
+    const jobs = await this.#boss.fetch<{ key: string }>(this.#name, options)
     return jobs.map(({ id, data, retryCount }) => ({
       ...{ id, key: fromText(data.key), attempt: retryCount },
     }))

@@ -184,3 +184,18 @@ describe('the queue while PostgreSQL is unavailable', () => {
     expect(isStorageError(failure)).toBe(true)
   })
 })
+
+test('tasks stored before the clock of the server was set back run at once', async () => {
+  const url = await emptyPostgres()
+  const queue = await openQueue(url)
+  await queue.putAll('k', ['a', 'b'])
+  await ask(url, `update ev_boss.job set start_after = now() + interval '1 hour'`)
+  const done: string[] = []
+  const handler = async (key: string) => {
+    done.push(key)
+    return 'done' as const
+  }
+  queue.work('k', handler, { concurrency: 5 })
+  await waitUntil(() => done.length === 2)
+  expect(done.toSorted()).toEqual(['a', 'b'])
+})
