@@ -1,5 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { settleCredits } from '../accounts/credits/credit-store.ts'
+import { lockCredit, settleCredits } from '../accounts/credits/credit-store.ts'
 import type { ReservationsInFlight } from '../accounts/credits/reservations.ts'
 import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
 import { type Database, write } from '../db/database.ts'
@@ -70,15 +70,12 @@ async function reduceHolds(
   member: string,
   { inFlight }: OwnReservations,
 ): Promise<void> {
-  const holds = await trx
-    .selectFrom('hold')
-    .select(['account_id', 'period_start', 'amount'])
-    .where('member_id', '=', member)
-    .execute()
-  for (const { account_id, period_start, amount } of holds) {
-    const rest = inFlight.amount(account_id, period_start, member)
-    if (rest >= amount) continue
-    const key = { member_id: member, account_id, period_start }
+  for (const { accountId, period } of await listHolds(trx, member)) {
+    // From now on, no reservation or settlement changes what is held.
+    await lockCredit(trx, { accountId, period })
+    const rest = inFlight.amount(accountId, period, member)
+    const key = { member_id: member, account_id: accountId, period_start: period }
+    const isMore = sql<boolean>`amount > ${rest}`
     if (rest === 0)
       await trx
         .deleteFrom('hold')
@@ -89,9 +86,22 @@ async function reduceHolds(
         .updateTable('hold')
         .set({ amount: rest })
         .where(eb => eb.and(key))
+        .where(isMore)
         .execute()
   }
 }
+
+type Hold = { readonly accountId: string; readonly period: number; readonly amount: number }
+
+/** Lists what a member holds, in the order in which credits are locked. */
+const listHolds = (db: Kysely<Schema>, member: string): Promise<Hold[]> =>
+  db
+    .selectFrom('hold')
+    .select(['account_id as accountId', 'period_start as period', 'amount'])
+    .where('member_id', '=', member)
+    .orderBy('account_id')
+    .orderBy('period_start')
+    .execute()
 
 type Orphaned = { readonly accountId: string; readonly period: number; readonly amount: number }
 
@@ -155,14 +165,9 @@ async function hasOrphaned(db: Kysely<Schema>, own: OwnReservations): Promise<bo
   const held = await db.selectFrom('credit').select('held').where('held', '>', 0).limit(1).execute()
   if (held.length === 0) return false
   if (own.member === null) return (await listOrphaned(db, own)).length > 0
-  const holds = await db
-    .selectFrom('hold')
-    .select(['account_id', 'period_start', 'amount'])
-    .where('member_id', '=', own.member)
-    .execute()
-  const isReduced = holds.some(
-    ({ account_id, period_start, amount }) =>
-      own.inFlight.amount(account_id, period_start, own.member) < amount,
+  const { member, inFlight } = own
+  const isReduced = (await listHolds(db, member)).some(
+    ({ accountId, period, amount }) => inFlight.amount(accountId, period, member) < amount,
   )
   return isReduced || (await listOrphaned(db, own)).length > 0
 }
