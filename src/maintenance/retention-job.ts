@@ -61,7 +61,9 @@ async function deleteExpired(deps: RetentionJobDeps, signal: AbortSignal): Promi
   const now = clock.now()
   const sandboxBefore = now - SANDBOX_RETENTION_MS
   const jobs = await deleteJobsBefore(database, dataDir, now - keepResultsMs, sandboxBefore)
-  const abandoned = await deleteLoadingJobs(database, now - LOADING_MS_MAX)
+  // A member whose clock is ahead must not take the imports of the others for abandoned.
+  const earliest = Math.min(now, await serverNow(database))
+  const abandoned = await deleteLoadingJobs(database, earliest - LOADING_MS_MAX)
   const deleted: Record<string, number> = { jobs: jobs.length + abandoned }
   for (const rule of retentions(now, database.steadyClock.now(), keepHistoryMs)) {
     deleted[rule.name] = await expire(database, rule, signal)

@@ -31,11 +31,13 @@ test('retention jobs of several servers delete expired lists together and keep a
 
   const { log, lines } = recordingLog()
   const retentionJobs = await Promise.all(
-    Array.from({ length: 3 }, async () => {
-      const ownDatabase = await openDatabase(url, systemClock)
+    // The clock of one of them is ahead.
+    [0, 0, 3 * HOUR].map(async aheadMs => {
+      const clock = { ...systemClock, now: () => systemClock.now() + aheadMs }
+      const ownDatabase = await openDatabase(url, clock)
       onTestFinished(() => ownDatabase.close())
       return startRetentionJob({
-        ...{ database: ownDatabase, clock: systemClock, log, dataDir: tempFolder() },
+        ...{ database: ownDatabase, clock, log, dataDir: tempFolder() },
         ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
       })
     }),
