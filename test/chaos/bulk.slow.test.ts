@@ -90,7 +90,7 @@ describe('a list whose process is killed repeatedly with -9', () => {
       const text = `email\n${rows.join('\n')}\n`
       writeFileSync(join(home, list), format === 'csv' ? text : await workbookOf({ sheet }))
       writeFileSync(join(home, out), 'an earlier result\n')
-      const args = ['bulk', list, '-o', out, '--sandbox', '--data-dir', 'data']
+      const args = ['bulk', list, '-o', out, '--force', '--sandbox', '--data-dir', 'data']
       const running = startEv(args, { home })
       let isDone = false
       void running.ended.then(() => {
