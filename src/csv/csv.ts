@@ -1,7 +1,7 @@
 import { isBlank } from './column.ts'
 import type { ListDialect } from './dialect.ts'
 import { ListDecoder } from './encoding.ts'
-import { type ListRecord, RecordReader } from './record.ts'
+import { COLUMNS_MAX, type ListRecord, RecordReader } from './record.ts'
 import { type ListRow, toRows } from './rows.ts'
 
 /** Public interface of this folder: reading and writing lists. */
@@ -14,7 +14,7 @@ export {
   type ListDialect,
   type OptionWords,
 } from './dialect.ts'
-export { CELL_LINE_BREAKS_MAX } from './record.ts'
+export { CELL_LINE_BREAKS_MAX, COLUMNS_MAX } from './record.ts'
 export type { ListRow } from './rows.ts'
 export {
   arrangeRow,
@@ -82,7 +82,7 @@ function uniqueName(name: string, taken: ReadonlySet<string>, from = 2): string 
 
 /** Maximum number of rows per batch, sized for one transaction of the store. */
 const BATCH_ROWS_MAX = 500
-/** Maximum number of cells per batch: rows of a hundred thousand cells are yielded one by one. */
+/** Maximum number of cells per batch: the widest rows are yielded a few at a time. */
 const BATCH_CELLS_MAX = 100_000
 /**
  * Maximum text per batch, excluding its last row: rows of a megabyte are yielded a few at a time.
@@ -97,7 +97,7 @@ const CHUNK_LENGTH = 16 * 1024
 
 /**
  * Streams the data rows in batches of at most 500, in file order. Ragged rows stay as they are;
- * blank rows are skipped. Throws EvError `bad_input` for a row beyond 1 MiB.
+ * blank rows are skipped. Throws EvError `bad_input` for a row beyond 1 MiB or `COLUMNS_MAX`.
  */
 export async function* readList(
   source: AsyncIterable<Uint8Array>,
@@ -157,7 +157,9 @@ async function* readRecords(
     line: dialect.skipLines + 1,
     ...(dialect.quoting === undefined ? {} : { quoting: dialect.quoting }),
     // Pasted recipients have any number of cells in a record.
-    ...(dialect.allAddresses === 'cells' ? {} : { width: header?.length ?? width }),
+    ...(dialect.allAddresses === 'cells'
+      ? {}
+      : { width: header?.length ?? width, columnsMax: COLUMNS_MAX }),
   })
   let started = dialect.skipLines === 0
   let preamble = ''

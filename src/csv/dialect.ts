@@ -2,7 +2,13 @@ import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { chooseColumn, findAddressColumns } from './column.ts'
 import { findEncoding, ListDecoder } from './encoding.ts'
-import { type CsvLayout, detectLayout, isNamed, isOnlyAddresses, isQuotedByLine } from './layout.ts'
+import {
+  type CsvLayout,
+  detectLayout,
+  isOnlyAddresses,
+  isQuotedByLine,
+  nameMatcher,
+} from './layout.ts'
 import type { Quoting } from './record.ts'
 
 /** The format of a list and the position of its address column. */
@@ -188,15 +194,26 @@ function bestLayout(
       quoting,
     })
   let best: CsvLayout<Delimiter> | null = null
+  let tooWide: EvError | null = null
   for (const delimiter of delimiters) {
     const usual = layoutFor(delimiter, 'doubled')
+    if (usual instanceof EvError) {
+      tooWide ??= usual
+      continue
+    }
     const layouts = [usual]
-    if (text.includes('\\"')) layouts.push(layoutFor(delimiter, 'backslash'))
-    if (isQuotedByLine(usual)) layouts.push(layoutFor(delimiter, 'line'))
+    const addLayout = (quoting: Quoting) => {
+      const layout = layoutFor(delimiter, quoting)
+      if (!(layout instanceof EvError)) layouts.push(layout)
+    }
+    if (text.includes('\\"')) addLayout('backslash')
+    if (isQuotedByLine(usual)) addLayout('line')
     for (const layout of layouts) {
       if (!best || score(layout, name) > score(best, name)) best = layout
     }
   }
+  // With a delimiter that does not occur, every list has one column.
+  if (tooWide && (!best || best.width === 1)) throw tooWide
   if (!best || (best.rows.length === 0 && !best.header)) throw new EvError('bad_input', EMPTY)
   return best
 }
@@ -230,9 +247,10 @@ function findColumn(layout: CsvLayout, { column, words = FLAGS }: DetectOptions)
  * does.
  */
 function indexOfColumn({ header, facts }: CsvLayout, name: string): number {
+  const isNamed = nameMatcher(name)
   let chosen = -1
   for (const [column, cell] of (header?.cells ?? []).entries()) {
-    if (!isNamed(cell, name)) continue
+    if (!isNamed(cell)) continue
     const more = (facts[column]?.addresses ?? 0) > (facts[chosen]?.addresses ?? 0)
     if (chosen === -1 || more) chosen = column
   }

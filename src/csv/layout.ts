@@ -1,6 +1,13 @@
+import type { EvError } from '../platform/error.ts'
 import { type ColumnFacts, columnFacts, holdsAddress, isBlank } from './column.ts'
 import { nameHint } from './header-names.ts'
-import { type ListRecord, type Quoting, RecordReader } from './record.ts'
+import {
+  COLUMNS_MAX,
+  type ListRecord,
+  type Quoting,
+  RecordReader,
+  tooManyColumns,
+} from './record.ts'
 
 /** A sample of a list, split at one delimiter. */
 export type CsvLayout<D extends string = string> = {
@@ -33,13 +40,18 @@ type LayoutOptions = {
   quoting: Quoting
 }
 
-/** Splits the sample at `delimiter` and separates title lines, header and rows. */
+/**
+ * Splits the sample at `delimiter` and separates title lines, header and rows. Returns an EvError
+ * if a record has too many columns.
+ */
 export function detectLayout<D extends string>(
   text: string,
   delimiter: D,
   options: LayoutOptions,
-): CsvLayout<D> {
+): CsvLayout<D> | EvError {
   const records = readSample(text, delimiter, options)
+  const wide = records.find(({ cells }) => cells.length > COLUMNS_MAX && !areRecipients(cells))
+  if (wide !== undefined) return tooManyColumns(wide.cells.length, wide.line)
   const usual = usualWidth(records)
   const start = findStart(records, usual, options)
   const header = start.header ? (records[start.at] ?? null) : null
@@ -77,6 +89,10 @@ export function isOnlyAddresses({ header, facts }: CsvLayout): boolean {
 /** A recipient here and there is a name without its address. */
 const RECIPIENTS_MIN = 0.9
 
+/** Returns true if the cells of a record are probably pasted recipients, of any number. */
+const areRecipients = (cells: readonly string[]) =>
+  cells.filter(cell => cell.includes('@')).length >= cells.length * RECIPIENTS_MIN
+
 /** Returns true if the lines of a sample are quoted as if each were one cell. */
 export function isQuotedByLine({ header, rows, delimiter, facts }: CsvLayout): boolean {
   const records = header === null ? rows : [header, ...rows]
@@ -88,8 +104,11 @@ export function isQuotedByLine({ header, rows, delimiter, facts }: CsvLayout): b
   return hasColumns && quoted.length * 2 > records.length && addressShare(facts) < 0.5
 }
 
-/** Compares column names without regard to case, Unicode form and surrounding space. */
-export const isNamed = (cell: string, name: string) => normalizeName(cell) === normalizeName(name)
+/** Returns a test for a column name, without regard to case, Unicode form and surrounding space. */
+export function nameMatcher(name: string): (cell: string) => boolean {
+  const normalized = normalizeName(name)
+  return cell => normalizeName(cell) === normalized
+}
 const normalizeName = (text: string) => text.normalize('NFC').trim().toLowerCase()
 
 /** Maximum number of rows examined; more would not change the result. */
@@ -149,9 +168,8 @@ type Start = { at: number; header: boolean }
 function findStart(records: readonly ListRecord[], usual: number, options: LayoutOptions): Start {
   const { name } = options
   if (name !== undefined) {
-    const at = records
-      .slice(0, TITLE_LINES_MAX)
-      .findIndex(({ cells }) => cells.some(cell => isNamed(cell, name)))
+    const isNamed = nameMatcher(name)
+    const at = records.slice(0, TITLE_LINES_MAX).findIndex(({ cells }) => cells.some(isNamed))
     if (at !== -1) return { at, header: true }
   }
   const start = records.findIndex(record => !isComment(record))

@@ -1,5 +1,6 @@
 import { parse } from 'csv-parse/sync'
 import { EvError } from '../platform/error.ts'
+import { formatNumber } from '../platform/format.ts'
 
 /** One record of a list as written in the file. */
 export type ListRecord = Pick<RawRecord, 'line' | 'ending'> & { readonly cells: readonly string[] }
@@ -18,6 +19,8 @@ type ReadingOptions = {
   readonly quoting?: Quoting
   /** Number of cells of most records; left out if it is not known. */
   readonly width?: number
+  /** Maximum number of cells of a record; unlimited if left out. */
+  readonly columnsMax?: number
 }
 
 /** Reads records from text: rows of any width, with repaired quotes. */
@@ -25,16 +28,18 @@ export class RecordReader {
   readonly #splitter: RecordSplitter
   readonly #delimiter: string
   readonly #isQuotedByLine: boolean
+  readonly #columnsMax: number
 
   constructor(options: ReadingOptions) {
     this.#splitter = new RecordSplitter(options)
     this.#delimiter = options.delimiter
     this.#isQuotedByLine = options.quoting === 'line'
+    this.#columnsMax = options.columnsMax ?? Number.POSITIVE_INFINITY
   }
 
   /**
    * Adds the next chunk of text and returns the records that it completes; `last` marks the final
-   * chunk. Throws EvError `bad_input` for a record beyond the limit.
+   * chunk. Throws EvError `bad_input` for a record beyond a limit.
    */
   push(text: string, last = false): ListRecord[] {
     return [...this.batches(text, last)].flat()
@@ -56,23 +61,34 @@ export class RecordReader {
   #parse(records: readonly RawRecord[]): ListRecord[] {
     const cells: (readonly string[])[] = []
     // Delimiters in quoted cells are counted too, which makes more groups but the same result.
-    const groups = Map.groupBy(records.keys(), i => records[i]?.text.split(this.#delimiter).length)
+    const groups = Map.groupBy(records.keys(), i => this.#width(records[i]))
     for (const indexes of groups.values()) {
       const rows = this.#parseText(indexes.map(i => records[i]?.text).join('\n'))
       for (const [i, row] of rows.entries()) cells[indexes[i] ?? 0] = row
     }
     return records.map(({ line, ending }, i) => {
       const row = cells[i] ?? []
-      return { line, ending, cells: this.#isQuotedByLine ? this.#parseLine(row) : row }
+      return { line, ending, cells: this.#isQuotedByLine ? this.#parseLine(row, line) : row }
     })
   }
 
   /** Parses the cell that holds a whole line; other records are unchanged. */
-  #parseLine(row: readonly string[]): readonly string[] {
+  #parseLine(row: readonly string[], line: number): readonly string[] {
     const [cell = '', ...others] = row
     if (!cell.includes(this.#delimiter) || others.some(other => other.trim() !== '')) return row
-    const inner = new RecordReader({ delimiter: this.#delimiter }).push(cell, true)
+    const options = { delimiter: this.#delimiter, line, columnsMax: this.#columnsMax }
+    const inner = new RecordReader(options).push(cell, true)
     return inner.flatMap(({ cells }) => cells)
+  }
+
+  /** Returns the number of cells, delimiters in quoted ones included. Throws for too many cells. */
+  #width(record: RawRecord | undefined): number {
+    const { text = '', line = 0 } = record ?? {}
+    const most = countOf(text, this.#delimiter) + 1
+    if (most <= this.#columnsMax) return most
+    const columns = countCells(text, this.#delimiter)
+    if (columns > this.#columnsMax) throw tooManyColumns(columns, line)
+    return most
   }
 
   #parseText(text: string): string[][] {
@@ -100,6 +116,44 @@ type RawRecord = {
 type ScannedRecord = Pick<RawRecord, 'text' | 'ending'> & {
   readonly end: number
   readonly isQuoted: boolean
+}
+
+/**
+ * Maximum number of columns of a list: that of a worksheet ("Excel specifications and limits"). It
+ * bounds the work for a row, because a result has all columns of the header in each row, however
+ * short the row of the list is.
+ */
+export const COLUMNS_MAX = 16_384
+
+export const tooManyColumns = (columns: number, line: number) =>
+  new EvError(
+    'bad_input',
+    `The row on line ${formatNumber(line)} has ${formatNumber(columns)} columns, but a list has at most ${formatNumber(COLUMNS_MAX)}. Remove columns, or check the delimiter.`,
+  )
+
+/** Returns the number of cells of a record. */
+function countCells(text: string, delimiter: string): number {
+  let cells = 1
+  for (let at = 0; ; cells += 1) {
+    const end = text.indexOf(delimiter, text.charCodeAt(at) === QUOTE ? endOfQuoted(text, at) : at)
+    if (end === -1) return cells
+    at = end + 1
+  }
+}
+
+/** Returns the index after the closing quote of the cell at `open`; `""` is a quote. */
+function endOfQuoted(text: string, open: number): number {
+  for (let at = open + 1; ; at += 2) {
+    at = text.indexOf('"', at)
+    if (at === -1) return text.length
+    if (text.charCodeAt(at + 1) !== QUOTE) return at + 1
+  }
+}
+
+function countOf(text: string, character: string): number {
+  let count = 0
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) count += 1
+  return count
 }
 
 /**

@@ -30,15 +30,28 @@ export function createRowWriter(
     cast: { string: sanitize, boolean: String },
     quoted_match: BYTE_ORDER_MARK,
   }
+  const format = (row: readonly Value[], more?: Options) =>
+    stringify([row], more === undefined ? options : { ...options, ...more })
   const line = (cells: readonly string[], values: readonly Value[]) => {
+    const missing = width - cells.length
+    if (missing > PADDING_FORMATTED_MAX && cells.length > 0 && values.length > 0) {
+      const padding = dialect.delimiter.repeat(missing + 1)
+      return format(cells, { eof: false }) + padding + format(values)
+    }
     const row = arrangeRow(width, cells, values)
-    return stringify([row], row.length === 1 ? { ...options, ...SINGLE_CELL } : options)
+    return format(row, row.length === 1 ? SINGLE_CELL : undefined)
   }
   return {
     header: () => (dialect.bom ? '\uFEFF' : '') + line(columnNames(dialect), added),
     row: line,
   }
 }
+
+/**
+ * Cells that are added to a short row are formatted like others up to this number. Formatting
+ * thousands of them for each row would take most of the time of a download.
+ */
+const PADDING_FORMATTED_MAX = 16
 
 export type Value = string | number | boolean | null
 

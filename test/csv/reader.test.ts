@@ -39,8 +39,8 @@ describe('the rows of a list', () => {
   })
 
   test('of very many cells come in smaller batches', async () => {
-    const wide = `a@one.test,A${','.repeat(60_000)}\n`
-    expect((await batches(wide.repeat(4))).map(batch => batch.length)).toEqual([2, 2])
+    const wide = `a@one.test,A${','.repeat(16_000)}\n`
+    expect((await batches(wide.repeat(9))).map(batch => batch.length)).toEqual([7, 2])
   })
 
   test('that are long come in smaller batches', async () => {
@@ -63,6 +63,38 @@ describe('the rows of a list', () => {
       [1, 3, 'a@one.test'],
       [2, 6, ''],
     ])
+  })
+
+  describe('have at most 16,384 columns', () => {
+    test.each([
+      ['a header', `email${','.repeat(16_384)}\na@one.test\n`, '1'],
+      ['a row', `email,name\na@one.test,A\nb@one.test${','.repeat(16_384)}\n`, '3'],
+      ['a row of tabs', `email\tname\na@one.test\tA\nb@one.test${'\t'.repeat(16_384)}\n`, '3'],
+      [
+        'a row beyond the sample',
+        `${'email,name\na@one.test,A\n'.repeat(12_000)}b@one.test${','.repeat(16_384)}\n`,
+        '24,001',
+      ],
+      ['a row with a bare quote', `email,name\na@one.test,A\nx"${','.repeat(16_384)}"y\n`, '3'],
+    ])('in %s', async (_, text, line) => {
+      const error = await batches(text).catch(error => error)
+      expect(error).toMatchObject({ name: 'EvError', code: 'bad_input' })
+      expect(error.message).toMatch(`The row on line ${line} has 16,385 columns`)
+      expect(error.message).toMatch('a list has at most 16,384. Remove columns')
+    })
+
+    test('and delimiters in quoted cells are data', async () => {
+      const many = `"${','.repeat(20_000)}""${','.repeat(20_000)}"`
+      const [rows] = await batches(`email,name,note\na@one.test,A,${many}\n`)
+      expect(rows?.[0]?.cells).toHaveLength(3)
+      const exact = `a@one.test${','.repeat(16_383)}\n`
+      expect((await batches(`email,name\n${exact}`)).flat()[0]?.cells).toHaveLength(16_384)
+    })
+
+    test('even if another delimiter gives columns with fewer', async () => {
+      const [rows] = await batches(`email;note\na@one.test;${','.repeat(20_000)}\n`)
+      expect(rows?.[0]?.text).toBe('a@one.test')
+    })
   })
 
   test('do not exist in a list with only a header', async () => {

@@ -25,6 +25,15 @@ describe('the lines of a result', () => {
     expect(writer.row(['Ann'], [false])).toBe('Ann,,false\n')
   })
 
+  test('are the same for a row that lacks many columns as for its cells and empty ones', () => {
+    const header = Array.from({ length: 100 }, (_, i) => `c${i}`)
+    const writer = createRowWriter(dialectOf(`email,${header.join(',')}\na@one.test\n`), ['ev_a'])
+    for (const cells of [['a@one.test'], ['=a', 'b,"c'], [''], ['a', ''], []]) {
+      const padded = [...cells, ...Array(101 - cells.length).fill('')]
+      expect(writer.row(cells, ['=x'])).toBe(writer.row(padded, ['=x']))
+    }
+  })
+
   test('put extra cells of a row last', () => {
     const writer = createRowWriter(dialectOf(LIST), ['ev_valid'])
     expect(writer.row(['Ann', 'a@one.test', 'x', 'y'], [true])).toBe('Ann,a@one.test,true,x,y\n')

@@ -24,6 +24,7 @@ import {
   type IsFirst,
 } from '../../jobs/import/import-counter.ts'
 import { getListName, type Job, parseOrigin } from '../../jobs/job-store.ts'
+import { limitByAccount } from '../account-share.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { namesQuery } from '../query.ts'
@@ -33,7 +34,7 @@ import { DownloadRow } from '../schemas/job.ts'
 import { STATUSES } from '../schemas/result.ts'
 import type { Service } from '../service.ts'
 import { type ChunkSource, textStream } from '../text-stream.ts'
-import { type JobRow, type RowsOptions, rowPages } from './job-row.ts'
+import { type JobRow, type RowsOptions, rowTexts } from './job-row.ts'
 import { jobParams, loadJob } from './load-job.ts'
 import { rowJson, rowValues } from './row-view.ts'
 
@@ -159,9 +160,30 @@ export function downloadRoutes(service: Service) {
     id: 'downloadJob',
     summary: 'Download the results of a job',
   })
+  const admit = limitByAccount({
+    max: DOWNLOADS_MAX,
+    accountMax: ACCOUNT_DOWNLOADS_MAX,
+    what: 'downloads are in progress',
+    retryAfterS: RETRY_S,
+  })
+  const services = { ...service, admit }
   return newRouter()
-    .openapi(bulk, c => download(c, service, c.req.valid('param').id, c.req.valid('query')))
-    .openapi(job, c => download(c, service, c.req.valid('param').id, c.req.valid('query')))
+    .openapi(bulk, c => download(c, services, c.req.valid('param').id, c.req.valid('query')))
+    .openapi(job, c => download(c, services, c.req.valid('param').id, c.req.valid('query')))
+}
+
+/**
+ * Downloads in progress, over all accounts and of one account. Each holds a page of text while its
+ * reader is slow, which has a megabyte if the rows of the list have one.
+ */
+const DOWNLOADS_MAX = 100
+const ACCOUNT_DOWNLOADS_MAX = 20
+/** Most downloads end within seconds. */
+const RETRY_S = 5
+
+type DownloadDeps = Service & {
+  /** Admits a download of an account, and returns the function that ends it. */
+  readonly admit: (accountId: string) => () => void
 }
 
 export const DEDUPLICATE =
@@ -227,17 +249,45 @@ type Query = z.output<typeof query>
 
 async function download(
   c: Context<Env>,
-  service: Service,
+  service: DownloadDeps,
   id: string,
-  { format, filter, raw, deduplicate, partial }: Query,
+  { partial, ...options }: Query,
 ): Promise<Response> {
   const job = await loadJob(c, service, id)
   if (job.state !== 'completed' && !partial) throw notReady(job)
-  if (c.req.method !== 'HEAD') await auditDownload(c, service, job)
+  if (c.req.method === 'HEAD') return fileResponse(c, service, job, options)
+  const release = service.admit(c.get('caller').account.id)
+  try {
+    await auditDownload(c, service, job)
+    return fileResponse(c, service, job, { ...options, release })
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+type FileOptions = Omit<Query, 'partial'> & {
+  /** Called at the end of the response, complete or not. */
+  readonly release?: () => void
+}
+
+function fileResponse(
+  c: Context<Env>,
+  service: Service,
+  job: Job,
+  { format, filter, raw, deduplicate, release = () => {} }: FileOptions,
+): Response {
   const text = downloadText(job, format, { raw })
   const isFirst = deduplicate === null ? null : createFirstFilter(deduplicate, service.random)
   const classes = filter?.length === STATUSES.length ? undefined : filter
-  const chunks = encodeChunks(format, fileChunks(service, job, text, { classes, isFirst }))
+  const source = encodeChunks(format, fileChunks(service, job, text, { classes, isFirst }))
+  const chunks: ChunkSource = {
+    next: () => source.next(),
+    return(value) {
+      release()
+      return source.return(value)
+    },
+  }
   const name = downloadName({ id: job.id, listName: getListName(job), classes, extension: format })
   return c.body(textStream(c, service, chunks), 200, {
     'Content-Type': CONTENT_TYPES[format],
@@ -287,10 +337,8 @@ async function* fileChunks(
   { classes, isFirst }: Selection,
 ): AsyncGenerator<string> {
   let before = text.begin
-  const isSelected = (row: JobRow) => isFirst === null || isFirst(row)
-  const present = (rows: readonly JobRow[]) => rows.filter(isSelected).map(row => text.row(row))
-  for await (const rows of rowPages(database, job, { classes }, present)) {
-    if (rows.length === 0) continue
+  const present = (row: JobRow) => (isFirst === null || isFirst(row) ? text.row(row) : null)
+  for await (const rows of rowTexts(database, job, { classes }, present)) {
     yield before + rows.join(text.between)
     before = text.between
   }

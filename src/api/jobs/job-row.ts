@@ -33,35 +33,43 @@ export type RowsOptions = {
  */
 const PAGE_ROWS_FIRST = 50
 const PAGE_ROWS_MAX = 500
-/** Target length of one page. A row of a file can have a megabyte; then a page has few rows. */
-const PAGE_LENGTH = 1024 * 1024
+/**
+ * Stored length of the rows of a page, excluding the last one. A row of a file can have a megabyte;
+ * then a page has few rows.
+ */
+const PAGE_LENGTH_MAX = 1024 * 1024
+/**
+ * Text of a page, excluding its last row. It is what a slow reader holds in memory, and bounds the
+ * work of a page whose rows are padded to thousands of columns.
+ */
+const TEXT_LENGTH_MAX = 64 * 1024
 
 /**
- * Yields the rows of a job that have a result, in the order of the list, page by page as converted
- * by `present`. The rows themselves are not held in memory while a slow reader takes a page. Throws
- * if rows are missing at the end: a job that is deleted while it is read must not look like a
- * shorter one.
+ * Yields the rows of a job that have a result, in the order of the list, page by page as formatted
+ * by `present`, which returns null for a row that is left out. Nothing but the text of a page is
+ * held in memory while a slow reader takes it: rows that did not fit are read again. Throws if rows
+ * are missing at the end: a job that is deleted while it is read must not look like a shorter one.
  */
-export async function* rowPages<T>(
+export async function* rowTexts(
   database: Database,
   job: Job,
   { classes }: RowsOptions,
-  present: (rows: readonly JobRow[]) => T,
-): AsyncGenerator<T> {
+  present: (row: JobRow) => string | null,
+): AsyncGenerator<string[]> {
   const filter = classes === undefined ? {} : { classes }
   let [count, after, max] = [0, 0, PAGE_ROWS_FIRST]
   const next = async () => {
-    const page = await resultPage(database, { jobId: job.id, after, max, ...filter })
-    const rows = page.flatMap(toRow)
-    const isLast = page.length < max
-    count += rows.length
-    after = page.at(-1)?.position ?? after
-    max = nextMax(page)
-    return { presented: rows.length > 0 ? [present(rows)] : [], isLast }
+    const options = { jobId: job.id, after, max, lengthMax: PAGE_LENGTH_MAX, ...filter }
+    const stored = await resultPage(database, options)
+    const page = formatRows(stored, present)
+    count += page.count
+    after = stored[page.read - 1]?.position ?? after
+    max = Math.min(PAGE_ROWS_MAX, 2 * page.read)
+    return { texts: page.texts, isLast: stored.length === 0 }
   }
   for (let isLast = false; !isLast; ) {
     const page = await next()
-    yield* page.presented
+    if (page.texts.length > 0) yield page.texts
     isLast = page.isLast
   }
   if (!(await isComplete(database, job, count, classes))) {
@@ -69,16 +77,32 @@ export async function* rowPages<T>(
   }
 }
 
-/**
- * Estimates how many rows fit the next page from the length of the last one; at most doubles it.
- */
-function nextMax(page: readonly ResultRow[]): number {
-  let length = 1
-  for (const { text, cells, result } of page) {
-    length += text.length + (cells?.length ?? 0) + (result?.length ?? 0)
+type FormattedRows = {
+  readonly texts: string[]
+  /** Number of stored rows that were read; the others did not fit. */
+  readonly read: number
+  /** Number of them that have a result. */
+  readonly count: number
+}
+
+function formatRows(
+  stored: readonly ResultRow[],
+  present: (row: JobRow) => string | null,
+): FormattedRows {
+  const texts: string[] = []
+  let [read, count, length] = [0, 0, 0]
+  for (const one of stored) {
+    if (length >= TEXT_LENGTH_MAX) break
+    read += 1
+    for (const row of toRow(one)) {
+      count += 1
+      const text = present(row)
+      if (text === null) continue
+      texts.push(text)
+      length += text.length
+    }
   }
-  const fitting = Math.floor((page.length * PAGE_LENGTH) / length)
-  return Math.max(1, Math.min(PAGE_ROWS_MAX, 2 * page.length, fitting))
+  return { texts, read, count }
 }
 
 /** Converts a stored row; returns an empty array if it has no result. */

@@ -8,7 +8,7 @@ import { JobAnswer, JobStatus, OPEN_JOB_EXAMPLE, STATUS_EXAMPLE } from '../schem
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { textStream } from '../text-stream.ts'
-import { type JobRow, rowPages } from './job-row.ts'
+import { type JobRow, rowTexts } from './job-row.ts'
 import { presentJob, presentStatus } from './job-view.ts'
 import { jobParams, loadJob, noSuchJob, WAIT_S_MAX, waitForJobChange } from './load-job.ts'
 import { presentItem } from './row-view.ts'
@@ -109,10 +109,9 @@ async function* resultChunks(
   tail: string,
 ): AsyncGenerator<string> {
   let before = head
-  const present = (rows: readonly JobRow[]) =>
-    rows.map(row => JSON.stringify(presentItem(row))).join(',')
-  for await (const chunk of rowPages(database, job, {}, present)) {
-    yield before + chunk
+  const present = (row: JobRow) => JSON.stringify(presentItem(row))
+  for await (const rows of rowTexts(database, job, {}, present)) {
+    yield before + rows.join(',')
     before = ','
   }
   yield before === head ? head + tail : tail

@@ -133,6 +133,7 @@ export async function* readRows(
   for await (const batch of readList(createReadStream(path), dialect)) {
     count += batch.length
     if (count > FILE_ROWS_MAX) throw tooManyRows()
+    if (count * dialect.width > FILE_CELLS_MAX) throw tooManyCells(dialect)
     for (const { cells } of isCopied ? batch : []) {
       for (const cell of cells) length += cell.length
     }
@@ -178,6 +179,20 @@ async function detected<T>(
 
 /** Digits are the number of a column; anything else is its name. */
 const parseColumn = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : text)
+
+/**
+ * Cells of a file with those that its results add to short rows: a million rows of 100 columns. All
+ * cells of an uncompressed file are fewer, because each takes a byte of its 100 MiB.
+ */
+const FILE_CELLS_MAX = 100_000_000
+
+function tooManyCells({ width }: ListDialect): ApiError {
+  const [columns, rows] = [width, Math.floor(FILE_CELLS_MAX / width)].map(formatNumber)
+  return new ApiError(
+    'too_many_emails',
+    `The file has ${columns} columns and more than ${rows} rows, which is the maximum for so many columns. Remove columns, or split it.`,
+  )
+}
 
 const tooManyRows = () =>
   new ApiError(

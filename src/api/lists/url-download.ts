@@ -5,6 +5,7 @@ import { getFileName } from '../../outbound/download.ts'
 import { DownloadFault } from '../../outbound/download-fault.ts'
 import { isS3Url, type S3Access } from '../../outbound/s3.ts'
 import { SECOND } from '../../platform/clock.ts'
+import { limitByAccount } from '../account-share.ts'
 import { clientAborted, type Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
@@ -38,7 +39,12 @@ export const ACCOUNT_DOWNLOADS_MAX = 2
  * the disk meanwhile.
  */
 export function listDownloads(service: Service) {
-  const admit = downloadLimit()
+  const admit = limitByAccount({
+    max: DOWNLOADS_MAX,
+    accountMax: ACCOUNT_DOWNLOADS_MAX,
+    what: 'lists are being downloaded',
+    retryAfterS: RETRY_S,
+  })
   const { dataDir } = service.settings
   return async <T>(
     c: Context<Env>,
@@ -90,35 +96,6 @@ function readAccess(url: string, s3: S3Fields | undefined): S3Access | undefined
     accessKeyId: s3.access_key_id,
     secretAccessKey: s3.secret_access_key,
     sessionToken: s3.session_token,
-  }
-}
-
-/** Returns a function that admits a download, and returns the function that ends it. */
-function downloadLimit() {
-  let inFlight = 0
-  const byAccount = new Map<string, number>()
-  return (accountId: string): (() => void) => {
-    const own = byAccount.get(accountId) ?? 0
-    if (own >= ACCOUNT_DOWNLOADS_MAX) {
-      throw new ApiError(
-        'rate_limit',
-        `${own} lists of this account are being downloaded. Wait until one has finished.`,
-        { retryAfterS: RETRY_S },
-      )
-    }
-    if (inFlight >= DOWNLOADS_MAX) {
-      throw new ApiError('service_unavailable', 'Too many lists are being downloaded. Try again.', {
-        retryAfterS: RETRY_S,
-      })
-    }
-    inFlight++
-    byAccount.set(accountId, own + 1)
-    return () => {
-      inFlight--
-      const left = (byAccount.get(accountId) ?? 1) - 1
-      if (left === 0) byAccount.delete(accountId)
-      else byAccount.set(accountId, left)
-    }
   }
 }
 

@@ -26,6 +26,11 @@ type PageOptions = {
   /** Position of the last row of the previous page. */
   readonly after: number
   readonly max: number
+  /**
+   * Bytes of the data that came with the addresses, after which the page ends; unlimited if left
+   * out.
+   */
+  readonly lengthMax?: number
   /** Only rows with a result of these classes; all rows if left out. */
   readonly classes?: readonly Class[]
 }
@@ -34,22 +39,34 @@ type PageOptions = {
 const CHUNK = 2_000
 
 /**
- * Returns results in list order; a duplicate has the result of its first row. Fewer than `max` rows
- * mean that there are no more.
+ * Returns results in list order; a duplicate has the result of its first row. No rows mean that
+ * there are no more, and without `lengthMax` so do fewer than `max`.
  */
 export async function resultPage(database: Database, o: PageOptions): Promise<ResultRow[]> {
   const end = Number.MAX_SAFE_INTEGER
-  if (o.classes === undefined) return selectRows(database, { ...o, to: end })
+  if (o.classes === undefined) return selectWithin(database, { ...o, to: end })
   const last = await lastPosition(database, o.jobId)
   const found: ResultRow[] = []
   const chunk = nextChunk(database, CHUNK)
   for (let after = o.after; after < last && found.length < o.max; after += chunk) {
     const rest = { ...o, after, to: after + chunk, max: o.max - found.length }
-    found.push(...(await selectRows(database, rest)))
+    found.push(...(await selectWithin(database, rest)))
+    // The next chunk could add as much again, and this one may have ended early.
+    if (o.lengthMax !== undefined && found.length > 0) break
     // Otherwise a scan for a rare class in a long list would block the event loop.
     await yieldToEventLoop()
   }
   return found
+}
+
+/** Selects rows until their data reaches `lengthMax`, which is found before any of it is read. */
+async function selectWithin(database: Database, o: Part): Promise<ResultRow[]> {
+  const { lengthMax } = o
+  if (lengthMax === undefined) return selectRows(database, o)
+  const lengths = await selectLengths(database, o)
+  let [max, length] = [0, 0]
+  while (max < lengths.length && length < lengthMax) length += lengths[max++] ?? 0
+  return max === 0 ? [] : selectRows(database, { ...o, max })
 }
 
 export type FindOptions = PageOptions & {
@@ -89,7 +106,7 @@ export async function findResults(database: Database, o: FindOptions): Promise<F
   return { rows, next: after < last ? after : null }
 }
 
-type Part = Pick<FindOptions, 'jobId' | 'after' | 'max' | 'classes' | 'reasons' | 'search'> & {
+type Part = Omit<FindOptions, 'scannedMax'> & {
   /** Last position to scan. */
   readonly to: number
   readonly withoutCells?: boolean
@@ -102,13 +119,23 @@ async function selectRows({ reader }: Database, o: Part): Promise<ResultRow[]> {
       ${o.withoutCells ? sql`null` : sql`item.cells`} as cells,
       coalesce(item.class, first.class) as class, coalesce(item.result, first.result) as result,
       coalesce(item.previous, first.previous) as previous
+    ${selection(reader, o)}`.execute(reader)
+  return rows
+}
+
+/** Both databases know the length of a value without reading it. */
+async function selectLengths({ reader }: Database, o: Part): Promise<number[]> {
+  const { rows } = await sql<{ length: number }>`
+    select coalesce(octet_length(item.cells), 0) as length ${selection(reader, o)}`.execute(reader)
+  return rows.map(({ length }) => Number(length))
+}
+
+const selection = (reader: Kysely<Schema>, o: Part) => sql`
     from item left join item as first
       on first.job_id = item.job_id and first.position = item.same_as
     where item.job_id = ${o.jobId} and item.position > ${o.after} and item.position <= ${o.to}
       ${searchCondition(reader, o)} ${classCondition(o)} ${reasonCondition(reader, o)}
-    order by item.position limit ${o.max}`.execute(reader)
-  return rows
-}
+    order by item.position limit ${o.max}`
 
 const CLASS = sql`coalesce(item.class, first.class)`
 const RESULT = sql`coalesce(item.result, first.result)`

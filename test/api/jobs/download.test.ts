@@ -392,3 +392,72 @@ describe('a download', () => {
     expect(lines.filter(line => line.message === 'response aborted')).toEqual([])
   })
 })
+
+describe('a download is produced in pieces', () => {
+  /** Reads a response, and returns the size of its pieces and its text. */
+  async function readPieces(response: Response) {
+    const sizes: number[] = []
+    let text = ''
+    for await (const piece of response.body ?? []) {
+      sizes.push(piece.byteLength)
+      text += Buffer.from(piece).toString()
+    }
+    return { largest: Math.max(...sizes), text }
+  }
+
+  async function seedFile({ header, rows }: { header: string[]; rows: string[][] }) {
+    const { database, request } = await createTestService()
+    const dialect = detectDialect(Buffer.from(`${header.join(',')}\na@a.test\n`), { column: 1 })
+    const texts = rows.map(([text = '']) => text)
+    await seedJob(database, { texts, cells: rows, type: 'file', source: { dialect } })
+    return request
+  }
+
+  const KIB = 1024
+
+  test.each(['csv', 'json', 'ndjson'])(
+    'of at most 64 KiB and a row, if a header has thousands of columns: %s',
+    async format => {
+      const header = ['email', ...Array(2_000).fill('')]
+      const rows = Array.from({ length: 600 }, (_, n) => [`valid${n}@a.example`])
+      const request = await seedFile({ header, rows })
+      const found = await readPieces(await request(`/v1/jobs/job_a/download?format=${format}`))
+      expect(found.largest).toBeLessThan(100 * KIB)
+      const order = [...found.text.matchAll(/valid(\d+)@a\.example,true|"email":"valid(\d+)@/g)]
+      const numbers = order.map(([, csv, json]) => Number(csv ?? json))
+      expect(numbers.filter((n, at) => n !== numbers[at - 1])).toEqual(rows.map((_, n) => n))
+    },
+  )
+
+  test('of a few long rows, also after many short ones', async () => {
+    const long = 'x'.repeat(500 * KIB)
+    const rows = Array.from({ length: 700 }, (_, n) => [
+      `valid${n}@a.example`,
+      n >= 500 && n < 520 ? long : '',
+    ])
+    const request = await seedFile({ header: ['email', 'note'], rows })
+    const found = await readPieces(await request('/v1/jobs/job_a/download?filter=deliverable'))
+    expect(found.largest).toBeLessThan(600 * KIB)
+    expect(found.text.split('\n').filter(line => line.startsWith('valid'))).toHaveLength(700)
+  })
+
+  test('and at most 20 at a time for an account', async () => {
+    const { database, request, addAccount, addKey } = await createTestService()
+    await seedJob(database, { texts: ['valid@a.example'] })
+    await addAccount('acc_2')
+    const open = await Promise.all(
+      Array.from({ length: 20 }, () => request('/v1/jobs/job_a/download')),
+    )
+    const refused = await request('/v1/jobs/job_a/download')
+    expect([refused.status, refused.headers.get('Retry-After')]).toEqual([429, '5'])
+    expect((await request('/v1/jobs/job_a/download', { method: 'HEAD' })).status).toBe(200)
+    await seedJob(database, { id: 'job_b', texts: ['valid@a.example'], accountId: 'acc_2' })
+    const key = await addKey({ accountId: 'acc_2' })
+    expect((await request('/v1/jobs/job_b/download', { key })).status).toBe(200)
+    await open[0]?.text()
+    await open[1]?.body?.cancel()
+    expect((await request('/v1/jobs/job_a/download')).status).toBe(200)
+    expect((await request('/v1/jobs/job_a/download')).status).toBe(200)
+    expect((await request('/v1/jobs/job_a/download')).status).toBe(429)
+  })
+})

@@ -39,6 +39,23 @@ describe('POST /v1/verify/file', () => {
     expect(left()).toEqual([])
   })
 
+  test('refuses a file with too many columns, or too many for its number of rows', async () => {
+    const { upload, rows, left } = await createUploadService()
+    const wide = await upload(`email${','.repeat(900_000)}\n${'a@a.test\n'.repeat(2_000)}`)
+    expect(wide.status).toBe(400)
+    expect(await wide.json()).toMatchObject({
+      error: expect.stringMatching(/columns, but a list has at most 16,384\. Remove columns/),
+    })
+    const long = await upload(`email${','.repeat(16_383)}\n${'a@a.test\n'.repeat(6_200)}`)
+    expect(long.status).toBe(400)
+    expect(await long.json()).toMatchObject({
+      code: 'too_many_emails',
+      error:
+        'The file has 16,384 columns and more than 6,103 rows, which is the maximum for so many columns. Remove columns, or split it.',
+    })
+    expect([await rows(), left()]).toEqual([[], []])
+  })
+
   test('keeps the cells of each row and how the file was written', async () => {
     const { upload, rows, job } = await createUploadService()
     await upload('\uFEFFname;email\r\n"Lee; Ann";ann@a.test\r\nBob; bob@a.test ;more\r\n')
