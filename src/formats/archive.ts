@@ -8,13 +8,16 @@ import { sanitizeText } from '../platform/text.ts'
 export type Archive = {
   /** Files by name, without folders. The last of two files with the same name counts. */
   readonly files: ReadonlyMap<string, Entry>
+  /** Returns the part of a workbook with this name, in any case (ECMA-376 part 2, §6.2.2.3). */
+  findPart(name: string): Entry | undefined
   /** Opens a file; its size is checked while it is read. */
   open(entry: Entry): Promise<Readable>
   close(): void
 }
 
-/** A workbook has some dozens of files; this bounds the memory of the directory. */
+/** A workbook has some dozens of files; these bound the memory of the directory. */
 const FILES_MAX = 10_000
+const DIRECTORY_BYTES_MAX = 4 * 1024 * 1024
 
 /** Opens a ZIP archive. Throws EvError `bad_input` if it is damaged. */
 export async function openArchive(path: string): Promise<Archive> {
@@ -31,11 +34,20 @@ export async function openArchive(path: string): Promise<Archive> {
 async function readDirectory(zip: ZipFile): Promise<Archive> {
   if (zip.entryCount > FILES_MAX) throw new Error(`it has more than ${FILES_MAX} files`)
   const files = new Map<string, Entry>()
+  const parts = new Map<string, Entry>()
+  let bytes = 0
   for await (const entry of zip.eachEntry()) {
-    if (!entry.fileName.endsWith('/')) files.set(entry.fileName, entry)
+    bytes += entry.fileNameLength + entry.extraFieldLength + entry.fileCommentLength
+    if (bytes > DIRECTORY_BYTES_MAX) {
+      throw new Error(`its directory is larger than ${formatMebibytes(DIRECTORY_BYTES_MAX)}`)
+    }
+    if (entry.fileName.endsWith('/')) continue
+    files.set(entry.fileName, entry)
+    parts.set(entry.fileName.toLowerCase(), entry)
   }
   return {
     files,
+    findPart: name => parts.get(name.toLowerCase()),
     open: async entry => {
       if (entry.isEncrypted()) throw encrypted()
       try {

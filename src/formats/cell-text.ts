@@ -55,3 +55,9 @@ export function formatCellNumber(text: string): string {
     ? text
     : String(Number(value.toPrecision(15)))
 }
+
+/** Returns the name of a column: A, B, …, Z, AA, … */
+export function columnName(column: number): string {
+  const last = String.fromCharCode(0x41 + (column % 26))
+  return column < 26 ? last : columnName(Math.floor(column / 26) - 1) + last
+}

@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { createGunzip } from 'node:zlib'
-import { stringify } from 'csv-stringify/sync'
 import type { Entry } from 'yauzl'
 import { CELL_LINE_BREAKS_MAX, type DetectOptions, HEAD_BYTES_MAX } from '../csv/csv.ts'
 import { yieldToEventLoop } from '../platform/clock.ts'
@@ -16,7 +15,7 @@ import {
   openArchive,
 } from './archive.ts'
 import { readSharedStrings } from './shared-strings.ts'
-import { readSheetRows } from './sheet-rows.ts'
+import { readSheetRows, type SheetRow } from './sheet-rows.ts'
 import { findSheet, type Workbook, WorkbookReader } from './workbook.ts'
 
 /** The content of a list file as text, whatever the format of the file. */
@@ -137,7 +136,7 @@ async function openZip(
   limit: () => ExpansionLimit,
 ): Promise<ListContent> {
   return await withArchive(path, async archive => {
-    if (archive.files.has('[Content_Types].xml'))
+    if (archive.findPart('[Content_Types].xml') !== undefined)
       return await openWorkbook(archive, path, options, limit)
     if (archive.files.get('content.xml') && archive.files.has('mimetype')) throw openDocument()
     const file = findOnlyFile(archive)
@@ -260,23 +259,22 @@ async function oldWorkbook(path: string): Promise<EvError> {
   )
 }
 
-type Row = readonly string[]
-
-/** Rows that determine the width of a sheet, and their maximum number of cells. */
+/** Rows that determine the width of a sheet, and the maximum of their cells and text. */
 const WIDTH_ROWS = 1_000
 const WIDTH_CELLS_MAX = 100_000
+const WIDTH_LENGTH_MAX = 1024 * 1024
 /** Wider rows are not padded: it would multiply the size of a sheet of short rows. */
 const PADDED_WIDTH_MAX = 256
-/** Cells that are converted at once: some 10 ms of work. */
-const SLICE_CELLS = 20_000
+/** Text that is converted at once, excluding its last row: some milliseconds of work. */
+const SLICE_LENGTH = 64 * 1024
 
 /**
  * Converts the rows of a sheet to CSV, so that header, address column and rows are found as in any
  * list. As in the CSV of a spreadsheet program, narrower rows are padded to one width.
  */
-async function* toSheetText(batches: AsyncIterable<readonly Row[]>): AsyncGenerator<Uint8Array> {
-  let first: Row[] = []
-  let cells = 0
+async function* toSheetText(batches: AsyncIterable<readonly SheetRow[]>) {
+  let first: SheetRow[] = []
+  let [cells, length] = [0, 0]
   let width: number | null = null
   for await (const rows of batches) {
     if (width !== null) {
@@ -284,8 +282,13 @@ async function* toSheetText(batches: AsyncIterable<readonly Row[]>): AsyncGenera
       continue
     }
     first.push(...rows)
-    for (const row of rows) cells += row.length
-    if (first.length < WIDTH_ROWS && cells < WIDTH_CELLS_MAX) continue
+    for (const row of rows) {
+      cells += row.width
+      length += row.length
+    }
+    const isEnough =
+      first.length >= WIDTH_ROWS || cells >= WIDTH_CELLS_MAX || length >= WIDTH_LENGTH_MAX
+    if (!isEnough) continue
     width = paddedWidth(first)
     yield* toTexts(first, width)
     first = []
@@ -293,34 +296,31 @@ async function* toSheetText(batches: AsyncIterable<readonly Row[]>): AsyncGenera
   yield* toTexts(first, width ?? paddedWidth(first))
 }
 
-const paddedWidth = (rows: readonly Row[]) =>
-  rows.reduce((width, row) => Math.max(width, Math.min(row.length, PADDED_WIDTH_MAX)), 0)
+const paddedWidth = (rows: readonly SheetRow[]) =>
+  rows.reduce((most, { width }) => Math.max(most, Math.min(width, PADDED_WIDTH_MAX)), 0)
 
-async function* toTexts(rows: readonly Row[], width: number): AsyncGenerator<Uint8Array> {
-  let slice: Row[] = []
-  let cells = 0
+async function* toTexts(rows: readonly SheetRow[], width: number): AsyncGenerator<Uint8Array> {
+  let slice = ''
   for (const row of rows) {
-    slice.push(row)
-    cells += Math.max(row.length, width)
-    if (cells < SLICE_CELLS) continue
-    yield Buffer.from(toCsv(slice, width))
-    slice = []
-    cells = 0
+    slice += toCsv(row, width)
+    if (slice.length < SLICE_LENGTH) continue
+    yield Buffer.from(slice)
+    slice = ''
     await yieldToEventLoop()
   }
-  if (slice.length > 0) yield Buffer.from(toCsv(slice, width))
+  if (slice !== '') yield Buffer.from(slice)
 }
 
-const toCsv = (rows: readonly Row[], width: number) =>
-  stringify(
-    rows.map(row => {
-      const cells = row.map(limitLineBreaks)
-      while (cells.length < width) cells.push('')
-      return cells
-    }),
-    // Quoted, so that no cell is taken for a byte order mark, a blank line or several rows.
-    { quoted_string: true, quoted_empty: false, record_delimiter: '\n' },
-  )
+/** Quotes each cell, so that none is taken for a byte order mark, a blank line or several rows. */
+function toCsv({ cells, width: own }: SheetRow, width: number): string {
+  let text = ''
+  let last = 0
+  for (const [column, cell] of cells) {
+    text += `${','.repeat(column - last)}"${limitLineBreaks(cell).replaceAll('"', '""')}"`
+    last = column
+  }
+  return `${text}${','.repeat(Math.max(own, width) - 1 - last)}\n`
+}
 
 /** A reader of CSV would end a cell with more line breaks. */
 function limitLineBreaks(cell: string): string {

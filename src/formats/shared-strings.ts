@@ -1,5 +1,5 @@
 import { EvError } from '../platform/error.ts'
-import { formatMebibytes } from '../platform/format.ts'
+import { formatMebibytes, formatNumber } from '../platform/format.ts'
 import { decodeEscapes } from './cell-text.ts'
 import { parseXml } from './xml.ts'
 
@@ -7,14 +7,14 @@ import { parseXml } from './xml.ts'
 const BLOCK_BYTES = 4 * 1024 * 1024
 /** Longer texts are truncated. A cell has at most 32,767 characters, in UTF-8 at most 98,301 bytes. */
 const TEXT_LENGTH_MAX = 32_767
-const CAPACITY_MIN = 1_024
+/** Texts whose positions are allocated together. */
+const POSITIONS_BLOCK = 64 * 1024
 /** Bytes of the position of a text. */
 const POSITION_BYTES = 12
-/**
- * Memory of all texts. A million addresses take 40 MB; more than this is hostile, or a sheet that
- * is better saved as CSV.
- */
-const MEMORY_BYTES_MAX = 256 * 1024 * 1024
+/** A million rows with four different texts each; more are better saved as CSV. */
+const TEXTS_MAX = 4_000_000
+/** Memory of all texts. A million addresses take 40 MB. */
+const MEMORY_BYTES_MAX = 128 * 1024 * 1024
 
 /**
  * The texts that cells refer to by number. They are stored as UTF-8 outside the heap: as JavaScript
@@ -25,7 +25,7 @@ export class SharedStrings {
   /** Free space starts here in the last block. */
   #used = 0
   /** Block, start and end of each text. */
-  #positions = new Uint32Array(3 * CAPACITY_MIN)
+  readonly #positions: Uint32Array[] = []
   #size = 0
   #bytes = 0
   readonly #bytesMax: number
@@ -37,6 +37,12 @@ export class SharedStrings {
   add(text: string): void {
     const bytes = Buffer.from(text.slice(0, TEXT_LENGTH_MAX))
     this.#bytes += bytes.length + POSITION_BYTES
+    if (this.#size === TEXTS_MAX) {
+      throw new EvError(
+        'bad_input',
+        `The workbook has more than ${formatNumber(TEXTS_MAX)} different texts, the limit for a workbook. Save the sheet as CSV.`,
+      )
+    }
     if (this.#bytes > this.#bytesMax) {
       throw new EvError(
         'bad_input',
@@ -53,26 +59,19 @@ export class SharedStrings {
   }
 
   #addPosition(start: number, end: number) {
-    const at = 3 * this.#size
-    if (at === this.#positions.length) {
-      const wider = new Uint32Array(2 * this.#positions.length)
-      wider.set(this.#positions)
-      this.#positions = wider
-    }
-    this.#positions[at] = this.#blocks.length - 1
-    this.#positions[at + 1] = start
-    this.#positions[at + 2] = end
+    const at = this.#size % POSITIONS_BLOCK
+    if (at === 0) this.#positions.push(new Uint32Array(3 * POSITIONS_BLOCK))
+    this.#positions.at(-1)?.set([this.#blocks.length - 1, start, end], 3 * at)
     this.#size += 1
   }
 
-  /** Returns the text with this number, from 0. Throws EvError `bad_input` if there is none. */
-  get(number: number): string {
-    const at = 3 * number
-    const block = this.#blocks[this.#positions[at] ?? -1]
-    if (block === undefined || number >= this.#size) {
-      throw new EvError('bad_input', 'a cell refers to a text that does not exist')
-    }
-    return block.toString('utf8', this.#positions[at + 1], this.#positions[at + 2])
+  /** Returns the text with this number, from 0; null if there is none. */
+  get(number: number): string | null {
+    if (!(Number.isInteger(number) && number >= 0 && number < this.#size)) return null
+    const positions = this.#positions[Math.floor(number / POSITIONS_BLOCK)]
+    const at = 3 * (number % POSITIONS_BLOCK)
+    const block = this.#blocks[positions?.[at] ?? -1]
+    return block?.toString('utf8', positions?.[at + 1], positions?.[at + 2]) ?? null
   }
 }
 

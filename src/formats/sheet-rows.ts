@@ -1,7 +1,8 @@
 import { COLUMNS_MAX } from '../csv/csv.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
-import { decodeEscapes, formatCellNumber, formatDate } from './cell-text.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { columnName, decodeEscapes, formatCellNumber, formatDate } from './cell-text.ts'
 import type { SharedStrings } from './shared-strings.ts'
 import { parseXmlInSteps } from './xml.ts'
 
@@ -22,11 +23,21 @@ const ROW_LENGTH_MAX = 1024 * 1024
  */
 const CELLS_MAX = 50_000_000
 
-/** Yields the rows of a sheet that have content, a few at a time, without empty cells at the end. */
+/** A row of a sheet that has content. Its empty cells take no memory. */
+export type SheetRow = {
+  /** Cells that are not empty by their column, from 0 and ascending. */
+  readonly cells: readonly (readonly [column: number, text: string])[]
+  /** Number of columns up to the last cell. */
+  readonly width: number
+  /** Length of all texts in UTF-16 units. */
+  readonly length: number
+}
+
+/** Yields the rows of a sheet that have content, a few at a time. */
 export async function* readSheetRows(
   bytes: AsyncIterable<Uint8Array>,
   context: CellContext,
-): AsyncGenerator<string[][]> {
+): AsyncGenerator<SheetRow[]> {
   const sheet = new SheetHandler(context)
   for await (const _ of parseXmlInSteps(bytes, sheet)) {
     if (sheet.rows.length > 0) yield sheet.rows.splice(0)
@@ -36,11 +47,14 @@ export async function* readSheetRows(
 
 /** Collects the rows of `sheetData`. */
 class SheetHandler {
-  readonly rows: string[][] = []
+  readonly rows: SheetRow[] = []
   readonly #context: CellContext
-  #cells: string[] | null = null
+  /** Cells of the current row; null between rows. */
+  #cells: Map<number, string> | null = null
   #rowNumber = 0
   #rowLength = 0
+  /** Cells of the first row with content, for messages. */
+  #firstRow: SheetRow['cells'] | null = null
   #cellCount = 0
   #column = 0
   #type = ''
@@ -49,6 +63,8 @@ class SheetHandler {
   #text = ''
   #isText = false
   #isPhonetic = false
+  #isFormula = false
+  #hasValue = false
 
   constructor(context: CellContext) {
     this.#context = context
@@ -59,11 +75,18 @@ class SheetHandler {
     else if (this.#cells === null) return
     else if (name === 'c') this.#openCell(attributes)
     else if (name === 'rPh') this.#isPhonetic = true
-    else this.#isText = name === 'v' || (name === 't' && !this.#isPhonetic)
+    else {
+      this.#isFormula ||= name === 'f'
+      this.#hasValue ||= name === 'v'
+      this.#isText = name === 'v' || (name === 't' && !this.#isPhonetic)
+    }
   }
 
   text(text: string) {
-    if (this.#isText) this.#text += text
+    if (!this.#isText) return
+    this.#text += text
+    // Checked before the end of the cell, whose parts may have any length together.
+    if (this.#rowLength + this.#text.length > ROW_LENGTH_MAX) throw this.#tooLong()
   }
 
   close(name: string) {
@@ -71,25 +94,29 @@ class SheetHandler {
     if (name === 'rPh') this.#isPhonetic = false
     else if (name === 'c' && this.#cells !== null) this.#closeCell(this.#cells)
     else if (name === 'row' && this.#cells !== null) {
-      if (this.#cells.length > 0) this.#addRow(this.#cells)
+      if (this.#cells.size > 0) this.#addRow(this.#cells)
       this.#cells = null
     }
   }
 
-  #addRow(cells: string[]) {
-    this.#cellCount += cells.length
+  #addRow(found: ReadonlyMap<number, string>) {
+    // Almost always in order already.
+    const cells = [...found].sort(([one], [other]) => one - other)
+    const width = (cells.at(-1)?.[0] ?? 0) + 1
+    this.#cellCount += width
     if (this.#cellCount > CELLS_MAX) {
       throw new EvError(
         'bad_input',
         `The sheet has more than ${formatNumber(CELLS_MAX)} cells, the limit for a sheet. Remove columns, or split it.`,
       )
     }
-    this.rows.push(cells)
+    this.#firstRow ??= cells
+    this.rows.push({ cells, width, length: this.#rowLength })
   }
 
   #openRow(number: string | undefined) {
     this.#rowNumber = Number(number) || this.#rowNumber + 1
-    this.#cells = []
+    this.#cells = new Map()
     this.#rowLength = 0
     this.#column = 0
   }
@@ -101,31 +128,34 @@ class SheetHandler {
     this.#style = Number(s ?? 0)
     this.#text = ''
     this.#isPhonetic = false
+    this.#isFormula = false
+    this.#hasValue = false
   }
 
-  #closeCell(cells: string[]) {
+  #closeCell(cells: Map<number, string>) {
     const text = this.#cellText()
     const column = this.#column
     this.#column += 1
     if (text === '') return
-    while (cells.length < column) cells.push('')
-    cells[column] = text
+    cells.set(column, text)
     this.#rowLength += text.length
-    if (this.#rowLength > ROW_LENGTH_MAX) {
-      throw new EvError(
-        'bad_input',
-        `Row ${formatNumber(this.#rowNumber)} of the sheet is longer than ${formatNumber(ROW_LENGTH_MAX)} characters, the limit for one row. Remove it.`,
-      )
-    }
+    if (this.#rowLength > ROW_LENGTH_MAX) throw this.#tooLong()
   }
 
   #cellText(): string {
     const text = this.#text
     const { strings, dateStyles, is1904 } = this.#context
-    if (text === '') return ''
+    if (text === '') {
+      // The result of a formula may be an empty text, which is stored as one.
+      if (this.#isFormula && !(this.#hasValue && this.#type === 'str')) throw this.#noResult()
+      return ''
+    }
     switch (this.#type) {
-      case 's':
-        return strings?.get(Number(text)) ?? ''
+      case 's': {
+        const shared = strings?.get(Number(text)) ?? null
+        if (shared === null) throw this.#noSharedText()
+        return shared
+      }
       case 'b':
         return text === '1' ? 'TRUE' : 'FALSE'
       case 'n': {
@@ -137,7 +167,42 @@ class SheetHandler {
         return decodeEscapes(text)
     }
   }
+
+  #tooLong(): EvError {
+    return new EvError(
+      'bad_input',
+      `Row ${formatNumber(this.#rowNumber)} of the sheet is longer than ${formatNumber(ROW_LENGTH_MAX)} characters, the limit for one row. Remove it.`,
+    )
+  }
+
+  #noResult(): EvError {
+    return new EvError(
+      'bad_input',
+      `In the sheet, ${this.#cellName()} has a formula without a stored result, as in a workbook that a program has written. Open and save it in a spreadsheet program, or replace the formulas with their values.`,
+    )
+  }
+
+  #noSharedText(): EvError {
+    const cause =
+      this.#context.strings === null
+        ? 'the shared strings of the workbook are missing'
+        : 'the shared strings of the workbook do not have it'
+    return new EvError(
+      'bad_input',
+      `The workbook is damaged: ${this.#cellName()} refers to a shared text, but ${cause}. Create it again, or save the list as CSV.`,
+    )
+  }
+
+  /** Names the current cell for a message: `cell B2 (column "Email")`. */
+  #cellName(): string {
+    const name = this.#firstRow?.find(([column]) => column === this.#column)?.[1]
+    const column = name === undefined ? '' : ` (column "${sanitizeText(name, NAME_LENGTH_SHOWN)}")`
+    return `cell ${columnName(this.#column)}${this.#rowNumber}${column}`
+  }
 }
+
+/** Enough of the name of a column to recognize it. */
+const NAME_LENGTH_SHOWN = 40
 
 /** Returns the index of the column of a reference such as `AB12`, from 0. */
 function columnOf(reference: string): number {

@@ -10,6 +10,7 @@ import {
 } from '../csv/csv.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
+import { columnName } from './cell-text.ts'
 
 /** Cell styles of the workbook, by their position in `cellXfs`. */
 const TEXT_STYLE = 1
@@ -127,12 +128,6 @@ const SPECIAL = new RegExp(SPECIAL_ALL.source)
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 const escapeCharacter = (character: string) =>
   ENTITIES[character] ?? `_x${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}_`
-
-/** Returns the name of a column: A, B, …, Z, AA, … */
-function columnName(column: number): string {
-  const last = String.fromCharCode(0x41 + (column % 26))
-  return column < 26 ? last : columnName(Math.floor(column / 26) - 1) + last
-}
 
 const tooManyColumns = (count: number) =>
   new EvError(

@@ -1,6 +1,6 @@
 import type { Entry } from 'yauzl'
 import { EvError } from '../platform/error.ts'
-import { formatMebibytes } from '../platform/format.ts'
+import { formatMebibytes, formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type Archive, type ExpansionLimit, limitExpansion } from './archive.ts'
 import { isDateFormat } from './cell-text.ts'
@@ -25,6 +25,12 @@ type Sheet = { readonly name: string; readonly isHidden: boolean; readonly part:
 const DESCRIPTION_BYTES_MAX = 16 * 1024 * 1024
 /** A workbook with more sheets cannot be used in a spreadsheet program. */
 const SHEETS_MAX = 10_000
+/** The workbook refers to its sheets and to some other parts. */
+const RELATIONS_MAX = SHEETS_MAX + 1_000
+/** "Excel specifications and limits": 65,490. Programs that write more exist. */
+const CELL_FORMATS_MAX = 250_000
+/** A number format has at most 255 characters; the start of a longer one is enough. */
+const FORMAT_CODE_LENGTH_MAX = 1_000
 
 /** Reads the parts of a workbook within its limit. */
 export class WorkbookReader {
@@ -52,7 +58,7 @@ export class WorkbookReader {
   async readWorkbook(): Promise<Workbook> {
     const root = await this.#relations('')
     const path = root.find(({ type }) => type === 'officeDocument')?.target ?? ''
-    const part = this.#archive.files.get(path)
+    const part = this.#archive.findPart(path)
     if (part === undefined) throw new Error('it has no workbook')
     if (path.endsWith('.bin')) throw binaryWorkbook()
     const relations = await this.#relations(path)
@@ -66,8 +72,11 @@ export class WorkbookReader {
         if (name === 'workbookPr') is1904 = /^(1|true)$/.test(attributes.date1904 ?? '')
         if (name !== 'sheet') return
         const target = targets.get(relationId(attributes) ?? '')
-        const entry = this.#archive.files.get(target ?? '')
-        if (entry === undefined) return
+        // A sheet that only has a chart.
+        if (target === undefined) return
+        const entry = this.#archive.findPart(target)
+        if (entry === undefined)
+          throw new Error(`the part ${excerpt(target)} of a sheet is missing`)
         if (sheets.length === SHEETS_MAX) throw new Error(`it has more than ${SHEETS_MAX} sheets`)
         const isHidden = /hidden/i.test(attributes.state ?? '')
         sheets.push({ name: attributes.name ?? '', isHidden, part: entry })
@@ -75,38 +84,49 @@ export class WorkbookReader {
     })
     if (sheets.length === 0) throw new EvError('bad_input', 'The workbook has no worksheet.')
     const find = (type: string) =>
-      this.#archive.files.get(relations.find(one => one.type === type)?.target ?? '') ?? null
+      this.#archive.findPart(relations.find(one => one.type === type)?.target ?? '') ?? null
     return { sheets, is1904, sharedStrings: find('sharedStrings'), styles: find('styles') }
   }
 
   /** Reads which cell styles are dates, by their number. */
   async readDateStyles(part: Entry): Promise<readonly boolean[]> {
-    const codes = new Map<string, string>()
-    const formats: string[] = []
+    const dateFormats = new Map<string, boolean>()
+    const isDate = (id: string) => dateFormats.get(id) ?? isDateFormat(Number(id), null)
+    const styles: boolean[] = []
     let isCellFormats = false
     await parseXml(this.#description(part), {
       open(name, { numFmtId = '0', formatCode = '' }) {
-        if (name === 'numFmt') codes.set(numFmtId, formatCode)
+        if (name === 'numFmt') {
+          const code = formatCode.slice(0, FORMAT_CODE_LENGTH_MAX)
+          dateFormats.set(numFmtId, isDateFormat(Number(numFmtId), code))
+        }
         if (name === 'cellXfs') isCellFormats = true
-        if (name === 'xf' && isCellFormats) formats.push(numFmtId)
+        if (name !== 'xf' || !isCellFormats) return
+        if (styles.length === CELL_FORMATS_MAX) {
+          throw new Error(`it has more than ${formatNumber(CELL_FORMATS_MAX)} cell formats`)
+        }
+        styles.push(isDate(numFmtId))
       },
       close(name) {
         if (name === 'cellXfs') isCellFormats = false
       },
     })
-    return formats.map(id => isDateFormat(Number(id), codes.get(id) ?? null))
+    return styles
   }
 
   /** Reads the relationships of a part (ECMA-376 part 2, §9.3); '' is the package. */
   async #relations(path: string): Promise<Relation[]> {
     const at = path.lastIndexOf('/') + 1
     const folder = path.slice(0, at)
-    const part = this.#archive.files.get(`${folder}_rels/${path.slice(at)}.rels`)
+    const part = this.#archive.findPart(`${folder}_rels/${path.slice(at)}.rels`)
     const relations: Relation[] = []
     if (part === undefined) return relations
     await parseXml(this.#description(part), {
       open(name, { Id = '', Type = '', Target = '' }) {
         if (name !== 'Relationship') return
+        if (relations.length === RELATIONS_MAX) {
+          throw new Error(`a part has more than ${formatNumber(RELATIONS_MAX)} relationships`)
+        }
         const type = Type.slice(Type.lastIndexOf('/') + 1)
         relations.push({ id: Id, type, target: resolveTarget(folder, Target) })
       },
@@ -116,6 +136,8 @@ export class WorkbookReader {
 }
 
 type Relation = { readonly id: string; readonly type: string; readonly target: string }
+
+const excerpt = (path: string) => sanitizeText(path, 80)
 
 const resolveTarget = (folder: string, target: string) =>
   decodeURI(new URL(target, `file:///${folder}`).pathname).slice(1)

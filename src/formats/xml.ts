@@ -28,7 +28,13 @@ export async function parseXml(
   for await (const _ of parseXmlInSteps(bytes, handler));
 }
 
-/** Parses like `parseXml`, and yields after each chunk, so that the caller can take what it has. */
+/**
+ * Length of the text that is parsed at once. It bounds what the handler collects before the caller
+ * can take it, such as cells that repeat a long text, and the time until other work gets its turn.
+ */
+const PIECE_LENGTH = 4_096
+
+/** Parses like `parseXml`, and yields after each piece, so that the caller can take what it has. */
 export async function* parseXmlInSteps(
   bytes: AsyncIterable<Uint8Array>,
   handler: XmlHandler,
@@ -41,12 +47,15 @@ export async function* parseXmlInSteps(
   for await (const chunk of bytes) {
     decoder ??= new TextDecoder(encodingOf(chunk))
     const text = decoder.decode(chunk, { stream: true })
-    pendingLength += text.length
-    parser.write(text)
-    if (pendingLength > TOKEN_LENGTH_MAX) throw new Error('a tag or text is too long')
-    yield
-    // Otherwise buffered chunks are parsed in one turn of the event loop.
-    await yieldToEventLoop()
+    for (let at = 0; at < text.length; at += PIECE_LENGTH) {
+      const piece = text.slice(at, at + PIECE_LENGTH)
+      pendingLength += piece.length
+      parser.write(piece)
+      if (pendingLength > TOKEN_LENGTH_MAX) throw new Error('a tag or text is too long')
+      yield
+      // Otherwise buffered chunks are parsed in one turn of the event loop.
+      await yieldToEventLoop()
+    }
   }
   parser.write(decoder?.decode() ?? '').close()
 }

@@ -130,7 +130,7 @@ describe('a workbook', () => {
       'a@b.test',
     ],
     ['the result of a formula', '<c t="str"><f>A1</f><v>x@x.test</v></c>', 'x@x.test'],
-    ['a formula without a result as an empty cell', '<c><f>A1</f></c>', ''],
+    ['an empty text as the result of a formula', '<c t="str"><f>A1</f><v></v></c>', ''],
     ['an escaped character', '<c t="str"><v>a_x0009_b_x005F_x0041_</v></c>', 'a\tb_x0041_'],
     ['a number with at most 15 digits', '<c><v>0.10000000000000001</v></c>', '0.1'],
     ['a large number', '<c><v>1.5E+5</v></c>', '150000'],
@@ -237,16 +237,111 @@ describe('a workbook', () => {
         'xl/worksheets/sheet1.xml':
           '<worksheet><sheetData><row><c t="s"><v>9</v></c></row></sheetData></worksheet>',
       },
-      /text that does not exist/,
+      /damaged: cell A1 refers to a shared text, but the shared strings of the workbook do not have it/,
+    ],
+    [
+      'without the part of a sheet',
+      { 'xl/worksheets/sheet1.xml': undefined },
+      /the part xl\/worksheets\/sheet1\.xml of a sheet is missing/,
+    ],
+    [
+      'with a formula that has no result',
+      {
+        'xl/worksheets/sheet1.xml':
+          '<worksheet><sheetData><row r="3"><c r="B3" t="str"><v>Email</v></c></row><row r="7"><c r="B7"><f>A7</f><v></v></c></row></sheetData></worksheet>',
+      },
+      /cell B7 \(column "Email"\) has a formula without a stored result.*save it in a spreadsheet/,
+    ],
+    [
+      'with a formula that has no value, although it is a text',
+      {
+        'xl/worksheets/sheet1.xml':
+          '<worksheet><sheetData><row><c t="str"><f>A7</f></c></row></sheetData></worksheet>',
+      },
+      /cell A1 has a formula without a stored result/,
+    ],
+    [
+      'with a cell of many long parts',
+      {
+        'xl/worksheets/sheet1.xml': `<worksheet><sheetData><row r="2"><c t="inlineStr"><is>${`<t>${'x'.repeat(600_000)}</t>`.repeat(2)}`,
+      },
+      /Row 2 of the sheet is longer than 1,048,576 characters/,
     ],
   ])('%s is refused', async (_, parts, error) => {
-    const all = {
-      ...workbookParts({ sheet: textRow('a'), strings: '<si><t>a</t></si>' }),
-      ...parts,
-    }
-    const opened = open(await zipOf(all as Record<string, string>))
+    const base = workbookParts({ sheet: textRow('a'), strings: '<si><t>a</t></si>' })
+    const all = Object.entries({ ...base, ...parts }).filter(([, part]) => part !== undefined)
+    const opened = open(await zipOf(Object.fromEntries(all) as Record<string, string>))
     await expect(opened).rejects.toThrow(error)
     await expect(opened).rejects.toEqual(refused)
+  })
+
+  test('without its shared strings is refused only if a cell needs them', async () => {
+    const { 'xl/sharedStrings.xml': _, ...parts } = workbookParts({
+      sheet: `${textRow('Email')}<row r="2"><c r="A2" t="s"><v>0</v></c></row>`,
+      strings: '<si><t>a</t></si>',
+    })
+    await expect(open(await zipOf(parts))).rejects.toThrow(
+      /damaged: cell A2 \(column "Email"\) refers to a shared text, but the shared strings of the workbook are missing/,
+    )
+    const other = { ...parts, 'xl/worksheets/sheet1.xml': '<a><row><c><v>1</v></c></row></a>' }
+    expect((await open(await zipOf(other))).text).toBe('"1"\n')
+  })
+
+  test.each([
+    ['xl/sharedStrings.xml', 'xl/SharedStrings.xml'],
+    ['xl/worksheets/sheet1.xml', 'xl/worksheets/Sheet1.xml'],
+    ['xl/workbook.xml', 'xl/Workbook.xml'],
+    ['[Content_Types].xml', '[content_types].xml'],
+    ['_rels/.rels', '_rels/.Rels'],
+    ['xl/_rels/workbook.xml.rels', 'XL/_rels/Workbook.xml.rels'],
+    ['xl/styles.xml', 'xl/Styles.XML'],
+  ])('is read if its part %s is named %s', async (name, other) => {
+    const parts = workbookParts({
+      sheet: '<row><c t="s"><v>0</v></c><c s="0"><v>46082</v></c></row>',
+      strings: '<si><t>a@a.test</t></si>',
+      styles: '<cellXfs><xf numFmtId="14"/></cellXfs>',
+    })
+    const renamed = Object.entries(parts).map(([key, part]) => [key === name ? other : key, part])
+    const { text } = await open(await zipOf(Object.fromEntries(renamed)))
+    expect(text).toBe('"a@a.test","2026-03-01"\n')
+  })
+
+  test('has its cells in order, the last one of a column', async () => {
+    const cells = [
+      ['C1', 'c'],
+      ['A1', 'a'],
+      ['C1', 'd'],
+      ['B1', ''],
+    ]
+    const sheet = cells.map(([r, t]) => `<c r="${r}" t="str"><v>${t}</v></c>`).join('')
+    expect(await rowsOf(await workbookOf({ sheet: `<row>${sheet}</row>` }))).toEqual([
+      ['a', '', 'd'],
+    ])
+  })
+
+  test('is read a few cells at a time, however long the texts that they repeat', async () => {
+    const text = 'x'.repeat(32_767)
+    const row = `<row>${'<c t="s"><v>0</v></c>'.repeat(30)}</row>`
+    const file = await workbookOf({ sheet: row.repeat(40), strings: `<si><t>${text}</t></si>` })
+    const content = await openContent(storeFile(file), { expandedBytesMax: 64 * MIB })
+    let bytes = 0
+    for await (const chunk of content.read()) {
+      expect(chunk.byteLength).toBeLessThan(2 * MIB)
+      bytes += chunk.byteLength
+      // The first rows are read ahead to find the width of the sheet.
+      if (bytes > 8 * MIB) break
+    }
+    expect(bytes).toBeGreaterThan(8 * MIB)
+  })
+
+  test('with too many cell formats, and one with long number formats, is bounded', async () => {
+    const styles = (xml: string) => workbookOf({ sheet: textRow('a'), styles: xml })
+    const free = { max: 1_024 * MIB, free: 1_024 * MIB }
+    const many = `<cellXfs>${'<xf/>'.repeat(250_001)}</cellXfs>`
+    await expect(open(await styles(many), free)).rejects.toThrow(/more than 250,000 cell formats/)
+    const code = `<numFmt numFmtId="200" formatCode="${'[a'.repeat(1_000_000)}"/>`
+    const long = `${code}<cellXfs>${'<xf numFmtId="200"/>'.repeat(100_000)}</cellXfs>`
+    expect((await open(await styles(long), free)).text).toBe('"a"\n')
   })
 
   test('with large descriptions or too many sheets is refused', async () => {

@@ -9,7 +9,7 @@ test('texts are found by their number, also over several blocks', () => {
   for (const text of texts) strings.add(text)
   expect(texts.every((text, i) => strings.get(i) === text.slice(0, 32_767))).toBe(true)
   for (const number of [2_000, 5_000, -1, 0.5, Number.NaN]) {
-    expect(() => strings.get(number)).toThrow(/text that does not exist/)
+    expect(strings.get(number)).toBeNull()
   }
 })
 
@@ -19,5 +19,14 @@ test('texts beyond the memory limit are refused', () => {
   for (let i = 0; i < 32; i += 1) strings.add(text)
   expect(() => strings.add('')).toThrow(
     /more than 1 MiB, the limit for a workbook. Save the sheet as CSV/,
+  )
+})
+
+test('more than four million texts are refused', () => {
+  const strings = new SharedStrings()
+  for (let i = 0; i < 4_000_000; i += 1) strings.add('')
+  expect(strings.get(3_999_999)).toBe('')
+  expect(() => strings.add('')).toThrow(
+    /more than 4,000,000 different texts.*Save the sheet as CSV/,
   )
 })
