@@ -207,6 +207,8 @@ const REPORT_EXAMPLE = {
 
 /** 1,000 items with texts of 1,000 characters. */
 const FEEDBACK_BODY_MAX = 2 * 1024 * 1024
+/** An item with all fields has eight values; the rest is for requests that are told their length. */
+const FEEDBACK_VALUES_MAX = 16 * FEEDBACK_ITEMS_MAX
 
 /** Routes of feedback. */
 export function feedbackRoutes(service: Service) {
@@ -222,6 +224,7 @@ export function feedbackRoutes(service: Service) {
       schema: FeedbackRequest,
       example: FEEDBACK_REQUEST_EXAMPLE,
       max: FEEDBACK_BODY_MAX,
+      valuesMax: FEEDBACK_VALUES_MAX,
     },
     answer: json(
       FeedbackAnswer,
@@ -275,6 +278,8 @@ const toInput = ({ email, enhanced_code, occurred_at, ...item }: Item) => ({
 
 /** SendGrid sends up to 768 KB, Amazon SNS 256 KB, and SparkPost some 1,000 events of 2 KB. */
 const PROVIDER_BODY_MAX = 4 * 1024 * 1024
+/** 1,000 events of some 50 values each, with their nested objects. */
+const PROVIDER_VALUES_MAX = 200_000
 
 /** The route of requests of email providers, which have no API key. */
 export function providerFeedbackRoutes(service: Service) {
@@ -358,7 +363,11 @@ const providerParams = z.object({
 
 /** Reads the body if the path is that of a source. */
 function readEvents(service: Service): MiddlewareHandler<Env> {
-  const rule = { bytesMax: PROVIDER_BODY_MAX, kind: 'stream' } as const
+  const rule = {
+    bytesMax: PROVIDER_BODY_MAX,
+    kind: 'stream',
+    valuesMax: PROVIDER_VALUES_MAX,
+  } as const
   return async (c, next) => {
     if (service.isStopping())
       throw new ApiError('service_unavailable', 'The service is stopping.', { retryAfterS: 5 })

@@ -69,6 +69,8 @@ type RouteBody<Schema> = {
   readonly example: z.input<Schema>
   /** Largest body in bytes. */
   readonly max: number
+  /** See `BodyRule.valuesMax`. */
+  readonly valuesMax?: number
   /** See `GuardRule.freeBodyMax`. */
   readonly freeMax?: number
   /** Whether the body may be compressed with gzip (`Content-Encoding`). */
@@ -193,6 +195,7 @@ function routeMiddleware(service: Service, o: AnyOptions): MiddlewareHandler<Env
       takesLinks: o.takesLinks === true,
       ...{ bodyMax: body?.max ?? EMPTY_BODY_MAX, freeBodyMax: body?.freeMax },
       beforeBody: o.beforeBody,
+      valuesMax: body?.valuesMax,
     }),
     ...(o.afterKey ?? []),
     ...(counts === null ? [] : [delay]),

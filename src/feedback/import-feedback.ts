@@ -1,4 +1,5 @@
 import { detectColumns, HEAD_BYTES_MAX, readList } from '../csv/csv.ts'
+import { parseJsonText } from '../platform/json-reader.ts'
 import type { FeedbackInput, FeedbackKind } from './feedback.ts'
 import { toFeedbackInput } from './formats/fields.ts'
 import { readLines, splitMbox } from './formats/mbox.ts'
@@ -88,9 +89,17 @@ async function* readNdjson(
   if (batch.length > 0) yield toBatch(batch)
 }
 
+/** An event has some dozens of fields, of which only texts and numbers count. */
+const LINE_LIMITS = {
+  depthMax: 16,
+  fieldsMax: 1_000,
+  valuesMax: 5_000,
+  tokenBytesMax: 256 * 1024,
+} as const
+
 function parseJsonLine(line: string, kind: FeedbackKind | null): FeedbackInput | null {
   try {
-    const value: unknown = JSON.parse(Buffer.from(line, 'latin1').toString('utf8'))
+    const value = parseJsonText(Buffer.from(line, 'latin1').toString('utf8'), LINE_LIMITS)
     if (typeof value !== 'object' || value === null) return null
     const fields = Object.entries(value).filter(([, field]) =>
       /^(?:string|number)$/.test(typeof field),

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import type { Metadata, SubmitOptions } from '../../jobs/job-store.ts'
 import { checkMetadata } from '../../jobs/metadata.ts'
+import { parseJsonText } from '../../platform/json-reader.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { EventKind } from '../../webhooks/event.ts'
 import { type JobWebhook, newJobWebhook } from '../../webhooks/job-webhook.ts'
@@ -41,11 +42,19 @@ export function readMetadata(metadata: unknown): Metadata {
   return checked.metadata
 }
 
+/** Metadata is an object of 50 strings; what is larger is refused before it is read. */
+const METADATA_LIMITS = {
+  depthMax: 4,
+  fieldsMax: 1_000,
+  valuesMax: 1_000,
+  tokenBytesMax: 96 * 1024,
+} as const
+
 /** Reads the metadata in a form field, which is JSON. */
 export function parseMetadataField(text: string | undefined): unknown {
   if (text === undefined || text === '') return undefined
   try {
-    return JSON.parse(text)
+    return parseJsonText(text, METADATA_LIMITS)
   } catch {
     throw notAnObject(text)
   }

@@ -21,7 +21,7 @@ import type { Service } from '../service.ts'
 import { SINGLE_BODY_MAX } from '../verify/ask.ts'
 import { verifyBatch, verifyFile } from './batch.ts'
 import { dryRun } from './dry-run.ts'
-import { BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
+import { BATCH_MAX, BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
 import { answerInstant } from './instant.ts'
 import { limitLargeLists, requireDiskSpace } from './limits.ts'
 import {
@@ -52,7 +52,8 @@ export function listRoutes(service: Service) {
     body: {
       schema: BulkRequest,
       example: { emails: ['user@example.com'] },
-      max: LIST_BODY_MAX,
+      max: BULK_BODY_MAX,
+      valuesMax: BULK_VALUES_MAX,
       gzip: true,
       // Ten addresses may be cached, and are then answered without credits.
       freeMax: SINGLE_BODY_MAX,
@@ -68,7 +69,13 @@ export function listRoutes(service: Service) {
     summary: 'Verify a large list',
     description:
       'Up to 50,000 addresses, as `emails` or as `items` with your own IDs. Always creates a job: poll it, or register a webhook.',
-    body: { schema: BatchRequest, example: BATCH_EXAMPLE, max: LIST_BODY_MAX, gzip: true },
+    body: {
+      schema: BatchRequest,
+      example: BATCH_EXAMPLE,
+      max: BATCH_BODY_MAX,
+      valuesMax: BATCH_VALUES_MAX,
+      gzip: true,
+    },
     answer: json(QueuedBatch, 'The job', QUEUED_BATCH),
     errors: LIST_ERRORS,
   })
@@ -138,7 +145,14 @@ export function listRoutes(service: Service) {
  * The largest valid batch: 50,000 addresses of 254 octets with quotes and commas have 13 MB, plus
  * their IDs.
  */
-const LIST_BODY_MAX = 16 * 1024 * 1024
+const BATCH_BODY_MAX = 16 * 1024 * 1024
+/** Three values for each item with an ID; the rest is for lists that are told their length. */
+const BATCH_VALUES_MAX = 8 * BATCH_MAX
+
+/** A fifth of the addresses of a batch, and their escapes. */
+const BULK_BODY_MAX = 4 * 1024 * 1024
+/** Longer lists, up to this length, are told where they belong. */
+const BULK_VALUES_MAX = 2 * BATCH_MAX
 
 /** The metadata and a session token take less. */
 const URL_BODY_MAX = 128 * 1024

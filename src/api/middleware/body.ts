@@ -1,7 +1,14 @@
+import { isUtf8 } from 'node:buffer'
 import { promisify } from 'node:util'
 import { gunzip as gunzipCallback } from 'node:zlib'
 import type { Context } from 'hono'
-import { errorMessage } from '../../platform/error.ts'
+import { formatNumber } from '../../platform/format.ts'
+import {
+  JsonError,
+  type JsonLimit,
+  type JsonLimits,
+  readJsonText,
+} from '../../platform/json-reader.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -10,6 +17,8 @@ export type BodyRule = {
   readonly bytesMax: number
   /** `stream`: the handler reads the body and enforces `bytesMax`. */
   readonly kind: 'json' | 'stream'
+  /** Maximum number of values in a JSON body; `VALUES_MAX` if omitted. */
+  readonly valuesMax?: number | undefined
   /** Whether the body may be compressed with gzip; `bytesMax` then limits the expanded body too. */
   readonly gzip?: boolean
 }
@@ -48,11 +57,14 @@ export const isGzip = (encoding: string | null) => /^\s*(x-)?gzip\s*$/i.test(enc
  * Reads and parses a JSON body within its limit for the schemas that follow, and keeps its bytes in
  * the context. A missing body counts as `{}`.
  */
-export async function readJson(c: Context<Env>, { bytesMax }: BodyRule): Promise<void> {
+export async function readJson(c: Context<Env>, rule: BodyRule): Promise<void> {
   if (isBodyless(c)) return
-  const bytes = hasBody(c) ? await readBytes(c, bytesMax) : EMPTY
+  const sent = hasBody(c) ? await readBytes(c, rule.bytesMax) : EMPTY
+  // Few bytes may expand to many, so a body is expanded and parsed in its turn.
   await c.get('acquireImportSlot')?.()
-  const value = parse(bytes)
+  const isCompressed = isGzip(c.req.header('Content-Encoding') ?? null)
+  const bytes = isCompressed ? await expand(sent, rule.bytesMax) : sent
+  const value = await parse(bytes, rule)
   c.set('body', bytes)
   // Later readers would otherwise parse it again.
   c.req.json = async <T>() => value as T
@@ -71,7 +83,9 @@ export async function readJsonOrForm(c: Context<Env>, rule: BodyRule): Promise<v
       'Unsupported Content-Type. Send the body as application/json, application/x-www-form-urlencoded or multipart/form-data.',
     )
   }
-  const form = await parseForm(await readBytes(c, rule.bytesMax), type)
+  const bytes = await readBytes(c, rule.bytesMax)
+  if (countParts(bytes, type) > FORM_PARTS_MAX) throw tooManyParts()
+  const form = await parseForm(bytes, type)
   const fields = textFields(form)
   c.set('body', Buffer.from(JSON.stringify(fields)))
   c.req.json = async <T>() => fields as T
@@ -80,6 +94,24 @@ export async function readJsonOrForm(c: Context<Env>, rule: BodyRule): Promise<v
 }
 
 const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/form-data) *(?:;|$)/i
+
+/** Parts of a form that is read into memory. Mailgun sends some dozens. */
+const FORM_PARTS_MAX = 1_000
+
+/** Counts what may separate the parts of a form, before an object is created for each of them. */
+function countParts(bytes: Uint8Array, type: string): number {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const separator = type.startsWith('m') || type.startsWith('M') ? '\r\n--' : '&'
+  let count = 1
+  for (let at = text.indexOf(separator); at !== -1; at = text.indexOf(separator, at + 1)) count += 1
+  return count
+}
+
+const tooManyParts = () =>
+  new ApiError(
+    'payload_too_large',
+    `The form has more than ${formatNumber(FORM_PARTS_MAX)} fields, which is the maximum.`,
+  )
 
 async function parseForm(bytes: Uint8Array, type: string): Promise<FormData> {
   const response = new Response(new Uint8Array(bytes), { headers: { 'Content-Type': type } })
@@ -114,7 +146,7 @@ function hasBody({ env, req }: Context<Env>): boolean {
 const isJson = (type: string | undefined) => type !== undefined && JSON_TYPE.test(type)
 
 /** JSON is UTF-8 (RFC 8259 §8.1). */
-const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json *(?:; *charset="?utf-?8"? *)?;? *$/i
+const JSON_TYPE = /^application\/(?:[\w.-]{1,100}\+)?json *(?:; *charset="?utf-?8"? *)?(?:; *)?$/i
 
 async function readBytes(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
   try {
@@ -123,9 +155,7 @@ async function readBytes(c: Context<Env>, bytesMax: number): Promise<Uint8Array>
     const bytes = isAnnounced
       ? new Uint8Array(await c.req.arrayBuffer())
       : await readChunks(c, bytesMax)
-    const encoding = c.req.header('Content-Encoding') ?? null
-    if (bytes.byteLength <= bytesMax)
-      return isGzip(encoding) ? await expand(bytes, bytesMax) : bytes
+    if (bytes.byteLength <= bytesMax) return bytes
   } catch (error) {
     if (error instanceof ApiError) throw error
     throw new ApiError('invalid_request', 'The request body is incomplete.', { cause: error })
@@ -162,59 +192,87 @@ function tooLarge(bytesMax: number): ApiError {
   )
 }
 
-function parse(bytes: Uint8Array): unknown {
-  const text = decode(bytes)
-  if (text.trim() === '') return {}
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (error) {
-    throw new ApiError(
-      'invalid_json',
-      sanitizeText(`The request body is not valid JSON: ${errorMessage(error)}`),
-    )
-  }
-  if (isDeeper(value, DEPTH_MAX)) {
-    const message = `The request body is nested deeper than ${DEPTH_MAX} levels.`
+/** A byte order mark, which parsers may ignore (RFC 8259 §8.1). */
+const BYTE_ORDER_MARK = '\u00ef\u00bb\u00bf'
+
+async function parse(bytes: Uint8Array, { valuesMax = VALUES_MAX }: BodyRule): Promise<unknown> {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (!isUtf8(text)) {
+    const message = `The request body is not valid UTF-8 at byte ${firstInvalidByte(text)}.`
     throw new ApiError('invalid_json', message)
   }
-  return value
-}
-
-/** Removes a byte order mark. */
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-function decode(bytes: Uint8Array): string {
+  const start = text.toString('latin1', 0, 3) === BYTE_ORDER_MARK ? 3 : 0
+  if (isBlank(text, start)) return {}
+  const limits = { ...LIMITS, valuesMax }
   try {
-    return utf8.decode(bytes)
-  } catch {
-    throw new ApiError(
-      'invalid_json',
-      `The request body is not valid UTF-8 at byte ${firstInvalidByte(bytes)}.`,
-    )
+    return await readJsonText(text.subarray(start), limits)
+  } catch (error) {
+    throw error instanceof JsonError ? toBodyError(error, start, limits) : error
   }
 }
+
+function isBlank(bytes: Buffer, start: number): boolean {
+  for (let at = start; at < bytes.length; at += 1) if (!BLANKS.has(bytes[at] ?? 0)) return false
+  return true
+}
+
+/** Space, tab, line feed and carriage return. */
+const BLANKS: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
+
+function toBodyError({ message, at, limit }: JsonError, start: number, limits: JsonLimits) {
+  if (limit === null) {
+    const sentence = `The request body is not valid JSON: ${message} at byte ${start + at}.`
+    return new ApiError('invalid_json', sanitizeText(sentence))
+  }
+  const max = formatNumber(limits[limit])
+  return limit === 'depthMax'
+    ? new ApiError('invalid_json', `The request body is nested deeper than ${max} levels.`)
+    : new ApiError('payload_too_large', `The request body has ${EXCESSES[limit](max)}.`)
+}
+
+const EXCESSES: Readonly<Record<Exclude<JsonLimit, 'depthMax'>, (max: string) => string>> = {
+  fieldsMax: max => `an object with more than ${max} fields, which is the maximum`,
+  valuesMax: max => `more than ${max} values, the limit of this endpoint. Split it`,
+  tokenBytesMax: max => `a text or a number of more than ${max} bytes, which is the maximum`,
+}
+
+/** Finds the first invalid byte: blocks are checked first, because comparing bytes is slow. */
+function firstInvalidByte(bytes: Buffer): number {
+  let start = 0
+  let end = 0
+  do {
+    start = end
+    end = characterStart(bytes, start + BLOCK_BYTES)
+  } while (end > start && isUtf8(bytes.subarray(start, end)))
+  // A lenient decoder replaces it, so the re-encoded text differs there.
+  const block = bytes.subarray(start, start + 2 * BLOCK_BYTES)
+  const reencoded = Buffer.from(new TextDecoder('utf-8', { ignoreBOM: true }).decode(block))
+  return start + block.findIndex((byte, at) => byte !== reencoded[at])
+}
+
+/** Returns the start of the character at an index, or the index itself if none is valid there. */
+function characterStart(bytes: Buffer, index: number): number {
+  for (let at = Math.min(index, bytes.length); at > index - CHARACTER_BYTES_MAX; at -= 1)
+    if (((bytes[at] ?? 0) & 0xc0) !== 0x80) return at
+  return index
+}
+
+/** Bytes of a character in UTF-8. */
+const CHARACTER_BYTES_MAX = 4
+
+const BLOCK_BYTES = 4_096
 
 /**
- * Finds the first invalid byte: a lenient decoder replaces it, so the re-encoded text differs
- * there.
+ * Values in a body: those of the largest request that is not a list are the scopes and addresses of
+ * a key.
  */
-function firstInvalidByte(bytes: Uint8Array): number {
-  const reencoded = Buffer.from(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes))
-  return bytes.findIndex((byte, at) => byte !== reencoded[at])
+const VALUES_MAX = 5_000
+
+const LIMITS = {
+  /** The deepest body of the interface has three levels. */
+  depthMax: 16,
+  /** The metadata of a job has 50, an event of a provider some dozens. */
+  fieldsMax: 1_000,
+  /** A message of Amazon SNS has 256 KB in one string. */
+  tokenBytesMax: 1024 * 1024,
 }
-
-/** The deepest body of the interface has three levels. */
-const DEPTH_MAX = 16
-
-/** Proceeds level by level: recursion could overflow the stack. */
-function isDeeper(value: unknown, depthMax: number): boolean {
-  let level = [value].filter(isContainer)
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth === depthMax) return true
-    level = level.flatMap(container => Object.values(container).filter(isContainer))
-  }
-  return false
-}
-
-const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null

@@ -30,6 +30,8 @@ export type GuardRule = {
   readonly counts: Counts
   /** Largest body in bytes. */
   readonly bodyMax: number
+  /** See `BodyRule.valuesMax`. */
+  readonly valuesMax?: number | undefined
   /** Whether a signed link can replace the key. */
   readonly takesLinks?: boolean
   /** `stream`: the handler reads the body. */
@@ -55,6 +57,7 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
     bytesMax: rule.bodyMax,
     kind: rule.body ?? 'json',
     gzip: rule.gzip ?? false,
+    valuesMax: rule.valuesMax,
   } as const
   const { counts } = rule
   const isVerification = counts !== null

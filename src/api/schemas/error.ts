@@ -177,7 +177,7 @@ const errorExample = (code: string, error: string) => ({
 /** An error message for each code that operations document. Tests get the same from the service. */
 const EXAMPLES = {
   invalid_request: '"limit" in the query is "1000"; it must be at most 200.',
-  invalid_json: 'The request body is not valid JSON: Unexpected end of JSON input',
+  invalid_json: 'The request body is not valid JSON: unexpected end at byte 9.',
   invalid_email: 'Invalid email format: There is no @: write the address as name@domain.',
   emails_required: 'The body needs "emails", an array, such as {"emails": ["user@example.com"]}.',
   empty_list: '"emails" is empty. Give at least one address.',

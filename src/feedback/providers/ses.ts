@@ -1,3 +1,4 @@
+import { parseJsonText } from '../../platform/json-reader.ts'
 import type { FeedbackInput } from '../feedback.ts'
 import { parseDiagnostic } from '../formats/diagnostic.ts'
 import { parseTime } from '../formats/fields.ts'
@@ -82,9 +83,17 @@ const IS_PERMANENT: ReadonlyMap<string, boolean> = new Map([
 /** Messages to a suppressed address, which SES does not send. */
 const UNSENT = new Set(['Suppressed', 'OnAccountSuppressionList', 'UnsubscribedRecipient'])
 
+/** A message has at most 256 KB, and names its recipients and headers. */
+const MESSAGE_LIMITS = {
+  depthMax: 16,
+  fieldsMax: 1_000,
+  valuesMax: 50_000,
+  tokenBytesMax: 256 * 1024,
+} as const
+
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseJsonText(text, MESSAGE_LIMITS)
   } catch {
     return null
   }

@@ -143,3 +143,41 @@ describe('a download as a workbook', () => {
     expect(written.map(({ zip }) => zip)).toEqual(Array.from({ length: count }, (_, i) => `0${i}`))
   })
 })
+
+describe('a JSON list that expands is refused for what it has, before it is parsed', () => {
+  const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }
+  const names = (count: number) => Array.from({ length: count }, (_, n) => `"${n}":0`).join()
+
+  test.each([
+    ['many fields', 'batch', `{${names(100_000)}!`, /more than 1,000 fields/],
+    ['many objects', 'batch', `{"items":[${'{},'.repeat(500_000)}!`, /more than 400,000 values/],
+    ['many numbers', 'bulk', `{"emails":[${'0,'.repeat(200_000)}!`, /more than 100,000 values/],
+    ['nested arrays', 'batch', `{"emails":[${'[[[[[]]]]],'.repeat(100_000)}!`, /400,000 values/],
+    ['deep arrays', 'batch', `{"emails":${'['.repeat(100_000)}!`, /deeper than 16 levels/],
+    [
+      'a long address',
+      'batch',
+      `{"emails":["${'a'.repeat(1_100_000)}!`,
+      /more than 1,048,576 bytes/,
+    ],
+    [
+      '5 MiB for 10,000 addresses',
+      'bulk',
+      ' '.repeat(5 * 1024 * 1024),
+      /larger than 4194304 bytes/,
+    ],
+  ])('%s: %s', async (_, path, text, error) => {
+    const { request } = await createTestService()
+    const response = await request(`/v1/verify/${path}`, { body: gzipSync(text), headers })
+    expect([400, 413]).toContain(response.status)
+    expect((await response.json()) as object).toMatchObject({
+      error: expect.stringMatching(error),
+      code: expect.stringMatching(/^(payload_too_large|invalid_json)$/),
+    })
+    // It counts against the limit of its key.
+    const [limit, remaining] = ['Limit', 'Remaining'].map(name =>
+      Number(response.headers.get(`X-RateLimit-${name}`)),
+    )
+    expect(remaining).toBeLessThan(limit ?? 0)
+  })
+})
