@@ -16,6 +16,7 @@ import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
 import { checkBodyHeaders, readJson, readJsonOrForm } from './middleware/body.ts'
 import { commitResponse } from './middleware/idempotency.ts'
+import { timeInput } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json, successBody } from './schemas/answers.ts'
 import { ANY_OPERATION, errorResponses } from './schemas/error.ts'
@@ -45,10 +46,7 @@ const FeedbackItem = z
       .openapi({
         description: `Diagnostic text of a bounce. ${FEEDBACK_TEXT_MAX} characters are stored.`,
       }),
-    occurred_at: z.iso
-      .datetime({ offset: true })
-      .optional()
-      .openapi({ description: 'When it happened. Default: now.' }),
+    occurred_at: timeInput().optional().openapi({ description: 'When it happened. Default: now.' }),
     id: z.string().min(1).max(255).optional().openapi({
       description:
         'ID of the event in your system. An item with the ID of an earlier one is a duplicate. Without it, an item that equals an earlier one is.',

@@ -81,13 +81,18 @@ export const namesQuery = <Name extends string>(
 ) =>
   z
     .string()
+    .max(namesLengthMax(known))
     .optional()
     .transform((text, ctx) => parseNames(known, text, message => ctx.addIssue(message)))
     .openapi({
       type: 'string',
+      maxLength: namesLengthMax(known),
       description: `${o.description}, separated by commas: ${known.join(', ')}.`,
       example: o.example,
     })
+
+/** All names, with a space after each comma, twice. */
+const namesLengthMax = (known: readonly string[]) => 2 * known.join(', ').length
 
 function parseNames<Name extends string>(
   known: readonly Name[],
@@ -105,9 +110,18 @@ function parseNames<Name extends string>(
 /** A query parameter with a time or a day (UTC), as epoch ms; undefined if it is omitted. */
 export const timeFilter = (description: string) =>
   z
-    .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+    .union([z.iso.datetime({ offset: true }).max(TIME_LENGTH_MAX), z.iso.date()], {
       error: 'must be a time such as 2026-03-21T10:30:00Z, or a day such as 2026-03-21',
     })
     .transform(text => Date.parse(text))
     .optional()
-    .openapi({ type: 'string', description, example: '2026-03-21T00:00:00Z' })
+    .openapi({
+      ...{ type: 'string', maxLength: TIME_LENGTH_MAX, description },
+      example: '2026-03-21T00:00:00Z',
+    })
+
+/** A time with nanoseconds and an offset has 35 characters. */
+export const TIME_LENGTH_MAX = 40
+
+/** A time in a body (RFC 3339). */
+export const timeInput = () => z.iso.datetime({ offset: true }).max(TIME_LENGTH_MAX)

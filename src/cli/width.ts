@@ -109,7 +109,7 @@ const PART = /(?:--?[a-z][a-z-]* (?!-))?(?:[^\s"']|"[^"]*"|'[^']*')+/g
 /** A comment at the end of a long line goes above the command. */
 function wrapCommand(line: string, width: number): string[] {
   if (stringWidth(line) + 2 <= width) return [`  ${line}`]
-  const [command = '', comment] = line.split(/ +(?=# )/)
+  const [command = '', comment] = line.split(/(?<! ) +(?=# )/)
   if (comment !== undefined) return [`  ${comment}`, ...wrapCommand(command, width)]
   const parts = command.match(PART) ?? []
   const [first = '', ...rest] = fillLines(parts, width - 4 - CONTINUED.length)

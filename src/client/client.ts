@@ -148,7 +148,7 @@ function validateUrl({ baseUrl, allowHttp }: ClientOptions): string {
       `baseUrl "${baseUrl}" would send the key unencrypted. Use https, or set allowHttp.`,
     )
   }
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '').replace(/\/v1$/, '')
+  return `${url.origin}${url.pathname}`.replace(/(?<!\/)\/+$/, '').replace(/\/v1$/, '')
 }
 
 function parseUrl(text: string): URL | null {

@@ -205,7 +205,7 @@ export function baseUrl(input: string): string {
   if (!isPlain || !/^https?:$/.test(url.protocol)) {
     throw new Expected('https://host such as https://ev.example.com')
   }
-  return url.href.replace(/\/+$/, '')
+  return url.href.replace(/(?<!\/)\/+$/, '')
 }
 
 /** Shorter secrets can be guessed. */

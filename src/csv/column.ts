@@ -19,7 +19,7 @@ export const holdsAddress = (cell: string): boolean =>
  */
 function looksLikeAddress(cell: string): boolean {
   if (cell.length > CELL_LENGTH_MAX || !AT.test(cell)) return false
-  const text = withoutLabel(unwrapItem(cell)).replace(/[\s.,;]+$/, '')
+  const text = withoutLabel(unwrapItem(cell)).replace(/(?<![\s.,;])[\s.,;]+$/, '')
   const inner = text.endsWith('>') ? text.slice(text.lastIndexOf('<') + 1, -1) : text
   return APPROXIMATE_ADDRESS.test(
     inner

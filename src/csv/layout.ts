@@ -233,7 +233,7 @@ function isHeader({ cells }: ListRecord, below: readonly ListRecord[], usual: nu
 }
 
 const isMailName = (cell: string) => {
-  if (/^\S*@\S*$/.test(cell.trim()) || cell.length > NAME_LENGTH_MAX) return false
+  if (/^[^\s@]*@\S*$/.test(cell.trim()) || cell.length > NAME_LENGTH_MAX) return false
   const hint = nameHint(cell)
   return hint !== 'none' && hint !== 'login'
 }

@@ -14,7 +14,7 @@ export const unusableFile = (file: string, cause: unknown) =>
  */
 export const unusableServer = (url: string, cause: unknown, flag = '--database') =>
   unusable(
-    withoutPassword(url).replace(/\?.*$/s, ''),
+    withoutPassword(url).replace(/\?.*/s, ''),
     cause,
     isUnknownMigration(cause) ? NEWER : serverRemedy(cause).replaceAll('--database', flag),
   )

@@ -1,7 +1,7 @@
 import { detectColumns, HEAD_BYTES_MAX, readList } from '../csv/csv.ts'
 import { parseJsonText } from '../platform/json-reader.ts'
 import type { FeedbackInput, FeedbackKind } from './feedback.ts'
-import { toFeedbackInput } from './formats/fields.ts'
+import { findFields, toFeedbackInput } from './formats/fields.ts'
 import { readLines, splitMbox } from './formats/mbox.ts'
 import { MESSAGE_BYTES_MAX, parseReportMessage } from './formats/report-message.ts'
 
@@ -64,11 +64,11 @@ async function* readCsv(
   { kind }: ReadOptions,
 ): AsyncGenerator<FeedbackBatch> {
   const { dialect, isFound } = detectColumns(head, { complete: head.length < HEAD_BYTES_MAX })
-  const names = dialect.header ?? []
+  const fields = findFields(dialect.header ?? [])
   for await (const rows of readList(all, dialect)) {
     yield toBatch(
       rows.map(({ cells, text }) =>
-        toFeedbackInput({ names, values: cells, ...(isFound ? { address: text } : {}) }, kind),
+        toFeedbackInput({ fields, values: cells, ...(isFound ? { address: text } : {}) }, kind),
       ),
     )
   }
@@ -101,13 +101,11 @@ function parseJsonLine(line: string, kind: FeedbackKind | null): FeedbackInput |
   try {
     const value = parseJsonText(Buffer.from(line, 'latin1').toString('utf8'), LINE_LIMITS)
     if (typeof value !== 'object' || value === null) return null
-    const fields = Object.entries(value).filter(([, field]) =>
+    const pairs = Object.entries(value).filter(([, field]) =>
       /^(?:string|number)$/.test(typeof field),
     )
-    return toFeedbackInput(
-      { names: fields.map(([name]) => name), values: fields.map(([, field]) => String(field)) },
-      kind,
-    )
+    const values = pairs.map(([, field]) => String(field))
+    return toFeedbackInput({ fields: findFields(pairs.map(([name]) => name)), values }, kind)
   } catch {
     return null
   }

@@ -25,7 +25,7 @@ export function isDateFormat(id: number, code: string | null): boolean {
   if (code === null) return BUILT_IN_DATES.some(([first, last]) => id >= first && id <= last)
   if (/\[(?:h+|m+|s+)\]/i.test(code)) return false
   // Quoted and escaped text, colors, conditions and locales are not part of the pattern.
-  return /[ymdhs]/i.test(code.replace(/"[^"]*"|\\.|_.|\*.|\[[^\]]*\]/g, ''))
+  return /[ymdhs]/i.test(code.replace(/"[^"]*"?|\\.|_.|\*.|\[[^\]]*\]?/g, ''))
 }
 
 /** Excel counts days from the day before 1900-01-01, and counts 1900-02-29, which did not exist. */

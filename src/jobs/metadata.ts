@@ -3,7 +3,7 @@ import type { Metadata } from './job-store.ts'
 
 /** Limits of the metadata of a job, which are those of Stripe: it holds IDs, not documents. */
 export const METADATA_KEYS_MAX = 50
-const METADATA_KEY_LENGTH_MAX = 40
+export const METADATA_KEY_LENGTH_MAX = 40
 export const METADATA_VALUE_LENGTH_MAX = 500
 
 type Checked = { readonly metadata: Metadata } | { readonly fault: string }

@@ -79,7 +79,7 @@ function toBase(endpoint: string): string {
   if (!URL.canParse(endpoint))
     throw invalidUrl('The endpoint of the bucket is not a URL, such as https://s3.example.com.')
   if (/[?#]/.test(endpoint)) throw invalidUrl('The endpoint must not contain ? or #.')
-  return endpoint.replace(/\/+$/, '')
+  return endpoint.replace(/(?<!\/)\/+$/, '')
 }
 
 /** Encodes all but the unreserved characters, as the signature does (RFC 3986 §2.3). */

@@ -51,7 +51,7 @@ function withoutNetworkCode(message: string): string {
 
 /** Returns the library and the reason of an OpenSSL error: `PEM routines: no start line`. */
 const withoutOpenSslCode = (message: string) =>
-  message.replace(/^(?:[0-9A-F]+:)?error:[0-9A-F]+:([^:]+):[^:]*:([^:\n]+).*$/s, '$1: $2')
+  message.replace(/^(?:[0-9A-F]+:)?error:[0-9A-F]+:([^:]+):[^:]*:([^:\n]+)(?:[:\n].*)?$/s, '$1: $2')
 
 /**
  * Returns a message for any thrown value. Libraries also throw plain objects with a message, and

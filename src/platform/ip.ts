@@ -5,7 +5,7 @@ import { BlockList, isIP } from 'node:net'
  * Returns null if the text is not an IP address.
  */
 export function plainIp(text: string): string | null {
-  const ip = MAPPED.exec(text)?.[1] ?? text.replace(/%.*$/, '')
+  const ip = MAPPED.exec(text)?.[1] ?? text.replace(/%.*/s, '')
   return isIP(ip) === 0 ? null : ip
 }
 
@@ -70,4 +70,4 @@ export function rateLimitIp(ip: string): string {
 
 /** Returns the network of an address: its /24 for IPv4, its /64 for IPv6. */
 export const networkOf = (ip: string): string =>
-  isIP(ip) === 4 ? ip.replace(/\d+$/, '0/24') : rateLimitIp(ip)
+  isIP(ip) === 4 ? ip.replace(/(?<!\d)\d+$/, '0/24') : rateLimitIp(ip)

@@ -8,7 +8,7 @@ export type CustomHeaders = Readonly<Record<string, string>>
 export type CustomHeadersPatch = Readonly<Record<string, string | null>>
 
 /** Maximum custom headers of a webhook. */
-const CUSTOM_HEADERS_MAX = 10
+export const CUSTOM_HEADERS_MAX = 10
 /** Maximum length of a header value, in characters: fits a JSON Web Token. */
 const HEADER_VALUE_LENGTH_MAX = 2_000
 /** Maximum length of a header name, in characters. */

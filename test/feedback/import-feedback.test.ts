@@ -35,6 +35,17 @@ test.each([
 })
 
 describe('CSV', () => {
+  test('may have thousands of columns, of which each row is read once', async () => {
+    const names = Array.from({ length: 16_000 }, (_, n) => `column ${n}`)
+    const header = ['email', 'event', ...names].join()
+    const rows = Array.from({ length: 5_000 }, (_, n) => `a${n}@b.example,bounced\n`)
+    const { items } = await read(`${header}\n${rows.join('')}`)
+    expect(items).toHaveLength(5_000)
+    await expect(read(`${header}${','.repeat(4_000)}\n${rows.join('')}`)).rejects.toThrow(
+      'The row on line 1 has 20,002 columns, but a list has at most 16,384.',
+    )
+  })
+
   test('has columns by their names', async () => {
     const text = `Recipient;Event Type;Status;Diagnostic-Code;Timestamp;sg_event_id
 ann@example.com;x;5.1.1;smtp; 550 unknown;2026-11-01T10:00:00Z;e1

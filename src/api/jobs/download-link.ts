@@ -17,6 +17,7 @@ const DownloadLinkRequest = z
     filter: z
       .array(z.enum(STATUSES))
       .min(1)
+      .max(STATUSES.length)
       .optional()
       .openapi({ description: 'Only rows of these classes.' }),
     raw: z.boolean().optional().openapi({ description: 'As in the download.' }),

@@ -222,13 +222,16 @@ const query = z.object({
   partial: flag('Set to true to get the existing results of a job that is not completed.'),
 })
 
+/** An ID has 24 characters, a signature 64. */
+const linkPart = z.string().max(100).optional()
+
 /** The parameters of a signed link. */
 const linkQuery = {
-  key_id: z.string().optional().openapi({
+  key_id: linkPart.openapi({
     description: 'Set by `POST /v1/jobs/{id}/download_url`, which returns a URL that needs no key.',
   }),
-  expires: z.string().optional().openapi({ description: 'As `key_id`.' }),
-  signature: z.string().optional().openapi({ description: 'As `key_id`. The last parameter.' }),
+  expires: linkPart.openapi({ description: 'As `key_id`.' }),
+  signature: linkPart.openapi({ description: 'As `key_id`. The last parameter.' }),
 }
 
 const FILE = {
@@ -377,7 +380,7 @@ function toStem(name: string): string {
   const clean = name.replace(LIST_EXTENSION, '').toWellFormed().replace(RESERVED, ' ')
   const short = [...clean.replace(/\s+/g, ' ').trim()].slice(0, STEM_LENGTH_MAX).join('')
   // A leading dot hides a file, and Windows drops dots and spaces at the end.
-  return short.replace(/^[.\s-]+|[.\s]+$/g, '')
+  return short.replace(/^[.\s-]+|(?<![.\s])[.\s]+$/g, '')
 }
 
 /**

@@ -3,6 +3,11 @@ import { presentRow } from '../../engine/verdict/present-result.ts'
 import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
 import type { Job, Metadata } from '../../jobs/job-store.ts'
+import {
+  METADATA_KEY_LENGTH_MAX,
+  METADATA_KEYS_MAX,
+  METADATA_VALUE_LENGTH_MAX,
+} from '../../jobs/metadata.ts'
 import type { Breakdown as Counted } from '../../jobs/results/breakdown.ts'
 import { findResults, type ResultRow } from '../../jobs/results/result-store.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
@@ -63,9 +68,13 @@ function jobListRoutes(service: Service) {
       ...pageQuery,
       status: z.enum(JOB_STATES).optional().openapi({ description: 'Only jobs with this status.' }),
       metadata: z
-        .record(z.string(), z.string())
+        .record(z.string().max(METADATA_KEY_LENGTH_MAX), z.string().max(METADATA_VALUE_LENGTH_MAX))
+        .refine(pairs => Object.keys(pairs).length <= METADATA_KEYS_MAX, {
+          error: `must have at most ${METADATA_KEYS_MAX} pairs`,
+        })
         .optional()
         .openapi({
+          maxProperties: METADATA_KEYS_MAX,
           param: { name: 'metadata', in: 'query', style: 'deepObject', explode: true },
           description: 'Only jobs with these pairs in their metadata: `metadata[customer]=42`.',
         }),

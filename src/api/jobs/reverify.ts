@@ -26,7 +26,7 @@ import { parseRowCursor, toRowCursor } from './row-view.ts'
 
 /** The conditions of rows to verify again; rows that match one of them are verified. */
 const selectionFields = {
-  only: z.array(z.enum(STATUSES)).min(1).optional().openapi({
+  only: z.array(z.enum(STATUSES)).min(1).max(STATUSES.length).optional().openapi({
     description: 'Verify rows with results of these classes.',
   }),
   older_than_days: z.int().min(1).max(OLDER_THAN_DAYS_MAX).optional().openapi({

@@ -14,6 +14,7 @@ import { formatMebibytes, formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { JOB_NAME_LENGTH_MAX } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
 import { FILE_ROWS_MAX, readBatch } from './emails.ts'
 import {
@@ -55,15 +56,14 @@ export async function verifyBatch(
   }))
 }
 
-const NAME_LENGTH_MAX = 200
-
 /** Reads the display name of a job. */
 export function readName(name: unknown): string | null {
   if (name === undefined || name === null) return null
-  if (typeof name === 'string' && name.length <= NAME_LENGTH_MAX) return sanitizeText(name) || null
+  if (typeof name === 'string' && name.length <= JOB_NAME_LENGTH_MAX)
+    return sanitizeText(name) || null
   throw new ApiError(
     'invalid_request',
-    `"name" must be a string of at most ${NAME_LENGTH_MAX} characters.`,
+    `"name" must be a string of at most ${JOB_NAME_LENGTH_MAX} characters.`,
   )
 }
 

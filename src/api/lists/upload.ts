@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import { type ListContent, openContent } from '../../formats/open-content.ts'
@@ -12,6 +13,7 @@ import {
   storeBytes,
   UploadFault,
 } from '../../jobs/import/store-upload.ts'
+import { formatNumber } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
@@ -63,7 +65,24 @@ async function checkRest({ fields, discard }: Upload): Promise<void> {
 
 const FIELDS = Object.keys(FileRequest.shape)
 
-const checkFields = (fields: Upload['fields']) => checkNames('form', [...fields.keys()], FIELDS)
+/** Checks the fields that were received: their names, and their lengths by the schema. */
+function checkFields(fields: Upload['fields']): void {
+  checkNames('form', [...fields.keys()], FIELDS)
+  for (const [name, text] of fields) {
+    const max = LENGTHS_MAX.get(name)
+    if (max === undefined || text.length <= max) continue
+    const message = `"${name}" has ${formatNumber(text.length)} characters; it must have at most ${formatNumber(max)}.`
+    throw new ApiError('invalid_request', message)
+  }
+}
+
+/** Maximum lengths of the fields that are texts. */
+const LENGTHS_MAX = new Map(
+  Object.entries(FileRequest.shape).flatMap(([name, field]) => {
+    const text = 'unwrap' in field ? field.unwrap() : field
+    return text instanceof z.ZodString && text.maxLength !== null ? [[name, text.maxLength]] : []
+  }),
+)
 
 /** A full disk usually recovers within seconds. */
 const STORE_RETRY_S = 5

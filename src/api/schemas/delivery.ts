@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { DELIVERY_ERRORS } from '../../webhooks/endpoint.ts'
 import { SENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
+import { TIME_LENGTH_MAX, timeInput } from '../query.ts'
 import { pageBody, successBody } from './answers.ts'
 
 // Schemas of webhook deliveries.
@@ -136,11 +137,10 @@ export const WebhookTest = successBody(
 
 export const RecoveryRequest = z
   .strictObject({
-    since: z.iso
-      .datetime({ offset: true })
+    since: timeInput()
       .transform(text => Date.parse(text))
       .openapi({
-        ...{ type: 'string', format: 'date-time' },
+        ...{ type: 'string', format: 'date-time', maxLength: TIME_LENGTH_MAX },
         description: 'Resend events from this time on.',
       }),
   })

@@ -14,23 +14,32 @@ import {
   PUBLISHABLE_KEY_RATE,
 } from '../../accounts/keys.ts'
 import { SECOND } from '../../platform/clock.ts'
+import { timeInput } from '../query.ts'
 import { successBody } from './answers.ts'
 
 // Schemas of API keys.
 
 const time = z.string().openapi({ format: 'date-time' })
 
+/** Each scope twice: a repeated one counts once. */
+const SCOPES_MAX = 2 * SCOPES.length
+
 const scopes = z
   .array(z.enum(SCOPES))
   .min(1)
+  .max(SCOPES_MAX)
   .transform(list => [...new Set(list)])
   .openapi({
     type: 'array',
     items: { type: 'string', enum: [...SCOPES] },
     minItems: 1,
+    maxItems: SCOPES_MAX,
     description:
       'Permissions of the key; `*` grants all. They cannot exceed those of the calling key.',
   })
+
+/** A domain has at most 253 characters, and may have a scheme and a port. */
+const RESTRICTION_LENGTH_MAX = 300
 
 /** A list of restrictions, normalized by `read`, which returns null for an invalid one. */
 const entries = (read: (text: string) => string | null, error: string, description: string) =>
@@ -38,7 +47,7 @@ const entries = (read: (text: string) => string | null, error: string, descripti
     .array(
       z
         .string()
-        .max(300)
+        .max(RESTRICTION_LENGTH_MAX)
         .transform((text, ctx) => {
           const entry = read(text)
           if (entry !== null) return entry
@@ -49,7 +58,7 @@ const entries = (read: (text: string) => string | null, error: string, descripti
     .max(RESTRICTIONS_MAX)
     .openapi({
       type: 'array',
-      items: { type: 'string' },
+      items: { type: 'string', maxLength: RESTRICTION_LENGTH_MAX },
       maxItems: RESTRICTIONS_MAX,
       description,
     })
@@ -74,7 +83,7 @@ const settings = {
   rate_limit_per_minute: z.int().min(1).max(KEY_RATE_MAX).nullable().openapi({
     description: 'Limit of this key in addition to that of the plan. Null for none.',
   }),
-  expires_at: z.iso.datetime({ offset: true }).nullable().openapi({
+  expires_at: timeInput().nullable().openapi({
     description: 'When the key stops working. Null if it does not expire.',
   }),
 }

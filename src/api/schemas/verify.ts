@@ -1,13 +1,18 @@
 import { z } from '@hono/zod-openapi'
 import { METADATA_KEYS_MAX, METADATA_VALUE_LENGTH_MAX } from '../../jobs/metadata.ts'
+import { URL_LENGTH_MAX } from '../../outbound/url-policy.ts'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX } from '../lists/emails.ts'
 import { BulkItem } from './result.ts'
 
 // Schemas of verification requests. Handlers validate addresses and lists, since their messages say
 // more than those of a schema; here they are only described.
 
+/** Longer texts are refused: they are not addresses. */
+export const EMAIL_LENGTH_MAX = 10_000
+
 export const email = z.unknown().optional().openapi({
   type: 'string',
+  maxLength: EMAIL_LENGTH_MAX,
   description: 'The address, at most 254 octets.',
   example: 'user@example.com',
 })
@@ -41,6 +46,7 @@ const notify = z.boolean().optional().openapi({ description: NOTIFY })
 
 const webhook_url = z.unknown().optional().openapi({
   type: 'string',
+  maxLength: URL_LENGTH_MAX,
   description:
     'An https URL that gets the events of this job, in addition to the endpoints of the account. The response has the `webhook_secret` that signs them.',
   example: 'https://app.example.com/hook',
@@ -79,7 +85,7 @@ export const ScoredRequest = SingleRequest.omit({
 })
 
 export const SingleQuery = z.object({
-  include: z.string().optional().openapi({
+  include: z.string().max(100).optional().openapi({
     description: 'Fields to add to the result: `flags`, `evidence`, or both, separated by a comma.',
     example: 'flags',
   }),
@@ -94,10 +100,13 @@ export const AsyncAccepted = z
   })
   .openapi('AsyncAccepted')
 
+/** Display name of a job. */
+export const JOB_NAME_LENGTH_MAX = 200
+
 const name = z
   .unknown()
   .optional()
-  .openapi({ type: 'string', maxLength: 200, description: 'Display name.' })
+  .openapi({ type: 'string', maxLength: JOB_NAME_LENGTH_MAX, description: 'Display name.' })
 const deduplicate = z.boolean().optional().openapi({
   description: 'Set to false to verify and charge repeated addresses again.',
   default: true,
@@ -147,6 +156,20 @@ export const BatchRequest = z
   })
   .openapi('BatchRequest', { required: [] })
 
+/** A name is compared with every column of the list. */
+const COLUMN_NAME_LENGTH_MAX = 1_000
+/** 50 pairs, as JSON with escapes. */
+const METADATA_FIELD_LENGTH_MAX = 96 * 1024
+/** A presigned URL has up to 4,000 characters. */
+const LIST_URL_LENGTH_MAX = 8_192
+
+/** Texts that select a part of a file. The name of a sheet has at most 31 characters. */
+const fileText = {
+  column: z.string().max(COLUMN_NAME_LENGTH_MAX),
+  sheet: z.string().max(255),
+  encoding: z.string().max(100),
+}
+
 const SHEET = 'The sheet of a workbook, by name. The first visible one if omitted.'
 const HEADER = 'Whether the first row has column names. Detected if omitted.'
 const ALL_ADDRESSES =
@@ -163,19 +186,20 @@ export const FileRequest = z
       description:
         'A list: CSV, TSV, or one address per line, in any common encoding; or an Excel workbook (.xlsx). Also compressed with gzip, or as the only file of a ZIP archive. The format is detected by the content.',
     }),
-    column: z.string().optional().openapi({
+    column: fileText.column.optional().openapi({
       description: 'The address column, by name or by number from 1. Detected if omitted.',
     }),
-    sheet: z.string().optional().openapi({ description: SHEET }),
+    sheet: fileText.sheet.optional().openapi({ description: SHEET }),
     header: z.enum(['true', 'false']).optional().openapi({ description: HEADER }),
-    encoding: z.string().optional().openapi({ description: ENCODING }),
+    encoding: fileText.encoding.optional().openapi({ description: ENCODING }),
     all_addresses: z.enum(['true', 'false']).optional().openapi({ description: ALL_ADDRESSES }),
-    name: z.string().optional(),
+    name: z.string().max(JOB_NAME_LENGTH_MAX).optional(),
     deduplicate: z.enum(['true', 'false']).optional(),
     check_smtp: z.enum(['true', 'false']).optional().openapi({ description: CHECK_SMTP }),
     force_refresh: z.enum(['true', 'false']).optional().openapi({ description: FORCE_REFRESH }),
     metadata: z
       .string()
+      .max(METADATA_FIELD_LENGTH_MAX)
       .optional()
       .openapi({ description: `${METADATA} A JSON object.`, example: '{"customer": "42"}' }),
     notify: z.enum(['true', 'false']).optional().openapi({ description: NOTIFY }),
@@ -187,13 +211,14 @@ export const FileRequest = z
 /** Errors must not repeat a value of `s3`: see `SECRET_FIELDS` of `errors/fault.ts`. */
 const BucketAccess = z
   .strictObject({
-    endpoint: z.string().optional().openapi({
+    endpoint: z.string().max(URL_LENGTH_MAX).optional().openapi({
       description: 'URL of a service other than Amazon S3, such as `https://s3.example.com`.',
     }),
-    region: z.string().openapi({ example: 'us-east-1' }),
-    access_key_id: z.string(),
-    secret_access_key: z.string(),
-    session_token: z.string().optional(),
+    region: z.string().max(40).openapi({ example: 'us-east-1' }),
+    access_key_id: z.string().max(256),
+    secret_access_key: z.string().max(1_024),
+    // Those of Amazon have about 1,000 characters; their size is not limited.
+    session_token: z.string().max(16_384).optional(),
   })
   .openapi('BucketAccess', {
     description: 'Credentials to read the bucket of an s3:// URL. They are not stored.',
@@ -201,20 +226,22 @@ const BucketAccess = z
 
 export const UrlRequest = z
   .strictObject({
-    url: z.string().openapi({
+    url: z.string().max(LIST_URL_LENGTH_MAX).openapi({
       description: 'URL of the list: https://host/path, or s3://bucket/key with `s3`.',
       example: 'https://files.example.com/march.csv',
     }),
     s3: BucketAccess.optional(),
     column: z
-      .union([z.string(), z.int().min(1)], 'must be a name or a number from 1')
+      .union([fileText.column, z.int().min(1)], {
+        error: `must be a name of at most ${COLUMN_NAME_LENGTH_MAX} characters, or a number from 1`,
+      })
       .optional()
       .openapi({
         description: 'The address column, by name or by number from 1. Detected if omitted.',
       }),
-    sheet: z.string().optional().openapi({ description: SHEET }),
+    sheet: fileText.sheet.optional().openapi({ description: SHEET }),
     header: z.boolean().optional().openapi({ description: HEADER }),
-    encoding: z.string().optional().openapi({ description: ENCODING }),
+    encoding: fileText.encoding.optional().openapi({ description: ENCODING }),
     all_addresses: z.boolean().optional().openapi({ description: ALL_ADDRESSES }),
     name,
     deduplicate,

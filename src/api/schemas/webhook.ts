@@ -1,5 +1,7 @@
 import { z } from '@hono/zod-openapi'
+import { URL_LENGTH_MAX } from '../../outbound/url-policy.ts'
 import { SECOND } from '../../platform/clock.ts'
+import { CUSTOM_HEADERS_MAX } from '../../webhooks/custom-headers.ts'
 import {
   DESCRIPTION_LENGTH_MAX,
   DISABLED_REASONS,
@@ -16,13 +18,19 @@ const DISABLED_CODES = Object.keys(DISABLED_REASONS) as [DisabledCode, ...Disabl
 
 const time = z.string().openapi({ format: 'date-time' })
 
-const url = z.string().openapi({
+const url = z.string().max(URL_LENGTH_MAX).openapi({
   description: 'An https URL that is reachable from the internet.',
   example: 'https://app.example.com/hook',
 })
 
+/** Each event twice: a repeated one counts once. */
+const EVENTS_MAX = 2 * EVENT_KINDS.length
+/** Enough for a name to be reported as unknown. */
+const EVENT_LENGTH_MAX = 200
+
 const events = z
-  .array(z.string())
+  .array(z.string().max(EVENT_LENGTH_MAX))
+  .max(EVENTS_MAX)
   .transform((names, ctx) => {
     const kinds = [...new Set(names)].filter(isEventKind)
     const unknown = names.find(kind => !isEventKind(kind))
@@ -32,7 +40,12 @@ const events = z
     ctx.addIssue({ code: 'custom', message, params: { code: 'invalid_event' } })
     return z.NEVER
   })
-  .openapi({ type: 'array', items: { type: 'string', enum: [...EVENT_KINDS] }, minItems: 1 })
+  .openapi({
+    type: 'array',
+    items: { type: 'string', enum: [...EVENT_KINDS] },
+    minItems: 1,
+    maxItems: EVENTS_MAX,
+  })
 
 const description = z
   .string()
@@ -44,13 +57,30 @@ const description = z
 const HEADERS =
   'Custom headers to send with each event, such as `Authorization`: up to 10, each value with up to 2,000 printable ASCII characters. Values are stored encrypted and never returned. Headers that HTTP or the service sets are rejected.'
 
+/** Those of an endpoint and as many that replace them. */
+const HEADERS_MAX = 2 * CUSTOM_HEADERS_MAX
+/** Longer ones are refused without their name, which `checkHeaders` repeats. */
+const HEADER_LENGTH_MAX = 8_192
+
+const headerValue = z.string().max(HEADER_LENGTH_MAX)
+
+const headersOf = <Value extends z.ZodType>(value: Value) =>
+  z
+    .record(z.string().max(HEADER_LENGTH_MAX), value)
+    .refine(headers => Object.keys(headers).length <= HEADERS_MAX, {
+      error: `must have at most ${HEADERS_MAX} headers`,
+    })
+
 export const NewWebhookRequest = z
   .strictObject({
     url,
     events,
     active: z.boolean().default(true),
     description: description.default(null),
-    headers: z.record(z.string(), z.string()).default({}).openapi({ description: HEADERS }),
+    headers: headersOf(headerValue).default({}).openapi({
+      description: HEADERS,
+      maxProperties: HEADERS_MAX,
+    }),
   })
   .openapi('NewWebhook')
 
@@ -62,10 +92,10 @@ export const WebhookPatchRequest = z
       description: 'Set to true to enable the endpoint, also after the service disabled it.',
     }),
     description: description.optional(),
-    headers: z
-      .record(z.string(), z.string().nullable())
+    headers: headersOf(headerValue.nullable())
       .optional()
       .openapi({
+        maxProperties: HEADERS_MAX,
         description: `${HEADERS} Null removes a header; headers that are not named keep their values. A URL with another origin removes all headers that are not in this request.`,
       }),
   })

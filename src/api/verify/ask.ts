@@ -10,11 +10,13 @@ import { fromDeadline } from '../../engine/verdict/build-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import type { JobOptions } from '../../jobs/job-store.ts'
 import { orOnAbort } from '../../platform/abort.ts'
+import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Env, unlessAborted } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import { creditState, outOfCredits } from '../middleware/rate-limit.ts'
+import { EMAIL_LENGTH_MAX } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 
@@ -30,7 +32,11 @@ export type VerifyInput = JobOptions & {
 
 /** Reads the address of a request body. Throws ApiError if it is not a string. */
 export function readEmail(email: unknown): string {
-  if (typeof email === 'string') return email
+  if (typeof email === 'string' && email.length <= EMAIL_LENGTH_MAX) return email
+  if (typeof email === 'string') {
+    const length = formatNumber(email.length)
+    throw badFormat(`"email" has ${length} characters; an address has at most 254 octets.`)
+  }
   const excerpt = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
   throw badFormat(`"email" is ${excerpt}; it must be a string with one address.`)
 }

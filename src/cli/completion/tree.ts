@@ -71,7 +71,7 @@ function valueTaken({ flags, argChoices, required, optional }: Option): Takes {
   if (!required && !optional) return { kind: 'nothing' }
   if (argChoices !== undefined) return { kind: 'words', words: argChoices }
   if (flags.endsWith('<on|off>')) return { kind: 'words', words: ['on', 'off'] }
-  return placeholderKind(/[<[](.+)[>\]]$/.exec(flags)?.[1] ?? '')
+  return placeholderKind(/[<[]([^<[]+)[>\]]$/.exec(flags)?.[1] ?? '')
 }
 
 function argumentOf(argument: Argument | undefined): Takes {

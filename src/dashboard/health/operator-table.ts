@@ -181,7 +181,7 @@ const LINK_CHARACTERS_MAX = 300
 function linkIn(one: OperatorStatus, answer: RecipientOutcome): Html {
   const [link = ''] =
     /https?:\/\/[^\s<>"“”()[\]]+/i.exec(replyOf(answer, 10 * LINK_CHARACTERS_MAX)) ?? []
-  const url = URL.parse(link.replace(/[.,;:!?'…]+$/, ''))
+  const url = URL.parse(link.replace(/(?<![.,;:!?'…])[.,;:!?'…]+$/, ''))
   if (url === null || !url.hostname.includes('.') || url.href.length > LINK_CHARACTERS_MAX) {
     return NOTHING
   }

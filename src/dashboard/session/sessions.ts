@@ -79,7 +79,7 @@ const BROWSERS: readonly (readonly [name: string, version: RegExp])[] = [
   ['Opera', /OPR\/(\d+)/],
   ['Firefox', /(?:Firefox|FxiOS)\/(\d+)/],
   ['Chrome', /(?:Headless)?(?:Chrome|CriOS)\/(\d+)/],
-  ['Safari', /Version\/(\d+).*Safari/],
+  ['Safari', /^(?=.*Safari).*?Version\/(\d+)/s],
 ]
 
 const SYSTEMS: readonly (readonly [name: string, pattern: RegExp])[] = [

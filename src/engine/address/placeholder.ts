@@ -19,7 +19,7 @@ const SPREADSHEET_ERROR = /^\s*#(?:n\/a|null!|name\?|ref!|value!|div\/0!|num!|nv
 
 /** Space and punctuation around a word, such as those of `<null>`, `[none]` and `\N` (MySQL). */
 const AROUND =
-  /^[\s\p{Z}\p{Cf}\p{Pd}"'`()<>[\]{}\\.,;:?*_=~]+|[\s\p{Z}\p{Cf}\p{Pd}"'`()<>[\]{}\\.,;:?*_=~]+$/gu
+  /^[\s\p{Z}\p{Cf}\p{Pd}"'`()<>[\]{}\\.,;:?*_=~]+|(?<![\s\p{Z}\p{Cf}\p{Pd}"'`()<>[\]{}\\.,;:?*_=~])[\s\p{Z}\p{Cf}\p{Pd}"'`()<>[\]{}\\.,;:?*_=~]+$/gu
 
 const PLACEHOLDERS: ReadonlySet<string> = new Set(
   `n/a, n.a, n/d, n, na, nan, nil, null, none, nul, undefined, empty, blank, missing, unknown,

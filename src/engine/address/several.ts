@@ -45,7 +45,7 @@ function splitPart(part: string, index: number): Mention[] {
 function toMention(part: string, at: number): Mention[] {
   const text = (/^"([^"\s]*)"$/.exec(part)?.[1] ?? part)
     .replace(/^['‘’“”„«»`]+/, '')
-    .replace(/['‘’“”«»`.]+$/, '')
+    .replace(/(?<!['‘’“”«»`.])['‘’“”«»`.]+$/, '')
   const isAddress = text.includes('@') && text !== '@' && !/^"[^"]*"$/.test(text)
   return isAddress ? [{ text, at: at + part.indexOf(text) }] : []
 }

@@ -37,29 +37,50 @@ const NAMES = {
 
 type FieldName = keyof typeof NAMES
 
-/** Returns the candidates among `names` for a field, best first. */
-const findFields = (names: readonly string[], field: FieldName): number[] => {
-  const plain = names.map(name => name.toLowerCase().replace(/[^a-z0-9]/g, ''))
-  return NAMES[field].flatMap(name => {
-    const index = plain.indexOf(name)
-    return index === -1 ? [] : [index]
-  })
+/** The candidates for each field by their position, best first. */
+type FieldPositions = Readonly<Record<FieldName, readonly number[]>>
+
+/** Finds the fields among the names of columns or JSON fields. */
+export function findFields(names: readonly string[]): FieldPositions {
+  const positions = new Map<string, number>()
+  for (const [position, name] of names.entries()) {
+    const plain = name.toLowerCase().replace(/[^a-z0-9]/g, '')
+    if (!positions.has(plain)) positions.set(plain, position)
+  }
+  const find = (field: FieldName) =>
+    NAMES[field].flatMap(name => {
+      const position = positions.get(name)
+      return position === undefined ? [] : [position]
+    })
+  return {
+    address: find('address'),
+    kind: find('kind'),
+    code: find('code'),
+    enhancedCode: find('enhancedCode'),
+    text: find('text'),
+    occurredAt: find('occurredAt'),
+    id: find('id'),
+  }
 }
 
-/** Values by the names of their columns or JSON fields. */
-type FieldRecord = { readonly names: readonly string[]; readonly values: readonly string[] }
+type FeedbackRecord = {
+  readonly fields: FieldPositions
+  readonly values: readonly string[]
+  /** The address, if its column is known by its content. */
+  readonly address?: string
+}
 
 /**
  * Converts a row to feedback; null if its kind is missing or none that counts, such as `open`.
- * `kind` is used for rows without one.
+ * `defaultKind` is used for rows without one.
  */
 export function toFeedbackInput(
-  record: FieldRecord & { readonly address?: string },
+  record: FeedbackRecord,
   defaultKind: FeedbackKind | null,
 ): FeedbackInput | null {
   const find = (field: FieldName) => (fits: (value: string) => boolean) =>
-    findFields(record.names, field)
-      .map(index => record.values[index]?.trim() ?? '')
+    record.fields[field]
+      .map(position => record.values[position]?.trim() ?? '')
       .find(value => value !== '' && fits(value))
   const any = () => true
   const kindText = find('kind')(value => KINDS.has(plainKind(value)))

@@ -180,7 +180,7 @@ function addressOf(...fields: (string | undefined)[]): string | null {
 }
 
 /** An address type (RFC 3464 §2.1.2), if there is one, and the rest. */
-const TYPED = /^\s*(?:([\w-]+)\s*;)?(.*)$/s
+const TYPED = /^\s*(?:([\w-]+)\s*;)?(.*)/s
 
 /** White space and control characters. */
 const NEVER_IN_ADDRESS = /[\s\p{Cc}]/u

@@ -56,6 +56,16 @@ describe('POST /v1/verify/file', () => {
     expect([await rows(), left()]).toEqual([[], []])
   })
 
+  test.each(['column', 'sheet', 'encoding', 'name'])('refuses a long %s', async field => {
+    const { upload, left } = await createUploadService()
+    const response = await upload('email\na@a.test\n', { [field]: 'x'.repeat(2_000) })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      error: expect.stringMatching(`^"${field}" has 2,000 characters; it must have at most `),
+    })
+    expect(left()).toEqual([])
+  })
+
   test('keeps the cells of each row and how the file was written', async () => {
     const { upload, rows, job } = await createUploadService()
     await upload('\uFEFFname;email\r\n"Lee; Ann";ann@a.test\r\nBob; bob@a.test ;more\r\n')

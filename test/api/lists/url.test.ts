@@ -225,6 +225,11 @@ describe('a list at a URL is refused', () => {
     ],
     [{ url: 5 }, 'invalid_request', /"url" is 5; it must be a string/],
     [{}, 'invalid_request', /"url" is missing/],
+    [
+      { url: 's3://lists/a.csv', s3: { ...S3, endpoint: `https://a${'/'.repeat(120_000)}x` } },
+      'invalid_request',
+      /^"s3\.endpoint" must/,
+    ],
     [{ url: 's3://a/b', s3: 's3cret' }, 'invalid_request', /^"s3" must be an object\.$/],
     [
       { url: 's3://a/b', s3: { ...S3, secret_access_key: ['s3cret'] } },
@@ -240,7 +245,7 @@ describe('a list at a URL is refused', () => {
     [
       { url: 'https://hook.example/', column: true },
       'invalid_request',
-      /a name or a number from 1/,
+      /must be a name of at most 1000 characters, or a number from 1/,
     ],
     [{ url: 'https://hook.example/', header: 'true' }, 'invalid_request', /true or false/],
     [{ url: 'https://hook.example/', name: 5 }, 'invalid_request', /"name" must be a string/],
