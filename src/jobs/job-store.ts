@@ -201,21 +201,45 @@ export const toSourceFields = ({
 export const getListName = ({ name, source }: Pick<Job, 'name' | 'source'>): string | null =>
   name ?? (JSON.parse(source) as { file_name?: string }).file_name ?? null
 
-export const parseMetadata = ({ source }: Pick<Job, 'source'>): Metadata =>
-  (JSON.parse(source) as { metadata?: Metadata }).metadata ?? {}
+type JobFields = {
+  readonly metadata: Metadata
+  /** ID of the job's own webhook; null if it has none. */
+  readonly webhookId: string | null
+  /** The job that it verifies again; null for a new list. */
+  readonly previousJobId: string | null
+  /** The schedule that created it; null if none did. */
+  readonly scheduleId: string | null
+}
+
+/**
+ * Reads the fields of a job that are stored in its `source`. It also has the header of a file, so
+ * its JSON may have 100 KB: use this function instead of several of those below.
+ */
+export function parseJobFields({ source }: Pick<Job, 'source'>): JobFields {
+  const fields = JSON.parse(source) as {
+    metadata?: Metadata
+    webhook_id?: string
+    previous_job_id?: string
+    schedule_id?: string
+  }
+  return {
+    metadata: fields.metadata ?? {},
+    webhookId: fields.webhook_id ?? null,
+    previousJobId: fields.previous_job_id ?? null,
+    scheduleId: fields.schedule_id ?? null,
+  }
+}
+
+export const parseMetadata = (job: Pick<Job, 'source'>): Metadata => parseJobFields(job).metadata
 
 /** Reads the ID of the job's own webhook from its `source`; null if it has none. */
-export const parseWebhookId = ({ source }: Pick<Job, 'source'>): string | null =>
-  (JSON.parse(source) as { webhook_id?: string }).webhook_id ?? null
+export const parseWebhookId = (job: Pick<Job, 'source'>): string | null =>
+  parseJobFields(job).webhookId
 
 /** Reads from the `source` of a job which job it verifies again, and which schedule created it. */
-export function parseOrigin({ source }: Pick<Job, 'source'>): {
-  readonly previousJobId: string | null
-  readonly scheduleId: string | null
-} {
-  const fields = JSON.parse(source) as { previous_job_id?: string; schedule_id?: string }
-  return { previousJobId: fields.previous_job_id ?? null, scheduleId: fields.schedule_id ?? null }
-}
+export const parseOrigin = (
+  job: Pick<Job, 'source'>,
+): Pick<JobFields, 'previousJobId' | 'scheduleId'> => parseJobFields(job)
 
 /** Reads the options from the `source` of a job. */
 export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {

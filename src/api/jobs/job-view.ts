@@ -1,11 +1,4 @@
-import {
-  getProgress,
-  type Job,
-  parseJobOptions,
-  parseMetadata,
-  parseOrigin,
-  parseWebhookId,
-} from '../../jobs/job-store.ts'
+import { getProgress, type Job, parseJobFields, parseJobOptions } from '../../jobs/job-store.ts'
 import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
 import { describeWait } from '../../jobs/waits/wait-report.ts'
 import { SECOND } from '../../platform/clock.ts'
@@ -47,16 +40,15 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
   const [first] = outlook?.waits ?? []
-  const webhook_id = parseWebhookId(job)
-  const { previousJobId, scheduleId } = parseOrigin(job)
+  const { metadata, webhookId, previousJobId, scheduleId } = parseJobFields(job)
   return {
     ...status,
     ...(first === undefined ? {} : { status_detail: describeWait(first) }),
     ...(outlook === null ? {} : presentOutlook(outlook, outlook.leftMs)),
     type: jobType(job),
     name: job.name,
-    metadata: parseMetadata(job),
-    ...(webhook_id === null ? {} : { webhook_id }),
+    metadata,
+    ...(webhookId === null ? {} : { webhook_id: webhookId }),
     ...(previousJobId === null ? {} : { previous_job_id: previousJobId }),
     ...(scheduleId === null ? {} : { schedule_id: scheduleId }),
     data: { ...data, classes: presentClasses(job), no_address: job.no_address, download_url },

@@ -117,7 +117,17 @@ async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<r
  * Detects the dialect of an uploaded list and its address column. Throws if the column is not
  * found.
  */
-const findDialect = (upload: TextUpload): Promise<ListDialect> => detected(upload, detectDialect)
+async function findDialect(upload: TextUpload): Promise<ListDialect> {
+  const dialect = await detected(upload, detectDialect)
+  const length = dialect.header?.reduce((sum, name) => sum + name.length, 0) ?? 0
+  if (length <= HEADER_LENGTH_MAX) return dialect
+  const [given, max] = [length, HEADER_LENGTH_MAX].map(formatNumber)
+  const message = `The names of the columns have ${given} characters; a file may have ${max}. Shorten them, or remove columns.`
+  throw new ApiError('invalid_request', message)
+}
+
+/** All names of columns together. They are stored with the job, and read with each list of jobs. */
+const HEADER_LENGTH_MAX = 128 * 1024
 
 /** Detects the columns of an uploaded list. The address column may be missing. */
 export const findColumns = (upload: TextUpload) => detected(upload, detectColumns)

@@ -219,7 +219,7 @@ describe('a dry run is refused as the list would be', () => {
       'with a name that is too long',
       'a@a.test\n',
       { name: 'x'.repeat(300) },
-      /"name" must be a string/,
+      /"name" has 300 characters; it must have at most 200/,
     ],
     [
       'with a row that is too long',

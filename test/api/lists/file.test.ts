@@ -53,6 +53,12 @@ describe('POST /v1/verify/file', () => {
       error:
         'The file has 16,384 columns and more than 6,103 rows, which is the maximum for so many columns. Remove columns, or split it.',
     })
+    const names = Array.from({ length: 700 }, () => 'x'.repeat(200))
+    const named = await upload(`email,${names.join()}\na@a.test\n`)
+    expect(await named.json()).toMatchObject({
+      error:
+        'The names of the columns have 140,005 characters; a file may have 131,072. Shorten them, or remove columns.',
+    })
     expect([await rows(), left()]).toEqual([[], []])
   })
 
