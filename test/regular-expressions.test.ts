@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseAst } from 'rolldown/parseAst'
 import { analyse } from 'scslre'
 import { expect, test } from 'vitest'
@@ -20,7 +20,10 @@ type Node = {
   readonly callee?: { readonly name?: string }
 }
 
-/** Returns the regular expressions in the source, and the files that build some at run time. */
+/**
+ * Returns the regular expressions in the source, and the files of the folders where some are built
+ * at run time.
+ */
 function readPatterns() {
   const patterns: Pattern[] = []
   const building = new Set<string>()
@@ -33,9 +36,11 @@ function readPatterns() {
     for (const child of Object.values(node)) visit(file, child)
   }
   const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
-  for (const file of files.filter(name => name.endsWith('.ts')))
+  const sources = files.filter(name => name.endsWith('.ts'))
+  for (const file of sources)
     visit(file, parseAst(readFileSync(join(SOURCE, file), 'utf8'), { lang: 'ts' }))
-  return { patterns, building: [...building] }
+  const folders = new Set([...building].map(dirname))
+  return { patterns, building: sources.filter(file => folders.has(dirname(file))) }
 }
 
 /** Loads modules and returns the regular expressions that they build meanwhile. */
