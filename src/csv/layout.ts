@@ -51,7 +51,8 @@ export function detectLayout<D extends string>(
 ): CsvLayout<D> | EvError {
   const records = readSample(text, delimiter, options)
   const wide = records.find(({ cells }) => cells.length > COLUMNS_MAX && !areRecipients(cells))
-  if (wide !== undefined) return tooManyColumns(wide.cells.length, wide.line)
+  const isCut = !options.complete && wide === records.at(-1)
+  if (wide !== undefined) return tooManyColumns(wide.cells.length, wide.line, isCut)
   const usual = usualWidth(records)
   const start = findStart(records, usual, options)
   const header = start.header ? (records[start.at] ?? null) : null

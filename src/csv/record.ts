@@ -119,16 +119,16 @@ type ScannedRecord = Pick<RawRecord, 'text' | 'ending'> & {
 }
 
 /**
- * Maximum number of columns of a list: that of a worksheet ("Excel specifications and limits"). It
- * bounds the work for a row, because a result has all columns of the header in each row, however
- * short the row of the list is.
+ * Maximum number of columns of a list: twice that of a worksheet. It bounds the work for a row,
+ * because a result has all columns of the header in each row, however short the row of the list is.
  */
-export const COLUMNS_MAX = 16_384
+export const COLUMNS_MAX = 32_768
 
-export const tooManyColumns = (columns: number, line: number) =>
+/** `isCut` if only the start of the row was counted. */
+export const tooManyColumns = (columns: number, line: number, isCut = false) =>
   new EvError(
     'bad_input',
-    `The row on line ${formatNumber(line)} has ${formatNumber(columns)} columns, but a list has at most ${formatNumber(COLUMNS_MAX)}. Remove columns, or check the delimiter.`,
+    `The row on line ${formatNumber(line)} has ${isCut ? 'at least ' : ''}${formatNumber(columns)} columns, but a list has at most ${formatNumber(COLUMNS_MAX)}. Remove columns, or check the delimiter.`,
   )
 
 /** Returns the number of cells of a record. */

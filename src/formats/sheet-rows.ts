@@ -1,4 +1,3 @@
-import { COLUMNS_MAX } from '../csv/csv.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -14,6 +13,8 @@ type CellContext = {
   readonly is1904: boolean
 }
 
+/** "Excel specifications and limits". */
+export const COLUMNS_MAX = 16_384
 /** The limit of a row of text (`csv/record.ts`), checked here before the row is complete. */
 const ROW_LENGTH_MAX = 1024 * 1024
 

@@ -1,16 +1,10 @@
 import type { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
-import {
-  arrangeRow,
-  COLUMNS_MAX,
-  columnNames,
-  isFormula,
-  type ListDialect,
-  type Value,
-} from '../csv/csv.ts'
+import { arrangeRow, columnNames, isFormula, type ListDialect, type Value } from '../csv/csv.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
 import { columnName } from './cell-text.ts'
+import { COLUMNS_MAX } from './sheet-rows.ts'
 
 /** Cell styles of the workbook, by their position in `cellXfs`. */
 const TEXT_STYLE = 1

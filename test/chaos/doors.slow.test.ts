@@ -112,7 +112,7 @@ async function holdIdle(service: MeasuredService, path: string, count: number): 
 }
 
 const WIDE = `email${','.repeat(900_000)}\n${repeat(2_000, n => `valid${n}@a.example\n`)}`
-const WIDEST = `email${','.repeat(16_000)}\n${repeat(2_000, n => `valid${n}@a.example\n`)}`
+const WIDEST = `email${','.repeat(32_000)}\n${repeat(2_000, n => `valid${n}@a.example\n`)}`
 const PADDED = `email${','.repeat(2_000)}\n${repeat(20_000, n => `valid${n}@a.example\n`)}`
 const LONG = `email,note\n${repeat(60, n => `valid${n}@a.example,${'x'.repeat(MIB - 100)}\n`)}`
 const SHORT_THEN_LONG = `email,note\n${repeat(600, n => `valid${n}@a.example,\n`)}${LONG.slice(11)}`
@@ -146,7 +146,7 @@ const forms = door('form')
 
 const DOORS: Door[] = [
   uploads('a header of 900,000 columns', '0.9 MB', s => upload(s, WIDE, 1)),
-  uploads('16,000 columns, 2,000 short rows', '4 × 0.1 MB', s => upload(s, WIDEST, 4)),
+  uploads('32,000 columns, 2,000 short rows', '4 × 0.1 MB', s => upload(s, WIDEST, 4)),
   uploads('rows of a megabyte', '60 MB', s => upload(s, LONG, 1)),
   uploads('one row of 90 MB', '90 MB', s => upload(s, 'a'.repeat(90 * MIB), 1)),
   uploads('quotes that are not closed', '20 MB', s =>
@@ -265,7 +265,7 @@ const DOORS: Door[] = [
     ),
   ),
   {
-    ...{ door: 'download', input: '16,000 columns, 2,000 rows: CSV, JSON, XLSX', sent: '0.1 MB' },
+    ...{ door: 'download', input: '32,000 columns, 2,000 rows: CSV, JSON, XLSX', sent: '0.1 MB' },
     async prepare(service) {
       const path = await storeList(service, WIDEST)
       return () =>
@@ -336,11 +336,11 @@ test('URL: 100 MB that expand to 500 MB', { timeout: 300_000 }, async () => {
   }
 })
 
-test('feedback import: 16,000 columns, and a message of 20 MB', { timeout: 300_000 }, async () => {
+test('feedback import: 32,000 columns, and a message of 20 MB', { timeout: 300_000 }, async () => {
   const service = await startMeasuredService()
   await service.end()
   const { home } = service
-  const csv = `email,event,${repeat(16_000, n => `c${n},`)}x\n${repeat(20_000, n => `a${n}@a.example,bounced\n`)}`
+  const csv = `email,event,${repeat(32_000, n => `c${n},`)}x\n${repeat(20_000, n => `a${n}@a.example,bounced\n`)}`
   const message = `Return-Path: <>\nFrom: a@a.example\nContent-Type: multipart/mixed; boundary=b\n\n${'--b\n\n'.repeat(4_000_000)}`
   for (const [name, text] of Object.entries({ 'a.csv': csv, 'a.eml': message })) {
     writeFileSync(join(home, name), text)

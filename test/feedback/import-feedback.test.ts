@@ -36,13 +36,13 @@ test.each([
 
 describe('CSV', () => {
   test('may have thousands of columns, of which each row is read once', async () => {
-    const names = Array.from({ length: 16_000 }, (_, n) => `column ${n}`)
+    const names = Array.from({ length: 20_000 }, (_, n) => `column ${n}`)
     const header = ['email', 'event', ...names].join()
     const rows = Array.from({ length: 5_000 }, (_, n) => `a${n}@b.example,bounced\n`)
     const { items } = await read(`${header}\n${rows.join('')}`)
     expect(items).toHaveLength(5_000)
-    await expect(read(`${header}${','.repeat(4_000)}\n${rows.join('')}`)).rejects.toThrow(
-      'The row on line 1 has 20,002 columns, but a list has at most 16,384.',
+    await expect(read(`${header}${','.repeat(20_000)}\n${rows.join('')}`)).rejects.toThrow(
+      /^The row on line 1 has at least [\d,]+ columns, but a list has at most 32,768\./,
     )
   })
 

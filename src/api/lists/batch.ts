@@ -119,8 +119,13 @@ async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<r
  */
 async function findDialect(upload: TextUpload): Promise<ListDialect> {
   const dialect = await detected(upload, detectDialect)
-  const length = dialect.header?.reduce((sum, name) => sum + name.length, 0) ?? 0
-  if (length <= HEADER_LENGTH_MAX) return dialect
+  checkHeader(dialect)
+  return dialect
+}
+
+function checkHeader({ header }: ListDialect): void {
+  const length = header?.reduce((sum, name) => sum + name.length, 0) ?? 0
+  if (length <= HEADER_LENGTH_MAX) return
   const [given, max] = [length, HEADER_LENGTH_MAX].map(formatNumber)
   const message = `The names of the columns have ${given} characters; a file may have ${max}. Shorten them, or remove columns.`
   throw new ApiError('invalid_request', message)
@@ -130,7 +135,11 @@ async function findDialect(upload: TextUpload): Promise<ListDialect> {
 const HEADER_LENGTH_MAX = 128 * 1024
 
 /** Detects the columns of an uploaded list. The address column may be missing. */
-export const findColumns = (upload: TextUpload) => detected(upload, detectColumns)
+export async function findColumns(upload: TextUpload) {
+  const found = await detected(upload, detectColumns)
+  checkHeader(found.dialect)
+  return found
+}
 
 /** Yields the rows of an uploaded list in chunks. */
 export async function* readRows(

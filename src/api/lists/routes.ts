@@ -86,7 +86,7 @@ export function listRoutes(service: Service) {
     id: 'verifyFile',
     summary: 'Verify a file of addresses',
     description:
-      'CSV in any common dialect or an Excel workbook (.xlsx), also compressed with gzip or as the only file of a ZIP archive, up to 100 MiB (512 MiB when expanded), 1,000,000 rows and 16,384 columns. Its columns are returned with the results. With `dry_run`, the file is only read and counted: nothing is stored, charged or verified, and the request does not count against the hourly limit of lists.',
+      'CSV in any common dialect or an Excel workbook (.xlsx), also compressed with gzip or as the only file of a ZIP archive, up to 100 MiB (512 MiB when expanded), 1,000,000 rows and 32,768 columns. Its columns are returned with the results. With `dry_run`, the file is only read and counted: nothing is stored, charged or verified, and the request does not count against the hourly limit of lists.',
     body: {
       schema: FileRequest,
       example: FILE_EXAMPLE,

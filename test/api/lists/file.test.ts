@@ -44,14 +44,14 @@ describe('POST /v1/verify/file', () => {
     const wide = await upload(`email${','.repeat(900_000)}\n${'a@a.test\n'.repeat(2_000)}`)
     expect(wide.status).toBe(400)
     expect(await wide.json()).toMatchObject({
-      error: expect.stringMatching(/columns, but a list has at most 16,384\. Remove columns/),
+      error: expect.stringMatching(/columns, but a list has at most 32,768\. Remove columns/),
     })
-    const long = await upload(`email${','.repeat(16_383)}\n${'a@a.test\n'.repeat(6_200)}`)
+    const long = await upload(`email${','.repeat(32_767)}\n${'a@a.test\n'.repeat(3_200)}`)
     expect(long.status).toBe(400)
     expect(await long.json()).toMatchObject({
       code: 'too_many_emails',
       error:
-        'The file has 16,384 columns and more than 6,103 rows, which is the maximum for so many columns. Remove columns, or split it.',
+        'The file has 32,768 columns and more than 3,051 rows, which is the maximum for so many columns. Remove columns, or split it.',
     })
     const names = Array.from({ length: 700 }, () => 'x'.repeat(200))
     const named = await upload(`email,${names.join()}\na@a.test\n`)

@@ -73,6 +73,30 @@ test('returns rows of some classes page by page, even if they are far apart', as
   expect(await page(0, 9)).toEqual(rare)
 })
 
+test('ends a page when the data of its rows reach a length', async () => {
+  const database = await tempDatabase()
+  await createJob(database, { id: 'j', sourceKey: 'k', source: '{}' })
+  const cells = (length: number) => JSON.stringify(['x'.repeat(length - 4)])
+  const lengths = [10, 10, 100, 10, 0, 10]
+  await addItems(
+    database,
+    'j',
+    lengths.map((length, n) => ({
+      ...{ position: n + 1, text: `t${n}`, dedupeKey: `t${n}` },
+      cells: length === 0 ? null : cells(length),
+    })),
+  )
+  const page = async (after: number, lengthMax: number, max = 9) => {
+    const rows = await resultPage(database, { jobId: 'j', after, max, lengthMax })
+    return rows.map(({ position }) => position)
+  }
+  expect(await page(0, 15)).toEqual([1, 2])
+  expect(await page(2, 15)).toEqual([3])
+  expect(await page(3, 15)).toEqual([4, 5, 6])
+  expect(await page(0, 1_000, 4)).toEqual([1, 2, 3, 4])
+  expect(await page(6, 15)).toEqual([])
+})
+
 describe('finding rows', () => {
   test('returns all rows without a filter, including those without a result', async () => {
     const { find } = await createVerifiedJob(
