@@ -25,6 +25,8 @@ type Sheet = { readonly name: string; readonly isHidden: boolean; readonly part:
 const DESCRIPTION_BYTES_MAX = 16 * 1024 * 1024
 /** A workbook with more sheets cannot be used in a spreadsheet program. */
 const SHEETS_MAX = 10_000
+/** Characters of the name of a sheet, which has at most 31, or of the path of a part. */
+const NAME_LENGTH_MAX = 255
 /** The workbook refers to its sheets and to some other parts. */
 const RELATIONS_MAX = SHEETS_MAX + 1_000
 /** "Excel specifications and limits": 65,490. Programs that write more exist. */
@@ -79,7 +81,8 @@ export class WorkbookReader {
           throw new Error(`the part ${excerpt(target)} of a sheet is missing`)
         if (sheets.length === SHEETS_MAX) throw new Error(`it has more than ${SHEETS_MAX} sheets`)
         const isHidden = /hidden/i.test(attributes.state ?? '')
-        sheets.push({ name: attributes.name ?? '', isHidden, part: entry })
+        const sheetName = (attributes.name ?? '').slice(0, NAME_LENGTH_MAX)
+        sheets.push({ name: sheetName, isHidden, part: entry })
       },
     })
     if (sheets.length === 0) throw new EvError('bad_input', 'The workbook has no worksheet.')
@@ -126,6 +129,9 @@ export class WorkbookReader {
         if (name !== 'Relationship') return
         if (relations.length === RELATIONS_MAX) {
           throw new Error(`a part has more than ${formatNumber(RELATIONS_MAX)} relationships`)
+        }
+        if (Math.max(Id.length, Target.length) > NAME_LENGTH_MAX) {
+          throw new Error('the name of a relationship is too long')
         }
         const type = Type.slice(Type.lastIndexOf('/') + 1)
         relations.push({ id: Id, type, target: resolveTarget(folder, Target) })

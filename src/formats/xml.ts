@@ -13,9 +13,9 @@ type XmlHandler = {
 const DEPTH_MAX = 100
 /**
  * Length of one tag or text in UTF-16 units, which the parser holds in memory. A cell has at most
- * 32,767 characters ("Excel specifications and limits").
+ * 32,767 characters ("Excel specifications and limits"), each of up to six as an entity.
  */
-const TOKEN_LENGTH_MAX = 4 * 1024 * 1024
+const TOKEN_LENGTH_MAX = 1024 * 1024
 
 /**
  * Parses one part of a workbook. Throws for malformed XML, and for a document type declaration:

@@ -166,7 +166,29 @@ export function downloadRoutes(service: Service) {
     what: 'downloads are in progress',
     retryAfterS: RETRY_S,
   })
-  const services = { ...service, admit }
+  const admitDeduplicated = limitByAccount({
+    max: DEDUPLICATED_MAX,
+    accountMax: ACCOUNT_DEDUPLICATED_MAX,
+    what: 'large downloads with "deduplicate" are in progress',
+    retryAfterS: RETRY_S,
+  })
+  const services: DownloadDeps = {
+    ...service,
+    admit(accountId, isLargeIndex) {
+      const release = admit(accountId)
+      if (!isLargeIndex) return release
+      try {
+        const releaseIndex = admitDeduplicated(accountId)
+        return () => {
+          releaseIndex()
+          release()
+        }
+      } catch (error) {
+        release()
+        throw error
+      }
+    },
+  }
   return newRouter()
     .openapi(bulk, c => download(c, services, c.req.valid('param').id, c.req.valid('query')))
     .openapi(job, c => download(c, services, c.req.valid('param').id, c.req.valid('query')))
@@ -178,12 +200,23 @@ export function downloadRoutes(service: Service) {
  */
 const DOWNLOADS_MAX = 100
 const ACCOUNT_DOWNLOADS_MAX = 20
+/**
+ * Downloads that find repeated rows of long lists, over all accounts and of one account: a million
+ * rows take 50 MB until the end of the download.
+ */
+const DEDUPLICATED_MAX = 6
+const ACCOUNT_DEDUPLICATED_MAX = 2
+/** Rows up to which a download with `deduplicate` counts as any other: they take 5 MB. */
+const DEDUPLICATED_ROWS_FREE = 100_000
 /** Most downloads end within seconds. */
 const RETRY_S = 5
 
 type DownloadDeps = Service & {
-  /** Admits a download of an account, and returns the function that ends it. */
-  readonly admit: (accountId: string) => () => void
+  /**
+   * Admits a download of an account, and returns the function that ends it. `isLargeIndex` if it
+   * finds the repeated rows of a long list.
+   */
+  readonly admit: (accountId: string, isLargeIndex: boolean) => () => void
 }
 
 export const DEDUPLICATE =
@@ -259,7 +292,8 @@ async function download(
   const job = await loadJob(c, service, id)
   if (job.state !== 'completed' && !partial) throw notReady(job)
   if (c.req.method === 'HEAD') return fileResponse(c, service, job, options)
-  const release = service.admit(c.get('caller').account.id)
+  const isLargeIndex = options.deduplicate !== null && job.total > DEDUPLICATED_ROWS_FREE
+  const release = service.admit(c.get('caller').account.id, isLargeIndex)
   try {
     await auditDownload(c, service, job)
     return fileResponse(c, service, job, { ...options, release })

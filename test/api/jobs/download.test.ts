@@ -441,6 +441,23 @@ describe('a download is produced in pieces', () => {
     expect(found.text.split('\n').filter(line => line.startsWith('valid'))).toHaveLength(700)
   })
 
+  test('and at most two at a time for an account that find repeated rows of a long list', async () => {
+    const { database, request } = await createTestService()
+    await seedJob(database, { texts: ['valid@a.example'] })
+    await database.db.updateTable('job').set({ total: 100_001 }).execute()
+    const path = '/v1/jobs/job_a/download?deduplicate=true'
+    const open = await Promise.all([request(path), request(path)])
+    const refused = await request(path)
+    expect(refused.status).toBe(429)
+    expect(await refused.json()).toMatchObject({
+      error:
+        '2 large downloads with "deduplicate" are in progress for this account. Wait until one has finished.',
+    })
+    expect((await request('/v1/jobs/job_a/download')).status).toBe(200)
+    await open[0]?.body?.cancel()
+    expect((await request(path)).status).toBe(200)
+  })
+
   test('and at most 20 at a time for an account', async () => {
     const { database, request, addAccount, addKey } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example'] })
