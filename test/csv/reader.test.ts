@@ -91,6 +91,11 @@ describe('the rows of a list', () => {
       expect((await batches(`email,name\n${exact}`)).flat()[0]?.cells).toHaveLength(32_768)
     })
 
+    test('unless they are pasted recipients, of which each is a row', async () => {
+      const pasted = Array.from({ length: 40_000 }, (_, n) => `u${n}@one.test`).join(', ')
+      expect((await batches(pasted)).flat()).toHaveLength(40_000)
+    })
+
     test('even if another delimiter gives columns with fewer', async () => {
       const [rows] = await batches(`email;note\na@one.test;${','.repeat(40_000)}\n`)
       expect(rows?.[0]?.text).toBe('a@one.test')
