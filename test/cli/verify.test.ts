@@ -117,7 +117,10 @@ describe.concurrent('ev verify as text', () => {
   test('uses the feedback in the data directory, and says so', async () => {
     const home = emptyFolder()
     const flags = ['--data-dir', join(home, 'data')]
-    writeFileSync(join(home, 'b.csv'), 'email,event,code,text\nann@open.test,bounced,550,User unknown\n')
+    writeFileSync(
+      join(home, 'b.csv'),
+      'email,event,code,text\nann@open.test,bounced,550,User unknown\n',
+    )
     expect((await runEv(['feedback', 'import', 'b.csv', ...flags], { home })).code).toBe(0)
     const { stdout } = await verify(['ann@open.test', '--explain', ...flags], { home })
     expect(stdout).toMatch(/ann@open\.test is undeliverable/)
