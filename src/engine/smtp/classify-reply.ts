@@ -13,10 +13,10 @@ import {
   type ReplyRule,
   WEAK_PHRASES,
 } from './reply-rules/generic.ts'
-import { LOCALIZED_PHRASES } from './reply-rules/localized.ts'
 import { MAILBOX_PHRASES } from './reply-rules/mailbox.ts'
 import { PROVIDER_PHRASES } from './reply-rules/providers.ts'
 import { asksToRetry, enhancedOf, plainText, retryAfterMs } from './reply-rules/reply-text.ts'
+import { toSentence } from './reply-rules/sentence.ts'
 
 /** The stage of a session. */
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'rset'
@@ -122,7 +122,6 @@ export const REPLY_RULES: readonly ReplyRule[] = [
   ...PROVIDER_PHRASES,
   ...CLIENT_PHRASES,
   ...BLOCK_PHRASES,
-  ...LOCALIZED_PHRASES,
   ...DOMAIN_PHRASES,
   ...MAILBOX_PHRASES,
   ...BLOCK_CODES,
@@ -170,7 +169,7 @@ const SAMPLE: Reply = { code: 550, enhanced: '5.1.1', text: 'no such user here' 
 /** Returns the rule that decides the meaning of a 4xx or 5xx reply; null for any other code. */
 export function matchRule(stage: Stage, reply: Reply, text = plainText(reply)): ReplyRule | null {
   if (reply.code < 400 || reply.code > 599) return null
-  // Servers repeat the same texts, and there are some 370 rules.
+  // Servers repeat the same texts, and there are about 300 rules.
   const key = `${stage} ${reply.code} ${enhancedOf(reply)} ${text}`
   const cached = RULE_CACHE.get(key)
   if (cached !== undefined) return cached.rule
@@ -185,43 +184,58 @@ const RULE_CACHE = new LRUCache<string, { rule: ReplyRule | null }>({ max: 1_000
 function firstMatch(stage: Stage, reply: Reply, text: string): ReplyRule | null {
   const code = String(reply.code)
   const enhanced = enhancedOf(reply)
+  const sentence = toSentence(text)
   const matches = (rule: ReplyRule) =>
     couldMatch(rule, stage, reply.code) &&
     (rule.code?.test(code) ?? true) &&
     (rule.enhanced?.test(enhanced) ?? true) &&
-    (rule.pattern?.test(text) ?? true)
-  for (const { any, rules } of getChunks()) {
-    const found = any?.test(text) === false ? undefined : rules.find(matches)
+    (rule.pattern?.test(text) ?? true) &&
+    (rule.sentence?.test(sentence) ?? true)
+  for (const { field, any, rules } of getChunks()) {
+    const isExcluded = any !== null && !any.test(field === 'sentence' ? sentence : text)
+    const found = isExcluded ? undefined : rules.find(matches)
     if (found !== undefined) return found
   }
   return null
 }
 
+/** What a rule is matched against; null if only against codes. */
+type Field = 'pattern' | 'sentence' | null
+
 /**
- * Consecutive rules, and an expression that matches if any of their patterns does; null if none.
+ * Consecutive rules for the same field, and an expression that matches if any of them does; null if
+ * there is no field.
  */
-type Chunk = { readonly any: RegExp | null; readonly rules: readonly ReplyRule[] }
+type Chunk = {
+  readonly field: Field
+  readonly any: RegExp | null
+  readonly rules: readonly ReplyRule[]
+}
 
 let ruleChunks: readonly Chunk[] | undefined
 
-/** Few of some 370 patterns match a text, so testing chunks first takes a quarter of the time. */
+/** Few patterns match a text, so testing chunks first takes a quarter of the time. */
 function getChunks(): readonly Chunk[] {
-  ruleChunks ??= groupRules(REPLY_RULES).map(rules => ({ any: alternation(rules), rules }))
+  ruleChunks ??= groupRules(REPLY_RULES).map(rules => ({
+    field: fieldOf(rules[0]),
+    any: alternation(rules.flatMap(rule => sourceOf(rule) ?? [])),
+    rules,
+  }))
   return ruleChunks
 }
 
 /** The most pattern characters per chunk. V8 compiles longer expressions in superlinear time. */
 const CHUNK_LENGTH_MAX = 1_000
 
-/** Splits the rules, in order, into chunks with patterns and chunks without. */
+/** Splits the rules, in order, into chunks for one field each. */
 function groupRules(rules: readonly ReplyRule[]): ReplyRule[][] {
   const all: ReplyRule[][] = []
   let length = 0
   for (const rule of rules) {
-    const added = rule.pattern?.source.length ?? 0
+    const added = sourceOf(rule)?.length ?? 0
     const last = all.at(-1)
-    const fits = last !== undefined && length + added <= CHUNK_LENGTH_MAX
-    if (fits && (last[0]?.pattern === undefined) === (rule.pattern === undefined)) {
+    const fits = length + added <= CHUNK_LENGTH_MAX && fieldOf(last?.[0]) === fieldOf(rule)
+    if (last !== undefined && fits) {
       last.push(rule)
       length += added
     } else {
@@ -232,10 +246,12 @@ function groupRules(rules: readonly ReplyRule[]): ReplyRule[][] {
   return all
 }
 
-function alternation(rules: readonly ReplyRule[]): RegExp | null {
-  const sources = rules.flatMap(({ pattern }) => pattern?.source ?? [])
-  return sources.length === 0 ? null : new RegExp(sources.map(one => `(?:${one})`).join('|'))
-}
+const fieldOf = (rule: ReplyRule | undefined): Field =>
+  rule?.pattern !== undefined ? 'pattern' : rule?.sentence !== undefined ? 'sentence' : null
+const sourceOf = ({ pattern, sentence }: ReplyRule) => (pattern ?? sentence)?.source
+
+const alternation = (sources: readonly string[]): RegExp | null =>
+  sources.length === 0 ? null : new RegExp(sources.map(one => `(?:${one})`).join('|'))
 
 /**
  * Before RCPT the server does not know the mailbox. A host that accepts no mail at all may say so to

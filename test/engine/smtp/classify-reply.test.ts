@@ -57,7 +57,9 @@ describe('the rule table', () => {
     )
     const idle = REPLY_RULES.filter(phrase => !reached.has(phrase))
     expect(
-      idle.map(({ meaning, pattern, enhanced, code }) => [meaning, pattern, enhanced, code]),
+      idle.map(({ meaning, pattern, sentence, enhanced, code }) => [
+        ...[meaning, pattern, sentence, enhanced, code],
+      ]),
     ).toEqual([])
   })
 
@@ -68,17 +70,17 @@ describe('the rule table', () => {
   })
 
   test('no pattern has flags or backreferences, so that several can be combined', () => {
-    const alone = REPLY_RULES.flatMap(({ pattern }) => pattern ?? []).filter(
+    const alone = REPLY_RULES.flatMap(({ pattern, sentence }) => pattern ?? sentence ?? []).filter(
       ({ flags, source }) => flags !== '' || /\\[1-9k]|\(\?<\w/.test(source),
     )
     expect(alone).toEqual([])
   })
 
   test('no pattern has unbounded repetition, so that matching is linear', () => {
-    const unbounded = REPLY_RULES.filter(({ pattern }) =>
-      /(?<!\\)[*+]|\{\d+,\}/.test(bare(pattern)),
+    const unbounded = REPLY_RULES.map(({ pattern, sentence }) => pattern ?? sentence).filter(used =>
+      /(?<!\\)[*+]|\{\d+,\}/.test(bare(used)),
     )
-    expect(unbounded.map(({ pattern }) => pattern)).toEqual([])
+    expect(unbounded).toEqual([])
   })
 
   const bare = (pattern: RegExp | undefined) => (pattern?.source ?? '').replace(/\[[^\]]*\]/g, '')

@@ -1,3 +1,5 @@
+import { phrase } from './grammar.ts'
+
 /**
  * `not-hosted`: the server does not accept mail for this domain. `no-mail`: the host or the domain
  * accepts no mail at all (521, 556).
@@ -37,6 +39,8 @@ export type ReplyRule = {
    * quantifier, so that matching is linear.
    */
   readonly pattern?: RegExp
+  /** Matched against `toSentence` of the same text, in any language. */
+  readonly sentence?: RegExp
   readonly enhanced?: RegExp
   /** Matched against the three digits. */
   readonly code?: RegExp
@@ -52,75 +56,176 @@ export type ReplyRule = {
 export const words = (meaning: Meaning, source: string, ...patterns: RegExp[]): ReplyRule[] =>
   patterns.map(pattern => ({ meaning, pattern, provider: 'any', source }))
 
-/** Creates a pattern from named parts. */
-export const re = (text: TemplateStringsArray, ...deps: string[]) =>
-  new RegExp(String.raw(text, ...deps))
+/** Creates one rule per phrase of the grammar (see `phrase`), with the same meaning. */
+export const says = (meaning: Meaning, source: string, ...phrases: string[]): ReplyRule[] =>
+  phrases.map(text => ({ meaning, sentence: phrase(text), provider: 'any', source }))
 
-/** Returns an expression that matches any of these. */
-export const oneOf = (...expressions: string[]) => `(?:${expressions.join('|')})`
+/** What is wrong with something of ours. The same words about a recipient are a dead mailbox. */
+const FAULTY = '(missing|closed|refused|blocked|fail|full|moved|over|require|not|no)'
+/** The host of this client and its network, also with "your" before it. */
+const CLIENT = '(ip|client|yours)'
 
-/** Predicates of a dead mailbox. Rules use it with another subject: a sender, a host, a message. */
-const FAULT = String.raw`(?:\b(?:no\b|not\b|cannot\b|un(?:known|avail|rout|regist|deliver|reach|recogn|verif)|(?:non-?)?exist|invalid|incorrect|illegal|bad\b|wrong|missing|obsolete|disabled|suspend|inactive|expired|closed|deleted|removed|retired|locked|moved|full\b|over quota|blacklist)|n't\b)`
-const ADJECTIVE_OF_FAULT =
-  '(?:unknown|no such|invalid|bad|illegal|non-?existent|disabled|suspended|inactive|expired|closed|undeliverable|unrout(?:e)?able|unavailable|wrong|unregistered|unrecogni[sz]ed)'
-const SENDER = String.raw`(?:(?<![.@-])\bsender(?! ip|s? list|\.\w)|sending (?:account|address|user|domain|mail ?box)|originat(?:or|ing (?:account|address|user|domain))|origin domain|mail[- ]from:?(?= <| addr| dom| id| unknown| invalid)|(?:return|reverse|reply|bounce)[- ](?:path|address)|envelope[- ]from|from:? (?:header|address)|(?:authenticated|smtp) user|\byour (?:e?mail )?(?:account|domain|address|mail ?box)\b)`
-const OUR_END = String.raw`\b(?:ips?|ip-?address|network|connections?|client|country|region)\b`
-const OUR_HOST = String.raw`(?:(?:client|source|remote|connecting|sending|network) (?:address|host|ip|machine)|sending server|(?<![?&])\bips?\b(?!=)|host ?name\b|\bclient\b|\b(?:helo|ehlo)\b)`
-const OUR_MESSAGE = String.raw`(?:certificate|user agent|\b(?:tls|ssl) version|\bheader|\burl\b|attachment|\bfile\b)`
 /**
- * Phrases that concern this client. They precede mailbox phrases: "recipient rejected, IP listed".
+ * What a reply says about our side: the sender, the host of this client, its rate, its message. It
+ * comes before all that is said about a mailbox: "recipient rejected, your IP is listed".
  */
 export const BLOCK_PHRASES: readonly ReplyRule[] = [
-  ...words(
-    'blocked/tls',
-    'RFC 3207 §4',
-    /starttls|requiretls|unencrypted/,
-    /\b(?:tls|ssl|encryption|secure connection) (?:is )?(?:required|needed|mandatory|enforced)/,
-    /(?:requires?|must use|only accepts?) (?:the use of )?(?:an? )?(?:tls|ssl|encrypt|secure conn)/,
-    /(?:over|using|without|use) (?:an? )?(?:tls|ssl|encrypted|secure) (?:conn|session|channel)/,
+  // It comes first: a log-in is also what a server may demand from a client.
+  ...says(
+    'rejected/disabled',
+    'providers that close a mailbox that is not used',
+    '(box|own|person) .. (not|no|never) .. login',
+    '(no|never) login',
+    'time login',
   ),
+  {
+    pattern: /no (?:valid )?recipients? (?:specified|given)|need rcpt/,
+    stage: 'rcpt',
+    meaning: 'no-response/garbage',
+    provider: 'any',
+    source: 'RFC 5321 §3.3: a reply to DATA without recipients',
+  },
+  ...words(
+    'deferred/busy',
+    'RFC 3463 §3.4: a part of the mail system',
+    /being (?:moved|migrated|transferred|upgraded)|(?:mail|routing) ?loop/,
+    /(?:mail ?box|directory|ldap|back-?end|user|recipient|account) ?(?:server|store|host|database|storage|service|verification) (?:is |was )?(?:currently |temporarily )?(?:not (?:found|available|reachable)|unavailable|down|offline|unreachable|error|disabled)/,
+  ),
+  ...says(
+    'deferred/busy',
+    'RFC 3463 §3.4 (x.3.1)',
+    'server (space|full)',
+    'state box? .. missing',
+    'closed .. other',
+    '(no|full) space server',
+    'lookup box (closed|refused)',
+  ),
+  ...says('blocked/tls', 'RFC 3207 §4', 'tls'),
+  ...says(
+    'blocked/rdns',
+    'RFC 1912 §2.1, RFC 5321 §4.1.4',
+    'helo',
+    'your dns',
+    '^ .? client missing',
+    '^ missing client',
+  ),
+  ...words(
+    'blocked/rdns',
+    'RFC 1912 §2.1, RFC 5321 §4.1.4',
+    /fully[- ]qualified (?:host|domain)|mismatch(?:es|ed)? (?:the )?client ip|client ip (?:address )?mismatch|no (?:dns )?a[- ](?:data|record)/,
+  ),
+  ...says('blocked/sender', 'RFC 7208 §8.4, RFC 7489 §10.3', 'spf'),
   ...words(
     'blocked/sender',
-    'RFC 7208 §8.4, RFC 7489 §10.3',
-    /\bspf|\bdkim|\bdmarc|sender policy framework|domain authentication/,
-    /spoof|\bforged (?!\[|helo|ehlo)|forgery|(?<!host )impersonat|backscatter|\bbatv\b|fake sender/,
-    /unauthenticated (?:e?mail|message|sender)|not allowed to send (?:any )?(?:e?mail|messages)|not designate|permissions? to send as/,
-    /(?:sender|message|e?mail) (?:is |was )?(?:unauthenticated|not authenticated)/,
+    'RFC 7489 §10.3',
+    /unauthenticated (?:e?mail|message|sender)|not designate|permissions? to send as|fake sender/,
+    /(?:sender|message|e?mail) (?:is |was )?(?:unauthenticated|not authenticated)|e-?mail address is not verified/,
   ),
-  ...words(
-    'blocked/auth',
-    'RFC 4954 §6',
-    /authenticat(?:e|ion) (?:is )?(?:required|needed|first|failed|failure|unsuccessful|not allowed)|\bauth failed/,
-    /(?:without|failed to|unable to) authenticat|turn(?:ed)? on[^;]{0,20} authentication|authentication turned on|incorrect authentication|invalid authentication/,
-    /requires? (?:smtp )?auth|please auth|must (?:be )?authenticate|not authenticated|(?:smtp|proper)[- ]auth/,
-    /\blog ?in\b|logged in\b|password|credentials|unauthenticated command/,
-  ),
-  ...words(
-    'blocked/rdns',
-    'RFC 1912 §2.1',
-    /\bptr\b|\brdns\b|reverse[- ](?:dns|host|name|lookup|resol|record|address|mapping|ip\b)/,
-    /(?:find|resolve) your (?:reverse |ip |host|address)|unresolvable relay|ip name (?:lookup failed|possibly)/,
-    /no (?:dns )?a[- ](?:data|record)|forward(?:ing)? dns|unverif[a-z]{0,4}able sending|host ?name[^;]{0,40}(?:does not|doesn't|not) (?:resolve|match)/,
-  ),
-  ...words(
-    'blocked/rdns',
-    'RFC 5321 §4.1.4',
-    /\bhelo\b|\behlo\b|fully[- ]qualified (?:host|domain)/,
-    /hostname (?:is )?(?:required|invalid|not found)|invalid hostname|mismatch(?:es|ed)? (?:the )?client ip|client ip (?:address )?mismatch|did not map to a host/,
-  ),
+  ...says('deferred/greylist', 'RFC 6647 §2', 'greylist'),
   ...words(
     'deferred/greylist',
     'RFC 6647 §2',
-    /gr[ae]y-? ?list/,
     /not yet authori[sz]ed|retry too early|first (?:time|contact)[^;]{0,30}(?:later|again|defer)/,
+  ),
+  ...says(
+    'blocked/auth',
+    'RFC 4954 §6',
+    'auth',
+    'login',
+    '(box|person) refused to? relay',
+    'relay box missing',
+  ),
+  ...says('blocked/policy', 'RFC 5248 (x.3.4)', 'mail size', '(mail|your) over size'),
+  ...says(
+    'deferred/rate',
+    'RFC 5321 §4.5.4.1, Postfix anvil(8); limits on unknown users in any words',
+    'many .. (conn|missing|send)',
+    'many box .. (missing|hour|from)',
+    'many mail (hour|from|time|send)',
+    '(mail|send|many|_) many',
+    'many limit .. over',
+    'many (.|$)',
+    'missing box _? (limit|many|over)',
+    'box missing _? (limit|many|over)',
+    'box fail .. over',
+    'many .. attempt',
+    '(box|fail|missing) attempt',
+    'missing box (attempt|conn)',
+    '(mail|missing) .. box? (limit|many) .. over',
+    '(send|conn|hour) .. (limit|space|many)',
+    '(send|mail) (limit|many)',
+    'conn .. over',
+    'over .. (conn|hour)',
+    '(space|limit) mail? hour',
+    'send .. hour',
+  ),
+  ...words(
+    'deferred/rate',
+    'RFC 5321 §4.5.4.1, Postfix anvil(8)',
+    /frequency (?:is )?limit|rate[- ](?:limit|control)|rate has been limited|rate over-?limit|rate (?:is |was )?exceeded|\bthrottl|slow down|slower|too (?:fast|quickly)/,
+    /unusual rate|deferred due to (?:\w{1,12} )?volume|limits? (?:for|on) how many|too many (?:error|bad|request|attempt|non|wrong|fail|reject)/,
+    /(?:hourly|daily|sending|relay|message|per hour message \w{1,10}) (?:limit|quota)|exceed[^;]{0,30}(?:threshold|allowed rate|permitted limit|\blimit of\b|\blimit for)|threshold exceeded/,
+    /exceed[^;]{0,40}(?:connections|messages|sessions|invalid|per (?:hour|day|minute)|\bsent\b)|(?:connections?|messages?) per (?:conn|sess|ip)/,
+  ),
+  ...says(
+    'rejected/full',
+    'RFC 5248 (x.2.2)',
+    '(space|over) limit size? box',
+    'limit box (size|space)',
+  ),
+  ...says('deferred/too-many', 'RFC 5321 §4.5.3.1.10', 'many box', 'limit box'),
+  ...words(
+    'deferred/too-many',
+    'RFC 5321 §4.5.3.1.10',
+    /(?:exceed|maximum|limit)[^;]{0,40}(?:recipients|rcpts)|recipients? (?:limit|count|maximum)/,
+    /separate transaction|multiple (?:regions|destination domains)|per (?:smtp )?transaction/,
+  ),
+  ...says(
+    'blocked/blocklist',
+    'RFC 5782 §2; sisimai: BadReputation, Blocked',
+    'blocklist',
+    'send blocked',
+    'host refused',
+    '(missing|refused) box ip',
+    `${CLIENT} .. (missing|closed|refused|blocked|fail|full|moved|over|require|not|exist)`,
+    `${FAULTY} .. ${CLIENT}`,
+    'conn .. (refused|blocked)',
+    'conn from box? .. (closed|refused|blocked)',
+  ),
+  ...words(
+    'blocked/blocklist',
+    'sisimai: BadReputation, Blocked',
+    /\b(?:rbl|dnsbl|rhsbl|uribl|surbl|[sxdp]bl|dul|cbl|psbl)\b|ipcheck|spamhaus|spamcop|\bsorbs\b|abuseat|abusix|barracuda ?(?:central|reputation|networks)/,
+    /senderbase|\btalos|cloudmark|uceprotect|invaluement|spamrats|mailspike|senderscore/,
+    /\bdynamic(?:ally)? (?:ip|pool|assigned|address|host|range)|dial-?up|residential|open (?:proxy|relay)|botnet|go away|\bip based\b/,
+    /harvest|dictionary attack|namespace mining|compromised|\b(?:ip|host|connection)\b[^;]{0,40}filtered|hangup|no access from|mail server [^;]{0,40}blocked/,
+    /(?:of|through|by|use|contact) your (?:isp|internet service)|\byour (?:mail ?)?(?:server|(?:remote ?)?host|hostname|ip|network|provider|country|site|location|region|isp)\b/,
+  ),
+  ...words(
+    'blocked/policy',
+    'mailing lists; postmasters: a recipient that accepts mail from some senders only',
+    /not [io]n [^;]{0,50}\bsenders\b|not (?:a )?(?:member|subscriber)s? of (?:this|the|our) (?:mailing |closed )?(?:list|group)|you are not an? |members only|only members|recipient's (?:filter|rule|setting|policy)/,
+  ),
+  ...says(
+    'blocked/sender',
+    'RFC 5321 §3.3, Postfix reject_unknown_sender_domain',
+    `sender .... ${FAULTY}`,
+    'sender .... dns',
+    `${FAULTY} .. sender`,
+    '(domain|box) .. send from',
+    'missing box mail? from',
+    'box from missing',
+    '(^|.) (refused|blocked) domain',
+    'mail from .... (missing|closed|fail)',
+    `from box .. ${FAULTY}`,
+    'no mail from',
+    'box not _? send',
   ),
   ...words(
     'blocked/sender',
     'RFC 5321 §3.3, Postfix reject_unknown_sender_domain',
-    re`${SENDER}[^;]{0,40}(?:reject|refus|denied|verif|fail|required|syntax|mismatch|${FAULT})`,
-    /mail[- ]from[^;]{0,20}(?:mismatch|not owned)|\bfrom: ?(?:addresses|address|domain)|provide a valid from|domain of (?:the |your )?(?:sender|address)/,
-    re`(?:${ADJECTIVE_OF_FAULT}|unverified|unauthori[sz]ed|null|empty|denied|banned) (?:envelope |mail |smtp |authenticated )?(?:send(?:er\b|ing )|originat|origin d|(?:return|reverse|reply|bounce)[- ]|from:? (?:address|header|domain))`,
-    /mail exchanger or ip|sender domain|badmailfrom|sender verif|verify (?:the )?(?:sender|mail ?from)/,
+    /mail[- ]from[^;]{0,20}(?:mismatch|not owned)|\bmail from\b[^;]{0,40}\bmx\b|\bfrom: ?(?:addresses|address|domain)|provide a valid from/,
+    /mail exchanger or ip|sender domain|badmailfrom|\bin mail(?: command)?(?:$|[.;])|sender verif|verify (?:the )?(?:sender|mail ?from)|(?:null|empty) (?:sender|return)|\baaaa\b|resource record/,
   ),
   {
     // `plainText` removes the recipient's domain, so a remaining domain is the sender's.
@@ -131,93 +236,60 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     provider: 'any',
     source: 'SoftBank: no DNS record for the domain of MAIL FROM',
   },
-  ...words(
-    'deferred/rate',
-    'RFC 5321 §4.5.4.1, Postfix anvil(8)',
-    /frequency (?:is )?limit|rate[- ](?:limit|control)|rate has been limited|rate over-?limit|(?:rate|concurrent [a-z]{1,12}) (?:is |was )?exceeded|\bthrottl|slow down|slower/,
-    /too (?:fast|quickly|frequent|often|much(?! spam))\b/,
-    /unusual rate|excessive (?:volume|rate|connection|message|e?mail|unknown|reject|number|invalid)/,
-    /(?<!recipients per )(?:hourly|daily|connection|session|concurrency|sending|relay|message|rate|per hour message \w{1,10}) (?:limit|quota)|limits? (?:for|on) how many/,
-    /exceed[^;]{0,40}(?:connections|messages|sessions|invalid|per (?:hour|day|minute)|\bsent\b)/,
-    /exceed[^;]{0,30}(?:threshold|allowed rate|rate limit|permitted limit|\blimit of\b|\blimit for)|threshold exceeded/,
-    /(?:maximum|max) (?:number of )?(?:concurrent |simultaneous )?(?:server )?(?:conn|sess|message(?! size))|deferred due to (?:\w{1,12} )?volume/,
-    /too many (?:(?:concurrent|simultaneous|parallel|open|smtp|active) ){0,2}(?:conn|sess|mess|e?-?mail)/,
-    /too many (?:error|invalid|unknown|bad|command|request|attempt|non|wrong|fail|reject)/,
-    /too many recipients(?: from\b|[^;]{0,20}(?:hour|minute|\bday))|(?:connections?|messages?) per (?:conn|sess|ip)/,
+  {
+    sentence: phrase('(box|domain) .? .. (missing|closed)'),
+    stage: 'before-rcpt',
+    meaning: 'blocked/sender',
+    provider: 'any',
+    source: 'RFC 5321 §3.3: at MAIL an address is the sender',
+  },
+  // A mailbox that may not send: our own, or that of the sender.
+  ...says(
+    'blocked/sender',
+    'Mail.ru, hosters: an account that may not send',
+    'send .. (box|mail|server|own) .. (closed|blocked|refused)',
+    'send .. (closed|refused)',
+    '(closed|blocked|refused) (from|to|for)? .. send',
   ),
-  ...words(
-    'deferred/too-many',
-    'RFC 5321 §4.5.3.1.10',
-    /too many (?:recipient|rcpt)/,
-    /(?:exceed|maximum|limit)[^;]{0,40}(?:recipients|rcpts)|recipients? (?:limit|count|maximum)/,
-    /separate transaction|multiple (?:regions|destination domains)|per (?:smtp )?transaction/,
-  ),
-  ...words(
-    'blocked/blocklist',
-    'RFC 5782 §2',
-    /(?:block|black|deny|reject|ban)[- ]?list|white-?list|allow-?list/,
-    /\b(?:rbl|dnsbl|rhsbl|uribl|surbl|[sxdp]bl|dul|cbl)\b|dnsbl-lookup|ipcheck/,
-    /spamhaus|spamcop|\bsorbs\b|abusix|abuseat|barracuda ?(?:central|reputation|networks)/,
-    /senderbase|\btalos|cloudmark|uceprotect|invaluement|spamrats|mailspike|\bpsbl\b|senderscore/,
-  ),
-  ...words(
-    'blocked/blocklist',
-    'sisimai: BadReputation, Blocked',
-    /reputation/,
-    /client host|blocked (?:using|by (?:our|rbl|ip|geo)|ip\b|sender ip)|\bip based\b/,
-    re`${OUR_END}[^;]{0,40}\bblocked\b`,
-    re`${OUR_END}[^;]{0,40}\b(?:banned|barred)\b`,
-    re`${OUR_END}[^;]{0,40}\b(?:refused|denied)\b`,
-    re`${OUR_END}[^;]{0,40}\b(?:rejected|reject|listed|filtered|hangup)\b`,
-    re`${OUR_END}[^;]{0,40}\bnot (?:allow|permit|accept|auth)`,
-    /(?:invalid|bad|untrusted|banned|refused|denied|block(?:ed|ing)?) (?:the |your |this )?(?:ip\b|network)/,
-    /(?:blocked|rejected|refused|denied|not accepted|forbidden) from (?:your|this|the|ip|\[|\d)/,
-    /(?:from|host|client) \[?\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b[^;]{0,30}(?:not|refus|reject|denied|listed)/,
-    /\d\.\d{1,3}\.\d{1,3}\b[^;:]{0,30}\b(?:blocked|listed|banned)|accept (?:e?mail|messages|connections?) from (?:(?:this|the) (?:ip|host|server|network|range)|ip|\[?\d)/,
-    /\byour (?:mail ?)?(?:server|(?:remote ?)?host|hostname|ip|network|provider|country|site|location|region|isp)\b|not allowed to connect|no access from|too many (?:spam|unwanted|unsolicited)|mail server [^;]{0,40}blocked/,
-  ),
-  ...words(
-    'blocked/blocklist',
-    'sisimai: Blocked',
-    /\bdynamic(?:ally)? (?:ip|pool|assigned|address|host|range)|dial-?up|residential/,
-    /(?:of|through|by|use|contact) your (?:isp|internet service)|open (?:proxy|relay)|botnet/,
-    /\babuse\b|\babusive\b|go away|sending spam|spam source/,
-    /harvest|dictionary attack|namespace mining|compromised/,
+  ...says(
+    'blocked/policy',
+    'RFC 5248 (x.6, x.7)',
+    'spam',
+    'policy',
+    `part .... ${FAULTY}`,
+    'part .. exist',
+    `${FAULTY} part`,
+    'closed mail? list',
+    'list closed',
+    '(box|list) closed to',
+    'closed mail from',
+    'outside',
+    'missing you',
+    'refused for missing',
+    '(you|send) .. not .. (list|person)',
+    '(not|no|never) .. receive mail from',
   ),
   ...words(
     'blocked/policy',
-    'RFC 5248 (x.7.1), sisimai: SpamDetected',
-    /\bspam\b|spammy|\bspammers?\b|\bube\b|\buce\b|\bby (?:our |the |a )?filter|unsolicited|\bbulk\b|\bjunk|unwanted/,
-    /phish|virus|malware|malicious|infected|trojan|suspicio|suspect|fraud/,
+    'RFC 5248 (x.6, x.7), sisimai: PolicyViolation, SpamDetected',
+    /\bcontent\b|attachment|executable|quarantine|\bheaders?\b|\bbody\b|security (?:reason|issue|risk|violat)|infected|trojan|fraud|\bby (?:our |the |a )?filter/,
+    /(?<!relay[^;]{0,30})\bprohibit|message (?:was |has been |is )?(?:filtered|refused|blocked)/,
+  ),
+  ...says(
+    'rejected/disabled',
+    'sisimai: Suspend; a word of blocking beside a mailbox that is locked',
+    '(box|addr) .... blocked .... .? .. closed',
   ),
   ...words(
     'blocked/policy',
-    'RFC 5248 (x.7.1), sisimai: PolicyViolation',
-    /\bcontent\b|attachment|executable|quarantine|security (?:reason|issue|risk|violat)/,
-    /\bpolic(?:y|ies)\b|(?<!relay[^;]{0,30})\bprohibit|not [io]n [^;]{0,50}\bsenders\b/,
-    /message (?:was |has been |is )?(?:too (?:large|big|long)|filtered|refused|blocked|size)/,
-    /(?:mail|message) (?:header|body)|maximum (?:message )?size|exceeds (?:fixed |maximum )?(?:message )?size/,
+    'postmasters: blocked by the recipient, or for it',
+    /(?:recipient|rcpt|address) (?:is |was |has |has been )?(?:temporarily )?blocked/,
   ),
-  ...[re`${OUR_HOST}[^;:]{0,30}${FAULT}`, re`${ADJECTIVE_OF_FAULT} (?:the |your )?${OUR_HOST}`].map(
-    (pattern): ReplyRule => ({
-      pattern,
-      // RFC 3463 §3.2: x.1.1 to x.1.6 are about the address of the recipient.
-      enhanced: /^(?!5\.1\.[1-6]$)/,
-      meaning: 'blocked/rdns',
-      provider: 'any',
-      source: 'Postfix: the name and the address of the client',
-    }),
-  ),
-  ...words(
-    'blocked/policy',
-    'RFC 5248 (x.6, x.7): what is not a mailbox',
-    re`${OUR_MESSAGE}[^;:]{0,20}${FAULT}`,
-    re`${ADJECTIVE_OF_FAULT} ${OUR_MESSAGE}`,
-  ),
-  ...words(
+  ...says(
     'rejected/disabled',
     'sisimai: Suspend',
-    /(?<!your |sender )(?:mail ?box|account|user) (?:is |has been )?(?:temporarily )?(?:blocked|locked)/,
+    '(box|addr) later? closed',
+    '(box|addr) later? blocked (_|.|later|from|for|$)',
   ),
   ...words('blocked/policy', 'sisimai: Blocked', /\bblocked\b|\bbanned\b|not welcome/),
 ]
@@ -231,7 +303,7 @@ export const WEAK_PHRASES: readonly ReplyRule[] = [
     'RFC 5321 §4.2.3 (421, 451, 452)',
     /(?:service|server|system|resources?|mail ?box|host)[^;]{0,30}(?:unavailable|not available|busy|error|problem)/,
     /internal (?:server )?error|temporar|insufficient|(?:disk|storage) (?:space|full)|overload|load average|maintenance/,
-    /expired|hop count|too many hops|mail loop|not accepting (?:network )?(?:connections|messages|mail)|incorrectly configured|config(?:uration)? error|misconfigured|lookup (?:failure|failed|error)|timed? ?out|congestion/,
+    /expired|hop count|too many hops|mail ?loop|not accepting (?:network )?(?:connections|messages|mail)|incorrectly configured|config(?:uration)? error|misconfigured|lookup (?:failure|failed|error)|timed? ?out|congestion/,
   ),
   {
     pattern: /\blater\b|come back|try again|retry/,
@@ -242,6 +314,9 @@ export const WEAK_PHRASES: readonly ReplyRule[] = [
     provider: 'any',
     source: 'RFC 6647 §2 (greylisting that is not named)',
   },
+  ...says('no-response/garbage', 'RFC 5321 §4.2.4', 'command .. missing', 'missing command').map(
+    (rule): ReplyRule => ({ ...rule, stage: 'rcpt' }),
+  ),
   {
     pattern: /protocol (?:error|violat)|bad sequence|unrecogni[sz]ed|unimplemented|syntax error/,
     stage: 'rcpt',

@@ -32,7 +32,6 @@ const yandex = forProvider('yandex', 'smtp-codes')
 const rambler = forProvider('rambler', 'smtp-codes')
 const mailru = forProvider('mail-ru', 'smtp-codes')
 const orange = forProvider('orange', 'Orange postmaster codes; sisimai: rhost')
-const laposte = forProvider('laposte', 'smtp-codes')
 const free = forProvider('free', 'sisimai: Suspend')
 const gmx = forProvider('gmx', 'GMX and web.de postmaster error messages')
 const telekom = forProvider('t-online', 't-online.de postmaster; sisimai: BadReputation')
@@ -40,7 +39,6 @@ const tencent = forProvider('tencent', 'QQ mail help 20022; sisimai: rhost/tence
 const netease = forProvider('netease', 'NetEase postmaster error codes')
 const titan = forProvider('titan', 'smtp-codes')
 const improvmx = forProvider('improvmx', 'ImprovMX error codes')
-const zerospam = forProvider('zerospam', 'smtp-field-manual')
 const exim = forProvider(
   'exim',
   'Exim specification: host_reject_connection; its default configuration',
@@ -72,26 +70,16 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   ),
   google('rejected/full', /p=overquota|inbox is out of storage|tried to reach is over quota/),
   google('deferred/busy', /p=receivingrate|receiving (?:mail|e?mail) (?:at a rate|too quickly)/),
-  google(
-    'deferred/too-many',
-    /domain policy size per transaction|multiple destination domains per/,
-  ),
   google('blocked/auth', /invalid credentials for relay|mail relay denied/),
   google('blocked/policy', /user or domain that you are sending to \(or from\)/),
-  google('blocked/tls', /tls (?:is )?required for rcpt|(?:wasn't|not) (?:sent over|using) a tls/),
   // "This usually indicates a Denial of Service": too many sessions, at any stage.
   google('deferred/rate', /try again later, closing connection/, { enhanced: /^4\.7\.0$/ }),
-  google(
-    'deferred/rate',
-    /unusual rate of (?:unsolicited )?e?mail|this e?mail has been rate limited/,
-  ),
 
   microsoft('blocked/policy', /all recipient addresses rejected ?: access denied/),
   microsoft('rejected/no-mailbox', /recipient address rejected: access denied/, {
     enhanced: /^5\.4\.1$/,
   }),
   microsoft('rejected/no-mailbox', /resolver\.adr\.(?:ex)?recip(?:ient)?notfound/),
-  microsoft('rejected/no-mailbox', /mailbox unavailable/, { enhanced: /^5\.5\.0$/ }),
   microsoft('rejected/not-hosted', /tenantattribution|recipient in non-accepted domain/),
   microsoft('deferred/too-many', /as780090|attr38|attr1\b|belong to multiple regions/),
   microsoft('deferred/busy', /no mail-enabled subscriptions|organization queue quota/),
@@ -121,8 +109,6 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   apple('blocked/sender', /\[hme1\]/),
   apple('blocked/policy', /\[(?:cs|hm)\d\d\]/),
   apple('blocked/blocklist', /\[ip\d\d\]|esmtp not accepting connections/),
-  apple('deferred/rate', /deferred due to excessive volume/),
-  proofpoint('rejected/no-mailbox', /marked as '?invalid/),
   proofpoint(
     'deferred/busy',
     /recipient address rejected: unverified|address verification in progress/,
@@ -146,21 +132,14 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
     'deferred/busy',
     /hostname is not authori[sz]ed|incorrect hostname used|account outbounds disabled/,
   ),
-  mimecast('blocked/blocklist', /host network not allowed|local ct ip reputation/),
   barracuda('blocked/policy', /one or more recipients ?\([^)]{0,40}:blocked\)/),
   barracuda('blocked/policy', /policy rejection/, { code: /^450$/ }),
-  barracuda('deferred/busy', /licen[sc]e (?:has )?expired/),
-  trend('rejected/no-mailbox', /recipient address rejected: invalid-recipient/),
   trend('blocked/blocklist', /\bers-(?:dul|rbl|qil)|rbl\+|email reputation service/),
-  cisco('rejected/no-mailbox', /address rejected/, { enhanced: /^5\.1\.0$/, stage: 'rcpt' }),
   cisco('blocked/blocklist', /your access to (?:this|submit)|\bsbrs\b/),
-  symantec('rejected/not-hosted', /use me [^;]{0,40}as a relay/),
   symantec('blocked/policy', /connection rejected by policy/),
 
   comcast('blocked/blocklist', /\b(?:bl|es)0000\d\d\b/),
   comcast('deferred/rate', /\brl0000\d\d\b/),
-  comcast('rejected/full', /extended quota violation/),
-  comcast('rejected/no-mailbox', /not our customer|recipient mailbox unallocated/),
   cox('deferred/rate', /aup#(?:cxcnct|cxthrt|lim|ivpxmt)|\bcxthrt\b/),
   cox('blocked/rdns', /aup#cxdns/),
   cox('blocked/blocklist', /aup#(?:cdrbl|cxbl|cxmj|bl|in|rbl)/),
@@ -168,7 +147,7 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   att('blocked/blocklist', /blocked by ldap|dnsbl:attrbl|blocked for abuse/),
   spectrum('blocked/sender', /\be2110\b/),
   spectrum('blocked/blocklist', /\be(?:3\d{3}|1[0-9]{3})\b[^;]{0,60}(?:block|reputation|reject)/),
-  rackspace('rejected/no-mailbox', /was misspelled|\(g[89]\)/),
+  rackspace('rejected/no-mailbox', /\(g[89]\)/),
   rackspace('blocked/rdns', /\(?\bg1f\)?/),
   rackspace('deferred/rate', /\(g(?:2|28)\)/),
   rackspace('deferred/busy', /\(g30\)/),
@@ -189,9 +168,7 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   titan('rejected/disabled', /incoming suspended due to abuse/),
   improvmx('rejected/not-hosted', /#id-5\.9\.[235]/),
   improvmx('deferred/busy', /#id-5\.9\.4/),
-  improvmx('rejected/not-hosted', /relay not permitted/, { enhanced: /^5\.1\.3$/ }),
 
-  yandex('rejected/no-mailbox', /no such user!/),
   yandex('rejected/disabled', /policy rejection on the target address/),
   rambler('rejected/disabled', /recipient address rejected: (?:inactive|blocked)/, {
     code: /^540$/,
@@ -200,7 +177,6 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
     'rejected/disabled',
     /local mailbox [^;]{0,80}is unavailable: (?:account is disabled|user is terminated)/,
   ),
-  mailru('rejected/no-mailbox', /invalid mailbox\. (?:local mailbox|user)|non-local recipient/),
   orange('blocked/sender', /emetteur invalide|\b(?:ofr|lpn)\d{0,3}_(?:40[135]|415|421|517)\b/),
   orange('blocked/auth', /\b(?:ofr|lpn)\d{0,3}_(?:305|402)\b/),
   orange('rejected/no-mailbox', /\b(?:ofr|lpn)\d{0,3}_41[68]\b/),
@@ -210,22 +186,17 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   orange('blocked/blocklist', /\b(?:ofr|lpn)\d{0,3}_(?:10[0-3]|63\d)\b/),
   orange('deferred/busy', /\b(?:ofr|lpn)\d{0,3}_505\b/),
   orange('blocked/policy', /\b(?:ofr|lpn)\d{0,3}_(?:30\d|50[016789]|51\d)\b/),
-  laposte('rejected/no-mailbox', /adresse destinataire invalide/),
   free('rejected/disabled', /blocked due to inactivity/),
   gmx('blocked/policy', /reject due to policy restrictions/),
   gmx('deferred/busy', /nemesis[^;]{0,40}temporar|requested action aborted: local error/),
   gmx('blocked/blocklist', /nemesis esmtp service not available/),
-  gmx('rejected/full', /too many messages on the server/),
   telekom('blocked/blocklist', /\bip=[^;]{0,60}(?:none|bad|poor|dynamic)|none\/bad reputation/),
   tencent('rejected/disabled', /mailbox unavailable or access denied/),
-  tencent('deferred/rate', /(?:connection|ip|sender|domain) frequency limited/),
   netease('blocked/blocklist', /\b(?:hl|ip):(?:ipb|ihu|itc|rep|icc|def|mec)\b/),
   netease('deferred/rate', /\b(?:rp|mi):(?:cel|trc|orq|qrc|qin|ecn|srt|sfq|stc)\b/),
   netease('blocked/policy', /\b(?:dt|mi):(?:spm|sum|spb|cel)\b/),
-  netease('rejected/disabled', /user suspended/),
   netease('rejected/full', /quota exceed the hard limit/),
   hanmail('rejected/disabled', /\bract\b/),
-  docomo('deferred/too-many', /too many recipients specified/),
   // No data is sent before RCPT, so this is the quota of the mailbox.
   docomo('rejected/full', /too much mail data/, { code: /^552$/, stage: 'rcpt' }),
   zoho('blocked/policy', /rejected by destination domain/),
@@ -233,7 +204,6 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   hmailserver('rejected/not-hosted', /^delivery is not allowed to this address/),
   qmail('rejected/no-mailbox', /no mailbox here by that name|(?:badrcptto|validrcptto)/),
   qmail('rejected/not-hosted', /list of allowed rcpthosts|couldn't find any host named/),
-  zerospam('rejected/no-mailbox', /recipient address rejected: not in recipient list/),
   exim('blocked/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
   exim('deferred/too-many', /^too many messages in this connection/),
   exim('rejected/no-mailbox', /restricted characters in address/),
@@ -249,7 +219,6 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   // unknown.
   cpanel('blocked/sender', /^the mail server could not deliver mail to <>/),
   opensmtpd('rejected/no-mailbox', /^mailing list expansion problem/),
-  sendmail('blocked/auth', /relaying denied\. proper authentication/),
   sendmail('blocked/rdns', /invalid domain name/, { code: /^501$/ }),
   sendmail('blocked/rdns', /relaying denied\. ip name/),
 ]
