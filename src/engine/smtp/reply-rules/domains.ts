@@ -52,7 +52,6 @@ export const DOMAIN_PHRASES: readonly ReplyRule[] = [
     'not .. mail (to|for) domain',
     '^ mail (to|for) _? refused here',
     'no relay (to|for|.|$)',
-
     'host not dns',
     'not dns for domain',
     'refused to? receive mail for',

@@ -88,7 +88,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'deferred/busy',
     'RFC 3463 §3.4: a part of the mail system',
-    /being (?:moved|migrated|transferred|upgraded)|(?:mail|routing) ?loop/,
+    /being (?:moved|migrated|transferred|upgraded)|(?:mail|routing) ?loop|(?:^|[.;:] )(?:the )?dis[ck] (?:is )?full|space (?:left )?on (?:the )?(?:device|dis[ck])(?! for)/,
     /(?:mail ?box|directory|ldap|back-?end|user|recipient|account) ?(?:server|store|host|database|storage|service|verification) (?:is |was )?(?:currently |temporarily )?(?:not (?:found|available|reachable)|unavailable|down|offline|unreachable|error|disabled)/,
   ),
   ...says(
@@ -204,7 +204,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'blocked/policy',
     'mailing lists; postmasters: a recipient that accepts mail from some senders only',
-    /not [io]n [^;]{0,50}\bsenders\b|not (?:a )?(?:member|subscriber)s? of (?:this|the|our) (?:mailing |closed )?(?:list|group)|you are not an? |members only|only members|recipient's (?:filter|rule|setting|policy)/,
+    /not [io]n [^;]{0,50}\bsenders\b|not (?:a )?(?:member|subscriber)s? of (?:this|the|our) (?:mailing |closed )?(?:list|group)|you are not an? |members only|only members|recipient's (?:filter|rule|setting|policy)|(?:rejected|refused|declined|blocked) by (?:the )?(?:recipient|user)(?!')/,
   ),
   ...says(
     'blocked/sender',
@@ -227,15 +227,19 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /mail[- ]from[^;]{0,20}(?:mismatch|not owned)|\bmail from\b[^;]{0,40}\bmx\b|\bfrom: ?(?:addresses|address|domain)|provide a valid from/,
     /mail exchanger or ip|sender domain|badmailfrom|\bin mail(?: command)?(?:$|[.;])|sender verif|verify (?:the )?(?:sender|mail ?from)|(?:null|empty) (?:sender|return)|\baaaa\b|resource record/,
   ),
-  {
-    // `plainText` removes the recipient's domain, so a remaining domain is the sender's.
-    pattern:
-      /(?:^|[.;:] )(?:[a-z0-9-]{1,63}\.){1,6}[a-z]{2,24}:? (?:domain )?(?:does not exist|not found|unknown)/,
-    enhanced: /^(?:5\.0\.0|5\.1\.[078]|5\.7\.\d{1,3})?$/,
-    meaning: 'blocked/sender',
-    provider: 'any',
-    source: 'SoftBank: no DNS record for the domain of MAIL FROM',
-  },
+  // `plainText` removes the recipient's domain, so a remaining domain is the sender's.
+  ...[
+    /(?:^|[.;:] |\bdomain:? )(?:[a-z0-9-]{1,63}\.){1,6}[a-z]{2,24}:? (?:(?:domain|host|is|was) ){0,2}(?:does not exist|not found|unknown|unresolvable|no such domain|could not be (?:found|resolved))/,
+    /(?:unknown|unresolvable|no such|invalid|non-?existent|resolve)(?: the)? (?:domain|host):? (?:[a-z0-9-]{1,63}\.){1,6}[a-z]{2,24}(?![a-z0-9-])/,
+  ].map(
+    (pattern): ReplyRule => ({
+      pattern,
+      enhanced: /^(?:5\.0\.0|5\.1\.[078]|5\.7\.\d{1,3})?$/,
+      meaning: 'blocked/sender',
+      provider: 'any',
+      source: 'SoftBank, Cox: no DNS record for the domain of MAIL FROM',
+    }),
+  ),
   {
     sentence: phrase('(box|domain) .? .. (missing|closed)'),
     stage: 'before-rcpt',
@@ -303,7 +307,7 @@ export const WEAK_PHRASES: readonly ReplyRule[] = [
     'RFC 5321 §4.2.3 (421, 451, 452)',
     /(?:service|server|system|resources?|mail ?box|host)[^;]{0,30}(?:unavailable|not available|busy|error|problem)/,
     /internal (?:server )?error|temporar|insufficient|(?:disk|storage) (?:space|full)|overload|load average|maintenance/,
-    /expired|hop count|too many hops|mail ?loop|not accepting (?:network )?(?:connections|messages|mail)|incorrectly configured|config(?:uration)? error|misconfigured|lookup (?:failure|failed|error)|timed? ?out|congestion/,
+    /expired|hop count|too many hops|not accepting (?:network )?(?:connections|messages|mail)|incorrectly configured|config(?:uration)? error|misconfigured|lookup (?:failure|failed|error)|timed? ?out|congestion/,
   ),
   {
     pattern: /\blater\b|come back|try again|retry/,

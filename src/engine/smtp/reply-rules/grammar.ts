@@ -1,7 +1,8 @@
 /**
  * Compiles a phrase of the words of `sentence.ts` to a pattern. `box missing` are two words in this
  * order, `..` are up to three words between them that name nothing else a reply could be about, and
- * `....` up to eight words, all of one clause; `(a|b)` is a choice, `a?` is optional, `^` and `$` are the start and the end of the sentence.
+ * `....` up to eight words, all of one clause; `(a|b)` is a choice, `a?` is optional, `^` and `$`
+ * are the start and the end of the sentence.
  */
 export function phrase(text: string): RegExp {
   const source = text.split(' ').map(compilePart).join('')
