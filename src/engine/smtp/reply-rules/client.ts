@@ -21,6 +21,7 @@ export const CLIENT_PHRASES: readonly ReplyRule[] = [
     provider: 'any',
     source: 'Postfix postscreen and smtpd_forbid_bare_newline',
   },
+  ...words('blocked/auth', 'RFC 4954 §6', /not logged (?:in|on)(?: yet)?(?:$|[.;:,])/),
   ...words(
     'blocked/blocklist',
     'Checks of the address of the client',

@@ -89,21 +89,21 @@ export const OFTEN_MISSPELLED: Lexicon = {
 }
 
 export const ENGLISH: Lexicon = {
-  box: 'user, users, username*, userid*, user id, user ids, user name, mailbox name, account name, recipient name, recipient*, rcpt, rcpts, mailbox*, mbox*, mail box, mail boxes, mail drop, maildrop*, account*, address*, alias*, addressee*, inbox*, in box, mailfolder*, mail folder, maildir*, subscriber*, subscription*, receiver*, local part, localpart*, box, boxes, usr, usre, uesr',
+  box: 'user, users, username*, userid*, user id, user ids, user name, mailbox name, account name, recipient name, recipient*, rcpt, rcpts, mailbox*, mbox*, mail box, mail boxes, mail drop, maildrop*, account, accounts, accountname*, address*, alias*, addressee*, inbox*, in box, mailfolder*, mail folder, maildir*, subscriber*, subscription*, receiver*, local part, localpart*, box, boxes, usr, usre, uesr',
   person:
-    'person*, people, customer*, employee*, member*, anyone, anybod*, somebod*, contact person, individual*, staff',
-  domain: 'domain*, domainname*',
+    'person, persons, people, customer*, employee*, member*, anyone, anybod*, somebod*, contact person, individual*, staff',
+  domain: 'domain, domains, domainname*, domainpart*',
   sender:
-    'sender*, originator*, mailfrom*, return path, reverse path, return address, bounce address, reply address, envelope from, from address, from domain, from header, header from, reply to, callback*, bounces, bounce message*, postmaster verification',
+    'sender*, originator*, mailfrom*, return path, reverse path, return address, bounce address, reply address, envelope from, from address, from domain, from header, header from, reply to, callback*, bounces, bounce message*, postmaster verification, origin, author, authors, submitter*, errors to, envelope address',
   your: 'your, yours',
   you: 'you',
   ip: 'ip, ips, ipv4, ipv6, network*, netblock*, subnet*, country, region, isp, provider*, asn, geo, geoip',
   client:
     'client*, connecting host, connecting server, connecting ip, remote host, source host, source address, network address, sending host, sending server, sending mta, browser',
-  helo: 'hello name, helo*, ehlo*, hostname*, host name*, ptr, rdns, reverse, fqdn',
-  dns: 'dns, mx, aaaa, nameserver*',
-  spf: 'spf*, dkim*, dmarc*, senderid, sender policy, spoof*, forged, forgery, impersonat*, batv, backscatter',
-  part: 'certificate*, header*, attachment*, url, urls, file, files, key, literal, user agent',
+  helo: 'hello name, address literal, domain literal, helo*, ehlo*, hostname*, host name*, ptr, rdns, reverse, fqdn',
+  dns: 'dns, mx, aaaa, nameserver*, address record*',
+  spf: 'spf*, domainkey*, organizational domain, signing domain, d domain, dkim*, dmarc*, senderid, sender policy, spoof*, forged, forgery, impersonat*, batv, backscatter',
+  part: 'certificate*, header*, attachment*, url, urls, link, links, link address, web address, file, files, key, literal, user agent, message id',
   command: 'command*, parameter*, argument*, option*, extension*, keyword*',
   host: 'host, hosts',
   server: 'server*, system, mta, exchanger*, gateway*, site, machine',
@@ -148,7 +148,7 @@ export const ENGLISH: Lexicon = {
   relay: 'relay, relays, relayed, relaying, rcpthosts, rcpthost, openrelay',
   left: 'left, leave, leaves, works, work, employed, employs, departed, quit, resigned, gone, former',
   spam: 'spam, spammy, spammer*, spamtrap*, ube, uce, bulk, junk, junkmail, unsolicited, phish*, virus*, malware, malicious, suspicious, suspected, antispam',
-  policy: 'policy, policies',
+  policy: 'policy, policies, new domain, domain age, young domain',
   blocklist:
     'blacklist*, black, black list*, blocklist*, block list*, denylist*, deny list*, rbl, dnsbl, rblsmtpd, spamhaus, spamcop, sorbs, barracuda, reputation, abuse, abusive, whitelist*, white list*, allowlist*, allow list*, welcomelist*',
   greylist: 'greylist*, graylist*, grey list*, gray list*',
