@@ -27,7 +27,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     allowed: 'erlaubt*, gestattet*, zugelassen*, berechtigt*',
     full: 'voll, ubervoll, uebervoll, erschopft*, erschoepft*, ausgeschopft*',
     over: 'uberschritt*, ueberschritt*, uberschreit*, ueberschreit*, erreicht*, uberzogen',
-    space: 'speicher*, speicherplatz*, speichervolumen*, kontingent*',
+    space: 'speicher*, speicherplatz*, speichervolumen*, kontingent*, platz',
     limit: 'grenze*, maximal*',
     many: 'zu viele, zu viel, zuviele, zuviel',
     moved: 'umgezogen, verzogen, geandert',
@@ -51,6 +51,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     use: 'genutzt, benutzt, verwendet',
     from: 'von ihnen, von dir',
     outside: 'extern*',
+    company: 'unternehmen, firma',
     noise:
       'solche*, dieser, diese, diesem, dieses, der, die, das, den, dem, des, ist, sind, wird, werden, wurde, wurden, hat, haben, und, oder, auf, unter, von, es, ein, eine, einen, einer, leider, bitte, mehr, wegen, bei, im, am, zum, zur',
   },
@@ -97,6 +98,8 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     here: 'ici',
     from: 'de vous, de votre',
     outside: 'exterieur*',
+    use: 'utilise, utilisee, utilisees',
+    company: 'societe, entreprise',
     noise:
       'tel, telle, cet, cette, ce, le, la, les, du, de, des, un, une, est, sont, ete, etait, n, l, d, c, qu, que, qui, au, aux, et, ou, sur, par, dans, a, veuillez, merci, nom, son, sa, existe deja, service',
   },
@@ -136,6 +139,8 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     no: 'insuficient*, ningun*, sin, dicha, dicho',
     for: 'para',
     here: 'aqui',
+    use: 'utiliza, utilizad*, usa, usada, uso',
+    company: 'empresa',
     noise:
       'ese, esa, este, tal, el, los, las, del, una, uno, es, esta en, se, ha, han, sido, ser, por, con, en, y, o, u, estado, existe ya, favor, mas, nombre, lo, al, falta',
   },
@@ -165,6 +170,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     not: 'nao, nunca',
     no: 'insuficient*, nenhum*, sem',
     here: 'aqui',
+    use: 'usado',
     noise: 'os, as, do, da, dos, das, um, uma, foi, ser, esta, e, na, nos, neste, nesta, por, mais',
   },
   Italian: {
@@ -197,6 +203,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     no: 'insufficient*, nessun*, senza',
     here: 'qui',
     outside: 'estern*',
+    use: 'uso, utilizzat*, usato',
     noise:
       'questo, questa, simile, tale, il, lo, gli, i, della, dello, di, nel, nella, al, alla, per, stato, stata, ed, piu, che',
   },
@@ -228,6 +235,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     not: 'niet, nooit',
     no: 'geen, zonder',
     for: 'voor',
+    use: 'gebruikt, gebruik',
     noise: 'deze, dit, het, een, de, zijn, van, met, meer, naam, dat, op, staat, bij',
   },
   Polish: {
@@ -259,6 +267,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     not: 'nie',
     no: 'brak, bez',
     outside: 'zewnetrzn*',
+    use: 'uzywan*',
     noise:
       'jest, na, w, z, ma, sie, zostal, zostala, zostalo, lub, albo, podane, podany, ten, ta, to, przez, administracyjnie',
   },
@@ -272,7 +281,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     missing: 'neexistuj*, nenalezen*, nenajden*, neznam*, neplatn*, neexistujici',
     exist: 'existuje, existuji, nalezen*',
     closed:
-      'zablokovan*, zrusen*, deaktivovan*, uzavren*, smazan*, neaktivn*, pozastaven*, vypnut*',
+      'zablokovan*, zrusen*, deaktivovan*, uzavren*, smazan*, neaktivn*, pozastaven*, vypnut*, nepouziva*',
     refused: 'odmitnut*, zamitnut*',
     full: 'plna, plne, plny, preplnen*',
     over: 'prekrocen*',
@@ -335,6 +344,8 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     no: 'недостаточн*, нет, немає, няма, отсутств*',
     from: 'от вас',
     outside: 'внешн*',
+    use: 'использ*',
+    left: 'уволен*, уволил*',
     noise: 'в, на, и, для, как, более, с, данн*, ваши',
   },
   Turkish: {
@@ -345,7 +356,8 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     mail: 'posta, ileti, mesaj*',
     missing: 'bulunamadi, yok, gecersiz*, bilinmeyen, bulunmamak*, yoktur, hatali',
     exist: 'mevcut, gecerli, bulunmus',
-    closed: 'devre disi, askiya alindi, askiya, kapatil*, kapali, silinmis, pasif, engellen*',
+    closed:
+      'devre disi, askiya alindi, askiya, kapatil*, kapali, silinmis, pasif, engellen*, kullanilm*',
     refused: 'reddedil*',
     full: 'dolu, doldu, dolmus*',
     over: 'asildi, asilmis*, asti',
@@ -359,11 +371,11 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     noise: 'bir, bu, boyle, olarak, ve',
   },
   Others: {
-    box: 'χρηστης, παραληπτης, felhasznalo*, cimzett*, cim, postafiok*, utilizator*, destinatar*',
+    box: 'χρηστης, παραληπτης, felhasznalo*, cimzett*, cim, postafiok*, utilizator*, destinatar*, χρηστη*, casuta*',
     missing: 'αγνωστος, ismeretlen, necunoscut*, inexistenta',
-    exist: 'letezik, talalhato, exista',
+    exist: 'letezik, talalhato, exista, υπαρχ*',
     full: 'megtelt, plina',
-    not: 'nem, nu',
+    not: 'nem, nu, δεν',
     sender: 'expeditor*, felado*, αποστολε*',
   },
 }
@@ -374,7 +386,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
  */
 export const UNSPACED: Readonly<Record<string, Lexicon>> = {
   Chinese: {
-    box: '用户, 用戶, 收件人, 收件者, 收信人, 邮箱, 郵箱, 信箱, 地址, 账号, 賬號, 帐号, 帳號, 账户, 賬戶, 帐户, 邮件地址, 此人',
+    box: '用户, 用戶, 收件人, 收件者, 收信人, 邮箱, 郵箱, 信箱, 地址, 账号, 賬號, 帐号, 帳號, 账户, 賬戶, 帐户, 邮件地址, 此人, 使用者',
     domain: '域名, 网域, 網域',
     sender:
       '发件人, 發件人, 寄件人, 寄件者, 发信人, 發信人, 发件服务器, 发信地址, 发件域名, 发信域名, 寄件網域',
@@ -400,6 +412,7 @@ export const UNSPACED: Readonly<Record<string, Lexicon>> = {
     later: '稍后, 稍後, 重试, 重試, 暂时, 暫時, 繁忙, 请再试',
     time: '长期, 長期',
     no: '没有, 沒有',
+    left: '离职, 離職',
   },
   Japanese: {
     box: 'ユーザー, ユーザ, 宛先, アドレス, メールアドレス, メールボックス, 受信者, アカウント, 受信箱, 受信トレイ',
@@ -423,6 +436,7 @@ export const UNSPACED: Readonly<Record<string, Lexicon>> = {
     later: '一時的, しばらく, 再送, 再度, 後ほど',
     conn: '接続',
     your: 'あなたの, お客様の',
+    left: '退職',
   },
   Korean: {
     box: '사용자, 수신자, 수신인, 받는 사람, 받는사람, 메일함, 계정, 주소, 회원, 편지함, 사서함',
@@ -433,7 +447,7 @@ export const UNSPACED: Readonly<Record<string, Lexicon>> = {
     mail: '메일, 메시지',
     missing:
       '존재하지 않, 없습니다, 없음, 없는, 찾을 수 없, 등록되지 않, 잘못된, 유효하지 않, 알 수 없는',
-    closed: '휴면, 정지, 해지, 중지, 탈퇴, 비활성, 삭제된, 잠긴, 잠겨',
+    closed: '휴면, 정지, 해지, 중지, 탈퇴, 비활성, 삭제된, 잠긴, 잠겨, 사용하지 않',
     blocked: '차단',
     refused: '거부, 거절',
     full: '가득, 부족, 꽉',
@@ -447,5 +461,6 @@ export const UNSPACED: Readonly<Record<string, Lexicon>> = {
     later: '잠시 후, 일시적, 다시 시도',
     conn: '연결, 접속',
     your: '귀하의, 당신의',
+    left: '퇴사',
   },
 }
