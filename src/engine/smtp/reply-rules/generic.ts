@@ -152,6 +152,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     '(box|fail|missing) attempt',
     'missing box (attempt|conn)',
     'limit missing box',
+    'send box over',
     '(mail|missing) .. box? (limit|many) .. over',
     '(send|conn|hour) .. (limit|space|many)',
     '(send|mail) (limit|many)',
@@ -227,6 +228,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     `from box .. ${FAULTY}`,
     'no mail from',
     'box not _? send',
+    'lookup sender',
   ),
   ...words(
     'blocked/sender',

@@ -34,7 +34,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     require: 'erforderlich*, notwendig*, benotigt*',
     receive: 'empfangt, empfangen, angenommen, annimmt, nimmt, akzeptier*, annahme',
     serve: 'gehostet*, verwaltet*, zustandig*, zustaendig*, bedient, betreut',
-    send: 'senden, versenden, gesendet, versand',
+    send: 'senden, versenden, gesendet, versand, sendelimit*, versandlimit*',
     left: 'beschaftigt, beschaeftigt, ausgeschieden, verlassen, arbeitet',
     spam: 'unerwunscht*, unerwuenscht*, spamverdacht*',
     policy: 'richtlinie*',
@@ -141,6 +141,8 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     here: 'aqui',
     use: 'utiliza, utilizad*, usa, usada, uso',
     company: 'empresa',
+    helo: 'de host',
+    part: 'certificado*',
     noise:
       'ese, esa, este, tal, el, los, las, del, una, uno, es, esta en, se, ha, han, sido, ser, por, con, en, y, o, u, estado, existe ya, favor, mas, nombre, lo, al, falta',
   },
@@ -171,6 +173,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     no: 'insuficient*, nenhum*, sem',
     here: 'aqui',
     use: 'usado',
+    helo: 'do host',
     noise: 'os, as, do, da, dos, das, um, uma, foi, ser, esta, e, na, nos, neste, nesta, por, mais',
   },
   Italian: {
@@ -236,6 +239,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     no: 'geen, zonder',
     for: 'voor',
     use: 'gebruikt, gebruik',
+    send: 'verzendlimiet*',
     noise: 'deze, dit, het, een, de, zijn, van, met, meer, naam, dat, op, staat, bij',
   },
   Polish: {
@@ -402,7 +406,7 @@ export const UNSPACED: Readonly<Record<string, Lexicon>> = {
     over: '超过, 超過, 超出, 超限, 超额, 过大',
     space: '空间, 空間, 容量, 配额, 配額',
     limit: '限制, 限额, 上限',
-    many: '频率, 頻率, 过于频繁, 太频繁, 过多, 過多, 太多, 过高',
+    many: '频率, 頻率, 过于频繁, 太频繁, 过多, 過多, 太多, 过高, 发送量, 發送量',
     require: '需要, 要求, 必须',
     spam: '垃圾, 病毒, 可疑',
     policy: '策略',

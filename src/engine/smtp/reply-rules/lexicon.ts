@@ -103,7 +103,7 @@ export const ENGLISH: Lexicon = {
   helo: 'hello name, address literal, domain literal, helo*, ehlo*, hostname*, host name*, ptr, rdns, reverse, fqdn',
   dns: 'dns, mx, aaaa, nameserver*, address record*',
   spf: 'spf*, domainkey*, organizational domain, signing domain, d domain, dkim*, dmarc*, senderid, sender policy, spoof*, forged, forgery, impersonat*, batv, backscatter',
-  part: 'certificate*, header*, attachment*, url, urls, link, links, link address, web address, file, files, key, literal, user agent, message id',
+  part: 'certificat*, header*, attachment*, url, urls, link, links, link address, web address, file, files, key, literal, user agent, message id',
   command: 'command*, parameter*, argument*, option*, extension*, keyword*',
   host: 'host, hosts',
   server: 'server*, system, mta, exchanger*, gateway*, site, machine',
