@@ -152,7 +152,6 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     '(box|fail|missing) attempt',
     'missing box (attempt|conn)',
     'limit missing box',
-    'send box over',
     '(mail|missing) .. box? (limit|many) .. over',
     '(send|conn|hour) .. (limit|space|many)',
     '(send|mail) (limit|many)',

@@ -89,7 +89,7 @@ export const OFTEN_MISSPELLED: Lexicon = {
 }
 
 export const ENGLISH: Lexicon = {
-  box: 'user, users, username*, userid*, user id, user ids, user name, mailbox name, account name, recipient name, recipient*, rcpt, rcpts, mailbox*, mbox*, mail box, mail boxes, mail drop, maildrop*, account, accounts, accountname*, address*, alias*, addressee*, inbox*, in box, mailfolder*, mail folder, maildir*, subscriber*, subscription*, receiver*, local part, localpart*, box, boxes, usr, usre, uesr',
+  box: 'user, users, your recipient, username*, userid*, user id, user ids, user name, mailbox name, account name, recipient name, recipient*, rcpt, rcpts, mailbox*, mbox*, mail box, mail boxes, mail drop, maildrop*, account, accounts, accountname*, address*, alias*, addressee*, inbox*, in box, mailfolder*, mail folder, maildir*, subscriber*, subscription*, receiver*, local part, localpart*, box, boxes, usr, usre, uesr',
   person:
     'person, persons, people, customer*, employee*, member*, anyone, anybod*, somebod*, contact person, individual*, staff',
   domain: 'domain, domains, domainname*, domainpart*',
@@ -108,13 +108,13 @@ export const ENGLISH: Lexicon = {
   host: 'host, hosts',
   server: 'server*, system, mta, exchanger*, gateway*, site, machine',
   mail: 'mail, mails, replies, email*, e mail, e mails, message*, mailing, messages, letter*, correspondence',
-  list: 'list, lists, gal, record*, table*, directory, database, ldap, book, map, catalog*, registry, index, dictionary, file list',
+  list: 'list, lists, gal, on file, mapping, mappings, record*, table*, directory, database, ldap, book, map, catalog*, registry, index, dictionary, file list',
   missing:
-    'unknown*, invalid*, nonexist*, non exist*, nonexistent, nonexistant, existant, unavailable, unrecognized, unrecognised, unregistered, undeliverable, unrouteable, unroutable, unresolvable, unreachable, unallocated, unassigned, unprovisioned, bad, bogus, wrong, illegal, incorrect, missing, misspelled, mistyped, obsolete, undefined, vacant, fictitious, imaginary, false, malformed, ambiguous, unverified, unvalidated',
+    'unknown*, invalid*, fake, nonexist*, non exist*, nonexistent, nonexistant, existant, unavailable, unrecognized, unrecognised, unregistered, undeliverable, unrouteable, unroutable, unresolvable, unreachable, unallocated, unassigned, unprovisioned, bad, bogus, wrong, illegal, incorrect, missing, misspelled, mistyped, obsolete, undefined, vacant, fictitious, imaginary, false, malformed, ambiguous, unverified, unvalidated',
   exist:
-    'exist, exists, exits, correspond, corresponds, existed, existing, found, find, locate, located, known, know, knows, valid, recognized, recognised, recognize, registered, present, available, listed, deliverable, reachable, routable, match, matches, matched, result*, entry, entries, provisioned, defined, assigned, allocated, resolve, resolved, identified, appear, appears, ok, correct, acceptable, mapped, vaild, created, usable, legitimate',
+    'exist, exists, exits, real, correspond, corresponds, existed, existing, found, find, locate, located, known, know, knows, valid, recognized, recognised, recognize, registered, present, available, listed, deliverable, reachable, routable, match, matches, matched, result*, entry, entries, provisioned, defined, assigned, allocated, resolve, resolved, identified, appear, appears, ok, correct, acceptable, mapped, vaild, created, usable, legitimate',
   closed:
-    'disabled, idle for, deactivated, de activated, inactivated, suspended, suspend, suspension, inactive, inactivity, dormant, frozen, discontinued, archived, on hold, locked, retired, closed, expired, terminated, canceled, cancelled, deleted, removed, abandoned, decommissioned, deprovisioned, de provisioned, unused, stale, ceased, quarantined, deceased, parked, revoked, withdrawn, shut down, opted out, hibernated, defunct, turned off, switched off, purged, ended, disconnected, dead, lapsed, stopped, deletion',
+    'disabled, idle for, unmonitored, deactivated, de activated, inactivated, suspended, suspend, suspension, inactive, inactivity, dormant, frozen, discontinued, archived, on hold, locked, retired, closed, expired, terminated, canceled, cancelled, deleted, removed, abandoned, decommissioned, deprovisioned, de provisioned, unused, stale, ceased, quarantined, deceased, parked, revoked, withdrawn, shut down, opted out, hibernated, defunct, turned off, switched off, purged, ended, disconnected, dead, lapsed, stopped, deletion',
   active: 'active, in service, activity, activated, enabled, operational, functional, alive',
   blocked: 'blocked, banned, barred',
   refused:
@@ -150,7 +150,7 @@ export const ENGLISH: Lexicon = {
   spam: 'spam, spammy, spamm*, spamtrap*, ube, uce, bulk, junk, junkmail, unsolicited, phish*, virus*, malware, malicious, suspicious, suspected, antispam',
   policy: 'policy, policies, new domain, domain age, young domain',
   blocklist:
-    'blacklist*, black, black list*, blocklist*, block list*, denylist*, deny list*, rbl, dnsbl, rblsmtpd, spamhaus, spamcop, sorbs, barracuda, reputation, abuse, abusive, directory attack*, whitelist*, white list*, allowlist*, allow list*, welcomelist*',
+    'real time, realtime, blacklist*, black, black list*, blocklist*, block list*, denylist*, deny list*, rbl, dnsbl, rblsmtpd, spamhaus, spamcop, sorbs, barracuda, reputation, abuse, abusive, directory attack*, whitelist*, white list*, allowlist*, allow list*, welcomelist*',
   greylist: 'greylist*, graylist*, grey list*, gray list*',
   tls: 'tls, ssl, starttls, requiretls, encrypt*, unencrypted, secure connection, secure session, secure channel',
   auth: 'auth, authentication, authenticat*, unauthenticat*, password*, credential*',
@@ -174,5 +174,5 @@ export const ENGLISH: Lexicon = {
   company: 'company, firm, organization, organisation, school, university, business, employer',
   other: 'other, another, different',
   noise:
-    'want to, trying to, tried to, to reach, a, an, the, is, are, was, were, be, been, being, has, have, had, having, do, does, did, can, could, will, would, shall, should, may, might, it, its, that, this, these, those, there, and, or, of, at, on, in, by, with, as, if, so, but, also, any, all, some, one, ones, sorry, please, currently, permanently, presently, here is, his, her, their, them, they, he, she, i, im, very, already, just, due to, due, because, rcpt to, in reply, no reply, read only, create, requested, action, taken, said, mailer, virtual',
+    's, want to, trying to, tried to, to reach, a, an, the, is, are, was, were, be, been, being, has, have, had, having, do, does, did, can, could, will, would, shall, should, may, might, it, its, that, this, these, those, there, and, or, of, at, on, in, by, with, as, if, so, but, also, any, all, some, one, ones, sorry, please, currently, permanently, presently, here is, his, her, their, them, they, he, she, i, im, very, already, just, due to, due, because, rcpt to, in reply, no reply, read only, create, requested, action, taken, said, mailer, virtual',
 }

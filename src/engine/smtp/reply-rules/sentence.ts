@@ -57,7 +57,8 @@ function splitChunk(chunk: string, words: string[]): void {
 function splitPart(part: string, words: string[]): void {
   const end = CLAUSE_END.exec(part)
   const bare = end === null ? part : part.slice(0, end.index)
-  if (IP_ADDRESS.test(bare)) words.push('ip')
+  // After a colon, what follows is not a part of its noun phrase, as in "IP address".
+  if (IP_ADDRESS.test(bare)) words.push(...(bare.endsWith(':') ? ['ip', '_'] : ['ip']))
   else if (HOST_NAME.test(bare)) words.push('_')
   else {
     for (const word of bare.replace(NEGATION, ' not').split(SEPARATOR)) {
