@@ -89,6 +89,8 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'deferred/busy',
     'RFC 3463 §3.4: a part of the mail system',
     /being (?:moved|migrated|transferred|upgraded)|(?:mail|routing) ?loop|(?:^|[.;:] )(?:the )?dis[ck] (?:is )?full|space (?:left )?on (?:the )?(?:device|dis[ck])(?! for)/,
+    /no route to (?:host|network|destination)|locked by (?:an(?:other)?|other|pop|imap)\b|create (?:user )?output file/,
+    /\b(?:user|account|recipient|alias|virtual|virtual user|address) (?:server|table|map|database|directory) (?:is |was )?(?:unavailable|missing|unknown|does not exist|not found|failure|error)/,
     /(?:mail ?box|directory|ldap|back-?end|user|recipient|account) ?(?:server|store|host|database|storage|service|verification) (?:is |was )?(?:currently |temporarily )?(?:not (?:found|available|reachable)|unavailable|down|offline|unreachable|error|disabled)/,
   ),
   ...says(
@@ -96,9 +98,9 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'RFC 3463 §3.4 (x.3.1)',
     'server (space|full)',
     'state box? .. missing',
-    'closed .. other',
     '(no|full) space server',
     'lookup box (closed|refused)',
+    'host box missing',
   ),
   ...says('blocked/tls', 'RFC 3207 §4', 'tls'),
   ...says(
@@ -180,7 +182,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'deferred/too-many',
     'RFC 5321 §4.5.3.1.10',
-    /(?:exceed|maximum|limit)[^;]{0,40}(?:recipients|rcpts)|recipients? (?:limit|count|maximum)/,
+    /(?:exceed|maximum|limit)[^;]{0,40}(?:recipients|rcpts)|recipients? (?:limit|count|maximum)|\bno (?:more |further |additional )?(?:recipients|users) (?:are )?(?:accepted|allowed)|not accepting (?:more |further )?(?:recipients|users)\b/,
     /separate transaction|multiple (?:regions|destination domains)|per (?:smtp )?transaction/,
   ),
   ...says(
@@ -225,7 +227,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     '(^|.) (refused|blocked) domain',
     'mail from .... (missing|closed|fail)',
     `from box .. ${FAULTY}`,
-    'no mail from',
+    'no mail allowed? from',
     'box not _? send',
     'lookup sender',
   ),
@@ -277,6 +279,8 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'closed mail from',
     'outside',
     'missing you',
+    'here refused box lookup',
+    'you (not|no) (box|own|person)',
     'you missing (.|$)',
     'refused for missing',
     '(you|send) .. not .. (list|person)',
