@@ -169,7 +169,7 @@ const SAMPLE: Reply = { code: 550, enhanced: '5.1.1', text: 'no such user here' 
 /** Returns the rule that decides the meaning of a 4xx or 5xx reply; null for any other code. */
 export function matchRule(stage: Stage, reply: Reply, text = plainText(reply)): ReplyRule | null {
   if (reply.code < 400 || reply.code > 599) return null
-  // Servers repeat the same texts, and there are about 380 rules.
+  // Servers repeat the same texts, and there are about 400 rules.
   const key = `${stage} ${reply.code} ${enhancedOf(reply)} ${text}`
   const cached = RULE_CACHE.get(key)
   if (cached !== undefined) return cached.rule

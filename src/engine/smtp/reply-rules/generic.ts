@@ -102,6 +102,13 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'lookup box (closed|refused)',
     'host box missing',
   ),
+  {
+    sentence: phrase('tls (missing|closed|fail)'),
+    code: /^4/,
+    meaning: 'deferred/busy',
+    provider: 'any',
+    source: 'RFC 3207 §4: TLS not available due to temporary reason',
+  },
   ...says('blocked/tls', 'RFC 3207 §4', 'tls'),
   ...says(
     'blocked/rdns',
@@ -252,6 +259,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ),
   {
     sentence: phrase('(box|domain) .? .. (missing|closed)'),
+    code: /^5/,
     stage: 'before-rcpt',
     meaning: 'blocked/sender',
     provider: 'any',
@@ -341,7 +349,7 @@ export const WEAK_PHRASES: readonly ReplyRule[] = [
     provider: 'any',
     source: 'RFC 5321 §4.2.4',
   },
-  ...words('deferred/busy', 'RFC 5321 §4.2.3 (421)', /\blater\b|try again|retry/),
+  ...says('deferred/busy', 'RFC 5321 §4.2.3 (421)', 'later'),
   ...words(
     'blocked/policy',
     'RFC 5321 §4.2.3 (550, command refused for policy reasons)',
