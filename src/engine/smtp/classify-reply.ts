@@ -144,7 +144,7 @@ export function getUncertainty(
   const text = plainText(answer.reply, recipient)
   const rule = matchRule('rcpt', answer.reply, text)
   if (rule === null || !UNCERTAIN_MEANINGS.has(rule.meaning) || asksToRetry(text)) return null
-  if (rule.pattern === undefined) return 'unknown'
+  if (fieldOf(rule) === null) return 'unknown'
   const isWeak = CODE_MEANINGS.includes(rule) || WEAK_PHRASES.includes(rule)
   return isWeak && rule.meaning === 'blocked/policy' ? 'weak' : null
 }
