@@ -9,6 +9,7 @@ import type { ZoneEntry } from '../support/zone.ts'
 
 const friendly = toRecipients(to => (isRandomRecipient(to) ? '550 5.1.1 No such user' : undefined))
 const SHARED = '192.0.2.80'
+const BACKUP = '192.0.2.90'
 
 /** Domains with distinct exchanger names; `ipsOf` returns the addresses of each. */
 function vanityZone(count: number, ipsOf = (_: number): string[] => [SHARED]) {
@@ -102,6 +103,40 @@ describe('400 vanity domains on one address', () => {
     const results = await home.many(vanity.addresses)
     expect(reasonsIn(results)).toEqual({ accepted_email: 60 })
     expect(home.open.peak).toBe(2)
+  })
+})
+
+describe('20 domains on one address, each with a backup exchanger at another operator', () => {
+  const backedUp = (ipsOf?: (n: number) => string[]) => {
+    const { zone, addresses } = vanityZone(20, ipsOf)
+    for (const [n, address] of addresses.entries()) {
+      const name = address.split('@')[1] as string
+      const MX = [[10, `mx.${name}`] as const, [20, `mx.backup${n}.example`] as const]
+      zone[name] = { MX }
+      zone[`mx.backup${n}.example`] = { A: [BACKUP] }
+    }
+    return { zone, addresses }
+  }
+
+  test('are all probed at the first exchanger', async () => {
+    const vanity = backedUp()
+    const home = vanityEngine(vanity)
+    expect(reasonsIn(await home.many(vanity.addresses))).toEqual({ accepted_email: 20 })
+    expect(home.mx.dialled.map(({ ip }) => ip)).toEqual(Array(20).fill(SHARED))
+    expect(home.loggedErrors).toEqual([])
+  })
+
+  test('are all probed at the backup while the first exchangers are down', async () => {
+    const vanity = backedUp(n => [`192.0.2.${101 + n}`])
+    const home = vanityEngine(vanity, {
+      script: {
+        connect: to => {
+          if (to.ip !== BACKUP) throw refused(to)
+        },
+      },
+    })
+    expect(reasonsIn(await home.many(vanity.addresses))).toEqual({ accepted_email: 20 })
+    expect(home.loggedErrors).toEqual([])
   })
 })
 

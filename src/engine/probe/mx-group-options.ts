@@ -33,13 +33,13 @@ export type ProbeOptions<Q extends ProbeTarget> = {
    * Called in place of `onProbed` for a target whose MX address is at its connection limit: retry
    * it in `delayMs`. If omitted, the probe waits for a permit, however long that takes.
    */
-  readonly onRetryLater?: (target: Q, delayMs: number) => void
+  readonly onRetryLater?: ((target: Q, delayMs: number) => void) | undefined
   /**
    * Called in place of `onProbed` for targets that the connection is not expected to reach before
    * its limit of refusals, while another connection may be opened for them. If omitted, they are
    * probed one connection after another.
    */
-  readonly onReturned?: (targets: readonly Q[]) => void
+  readonly onReturned?: ((targets: readonly Q[]) => void) | undefined
 }
 
 export type MxGroupProbeOptions<Q extends ProbeTarget> = ProbeOptions<Q> & {

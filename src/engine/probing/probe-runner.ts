@@ -10,6 +10,7 @@ import type { MxOperator } from '../dns/operators.ts'
 import type { EgressPool } from '../probe/egress-pool.ts'
 import type { EgressProber } from '../probe/egress-prober.ts'
 import type { ProbeOptions } from '../probe/mx-group-options.ts'
+import type { ProbeTarget } from '../probe/mx-groups.ts'
 import { weight } from '../probe/open-session.ts'
 import type { ProbeListener } from '../probe/probe-listener.ts'
 import { noResponse, type ProbeResult } from '../probe/probe-outcome.ts'
@@ -230,15 +231,14 @@ export class ProbeRunner {
     attempts: readonly HostAttempt[],
     options: ProbeOptions<ProbeTask>,
   ): Promise<void> {
-    const { signal, drain } = options
+    const { signal, drain, onRetryLater, onReturned } = options
     for (const group of groupByOperator(attempts)) {
       const [{ hosts }] = group as [HostAttempt, ...HostAttempt[]]
-      const byTarget = new Map(group.map(attempt => [toProbeTarget(attempt), attempt]))
       const next: HostAttempt[] = []
-      const onProbed = (target: ProbeTask, probed: ProbeResult) => {
-        const attempt = byTarget.get(target) as HostAttempt
-        const merged = attempt.previous === null ? probed : mergeResults(attempt.previous, probed)
-        const [backup, ...others] = attempt.remaining
+      const onProbed = (attempt: HostAttempt, probed: ProbeResult) => {
+        const { task, previous, remaining } = attempt
+        const merged = previous === null ? probed : mergeResults(previous, probed)
+        const [backup, ...others] = remaining
         const tried = attempt.tried + (hasNoAddress(probed) ? 0 : 1)
         const isDone = signal.aborted || drain.aborted || backup === undefined
         if (
@@ -247,20 +247,18 @@ export class ProbeRunner {
           !shouldTryNextHosts(probed.answer) ||
           this.#hasOtherEgress(prober, hosts, probed)
         ) {
-          options.onProbed(attempt.task, merged)
-        } else {
-          const { task } = attempt
-          next.push({ task, hosts: backup, remaining: others, tried, previous: merged })
-        }
+          options.onProbed(task, merged)
+        } else
+          next.push(toAttempt(task, { hosts: backup, remaining: others, tried, previous: merged }))
       }
-      const returned = options.onReturned && {
-        onReturned: (targets: readonly ProbeTask[]) =>
-          options.onReturned?.(targets.map(one => (byTarget.get(one) as HostAttempt).task)),
-      }
-      const calls = { onProbed, ...returned }
-      await prober.probe(hosts.operator, [...byTarget.keys()], { ...options, ...calls })
+      await prober.probe(hosts.operator, group, {
+        ...options,
+        onProbed,
+        onRetryLater: onRetryLater && (({ task }, delayMs) => onRetryLater(task, delayMs)),
+        onReturned: onReturned && (returned => onReturned(returned.map(({ task }) => task))),
+      })
       // A result of the first hosts exists already, so the others are not probed from the start.
-      const { onReturned: _, ...atNextHosts } = options
+      const atNextHosts = { ...options, onReturned: undefined }
       if (next.length > 0) await this.#probeHosts(prober, next, atNextHosts)
     }
   }
@@ -332,13 +330,19 @@ const notifyUnless = (isDone: () => boolean, { onCall, onLine }: ProbeListener):
   onLine: line => void (isDone() || onLine(line)),
 })
 
-/** A task with the hosts to probe now, the hosts to try after them, and the previous result. */
-type HostAttempt = {
+/**
+ * One attempt of a task at the hosts of one operator: the target of a probe. The task stays the same
+ * object in all of its attempts, because callers look it up by identity. An attempt is not a
+ * `ProbeTask`, so that it cannot be passed to a callback in place of its task.
+ */
+type HostAttempt = ProbeTarget & {
   readonly task: ProbeTask
   readonly hosts: OperatorHosts
+  /** The hosts to try after these. */
   readonly remaining: readonly OperatorHosts[]
   /** Number of operators tried before, without those whose hosts have no address. */
   readonly tried: number
+  /** The result of the earlier attempts; null if this is the first. */
   readonly previous: ProbeResult | null
 }
 
@@ -353,15 +357,26 @@ function groupByOperator(attempts: readonly HostAttempt[]): Iterable<readonly Ho
   return groupBy(attempts, ({ hosts }) => hosts.operator.name).values()
 }
 
-/** Returns the first attempt of a task. */
 function toFirstAttempt(task: ProbeTask): HostAttempt {
   const [hosts, ...remaining] = selectHosts(task.exchangers, task.accepted)
-  return { task, hosts, remaining, tried: 0, previous: null }
+  return toAttempt(task, { hosts, remaining, tried: 0, previous: null })
 }
 
-/** Returns the task with the route and catch-all status of these hosts. */
-function toProbeTarget({ task, hosts: { operator, route, catchAll } }: HostAttempt): ProbeTask {
-  if (task.exchangers.length === 1) return task
-  const isBackup = operator.name !== task.operator.name
-  return { ...task, route, catchAll, isBackup, sharesLimits: true }
+function toAttempt(
+  task: ProbeTask,
+  attempt: Pick<HostAttempt, 'hosts' | 'remaining' | 'tried' | 'previous'>,
+): HostAttempt {
+  const { address, accepted, exchangers } = task
+  const { hosts } = attempt
+  const hasBackup = exchangers.length > 1
+  return {
+    ...attempt,
+    task,
+    address,
+    accepted,
+    route: hosts.route,
+    catchAll: hosts.catchAll,
+    isBackup: hasBackup && hosts.operator.name !== task.operator.name,
+    sharesLimits: hasBackup,
+  }
 }

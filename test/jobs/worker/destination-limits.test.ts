@@ -37,3 +37,27 @@ test('items wait for the limit of their destination address without delaying oth
   expect(Math.max(...doneAt)).toBeGreaterThanOrEqual(58 * SECOND)
   expect(Math.max(...doneAt)).toBeLessThan(120 * SECOND)
 })
+
+test('items with a backup exchanger wait for that limit too, and keep their result', async () => {
+  const names = Array.from({ length: 20 }, (_, n) => `customer${n}.test`)
+  const zone = names.flatMap((name): [string, ZoneEntry][] => [
+    [
+      name,
+      {
+        MX: [
+          [10, `mail.${name}`],
+          [20, 'mx.backup.example'],
+        ],
+      },
+    ],
+    [`mail.${name}`, { A: ['192.0.2.80'] }],
+  ])
+  const job = await createTestJob({
+    texts: names.map(name => `ann@${name}`),
+    zone: { ...Object.fromEntries(zone), 'mx.backup.example': { A: ['192.0.2.90'] } },
+    flags: { sessionsPerSecond: '1' },
+    script: knows('ann'),
+  })
+  expect(await job.work()).toMatchObject({ state: 'completed', done: 20, deliverable: 20 })
+  expect(job.loggedErrors).toEqual([])
+})
