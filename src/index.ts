@@ -16,7 +16,7 @@ import { openLists } from './engine/lists.ts'
 import type { ResultCache } from './engine/result-cache.ts'
 import type { Clock } from './platform/clock.ts'
 import { EvError } from './platform/error.ts'
-import { type Log, silentLog } from './platform/log.ts'
+import { guardedLog, type Log, silentLog } from './platform/log.ts'
 import type { Random } from './platform/random.ts'
 
 export type { EgressConfig } from './config/file-settings.ts'
@@ -114,7 +114,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
   })
   const externalDeps = {
     ...withoutUndefined({ clock, random, resolver, dial }),
-    log: log ?? silentLog,
+    log: log === undefined ? silentLog : guardedLog(log),
   }
   const customLists = openLists(listFiles(config, entriesOf(lists)))
   return composeEngine(config, externalDeps, {

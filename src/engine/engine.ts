@@ -20,7 +20,8 @@ import {
   type ProbeTask,
   restoreTask,
 } from './probing/prepare.ts'
-import { type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
+import { callbackError, type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
+import { FAULTS_MAX } from './probing/retry-policy.ts'
 import type { RateController, RateStatus } from './rate-control/controller.ts'
 import type { ProbeStop } from './rate-control/rules.ts'
 import { isFresh, isUndecided, type ResultCache } from './result-cache.ts'
@@ -29,7 +30,7 @@ import type { OutsideSignals } from './signals/outside-signals.ts'
 import { observerFor, type StepObserver } from './step-observer.ts'
 import { type ManyOptions, streamResults } from './stream.ts'
 import { fromCache, fromFailure, staleIfError } from './verdict/build-result.ts'
-import type { Result } from './verdict/verdict.ts'
+import { isFailure, type Result } from './verdict/verdict.ts'
 import type { RouteOptions, VerifyOptions } from './verify-options.ts'
 
 export type { ProbeListOptions } from './probing/probe-runner.ts'
@@ -158,7 +159,8 @@ export class Engine {
 
   /**
    * Routes one address of a list, without waiting for the DNS of the others; cache reads are still
-   * batched. Never rejects: an aborted `signal` ends as `dns_error`.
+   * batched. Never rejects: an aborted `signal` ends as `dns_error`. An internal failure is repeated
+   * before it becomes the result.
    */
   async routeOne(text: string, options: RouteOptions = {}): Promise<PreparedAddress> {
     const { clock, sandbox } = this.#deps
@@ -166,6 +168,9 @@ export class Engine {
     if (sandbox) return { result: sandboxResult(clock, email) }
     const mode = { limitMs: LIST_ROUTE_MS, isUrgent: false }
     let prepared = await this.#prepare(email, options, mode)
+    for (let faults = 1; faults < FAULTS_MAX && hasFailed(prepared); faults++) {
+      prepared = await this.#prepare(email, options, mode)
+    }
     while (isUntrusted(prepared) && (await options.dnsPause?.wait()) === true) {
       prepared = await this.#prepare(email, options, mode)
     }
@@ -213,7 +218,8 @@ export class Engine {
     const host = route.kind === 'mx' ? route.hosts[0]?.host : route.host
     const { resolver, hasIpv6 } = this.#deps
     if (host === undefined || cachedAddressesOf(resolver, host, hasIpv6) !== null) return
-    void addressesOf(resolver, host, { hasIpv6 })
+    // The dial looks the host up again and reports the failure.
+    addressesOf(resolver, host, { hasIpv6 }).catch(() => {})
   }
 
   /**
@@ -325,18 +331,29 @@ export class Engine {
     tasks: readonly ProbeTask[],
     options: ProbeListOptions,
   ): Promise<void> {
-    const pending: Promise<void>[] = []
+    const reports: Promise<unknown>[] = []
+    let failure: EvError | null = null
     const { signal, drain = signal } = options
+    const reportWithSignals = async (task: ProbeTask, result: Result, asked: boolean) => {
+      const aborts = [signal, drain]
+      const added = await this.#addSignals(result, LIST_SIGNALS_MS, aborts).catch(() => result)
+      try {
+        if (failure === null) options.onResult(task, added, asked)
+      } catch (error) {
+        failure ??= callbackError('onResult', error)
+      }
+    }
     const onResult: ProbeListOptions['onResult'] = (task, result, asked) => {
       if (drain.aborted || this.#deps.signals?.isFor(result) !== true) {
         options.onResult(task, result, asked)
-        return
-      }
-      const adding = this.#addSignals(result, LIST_SIGNALS_MS, [signal, drain])
-      pending.push(adding.then(added => options.onResult(task, added, asked)))
+      } else reports.push(reportWithSignals(task, result, asked))
     }
-    await this.#runner.probeMany(operator, tasks, { ...options, onResult })
-    await Promise.all(pending)
+    try {
+      await this.#runner.probeMany(operator, tasks, { ...options, onResult })
+    } finally {
+      await Promise.all(reports)
+    }
+    if (failure !== null) throw failure as EvError
   }
 
   #simulate(text: string, options: VerifyOptions): Result {
@@ -455,6 +472,9 @@ type PrepareMode = {
   readonly isUrgent: boolean
   readonly observer?: StepObserver | null
 }
+
+const hasFailed = (prepared: PreparedAddress) =>
+  'result' in prepared && isFailure(prepared.result.verdict)
 
 /** Whether the options ask for something that a cached answer cannot provide. */
 const bypassesCache = ({ forceRefresh, include }: VerifyOptions) =>

@@ -9,6 +9,8 @@ export type PendingAddress = Omit<AttemptHistory, 'waitedMs'> & {
   readonly task: ProbeTask
   /** When it first became ready for a probe, monotonic ms. */
   readonly since: number
+  /** Number of its probes that failed internally. */
+  readonly faults: number
 }
 
 /** Pending addresses that can share a connection: one set of MX hosts, and one egress or any. */

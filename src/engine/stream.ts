@@ -1,5 +1,5 @@
 import { type Clock, SECOND, sleep, yieldToEventLoop } from '../platform/clock.ts'
-import { EvError } from '../platform/error.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
 import { addressKey } from './address/address.ts'
 import { withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operators.ts'
@@ -12,9 +12,10 @@ import { hostsOf, type RouteWithHost } from './probe/mx-groups.ts'
 import { isBackupOnly } from './probing/mx-hosts.ts'
 import type { PreparedAddress, ProbeTask } from './probing/prepare.ts'
 import type { ProbeListOptions } from './probing/probe-runner.ts'
-import { isDecided, nextRetry, type Outcome } from './probing/retry-policy.ts'
+import { FAULTS_MAX, isDecided, nextRetry, type Outcome } from './probing/retry-policy.ts'
 import { Source } from './stream-source.ts'
-import type { Result } from './verdict/verdict.ts'
+import { fromFailedProbe } from './verdict/build-result.ts'
+import { isFailure, type Result } from './verdict/verdict.ts'
 import type { RouteOptions } from './verify-options.ts'
 
 export type ManyOptions = {
@@ -66,6 +67,8 @@ const RETURNED_MS = 20
 const IDLE_MS = 25
 /** The longest wait for a source that is never idle, as in a list that is being routed. */
 const HOLD_MAX_MS = 5 * SECOND
+/** The wait before an address is probed again after an internal failure. */
+const FAULT_DELAY_MS = SECOND
 /** Texts of a synchronous source that are read in one turn of the event loop. */
 const READ_MAX = 2_000
 
@@ -79,7 +82,11 @@ type StreamEngine = {
   probe(operator: MxOperator, tasks: readonly ProbeTask[], options: ProbeListOptions): Promise<void>
 }
 
-/** Yields the results of a stream of addresses in order of completion. */
+/**
+ * Yields the results of a stream of addresses in order of completion, one for each text. An internal
+ * failure becomes the result of its address. If even that fails, throws an EvError that names the
+ * cause, after the results that are ready.
+ */
 export async function* streamResults(
   engine: StreamEngine,
   texts: AsyncIterable<string> | Iterable<string>,
@@ -137,6 +144,10 @@ class Stream {
   #blockedCount = 0
   #workers = 0
   #inputEnded = false
+  /** Number of consecutive internal failures of the selection of an egress. */
+  #selectionFaults = 0
+  /** The internal failure that ended the stream. */
+  #failure: EvError | null = null
   #wake: () => void = () => {}
   #onCapacity: () => void = () => {}
 
@@ -213,7 +224,7 @@ class Stream {
 
   /**
    * Returns the next result; null after the last. Throws if the caller's signal or the engine
-   * aborted.
+   * aborted, or after an internal failure that left addresses without a result.
    */
   async next(): Promise<Result | null> {
     for (;;) {
@@ -225,6 +236,7 @@ class Stream {
         if (this.#inFlight <= this.#windowMax * (1 - REFILL_SHARE)) this.#onCapacity()
         return result
       }
+      if (this.#failure !== null) throw this.#failure
       if (this.#inputEnded && this.#inFlight === 0) return null
       await new Promise<void>(resolve => {
         this.#wake = resolve
@@ -234,6 +246,12 @@ class Stream {
 
   stop() {
     this.#stopping.abort()
+  }
+
+  /** Ends all work. `step` names what failed. */
+  #fail(step: string, cause: unknown) {
+    this.#failure ??= new EvError('internal', `${step} failed: ${errorMessage(cause)}`, { cause })
+    this.stop()
   }
 
   async #waitForCapacity(): Promise<void> {
@@ -253,7 +271,7 @@ class Stream {
       this.#active < ACTIVE_MAX &&
       !this.#ending.aborted
     )
-      void this.#routeGroup(this.#backlog.take(GROUP_MAX))
+      this.#routeGroup(this.#backlog.take(GROUP_MAX)).catch(error => this.#fail('Routing', error))
   }
 
   /** Routes texts of one domain: the first one is looked up, and the others find its answer. */
@@ -300,16 +318,15 @@ class Stream {
     }
     this.#duplicates.set(key, NO_DUPLICATES)
     const since = this.#options.clock.monotonicNow()
-    this.#enqueue({ task, since, tries: 0, egress: null, refusedBy: [] })
+    this.#enqueue({ task, since, tries: 0, egress: null, refusedBy: [], faults: 0 })
   }
 
   #enqueue(pending: PendingAddress, isRetry = false) {
-    const { operator, route } = pending.task
-    let queue = this.#queues.get(operator.name)
-    if (queue === undefined) {
-      queue = new OperatorQueue(operator, this.#engine.egressPool.row(operator.name))
-      this.#queues.set(operator.name, queue)
-      this.#engine.prefetchHost(route)
+    let queue: OperatorQueue
+    try {
+      queue = this.#queueFor(pending.task)
+    } catch (error) {
+      return this.#handleFault(pending, error)
     }
     // Retries that were delayed together return together, so they gather even at the end of the
     // input.
@@ -320,6 +337,15 @@ class Stream {
     if (!batch.isGathering || this.#gathering.has(batch)) return
     this.#gathering.set(batch, { queue, at: now })
     if (this.#cancelGather === null) this.#gather(GATHER_MS)
+  }
+
+  #queueFor({ operator, route }: ProbeTask): OperatorQueue {
+    const known = this.#queues.get(operator.name)
+    if (known !== undefined) return known
+    const queue = new OperatorQueue(operator, this.#engine.egressPool.row(operator.name))
+    this.#queues.set(operator.name, queue)
+    this.#engine.prefetchHost(route)
+    return queue
   }
 
   /**
@@ -359,8 +385,20 @@ class Stream {
     }
   }
 
-  /** Starts as many workers on a queue as the limits of each egress and of the stream allow. */
   #dispatch(queue: OperatorQueue) {
+    try {
+      this.#startWorkers(queue)
+      this.#selectionFaults = 0
+    } catch (error) {
+      // Nothing was taken from the queue.
+      if (++this.#selectionFaults >= FAULTS_MAX) return this.#fail('Selecting an egress', error)
+      const { clock } = this.#options
+      void sleep(clock, FAULT_DELAY_MS, this.#ending).then(() => this.#dispatch(queue))
+    }
+  }
+
+  /** Starts as many workers on a queue as the limits of each egress and of the stream allow. */
+  #startWorkers(queue: OperatorQueue) {
     const egressPool = this.#engine.egressPool.own
     const operator = queue.operator.name
     const first = egressPool.primaryFor(operator)
@@ -394,12 +432,16 @@ class Stream {
   #startWorker(queue: OperatorQueue, egress: string, chunk: PendingAddress[]) {
     queue.countWorker(egress, 1)
     this.#workers++
-    void this.#dispatchChunk(queue, egress, chunk).finally(() => {
+    const onEnd = () => {
       queue.countWorker(egress, -1)
       this.#workers--
       if (queue.isDone) this.#queues.delete(queue.operator.name)
       this.#dispatchNext(queue)
-    })
+    }
+    this.#probeChunk(queue, egress, chunk)
+      .catch(error => this.#fail('Probing', error))
+      .then(onEnd)
+      .catch(error => this.#fail('Probing', error))
   }
 
   /**
@@ -415,30 +457,65 @@ class Stream {
     this.#dispatch(queue)
   }
 
-  async #dispatchChunk(
+  /** Probes a chunk. An address whose last probe failed internally is probed separately. */
+  async #probeChunk(
     queue: OperatorQueue,
     egress: string,
-    chunk: PendingAddress[],
+    chunk: readonly PendingAddress[],
   ): Promise<void> {
-    const byTask = new Map(chunk.map(pending => [pending.task, pending]))
-    await this.#engine.probe(queue.operator, [...byTask.keys()], {
-      egress,
-      signal: this.#ending,
-      urgent: this.#options.urgent ?? false,
-      onResult: (task, result, asked) =>
-        this.#handleOutcome(byTask.get(task) as PendingAddress, {
-          ...{ result, asked, egress },
-          isBackupOnly: isBackupOnly(task.exchangers, result),
-        }),
-      onRetryLater: (task, delayMs) =>
-        void this.#enqueueLater(byTask.get(task) as PendingAddress, delayMs),
-      onReturned: tasks => {
-        this.#requeue(
-          queue,
-          tasks.map(task => byTask.get(task) as PendingAddress),
-        )
-      },
-    })
+    const others = chunk.filter(({ faults }) => faults === 0)
+    if (others.length > 0) await this.#probeTogether(queue, egress, others)
+    for (const suspect of chunk) {
+      if (suspect.faults > 0) await this.#probeTogether(queue, egress, [suspect])
+    }
+  }
+
+  async #probeTogether(
+    queue: OperatorQueue,
+    egress: string,
+    chunk: readonly PendingAddress[],
+  ): Promise<void> {
+    /** The addresses without an outcome. */
+    const open = new Map(chunk.map(pending => [pending.task, pending]))
+    const pendingOf = (task: ProbeTask): PendingAddress => {
+      const pending = open.get(task)
+      if (pending === undefined) throw new EvError('internal', `unknown task: ${task.text}`)
+      return pending
+    }
+    let failure: unknown = null
+    try {
+      await this.#engine.probe(queue.operator, [...open.keys()], {
+        egress,
+        signal: this.#ending,
+        urgent: this.#options.urgent ?? false,
+        onResult: (task, result, asked) => {
+          this.#handleOutcome(pendingOf(task), {
+            ...{ result, asked, egress },
+            isBackupOnly: isBackupOnly(task.exchangers, result),
+          })
+          open.delete(task)
+        },
+        onRetryLater: (task, delayMs) => {
+          this.#enqueueLater(pendingOf(task), delayMs)
+          open.delete(task)
+        },
+        onReturned: tasks => {
+          this.#requeue(queue, tasks.map(pendingOf))
+          for (const task of tasks) open.delete(task)
+        },
+      })
+    } catch (error) {
+      failure = error
+    }
+    if (this.#ending.aborted) return
+    for (const pending of open.values()) this.#handleFault(pending, failure)
+  }
+
+  /** Probes an address again after an internal failure, or gives it the failure as its result. */
+  #handleFault(pending: PendingAddress, error: unknown) {
+    const faults = pending.faults + 1
+    if (faults < FAULTS_MAX) this.#enqueueLater({ ...pending, faults }, FAULT_DELAY_MS)
+    else this.#finish(pending.task, fromFailedProbe(this.#options.clock, pending.task, error))
   }
 
   /**
@@ -457,8 +534,11 @@ class Stream {
   }
 
   #handleOutcome(pending: PendingAddress, outcome: Outcome) {
-    const { task, since } = pending
+    const { task, since, faults } = pending
     if (isDecided(outcome)) return this.#finish(task, outcome.result)
+    if (isFailure(outcome.result.verdict)) {
+      return this.#handleFault(pending, outcome.result.evidence.failure)
+    }
     const { clock, wait = true, greylistDelayMs } = this.#options
     const egressPool = this.#engine.egressPool.own
     const { name } = task.operator
@@ -484,18 +564,22 @@ class Stream {
     const retry = nextRetry(outcome, history, rules)
     if (retry === null) return this.#finish(task, outcome.result)
     const { delayMs, accepted, ...attempts } = retry
-    if (isBlocked) this.#blockedCount++
-    const next = { ...task, accepted }
-    void this.#enqueueLater({ task: next, since, ...attempts }, delayMs).then(() => {
-      if (isBlocked) this.#blockedCount--
-    })
+    const next = { task: { ...task, accepted }, since, faults, ...attempts }
+    this.#enqueueLater(next, delayMs, isBlocked)
   }
 
-  async #enqueueLater(pending: PendingAddress, delayMs: number): Promise<void> {
+  /** Queues an address again; `isBlocked`: it counts as waiting for a block to expire until then. */
+  #enqueueLater(pending: PendingAddress, delayMs: number, isBlocked = false) {
+    if (isBlocked) this.#blockedCount++
     this.#onInactive()
-    await sleep(this.#options.clock, delayMs, this.#ending)
-    this.#active++
-    if (!this.#ending.aborted) this.#enqueue(pending, true)
+    const enqueue = () => {
+      if (isBlocked) this.#blockedCount--
+      this.#active++
+      if (!this.#ending.aborted) this.#enqueue(pending, true)
+    }
+    sleep(this.#options.clock, delayMs, this.#ending)
+      .then(enqueue)
+      .catch(error => this.#fail('Retrying', error))
   }
 
   /** An address no longer counts as active, so that another one may be routed. */

@@ -10,6 +10,23 @@ export interface Log {
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
 
+/** Wraps a log that callers pass in: an error in it must not end what is logged about. */
+export function guardedLog(log: Log): Log {
+  const guard = (level: keyof Log) => (message: string, fields?: LogFields) => {
+    try {
+      log[level](message, fields)
+    } catch {
+      // There is no other place to report it.
+    }
+  }
+  return {
+    debug: guard('debug'),
+    info: guard('info'),
+    warn: guard('warn'),
+    error: guard('error'),
+  }
+}
+
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** A failure repeated within this time is the same incident: retries are a few seconds apart. */

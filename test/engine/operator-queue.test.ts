@@ -15,7 +15,7 @@ function pending(text: string, egress: string | null = null, host = 'mx.test'): 
   routes.set(host, route)
   const exchangers = [{ operator: OPERATOR, route, catchAll: null }]
   const task = { text, address, route, exchangers } as unknown as PendingAddress['task']
-  return { task, egress, since: 0, tries: 0, refusedBy: [] }
+  return { task, egress, since: 0, tries: 0, refusedBy: [], faults: 0 }
 }
 
 /** Lets all addresses be taken at once, unless `isGathering`. */

@@ -89,7 +89,11 @@ export class CatchAllCache {
     const keepMs = CATCH_ALL_TTL_MS[catchAll ? 'yes' : 'no']
     this.#known.set(domain, { catchAll }, keepMs)
     this.#names.delete(domain)
-    this.#store?.set(domain, { catchAll, keepMs })
+    try {
+      this.#store?.set(domain, { catchAll, keepMs })
+    } catch {
+      // Other processes test the domain again.
+    }
   }
 
   /** Returns the random local part for the test of a domain: the same one until it is decided. */
@@ -184,7 +188,8 @@ export class CatchAllCache {
           if (isInStep && known !== null) this.set(domain, known)
         }
         if (known === null || inStep === undefined) conclude(true)
-        else void inStep.then(conclude)
+        // A result that cannot be kept is found again by the next test.
+        else inStep.then(conclude).catch(() => {})
       },
       drop: () => {
         if (pending.isResolved) return

@@ -1,4 +1,4 @@
-import { acquireInOrder } from '../rate-control/connection-limit.ts'
+import { acquireInOrder, releaseAll } from '../rate-control/connection-limit.ts'
 import type { AcquireResult, ConnectionPermit, RateController } from '../rate-control/controller.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import type { ProbeDeps } from './egress.ts'
@@ -87,10 +87,7 @@ export class ConnectionPermits {
 const withSlot = (permit: AddressPermit, releaseSlot: () => void): AddressPermit => ({
   throttled: permit.throttled,
   succeeded: permit.succeeded,
-  release() {
-    releaseSlot()
-    permit.release()
-  },
+  release: () => releaseAll([{ release: releaseSlot }, permit]),
 })
 
 const noLimit: AddressPermit = { release() {}, throttled() {}, succeeded() {} }

@@ -5,6 +5,7 @@ import { wireAddress } from '../address/address.ts'
 import { withDeadline } from '../deadline.ts'
 import { RecipientLog } from '../learned-replies/recipient-log.ts'
 import { softwareIn } from '../learned-replies/server-software.ts'
+import { releaseAll } from '../rate-control/connection-limit.ts'
 import type { ConnectionPermit } from '../rate-control/controller.ts'
 import { getUncertainty, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ConnectionPermits } from './connection-permits.ts'
@@ -50,6 +51,11 @@ export const CONNECTION_REJECTED = 'mail server rejected the connection'
 
 /** Consecutive sessions without a single answer after which the remaining targets are given up. */
 const FRUITLESS_SESSIONS_MAX = 2
+/**
+ * The same for sessions that were repeated with other settings or because the outbound port seemed
+ * to be blocked: more than any domain needs, since each session tells more about its hosts.
+ */
+const REPEATED_SESSIONS_MAX = 12
 
 /** Probes the targets of one MX group, session after session, within the operator's rate limits. */
 export class MxGroupProbe<Q extends ProbeTarget> {
@@ -99,6 +105,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     const stop = signal === drain ? this.#signal : AbortSignal.any([this.#signal, drain])
     const permits = this.#permits(stop)
     let fruitlessSessions = 0
+    let repeatedSessions = 0
     while (this.#pending.size > 0 || this.#looks.size > 0) {
       if (stop.aborted) return this.#resolveUnprobed(DEADLINE_EXCEEDED)
       this.resolveBlocked()
@@ -114,11 +121,17 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       const result = await this.#runSession(acquired.permit, permits)
       const { failure, facts, drain, isRetried = false } = result
       if (this.#pending.size > 0 || this.#looks.size > 0) await drain
-      if (this.#pending.size < before) fruitlessSessions = 0
-      if (this.#pending.size < before || failure === WITHOUT_TLS) continue
-      if (before === 0 || (isRetried && !signal.aborted)) continue
-      if (reachability.blockedOutcome !== null) continue
+      if (this.#pending.size < before) {
+        fruitlessSessions = 0
+        repeatedSessions = 0
+        continue
+      }
+      const isBlocked = reachability.blockedOutcome !== null
+      const isOtherwise = before === 0 || failure === WITHOUT_TLS || isBlocked
+      const isRepeated = isOtherwise || (isRetried && !signal.aborted)
+      if (isRepeated && ++repeatedSessions < REPEATED_SESSIONS_MAX) continue
       if (failure?.kind === 'no-response' && !signal.aborted) hosts.failed(this.#plan.key, failure)
+      if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
       if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
         this.resolveRemaining(failure ?? NO_RESULT, facts)
     }
@@ -189,16 +202,9 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       const { host, ip, asked } = opened
       return { failure: this.#openFailed(opened), facts: { host, ip, asked }, drain }
     }
-    const unsubscribe = onAbort(signal, () => opened.session.close())
-    const { learned, operator, loaded } = this.#options
-    if (loaded !== null) await loaded
-    const learning = learned.load()
-    if (learning !== null) await learning
     const { session, host } = opened
-    if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
-      session.stopPipelining()
-      this.#dialogue.note(`PIPELINING disabled: replies from ${host} were out of step`)
-    }
+    const unsubscribe = onAbort(signal, () => session.close())
+    const { learned, operator, loaded } = this.#options
     const software = softwareIn(session.banner)
     const server = { operator, software, subnet: networkOf(opened.ip) }
     const log = new RecipientLog(learned, server, received !== null)
@@ -209,12 +215,18 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     let drain = Promise.resolve()
     let isInStep = false
     try {
+      if (loaded !== null) await loaded
+      const learning = learned.load()
+      if (learning !== null) await learning
+      if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
+        session.stopPipelining()
+        this.#dialogue.note(`PIPELINING disabled: replies from ${host} were out of step`)
+      }
       failure = await probe.run(look)
     } finally {
       drain = probe.quit().finally(() => {
         unsubscribe()
-        opened.permit.release()
-        permit.release()
+        releaseAll([opened.permit, permit])
       })
       onDrain(drain)
       isInStep = await session.inStep

@@ -15,7 +15,7 @@ import { weight } from '../probe/open-session.ts'
 import type { ProbeListener } from '../probe/probe-listener.ts'
 import { noResponse, type ProbeResult } from '../probe/probe-outcome.ts'
 import { type CachedAnswer, toCacheEntry } from '../result-cache.ts'
-import { fromAcceptance, fromCache, fromFailure, fromProbe } from '../verdict/build-result.ts'
+import { fromCache, fromFailedProbe, fromProbe } from '../verdict/build-result.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { OPERATORS_MAX, type OperatorHosts, selectHosts, shouldTryNextHosts } from './mx-hosts.ts'
 import type { ProbeTask } from './prepare.ts'
@@ -32,6 +32,10 @@ type ProbeRunnerDeps = {
   readonly closing: AbortSignal
 }
 
+/**
+ * How to probe tasks. Each task is passed to exactly one callback, once. A callback that throws ends
+ * the probe: no other callback follows, and the probe rejects with an error that names it.
+ */
 export type ProbeListOptions = {
   /** The name of the egress; if omitted, the primary one of this process for the operator. */
   readonly egress?: string
@@ -43,18 +47,18 @@ export type ProbeListOptions = {
   readonly timeoutMs?: number
   /** A caller waits: connections do not wait for a connection slot. */
   readonly urgent?: boolean
-  /** Called once per task; `asked` is false if no server was probed this time. */
+  /** Called with the result of a task; `asked` is false if no server was probed this time. */
   readonly onResult: (task: ProbeTask, result: Result, asked: boolean) => void
   /**
    * Called in place of `onResult` if many connections wait for the same mail server: retry the task
    * in `delayMs`. If omitted, the task waits for its permit.
    */
-  readonly onRetryLater?: (task: ProbeTask, delayMs: number) => void
+  readonly onRetryLater?: ((task: ProbeTask, delayMs: number) => void) | undefined
   /**
    * Called in place of `onResult` for tasks that another connection may probe at the same time. If
    * omitted, they are probed one connection after another.
    */
-  readonly onReturned?: (tasks: readonly ProbeTask[]) => void
+  readonly onReturned?: ((tasks: readonly ProbeTask[]) => void) | undefined
 }
 
 /**
@@ -98,7 +102,13 @@ export class ProbeRunner {
       const failed = (error: unknown) => notify(() => this.#failed(task, error))
       // Do not wait for code that ignores the signal.
       onAbort(signal, () =>
-        clock.after(DEADLINE_MARGIN_MS, () => notifyProbed(this.#timedOut(task))),
+        clock.after(DEADLINE_MARGIN_MS, () => {
+          try {
+            notifyProbed(this.#timedOut(task))
+          } catch (error) {
+            failed(error)
+          }
+        }),
       )
       const run = this.#tryEgresses(task, {
         signal,
@@ -120,7 +130,11 @@ export class ProbeRunner {
     })
   }
 
-  /** Probes addresses at one operator, one connection at a time. Each gets exactly one result. */
+  /**
+   * Probes addresses at one operator, one connection at a time. An internal error becomes the result
+   * of the tasks without one. Rejects if there is no such egress or if a callback throws: the caller
+   * repeats the tasks for which none was called, or for which it threw.
+   */
   async probeMany(
     operator: MxOperator,
     tasks: readonly ProbeTask[],
@@ -128,21 +142,10 @@ export class ProbeRunner {
   ): Promise<void> {
     const { clock, closing, egressPool } = this.#deps
     const prober = egressPool.prober(options.egress ?? egressPool.own.primaryFor(operator.name))
-    const unanswered = new Set(tasks)
+    const ending = new AbortController()
+    const { signal, done } = withDeadline(clock, null, [options.signal, closing, ending.signal])
+    const reporter = new ProbeReporter(tasks, options, () => ending.abort())
     const { onRetryLater, onReturned } = options
-    const retryLater = onRetryLater && {
-      onRetryLater: (task: ProbeTask, delayMs: number) => {
-        unanswered.delete(task)
-        onRetryLater(task, delayMs)
-      },
-    }
-    const returned = onReturned && {
-      onReturned: (tasks: readonly ProbeTask[]) => {
-        for (const task of tasks) unanswered.delete(task)
-        onReturned(tasks)
-      },
-    }
-    const { signal, done } = withDeadline(clock, null, [options.signal, closing])
     let failure: unknown = NO_ANSWER
     try {
       const run = this.#probe(prober, tasks, {
@@ -152,11 +155,11 @@ export class ProbeRunner {
         urgent: options.urgent ?? false,
         timeoutMs: options.timeoutMs ?? LIST_TIMEOUT_MS,
         dialogue: options.dialogue ?? false,
-        ...retryLater,
-        ...returned,
+        onRetryLater: onRetryLater && ((task, delayMs) => reporter.retryLater(task, delayMs)),
+        onReturned: onReturned && (returned => reporter.returned(returned)),
         onProbed: (task, probed) => {
-          unanswered.delete(task)
-          options.onResult(task, this.#toResult(task, probed), probed.asked)
+          const result = this.#toResult(task, probed)
+          reporter.result(task, result, probed.asked)
         },
       })
       await this.#track(run)
@@ -165,7 +168,8 @@ export class ProbeRunner {
     } finally {
       done()
     }
-    for (const task of unanswered) options.onResult(task, this.#failed(task, failure), true)
+    for (const task of reporter.unreported) reporter.result(task, this.#failed(task, failure), true)
+    reporter.throwIfFailed()
   }
 
   /** Resolves when every probe in flight has finished. Call it when no probe follows. */
@@ -294,12 +298,64 @@ export class ProbeRunner {
   #failed(task: ProbeTask, error: unknown): Result {
     const { clock, log } = this.#deps
     log.error('verification failed', { error: errorMessage(error) })
-    const { accepted } = task
-    return accepted === null
-      ? fromFailure(clock, task, error)
-      : fromAcceptance(clock, task, accepted)
+    return fromFailedProbe(clock, task, error)
   }
 }
+
+/** Passes each task to exactly one callback of a list, and none after a callback has thrown. */
+class ProbeReporter {
+  readonly #options: ProbeListOptions
+  readonly #unreported: Set<ProbeTask>
+  readonly #onFailure: () => void
+  #failure: EvError | null = null
+
+  /** `onFailure` is called when a callback throws. */
+  constructor(tasks: readonly ProbeTask[], options: ProbeListOptions, onFailure: () => void) {
+    this.#options = options
+    this.#unreported = new Set(tasks)
+    this.#onFailure = onFailure
+  }
+
+  /** The tasks that were passed to no callback; none after a callback has thrown. */
+  get unreported(): readonly ProbeTask[] {
+    return this.#failure === null ? [...this.#unreported] : []
+  }
+
+  result(task: ProbeTask, result: Result, asked: boolean): void {
+    this.#report('onResult', [task], () => this.#options.onResult(task, result, asked))
+  }
+
+  retryLater(task: ProbeTask, delayMs: number): void {
+    this.#report('onRetryLater', [task], () => this.#options.onRetryLater?.(task, delayMs))
+  }
+
+  returned(tasks: readonly ProbeTask[]): void {
+    this.#report('onReturned', tasks, unreported => this.#options.onReturned?.(unreported))
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure !== null) throw this.#failure
+  }
+
+  #report(
+    name: 'onResult' | 'onRetryLater' | 'onReturned',
+    tasks: readonly ProbeTask[],
+    call: (unreported: readonly ProbeTask[]) => void,
+  ) {
+    const unreported = tasks.filter(task => this.#unreported.delete(task))
+    if (this.#failure !== null || unreported.length === 0) return
+    try {
+      call(unreported)
+    } catch (error) {
+      this.#failure = callbackError(name, error)
+      this.#onFailure()
+    }
+  }
+}
+
+/** Returns the error with which a probe rejects because a callback threw. */
+export const callbackError = (name: string, cause: unknown) =>
+  new EvError('internal', `${name} of a probe failed: ${errorMessage(cause)}`, { cause })
 
 const NO_ANSWER = new EvError('internal', 'A probe ended without an answer.')
 

@@ -14,6 +14,12 @@ const GREYLIST_DELAY_MS = 5 * MINUTE
 /** The longest delay before one retry, whatever the server requests. */
 const DELAY_MAX_MS = HOUR
 
+/**
+ * Number of internal failures after which an address of a list gets a failure as its result. After
+ * the first one it is probed separately, because it may be the cause.
+ */
+export const FAULTS_MAX = 3
+
 /** The earlier attempts for an item of a list. */
 export type AttemptHistory = {
   /** How often its current egress probed a server for it. */

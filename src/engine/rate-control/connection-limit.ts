@@ -185,11 +185,7 @@ export async function acquireInOrder<Failure extends object>(
   starts: Iterable<() => Promise<{ readonly permit: ConnectionPermit } | Failure>>,
 ): Promise<{ readonly permit: ConnectionPermit } | Failure> {
   const permits: ConnectionPermit[] = []
-  const permit = {
-    release: () => {
-      for (const one of permits.toReversed()) one.release()
-    },
-  }
+  const permit = { release: () => releaseAll(permits.toReversed()) }
   try {
     for (const start of starts) {
       const acquired = await start()
@@ -203,5 +199,14 @@ export async function acquireInOrder<Failure extends object>(
   } catch (error) {
     permit.release()
     throw error
+  }
+}
+
+/** Releases permits. All are released even if one throws; then this throws too. */
+export function releaseAll([first, ...others]: readonly ConnectionPermit[]): void {
+  try {
+    first?.release()
+  } finally {
+    if (others.length > 0) releaseAll(others)
   }
 }

@@ -127,8 +127,8 @@ export class RateController {
   }
 
   async #acquire(signal: AbortSignal, single: boolean): Promise<AcquireResult> {
-    const acquired = this.#handle.acquire(signal, single)
     try {
+      const acquired = this.#handle.acquire(signal, single)
       const end = typeof acquired === 'function' ? acquired : await acquired
       if (end !== null) return { permit: this.#permit(end, single) }
     } catch (error) {
@@ -307,8 +307,11 @@ export class RateController {
       release: () => {
         if (!isHeld) return
         isHeld = false
-        end()
-        this.#wakeAll()
+        try {
+          end()
+        } finally {
+          this.#wakeAll()
+        }
       },
     }
   }

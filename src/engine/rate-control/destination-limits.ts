@@ -6,6 +6,7 @@ import {
   ConnectionLimit,
   type LimitRequest,
   type LimitStart,
+  releaseAll,
 } from './connection-limit.ts'
 import { type ConnectionPermit, RateController } from './controller.ts'
 import type { RateLimits } from './limit-table.ts'
@@ -112,11 +113,7 @@ export class DestinationLimits {
     if (!address.mayStartNow(request.single) || !network.mayStartNow(request.single)) return null
     const permit = address.startNow(operator, request)
     const networkPermit = network.startNow(ip, request)
-    const release = () => {
-      networkPermit.release()
-      permit.release()
-    }
-    return addressPermit(address, { release })
+    return addressPermit(address, { release: () => releaseAll([networkPermit, permit]) })
   }
 
   /** Returns the time until this address may be dialed, in ms, as far as this process knows. */

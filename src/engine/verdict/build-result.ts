@@ -20,7 +20,7 @@ export function fromProbe(
 }
 
 /** Builds the result of an earlier acceptance while the catch-all status is unknown. */
-export function fromAcceptance(clock: Clock, task: ProbeTask, accepted: Acceptance): Result {
+function fromAcceptance(clock: Clock, task: ProbeTask, accepted: Acceptance): Result {
   const { at, egress, ...facts } = accepted
   const probed = { ...facts, ...(egress === null ? {} : { egress }) }
   const untested = { ...probed, catchAll: null, asked: true, dialogue: null }
@@ -63,6 +63,12 @@ export function fromFailure(
     failure: errorMessage(error),
   })
 }
+
+/** Builds the result of a probe that failed internally; an earlier acceptance is kept. */
+export const fromFailedProbe = (clock: Clock, task: ProbeTask, error: unknown): Result =>
+  task.accepted === null
+    ? fromFailure(clock, task, error)
+    : fromAcceptance(clock, task, task.accepted)
 
 /** Builds the result of an address whose deadline passed before any evidence was found. */
 export function fromDeadline(clock: Clock, text: string, startedAt: number): Result {

@@ -82,8 +82,8 @@ export class PendingItems {
     const { name } = item.task.operator
     const waiting = this.#byOperator.get(name)?.count ?? 0
     if (!this.hasRoomFor(1) || waiting >= capacityOf(list, name)) return null
-    const size = this.putBack(list, item)
     const { recipientsPerSession } = list.engine.egressPool.row(name)
+    const size = this.putBack(list, item)
     return size < recipientsPerSession ? 0 : Math.floor((waiting + 1) / recipientsPerSession)
   }
 

@@ -5,11 +5,12 @@ import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
 import type { Acceptance, RouteWithHost } from '../../engine/probe/mx-groups.ts'
 import { isBackupOnly } from '../../engine/probing/mx-hosts.ts'
 import type { ProbeTask } from '../../engine/probing/prepare.ts'
-import { nextRetry, type Outcome } from '../../engine/probing/retry-policy.ts'
+import { FAULTS_MAX, nextRetry, type Outcome } from '../../engine/probing/retry-policy.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
 import { isFailure, type Result } from '../../engine/verdict/verdict.ts'
 import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'
+import { EvError } from '../../platform/error.ts'
 import type { Change, ResultWriter } from '../results/result-writer.ts'
 import type { ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
 import type { OrphanedClaims } from '../worker/orphaned-claims.ts'
@@ -42,64 +43,157 @@ export type ProbeWork = {
 }
 
 /**
- * Number of internal failures after which an item gets a failure as its result. After the first one
- * it is probed separately.
+ * Probes claimed items at one operator and records the result or retry of each. `wakeOthers` enqueues
+ * the slots that share the rest. After an internal failure the items without an outcome are recorded
+ * as not probed, so that none stays claimed; then it rejects with the failure.
  */
-const FAULTS_MAX = 3
-
-/** Probes claimed items at one operator and records their results and retries. */
 export async function probeClaimed(
   work: ProbeWork,
   slot: Slot,
   claimed: readonly ClaimedRow[],
+  wakeOthers: () => Promise<void>,
 ): Promise<void> {
-  const { recorder, stopping, slots, claims } = work
+  const { recorder, slots } = work
   const { operator, egress } = slot
-  const items = await probeTasksFor(work, slot, claimed)
-  const otherEgresses = new Set<string>()
-  const { drain, signal, done } = createDrainSignal(work, new Set(claimed.map(({ list }) => list)))
-  const onResult: ProbeListOptions['onResult'] = (task, result, asked) => {
-    const item = items.get(task) as ClaimedRow
-    // An aborted probe has no result, and another member may hold the item by now.
-    if (item.list.ended.aborted || work.lost.aborted) return
-    // An item that the stop left unprobed has no result: it is probed when the job continues.
-    if (stopping.aborted && result.evidence.answer?.kind === 'no-response') return
-    const outcome = {
-      ...{ result, asked, egress },
-      isBackupOnly: isBackupOnly(task.exchangers, result),
-    }
-    const change = changeFor(work, slot, item, outcome)
-    for (const postponed of change.postponed ?? []) otherEgresses.add(postponed.egress ?? egress)
-    // Committed soon with its batch; the next session does not wait for it.
-    record(work, slot, item, change)
-  }
-  const onRetryLater: ProbeListOptions['onRetryLater'] = (task, delayMs) => {
-    const item = items.get(task) as ClaimedRow
-    if (item.list.ended.aborted || work.lost.aborted) return
-    record(work, slot, item, { postponed: [toPostponed(work, item, delayMs)] })
-  }
-  // Items that were claimed in the database would have to be released there.
-  const isInMemory = claimed.every(({ pending }) => pending !== null)
-  try {
-    for (const { engine, tasks } of batches(items)) {
-      const [first] = tasks
-      if (first === undefined) continue
-      const onReturned: ProbeListOptions['onReturned'] = returned => {
-        for (const task of returned) claims.putBack(items.get(task) as ClaimedRow)
-        // If no other slot is woken, this one takes them after its session.
-        slots.putAll(engine, slot).catch(() => {})
-      }
-      const returning = isInMemory ? { onReturned } : {}
-      const probeOptions = { egress, signal, drain, onResult, onRetryLater, ...returning }
-      await engine.probe(first.operator, tasks, probeOptions)
-    }
-  } finally {
-    done()
-  }
+  const probing = new ClaimedProbe(work, slot, claimed)
+  const wakeFailure = await wakeOthers().then(() => null, toFailure)
+  const failure = (await probing.run()) ?? wakeFailure
   await recorder.settled()
-  otherEgresses.delete(egress)
-  if (otherEgresses.size > 0) await recorder.flushed()
+  const otherEgresses = [...probing.egresses].filter(name => name !== egress)
+  if (otherEgresses.length > 0) await recorder.flushed()
   for (const other of otherEgresses) await slots.put({ operator, egress: other })
+  if (failure !== null) throw failure.error
+}
+
+type Failure = { readonly error: unknown }
+
+const toFailure = (error: unknown): Failure => ({ error })
+
+/** The probe of claimed items. It counts which of them have their outcome. */
+class ClaimedProbe {
+  readonly #work: ProbeWork
+  readonly #slot: Slot
+  readonly #claimed: readonly ClaimedRow[]
+  /** The items whose outcome is not recorded yet. */
+  readonly #open: Set<ClaimedRow>
+  #items: ReadonlyMap<ProbeTask, ClaimedRow> = new Map()
+  /** The egresses that must probe postponed items next. */
+  readonly egresses = new Set<string>()
+
+  constructor(work: ProbeWork, slot: Slot, claimed: readonly ClaimedRow[]) {
+    this.#work = work
+    this.#slot = slot
+    this.#claimed = claimed
+    this.#open = new Set(claimed)
+  }
+
+  /** Returns the first internal failure; null if there was none. */
+  async run(): Promise<Failure | null> {
+    const lists = new Set(this.#claimed.map(({ list }) => list))
+    const { drain, signal, done } = createDrainSignal(this.#work, lists)
+    let failure: Failure | null = null
+    try {
+      this.#items = await this.#restoreTasks()
+      for (const batch of batches(this.#items)) {
+        try {
+          await this.#probe(batch, { drain, signal })
+        } catch (error) {
+          failure ??= { error }
+          this.#recordFault(batch.tasks.map(this.#itemOf), error)
+        }
+      }
+    } catch (error) {
+      failure ??= { error }
+      this.#recordFault(this.#claimed, error)
+    } finally {
+      done()
+    }
+    return failure
+  }
+
+  async #probe(
+    { engine, tasks }: ProbeBatch,
+    signals: Pick<ProbeListOptions, 'drain' | 'signal'>,
+  ): Promise<void> {
+    const [first] = tasks
+    if (first === undefined) return
+    const { slots, claims } = this.#work
+    const onReturned: ProbeListOptions['onReturned'] = returned => {
+      for (const item of returned.map(this.#itemOf)) {
+        claims.putBack(item)
+        this.#open.delete(item)
+      }
+      // If no other slot is woken, this one takes them after its session.
+      slots.putAll(engine, this.#slot).catch(() => {})
+    }
+    // Items that were claimed in the database would have to be released there.
+    const isInMemory = this.#claimed.every(({ pending }) => pending !== null)
+    await engine.probe(first.operator, tasks, {
+      ...signals,
+      egress: this.#slot.egress,
+      onResult: this.#onResult,
+      onRetryLater: this.#onRetryLater,
+      onReturned: isInMemory ? onReturned : undefined,
+    })
+  }
+
+  readonly #itemOf = (task: ProbeTask): ClaimedRow => {
+    const item = this.#items.get(task)
+    if (item === undefined) throw new EvError('internal', `unknown task: ${task.text}`)
+    return item
+  }
+
+  readonly #onResult: ProbeListOptions['onResult'] = (task, result, asked) => {
+    const item = this.#itemOf(task)
+    // An item that the stop left unprobed has no result: it is probed when the job continues.
+    const isUnprobed = this.#work.stopping.aborted && result.evidence.answer?.kind === 'no-response'
+    if (isUnprobed) this.#open.delete(item)
+    else {
+      const { egress } = this.#slot
+      const outcome = { result, asked, egress, isBackupOnly: isBackupOnly(task.exchangers, result) }
+      this.#record(item, () => changeFor(this.#work, this.#slot, item, outcome))
+    }
+  }
+
+  readonly #onRetryLater: ProbeListOptions['onRetryLater'] = (task, delayMs) => {
+    const item = this.#itemOf(task)
+    this.#record(item, () => ({ postponed: [toPostponed(this.#work, item, delayMs)] }))
+  }
+
+  #recordFault(items: readonly ClaimedRow[], error: unknown) {
+    for (const item of items.filter(one => this.#open.has(one))) {
+      this.#record(item, () => changeForFault(this.#work, item, error))
+    }
+  }
+
+  /** Records the outcome of an item. It is committed with its batch; the next session does not wait. */
+  #record(item: ClaimedRow, changeOf: () => Change) {
+    const { list } = item
+    // After this, its job has ended or another member may hold it.
+    if (!list.ended.aborted && !this.#work.lost.aborted) {
+      const change = changeOf()
+      for (const { egress } of change.postponed ?? []) {
+        this.egresses.add(egress ?? this.#slot.egress)
+      }
+      record(this.#work, this.#slot, item, change)
+    }
+    this.#open.delete(item)
+  }
+
+  /** Restores the tasks of the items, without those that need no probe now. */
+  async #restoreTasks(): Promise<Map<ProbeTask, ClaimedRow>> {
+    const items = new Map<ProbeTask, ClaimedRow>()
+    for (const item of this.#claimed) {
+      try {
+        const task = await probeTaskFor(this.#work, item)
+        if (task === null) this.#open.delete(item)
+        else items.set(task, item)
+      } catch (error) {
+        this.#recordFault([item], error)
+      }
+    }
+    return items
+  }
 }
 
 /** Adds a change to the next batch, in which a postponed item that was in memory is also routed. */
@@ -121,27 +215,6 @@ function record(
     () => claims.noteStored(operator),
     () => {},
   )
-}
-
-async function probeTasksFor(
-  work: ProbeWork,
-  slot: Slot,
-  claimed: readonly ClaimedRow[],
-): Promise<Map<ProbeTask, ClaimedRow>> {
-  const { clock } = work.database
-  const items = new Map<ProbeTask, ClaimedRow>()
-  for (const item of claimed) {
-    const startedAt = clock.monotonicNow()
-    try {
-      const task = await probeTaskFor(work, item)
-      if (task !== null) items.set(task, item)
-    } catch (error) {
-      const result = fromFailure(clock, { text: item.text, startedAt }, error)
-      const outcome = { result, asked: false, egress: slot.egress }
-      record(work, slot, item, changeFor(work, slot, item, outcome))
-    }
-  }
-  return items
 }
 
 /**
@@ -201,11 +274,11 @@ function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outco
   const { position, copies, list } = item
   const { engine, wait } = list
   const now = work.database.steadyClock.now()
-  const { faultDelayMs, roundMs } = work.timings
+  const { roundMs } = work.timings
   const refusedBy = parseRefusedBy(item)
   const { tries, egress } = item
-  if (isFailure(outcome.result.verdict) && countFailure(item)) {
-    return { postponed: [toPostponed(work, item, faultDelayMs)] }
+  if (isFailure(outcome.result.verdict)) {
+    return changeForFault(work, item, outcome.result.evidence.failure, outcome.result)
   }
   const history = { tries, waitedMs: Math.max(0, now - (item.ready_at ?? now)), egress, refusedBy }
   const available = () => engine.egressPool.availableFor(slot.operator)
@@ -243,11 +316,25 @@ function toPostponed(work: ProbeWork, item: ClaimedRow, delayMs: number) {
 
 const parseRefusedBy = (item: ClaimedRow): readonly string[] => item.refused_by?.split(' ') ?? []
 
-/** Counts an internal failure; returns false once the maximum is reached. */
-function countFailure({ list, position }: ClaimedRow): boolean {
+/**
+ * Returns the change of an item after an internal failure: it is retried, or gets the failure as its
+ * result once the maximum is reached.
+ */
+function changeForFault(
+  work: ProbeWork,
+  item: ClaimedRow,
+  error: unknown,
+  failed: Result | null = null,
+): Change {
+  const { list, position, copies, text } = item
+  const { clock } = work.database
   const faults = (list.faults.get(position) ?? 0) + 1
   list.faults.set(position, faults)
-  return faults < FAULTS_MAX
+  if (faults < FAULTS_MAX)
+    return { postponed: [toPostponed(work, item, work.timings.faultDelayMs)] }
+  const startedAt = clock.monotonicNow()
+  const result = failed ?? fromFailure(clock, { text, startedAt }, error)
+  return { results: [{ position, copies, result }] }
 }
 
 /**

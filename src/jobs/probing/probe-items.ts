@@ -52,9 +52,12 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   if (claimed.length === 0) {
     return isPaused ? { dueAt: clock.now() + readyInMs } : 'done'
   }
-  const hasMore = claimed.length === max || (claims.hasKept(operator) && !isGathering)
-  if (hasMore) await slots.putAll(engine, slot)
-  await probeAndRelease(work, slot, claimed)
+  let hasMore = true
+  const wakeOthers = async () => {
+    hasMore = claimed.length === max || (claims.hasKept(operator) && !isGathering)
+    if (hasMore) await slots.putAll(engine, slot)
+  }
+  await probeAndRelease(work, slot, claimed, wakeOthers)
   // If all items were claimed, the slot does not have to run again only to find nothing.
   const isDone = !hasMore && !isPaused && !engine.egressPool.isDeprioritised(egress, operator)
   return isDone ? 'done' : { dueAt: clock.now() }
@@ -102,14 +105,15 @@ async function probeAndRelease(
   work: ProbeWork,
   slot: Slot,
   claimed: readonly ClaimedRow[],
+  wakeOthers = async () => {},
 ): Promise<void> {
   const { orphans, recorder, lost } = work
-  if (orphans === null) return probeClaimed(work, slot, claimed)
+  if (orphans === null) return probeClaimed(work, slot, claimed, wakeOthers)
   const heldItems = claimed.map(({ list, position }) => ({ jobId: list.id, position }))
   orphans.track(heldItems)
   let isComplete = false
   try {
-    await probeClaimed(work, slot, claimed)
+    await probeClaimed(work, slot, claimed, wakeOthers)
     isComplete = !lost.aborted && !claimed.some(({ list }) => list.ended.aborted)
   } finally {
     if (!isComplete) await recorder.flushed().catch(() => {})

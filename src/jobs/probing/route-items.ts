@@ -85,32 +85,36 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
   const inFlight = new Set<Promise<void>>()
   let onDone = () => {}
   let failure: { error: unknown } | null = null
-  for await (const domains of readWindows(work, list, stopping)) {
-    for (const items of domains) {
-      // Promise.race would leave a reaction at each pending item for each finished one.
-      while (inFlight.size >= shareOf(DOMAINS_MAX, routing, DOMAINS_MIN)) {
-        await new Promise<void>(resolve => {
-          onDone = resolve
-        })
+  try {
+    for await (const domains of readWindows(work, list, stopping)) {
+      for (const items of domains) {
+        // Promise.race would leave a reaction at each pending item for each finished one.
+        while (inFlight.size >= shareOf(DOMAINS_MAX, routing, DOMAINS_MIN)) {
+          await new Promise<void>(resolve => {
+            onDone = resolve
+          })
+        }
+        // The items behind the first chunk of a domain have turns of their own.
+        await yieldFor(Math.min(items.length, ROUTED_MAX))
+        await recorder.settled()
+        await waitForRoom(work, 1)
+        if (stopping.aborted || failure !== null) break
+        const run = routeDomain(work, routed, items)
+          .catch(error => {
+            failure ??= { error }
+          })
+          .finally(() => {
+            inFlight.delete(run)
+            onDone()
+          })
+        inFlight.add(run)
       }
-      // The items behind the first chunk of a domain have turns of their own.
-      await yieldFor(Math.min(items.length, ROUTED_MAX))
-      await recorder.settled()
-      await waitForRoom(work, 1)
-      if (stopping.aborted || failure !== null) break
-      const run = routeDomain(work, routed, items)
-        .catch(error => {
-          failure ??= { error }
-        })
-        .finally(() => {
-          inFlight.delete(run)
-          onDone()
-        })
-      inFlight.add(run)
+      if (failure !== null) break
     }
-    if (failure !== null) break
+  } finally {
+    // A retry reads the items that have no result and no operator by then.
+    await Promise.all(inFlight)
   }
-  await Promise.all(inFlight)
   if (failure !== null) throw (failure as { error: unknown }).error
 }
 
@@ -234,7 +238,10 @@ async function routeGroup(
   return added
 }
 
-/** Records results, and keeps or stores routed items; these can be probed when it resolves. */
+/**
+ * Records results, and keeps or stores routed items; these can be probed when it resolves. After an
+ * internal failure, the items that it has not reached are read again.
+ */
 async function addPrepared(
   { database, recorder, claims, onRouted }: RouteWork,
   list: ActiveJob,
@@ -248,11 +255,11 @@ async function addPrepared(
   const stored: ItemRoute[] = []
   const routed = new Map<string, RoutedItems>()
   const readyAt = database.steadyClock.now()
-  for (const [index, { position, copies }] of o.chunk.entries()) {
-    const prepared = o.prepared[index] as PreparedAddress
+  const failures: unknown[] = []
+  const addItem = ({ position, copies }: QueuedItem, prepared: PreparedAddress) => {
     if ('result' in prepared) {
       results.push({ position, copies, result: toRowResult(prepared.result) })
-      continue
+      return
     }
     const { task } = prepared
     const filled = claims.keep(list, { position, copies, task, readyAt })
@@ -267,11 +274,27 @@ async function addPrepared(
       filled: Math.max(before?.filled ?? 0, filled ?? 0),
     })
   }
+  for (const [index, item] of o.chunk.entries()) {
+    try {
+      addItem(item, o.prepared[index] as PreparedAddress)
+    } catch (error) {
+      failures.push(error)
+    }
+  }
   if (results.length > 0 || stored.length > 0) {
     await recorder.add(list.id, { results, routed: stored })
   }
   for (const { operator } of stored) claims.noteStored(operator)
-  for (const items of routed.values()) await onRouted(list, items)
+  for (const items of routed.values()) {
+    try {
+      await onRouted(list, items)
+    } catch (error) {
+      // It is enqueued with the operators of the list, when this is routed.
+      list.operators.add(items.operator)
+      failures.push(error)
+    }
+  }
+  if (failures.length > 0) throw failures[0]
 }
 
 const prepareAll = (work: RouteWork, routing: Routing, items: readonly QueuedItem[]) =>

@@ -189,6 +189,9 @@ type JobStarterDeps = {
   readonly retryMs: number
 }
 
+/** Number of internal failures after which a job is not started. */
+const START_FAULTS_MAX = 3
+
 /** Starts jobs, each at most once at a time. */
 export class JobStarter {
   readonly #deps: JobStarterDeps
@@ -208,7 +211,7 @@ export class JobStarter {
     const starting = { run: Promise.resolve(), dropped: false }
     this.#runs.set(jobId, starting)
     const isDone = () => starting.dropped || stopping.aborted
-    starting.run = start(jobId, isDone)
+    starting.run = this.#retryFaults(() => start(jobId, isDone), isDone)
       .catch(error => onFailure(jobId, error))
       .finally(() => this.#runs.delete(jobId))
   }
@@ -216,6 +219,20 @@ export class JobStarter {
   drop(jobId: string): void {
     const starting = this.#runs.get(jobId)
     if (starting !== undefined) starting.dropped = true
+  }
+
+  /** Runs a start and repeats it after an internal failure, until the maximum is reached. */
+  #retryFaults(run: () => Promise<void>, isDone: () => boolean): Promise<void> {
+    const { database, log, stopping, retryMs } = this.#deps
+    return retry(run, {
+      ...{ clock: database.clock, signal: stopping, delayMs: retryMs },
+      attemptsMax: START_FAULTS_MAX,
+      isRetryable: error => !isDone() && !isStorageError(error),
+      onRetry: error =>
+        log.error('job start failed; retrying', {
+          error: errorMessage(error),
+        }),
+    })
   }
 
   /** Runs one step of a start and retries it on storage errors. */

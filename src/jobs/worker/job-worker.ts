@@ -1,6 +1,7 @@
 import { type Database, isStorageError } from '../../db/database.ts'
 import type { CachedAnswer } from '../../engine/result-cache.ts'
 import { sleep, yieldToEventLoop } from '../../platform/clock.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, type LoopOptions, startLoop } from '../../platform/loop.ts'
 import { createMemoryQueue } from '../../queue/memory-queue.ts'
@@ -81,7 +82,7 @@ export class JobWorker {
     this.#starter = new JobStarter({
       ...{ database, log, retryStorageErrors, stopping, retryMs: timings.retryMs },
       start: (jobId, isDone) => this.#startJob(jobId, isDone),
-      onFailure: (jobId, error) => this.#failJob(jobId, error),
+      onFailure: (jobId, error) => void this.#recorder.fail(jobId, error),
     })
     const orphans =
       cluster === null ? null : new OrphanedClaims({ database, log, cluster, stopping, timings })
@@ -179,7 +180,7 @@ export class JobWorker {
     if (isDone() || job === null || job.finished_at !== null) return
     const list = this.#lists.add(job)
     const isResumed = before.state !== 'queued' && this.#deps.egresses.length > 0
-    if (isResumed) await this.#resumption.add(list)
+    if (isResumed) await this.#starter.retryWhileBusy(() => this.#resumption.add(list), isDone)
     await this.#starter.retryWhileBusy(() => this.#queue.put('route', jobId), isDone)
   }
 
@@ -229,14 +230,19 @@ export class JobWorker {
   #onProgress(job: Job) {
     if (job.finished_at !== null) this.#lists.drop(job.id)
     this.#waiters.notify(job.id, job)
-    this.#deps.onProgress?.(job)
+    try {
+      this.#deps.onProgress?.(job)
+    } catch (error) {
+      const message = `onProgress of a job failed: ${errorMessage(error)}`
+      this.#failJob(job.id, new EvError('internal', message, { cause: error }))
+    }
   }
 
   /** Handles a job that another process cancelled or deleted. */
   async #onLost(jobId: string): Promise<void> {
     if (this.#lists.get(jobId) === undefined) return
-    this.drop(jobId)
     try {
+      this.drop(jobId)
       const job = await findJob(this.#deps.database, jobId)
       if (job !== null) refuseCancelled(job)
     } catch (error) {
@@ -246,7 +252,12 @@ export class JobWorker {
 
   #failJob(jobId: string, error: unknown) {
     this.#lists.drop(jobId)
-    this.#deps.onFailure?.(jobId, error)
+    try {
+      this.#deps.onFailure?.(jobId, error)
+    } catch (thrown) {
+      const fields = { job: jobId, error: errorMessage(thrown), failure: errorMessage(error) }
+      this.#deps.log.error('onFailure of a job failed', fields)
+    }
   }
 
   async #stop(): Promise<void> {
@@ -380,6 +391,16 @@ class Resumption {
     const lists = new Map(this.#waiting)
     this.#waiting.clear()
     if (lists.size === 0) return
+    try {
+      await this.#put(lists)
+    } catch (error) {
+      // The next call, which may be for another list, resumes these too.
+      for (const [id, list] of lists) if (!list.ended.aborted) this.#waiting.set(id, list)
+      throw error
+    }
+  }
+
+  async #put(lists: ReadonlyMap<string, ActiveJob>): Promise<void> {
     for (const list of lists.values()) await this.#putPinned(list)
     let after: WaitingPair = { operator: '', jobId: '' }
     for (;;) {

@@ -48,8 +48,9 @@ export class ProbeExecutor {
     this.#waiting++
     const releaseSlot = await this.#semaphore.acquire()
     this.#waiting--
-    const endProbe = await this.#deps.priority?.startProbe()
+    let endProbe: (() => void) | undefined
     try {
+      endProbe = await this.#deps.priority?.startProbe()
       // The worker may have stopped while this waited for the semaphore.
       if (stopping.aborted || lease.lost.aborted) return { dueAt: database.steadyClock.now() }
       if (this.#isLost) return { dueAt: database.steadyClock.now() + timings.rejoinMs }

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { HostHealth } from '../../../src/engine/probe/host-health.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { type MxScript, refused } from '../../support/mx.ts'
 import { ask, createTestProber, each, people, sorted } from '../../support/prober.ts'
@@ -323,4 +324,24 @@ describe('MX hosts that are down', () => {
     expect(walk.answers()).toEqual(each(people(3), name))
     expect(home.zone.asked).toEqual(['A mx.test', 'AAAA mx.test'])
   })
+})
+
+test('gives up on a host that is dialed again and again because what was learned about it is lost', async () => {
+  vi.spyOn(HostHealth.prototype, 'requiresTls').mockReturnValue(true)
+  onTestFinished(() => void vi.restoreAllMocks())
+  const home = createTestProber({
+    answer(line) {
+      if (line.startsWith('EHLO')) return '250-mx.test\n250 STARTTLS'
+      return line === 'STARTTLS' ? '220 Go ahead' : undefined
+    },
+    secure: () => {
+      throw new Error('handshake failure')
+    },
+    connect() {
+      if (home.mx.dialled.length > 100) throw new Error('too many dials')
+    },
+  })
+  const run = await home.run(['ann@a.test'])
+  expect(run.answers()).toEqual(['ann@a.test no-response/tls'])
+  expect(home.mx.dialled).toHaveLength(12)
 })

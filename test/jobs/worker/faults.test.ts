@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import { CatchAllCache } from '../../../src/engine/probe/catch-all.ts'
+import { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
+import { RateController } from '../../../src/engine/rate-control/controller.ts'
+import { DestinationLimits } from '../../../src/engine/rate-control/destination-limits.ts'
+import { Claims } from '../../../src/jobs/probing/claims.ts'
+import { ProbeScheduler } from '../../../src/jobs/probing/probe-scheduler.ts'
+import { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
+import { ActiveJobs } from '../../../src/jobs/worker/active-jobs.ts'
+import { systemClock } from '../../../src/platform/clock.ts'
+import { Priority } from '../../../src/platform/priority.ts'
+import { throwOnce, variedList } from '../../support/faults.ts'
+import { knows, users } from '../../support/recipients.ts'
+import { createTestWorker } from '../../support/worker.ts'
+
+/** What throws, by the class that it belongs to. */
+const BOTH = [
+  ['the egress look-up', EgressPool.prototype, ['primaryFor', 'ranked', 'row', 'prober']],
+  ['the egress look-up', EgressPool.prototype, ['availableFor', 'mayAsk', 'isDeprioritised']],
+  ['the egress look-up', EgressPool.prototype, ['uncertainForMs']],
+  ['the rate control', RateController.prototype, ['start', 'tryStart', 'succeeded', 'onReply']],
+  ['the rate control', DestinationLimits.prototype, ['includes', 'start', 'startNow']],
+  ['the catch-all cache', CatchAllCache.prototype, ['get', 'set', 'acquire', 'isResolved']],
+  ['the scheduler', ProbeScheduler.prototype, ['onItemsRouted', 'flushJob', 'putAll', 'put']],
+  ['the claim', Claims.prototype, ['claim', 'keep', 'hasKept', 'waitingFor', 'nextDueAt']],
+  ['the result writer', ResultWriter.prototype, ['add', 'settled', 'flushed']],
+  ['the start of the job', ActiveJobs.prototype, ['add']],
+] as const
+const STORED = [['the priority', Priority.prototype, ['startProbe']]] as const
+
+const toCases = (groups: readonly (readonly [string, object, readonly string[]])[]) =>
+  groups.flatMap(([name, owner, methods]) => methods.map(method => [name, method, owner] as const))
+
+describe.each([
+  ['a list', null, BOTH],
+  ['a list of a service', new Priority(systemClock), [...BOTH, ...STORED]],
+] as const)('each row of %s has its result although once throws', (_, priority, groups) => {
+  test.each(toCases(groups))('%s: %s', async (_, method, owner) => {
+    const { zone, expected, script } = variedList()
+    const home = await createTestWorker({
+      zone,
+      script,
+      flags: { sessionsPerSecond: '2' },
+      deps: { priority },
+    })
+    await home.submit('job_1', [...expected.keys()])
+    const hasThrown = throwOnce(owner, method)
+    home.worker.take('job_1')
+    expect(await home.finished('job_1')).toMatchObject([{ state: 'completed' }])
+    expect(await home.reasons('job_1')).toEqual([...expected.values()])
+    expect(hasThrown()).toBe(true)
+  })
+})
+
+test('an address that a connection returned has its result although it could not be put back', async () => {
+  const texts = users(60)
+  const home = await createTestWorker({
+    script: knows(...texts.filter((_, i) => i % 4 !== 3)),
+    flags: { recipientsPerSession: '100', sessionsPerOperator: '5' },
+  })
+  await home.submit('job_1', texts)
+  const hasThrown = throwOnce(Claims.prototype, 'putBack')
+  home.worker.take('job_1')
+  expect(await home.finished('job_1')).toMatchObject([
+    { state: 'completed', done: 60, deliverable: 45, undeliverable: 15 },
+  ])
+  expect(hasThrown()).toBe(true)
+})
