@@ -50,8 +50,13 @@ const hint = (port: number) =>
 const hadToBeDialled = (answer: RecipientOutcome) =>
   !(answer.kind === 'no-response' && UNDIALLED.has(answer.why))
 
-/** Reasons that are known from DNS, without a connection. */
-const UNDIALLED: ReadonlySet<NoResponseReason> = new Set(['no-address', 'dns', 'not-public'])
+/** Reasons that need no connection. */
+const UNDIALLED: ReadonlySet<NoResponseReason> = new Set([
+  'no-address',
+  'dns',
+  'not-public',
+  'pace',
+])
 
 const gotNoConnection = ({ kind, why, stage }: RecipientOutcome) =>
   kind === 'no-response' && stage === 'connect' && (why === 'connect' || why === 'timeout')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { EngineOptions } from '../../src/index.ts'
+import { type EngineOptions, presentResult, type Result } from '../../src/index.ts'
 import { MINUTE, SECOND } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import { type MxScript, refused } from '../support/mx.ts'
@@ -181,7 +181,16 @@ describe('an IP address with many host names', () => {
     expect(home.perSecond()).toBeLessThanOrEqual(2)
     const { accepted_email: answered = 0, ...others } = reasonsIn(results)
     expect(answered).toBeGreaterThanOrEqual(10)
-    expect(Object.keys(others)).toEqual(['timeout'])
+    expect(Object.keys(others)).toEqual(['smtp_skipped'])
+    const held = results.filter(({ verdict }) => verdict.reason === 'smtp_skipped')
+    for (const { evidence } of held) {
+      expect(evidence.answer).toMatchObject({
+        kind: 'no-response',
+        why: 'pace',
+        detail: 'not probed in time: ev limits its own connections to this mail server',
+      })
+    }
+    expect(presentResult(held[0] as Result)).toMatchObject({ class: 'unknown', retry_after: 10 })
     // The servers did not fail.
     const again = await home.verify(vanity.addresses.at(-1) as string)
     expect(again.verdict.reason).toBe('accepted_email')

@@ -1072,6 +1072,7 @@ class EvidenceAnswer(TypedDict):
         "garbage",
         "not-public",
         "smtputf8",
+        "pace",
     ]
     # The step of the SMTP session.
     stage: Literal[

@@ -115,8 +115,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       const permit = permits.operatorNow()
       const acquired = permit === null ? await permits.operator() : { permit }
       if ('refusal' in acquired) return this.#resolveUnprobed(acquired.refusal)
-      if ('waitMs' in acquired)
-        return this.#resolveUnprobed(withheld(acquired.waitMs, stop.aborted))
+      if ('waitMs' in acquired) return this.#resolveUnprobed(withheld(acquired, stop.aborted))
       const before = this.#pending.size
       const result = await this.#runSession(acquired.permit, permits)
       const { failure, facts, drain, isRetried = false } = result
@@ -327,8 +326,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       for (const target of pending) onRetryLater(target, held.retryInMs)
     } else if ('refusal' in held) this.#resolveUnprobed(held.refusal)
     else {
-      const waitMs = 'waitMs' in held ? held.waitMs : held.retryInMs
-      this.#resolveUnprobed(withheld(waitMs, signal.aborted || drain.aborted))
+      const wait = 'waitMs' in held ? held : { waitMs: held.retryInMs, paused: false }
+      this.#resolveUnprobed(withheld(wait, signal.aborted || drain.aborted))
     }
     return null
   }

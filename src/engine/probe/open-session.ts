@@ -366,5 +366,5 @@ export function weight(answer: RecipientOutcome): number {
   if (answer.kind !== 'no-response') return 5
   if (answer.why === 'no-address') return 0
   if (answer.why === 'not-public') return 2
-  return answer.why === 'dns' || answer.why === 'connect' ? 3 : 4
+  return answer.why === 'dns' || answer.why === 'connect' || answer.why === 'pace' ? 3 : 4
 }

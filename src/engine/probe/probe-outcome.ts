@@ -66,9 +66,22 @@ export const OUT_OF_STEP = noResponse(
 )
 export const NO_RESULT = noResponse('closed', 'rcpt', 'the session ended without a result')
 
-/** The outcome of targets for which the pause is too long to wait out here. */
-export function withheld(waitMs: number, aborted: boolean): RecipientOutcome {
-  if (aborted) return DEADLINE_EXCEEDED
+/** The time ended during the wait for a permit that only the limits of ev required. */
+const OWN_PACE = noResponse(
+  'pace',
+  'connect',
+  'not probed in time: ev limits its own connections to this mail server',
+)
+
+/**
+ * The outcome of targets for which no connection may be opened now: the time has ended (`aborted`),
+ * or the pause is too long to wait out here.
+ */
+export function withheld(
+  { waitMs, paused }: { readonly waitMs: number; readonly paused: boolean },
+  aborted: boolean,
+): RecipientOutcome {
+  if (aborted) return paused ? DEADLINE_EXCEEDED : OWN_PACE
   return {
     kind: 'deferred',
     why: 'rate',

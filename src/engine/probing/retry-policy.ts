@@ -1,4 +1,4 @@
-import { HOUR, MINUTE } from '../../platform/clock.ts'
+import { HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import { DNS_RETRY_BUDGET_MS } from '../dns-pause.ts'
 import type { Acceptance } from '../probe/mx-groups.ts'
 import type { NoResponseReason, RecipientOutcome } from '../smtp/classify-reply.ts'
@@ -11,6 +11,8 @@ const CATCH_ALL_TRIES_MAX = TRIES_MAX + 1
 const TOTAL_WAIT_MAX_MS = 4 * HOUR
 /** The default of postgrey and of most greylists. */
 const GREYLIST_DELAY_MS = 5 * MINUTE
+/** The wait of ev's own pace is short: it ends as soon as the connections before it have closed. */
+const PACE_DELAY_MS = 10 * SECOND
 /** The longest delay before one retry, whatever the server requests. */
 const DELAY_MAX_MS = HOUR
 
@@ -188,9 +190,10 @@ type AttemptCount = {
 
 /**
  * Returns how long an item of a list should wait for its next attempt, in ms; null if its result is
- * final. Greylisting, temporary server errors and pauses are retried, and so is an undecided
- * catch-all test, because an acceptance means little without it. A recipient that only a catch-all
- * backup MX accepted is retried too, because the primary hosts may be reachable by then.
+ * final. Greylisting, temporary server errors, pauses and waits for the pace of ev are retried, and
+ * so is an undecided catch-all test, because an acceptance means little without it. A recipient that
+ * only a catch-all backup MX accepted is retried too, because the primary hosts may be reachable by
+ * then.
  * `greylistDelayMs` overrides the delay that the server requests.
  */
 export function retryAfter(
@@ -200,13 +203,20 @@ export function retryAfter(
 ): number | null {
   const { answer } = result.evidence
   const isUntested = untestedAcceptance(result) !== null
-  if (answer?.kind !== 'deferred' && !isUntested && !isBackupOnly) return null
+  const requestedMs = answer === null ? null : requestedDelay(answer)
+  if (answer?.kind !== 'deferred' && requestedMs === null && !isUntested && !isBackupOnly)
+    return null
   if (tries.waitedMs >= TOTAL_WAIT_MAX_MS) return null
-  const requestedMs = answer?.kind === 'deferred' ? answer.retryAfterMs : null
   // A pause is not an attempt, because no server was probed.
   if (!asked) return Math.min(requestedMs ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
   if (tries.count >= (isUntested ? CATCH_ALL_TRIES_MAX : TRIES_MAX)) return null
   return Math.min(greylistDelayMs ?? requestedMs ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
+}
+
+/** Returns the delay that the server, or the pace of ev, requires; null if neither does. */
+function requestedDelay(answer: RecipientOutcome): number | null {
+  if (answer.kind === 'deferred') return answer.retryAfterMs
+  return answer.kind === 'no-response' && answer.why === 'pace' ? PACE_DELAY_MS : null
 }
 
 /** Returns the acceptance of a recipient whose domain still needs a catch-all test, else null. */
@@ -221,8 +231,8 @@ function untestedAcceptance({ evidence, checkedAt, cached }: Result): Acceptance
 /** Returns after how many seconds to retry a single verification; null if that would not help. */
 export function retryAfterSeconds({ verdict, evidence }: Result): number | null {
   const { answer } = evidence
-  if (answer?.kind !== 'deferred') return null
+  if (answer === null) return null
   const delayMs =
-    answer.retryAfterMs ?? (verdict.reason === 'greylisted' ? GREYLIST_DELAY_MS : null)
+    requestedDelay(answer) ?? (verdict.reason === 'greylisted' ? GREYLIST_DELAY_MS : null)
   return delayMs === null ? null : Math.ceil(delayMs / 1_000)
 }

@@ -67,7 +67,8 @@ export type RecipientOutcome =
 /**
  * `no-address`: the DNS confirms that no MX host has an address. `dns`: the lookup of their
  * addresses failed. `garbage`: the data was not valid SMTP. `not-public`: the IP policy forbids the
- * address. `smtputf8`: the server does not support SMTPUTF8.
+ * address. `smtputf8`: the server does not support SMTPUTF8. `pace`: the server was not contacted,
+ * because the time ended while ev waited for its own limit of connections.
  */
 export type NoResponseReason =
   | 'no-address'
@@ -79,6 +80,7 @@ export type NoResponseReason =
   | 'garbage'
   | 'not-public'
   | 'smtputf8'
+  | 'pace'
 
 /**
  * From whom a text is known to be about the recipient. `domain`: this domain. `operator`: other

@@ -8,7 +8,7 @@ import {
 } from '../../../src/engine/probing/retry-policy.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
 import { toEvidence, toResult } from '../../../src/engine/verdict/judge.ts'
-import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
+import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
 const REPLY = { code: 450, enhanced: null, text: 'later' }
@@ -27,6 +27,12 @@ const ACCEPTED: RecipientOutcome = {
   why: 'recipient',
   stage: 'rcpt',
   reply: REPLY,
+}
+const PACE: RecipientOutcome = {
+  kind: 'no-response',
+  why: 'pace',
+  stage: 'connect',
+  detail: 'not probed in time',
 }
 const FIRST = { count: 1, waitedMs: 0 }
 const heard = (answer: RecipientOutcome | null, asked = true) => ({
@@ -51,6 +57,7 @@ describe('an item of a list is retried', () => {
       { count: 3, waitedMs: 0 },
       60_000,
     ],
+    ['after the wait for our own pace', PACE, false, { count: 3, waitedMs: 0 }, 10 * SECOND],
     [
       'not after pauses of four hours',
       deferred('rate', 60_000),
