@@ -33,6 +33,7 @@ import { type Clock, systemClock } from '../platform/clock.ts'
 import { CHECK_NAMES } from '../platform/domain-names.ts'
 import type { Log } from '../platform/log.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
+import { detectSuspensions } from '../platform/suspension.ts'
 import type { Notify } from '../webhooks/mail-transport.ts'
 import type { WebhookTransport } from '../webhooks/transport.ts'
 import { createGetStatus } from './get-status.ts'
@@ -82,8 +83,9 @@ export function composeEngine(
   externalDeps: ExternalDeps,
   options: ComposeOptions = {},
 ): Engine {
-  const { clock = systemClock, random = systemRandom, log } = externalDeps
-  const { resolver, check, close } = composeCheckedResolver(config, externalDeps)
+  const { random = systemRandom, log } = externalDeps
+  const clock = detectSuspensions(externalDeps.clock ?? systemClock)
+  const { resolver, check, close } = composeCheckedResolver(config, { ...externalDeps, clock })
   const lists = options.lists ?? openLists(listFiles(config))
   const cluster = options.cluster ?? null
   const probeDeps = {

@@ -1,6 +1,7 @@
 import { abortable } from '../platform/abort.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
+import { wasSuspended } from '../platform/suspension.ts'
 import { type Address, addressKey, isFault, parseAddress } from './address/address.ts'
 import { BatchedCache } from './batched-cache.ts'
 import { withDeadline } from './deadline.ts'
@@ -434,17 +435,28 @@ export class Engine {
     }
   }
 
-  /** Looks up a route within the time limit. */
+  /**
+   * Looks up a route within the time limit. A lookup that failed while the process was suspended is
+   * repeated, without a limit of repetitions for lists.
+   */
   async #lookUp(
     address: Address,
     { signal }: VerifyOptions,
     { limitMs, ...mode }: Pick<PrepareMode, 'limitMs' | 'isUrgent'> & { checkSmtp: boolean },
   ): Promise<Route> {
-    const limit = withDeadline(this.#deps.clock, limitMs, [this.#closing.signal, signal])
-    try {
-      return await lookUpRoute(this.#deps, address, { ...mode, signal: limit.signal })
-    } finally {
-      limit.done()
+    const { clock } = this.#deps
+    const ends = [this.#closing.signal, signal]
+    const firstAt = clock.monotonicNow()
+    for (;;) {
+      const startedAt = clock.monotonicNow()
+      const leftMs = mode.isUrgent ? limitMs - (startedAt - firstAt) : limitMs
+      const limit = withDeadline(clock, leftMs, ends)
+      const route = await lookUpRoute(this.#deps, address, {
+        ...mode,
+        signal: limit.signal,
+      }).finally(limit.done)
+      const isOurs = route.kind === 'unknown' && wasSuspended(clock, startedAt)
+      if (!isOurs || leftMs <= 0 || ends.some(end => end?.aborted)) return route
     }
   }
 

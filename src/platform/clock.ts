@@ -14,6 +14,11 @@ export interface Clock {
   uptimeMs?(): number
   /** Calls `callback` once after `delayMs`; the returned function cancels it. */
   after(delayMs: number, callback: () => void): () => void
+  /**
+   * Returns whether the process was suspended at some time since then, monotonic ms. Left out if the
+   * clock does not detect this.
+   */
+  suspendedSince?(at: number): boolean
 }
 
 export const systemClock: Clock = {

@@ -7,6 +7,8 @@ export type FakeClock = Clock & {
   advance(ms: number): Promise<void>
   /** Advances until no timer is left; throws after 10,000 timers, which indicates a loop. */
   runAll(): Promise<void>
+  /** Moves both clocks without firing timers, as while the process is stopped. */
+  suspend(ms: number): void
   /** Moves only the wall clock; the monotonic clock and timers are unaffected. */
   jump(ms: number): void
   /** Suspends the machine: the monotonic clock and timers stop. */
@@ -58,6 +60,9 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
         if (fired === RUN_MAX) throw new Error(`still setting timers after ${RUN_MAX}`)
         await fire(due)
       }
+    },
+    suspend(ms) {
+      ticks += ms
     },
     jump(ms) {
       wallOffset += ms

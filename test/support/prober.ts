@@ -12,6 +12,7 @@ import type { RateLimits } from '../../src/engine/rate-control/limit-table.ts'
 import type { RecipientOutcome } from '../../src/engine/smtp/classify-reply.ts'
 import type { Dial, Target } from '../../src/engine/smtp/dial.ts'
 import { silentLog } from '../../src/platform/log.ts'
+import { detectSuspensions } from '../../src/platform/suspension.ts'
 import { fakeClock, letTimePass } from './clock.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
 import { countedRandom } from './random.ts'
@@ -76,7 +77,7 @@ export function createTestProber(
   }
   const world: ProbeDeps = {
     resolver: cachedResolver(names, { clock }),
-    clock,
+    clock: detectSuspensions(clock),
     random: countedRandom(),
     log: silentLog,
     egress: {

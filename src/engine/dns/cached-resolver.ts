@@ -1,5 +1,6 @@
 import { orOnAbort } from '../../platform/abort.ts'
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
+import { wasSuspended } from '../../platform/suspension.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import {
   type DnsAnswer,
@@ -43,13 +44,16 @@ export function cachedResolver(
   const start = (key: string, name: string, type: RecordType): SharedQuery => {
     const cancel = new AbortController()
     const before = { clears, negativeClears }
+    const startedAt = options.clock.monotonicNow()
     const run = async () => {
       const answer = await inner.resolve(name, type, cancel.signal)
       const isCleared =
         clears !== before.clears ||
         (!('records' in answer) && negativeClears !== before.negativeClears)
       // A cancelled query fails because of the cancellation, which says nothing about the name.
-      const isCacheable = !cancel.signal.aborted && !isCleared && !isUntrusted(answer)
+      // Neither does a failure of a query during which the process was suspended.
+      const isOurs = isFailure(answer) && wasSuspended(options.clock, startedAt)
+      const isCacheable = !cancel.signal.aborted && !isCleared && !isUntrusted(answer) && !isOurs
       if (isCacheable) cache.set(key, answer, ttlFor(answer))
       if (isCacheable && 'records' in answer) cacheAdditional(answer.additional ?? [])
       query.isDone = true
@@ -138,8 +142,10 @@ const FAULT_TTL_MS = 10 * SECOND
 const isUntrusted = (answer: Answer) => 'fault' in answer && answer.detail !== undefined
 
 function ttlFor(answer: Answer): number {
-  if ('fault' in answer && !isNegative(answer)) return FAULT_TTL_MS
+  if (isFailure(answer)) return FAULT_TTL_MS
   const { ttlMs = UNKNOWN_TTL_MS } = answer
   const maxMs = 'fault' in answer ? NEGATIVE_TTL_MAX_MS : TTL_MAX_MS
   return Math.min(Math.max(ttlMs, TTL_MIN_MS), maxMs)
 }
+
+const isFailure = (answer: Answer) => 'fault' in answer && !isNegative(answer)

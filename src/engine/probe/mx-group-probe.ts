@@ -1,6 +1,7 @@
 import { onAbort, orOnAbort } from '../../platform/abort.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import { networkOf } from '../../platform/ip.ts'
+import { wasSuspended } from '../../platform/suspension.ts'
 import { wireAddress } from '../address/address.ts'
 import { withDeadline } from '../deadline.ts'
 import { RecipientLog } from '../learned-replies/recipient-log.ts'
@@ -77,6 +78,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   /** The most recipients per transaction that the operator and this host are known to accept. */
   #transactionMax: number
   #dialogue = new Dialogue(false, null)
+  /** When the last connection was started, monotonic ms. */
+  #startedAt = Number.NEGATIVE_INFINITY
 
   constructor(plan: MxGroupPlan<Q>, options: MxGroupProbeOptions<Q>) {
     this.#plan = plan
@@ -101,7 +104,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   }
 
   async #runSessions(): Promise<void> {
-    const { hosts, reachability, signal, drain, single } = this.#options
+    const { deps, hosts, reachability, signal, drain, single } = this.#options
     const stop = signal === drain ? this.#signal : AbortSignal.any([this.#signal, drain])
     const permits = this.#permits(stop)
     let fruitlessSessions = 0
@@ -117,6 +120,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       if ('refusal' in acquired) return this.#resolveUnprobed(acquired.refusal)
       if ('waitMs' in acquired) return this.#resolveUnprobed(withheld(acquired, stop.aborted))
       const before = this.#pending.size
+      this.#startedAt = deps.clock.monotonicNow()
       const result = await this.#runSession(acquired.permit, permits)
       const { failure, facts, drain, isRetried = false } = result
       if (this.#pending.size > 0 || this.#looks.size > 0) await drain
@@ -129,7 +133,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       const isOtherwise = before === 0 || failure === WITHOUT_TLS || isBlocked
       const isRepeated = isOtherwise || (isRetried && !signal.aborted)
       if (isRepeated && ++repeatedSessions < REPEATED_SESSIONS_MAX) continue
-      if (failure?.kind === 'no-response' && !signal.aborted) hosts.failed(this.#plan.key, failure)
+      if (failure?.kind === 'no-response' && !signal.aborted) this.#markFailed(failure)
       if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
       if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
         this.resolveRemaining(failure ?? NO_RESULT, facts)
@@ -349,7 +353,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       // rest.
       if (!final && reachability.blockedOutcome !== null) return answer
       if (final || this.#options.single || this.#options.signal.aborted) {
-        if (!cutShort) hosts.failed(this.#plan.key, answer)
+        if (!cutShort) this.#markFailed(answer)
         this.resolveRemaining(answer, where)
       }
       return answer
@@ -364,6 +368,12 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     if (answer.kind === 'deferred') rateController.throttled(answer.retryAfterMs)
     this.resolveRemaining(answer, where)
     return answer
+  }
+
+  /** Counts a failure of the hosts, unless its cause may be a suspension of this process. */
+  #markFailed(answer: RecipientOutcome) {
+    const { deps, hosts } = this.#options
+    if (!wasSuspended(deps.clock, this.#startedAt)) hosts.failed(this.#plan.key, answer)
   }
 
   // The members below are the `MxGroupState` that `SmtpProbe` uses.

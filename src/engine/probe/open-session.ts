@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream'
 import { onAbort } from '../../platform/abort.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
+import { wasSuspended } from '../../platform/suspension.ts'
 import { isNegative } from '../dns/resolver.ts'
 import { addressesOf, cachedAddressesOf, connectOrder, type HostLookup } from '../dns/route.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
@@ -304,14 +305,14 @@ class Attempt {
       onDialEnd('opened')
       return socket
     } catch (error) {
-      onDialEnd(signal.aborted ? 'given-up' : 'failed')
+      const isOurs = signal.aborted || wasSuspended(clock, this.#startedAt)
+      onDialEnd(isOurs ? 'given-up' : 'failed')
       const detail = isTimedOut
         ? `no answer within ${formatDuration(connectMs)}`
         : errorMessage(error)
       const answer = noResponse('connect', 'connect', detail)
       // If the outbound port is blocked, the address is not marked as failed.
-      if (!signal.aborted && reachability.blockedOutcome === null)
-        this.#options.hosts.failed(ip, answer)
+      if (!isOurs && reachability.blockedOutcome === null) this.#options.hosts.failed(ip, answer)
       this.note(answer, host, ip)
       return null
     } finally {

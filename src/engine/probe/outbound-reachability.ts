@@ -1,5 +1,6 @@
 import { HOUR, SECOND, sleep } from '../../platform/clock.ts'
 import { groupBy } from '../../platform/es2024.ts'
+import { wasSuspended } from '../../platform/suspension.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { ProbeDeps } from './egress.ts'
@@ -97,7 +98,10 @@ export class OutboundReachability {
     if (closed !== null) return closed
     if (this.#closedUntil !== null) this.#retryNow()
     this.#dials.add(giveUp)
-    const cancel = clock.after(NO_RESPONSE_MS, () => this.#failed(dialGroup))
+    const startedAt = clock.monotonicNow()
+    const cancel = clock.after(NO_RESPONSE_MS, () => {
+      if (!wasSuspended(clock, startedAt)) this.#failed(dialGroup)
+    })
     return result => {
       cancel()
       this.#dials.delete(giveUp)

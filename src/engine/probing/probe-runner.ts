@@ -1,8 +1,9 @@
 import { onAbort } from '../../platform/abort.ts'
-import type { Clock } from '../../platform/clock.ts'
+import { type Clock, SECOND } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import type { Log } from '../../platform/log.ts'
+import { wasSuspended } from '../../platform/suspension.ts'
 import { addressKey } from '../address/address.ts'
 import type { BatchedCache } from '../batched-cache.ts'
 import { withDeadline } from '../deadline.ts'
@@ -15,6 +16,7 @@ import { weight } from '../probe/open-session.ts'
 import type { ProbeListener } from '../probe/probe-listener.ts'
 import { noResponse, type ProbeResult } from '../probe/probe-outcome.ts'
 import { type CachedAnswer, toCacheEntry } from '../result-cache.ts'
+import type { NoResponseReason } from '../smtp/classify-reply.ts'
 import { fromCache, fromFailedProbe, fromProbe } from '../verdict/build-result.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { OPERATORS_MAX, type OperatorHosts, selectHosts, shouldTryNextHosts } from './mx-hosts.ts'
@@ -50,8 +52,9 @@ export type ProbeListOptions = {
   /** Called with the result of a task; `asked` is false if no server was probed this time. */
   readonly onResult: (task: ProbeTask, result: Result, asked: boolean) => void
   /**
-   * Called in place of `onResult` if many connections wait for the same mail server: retry the task
-   * in `delayMs`. If omitted, the task waits for its permit.
+   * Called in place of `onResult` if many connections wait for the same mail server, or if the probe
+   * failed while the process was suspended: retry the task in `delayMs`. If omitted, the task waits
+   * for its permit.
    */
   readonly onRetryLater?: ((task: ProbeTask, delayMs: number) => void) | undefined
   /**
@@ -65,6 +68,8 @@ export type ProbeListOptions = {
  * A list waits out a pause up to this length; targets with a longer one are returned as deferred.
  */
 const LIST_TIMEOUT_MS = 2_000
+/** After a suspension a task is probed again in this time: the network may need a moment. */
+const SUSPENDED_DELAY_MS = SECOND
 /** Time reserved before the deadline, so that sessions can report what they know. */
 const DEADLINE_MARGIN_MS = 20
 
@@ -110,7 +115,7 @@ export class ProbeRunner {
           }
         }),
       )
-      const run = this.#tryEgresses(task, {
+      const run = this.#tryUnlessSuspended(task, {
         signal,
         drain: signal,
         single: true,
@@ -146,6 +151,7 @@ export class ProbeRunner {
     const { signal, done } = withDeadline(clock, null, [options.signal, closing, ending.signal])
     const reporter = new ProbeReporter(tasks, options, () => ending.abort())
     const { onRetryLater, onReturned } = options
+    const startedAt = clock.monotonicNow()
     let failure: unknown = NO_ANSWER
     try {
       const run = this.#probe(prober, tasks, {
@@ -158,8 +164,13 @@ export class ProbeRunner {
         onRetryLater: onRetryLater && ((task, delayMs) => reporter.retryLater(task, delayMs)),
         onReturned: onReturned && (returned => reporter.returned(returned)),
         onProbed: (task, probed) => {
-          const result = this.#toResult(task, probed)
-          reporter.result(task, result, probed.asked)
+          if (
+            onRetryLater !== undefined &&
+            isOurFailure(probed) &&
+            wasSuspended(clock, startedAt)
+          ) {
+            reporter.retryLater(task, SUSPENDED_DELAY_MS)
+          } else reporter.result(task, this.#toResult(task, probed), probed.asked)
         },
       })
       await this.#track(run)
@@ -183,6 +194,31 @@ export class ProbeRunner {
     const remove = () => void this.#runs.delete(run)
     run.then(remove, remove)
     return run
+  }
+
+  /**
+   * Probes a task, and again if the probe failed because the process was suspended and `timeoutMs`
+   * is not over.
+   */
+  async #tryUnlessSuspended(task: ProbeTask, options: ProbeOptions<ProbeTask>): Promise<void> {
+    const { clock } = this.#deps
+    const endsAt = clock.monotonicNow() + options.timeoutMs
+    let isRepeated: boolean
+    do {
+      isRepeated = false
+      const startedAt = clock.monotonicNow()
+      await this.#tryEgresses(task, {
+        ...options,
+        onProbed: (_, probed) => {
+          isRepeated =
+            isOurFailure(probed) &&
+            clock.monotonicNow() < endsAt &&
+            !options.signal.aborted &&
+            wasSuspended(clock, startedAt)
+          if (!isRepeated) options.onProbed(task, probed)
+        },
+      })
+    } while (isRepeated)
   }
 
   /** Tries one egress after another, until one is not blocked or none is left. */
@@ -301,6 +337,20 @@ export class ProbeRunner {
     return fromFailedProbe(clock, task, error)
   }
 }
+
+/** Whether a probe failed for a reason that a suspension of the process can cause. */
+const isOurFailure = ({ answer }: ProbeResult) =>
+  answer.kind === 'no-response' && SUSPENSION_FAILURES.has(answer.why)
+
+const SUSPENSION_FAILURES: ReadonlySet<NoResponseReason> = new Set([
+  'dns',
+  'connect',
+  'timeout',
+  'closed',
+  'tls',
+  'garbage',
+  'pace',
+])
 
 /** Passes each task to exactly one callback of a list, and none after a callback has thrown. */
 class ProbeReporter {

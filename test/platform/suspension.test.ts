@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../src/platform/clock.ts'
+import { detectSuspensions } from '../../src/platform/suspension.ts'
+import { fakeClock } from '../support/clock.ts'
+
+/** Returns whether a suspension is detected since the start, after `pass` and a look at the clock. */
+async function isDetected(pass: (clock: ReturnType<typeof fakeClock>) => unknown) {
+  const inner = fakeClock()
+  const clock = detectSuspensions(inner)
+  const startedAt = clock.monotonicNow()
+  clock.after(10 * SECOND, () => {})
+  await pass(inner)
+  return clock.suspendedSince?.(startedAt)
+}
+
+test('timers that fire in time show no suspension', async () => {
+  expect(await isDetected(clock => clock.advance(MINUTE))).toBe(false)
+})
+
+test('a timer that is overdue shows a suspension before it fires', async () => {
+  expect(await isDetected(clock => clock.suspend(MINUTE))).toBe(true)
+})
+
+test('a timer that fires late shows a suspension', async () => {
+  const fireLate = async (clock: ReturnType<typeof fakeClock>) => {
+    clock.suspend(MINUTE)
+    await clock.advance(1)
+  }
+  expect(await isDetected(fireLate)).toBe(true)
+})
+
+test('a timer that fires a second late shows none, because the event loop may be busy', async () => {
+  const fireLate = async (clock: ReturnType<typeof fakeClock>) => {
+    clock.suspend(11 * SECOND)
+    await clock.advance(1)
+  }
+  expect(await isDetected(fireLate)).toBe(false)
+})
+
+test('a wall clock ahead of the monotonic clock shows that the machine slept', async () => {
+  expect(await isDetected(clock => clock.jump(MINUTE))).toBe(true)
+  expect(await isDetected(clock => clock.jump(-MINUTE))).toBe(false)
+})
+
+test('a suspension before the given time does not count', async () => {
+  const inner = fakeClock()
+  const clock = detectSuspensions(inner)
+  clock.after(10 * SECOND, () => {})
+  inner.suspend(MINUTE)
+  await inner.advance(1)
+  expect(clock.suspendedSince?.(clock.monotonicNow() + 1)).toBe(false)
+})
+
+test('a cancelled timer is not overdue', () => {
+  const inner = fakeClock()
+  const clock = detectSuspensions(inner)
+  const startedAt = clock.monotonicNow()
+  clock.after(10 * SECOND, () => {})()
+  inner.suspend(MINUTE)
+  expect(clock.suspendedSince?.(startedAt)).toBe(false)
+})
