@@ -7,58 +7,45 @@ import { type Clock, SECOND } from './clock.ts'
 const LATE_MS = 2 * SECOND
 
 /**
- * Wraps a clock so that it detects when the process does not run: by timers that fire late, or are
- * overdue, and by the wall clock, because the monotonic clock of Linux stands still while the machine
- * sleeps. A wall clock that was set forward counts as a suspension too, which only repeats a probe.
+ * Wraps a clock so that it detects when the process does not run: by timers that fire or are
+ * cancelled late, and by the wall clock, because the monotonic clock of Linux stands still while the
+ * machine sleeps. Each operation with a time limit thus detects what has affected it when it ends. A
+ * wall clock that was set forward counts as a suspension too, which only repeats a probe.
  */
 export function detectSuspensions(clock: Clock): Clock {
-  /** Number of pending timers by the second in which they are due, monotonic. */
-  const pending = new Map<number, number>()
-  const count = (second: number, change: 1 | -1) => {
-    const after = (pending.get(second) ?? 0) + change
-    if (after === 0) pending.delete(second)
-    else pending.set(second, after)
-  }
+  const wallOffset = () => clock.now() - clock.monotonicNow()
   /** When the last suspension was detected, monotonic ms. */
   let detectedAt = Number.NEGATIVE_INFINITY
-  const wallOffset = () => clock.now() - clock.monotonicNow()
   let lastOffset = wallOffset()
 
-  const detect = (isLate: boolean) => {
+  const detect = (dueAt: number) => {
+    const now = clock.monotonicNow()
     const offset = wallOffset()
-    if (isLate || offset - lastOffset > LATE_MS) detectedAt = clock.monotonicNow()
+    if (now - dueAt > LATE_MS || offset - lastOffset > LATE_MS) detectedAt = now
     lastOffset = offset
-  }
-  const hasOverdue = () => {
-    const before = clock.monotonicNow() - LATE_MS
-    for (const second of pending.keys()) if (second * SECOND < before) return true
-    return false
   }
   return {
     now: () => clock.now(),
     monotonicNow: () => clock.monotonicNow(),
     after(delayMs, callback) {
       const dueAt = clock.monotonicNow() + Math.max(0, delayMs)
-      const second = Math.ceil(dueAt / SECOND)
-      count(second, 1)
       let isPending = true
       const end = () => {
-        if (isPending) count(second, -1)
+        if (isPending) detect(dueAt)
         isPending = false
       }
       const cancel = clock.after(delayMs, () => {
         end()
-        detect(clock.monotonicNow() - dueAt > LATE_MS)
         callback()
       })
       return () => {
+        // After a suspension, the data of sockets is delivered before timers fire.
         end()
         cancel()
       }
     },
     suspendedSince(at) {
-      // After a suspension, the data of sockets is delivered before timers fire.
-      detect(hasOverdue())
+      detect(Number.POSITIVE_INFINITY)
       return detectedAt >= at
     },
   }

@@ -1,16 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../src/platform/clock.ts'
-import { createTestEngine, mail, reasonsOf } from '../support/engine.ts'
+import { createTestEngine, reasonsOf } from '../support/engine.ts'
 import type { MxScript, MxSession } from '../support/mx.ts'
 import { refused } from '../support/mx.ts'
-import { knows } from '../support/recipients.ts'
+import { knows, users } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-const polite = knows('ann', 'bob')
-/** A server whose first connection gets no reply to its recipients. */
+const PEOPLE = users(8)
+const ACCEPTED = PEOPLE.map(text => `${text} accepted_email`)
+/** Two connections serve the list at the same time. */
+const TWO_CONNECTIONS = { sessionsPerOperator: 2, recipientsPerSession: 5 }
+const polite = knows('ann', ...PEOPLE)
+/** A server whose first connections get no reply to their recipients. */
 const silentAtFirst: MxScript = {
   answer: (line, session) =>
-    session.number === 0 && line.startsWith('RCPT') ? null : polite(line, session),
+    session.number < 2 && line.startsWith('RCPT') ? null : polite(line, session),
 }
 
 /** Runs until the first connection waits, suspends the process, and returns the results. */
@@ -19,7 +23,7 @@ async function runSuspended(
   o: {
     readonly options?: Parameters<typeof createTestEngine>[0]
     readonly suspendedMs: number
-    readonly onResume?: (first: MxSession | undefined) => void
+    readonly onResume?: (session: MxSession) => void
   },
 ) {
   const home = createTestEngine({ script: silentAtFirst, ...o.options })
@@ -28,7 +32,7 @@ async function runSuspended(
   await home.clock.advance(200)
   await drainEventLoop()
   home.clock.suspend(o.suspendedMs)
-  o.onResume?.(home.mx.sessions[0])
+  for (const session of home.mx.sessions) o.onResume?.(session)
   await home.settled(running)
   return { ...home, results: await running }
 }
@@ -42,38 +46,37 @@ const collect =
   }
 
 describe('an address of a list whose probe failed while the process was suspended', () => {
-  test.each<[string, { onResume?: (first: MxSession | undefined) => void }]>([
+  test.each<[string, { onResume?: (session: MxSession) => void }]>([
     ['because its time ran out', {}],
-    ['because the server closed the connection', { onResume: first => first?.hangUp() }],
-    ['because the connection was reset', { onResume: first => first?.reset() }],
+    ['because the server closed the connection', { onResume: session => session.hangUp() }],
+    ['because the connection was reset', { onResume: session => session.reset() }],
   ])('is probed again: %s', async (_, more) => {
-    const { results, mx } = await runSuspended(collect('ann@a.test', 'bob@a.test'), {
+    const { results } = await runSuspended(collect(...PEOPLE), {
       suspendedMs: 5 * MINUTE,
+      options: { engine: TWO_CONNECTIONS },
       ...more,
     })
-    expect(results).toEqual(['ann@a.test accepted_email', 'bob@a.test accepted_email'])
-    expect(mx.sessions).toHaveLength(2)
+    expect(results).toEqual(ACCEPTED)
   })
 
   test('is probed again if the connection was being opened, and its host does not count as down', async () => {
-    let isRefused = false
-    const { results } = await runSuspended(collect('ann@a.test', 'bob@b.test'), {
+    let dials = 0
+    const { results } = await runSuspended(collect(...PEOPLE), {
       suspendedMs: 5 * MINUTE,
       options: {
-        zone: mail('b.test', '192.0.2.2'),
         dial: (mx, clock) => ({
           ...mx,
           async connect(to, signal) {
-            if (isRefused) return mx.connect(to, signal)
+            if (dials++ >= 2) return mx.connect(to, signal)
             await new Promise(resolve => clock.after(9 * SECOND, () => resolve(null)))
-            isRefused = true
             throw refused(to)
           },
         }),
+        engine: TWO_CONNECTIONS,
         script: polite,
       },
     })
-    expect(results).toEqual(['ann@a.test accepted_email', 'bob@b.test accepted_email'])
+    expect(results).toEqual(ACCEPTED)
   })
 
   test('is looked up again if the DNS did not answer', async () => {

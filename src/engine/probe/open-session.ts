@@ -305,6 +305,8 @@ class Attempt {
       onDialEnd('opened')
       return socket
     } catch (error) {
+      // A timer that is late shows a suspension.
+      cancel()
       const isOurs = signal.aborted || wasSuspended(clock, this.#startedAt)
       onDialEnd(isOurs ? 'given-up' : 'failed')
       const detail = isTimedOut
