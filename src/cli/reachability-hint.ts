@@ -55,7 +55,7 @@ const UNDIALLED: ReadonlySet<NoResponseReason> = new Set([
   'no-address',
   'dns',
   'not-public',
-  'pace',
+  'own-limit',
 ])
 
 const gotNoConnection = ({ kind, why, stage }: RecipientOutcome) =>

@@ -5,6 +5,7 @@ import { isPostgresUrl } from '../db/database.ts'
 import { inspectDatabase } from '../maintenance/inspect.ts'
 import { errorMessage } from '../platform/error.ts'
 import { formatBytes, formatNumber } from '../platform/format.ts'
+import { connectionsFor, filesFor } from '../platform/open-files.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 
 /** Properties of the machine that the checks read. */
@@ -54,7 +55,7 @@ const FREE_GOOD = GIGABYTE
 
 /** Checks that the limit of open files allows the configured number of connections. */
 export function openFilesFinding(filesMax: number | null, concurrency: number): Finding {
-  const needed = concurrency + OTHER_FILES
+  const needed = filesFor(concurrency)
   if (filesMax === null) return ok('no limit on open files')
   if (filesMax >= needed) {
     return ok(
@@ -62,13 +63,10 @@ export function openFilesFinding(filesMax: number | null, concurrency: number): 
     )
   }
   return warn(
-    `the limit of open files is only ${formatNumber(filesMax)}; ${concurrency} connections need ${needed}`,
+    `the limit of open files is only ${formatNumber(filesMax)}; ${concurrency} connections need ${needed}, so ev opens at most ${connectionsFor(filesMax, concurrency)}`,
     `Raise the limit (ulimit -n ${needed}, or LimitNOFILE= of systemd), or lower --concurrency.`,
   )
 }
-
-/** DNS queries in flight (200), the database, and files of the process itself. */
-const OTHER_FILES = 256
 
 /** Checks that the data directory is writable and private, and that its database is usable. */
 export async function dataDirectoryFinding(dataDir: string, databaseUrl: string): Promise<Finding> {

@@ -436,8 +436,8 @@ export class Engine {
   }
 
   /**
-   * Looks up a route within the time limit. A lookup that failed while the process was suspended is
-   * repeated, without a limit of repetitions for lists.
+   * Looks up a route within the time limit. A lookup that failed because this process was suspended
+   * or has no free file descriptor is repeated, for lists without a limit of repetitions.
    */
   async #lookUp(
     address: Address,
@@ -455,7 +455,8 @@ export class Engine {
         ...mode,
         signal: limit.signal,
       }).finally(limit.done)
-      const isOurs = route.kind === 'unknown' && wasSuspended(clock, startedAt)
+      const isOurs =
+        route.kind === 'unknown' && (route.isOurs === true || wasSuspended(clock, startedAt))
       if (!isOurs || leftMs <= 0 || ends.some(end => end?.aborted)) return route
     }
   }

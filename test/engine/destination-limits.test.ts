@@ -186,8 +186,9 @@ describe('an IP address with many host names', () => {
     for (const { evidence } of held) {
       expect(evidence.answer).toMatchObject({
         kind: 'no-response',
-        why: 'pace',
-        detail: 'not probed in time: ev limits its own connections to this mail server',
+        why: 'own-limit',
+        detail:
+          'not probed in time: ev waited for its own pace, which limits connections to this mail server',
       })
     }
     expect(presentResult(held[0] as Result)).toMatchObject({ class: 'unknown', retry_after: 10 })

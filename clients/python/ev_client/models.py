@@ -1072,7 +1072,7 @@ class EvidenceAnswer(TypedDict):
         "garbage",
         "not-public",
         "smtputf8",
-        "pace",
+        "own-limit",
     ]
     # The step of the SMTP session.
     stage: Literal[

@@ -43,7 +43,7 @@ const OUTCOME_REASONS = [
   ...(['blocklist', 'rdns', 'sender', 'tls', 'auth', 'policy'] as const),
   ...(['greylist', 'rate', 'too-many', 'busy'] as const),
   ...(['no-address', 'dns', 'connect', 'timeout', 'closed', 'garbage'] as const),
-  ...(['not-public', 'smtputf8', 'pace'] as const),
+  ...(['not-public', 'smtputf8', 'own-limit'] as const),
 ] as const
 
 const STAGES = ['connect', 'greeting', 'ehlo', 'starttls', 'mail', 'rcpt', 'rset'] as const

@@ -25,6 +25,7 @@ import { parseMetadataFlags } from '../flag-values.ts'
 import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
 import { LiveText } from '../live-text.ts'
 import { stderrLog } from '../log.ts'
+import { fitToOpenFiles } from '../open-files.ts'
 import { printJson, printMessage } from '../print.ts'
 import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
 import { heloHint, readConfig } from '../settings.ts'
@@ -110,8 +111,9 @@ async function bulk(
   flags: BulkFlags,
   resumed: Job | null,
 ): Promise<number> {
-  const config = readConfig(context, flags)
   const live = new LiveText(context)
+  const warn = (text: string) => live.print(`${wrapLines(`note: ${text}`, live.width)}\n`)
+  const config = fitToOpenFiles(readConfig(context, flags), flags.quiet ? () => {} : warn)
   const stderr = { write: (text: string) => live.print(text) }
   const log = stderrLog({ stderr, clock: context.clock }, config)
   const reachability = createOutboundHint(log, config)

@@ -31,6 +31,7 @@ import { createSmtpTransport } from '../../webhooks/smtp-transport.ts'
 import { type CliContext, version } from '../context.ts'
 import { databaseUrl, fileOf, isShared } from '../database.ts'
 import { parsePort } from '../flag-values.ts'
+import { fitToOpenFiles } from '../open-files.ts'
 import { ensureSharedSecret } from '../service-secret.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
@@ -146,7 +147,8 @@ async function serve(run: ServeRun): Promise<void> {
       notify,
       ...context.externalDeps,
     }
-    services = await composeService(config, externalDeps, {
+    const fitting = fitToOpenFiles(config, text => log.warn(text))
+    services = await composeService(fitting, externalDeps, {
       ...{ databaseUrl: databaseUrl(config), baseUrl, version: version(), lists },
     })
     const watch = await startWatchServer(deps, () => services?.watch ?? null)

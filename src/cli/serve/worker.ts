@@ -8,6 +8,7 @@ import { EvError } from '../../platform/error.ts'
 import { throttledLog } from '../../platform/log.ts'
 import { type CliContext, externalDepsFrom, version } from '../context.ts'
 import { databaseName, databaseUrl, isShared } from '../database.ts'
+import { fitToOpenFiles } from '../open-files.ts'
 import { checkSharedSecret } from '../service-secret.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
@@ -77,7 +78,8 @@ async function workUntil(
     const externalDeps = externalDepsFrom(context, throttledLog(log, context.clock))
     const run = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
     // The environment may be shared with services that run with --work off.
-    services = await composeWorker({ ...config, work: true }, externalDeps, run)
+    const fitting = fitToOpenFiles(config, text => log.warn(text))
+    services = await composeWorker({ ...fitting, work: true }, externalDeps, run)
     const stopReloading = reloadOnSighup(context, lists, flags, log)
     logStart(log, config, { member: services.member(), baseUrl })
     await received

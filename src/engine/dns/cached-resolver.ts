@@ -4,6 +4,7 @@ import { wasSuspended } from '../../platform/suspension.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import {
   type DnsAnswer,
+  type DnsFailure,
   type HostAddresses,
   isNegative,
   plainName,
@@ -51,8 +52,8 @@ export function cachedResolver(
         clears !== before.clears ||
         (!('records' in answer) && negativeClears !== before.negativeClears)
       // A cancelled query fails because of the cancellation, which says nothing about the name.
-      // Neither does a failure of a query during which the process was suspended.
-      const isOurs = isFailure(answer) && wasSuspended(options.clock, startedAt)
+      // Neither does a failure of a query that this process could not send, or that was suspended.
+      const isOurs = isFailure(answer) && (answer.isOurs || wasSuspended(options.clock, startedAt))
       const isCacheable = !cancel.signal.aborted && !isCleared && !isUntrusted(answer) && !isOurs
       if (isCacheable) cache.set(key, answer, ttlFor(answer))
       if (isCacheable && 'records' in answer) cacheAdditional(answer.additional ?? [])
@@ -148,4 +149,4 @@ function ttlFor(answer: Answer): number {
   return Math.min(Math.max(ttlMs, TTL_MIN_MS), maxMs)
 }
 
-const isFailure = (answer: Answer) => 'fault' in answer && !isNegative(answer)
+const isFailure = (answer: Answer): answer is DnsFailure => 'fault' in answer && !isNegative(answer)

@@ -1,5 +1,6 @@
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { withResolvers } from '../../platform/es2024.ts'
+import { OUT_OF_DESCRIPTORS } from '../../platform/open-files.ts'
 import type { DnsAnswer, DnsFailure, DnsFault, RecordType } from './resolver.ts'
 import type { DnsFailover } from './server-list.ts'
 
@@ -26,6 +27,7 @@ export class DnsQuery {
   #remaining: string[] = []
   #last: PendingAttempt | null = null
   #fault: DnsFault = 'timeout'
+  #isOurs = false
   #isDone = false
   #stopTimeout = () => {}
   #cancelDeadline = () => {}
@@ -41,7 +43,7 @@ export class DnsQuery {
   async run(): Promise<void> {
     if (!this.#isDone) {
       const { clock, servers, timeoutMs } = this.#options
-      this.#cancelDeadline = clock.after(timeoutMs, () => this.#end({ fault: this.#fault }))
+      this.#cancelDeadline = clock.after(timeoutMs, () => this.#end(this.#failure))
       this.#remaining = attemptOrder(servers.ordered())
       this.#next()
     }
@@ -88,6 +90,11 @@ export class DnsQuery {
   #handleError(attempt: PendingAttempt, code: string): void {
     const { servers } = this.#options
     const { server } = attempt
+    // The next attempt waits for the silence timeout, as descriptors may be free by then.
+    if (OUT_OF_DESCRIPTORS.has(code)) {
+      this.#isOurs = true
+      return
+    }
     if (NO_REPLY.has(code)) servers.markUnresponsive(server)
     else servers.markResponsive(server)
     if (!TEMPORARY.has(code)) this.#remaining = this.#remaining.filter(other => other !== server)
@@ -99,7 +106,11 @@ export class DnsQuery {
   }
 
   #endIfExhausted(): void {
-    if (this.#open.size === 0 && this.#remaining.length === 0) this.#end({ fault: this.#fault })
+    if (this.#open.size === 0 && this.#remaining.length === 0) this.#end(this.#failure)
+  }
+
+  get #failure(): DnsFailure {
+    return this.#isOurs ? { fault: this.#fault, isOurs: true } : { fault: this.#fault }
   }
 
   #end(answer: DnsAnswer<RecordType>): void {
@@ -149,5 +160,6 @@ const toFailure = ({ code, ...ttl }: Extract<DnsReply, { readonly code: string }
 function faultFrom(code: string): DnsFault {
   if (code === 'ENOTFOUND') return 'no-name'
   if (code === 'ENODATA') return 'no-data'
-  return code === 'ETIMEOUT' || code === 'ECANCELLED' ? 'timeout' : 'server'
+  const isUnsent = code === 'ECANCELLED' || OUT_OF_DESCRIPTORS.has(code)
+  return code === 'ETIMEOUT' || isUnsent ? 'timeout' : 'server'
 }

@@ -29,13 +29,15 @@ export type DnsAnswer<T extends RecordType> =
   | DnsFailure
 
 /**
- * `detail` is set if the answer was not trusted, and explains why to people. `ttlMs`, here and of
+ * `detail` is set if the answer was not trusted, and explains why to people. `isOurs` is true if no
+ * query could be sent, because this process has no free file descriptor. `ttlMs`, here and of
  * records, is how long the zone allows the answer to be cached; omitted if it is not known.
  */
 export type DnsFailure = {
   readonly fault: DnsFault
   readonly ttlMs?: number
   readonly detail?: string
+  readonly isOurs?: boolean
 }
 
 /** Whether an answer is NXDOMAIN or NODATA. */

@@ -27,8 +27,8 @@ export type Route =
    * The domain exists without MX and address records, or without a valid host in its MX records.
    */
   | { readonly kind: 'no-mail' }
-  /** The lookup failed. `detail` is set if an answer was not trusted. */
-  | { readonly kind: 'unknown'; readonly fault: 'server' | 'timeout'; readonly detail?: string }
+  /** The lookup failed. `detail` and `isOurs` are those of the `DnsFailure`. */
+  | (DnsFailure & { readonly kind: 'unknown'; readonly fault: 'server' | 'timeout' })
 
 /**
  * Looks up the mail route of `domain` (A-labels): one query, or three without MX records. DNS errors

@@ -4,6 +4,7 @@ import { withResolvers } from '../../platform/es2024.ts'
 import type { Random } from '../../platform/random.ts'
 import { createQuery, type DnsQuestion, parseServer, readReply, readResponseId } from './message.ts'
 import type { DnsReply } from './query.ts'
+import { socketErrorCode } from './udp-transport.ts'
 
 type TcpQuery = { readonly reply: Promise<DnsReply>; cancel(): void }
 
@@ -26,9 +27,10 @@ export function queryOverTcp(server: string, question: DnsQuestion, random: Rand
     const message = readMessage(received)
     if (message !== null) settle(readTcpReply(message, id, question))
   })
-  socket.on('error', ({ code }: NodeJS.ErrnoException) =>
-    settle({ code: code === 'ECONNRESET' || code === 'EPIPE' ? CLOSED : 'ECONNREFUSED' }),
-  )
+  socket.on('error', (error: NodeJS.ErrnoException) => {
+    const isClosed = error.code === 'ECONNRESET' || error.code === 'EPIPE'
+    settle({ code: isClosed ? CLOSED : socketErrorCode(error) })
+  })
   socket.on('close', () => settle({ code: CLOSED }))
   socket.write(dnsPacket.streamEncode(createQuery(id, question)))
   return { reply: promise, cancel: () => settle({ code: 'ECANCELLED' }) }

@@ -2,6 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import dnsPacket from 'dns-packet'
 import { withResolvers } from '../../platform/es2024.ts'
+import { isOutOfDescriptors } from '../../platform/open-files.ts'
 import type { Random } from '../../platform/random.ts'
 import {
   createQuery,
@@ -34,9 +35,9 @@ export class UdpTransport {
   query(server: string, name: string, type: RecordType): UdpQuery {
     try {
       return this.#channelFor(server).send(name, type)
-    } catch {
+    } catch (error) {
       // The socket could not be created.
-      return { reply: Promise.resolve({ code: 'ECONNREFUSED' }), cancel() {} }
+      return { reply: Promise.resolve({ code: socketErrorCode(error) }), cancel() {} }
     }
   }
 
@@ -59,6 +60,10 @@ export class UdpTransport {
   }
 }
 
+/** Returns the code of a query whose socket failed. */
+export const socketErrorCode = (error: unknown): string =>
+  isOutOfDescriptors(error) ? 'EMFILE' : 'ECONNREFUSED'
+
 /** One receive buffer (208 KiB on Linux) does not hold the replies to 200 queries in flight. */
 const SOCKETS_PER_SERVER = 4
 
@@ -80,6 +85,8 @@ class Channel {
   readonly #connected: Promise<void>
   #sent = 0
   #isConnected = false
+  /** Why the socket could not be connected; null if it was, or may be. */
+  #failureCode: string | null = null
   #state: 'open' | 'retired' | 'closed' = 'open'
 
   constructor(server: string, random: Random) {
@@ -90,6 +97,8 @@ class Channel {
       // The host is an IP address; the default lookup would use the thread pool.
       lookup: (address, _, callback) => callback(null, address, isIPv6(address) ? 6 : 4),
     })
+    // Before `connect`, which binds the socket and may fail at once.
+    this.#socket.on('error', error => this.#onError(error))
     this.#connected = new Promise(resolve =>
       this.#socket.connect(port, host, () => {
         this.#isConnected = true
@@ -99,13 +108,14 @@ class Channel {
     // Callers have their own timers; an idle socket must not keep the process alive.
     this.#socket.unref()
     this.#socket.on('message', bytes => this.#receive(bytes))
-    this.#socket.on('error', () => this.#onError())
   }
 
   /** An ICMP error fails the open queries; a socket that could not connect is closed. */
-  #onError(): void {
-    this.#failAll('ECONNREFUSED')
+  #onError(error: Error): void {
+    const code = socketErrorCode(error)
+    this.#failAll(code)
     if (this.#isConnected) return
+    this.#failureCode = code
     this.#state = 'closed'
     this.#socket.close()
   }
@@ -115,6 +125,8 @@ class Channel {
   }
 
   send(name: string, type: RecordType): UdpQuery {
+    const code = this.#failureCode
+    if (code !== null) return { reply: Promise.resolve({ code }), cancel() {} }
     this.#sent++
     const id = this.#unusedId()
     const { promise, resolve } = withResolvers<DnsMessageReply>()

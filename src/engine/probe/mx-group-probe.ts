@@ -370,10 +370,11 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     return answer
   }
 
-  /** Counts a failure of the hosts, unless its cause may be a suspension of this process. */
+  /** Counts a failure of the hosts, unless its cause may be a limit or suspension of this process. */
   #markFailed(answer: RecipientOutcome) {
     const { deps, hosts } = this.#options
-    if (!wasSuspended(deps.clock, this.#startedAt)) hosts.failed(this.#plan.key, answer)
+    if (answer.why === 'own-limit' || wasSuspended(deps.clock, this.#startedAt)) return
+    hosts.failed(this.#plan.key, answer)
   }
 
   // The members below are the `MxGroupState` that `SmtpProbe` uses.

@@ -2,8 +2,9 @@ import type { Duplex } from 'node:stream'
 import { onAbort } from '../../platform/abort.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
+import { isOutOfDescriptors } from '../../platform/open-files.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
-import { isNegative } from '../dns/resolver.ts'
+import { type DnsFailure, isNegative } from '../dns/resolver.ts'
 import { addressesOf, cachedAddressesOf, connectOrder, type HostLookup } from '../dns/route.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
@@ -19,7 +20,7 @@ import {
   type OutboundReachability,
 } from './outbound-reachability.ts'
 import type { ServerCall } from './probe-listener.ts'
-import { noResponse, outcomeFor } from './probe-outcome.ts'
+import { NO_DESCRIPTOR, noResponse, outcomeFor } from './probe-outcome.ts'
 
 /** A session with an MX host after its greeting and EHLO. */
 export type OpenSession = {
@@ -91,9 +92,7 @@ export async function openSession(
   for await (const { host, lookup } of lookUpHosts(deps, hosts, options)) {
     if (options.signal.aborted) return { ...attempt.timedOut(host), cutShort: true }
     if ('fault' in lookup) {
-      const why = isNegative(lookup) ? 'no-address' : 'dns'
-      const detail = `${host}: ${lookup.detail ?? lookup.fault}`
-      attempt.note(noResponse(why, 'connect', detail), host, null)
+      attempt.note(lookupFailure(host, lookup), host, null)
       continue
     }
     for (const ip of options.permits.inOrder(lookup.addresses)) {
@@ -154,6 +153,12 @@ const excludeAddresses = (lookup: HostLookup, dialled: readonly string[]): HostL
 
 /** The hosts of two operators share the limits of a single one. */
 const getLimitDivisor = (sharesLimits: boolean) => (sharesLimits ? 2 : 1)
+
+function lookupFailure(host: string, failure: DnsFailure): RecipientOutcome {
+  if (failure.isOurs) return NO_DESCRIPTOR
+  const why = isNegative(failure) ? 'no-address' : 'dns'
+  return noResponse(why, 'connect', `${host}: ${failure.detail ?? failure.fault}`)
+}
 
 class Attempt {
   readonly #deps: ProbeDeps
@@ -307,12 +312,13 @@ class Attempt {
     } catch (error) {
       // A timer that is late shows a suspension.
       cancel()
-      const isOurs = signal.aborted || wasSuspended(clock, this.#startedAt)
+      const hasNoDescriptor = isOutOfDescriptors(error)
+      const isOurs = signal.aborted || hasNoDescriptor || wasSuspended(clock, this.#startedAt)
       onDialEnd(isOurs ? 'given-up' : 'failed')
       const detail = isTimedOut
         ? `no answer within ${formatDuration(connectMs)}`
         : errorMessage(error)
-      const answer = noResponse('connect', 'connect', detail)
+      const answer = hasNoDescriptor ? NO_DESCRIPTOR : noResponse('connect', 'connect', detail)
       // If the outbound port is blocked, the address is not marked as failed.
       if (!isOurs && reachability.blockedOutcome === null) this.#options.hosts.failed(ip, answer)
       this.note(answer, host, ip)
@@ -369,5 +375,5 @@ export function weight(answer: RecipientOutcome): number {
   if (answer.kind !== 'no-response') return 5
   if (answer.why === 'no-address') return 0
   if (answer.why === 'not-public') return 2
-  return answer.why === 'dns' || answer.why === 'connect' || answer.why === 'pace' ? 3 : 4
+  return answer.why === 'dns' || answer.why === 'connect' || answer.why === 'own-limit' ? 3 : 4
 }

@@ -68,9 +68,16 @@ export const NO_RESULT = noResponse('closed', 'rcpt', 'the session ended without
 
 /** The time ended during the wait for a permit that only the limits of ev required. */
 const OWN_PACE = noResponse(
-  'pace',
+  'own-limit',
   'connect',
-  'not probed in time: ev limits its own connections to this mail server',
+  'not probed in time: ev waited for its own pace, which limits connections to this mail server',
+)
+
+/** No socket could be opened, because this process or the system has no free file descriptor. */
+export const NO_DESCRIPTOR = noResponse(
+  'own-limit',
+  'connect',
+  'not probed: too many open files (raise the limit, as with ulimit -n)',
 )
 
 /**

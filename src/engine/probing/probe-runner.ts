@@ -1,5 +1,5 @@
 import { onAbort } from '../../platform/abort.ts'
-import { type Clock, SECOND } from '../../platform/clock.ts'
+import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import type { Log } from '../../platform/log.ts'
@@ -52,9 +52,9 @@ export type ProbeListOptions = {
   /** Called with the result of a task; `asked` is false if no server was probed this time. */
   readonly onResult: (task: ProbeTask, result: Result, asked: boolean) => void
   /**
-   * Called in place of `onResult` if many connections wait for the same mail server, or if the probe
-   * failed while the process was suspended: retry the task in `delayMs`. If omitted, the task waits
-   * for its permit.
+   * Called in place of `onResult` if many connections wait for the same mail server, or if a limit or
+   * a suspension of this process made the probe fail: retry the task in `delayMs`. If omitted, the
+   * task waits for its permit.
    */
   readonly onRetryLater?: ((task: ProbeTask, delayMs: number) => void) | undefined
   /**
@@ -68,8 +68,10 @@ export type ProbeListOptions = {
  * A list waits out a pause up to this length; targets with a longer one are returned as deferred.
  */
 const LIST_TIMEOUT_MS = 2_000
-/** After a suspension a task is probed again in this time: the network may need a moment. */
-const SUSPENDED_DELAY_MS = SECOND
+/** After a failure of this process a task is probed again in this time. */
+const OWN_FAILURE_DELAY_MS = SECOND
+/** The same for a single verification, which has little time. */
+const OWN_FAILURE_RETRY_MS = SECOND / 10
 /** Time reserved before the deadline, so that sessions can report what they know. */
 const DEADLINE_MARGIN_MS = 20
 
@@ -115,7 +117,7 @@ export class ProbeRunner {
           }
         }),
       )
-      const run = this.#tryUnlessSuspended(task, {
+      const run = this.#tryInTime(task, {
         signal,
         drain: signal,
         single: true,
@@ -164,12 +166,8 @@ export class ProbeRunner {
         onRetryLater: onRetryLater && ((task, delayMs) => reporter.retryLater(task, delayMs)),
         onReturned: onReturned && (returned => reporter.returned(returned)),
         onProbed: (task, probed) => {
-          if (
-            onRetryLater !== undefined &&
-            isOurFailure(probed) &&
-            wasSuspended(clock, startedAt)
-          ) {
-            reporter.retryLater(task, SUSPENDED_DELAY_MS)
+          if (onRetryLater !== undefined && isOurFailure(probed, clock, startedAt)) {
+            reporter.retryLater(task, OWN_FAILURE_DELAY_MS)
           } else reporter.result(task, this.#toResult(task, probed), probed.asked)
         },
       })
@@ -196,29 +194,25 @@ export class ProbeRunner {
     return run
   }
 
-  /**
-   * Probes a task, and again if the probe failed because the process was suspended and `timeoutMs`
-   * is not over.
-   */
-  async #tryUnlessSuspended(task: ProbeTask, options: ProbeOptions<ProbeTask>): Promise<void> {
+  /** Probes a task, and again if this process was the cause of a failure, until `timeoutMs`. */
+  async #tryInTime(task: ProbeTask, options: ProbeOptions<ProbeTask>): Promise<void> {
     const { clock } = this.#deps
     const endsAt = clock.monotonicNow() + options.timeoutMs
-    let isRepeated: boolean
+    let unreported: ProbeResult | null
     do {
-      isRepeated = false
+      unreported = null
       const startedAt = clock.monotonicNow()
       await this.#tryEgresses(task, {
         ...options,
         onProbed: (_, probed) => {
-          isRepeated =
-            isOurFailure(probed) &&
-            clock.monotonicNow() < endsAt &&
-            !options.signal.aborted &&
-            wasSuspended(clock, startedAt)
-          if (!isRepeated) options.onProbed(task, probed)
+          const hasTime = clock.monotonicNow() < endsAt && !options.signal.aborted
+          if (hasTime && isOurFailure(probed, clock, startedAt)) unreported = probed
+          else options.onProbed(task, probed)
         },
       })
-    } while (isRepeated)
+      if (unreported !== null) await sleep(clock, OWN_FAILURE_RETRY_MS, options.signal)
+    } while (unreported !== null && !options.signal.aborted)
+    if (unreported !== null) options.onProbed(task, unreported)
   }
 
   /** Tries one egress after another, until one is not blocked or none is left. */
@@ -338,10 +332,14 @@ export class ProbeRunner {
   }
 }
 
-/** Whether a probe failed for a reason that a suspension of the process can cause. */
-const isOurFailure = ({ answer }: ProbeResult) =>
-  answer.kind === 'no-response' && SUSPENSION_FAILURES.has(answer.why)
+/** Whether a probe failed because of a limit or a suspension of this process. */
+function isOurFailure({ answer }: ProbeResult, clock: Clock, startedAt: number): boolean {
+  if (answer.kind !== 'no-response') return false
+  if (answer.why === 'own-limit') return true
+  return SUSPENSION_FAILURES.has(answer.why) && wasSuspended(clock, startedAt)
+}
 
+/** The failures that a suspension can cause. */
 const SUSPENSION_FAILURES: ReadonlySet<NoResponseReason> = new Set([
   'dns',
   'connect',
@@ -349,7 +347,6 @@ const SUSPENSION_FAILURES: ReadonlySet<NoResponseReason> = new Set([
   'closed',
   'tls',
   'garbage',
-  'pace',
 ])
 
 /** Passes each task to exactly one callback of a list, and none after a callback has thrown. */

@@ -11,8 +11,8 @@ const CATCH_ALL_TRIES_MAX = TRIES_MAX + 1
 const TOTAL_WAIT_MAX_MS = 4 * HOUR
 /** The default of postgrey and of most greylists. */
 const GREYLIST_DELAY_MS = 5 * MINUTE
-/** The wait of ev's own pace is short: it ends as soon as the connections before it have closed. */
-const PACE_DELAY_MS = 10 * SECOND
+/** A limit of ev is free again as soon as the connections before have closed. */
+const OWN_LIMIT_DELAY_MS = 10 * SECOND
 /** The longest delay before one retry, whatever the server requests. */
 const DELAY_MAX_MS = HOUR
 
@@ -190,7 +190,7 @@ type AttemptCount = {
 
 /**
  * Returns how long an item of a list should wait for its next attempt, in ms; null if its result is
- * final. Greylisting, temporary server errors, pauses and waits for the pace of ev are retried, and
+ * final. Greylisting, temporary server errors, pauses and limits of ev are retried, and
  * so is an undecided catch-all test, because an acceptance means little without it. A recipient that
  * only a catch-all backup MX accepted is retried too, because the primary hosts may be reachable by
  * then.
@@ -213,10 +213,10 @@ export function retryAfter(
   return Math.min(greylistDelayMs ?? requestedMs ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
 }
 
-/** Returns the delay that the server, or the pace of ev, requires; null if neither does. */
+/** Returns the delay that the server, or a limit of ev, requires; null if neither does. */
 function requestedDelay(answer: RecipientOutcome): number | null {
   if (answer.kind === 'deferred') return answer.retryAfterMs
-  return answer.kind === 'no-response' && answer.why === 'pace' ? PACE_DELAY_MS : null
+  return answer.kind === 'no-response' && answer.why === 'own-limit' ? OWN_LIMIT_DELAY_MS : null
 }
 
 /** Returns the acceptance of a recipient whose domain still needs a catch-all test, else null. */

@@ -67,8 +67,9 @@ export type RecipientOutcome =
 /**
  * `no-address`: the DNS confirms that no MX host has an address. `dns`: the lookup of their
  * addresses failed. `garbage`: the data was not valid SMTP. `not-public`: the IP policy forbids the
- * address. `smtputf8`: the server does not support SMTPUTF8. `pace`: the server was not contacted,
- * because the time ended while ev waited for its own limit of connections.
+ * address. `smtputf8`: the server does not support SMTPUTF8. `own-limit`: the server was not
+ * contacted, because the time ended while ev waited for its own pace, or because this process has no
+ * free file descriptor.
  */
 export type NoResponseReason =
   | 'no-address'
@@ -80,7 +81,7 @@ export type NoResponseReason =
   | 'garbage'
   | 'not-public'
   | 'smtputf8'
-  | 'pace'
+  | 'own-limit'
 
 /**
  * From whom a text is known to be about the recipient. `domain`: this domain. `operator`: other

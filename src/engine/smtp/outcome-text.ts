@@ -70,8 +70,8 @@ const TEXTS = {
     'The mail server has an IP address that is not public, so it was not contacted.',
   'no-response/smtputf8':
     'The mail server does not support internationalized addresses (SMTPUTF8).',
-  'no-response/pace':
-    'ev limits its own connections to a mail server, and others came first. The mailbox was not checked. Try again in a few seconds, or verify many addresses as a list, which waits.',
+  'no-response/own-limit':
+    'ev did not contact the mail server, to stay within its own limits. The mailbox was not checked. Try again in a few seconds, or verify many addresses as a list, which waits.',
 } satisfies Record<Key<RecipientOutcome>, string>
 
 /** Blocklists and filters that name themselves in their replies. */

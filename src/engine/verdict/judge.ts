@@ -44,7 +44,7 @@ const RULES: readonly Rule[] = [
   [e => e.answer?.kind === 'blocked', 'probe_blocked'],
   [e => e.answer?.kind === 'deferred' && e.answer.why === 'greylist', 'greylisted'],
   [e => e.answer?.kind === 'deferred', 'unavailable_smtp'],
-  [e => noResponse(e, 'smtputf8', 'pace'), 'smtp_skipped'],
+  [e => noResponse(e, 'smtputf8', 'own-limit'), 'smtp_skipped'],
   [e => noResponse(e, 'connect', 'not-public'), 'no_connect'],
   [e => noResponse(e, 'timeout'), 'timeout'],
   [e => noResponse(e, 'closed'), 'unavailable_smtp'],

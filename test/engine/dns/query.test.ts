@@ -50,6 +50,16 @@ describe('a query', () => {
     expect(asked()).toEqual(['one', 'two'])
   })
 
+  test('a query that this process could not send is tried again later, and is no failure of the server', async () => {
+    const { clock, calls, servers, question, asked } = ask('one', 'two')
+    calls[0]?.say({ code: 'EMFILE' })
+    await clock.advance(1.4 * SECOND)
+    expect(asked()).toEqual(['one'])
+    await clock.advance(5 * SECOND)
+    expect(await question.answer).toEqual({ fault: 'timeout', isOurs: true })
+    expect(servers.ordered()[0]).toBe('one')
+  })
+
   test('a query cancelled before its start is never sent', async () => {
     const clock = fakeClock()
     const servers = new DnsFailover({ clock, configured: ['one'], system: () => [] })

@@ -28,9 +28,9 @@ const ACCEPTED: RecipientOutcome = {
   stage: 'rcpt',
   reply: REPLY,
 }
-const PACE: RecipientOutcome = {
+const OWN_LIMIT: RecipientOutcome = {
   kind: 'no-response',
-  why: 'pace',
+  why: 'own-limit',
   stage: 'connect',
   detail: 'not probed in time',
 }
@@ -57,7 +57,7 @@ describe('an item of a list is retried', () => {
       { count: 3, waitedMs: 0 },
       60_000,
     ],
-    ['after the wait for our own pace', PACE, false, { count: 3, waitedMs: 0 }, 10 * SECOND],
+    ['after a limit of our own', OWN_LIMIT, false, { count: 3, waitedMs: 0 }, 10 * SECOND],
     [
       'not after pauses of four hours',
       deferred('rate', 60_000),

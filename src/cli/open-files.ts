@@ -1,0 +1,22 @@
+import type { Config } from '../config/settings.ts'
+import { thisMachine } from '../doctor/machine.ts'
+import { formatNumber } from '../platform/format.ts'
+import { connectionsFor, filesFor } from '../platform/open-files.ts'
+
+/**
+ * Reduces the concurrent connections of the settings to what the limit of open files allows, and
+ * calls `warn` with a sentence that says so.
+ */
+export function fitToOpenFiles(
+  config: Config,
+  warn: (text: string) => void,
+  filesMax = thisMachine.openFilesMax,
+): Config {
+  const concurrency = connectionsFor(filesMax, config.concurrency)
+  if (concurrency === config.concurrency) return config
+  warn(
+    `the limit of open files is ${formatNumber(filesMax ?? 0)}, so ev opens at most ${concurrency} connections, not ${config.concurrency}. ` +
+      `Raise it: ulimit -n ${filesFor(config.concurrency)}, or LimitNOFILE= of systemd.`,
+  )
+  return { ...config, concurrency }
+}

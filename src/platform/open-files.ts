@@ -1,0 +1,31 @@
+/**
+ * Whether an operation failed because this process (EMFILE) or the system (ENFILE) has no free file
+ * descriptor.
+ */
+export const isOutOfDescriptors = (error: unknown): boolean => OUT_OF_DESCRIPTORS.has(codeOf(error))
+
+/** The error codes of a missing file descriptor. */
+export const OUT_OF_DESCRIPTORS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE'])
+
+const codeOf = (error: unknown): string =>
+  String((error as { readonly code?: unknown } | null)?.code ?? '')
+
+/**
+ * Files and sockets besides connections to mail servers, at their most: 200 DNS queries over TCP,
+ * the database, and those of the process itself.
+ */
+const OTHER_FILES = 256
+/** The same at the least: what a process has open before its first connection, and a reserve. */
+const OTHER_FILES_MIN = 40
+
+/** Returns how many open files this number of connections needs, so that none has to wait. */
+export const filesFor = (connections: number): number => connections + OTHER_FILES
+
+/**
+ * Returns how many of `wanted` connections fit the limit of open files, null if there is none; at
+ * least one. Below `filesFor(wanted)` half of the free files is left for other things.
+ */
+export function connectionsFor(filesMax: number | null, wanted: number): number {
+  if (filesMax === null || filesMax >= filesFor(wanted)) return wanted
+  return Math.max(1, Math.min(wanted, Math.floor((filesMax - OTHER_FILES_MIN) / 2)))
+}
