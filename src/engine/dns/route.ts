@@ -28,7 +28,10 @@ export type Route =
    */
   | { readonly kind: 'no-mail' }
   /** The lookup failed. `detail` and `isOurs` are those of the `DnsFailure`. */
-  | (DnsFailure & { readonly kind: 'unknown'; readonly fault: 'server' | 'timeout' })
+  | (Pick<DnsFailure, 'detail' | 'isOurs'> & {
+      readonly kind: 'unknown'
+      readonly fault: 'server' | 'timeout'
+    })
 
 /**
  * Looks up the mail route of `domain` (A-labels): one query, or three without MX records. DNS errors
@@ -185,10 +188,11 @@ function toRouteWithoutMx(domain: string, mx: DnsFailure, lookup: HostLookup): R
   return { kind: mx.fault === 'no-name' && lookup.fault === 'no-name' ? 'no-domain' : 'no-mail' }
 }
 
-const toUnknownRoute = ({ fault, detail }: DnsFailure): Route => ({
+const toUnknownRoute = ({ fault, detail, isOurs }: DnsFailure): Route => ({
   kind: 'unknown',
   fault: fault === 'timeout' ? 'timeout' : 'server',
   ...(detail === undefined ? {} : { detail }),
+  ...(isOurs === undefined ? {} : { isOurs }),
 })
 
 const recordsOf = (answer: DnsAnswer<'A' | 'AAAA'>) => ('records' in answer ? answer.records : [])
