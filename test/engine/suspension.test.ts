@@ -31,7 +31,7 @@ async function runSuspended(
   await drainEventLoop()
   await home.clock.advance(200)
   await drainEventLoop()
-  home.clock.suspend(o.suspendedMs)
+  home.clock.stopProcess(o.suspendedMs)
   for (const session of home.mx.sessions) o.onResume?.(session)
   await home.settled(running)
   return { ...home, results: await running }

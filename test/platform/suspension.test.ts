@@ -22,14 +22,14 @@ test('a timer that is cancelled after it was due shows a suspension', () => {
   const clock = detectSuspensions(inner)
   const startedAt = clock.monotonicNow()
   const cancel = clock.after(10 * SECOND, () => {})
-  inner.suspend(MINUTE)
+  inner.stopProcess(MINUTE)
   cancel()
   expect(clock.suspendedSince?.(startedAt)).toBe(true)
 })
 
 test('a timer that fires late shows a suspension', async () => {
   const fireLate = async (clock: ReturnType<typeof fakeClock>) => {
-    clock.suspend(MINUTE)
+    clock.stopProcess(MINUTE)
     await clock.advance(1)
   }
   expect(await isDetected(fireLate)).toBe(true)
@@ -37,7 +37,7 @@ test('a timer that fires late shows a suspension', async () => {
 
 test('a timer that fires a second late shows none, because the event loop may be busy', async () => {
   const fireLate = async (clock: ReturnType<typeof fakeClock>) => {
-    clock.suspend(11 * SECOND)
+    clock.stopProcess(11 * SECOND)
     await clock.advance(1)
   }
   expect(await isDetected(fireLate)).toBe(false)
@@ -52,7 +52,7 @@ test('a suspension before the given time does not count', async () => {
   const inner = fakeClock()
   const clock = detectSuspensions(inner)
   clock.after(10 * SECOND, () => {})
-  inner.suspend(MINUTE)
+  inner.stopProcess(MINUTE)
   await inner.advance(1)
   expect(clock.suspendedSince?.(clock.monotonicNow() + 1)).toBe(false)
 })
@@ -63,7 +63,7 @@ test('a timer that was cancelled in time shows none, however often it is cancell
   const startedAt = clock.monotonicNow()
   const cancel = clock.after(10 * SECOND, () => {})
   cancel()
-  inner.suspend(MINUTE)
+  inner.stopProcess(MINUTE)
   cancel()
   expect(clock.suspendedSince?.(startedAt)).toBe(false)
 })

@@ -7,8 +7,8 @@ export type FakeClock = Clock & {
   advance(ms: number): Promise<void>
   /** Advances until no timer is left; throws after 10,000 timers, which indicates a loop. */
   runAll(): Promise<void>
-  /** Moves both clocks without firing timers, as while the process is stopped. */
-  suspend(ms: number): void
+  /** Stops the process: both clocks move on, and no timer fires. */
+  stopProcess(ms: number): void
   /** Moves only the wall clock; the monotonic clock and timers are unaffected. */
   jump(ms: number): void
   /** Suspends the machine: the monotonic clock and timers stop. */
@@ -61,7 +61,7 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
         await fire(due)
       }
     },
-    suspend(ms) {
+    stopProcess(ms) {
       ticks += ms
     },
     jump(ms) {
