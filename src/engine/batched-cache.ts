@@ -42,18 +42,16 @@ export class BatchedCache {
     })
   }
 
-  /**
-   * Returns the cached answer for an address key, fresh or stale; null if there is none. Never
-   * rejects.
-   */
+  /** Returns the cached answer for a key, fresh or stale; null if there is none. Never rejects. */
   get(key: string): Promise<CachedAnswer | null> {
     return this.#cache === noCache ? NO_ANSWER : this.#reads.add(key)
   }
 
-  /** Writes entries to the cache. Never rejects. */
-  async set(entries: ReadonlyMap<string, CachedAnswer>): Promise<void> {
+  /** Writes an answer to the cache. Never rejects. */
+  async set(key: string, cached: CachedAnswer): Promise<void> {
+    const network = this.#network
     try {
-      if (entries.size > 0) await this.#cache.set(this.#withNetwork(entries))
+      await this.#cache.set(new Map([[key, network === null ? cached : { ...cached, network }]]))
     } catch (error) {
       this.#log.warn('result cache write failed', { error: errorMessage(error) })
     }
@@ -75,12 +73,6 @@ export class BatchedCache {
 
   #isOwn({ network }: CachedAnswer): boolean {
     return (network ?? null) === this.#network
-  }
-
-  #withNetwork(entries: ReadonlyMap<string, CachedAnswer>): ReadonlyMap<string, CachedAnswer> {
-    const network = this.#network
-    if (network === null) return entries
-    return new Map([...entries].map(([key, cached]) => [key, { ...cached, network }]))
   }
 }
 

@@ -2,7 +2,7 @@ import { abortable } from '../platform/abort.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import { wasSuspended } from '../platform/suspension.ts'
-import { type Address, addressKey, isFault, parseAddress } from './address/address.ts'
+import { type Address, isFault, parseAddress } from './address/address.ts'
 import { BatchedCache } from './batched-cache.ts'
 import { withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operators.ts'
@@ -10,7 +10,7 @@ import type { ResolverCheck } from './dns/resolver-check.ts'
 import { addressesOf, cachedAddressesOf, type Route } from './dns/route.ts'
 import { isUntrusted } from './dns-pause.ts'
 import type { EgressPool } from './probe/egress-pool.ts'
-import { type Acceptance, catchAllKey, type RouteWithHost } from './probe/mx-groups.ts'
+import { catchAllKey, type RouteWithHost } from './probe/mx-groups.ts'
 import {
   cachedRouteFor,
   conclude,
@@ -20,12 +20,13 @@ import {
   type PreparedAddress,
   type ProbeTask,
   restoreTask,
+  type TaskOptions,
 } from './probing/prepare.ts'
 import { callbackError, type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
 import { FAULTS_MAX } from './probing/retry-policy.ts'
 import type { RateController, RateStatus } from './rate-control/controller.ts'
 import type { ProbeStop } from './rate-control/rules.ts'
-import { isFresh, isUndecided, type ResultCache } from './result-cache.ts'
+import { cacheKey, isFresh, isUndecided, type ResultCache } from './result-cache.ts'
 import { sandboxResult, sandboxSteps } from './sandbox.ts'
 import type { OutsideSignals } from './signals/outside-signals.ts'
 import { observerFor, type StepObserver } from './step-observer.ts'
@@ -113,13 +114,13 @@ export class Engine {
    */
   async getCached(
     text: string,
-    options: Pick<VerifyOptions, 'onStep'> = {},
+    options: Pick<VerifyOptions, 'cacheScope' | 'onStep'> = {},
   ): Promise<Result | null> {
     const { clock, deadlineMs } = this.#deps
     const email = asText(text)
     const address = parseAddress(email)
     if (isFault(address)) return null
-    const known = await this.#cache.get(addressKey(address))
+    const known = await this.#cache.get(cacheKey(options.cacheScope ?? null, address))
     if (known === null || !isFresh(known, clock.now())) return null
     const observer = observerFor(options, this.#deps)
     const mode = { limitMs: deadlineMs, isUrgent: true, observer }
@@ -182,7 +183,7 @@ export class Engine {
     }
     if (bypassesCache(options)) return prepared
     const { task } = prepared
-    const cached = await this.#cache.get(addressKey(task.address))
+    const cached = await this.#cache.get(task.cacheKey)
     if (cached === null) return prepared
     if (!isFresh(cached, clock.now())) return { task: { ...task, cached } }
     const isOwn = cached.at >= (options.ownAnswersSince ?? Number.POSITIVE_INFINITY)
@@ -207,8 +208,12 @@ export class Engine {
    * Rebuilds the task of an item that already has a route; null if the current lists decide it
    * without an SMTP session.
    */
-  resume(text: string, route: RouteWithHost, accepted: Acceptance | null = null): ProbeTask | null {
-    return restoreTask(this.#deps, text, route, accepted)
+  resume(
+    text: string,
+    route: RouteWithHost,
+    { accepted = null, cacheScope = null }: Partial<TaskOptions> = {},
+  ): ProbeTask | null {
+    return restoreTask(this.#deps, text, route, { accepted, cacheScope })
   }
 
   /**
@@ -373,29 +378,32 @@ export class Engine {
     })
     if ('result' in prepared) return prepared.result
     const { task } = prepared
-    const key = addressKey(task.address)
+    const { cacheKey: key } = task
     const known = bypassesCache(options) ? null : await this.#cache.get(key)
     if (known !== null) {
       observer?.onCacheHit(known.at)
       // A stale answer is returned at once and refreshed in the background (RFC 5861 §3).
       const needsRefresh = !isFresh(known, clock.now()) && !this.#inFlight.has(key)
-      if (needsRefresh) void this.#probeShared(key, task)
+      if (needsRefresh) void this.#probeShared(task)
       return fromCache(clock, task, known)
     }
     const dialogue = options.include?.includes('dialogue') ?? false
     const running = dialogue || observer !== null ? undefined : this.#inFlight.get(key)
-    const result = await (running ?? this.#probeShared(key, task, { dialogue, observer }))
+    const result = await (running ?? this.#probeShared(task, { dialogue, observer }))
     // An answer shared with another caller counts as cached.
     const cached = running !== undefined && result.verdict.risk !== 'unknown'
     return { ...result, email: text, cached, tookMs: Math.round(clock.monotonicNow() - startedAt) }
   }
 
-  /** Probes the mail server; concurrent verifications of the same address share the probe. */
+  /**
+   * Probes the mail server; concurrent verifications of the same address in the same scope share the
+   * probe.
+   */
   #probeShared(
-    key: string,
     task: ProbeTask,
     { dialogue, observer }: ProbeReporting = { dialogue: false, observer: null },
   ): Promise<Result> {
+    const { cacheKey: key } = task
     const run = this.#runner.probeOne(task, { dialogue, listener: observer?.listener ?? null })
     this.#inFlight.set(key, run)
     void run.finally(() => {
@@ -413,7 +421,7 @@ export class Engine {
     const { clock, log } = this.#deps
     const startedAt = clock.monotonicNow()
     try {
-      const checkSmtp = options.checkSmtp ?? true
+      const { checkSmtp = true, cacheScope = null } = options
       const examined = examine(this.#deps, text, observer)
       const prepared =
         'result' in examined
@@ -423,11 +431,11 @@ export class Engine {
               examined,
               cachedRouteFor(this.#deps, examined.address) ??
                 (await this.#lookUp(examined.address, options, { limitMs, isUrgent, checkSmtp })),
-              { checkSmtp, observer },
+              { checkSmtp, cacheScope, observer },
             )
       const canUseCache = checkSmtp && !bypassesCache(options)
       return 'result' in prepared && canUseCache
-        ? { result: await this.#staleIfDnsFailed(prepared.result, startedAt, observer) }
+        ? { result: await this.#staleIfDnsFailed(prepared.result, cacheScope, startedAt, observer) }
         : prepared
     } catch (error) {
       log.error('verification failed', { error: errorMessage(error) })
@@ -464,12 +472,13 @@ export class Engine {
   /** Replaces a DNS failure by a cached answer, if there is one (stale-if-error). */
   async #staleIfDnsFailed(
     result: Result,
+    cacheScope: string | null,
     startedAt: number,
     observer: StepObserver | null,
   ): Promise<Result> {
     const { address, route } = result.evidence
     if (route?.kind !== 'unknown' || isFault(address)) return result
-    const known = await this.#cache.get(addressKey(address))
+    const known = await this.#cache.get(cacheKey(cacheScope, address))
     if (known === null) return result
     observer?.onCacheHit(known.at)
     return staleIfError(this.#deps.clock, result, startedAt, known)

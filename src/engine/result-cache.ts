@@ -1,5 +1,6 @@
 import { type Clock, DAY, HOUR, MINUTE } from '../platform/clock.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
+import { type Address, addressKey } from './address/address.ts'
 import type { ProbeResult } from './probe/probe-outcome.ts'
 
 /** The cached outcome of a probe. */
@@ -11,11 +12,24 @@ export type CachedAnswer = {
   readonly network?: string
 }
 
-/** Storage of definite answers: in this process by default, in the database for lists. */
+/**
+ * Storage of definite answers by cache key: in this process by default, in the database for lists.
+ */
 export interface ResultCache {
   get(keys: readonly string[]): Promise<ReadonlyMap<string, CachedAnswer>>
   set(entries: ReadonlyMap<string, CachedAnswer>): Promise<void>
 }
+
+/**
+ * Returns the key of the cached answer and of the verification in flight of an address. Without a
+ * scope it is the key of the address; otherwise the scope, which has no space, precedes it.
+ */
+export const cacheKey = (scope: string | null, address: Address): string =>
+  scope === null ? addressKey(address) : `${scope} ${addressKey(address)}`
+
+/** Returns the address key of a cache key. Only a quoted local part contains a space itself. */
+export const getAddressKey = (key: string): string =>
+  key.startsWith('"') ? key : key.slice(key.indexOf(' ') + 1)
 
 /** How long an answer is fresh, and how long it is kept as a fallback for failed probes. */
 type Ttl = { readonly freshMs: number; readonly keepMs: number }

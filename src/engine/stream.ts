@@ -1,6 +1,5 @@
 import { type Clock, SECOND, sleep, yieldToEventLoop } from '../platform/clock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { addressKey } from './address/address.ts'
 import { withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operators.ts'
 import type { ResolverCheck } from './dns/resolver-check.ts'
@@ -22,6 +21,8 @@ export type ManyOptions = {
   readonly signal?: AbortSignal
   readonly checkSmtp?: boolean
   readonly forceRefresh?: boolean
+  /** As in `VerifyOptions`. */
+  readonly cacheScope?: string | null
   /** False: a greylisted address ends as `greylisted` at once. */
   readonly wait?: boolean
   /**
@@ -295,8 +296,8 @@ class Stream {
 
   /** Returns the task of a text that needs a probe; null for any other. */
   async #route(text: string): Promise<ProbeTask | null> {
-    const { checkSmtp = true, forceRefresh = false, wait = true } = this.#options
-    const options = { checkSmtp, forceRefresh, signal: this.#ending }
+    const { checkSmtp = true, forceRefresh = false, cacheScope = null, wait = true } = this.#options
+    const options = { checkSmtp, forceRefresh, cacheScope, signal: this.#ending }
     const dnsPause = wait ? { dnsPause: this.#dnsPause } : {}
     const prepared = await this.#engine.routeOne(text, { ...options, ...dnsPause })
     if ('task' in prepared) this.#routed(prepared.task)
@@ -308,7 +309,7 @@ class Stream {
   }
 
   #routed(task: ProbeTask) {
-    const key = addressKey(task.address)
+    const key = task.cacheKey
     const duplicates = this.#duplicates.get(key)
     if (duplicates !== undefined) {
       this.#active--
@@ -589,8 +590,7 @@ class Stream {
   }
 
   /** Delivers a result to an address and to its duplicates that arrived meanwhile. */
-  #finish({ address }: ProbeTask, result: Result) {
-    const key = addressKey(address)
+  #finish({ cacheKey: key }: ProbeTask, result: Result) {
     const duplicates = this.#duplicates.get(key) ?? NO_DUPLICATES
     this.#duplicates.delete(key)
     this.#onInactive()

@@ -9,6 +9,11 @@ export type VerifyOptions = {
   readonly checkSmtp?: boolean
   /** True: ignore the result cache. */
   readonly forceRefresh?: boolean
+  /**
+   * Whose cached answers and verifications in flight are shared: those with the same scope, such as
+   * the ID of an account. Null or left out: those without a scope.
+   */
+  readonly cacheScope?: string | null
   /** Called for each step of a single verification as it happens, and never after its result. */
   readonly onStep?: (step: Step) => void
 }

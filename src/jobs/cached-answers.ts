@@ -19,7 +19,7 @@ export const deleteAnswersBefore: Expiry = async (trx, before, max) => {
 /** SQLite allows 32,766 parameters; a chunk of a list is far smaller. */
 const KEYS_PER_STATEMENT = 500
 
-/** Returns the cached answers that have not expired, by address key. */
+/** Returns the cached answers that have not expired, by cache key. */
 export async function getCachedAnswers(
   { reader, clock }: Database,
   keys: readonly string[],

@@ -116,6 +116,7 @@ export type ItemTable = {
 
 /** Cache of definite answers with an expiry time. */
 type AnswerTable = {
+  /** The cache key: for an account, its ID precedes the key of the address. */
   address_key: string
   remembered: string
   keep_until: number

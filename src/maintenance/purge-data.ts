@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { VerificationTable } from '../accounts/tables.ts'
 import { type Database, secureDelete, type Trx, write } from '../db/database.ts'
 import { contains } from '../db/sql-dialect.ts'
+import { getAddressKey } from '../engine/result-cache.ts'
 import { subtractStoredPieces } from '../feedback/feedback-store.ts'
 import type { JobState, JobType } from '../jobs/tables.ts'
 import { eachPage } from './pages.ts'
@@ -99,6 +100,7 @@ function emptied(cells: string): string {
 
 /** Stored data about one address. */
 export type PersonalData = {
+  /** Cache keys of answers, for each account that verified the address. */
   readonly answers: readonly string[]
   readonly items: readonly PersonalItem[]
   /** Entries of the history. */
@@ -146,8 +148,9 @@ export async function findPersonalData(
     )
   const isAbout = (...texts: (string | null)[]) =>
     texts.some(text => forms.some(form => containsExactly(text?.toLowerCase() ?? '', form)))
-  const answers = await sql<{ address_key: string }>`
-    select address_key from answer where lower(address_key) = ${key}`.execute(db)
+  const answers = await sql<{ cache_key: string }>`
+    select address_key as cache_key from answer
+    where ${contains(db, sql`lower(address_key)`, sql`${key}`)}`.execute(db)
   const items = await candidates(db, key, containsAddress)
   const verifications = await eachPage(db, 'verification', async within => {
     const { rows } = await sql<PersonalVerification & { email: string }>`
@@ -163,7 +166,9 @@ export async function findPersonalData(
   const feedback = await findPersonalFeedback(db, { key, containsAddress, isAbout })
   return {
     feedback,
-    answers: answers.rows.map(row => row.address_key),
+    answers: answers.rows
+      .map(row => row.cache_key)
+      .filter(cacheKey => getAddressKey(cacheKey).toLowerCase() === key),
     items: items
       .filter(
         row => row.dedupeKey.toLowerCase() === key || isAbout(row.text, row.result, row.cells),

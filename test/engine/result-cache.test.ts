@@ -208,6 +208,79 @@ describe('a refresh on demand', () => {
   })
 })
 
+describe('a cache scope', () => {
+  const OWN = { cacheScope: 'acc_1' }
+  const OTHERS = [{ cacheScope: 'acc_2' }, { cacheScope: null }, {}]
+
+  test('sees its own answers, and neither those of other scopes nor those without one', async () => {
+    const { engine, verify, many, recipients } = createTestEngine()
+    await verify('ann@a.test', OWN)
+    for (const [at, other] of OTHERS.slice(0, 2).entries()) {
+      expect(await engine.getCached('ann@a.test', other)).toBeNull()
+      const { cached } = await verify('ann@a.test', other)
+      expect(cached).toBe(false)
+      expect(ann(recipients())).toBe(2 + at)
+    }
+    for (const scope of [OWN, ...OTHERS]) {
+      expect((await engine.getCached('ann@a.test', scope))?.cached).toBe(true)
+      expect((await many(['ann@a.test'], scope))[0]?.cached).toBe(true)
+      expect((await verify('ann@a.test', scope)).cached).toBe(true)
+    }
+    expect(ann(recipients())).toBe(3)
+  })
+
+  test('is kept for the addresses of a list and for restored tasks', async () => {
+    const { engine, verify, many, settled } = createTestEngine()
+    await many(['ann@a.test'], OWN)
+    expect((await verify('ann@a.test', OWN)).cached).toBe(true)
+    expect((await verify('ann@a.test', OTHERS[0])).cached).toBe(false)
+    const [prepared] = await settled(engine.route(['bob@a.test'], OWN))
+    if (prepared === undefined || 'result' in prepared) throw new Error('not routed')
+    const { operator, route } = prepared.task
+    const task = engine.resume('bob@a.test', route, OWN)
+    const probe = { signal: new AbortController().signal, onResult: () => {} }
+    await settled(engine.probe(operator, task === null ? [] : [task], probe))
+    expect((await verify('bob@a.test', OWN)).cached).toBe(true)
+    expect(await engine.getCached('bob@a.test')).toBeNull()
+  })
+
+  test('shares verifications in flight only within itself', async () => {
+    const { engine, settled, recipients } = createTestEngine()
+    const all = [OWN, OWN, ...OTHERS].map(scope => engine.verify('ann@a.test', scope))
+    const cached = (await settled(Promise.all(all))).map(result => result.cached)
+    expect(cached).toEqual([false, true, false, false, true])
+    expect(ann(recipients())).toBe(3)
+  })
+
+  test('has its own fallback while the DNS fails, and its own background refresh', async () => {
+    const { engine, verify, clock, zone, recipients } = createTestEngine()
+    await verify('ann@a.test', OWN)
+    await clock.advance(2 * DAY)
+    zone.set('a.test', 'server')
+    expect((await verify('ann@a.test', OWN)).verdict.reason).toBe('accepted_email')
+    expect((await verify('ann@a.test', OTHERS[0])).verdict.reason).toBe('dns_error')
+    zone.set('a.test', { MX: [[10, 'mx.a.test']] })
+    await clock.advance(HOUR)
+    expect((await verify('ann@a.test', OWN)).cached).toBe(true)
+    await drainEventLoop()
+    expect(ann(recipients())).toBe(2)
+    expect(await engine.getCached('ann@a.test', OTHERS[0])).toBeNull()
+    expect((await engine.getCached('ann@a.test', OWN))?.cached).toBe(true)
+    await engine.close()
+  })
+})
+
+test('an address of a list is cached at its answer, while its session goes on', async () => {
+  const { engine, settled } = createTestEngine({
+    script: toRecipients(to => (to === 'zoe@a.test' ? NO : null)),
+  })
+  const results = engine.verifyMany(['zoe@a.test', 'ann@a.test'])[Symbol.asyncIterator]()
+  const { value } = await settled(results.next())
+  expect(value).toMatchObject({ email: 'zoe@a.test', cached: false })
+  expect(await engine.getCached('zoe@a.test')).toMatchObject({ cached: true })
+  await engine.close()
+})
+
 describe('getCached', () => {
   test('returns the cached answer while it is fresh, without a probe', async () => {
     const { engine, verify, clock, recipients } = createTestEngine({

@@ -66,6 +66,27 @@ describe('the data of an address', () => {
     expect([...answers].sort()).toEqual(['Ann@example.com', 'ann@example.com'])
   })
 
+  test('includes the cached answers of all accounts', async () => {
+    const database = await tempDatabase()
+    const keys = ['acc_1 ann@example.com', 'acc_2 Ann@example.com']
+    const others = ['acc_1 joann@example.com', 'acc_2 ann@example.com.au', '"b ann"@example.com']
+    for (const key of [...keys, ...others]) await addAnswer(database, key)
+    const data = await findPersonalData(database, ANN)
+    expect([...data.answers].sort()).toEqual(keys)
+    await erasePersonalData(database, data)
+    const left = await database.db.selectFrom('answer').select('address_key').execute()
+    expect(left.map(row => row.address_key).sort()).toEqual(others.toSorted())
+  })
+
+  test('includes cached answers of a quoted local part with a space', async () => {
+    const database = await tempDatabase()
+    const keys = ['"ann b"@example.com', 'acc_1 "ann b"@example.com']
+    for (const key of keys) await addAnswer(database, key)
+    const quoted = { key: '"ann b"@example.com', text: '"ann b"@example.com' }
+    const { answers } = await findPersonalData(database, quoted)
+    expect([...answers].sort()).toEqual(keys)
+  })
+
   test('tells whether its job is finished: written or cancelled', async () => {
     const database = await tempDatabase()
     await addJob(database, ['ann@example.com'], 'open')

@@ -12,37 +12,51 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { tempFolder } from './database.ts'
+import { FAST_TIMINGS } from './fast-timings.ts'
 import { unlimitedKey } from './service.ts'
+
+type WiredServiceOptions = Pick<ExternalDeps, 'freeBytes' | 'resolver' | 'dial'> & {
+  /** Default: a new SQLite file, or a PostgreSQL database if this run uses it. */
+  readonly databaseUrl?: string
+  readonly settings?: Readonly<Record<string, string>>
+}
 
 /**
  * Creates the complete service, which processes jobs, without a port, and the key of an account.
  */
-export async function createWiredService(deps: Pick<ExternalDeps, 'freeBytes'> = {}) {
+export async function createWiredService({
+  databaseUrl,
+  settings = {},
+  ...deps
+}: WiredServiceOptions = {}) {
   const dataDir = tempFolder()
-  const config = toConfig({ flags: { dataDir }, environment: {}, file: null })
+  const config = toConfig({ flags: { dataDir, ...settings }, environment: {}, file: null })
   const services = await composeService(
     config,
     { log: silentLog, ...deps },
     {
-      databaseUrl: `sqlite:${dataDir}/ev.sqlite`,
+      databaseUrl: databaseUrl ?? `sqlite:${dataDir}/ev.sqlite`,
       baseUrl: 'https://ev.example.com',
       version: '0.0.0',
+      timings: FAST_TIMINGS,
       lists: openLists(listFiles(config)),
     },
   )
   onTestFinished(() => services.close())
-  const secret = newSecret(systemRandom, 'live')
-  const now = systemClock.now()
-  await write(services.service.database, async trx => {
-    await createAccount(trx, { id: 'acc_1', name: 'test', plan: 'enterprise', now })
-    await createKey(trx, {
-      ...unlimitedKey(),
-      ...{ id: 'key_1', secret, now },
+  /** Creates an account and returns the secret of its key. */
+  async function addAccount(accountId: string): Promise<string> {
+    const secret = newSecret(systemRandom, 'live')
+    const now = systemClock.now()
+    await write(services.service.database, async trx => {
+      await createAccount(trx, { id: accountId, name: 'test', plan: 'enterprise', now })
+      const id = `key_of_${accountId}`
+      await createKey(trx, { ...unlimitedKey(), accountId, id, secret, now })
     })
-  })
+    return secret.text
+  }
   const fetch: NonNullable<ClientOptions['fetch']> = async (url, init) =>
     services.app.fetch(new Request(url, init), {
       incoming: { socket: { remoteAddress: '127.0.0.1' } },
     })
-  return { key: secret.text, fetch }
+  return { key: await addAccount('acc_1'), addAccount, fetch }
 }

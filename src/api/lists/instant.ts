@@ -25,7 +25,12 @@ import { jobServices } from '../jobs/load-job.ts'
 import { commitResponse } from '../middleware/idempotency.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
-import { applyFeedback, releaseOnFailure, reserveOrGetCached } from '../verify/ask.ts'
+import {
+  applyFeedback,
+  getCacheScope,
+  releaseOnFailure,
+  reserveOrGetCached,
+} from '../verify/ask.ts'
 import { presentJobWebhook } from './job-options.ts'
 
 /** Time for all addresses together, so that the response is sent before proxies time out. */
@@ -47,7 +52,9 @@ export async function answerInstant(
   const isFree = c.get('sandbox') || addresses === 0
   const { reservation, cached } = isFree
     ? { reservation: null, cached: null }
-    : await reserveOrGetCached(c, service, addresses, () => getAllCached(service, unique, options))
+    : await reserveOrGetCached(c, service, addresses, () =>
+        getAllCached(c, service, unique, options),
+      )
   return releaseOnFailure(c, service, reservation, async onSettle => {
     const verified = cached ?? (await verifyAll(c, service, unique, options))
     const adjusted = (await applyFeedback(c, service, [...verified.values()])).map(toRowResult)
@@ -68,14 +75,18 @@ const planOwner = (c: Context<Env>) => {
  * least one is not.
  */
 async function getAllCached(
+  c: Context<Env>,
   { engine }: Service,
   unique: readonly ParsedRow[],
   { checkSmtp, forceRefresh }: JobOptions,
 ): Promise<Map<string, Result> | null> {
   if (!checkSmtp || forceRefresh) return null
+  const cacheScope = getCacheScope(c)
   const found = await Promise.all(
     unique.map(entry =>
-      isAddress(entry) ? engine.getCached(entry.text) : engine.verify(entry.text),
+      isAddress(entry)
+        ? engine.getCached(entry.text, { cacheScope })
+        : engine.verify(entry.text, { cacheScope }),
     ),
   )
   const cached = found.filter(result => result !== null)
@@ -112,7 +123,8 @@ async function verifyInTime(
   const { signal, done } = withDeadline(clock, BUDGET_MS, [client])
   try {
     const texts = unique.map(({ text }) => text)
-    const verifyOptions = { ...options, signal, wait: false, urgent: true }
+    const cacheScope = getCacheScope(c)
+    const verifyOptions = { ...options, cacheScope, signal, wait: false, urgent: true }
     for await (const result of engine.verifyMany(texts, verifyOptions)) {
       found.set(result.email, result)
     }

@@ -56,7 +56,7 @@ export async function answerOne(
     return settle(c, service, { result, reservation: null }, present)
   }
   const { reservation, cached } = await reserveOrGetCached(c, service, 1, () =>
-    getCached(service, input),
+    getCached(c, service, input),
   )
   if (reservation === null) {
     const result = await applyFeedbackToOne(c, service, cached)
@@ -68,14 +68,24 @@ export async function answerOne(
   return settle(c, service, { result, reservation }, present)
 }
 
+/**
+ * The cache scope of a request. Answers are shared only within an account, because `cached` would
+ * tell one account which addresses another one has verified.
+ */
+export const getCacheScope = (c: Context<Env>): string => c.get('caller').account.id
+
 /** Returns the cached result of an address, which is free; null if there is none. */
 export const getCached = async (
+  c: Context<Env>,
   { engine }: Service,
   { email, checkSmtp, forceRefresh }: VerifyInput,
   onStep?: (step: Step) => void,
 ): Promise<Result | null> =>
   checkSmtp && !forceRefresh
-    ? engine.getCached(email, onStep === undefined ? {} : { onStep })
+    ? engine.getCached(email, {
+        cacheScope: getCacheScope(c),
+        ...(onStep === undefined ? {} : { onStep }),
+      })
     : null
 
 /**
@@ -107,15 +117,16 @@ export async function releaseOnFailure<T>(
 }
 
 /**
- * The probe continues if the client disconnects: other requests may share it, and its answer is
- * cached.
+ * The probe continues if the client disconnects: other requests of the account may share it, and its
+ * answer is cached.
  */
 async function verify(c: Context<Env>, service: Service, input: VerifyInput): Promise<Result> {
   // A cached answer is cheap: it need not wait for admission.
-  const cached = await getCached(service, input)
+  const cached = await getCached(c, service, input)
   if (cached !== null) return cached
   const { email, checkSmtp, forceRefresh } = input
-  const probe = () => unlessAborted(c, service.engine.verify(email, { checkSmtp, forceRefresh }))
+  const options = { checkSmtp, forceRefresh, cacheScope: getCacheScope(c) }
+  const probe = () => unlessAborted(c, service.engine.verify(email, options))
   return withinDeadline(service, input, getState(service).admissions.run(c, probe))
 }
 

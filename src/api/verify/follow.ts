@@ -17,6 +17,7 @@ import { getState } from '../state.ts'
 import {
   applyFeedbackToOne,
   getCached,
+  getCacheScope,
   releaseOnFailure,
   reserveOrGetCached,
   type VerifyInput,
@@ -109,7 +110,7 @@ export async function followOne(
   const { reservation, cached } = c.get('sandbox')
     ? { reservation: null, cached: null }
     : await reserveOrGetCached(c, service, 1, () =>
-        getCached(service, input, step => steps.push(step)),
+        getCached(c, service, input, step => steps.push(step)),
       )
   return eventStream(c, service, disconnected => {
     const channel = createChannel<StreamEvent>()
@@ -174,7 +175,8 @@ async function verify(
   }
   const { email, checkSmtp, forceRefresh } = input
   if (!c.get('sandbox')) {
-    const probe = () => service.engine.verify(email, { checkSmtp, forceRefresh, onStep })
+    const options = { checkSmtp, forceRefresh, cacheScope: getCacheScope(c), onStep }
+    const probe = () => service.engine.verify(email, options)
     return abortable(getState(service).admissions.run(c, probe), disconnected)
   }
   const result = sandboxResult(service.clock, email)

@@ -8,13 +8,8 @@ import type { MxOperator } from '../dns/operators.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import { addressesOf, cachedRouteOf, findRoute, type Route } from '../dns/route.ts'
 import type { ListLoader } from '../lists.ts'
-import {
-  type Acceptance,
-  hostsOf,
-  type ProbeTarget,
-  type RouteWithHost,
-} from '../probe/mx-groups.ts'
-import type { CachedAnswer } from '../result-cache.ts'
+import { hostsOf, type ProbeTarget, type RouteWithHost } from '../probe/mx-groups.ts'
+import { type CachedAnswer, cacheKey } from '../result-cache.ts'
 import type { StepObserver } from '../step-observer.ts'
 import { toEvidence, toResult } from '../verdict/judge.ts'
 import type { Evidence, Result } from '../verdict/verdict.ts'
@@ -23,6 +18,8 @@ import { groupHostsByOperator, type LikelyHosts, type MxHosts } from './mx-hosts
 /** An address that needs an SMTP probe, with the evidence so far. */
 export type ProbeTask = ProbeTarget & {
   readonly text: string
+  /** The key under which its answer is cached and its verification in flight is shared. */
+  readonly cacheKey: string
   readonly flags: AddressFlags
   readonly suggestion: string | null
   readonly typo: Evidence['typo']
@@ -39,6 +36,8 @@ export type ProbeTask = ProbeTarget & {
 
 /** A result that needs no SMTP probe, or the task for one. */
 export type PreparedAddress = { readonly result: Result } | { readonly task: ProbeTask }
+
+export type TaskOptions = Pick<ProbeTask, 'accepted'> & { readonly cacheScope: string | null }
 
 export type PrepareDeps = {
   readonly resolver: Resolver
@@ -83,7 +82,11 @@ export function conclude(
   deps: PrepareDeps,
   { text, startedAt, address, flags }: ExaminedAddress,
   route: Route,
-  options: { readonly checkSmtp: boolean; readonly observer: StepObserver | null },
+  options: {
+    readonly checkSmtp: boolean
+    readonly cacheScope: string | null
+    readonly observer: StepObserver | null
+  },
 ): PreparedAddress {
   const { classifier, operators } = deps.lists
   const dnsMs = Math.round(deps.clock.monotonicNow() - startedAt)
@@ -103,7 +106,8 @@ export function conclude(
   if (isDecided) return decidedBy({ disposableHost })
   if (!options.checkSmtp) return decidedBy({ skipped: 'unwanted' })
   const known = { text, address, flags, dnsMs, startedAt, suggestion, typo }
-  return { task: toProbeTask(known, route, operators, null) }
+  const { cacheScope } = options
+  return { task: toProbeTask(known, route, operators, { cacheScope, accepted: null }) }
 }
 
 /**
@@ -115,7 +119,7 @@ export function restoreTask(
   deps: PrepareDeps,
   text: string,
   route: RouteWithHost,
-  accepted: Acceptance | null = null,
+  options: TaskOptions,
 ): ProbeTask | null {
   const address = parseAddress(text)
   if (isFault(address)) throw new EvError('internal', `A routed item is no address: ${text}`)
@@ -125,7 +129,7 @@ export function restoreTask(
   if (isDecided || isDisposableHost(classifier, address, route)) return null
   const startedAt = deps.clock.monotonicNow()
   const known = { text, address, flags, dnsMs: null, startedAt, ...suggest(address, route) }
-  const task = toProbeTask(known, route, operators, accepted)
+  const task = toProbeTask(known, route, operators, options)
   return isTrap(task.typo, task.operator) ? null : task
 }
 
@@ -190,12 +194,26 @@ function toProbeTask(
   { text, address, flags, dnsMs, startedAt, suggestion, typo }: PreviousEvidence,
   route: RouteWithHost,
   operators: MxOperatorReader,
-  accepted: Acceptance | null,
+  { cacheScope, accepted }: TaskOptions,
 ): ProbeTask {
   const exchangers = groupHostsByOperator(route, operators, flags.free)
   const [{ operator, catchAll }] = exchangers
-  const asked = { text, address, flags, route, operator, catchAll, exchangers }
-  return { ...asked, suggestion, typo, dnsMs, startedAt, cached: null, accepted }
+  return {
+    text,
+    cacheKey: cacheKey(cacheScope, address),
+    address,
+    flags,
+    route,
+    operator,
+    catchAll,
+    exchangers,
+    suggestion,
+    typo,
+    dnsMs,
+    startedAt,
+    cached: null,
+    accepted,
+  }
 }
 
 type PreviousEvidence = Pick<

@@ -4,7 +4,6 @@ import { EvError, errorMessage } from '../../platform/error.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import type { Log } from '../../platform/log.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
-import { addressKey } from '../address/address.ts'
 import type { BatchedCache } from '../batched-cache.ts'
 import { withDeadline } from '../deadline.ts'
 import type { MxOperator } from '../dns/operators.ts'
@@ -15,7 +14,7 @@ import type { ProbeTarget } from '../probe/mx-groups.ts'
 import { weight } from '../probe/open-session.ts'
 import type { ProbeListener } from '../probe/probe-listener.ts'
 import { noResponse, type ProbeResult } from '../probe/probe-outcome.ts'
-import { type CachedAnswer, toCacheEntry } from '../result-cache.ts'
+import { toCacheEntry } from '../result-cache.ts'
 import type { NoResponseReason } from '../smtp/classify-reply.ts'
 import { fromCache, fromFailedProbe, fromProbe } from '../verdict/build-result.ts'
 import type { Result } from '../verdict/verdict.ts'
@@ -243,19 +242,17 @@ export class ProbeRunner {
     options: ProbeOptions<ProbeTask>,
   ): Promise<void> {
     const { cache, clock } = this.#deps
-    const definite = new Map<string, CachedAnswer>()
+    const writes: Promise<void>[] = []
     const onProbed = (task: ProbeTask, probed: ProbeResult) => {
-      const entry = toCacheEntry(probed, task.accepted?.at ?? clock.now())
-      if (entry !== null) definite.set(addressKey(task.address), entry)
-      // The caller of a single one may repeat it before QUIT is done; a list is cached in one
-      // batch.
-      if (options.single) void cache.set(definite)
       options.onProbed(task, probed)
+      // Cached at once: the caller may ask for the address again before the session has ended.
+      const entry = toCacheEntry(probed, task.accepted?.at ?? clock.now())
+      if (entry !== null) writes.push(cache.set(task.cacheKey, entry))
     }
     try {
       await this.#probeHosts(prober, tasks.map(toFirstAttempt), { ...options, onProbed })
     } finally {
-      if (!options.single) await cache.set(definite)
+      await Promise.all(writes)
     }
   }
 

@@ -239,9 +239,13 @@ async function probeTaskFor(work: ProbeWork, item: ClaimedRow): Promise<ProbeTas
 }
 
 function restoreTask(engine: Engine, item: ClaimedRow): ProbeTask | null {
-  const { text, route } = item
+  const { text, route, list } = item
+  const { cacheScope } = list.options
   try {
-    return engine.resume(text, JSON.parse(route ?? '') as RouteWithHost, parseAcceptance(item))
+    return engine.resume(text, JSON.parse(route ?? '') as RouteWithHost, {
+      accepted: parseAcceptance(item),
+      cacheScope,
+    })
   } catch {
     return null // Routed by another version of ev.
   }

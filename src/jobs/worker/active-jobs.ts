@@ -1,5 +1,6 @@
 import { type Database, isStorageError } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { TaskOptions } from '../../engine/probing/prepare.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
 import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'
@@ -14,7 +15,9 @@ import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 export type ActiveJob = {
   readonly id: string
   readonly engine: Engine
-  readonly options: JobOptions & Pick<RouteOptions, 'ownAnswersSince'>
+  readonly options: JobOptions &
+    Pick<TaskOptions, 'cacheScope'> &
+    Pick<RouteOptions, 'ownAnswersSince'>
   /** False to finish items without waiting for retries. */
   readonly wait: boolean
   /** Aborts when work on the job ends: it is finished, cancelled or deleted. */
@@ -120,6 +123,7 @@ export class ActiveJobs {
       engine: engineFor(job),
       options: {
         ...parseJobOptions(job),
+        cacheScope: job.account_id,
         // In a service, other requests and lists cache answers at the same time.
         ...(job.account_id === null ? { ownAnswersSince: job.created_at } : {}),
       },

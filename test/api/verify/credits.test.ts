@@ -254,6 +254,28 @@ describe('a cached answer', () => {
     },
   )
 
+  test.each([
+    ['a single verification', PATH, { email: 'ann@a.test' }],
+    ['one with a score', '/v1/verify', { email: 'ann@a.test' }],
+    ['a form', '/v1/verify/form', { email: 'ann@a.test' }],
+    ['a list', BULK, { emails: ['ann@a.test'] }],
+  ])('of another account is not returned for %s without credits', async (_, path, body) => {
+    const { request, settled, addAccount, addKey, database, newLines } = await spent()
+    await addAccount('acc_2')
+    const key = await addKey({ accountId: 'acc_2', id: 'key_of_acc_2' })
+    const credits = { account_id: 'acc_2', period_start: PERIOD, used: 100, held: 0 }
+    await write(database, trx =>
+      trx
+        .insertInto('credit')
+        .values({ ...credits, warned: 100 })
+        .execute(),
+    )
+    const response = await settled(request(path, { body, key }))
+    expect(response.status).toBe(429)
+    expect(await response.json()).toMatchObject({ code: 'quota_exceeded' })
+    expect(newLines()).toEqual([])
+  })
+
   test('that has expired costs a credit, so it is not returned', async () => {
     const { ask, clock, database } = await spent()
     await clock.advance(DAY + 1)
