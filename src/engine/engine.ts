@@ -1,4 +1,4 @@
-import { abortable } from '../platform/abort.ts'
+import { abortable, orOnAbort } from '../platform/abort.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import { wasSuspended } from '../platform/suspension.ts'
@@ -265,6 +265,11 @@ export class Engine {
     return lists.operators.of(likelyHosts.get(domain) ?? domain).name
   }
 
+  /** Time limit of a single verification, in ms. */
+  get deadlineMs(): number {
+    return this.#deps.deadlineMs
+  }
+
   /** Maximum number of concurrent SMTP sessions. */
   get concurrency(): number {
     return this.#deps.concurrency
@@ -309,10 +314,10 @@ export class Engine {
   }
 
   async #verifyWithSignals(text: string, options: VerifyOptions): Promise<Result> {
-    const { clock, deadlineMs } = this.#deps
+    const { clock } = this.#deps
     const startedAt = clock.monotonicNow()
     const result = await this.#verify(text, options)
-    const limitMs = deadlineMs - (clock.monotonicNow() - startedAt)
+    const limitMs = this.#limitFor(options) - (clock.monotonicNow() - startedAt)
     return this.#addSignals(result, limitMs, options.signal && [options.signal])
   }
 
@@ -369,12 +374,17 @@ export class Engine {
     return result
   }
 
+  #limitFor({ deadlineMs = Number.POSITIVE_INFINITY }: VerifyOptions): number {
+    return Math.min(deadlineMs, this.#deps.deadlineMs)
+  }
+
   async #verify(text: string, options: VerifyOptions): Promise<Result> {
-    const { clock, deadlineMs } = this.#deps
+    const { clock } = this.#deps
+    const limitMs = this.#limitFor(options)
     const startedAt = clock.monotonicNow()
     const observer = observerFor(options, this.#deps)
     const prepared = await this.#prepare(text, options, {
-      ...{ limitMs: deadlineMs, isUrgent: true, observer },
+      ...{ limitMs, isUrgent: true, observer },
     })
     if ('result' in prepared) return prepared.result
     const { task } = prepared
@@ -384,12 +394,19 @@ export class Engine {
       observer?.onCacheHit(known.at)
       // A stale answer is returned at once and refreshed in the background (RFC 5861 §3).
       const needsRefresh = !isFresh(known, clock.now()) && !this.#inFlight.has(key)
-      if (needsRefresh) void this.#probeShared(task)
+      if (needsRefresh)
+        void this.#probeShared(task, {
+          limitMs: this.#deps.deadlineMs,
+          dialogue: false,
+          observer: null,
+        })
       return fromCache(clock, task, known)
     }
     const dialogue = options.include?.includes('dialogue') ?? false
     const running = dialogue || observer !== null ? undefined : this.#inFlight.get(key)
-    const result = await (running ?? this.#probeShared(task, { dialogue, observer }))
+    const result = await (running === undefined
+      ? this.#probeShared(task, { limitMs, dialogue, observer })
+      : this.#join(running, task, limitMs))
     // An answer shared with another caller counts as cached.
     const cached = running !== undefined && result.verdict.risk !== 'unknown'
     return { ...result, email: text, cached, tookMs: Math.round(clock.monotonicNow() - startedAt) }
@@ -401,15 +418,25 @@ export class Engine {
    */
   #probeShared(
     task: ProbeTask,
-    { dialogue, observer }: ProbeReporting = { dialogue: false, observer: null },
+    { limitMs, dialogue, observer }: SharedProbeOptions,
   ): Promise<Result> {
     const { cacheKey: key } = task
-    const run = this.#runner.probeOne(task, { dialogue, listener: observer?.listener ?? null })
+    const listener = observer?.listener ?? null
+    const run = this.#runner.probeOne(task, { limitMs, dialogue, listener })
     this.#inFlight.set(key, run)
     void run.finally(() => {
       if (this.#inFlight.get(key) === run) this.#inFlight.delete(key)
     })
     return run
+  }
+
+  /** Waits for the probe of another caller, which may have a later deadline. */
+  async #join(running: Promise<Result>, task: ProbeTask, limitMs: number): Promise<Result> {
+    const { clock } = this.#deps
+    const leftMs = limitMs - (clock.monotonicNow() - task.startedAt)
+    const limit = withDeadline(clock, leftMs, [])
+    const result = await orOnAbort(running, limit.signal, null).finally(limit.done)
+    return result ?? this.#runner.timedOut(task)
   }
 
   /** Never rejects: an internal error becomes a result. */
@@ -485,8 +512,12 @@ export class Engine {
   }
 }
 
-/** What a probe reports besides its outcome. */
-type ProbeReporting = { readonly dialogue: boolean; readonly observer: StepObserver | null }
+/** The time limit of a probe, in ms, and what it reports besides its outcome. */
+type SharedProbeOptions = {
+  readonly limitMs: number
+  readonly dialogue: boolean
+  readonly observer: StepObserver | null
+}
 
 type PrepareMode = {
   readonly limitMs: number

@@ -14,6 +14,10 @@ export type VerifyOptions = {
    * the ID of an account. Null or left out: those without a scope.
    */
   readonly cacheScope?: string | null
+  /**
+   * Time limit of a single verification, in ms. Default and maximum: the deadline of the engine.
+   */
+  readonly deadlineMs?: number
   /** Called for each step of a single verification as it happens, and never after its result. */
   readonly onStep?: (step: Step) => void
 }

@@ -26,7 +26,10 @@ export const SINGLE_BODY_MAX = 16 * 1024
 /** One address to verify, with its options. */
 export type VerifyInput = JobOptions & {
   readonly email: string
-  /** Time after which the result is `timeout`, in ms; omitted: the deadline of the engine. */
+  /**
+   * Time after which the result is `timeout`, in ms, while the probe goes on; omitted: the deadline
+   * of the engine.
+   */
   readonly deadlineMs?: number
 }
 
@@ -123,21 +126,30 @@ export async function releaseOnFailure<T>(
 async function verify(c: Context<Env>, service: Service, input: VerifyInput): Promise<Result> {
   // A cached answer is cheap: it need not wait for admission.
   const cached = await getCached(c, service, input)
-  if (cached !== null) return cached
-  const { email, checkSmtp, forceRefresh } = input
-  const options = { checkSmtp, forceRefresh, cacheScope: getCacheScope(c) }
-  const probe = () => unlessAborted(c, service.engine.verify(email, options))
-  return withinDeadline(service, input, getState(service).admissions.run(c, probe))
+  return cached ?? unlessAborted(c, verifyAdmitted(c, service, input))
 }
 
-async function withinDeadline(
-  { clock }: Service,
-  { email, deadlineMs }: VerifyInput,
-  run: Promise<Result>,
+/** The engine ends this much before the deadline, so that its result with the evidence is returned. */
+const RESULT_MARGIN_MS = 20
+
+/** Verifies one address once it is admitted. The wait for admission counts toward the deadline. */
+export async function verifyAdmitted(
+  c: Context<Env>,
+  service: Service,
+  input: VerifyInput,
+  onStep?: (step: Step) => void,
 ): Promise<Result> {
-  if (deadlineMs === undefined) return run
+  const { clock, engine } = service
+  const { email, checkSmtp, forceRefresh, deadlineMs = engine.deadlineMs } = input
   const startedAt = clock.monotonicNow()
+  const probe = () =>
+    engine.verify(email, {
+      ...{ checkSmtp, forceRefresh, cacheScope: getCacheScope(c) },
+      ...(onStep === undefined ? {} : { onStep }),
+      deadlineMs: engine.deadlineMs - RESULT_MARGIN_MS - (clock.monotonicNow() - startedAt),
+    })
   const limit = withDeadline(clock, deadlineMs, [])
+  const run = getState(service).admissions.run(c, probe)
   const result = await orOnAbort(run, limit.signal, null).finally(limit.done)
   return result ?? fromDeadline(clock, email, startedAt)
 }

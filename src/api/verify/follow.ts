@@ -17,11 +17,11 @@ import { getState } from '../state.ts'
 import {
   applyFeedbackToOne,
   getCached,
-  getCacheScope,
   releaseOnFailure,
   reserveOrGetCached,
   type VerifyInput,
   verificationOrigin,
+  verifyAdmitted,
 } from './ask.ts'
 
 // Schemas of the steps of a single verification, sent to clients that accept `text/event-stream`.
@@ -173,13 +173,10 @@ async function verify(
     fromCache.steps.forEach(onStep)
     return fromCache.result
   }
-  const { email, checkSmtp, forceRefresh } = input
   if (!c.get('sandbox')) {
-    const options = { checkSmtp, forceRefresh, cacheScope: getCacheScope(c), onStep }
-    const probe = () => service.engine.verify(email, options)
-    return abortable(getState(service).admissions.run(c, probe), disconnected)
+    return abortable(verifyAdmitted(c, service, input, onStep), disconnected)
   }
-  const result = sandboxResult(service.clock, email)
+  const result = sandboxResult(service.clock, input.email)
   sandboxSteps(result).forEach(onStep)
   return result
 }

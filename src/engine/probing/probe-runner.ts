@@ -27,8 +27,6 @@ type ProbeRunnerDeps = {
   readonly cache: BatchedCache
   readonly clock: Clock
   readonly log: Log
-  /** The deadline of a single verification, in ms. */
-  readonly deadlineMs: number
   /** Aborts every session immediately. */
   readonly closing: AbortSignal
 }
@@ -91,11 +89,12 @@ export class ProbeRunner {
    */
   probeOne(
     task: ProbeTask,
-    options: { dialogue: boolean; listener: ProbeListener | null },
+    options: { limitMs: number; dialogue: boolean; listener: ProbeListener | null },
   ): Promise<Result> {
-    const { deadlineMs, clock, closing } = this.#deps
-    // The DNS lookup counts toward the deadline.
-    const leftMs = deadlineMs - DEADLINE_MARGIN_MS - (clock.monotonicNow() - task.startedAt)
+    const { clock, closing } = this.#deps
+    // The DNS lookup counts toward the limit.
+    const remainingMs = () => options.limitMs - (clock.monotonicNow() - task.startedAt)
+    const leftMs = remainingMs() - DEADLINE_MARGIN_MS
     const { signal, done } = withDeadline(clock, leftMs, [closing])
     return new Promise<Result>(resolve => {
       let isDone = false
@@ -107,15 +106,16 @@ export class ProbeRunner {
       // A failure after the result is neither returned nor logged.
       const failed = (error: unknown) => notify(() => this.#failed(task, error))
       // Do not wait for code that ignores the signal.
-      onAbort(signal, () =>
-        clock.after(DEADLINE_MARGIN_MS, () => {
+      onAbort(signal, () => {
+        const marginMs = Math.min(DEADLINE_MARGIN_MS, Math.max(0, remainingMs()))
+        clock.after(marginMs, () => {
           try {
-            notifyProbed(this.#timedOut(task))
+            notify(() => this.timedOut(task))
           } catch (error) {
             failed(error)
           }
-        }),
-      )
+        })
+      })
       const run = this.#tryInTime(task, {
         signal,
         drain: signal,
@@ -316,9 +316,11 @@ export class ProbeRunner {
     return fromCache(clock, task, task.cached)
   }
 
-  #timedOut({ operator, catchAll }: ProbeTask): ProbeResult {
-    const egress = this.#deps.egressPool.own.primaryFor(operator.name)
-    return { ...TIMED_OUT, catchAll, egress }
+  /** Returns the result of a task whose time limit has passed. */
+  timedOut(task: ProbeTask): Result {
+    const { clock, egressPool } = this.#deps
+    const egress = egressPool.own.primaryFor(task.operator.name)
+    return fromProbe(clock, task, { ...TIMED_OUT, catchAll: task.catchAll, egress })
   }
 
   /** Returns a result for an internal error, which does not affect the other tasks. */

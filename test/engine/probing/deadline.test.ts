@@ -111,6 +111,38 @@ describe('a single verification ends within its deadline', () => {
     await settled(engine.verify('ann@a.test'))
     expect(clock.monotonicNow() - startedAt).toBeLessThanOrEqual(1_500)
   })
+
+  test.each([
+    ['shorter than that of the engine', 300, 300],
+    ['longer than that of the engine', 60_000, DEADLINE_MS],
+    ['that has passed', 0, 0],
+  ])('with a deadline of the call %s', async (_, deadlineMs, limitMs) => {
+    const { engine, clock } = createTestEngine({ script: { greeting: null } })
+    const startedAt = clock.monotonicNow()
+    let endedAt = Number.POSITIVE_INFINITY
+    const verifying = engine.verify('ann@a.test', { deadlineMs }).finally(() => {
+      endedAt = clock.monotonicNow()
+    })
+    await drainEventLoop()
+    await clock.advance(limitMs)
+    expect(endedAt - startedAt).toBeLessThanOrEqual(limitMs)
+    expect((await verifying).verdict.risk).toBe('unknown')
+    await engine.close()
+  })
+
+  test('while it waits for the probe of a caller with a later deadline', async () => {
+    const { engine, clock } = createTestEngine({ script: { greeting: null } })
+    const first = engine.verify('ann@a.test')
+    await drainEventLoop()
+    const second = engine.verify('ann@a.test', { deadlineMs: 300 })
+    await drainEventLoop()
+    await clock.advance(300)
+    expect((await second).verdict.reason).toBe('timeout')
+    expect((await second).tookMs).toBe(300)
+    await clock.advance(DEADLINE_MS)
+    expect((await first).tookMs).toBeGreaterThan(9_000)
+    await engine.close()
+  })
 })
 
 test('a list waits at most a minute for the DNS lookup of one address', async () => {
