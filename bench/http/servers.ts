@@ -70,9 +70,11 @@ export async function startService(
   }
 }
 
-/** Starts the handler that the service is compared with. */
-export async function startBare(): Promise<Pick<Served, 'url' | 'close'>> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'bare.ts')], {
+/** Starts a program of this folder that the service is compared with. */
+export async function startBare(
+  program: 'bare.ts' | 'refusing.ts',
+): Promise<Pick<Served, 'url' | 'close'>> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, program)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const [port] = await once(createInterface({ input: child.stdout }), 'line')

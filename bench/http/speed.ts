@@ -24,7 +24,7 @@ const RATIO_MIN = 0.5
  * the failed checks.
  */
 export async function compareSpeed(served: Served, print: (line: string) => void) {
-  const bare = await startBare()
+  const bare = await startBare('bare.ts')
   const json = { 'content-type': 'application/json' }
   const withKey = { ...json, authorization: `Bearer ${served.key}` }
   const single = `${served.url}/v1/verify/single`

@@ -5,6 +5,7 @@ import { type ChangeCount, countChanges } from '../jobs/reverify/changes.ts'
 import { Batcher } from '../platform/batcher.ts'
 import { SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
+import { TtlMap } from '../platform/ttl-map.ts'
 import { limitByAccount } from './account-share.ts'
 import { ApiError } from './errors/api-error.ts'
 import { createStatisticsCache, type StatisticsCache } from './jobs/breakdowns.ts'
@@ -21,6 +22,8 @@ export const STREAMS_MAX = 1_000
 export const VERIFYING_MAX = 1_000
 /** Those of one account: a quarter is left for the others, which is enough for hundreds a second. */
 export const VERIFYING_ACCOUNT_MAX = 750
+/** Few accounts use up their shares at the same time, each with a few keys. */
+const CROWDED_KEYS_MAX = 1_000
 
 /** A delay of the sandbox holds a connection and some KB, nothing else. */
 const DELAYS_MAX = 1_000
@@ -94,6 +97,8 @@ export type State = {
   readonly verifyingShare: (accountId: string) => () => void
   /** The same for a delay of the sandbox. */
   readonly delayShare: (accountId: string) => () => void
+  /** The account of each Authorization header that was refused because its share is full. */
+  readonly crowdedKeys: TtlMap<{ readonly accountId: string }>
   readonly admissions: AdmissionQueue
   /** Idempotency-Keys of requests in flight, with the IDs of their API keys. */
   readonly inFlightKeys: Set<string>
@@ -127,6 +132,7 @@ export function getState(service: Service): State {
       what: 'simulated delays are in progress',
       retryAfterS: 1,
     }),
+    crowdedKeys: new TtlMap({ sizeMax: CROWDED_KEYS_MAX, clock: service.clock }),
     admissions: new AdmissionQueue(service.clock),
     inFlightKeys: new Set(),
     streams: new Streams(),

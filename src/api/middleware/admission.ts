@@ -1,4 +1,5 @@
 import type { Context, MiddlewareHandler } from 'hono'
+import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
@@ -8,6 +9,7 @@ import { getState, type State, VERIFYING_MAX } from '../state.ts'
 export type OverloadError = (request: {
   readonly method?: string | undefined
   readonly url?: string | undefined
+  readonly headers: { readonly authorization?: string | undefined }
   readonly socket: object
 }) => ApiError | null
 
@@ -15,13 +17,15 @@ export type OverloadError = (request: {
 const VERIFY = /^\/v1\/verify\b/
 
 /**
- * Refuses requests above `VERIFYING_MAX` before the app runs: under load most requests are refused,
- * and each waits for this.
+ * Refuses requests above `VERIFYING_MAX`, and those of an account whose share is full, before the
+ * app runs: under load most requests are refused, and each waits for this.
  */
 export function overloadError(service: Service): OverloadError {
   const state = getState(service)
-  return ({ method, url = '', socket }) =>
-    method === 'POST' && VERIFY.test(url) ? checkCapacity(state, socket) : null
+  return ({ method, url = '', headers, socket }) =>
+    method === 'POST' && VERIFY.test(url)
+      ? (checkCapacity(state, socket) ?? checkShare(state, headers.authorization))
+      : null
 }
 
 /**
@@ -42,6 +46,36 @@ export function admitVerifying(service: Service): MiddlewareHandler<Env> {
     } finally {
       leavePlaces(c)
     }
+  }
+}
+
+/**
+ * For this long after a refusal, the requests of a key are refused by the share of its account alone.
+ * A change of a key takes effect within the same time on other servers.
+ */
+const CROWDED_MS = SECOND
+
+/** Holds a place of the account's share. Throws ApiError if there is none. */
+export function holdShare(c: Context<Env>, state: State, accountId: string): void {
+  try {
+    holdPlace(c, state.verifyingShare(accountId))
+  } catch (error) {
+    const authorization = c.req.header('Authorization')
+    if (authorization !== undefined) state.crowdedKeys.set(authorization, { accountId }, CROWDED_MS)
+    throw error
+  }
+}
+
+function checkShare(state: State, authorization: string | undefined): ApiError | null {
+  const crowded = authorization === undefined ? undefined : state.crowdedKeys.get(authorization)
+  if (crowded === undefined) return null
+  try {
+    const leave = state.verifyingShare(crowded.accountId)
+    leave()
+    return null
+  } catch (error) {
+    if (error instanceof ApiError) return error
+    throw error
   }
 }
 

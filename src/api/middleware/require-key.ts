@@ -16,7 +16,7 @@ import { toApiError } from '../errors/errors.ts'
 import { allowOrigin } from '../headers.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
-import { admitVerifying, holdPlace } from './admission.ts'
+import { admitVerifying, holdShare } from './admission.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
 import { isAnswered } from './idempotency.ts'
 import { type Admitted, admit, outOfCredits } from './rate-limit.ts'
@@ -72,7 +72,7 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
       if (rule.scope === FORM_SCOPE) allowOrigin(c)
       c.set('sandbox', isSandbox(c, rule, caller))
       checkBodyHeaders(c, bodyRule)
-      if (isVerification) holdPlace(c, state.verifyingShare(caller.account.id))
+      if (isVerification) holdShare(c, state, caller.account.id)
       const counted = isVerification && !(await isAnswered(c, service))
       const admitted = await admit(c, service, {
         ...{ caller, counts: counted ? counts : null },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../../src/accounts/key.ts'
 import { findKey, revokeKey, rotateKey } from '../../../src/accounts/key-store.ts'
+import { overloadError } from '../../../src/api/middleware/admission.ts'
 import { VERIFYING_ACCOUNT_MAX, VERIFYING_MAX } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
 import { DAY, SECOND } from '../../../src/platform/clock.ts'
@@ -269,6 +270,29 @@ describe('an overload', () => {
     const [next] = await start(1, other)
     for (const end of waiting) end()
     expect((await next)?.status).toBe(200)
+    await Promise.all(running)
+  })
+
+  test('of one account is refused without the app after the first refusal, for a second', async () => {
+    const { ask, waiting, key, other, start, service, clock } = await waitingRoute()
+    const refuse = overloadError(service)
+    const overload = (secret: string, url = '/v1/verify/single') =>
+      refuse({
+        ...{ method: 'POST', url, socket: {} },
+        headers: { authorization: `Bearer ${secret}` },
+      })
+    const running = await start(VERIFYING_ACCOUNT_MAX)
+    expect(overload(key)).toBeNull()
+    await ask()
+    expect(overload(key)).toMatchObject({ code: 'rate_limit', retryAfterS: 1 })
+    expect([overload(other), overload(key, '/v1/jobs')]).toEqual([null, null])
+    await clock.advance(SECOND + 1)
+    expect(overload(key)).toBeNull()
+    await ask()
+    waiting[0]?.()
+    await running[0]
+    expect(overload(key)).toBeNull()
+    for (const end of waiting) end()
     await Promise.all(running)
   })
 
