@@ -50,8 +50,9 @@ export function admitVerifying(service: Service): MiddlewareHandler<Env> {
 }
 
 /**
- * For this long after a refusal, the requests of a key are refused by the share of its account alone.
- * A change of a key takes effect within the same time on other servers.
+ * For this long after a refusal, requests with the same key are refused while the share of its
+ * account is full, without looking the key up. A change of a key reaches other servers within the
+ * same time.
  */
 const CROWDED_MS = SECOND
 

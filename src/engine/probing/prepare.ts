@@ -37,6 +37,7 @@ export type ProbeTask = ProbeTarget & {
 /** A result that needs no SMTP probe, or the task for one. */
 export type PreparedAddress = { readonly result: Result } | { readonly task: ProbeTask }
 
+/** What a task gets from its caller. */
 export type TaskOptions = Pick<ProbeTask, 'accepted'> & { readonly cacheScope: string | null }
 
 export type PrepareDeps = {
