@@ -57,12 +57,17 @@ export type Env = {
     body: Uint8Array
     /** Ends what the request holds of limits on work in flight; each may be called twice. */
     places?: readonly (() => void)[]
-    /**
-     * Set for a large list. Resolves when its body may be parsed; the slot is released when the
-     * request is answered.
-     */
-    acquireImportSlot?: () => Promise<void>
+    /** Set for a list that may be large. */
+    largeList?: LargeList
   }
+}
+
+/** The places of a large list, which it holds until it is answered. */
+type LargeList = {
+  /** Resolves when the body may be parsed. */
+  acquireSlot(): Promise<void>
+  /** Tells the size of the body in bytes: a short one leaves its places at once. */
+  onParsed(size: number): void
 }
 
 /** A dashboard session and the key with which it was opened. */

@@ -237,9 +237,12 @@ export const parseWebhookId = (job: Pick<Job, 'source'>): string | null =>
   parseJobFields(job).webhookId
 
 /** Reads from the `source` of a job which job it verifies again, and which schedule created it. */
-export const parseOrigin = (
+export function parseOrigin(
   job: Pick<Job, 'source'>,
-): Pick<JobFields, 'previousJobId' | 'scheduleId'> => parseJobFields(job)
+): Pick<JobFields, 'previousJobId' | 'scheduleId'> {
+  const { previousJobId, scheduleId } = parseJobFields(job)
+  return { previousJobId, scheduleId }
+}
 
 /** Reads the options from the `source` of a job. */
 export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {

@@ -17,7 +17,7 @@ export const LARGE_BYTES = 1024 * 1024
  */
 export const LARGE_MAX = 8
 /** Those of one account, so that slow uploads of one customer leave room for others. */
-export const LARGE_ACCOUNT_MAX = 3
+export const LARGE_ACCOUNT_MAX = 5
 /**
  * Large bodies that are parsed and stored at the same time: 50,000 strings and their rows take 15
  * MB, the bytes of a body 1.5 MB.
@@ -41,8 +41,16 @@ export function limitLargeLists(): (c: Context<Env>) => void {
   const imports = new ConnectionSemaphore(IMPORTS_MAX)
   return c => {
     if (!isLarge(c)) return
-    holdPlace(c, admit(c.get('caller').account.id))
-    c.set('acquireImportSlot', async () => holdPlace(c, await imports.acquire()))
+    const leaves = [holdPlace(c, admit(c.get('caller').account.id))]
+    c.set('largeList', {
+      async acquireSlot() {
+        leaves.push(holdPlace(c, await imports.acquire()))
+      },
+      onParsed(size) {
+        // A short list without a Content-Length is verified within the request, for seconds.
+        if (size <= LARGE_BYTES) for (const leave of leaves) leave()
+      },
+    })
   }
 }
 

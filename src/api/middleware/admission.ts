@@ -80,14 +80,15 @@ function checkShare(state: State, authorization: string | undefined): ApiError |
   }
 }
 
-/** Adds a place that the request holds until it is answered. */
-export function holdPlace(c: Context<Env>, leave: () => void): void {
+/** Adds a place that the request holds until it is answered. Returns a function that leaves it. */
+export function holdPlace(c: Context<Env>, leave: () => void): () => void {
   let isHeld = true
   const leaveOnce = () => {
     if (isHeld) leave()
     isHeld = false
   }
   c.set('places', [...(c.get('places') ?? []), leaveOnce])
+  return leaveOnce
 }
 
 /** Leaves the places of a request, which may be answered later: waiting takes none. */

@@ -61,10 +61,12 @@ export async function readJson(c: Context<Env>, rule: BodyRule): Promise<void> {
   if (isBodyless(c)) return
   const sent = hasBody(c) ? await readBytes(c, rule.bytesMax) : EMPTY
   // Few bytes may expand to many, so a body is expanded and parsed in its turn.
-  await c.get('acquireImportSlot')?.()
+  const largeList = c.get('largeList')
+  await largeList?.acquireSlot()
   const isCompressed = isGzip(c.req.header('Content-Encoding') ?? null)
   const bytes = isCompressed ? await expand(sent, rule.bytesMax) : sent
   const value = await parse(bytes, rule)
+  largeList?.onParsed(bytes.length)
   c.set('body', bytes)
   // Later readers would otherwise parse it again.
   c.req.json = async <T>() => value as T

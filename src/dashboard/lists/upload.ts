@@ -97,7 +97,7 @@ function rejected(
 
 /** Limits concurrent uploads, as each writes to the disk, in all and of one account. */
 const UPLOADS_MAX = 8
-const UPLOADS_ACCOUNT_MAX = 3
+const UPLOADS_ACCOUNT_MAX = 5
 const UPLOAD_RETRY_S = 60
 
 /** Throws if the upload can be rejected before its body is read. */

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { Hono, type MiddlewareHandler } from 'hono'
 import { describe, expect, test } from 'vitest'
 import type { Caller, Env } from '../../../src/api/context.ts'
@@ -14,7 +15,7 @@ import { diskReader } from '../../../src/jobs/import/store-upload.ts'
 import { codeOf, limitOf } from '../../support/guarded-route.ts'
 import { createUploadService } from '../../support/list-form.ts'
 import { recordingLog } from '../../support/log.ts'
-import { drainEventLoop } from '../../support/wait.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createWiredService } from '../../support/wired-service.ts'
 
 /** Limits large lists by the account in a header, as routes do. */
@@ -93,6 +94,25 @@ test('a list without Content-Length counts as large', async () => {
   expect((await send(null)).status).toBe(503)
   for (const end of over) end()
   await Promise.all(taken)
+})
+
+test('a list that turns out to be short leaves its place once it is read', async () => {
+  const app = new Hono<Env>()
+  const ends: (() => void)[] = []
+  app.post('/', limited(), async c => {
+    await readJson(c, { bytesMax: 2 * LARGE_BYTES, kind: 'json' })
+    await new Promise<void>(resolve => ends.push(resolve))
+    return c.text('done')
+  })
+  const body = gzipSync('{"emails":[]}')
+  const headers = { 'Content-Encoding': 'gzip' }
+  const sent: Promise<Response>[] = []
+  while (sent.length < 2 * LARGE_MAX) {
+    sent.push(Promise.resolve(app.request('/', { method: 'POST', body, headers })))
+    await waitUntil(() => ends.length === sent.length)
+  }
+  for (const end of ends) end()
+  expect((await Promise.all(sent)).map(({ status }) => status)).toEqual(sent.map(() => 200))
 })
 
 test('large bodies are parsed one at a time, and a small one concurrently', async () => {

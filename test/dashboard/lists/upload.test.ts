@@ -213,25 +213,25 @@ describe('an upload is rejected and discarded', () => {
     expect((await preview(LIST)).status).toBe(200)
   })
 
-  test('while three others of the account are in progress', async () => {
+  test('while five others of the account are in progress', async () => {
     const { fetch, csrf, preview, left } = await createListsDashboard()
     const headers = {
       ...{ 'Content-Type': 'multipart/form-data; boundary=b', 'X-CSRF-Token': await csrf() },
     }
-    const bodies = Array.from({ length: 3 }, () => new TransformStream<Uint8Array, Uint8Array>())
+    const bodies = Array.from({ length: 5 }, () => new TransformStream<Uint8Array, Uint8Array>())
     const sent = bodies.map(({ readable: body }) =>
       fetch('/lists/new', { method: 'POST', headers, body, duplex: 'half' } as RequestInit),
     )
     const writers = bodies.map(({ writable }) => writable.getWriter())
     const head = '--b\r\nContent-Disposition: form-data; name="rows"\r\n\r\n'
     for (const writer of writers) await writer.write(Buffer.from(`${head}email\n`))
-    await expect.poll(() => left().length).toBe(3)
+    await expect.poll(() => left().length).toBe(5)
     expect((await preview(LIST)).status).toBe(429)
     for (const writer of writers) {
       await writer.write(Buffer.from('ann@a.test\r\n--b--\r\n'))
       await writer.close()
     }
-    expect((await Promise.all(sent)).map(({ status }) => status)).toEqual(Array(3).fill(303))
+    expect((await Promise.all(sent)).map(({ status }) => status)).toEqual(Array(5).fill(303))
     expect(left()).toEqual([])
     expect((await preview(LIST)).status).toBe(200)
   })

@@ -267,7 +267,7 @@ const UNSPACED_CLAUSE_END = /[。！；]/
 /** Most of the words of a reply. */
 const PLAIN_WORD = /^[a-z]+$/
 const PART = /<>|[^<>()[\]{}",、，：]+/g
-const CLAUSE_END = /[.;!?]+$/
+const CLAUSE_END = /(?<![.;!?])[.;!?]+$/
 const IP_ADDRESS =
   /^\[?\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b|^[\da-f]{1,4}:[\da-f]{0,4}:[\da-f:]{1,40}$/
 const HOST_NAME = /^[a-z\d_-]+(?:\.[a-z\d_-]+)+:?$/
