@@ -86,7 +86,7 @@ test('a list is not downloaded from an address that its host name resolves to on
   onTestFinished(() => dns.close())
   const service = await startService(emptyFolder(), [
     ...['--dns', dns.address, '--helo', 'probe.example.com'],
-    ...['--webhook-allow-ranges', `${ALLOWED}/32`],
+    ...['--list-allow-ranges', `${ALLOWED}/32`],
   ])
   const client = new EvClient({ apiKey: service.key, baseUrl: service.url })
   const codes: unknown[] = []

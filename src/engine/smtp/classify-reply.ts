@@ -184,9 +184,10 @@ export function matchRule(stage: Stage, reply: Reply, text = plainText(reply)): 
 /** Recent matches; a text has at most 2,048 characters. */
 const RULE_CACHE = new LRUCache<string, { rule: ReplyRule | null }>({ max: 1_000 })
 
-function firstMatch(stage: Stage, reply: Reply, text: string): ReplyRule | null {
+function firstMatch(stage: Stage, reply: Reply, whole: string): ReplyRule | null {
   const code = String(reply.code)
   const enhanced = enhancedOf(reply)
+  const text = removeAdvice(whole)
   const sentence = toSentence(text)
   const matches = (rule: ReplyRule) =>
     couldMatch(rule, stage, reply.code) &&
@@ -201,6 +202,19 @@ function firstMatch(stage: Stage, reply: Reply, text: string): ReplyRule | null 
   }
   return null
 }
+
+/**
+ * Removes the advice of a footer, such as "if you think we block you by mistake, call …": it belongs
+ * to every refusal of the server and does not tell the cause of this one.
+ */
+function removeAdvice(text: string): string {
+  const start = text.search(ADVICE)
+  if (start <= 0) return text
+  const end = text.indexOf('. ', start)
+  return end === -1 ? text.slice(0, start) : text.slice(0, start) + text.slice(end)
+}
+
+const ADVICE = / if you (?:think|believe|feel|suspect) /
 
 /** What a rule is matched against; null if only against codes. */
 type Field = 'pattern' | 'sentence' | null

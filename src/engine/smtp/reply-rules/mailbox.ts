@@ -66,6 +66,7 @@ export const MAILBOX_PHRASES: readonly ReplyRule[] = [
     'noone',
     'missing _? list',
     '^ _ not (here|left)',
+    '^ not left',
     `(no|not) receive mail (to|for) ${BOX}`,
     `not such? ${BOX}`,
     'refused box list',
