@@ -25,7 +25,16 @@ describe('--split', () => {
     const rows = Array.from({ length: 8_000 }, (_, n) => `${n},${names[n % 4]}${n}@x.example`)
     writeFileSync(join(home, 'list.csv'), ['id,email', ...rows].join('\n'))
     writeFileSync(join(home, 'out.risky.csv'), 'earlier')
-    const args = ['-o', 'out.csv', '--split', '--force', '--sandbox', '--data-dir', 'data', '--quiet']
+    const args = [
+      '-o',
+      'out.csv',
+      '--split',
+      '--force',
+      '--sandbox',
+      '--data-dir',
+      'data',
+      '--quiet',
+    ]
     const running = startEv(['bulk', 'list.csv', ...args], { home })
     const last = join(home, 'out.unknown.csv.partial')
     let isDone = false

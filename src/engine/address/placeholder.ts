@@ -3,6 +3,7 @@
  * text of nothing but space and punctuation.
  */
 export function isPlaceholder(text: string): boolean {
+  if (text === '') return true
   if (text.length > TEXT_LENGTH_MAX) return false
   if (SPREADSHEET_ERROR.test(text)) return true
   const words = text

@@ -6,11 +6,11 @@ import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
 import { stage, type Visitor } from './browser.ts'
 
 /** Escapes from an attribute, a comment and a script, and runs in each context of a page. */
-const EVIL = `'"--></script><script>hit=1</script><img src=x onerror=hit=2><i hx-get=/sessions hx-trigger=load hx-on:click=hit=3>{{x}}</i>`
+const EVIL = `'"--></script><script>ran=1</script><img src=x onerror=ran=2><i hx-get=/sessions hx-trigger=load hx-on:click=ran=3>{{x}}</i>`
 /** Key names are limited to 100 characters. */
 const SHORT_EVIL = EVIL.slice(0, EVIL.indexOf('<i '))
 /** The variant that is a valid address. */
-const EVIL_ADDRESS = '"<img/src=x onerror=hit=4>"@evil.test'
+const EVIL_ADDRESS = '"<img/src=x onerror=ran=4>"@evil.test'
 
 const set = stage({
   args: ['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem'],
@@ -117,7 +117,7 @@ async function withoutPolicy({ context }: Visitor): Promise<void> {
 
 /** Evaluates to the effects of untrusted text in the current page. */
 const DONE = `
-  [typeof hit === 'undefined' ? [] : ['a script ran: ' + hit],
+  [typeof ran === 'undefined' ? [] : ['a script ran: ' + ran],
    ...document.querySelectorAll('img, i, iframe, object, embed, base, script:not([src]), a[href^="javascript:" i]')]
     .flat().map(one => typeof one === 'string' ? one : one.outerHTML)
     .concat([...document.querySelectorAll('*')].flatMap(one =>
@@ -152,12 +152,12 @@ test('untrusted text is inert in a live verification, in a preview and in filter
     await page.locator('#verdict:not(.is-running)').getByText(address, { exact: true }).waitFor()
     expect([address, await page.evaluate(DONE)]).toEqual([address, []])
   }
-  expect(await page.locator('#step-dialogue pre').textContent()).toContain('<script>hit=1')
+  expect(await page.locator('#step-dialogue pre').textContent()).toContain('<script>ran=1')
   await visitor.go('/lists/new')
   const buffer = Buffer.from(LIST)
   await page.getByLabel('File').setInputFiles({ name: `${EVIL}.csv`, mimeType: 'text/csv', buffer })
   await page.getByRole('button', { name: 'Preview' }).click()
-  await page.getByRole('columnheader', { name: '<script>hit=1' }).waitFor()
+  await page.getByRole('columnheader', { name: '<script>ran=1' }).waitFor()
   expect(await page.evaluate(DONE)).toEqual([])
   await visitor.go(`/lists/${await listed()}`)
   await page.getByLabel('Search addresses').fill(EVIL)
