@@ -60,7 +60,7 @@ export type DetectOptions = {
   /** Whether the list has a header; detected if left out. */
   header?: boolean
   /**
-   * Whether all addresses of a row are verified, each as a row of its own, or only that of one
+   * Whether all addresses of a row are verified, each as a separate row, or only that of one
    * column; if left out, true for a list without a header, unless `column` is given.
    */
   allAddresses?: boolean

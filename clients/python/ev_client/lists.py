@@ -136,7 +136,7 @@ class Lists:
             sheet: Sheet of a workbook, by name. Default: the first visible one.
             header: Whether the first row is a header. Default: detected.
             encoding: Label of the encoding, such as ``windows-1252``. Default: detected.
-            all_addresses: True verifies every address of a row, each as a row of its own; False
+            all_addresses: True verifies every address of a row, each as a separate row; False
                 one per row. Default: True for a list without a header if ``column`` is not given.
             name: Display name of the job.
             deduplicate: False verifies and charges repeated addresses again.

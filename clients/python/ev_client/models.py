@@ -1310,7 +1310,7 @@ class FileDryRun(TypedDict):
     # other columns. Without `all_addresses`, such a cell is `invalid_email`, and of such a
     # line the first address is verified.
     has_several: bool
-    # True if each address of a row is verified as a row of its own.
+    # True if each address of a row is verified as a separate row.
     all_addresses: bool
     rows: Optional[int]
     total_emails: Optional[int]
@@ -2075,7 +2075,7 @@ class QueuedFile(TypedDict):
     # other columns. Without `all_addresses`, such a cell is `invalid_email`, and of such a
     # line the first address is verified.
     has_several: bool
-    # True if each address of a row is verified as a row of its own.
+    # True if each address of a row is verified as a separate row.
     all_addresses: bool
 
 
@@ -2536,8 +2536,8 @@ class UrlRequest(TypedDict):
     # A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.
     encoding: NotRequired[str]
     # Verify every address of a row, in all `address_columns` and in cells with several, each
-    # as a row of its own with the cells of its row. If false, one address per row. If
-    # omitted, true for a list without a header, unless `column` is given.
+    # as a separate row with the cells of its row. If false, one address per row. If omitted,
+    # true for a list without a header, unless `column` is given.
     all_addresses: NotRequired[bool]
     # Display name.
     name: NotRequired[str]

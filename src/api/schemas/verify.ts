@@ -173,7 +173,7 @@ const fileText = {
 const SHEET = 'The sheet of a workbook, by name. The first visible one if omitted.'
 const HEADER = 'Whether the first row has column names. Detected if omitted.'
 const ALL_ADDRESSES =
-  'Verify every address of a row, in all `address_columns` and in cells with several, each as a row of its own with the cells of its row. If false, one address per row. If omitted, true for a list without a header, unless `column` is given.'
+  'Verify every address of a row, in all `address_columns` and in cells with several, each as a separate row with the cells of its row. If false, one address per row. If omitted, true for a list without a header, unless `column` is given.'
 const ENCODING =
   'A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.'
 const DRY_RUN = 'Set to true to preview the file. Nothing is stored, charged or verified.'
@@ -328,7 +328,7 @@ const addressFields = {
   }),
   all_addresses: z
     .boolean()
-    .openapi({ description: 'True if each address of a row is verified as a row of its own.' }),
+    .openapi({ description: 'True if each address of a row is verified as a separate row.' }),
 }
 
 export const QueuedFile = z

@@ -60,7 +60,7 @@ const DELAY_HEADER = 'X-EV-Sandbox-Delay'
 const DELAY_MAX_MS = 30_000
 
 /**
- * Waits as long as the header says. The request holds no place of a verification meanwhile, and none
+ * Waits as long as the header says. The request holds no place of a verification in that time, and none
  * afterwards, because the sandbox answers at once. Throws ApiError if the header is invalid, or too
  * many requests of the account wait.
  */

@@ -21,7 +21,7 @@ export function describeUnverified(dialect: ListDialect): string | null {
     ...(others.length > 0
       ? [`Not verified: ${nameColumns(dialect, others)}, which ${verb} addresses too.`]
       : []),
-    'To verify every address, each as a row of its own, add --all-addresses.',
+    'To verify every address, each as a separate row, add --all-addresses.',
   ].join(' ')
 }
 

@@ -76,7 +76,7 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
     .option('--no-header', 'treat the first row as data, not as a header')
     .option(
       '--all-addresses',
-      'verify every address of a row, each as a row of its own (default for lists without a header)',
+      'verify every address of a row, each as a separate row (default for lists without a header)',
     )
     .option('--no-all-addresses', 'verify one address per row: that of the address column')
     .addOption(

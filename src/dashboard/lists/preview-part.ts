@@ -73,7 +73,7 @@ function addressesField({ address_columns, has_several, all_addresses }: FileDry
     name,
     choices: [
       { value: 'false', label: 'One per row', checked: !all_addresses },
-      { value: 'true', label: 'All, each as a row of its own', checked: all_addresses },
+      { value: 'true', label: 'All, each as a separate row', checked: all_addresses },
     ],
   })
 }

@@ -54,7 +54,7 @@ describe('ev bulk of a list with several addresses per row', () => {
     expect(output.map(row => row.ev_email)).toEqual([A, B])
   })
 
-  test('--all-addresses verifies each as a row of its own, with all cells of its row', async () => {
+  test('--all-addresses verifies each as a separate row, with all cells of its row', async () => {
     const { output, stderr } = await bulk(BOOK, ['--all-addresses'])
     expect(stderr).toContain('3 rows, one for each address in columns 2 (Email) and 4 (Manager).')
     expect(stderr).not.toContain('Not verified')
