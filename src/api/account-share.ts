@@ -5,7 +5,7 @@ type ShareOptions = {
   readonly max: number
   /** How many of them may be of one account. */
   readonly accountMax: number
-  /** What is limited, such as `lists are being downloaded`. */
+  /** The limited work, for messages, such as `lists are being downloaded`. */
   readonly what: string
   readonly retryAfterS: number
 }

@@ -1,5 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { lockCredit, settleCredits } from '../accounts/credits/credit-store.ts'
+import { lockCredit, lowerHold, settleCredits } from '../accounts/credits/credit-store.ts'
 import type { ReservationsInFlight } from '../accounts/credits/reservations.ts'
 import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
 import { type Database, write } from '../db/database.ts'
@@ -74,20 +74,7 @@ async function reduceHolds(
     // From now on, no reservation or settlement changes what is held.
     await lockCredit(trx, { accountId, period })
     const rest = inFlight.amount(accountId, period, member)
-    const key = { member_id: member, account_id: accountId, period_start: period }
-    const isMore = sql<boolean>`amount > ${rest}`
-    if (rest === 0)
-      await trx
-        .deleteFrom('hold')
-        .where(eb => eb.and(key))
-        .execute()
-    else
-      await trx
-        .updateTable('hold')
-        .set({ amount: rest })
-        .where(eb => eb.and(key))
-        .where(isMore)
-        .execute()
+    await lowerHold(trx, { member, accountId, period }, rest)
   }
 }
 

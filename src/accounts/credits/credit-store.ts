@@ -153,6 +153,21 @@ export async function consumeReservation(
   // The member has expired, and its reservations were released then.
   if (hold === undefined) return 0
   const rest = Math.max(0, hold.amount - amount)
+  await lowerHold(trx, { member, accountId, period }, rest)
+  return hold.amount - rest
+}
+
+type HoldKey = { readonly member: string; readonly accountId: string; readonly period: number }
+
+/**
+ * Lowers what a member holds of the credits of a period to `rest`; one that is lower stays as it is.
+ * The caller has locked the credits.
+ */
+export async function lowerHold(
+  trx: Trx,
+  { member, accountId, period }: HoldKey,
+  rest: number,
+): Promise<void> {
   const key = { member_id: member, account_id: accountId, period_start: period }
   if (rest === 0)
     await trx
@@ -164,8 +179,8 @@ export async function consumeReservation(
       .updateTable('hold')
       .set({ amount: rest })
       .where(eb => eb.and(key))
+      .where('amount', '>', rest)
       .execute()
-  return hold.amount - rest
 }
 
 /** Releases all reservations of these members. */

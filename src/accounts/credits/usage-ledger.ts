@@ -123,7 +123,7 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
     onFailure(error, failed, tries) {
       const entries = failed.length
       const next = afterFailure(error, entries, tries)
-      // What they reserved is released as if they had never been added.
+      // The reservations of failed entries are released.
       if (next === 'reject') end(failed)
       const message =
         next === 'reject'
