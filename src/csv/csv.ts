@@ -96,8 +96,17 @@ const BATCH_LENGTH_MAX = 1024 * 1024
 const CHUNK_LENGTH = 16 * 1024
 
 /**
- * Streams the data rows in batches of at most 500, in file order. Ragged rows stay as they are;
- * blank rows are skipped. Throws EvError `bad_input` for a row beyond 1 MiB or `COLUMNS_MAX`.
+ * Maximum number of blank rows, and of their cells, between two rows with content. A longer run is
+ * the gap between two tables; a workbook of a few bytes can have one of a million rows.
+ */
+export const BLANK_ROWS_MAX = 1_000
+const BLANK_CELLS_MAX = 100_000
+
+/**
+ * Streams the data rows in batches of at most 500, in file order. Ragged rows stay as they are.
+ * Blank lines are skipped, and blank rows at the start, at the end and in long runs; others are
+ * rows without an address if the dialect counts them. Throws EvError `bad_input` for a row beyond
+ * 1 MiB or `COLUMNS_MAX`.
  */
 export async function* readList(
   source: AsyncIterable<Uint8Array>,
@@ -129,20 +138,51 @@ async function* readRows(
 ): AsyncGenerator<ListRow[]> {
   // The brackets of a JSON array are no rows.
   const isEmpty = dialect.allAddresses === 'cells' ? isBlank : isWhiteSpace
+  const blanks = new BlankRun()
   let row = 0
   let isHeaderPending = dialect.header !== null
   for await (const records of readRecords(source, dialect)) {
     const rows: ListRow[] = []
+    const add = (record: ListRecord) => {
+      row += 1
+      for (const one of toRows(record, row, dialect)) rows.push(one)
+    }
     for (const record of records) {
       if (isHeaderPending) isHeaderPending = false
       else if (!record.cells.every(isEmpty)) {
-        row += 1
-        for (const one of toRows(record, row, dialect)) rows.push(one)
-      }
+        for (const blank of blanks.end()) if (row > 0 || dialect.header !== null) add(blank)
+        add(record)
+      } else if (dialect.countsBlankRows === true && record.cells.length > 1) blanks.add(record)
     }
     yield rows
   }
 }
+
+/** Holds the blank rows since the last row with content, up to the length of a gap. */
+class BlankRun {
+  #records: ListRecord[] = []
+  #cells = 0
+  #isGap = false
+
+  add(record: ListRecord) {
+    this.#cells += record.cells.length
+    this.#isGap ||= this.#records.length >= BLANK_ROWS_MAX || this.#cells > BLANK_CELLS_MAX
+    if (this.#isGap) this.#records = []
+    else this.#records.push(record)
+  }
+
+  /** Ends the run and returns its rows; none if it is a gap. */
+  end(): readonly ListRecord[] {
+    if (this.#cells === 0) return NO_RECORDS
+    const records = this.#records
+    this.#records = []
+    this.#cells = 0
+    this.#isGap = false
+    return records
+  }
+}
+
+const NO_RECORDS: readonly ListRecord[] = []
 
 const isWhiteSpace = (cell: string) => cell.trim() === ''
 

@@ -43,6 +43,11 @@ export type ListDialect = {
    * its own, as the list has nothing but addresses, such as pasted recipients.
    */
   readonly allAddresses?: 'columns' | 'cells'
+  /**
+   * Whether blank rows between others are rows without an address; lists of earlier versions skip
+   * them, and lists without columns have none.
+   */
+  readonly countsBlankRows?: boolean
 }
 
 export type Delimiter = ',' | ';' | '\t' | '|'
@@ -152,6 +157,7 @@ function toDialect(
     addressColumns: findAddressColumns(layout.facts, column),
     hasSeveral: (layout.facts[column]?.several ?? 0) > 0,
     ...(isAll ? { allAddresses: 'columns' as const } : {}),
+    countsBlankRows: true,
   }
 }
 

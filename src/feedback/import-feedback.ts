@@ -65,7 +65,7 @@ async function* readCsv(
 ): AsyncGenerator<FeedbackBatch> {
   const { dialect, isFound } = detectColumns(head, { complete: head.length < HEAD_BYTES_MAX })
   const fields = findFields(dialect.header ?? [])
-  for await (const rows of readList(all, dialect)) {
+  for await (const rows of readList(all, { ...dialect, countsBlankRows: false })) {
     yield toBatch(
       rows.map(({ cells, text }) =>
         toFeedbackInput({ fields, values: cells, ...(isFound ? { address: text } : {}) }, kind),

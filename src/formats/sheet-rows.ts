@@ -1,3 +1,4 @@
+import { BLANK_ROWS_MAX } from '../csv/csv.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -24,7 +25,7 @@ const ROW_LENGTH_MAX = 1024 * 1024
  */
 const CELLS_MAX = 50_000_000
 
-/** A row of a sheet that has content. Its empty cells take no memory. */
+/** A row of a sheet. Its empty cells take no memory. */
 export type SheetRow = {
   /** Cells that are not empty by their column, from 0 and ascending. */
   readonly cells: readonly (readonly [column: number, text: string])[]
@@ -34,7 +35,13 @@ export type SheetRow = {
   readonly length: number
 }
 
-/** Yields the rows of a sheet that have content, a few at a time. */
+/** Stands for each blank row, as the limit of cells does not count those. */
+const BLANK_ROW: SheetRow = { cells: [], width: 0, length: 0 }
+
+/**
+ * Yields the rows of a sheet from the first to the last with content, a few at a time. Of a long
+ * run of blank rows it yields one more than `readList` takes for rows.
+ */
 export async function* readSheetRows(
   bytes: AsyncIterable<Uint8Array>,
   context: CellContext,
@@ -53,6 +60,8 @@ class SheetHandler {
   /** Cells of the current row; null between rows. */
   #cells: Map<number, string> | null = null
   #rowNumber = 0
+  /** Number of the last row with content. */
+  #lastNumber = 0
   #rowLength = 0
   /** Cells of the first row with content, for messages. */
   #firstRow: SheetRow['cells'] | null = null
@@ -111,8 +120,15 @@ class SheetHandler {
         `The sheet has more than ${formatNumber(CELLS_MAX)} cells, the limit for a sheet. Remove columns, or split it.`,
       )
     }
+    if (this.#firstRow !== null) this.#addBlankRows(this.#rowNumber - this.#lastNumber - 1)
     this.#firstRow ??= cells
+    this.#lastNumber = this.#rowNumber
     this.rows.push({ cells, width, length: this.#rowLength })
+  }
+
+  /** A blank row is one without cells, or one that the sheet leaves out. */
+  #addBlankRows(count: number) {
+    for (let i = 0; i < Math.min(count, BLANK_ROWS_MAX + 1); i += 1) this.rows.push(BLANK_ROW)
   }
 
   #openRow(number: string | undefined) {

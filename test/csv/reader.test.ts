@@ -57,12 +57,35 @@ describe('the rows of a list', () => {
     }
   })
 
-  test('omit rows without content, as blank lines', async () => {
-    const [rows] = await batches('name,email\n,\nA,a@one.test\n\n" ",\nB,\n')
-    expect(rows?.map(({ row, line, text }) => [row, line, text])).toEqual([
-      [1, 3, 'a@one.test'],
-      [2, 6, ''],
-    ])
+  describe('that are blank', () => {
+    const find = async (text: string) =>
+      (await batches(text)).flat().map(({ row, line, text }) => [row, line, text])
+
+    test('have no address, unless they are lines without any cell', async () => {
+      expect(await find('name,email\n,\nA,a@one.test\n\n" ",\nB,b@one.test\n')).toEqual([
+        [1, 2, ''],
+        [2, 3, 'a@one.test'],
+        [3, 5, ''],
+        [4, 6, 'b@one.test'],
+      ])
+    })
+
+    test('are omitted at the end, and at the start of a list without a header', async () => {
+      expect(await find(',\n,\na@one.test,A\nb@one.test,B\n,\n,\n')).toEqual([
+        [1, 3, 'a@one.test'],
+        [2, 4, 'b@one.test'],
+      ])
+    })
+
+    test.each([
+      ['1,000 rows', ',\n'.repeat(1_000), 1_002],
+      ['more than 1,000 rows', ',\n'.repeat(1_001), 2],
+      ['more than 100,000 cells', `${','.repeat(30_000)}\n`.repeat(4), 2],
+    ])('are rows in a run of %s: %#', async (_, run, count) => {
+      const rows = (await batches(`name,email\nA,a@one.test\n${run}B,b@one.test\n`)).flat()
+      expect(rows).toHaveLength(count)
+      expect(rows.at(-1)).toMatchObject({ row: count, text: 'b@one.test' })
+    })
   })
 
   describe('have at most 32,768 columns', () => {

@@ -162,13 +162,26 @@ describe('a workbook', () => {
     ])
   })
 
-  test('keeps the columns of its cells, and leaves out empty rows', async () => {
+  test('keeps the columns of its cells, and blank rows between others', async () => {
     const sheet =
       '<row r="2"><c r="B2" t="str"><v>b</v></c><c r="D2" s="1"/></row>' +
-      '<row r="3"><c r="A3" s="1"/></row><row r="5"><c r="A5" t="str"><v>a</v></c></row>'
+      '<row r="3"><c r="A3" s="1"/></row><row r="5"><c r="A5" t="str"><v>a</v></c></row>' +
+      '<row r="6"><c r="A6" s="1"/></row>'
     expect(await rowsOf(await workbookOf({ sheet }))).toEqual([
       ['', 'b'],
+      ['', ''],
+      ['', ''],
       ['a', ''],
+    ])
+  })
+
+  test('omits a long run of blank rows, which is the gap between two tables', async () => {
+    const row = (number: number) =>
+      `<row r="${number}"><c r="A${number}" t="str"><v>a${number}</v></c><c t="str"><v>b</v></c></row>`
+    const sheet = row(1) + row(1_048_576)
+    expect(await rowsOf(await workbookOf({ sheet }))).toEqual([
+      ['a1', 'b'],
+      ['a1048576', 'b'],
     ])
   })
 

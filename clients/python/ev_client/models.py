@@ -1319,8 +1319,9 @@ class FileDryRun(TypedDict):
     # Rows with a malformed address; in a response without `no_address`, also those without
     # one.
     invalid_format_emails: Optional[int]
-    # Rows without an address: empty, or with a placeholder such as `n/a`. Their reason is
-    # `no_address` and their class `unknown`; they are free, and no duplicates.
+    # Rows without an address: blank between other rows, empty in the address column, or with
+    # a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`;
+    # they are free, and no duplicates.
     no_address: Optional[int]
     duplicates: Optional[int]
     # Maximum cost of the list.
@@ -1997,8 +1998,9 @@ class QueuedBatch(TypedDict):
     # Rows with a malformed address; in a response without `no_address`, also those without
     # one.
     invalid_format_emails: int
-    # Rows without an address: empty, or with a placeholder such as `n/a`. Their reason is
-    # `no_address` and their class `unknown`; they are free, and no duplicates.
+    # Rows without an address: blank between other rows, empty in the address column, or with
+    # a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`;
+    # they are free, and no duplicates.
     no_address: int
     # Rows that repeat the address of an earlier row.
     duplicates: int
@@ -2043,8 +2045,9 @@ class QueuedFile(TypedDict):
     # Rows with a malformed address; in a response without `no_address`, also those without
     # one.
     invalid_format_emails: int
-    # Rows without an address: empty, or with a placeholder such as `n/a`. Their reason is
-    # `no_address` and their class `unknown`; they are free, and no duplicates.
+    # Rows without an address: blank between other rows, empty in the address column, or with
+    # a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`;
+    # they are free, and no duplicates.
     no_address: int
     # Rows that repeat the address of an earlier row.
     duplicates: int

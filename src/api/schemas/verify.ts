@@ -257,7 +257,7 @@ const WELL_FORMED = 'Rows with a well-formed address, whether it exists or not.'
 const MALFORMED =
   'Rows with a malformed address; in a response without `no_address`, also those without one.'
 const NO_ADDRESS =
-  'Rows without an address: empty, or with a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`; they are free, and no duplicates.'
+  'Rows without an address: blank between other rows, empty in the address column, or with a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`; they are free, and no duplicates.'
 
 const counts = {
   total_emails: z.int().min(0),

@@ -33,7 +33,14 @@ import { reloadOnSighup } from '../sighup.ts'
 import { wrapLines } from '../width.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
-import { type BulkSource, readSource, type SourceFlags, toFlags, toSource } from './list-source.ts'
+import {
+  type BulkSource,
+  readAsBefore,
+  readSource,
+  type SourceFlags,
+  toFlags,
+  toSource,
+} from './list-source.ts'
 import { downloadList, isUrl, nameOfUrl } from './list-url.ts'
 import { type WrittenFile, type WrittenOutput, writeOutput } from './output.ts'
 import {
@@ -170,7 +177,7 @@ async function processList(
     const hint = flags.sandbox || job.state === 'completed' ? null : heloHint(config)
     if (hint !== null) say(`note: ${hint}`)
     return await finish(context, database, config, {
-      list,
+      list: readAsBefore(list, job),
       lists,
       files,
       flags,

@@ -16,7 +16,7 @@ import type { CliContext } from '../context.ts'
 import { openListDatabase } from '../database.ts'
 import { describeUnverified, describeVerified } from './describe-list.ts'
 import type { ListFile } from './list-file.ts'
-import { type SourceFlags, toSource } from './list-source.ts'
+import { readAsBefore, type SourceFlags, toSource } from './list-source.ts'
 
 /** Rows stored per transaction while a list is imported. */
 const LOAD_CHUNK_MAX = 2_000
@@ -58,7 +58,6 @@ export async function openJob(
 ): Promise<Job> {
   const { sourceKey, list, flags, resumed, say } = request
   if (resumed !== null && resumed.source_key !== sourceKey) throw listChanged(resumed, list)
-  const source = JSON.stringify(toSource(list, flags))
   const earlier = await unfinishedJob(database, sourceKey)
   if (resumed !== null && earlier === null) throw noLongerResumable(resumed)
   if (earlier !== null) {
@@ -67,13 +66,14 @@ export async function openJob(
         `Resuming this list: ${earlier.done} of ${earlier.total} rows are done. To start over, use --fresh.`,
       )
       // The options of the latest command replace the stored ones, including the output path.
-      await setSource(database, earlier.id, source)
+      const source = toSource(readAsBefore(list, earlier), flags)
+      await setSource(database, earlier.id, JSON.stringify(source))
       return earlier
     }
     await deleteJob(database, earlier.id)
   }
   const id = `job_${context.random.token(16)}`
-  await createJob(database, { id, sourceKey, source })
+  await createJob(database, { id, sourceKey, source: JSON.stringify(toSource(list, flags)) })
   const noAddress = await importRows(database, id, list)
   const job = await queueJob(database, id, { noAddress })
   const twice = job.duplicates === 0 ? '' : `; ${duplicatesText(job.duplicates)} verified once`

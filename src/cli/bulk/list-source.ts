@@ -40,6 +40,8 @@ export type BulkSource = {
   readonly format: Format
   readonly sandbox: boolean
   readonly wait: boolean
+  /** Left out in a job of an earlier version, which skipped blank rows. */
+  readonly countsBlankRows?: boolean
   /** Left out if there is none. */
   readonly metadata?: Metadata
   /** The files of the output; left out until it is written. */
@@ -64,7 +66,7 @@ export type SourceFlags = {
   readonly metadata?: Metadata
 }
 
-export function toSource({ path, kept, name }: ListFile, flags: SourceFlags): BulkSource {
+export function toSource({ path, kept, name, dialect }: ListFile, flags: SourceFlags): BulkSource {
   return {
     path,
     kept,
@@ -82,6 +84,7 @@ export function toSource({ path, kept, name }: ListFile, flags: SourceFlags): Bu
     format: flags.format ?? 'csv',
     sandbox: flags.sandbox ?? false,
     wait: flags.wait ?? true,
+    countsBlankRows: dialect.countsBlankRows ?? false,
     ...(hasEntries(flags.metadata) ? { metadata: flags.metadata } : {}),
   }
 }
@@ -118,6 +121,12 @@ export function readSource({ id, source }: Job): BulkSource {
     'usage',
     `${id} was started by an earlier version of ev, which did not store its options. Run the command again: ev bulk ${read.path} -o FILE`,
   )
+}
+
+/** Returns the list as the job has read it, whose rows have the positions of its results. */
+export function readAsBefore(list: ListFile, { source }: Job): ListFile {
+  const { countsBlankRows = false } = JSON.parse(source) as Partial<BulkSource>
+  return { ...list, dialect: { ...list.dialect, countsBlankRows } }
 }
 
 /** Jobs of earlier versions have true for rows with the same address. */

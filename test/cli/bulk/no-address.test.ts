@@ -5,7 +5,7 @@ import { emptyFolder, runEv } from '../../support/cli.ts'
 import { rowsIn } from '../../support/csv.ts'
 import { textRow, workbookOf } from '../../support/workbook.ts'
 
-/** Rows of a list; four of them have no address, one is blank. */
+/** Rows of a list; five of them have no address, one of which is blank. */
 const ROWS = [
   ['name', 'email'],
   ['Ann', 'valid.ann@x.example'],
@@ -33,12 +33,12 @@ test('rows without an address are counted on their own, the same in CSV and in a
   const workbook = await bulk('list.xlsx', await workbookOf({ sheet }))
   for (const { summary, rows, stderr } of [csv, workbook]) {
     expect(summary).toMatchObject({
-      ...{ total: 6, deliverable: 1, undeliverable: 1, unknown: 4, no_address: 4, duplicates: 0 },
+      ...{ total: 7, deliverable: 1, undeliverable: 1, unknown: 5, no_address: 5, duplicates: 0 },
     })
-    expect(stderr).toMatch(/unknown +4 .*\n +\(no address +4 /)
+    expect(stderr).toMatch(/unknown +5 .*\n +\(no address +5 /)
     expect(rows.map(row => [row.name, row.ev_class, row.ev_reason])).toEqual([
       ['Ann', 'deliverable', 'accepted_email'],
-      ...['Bob', 'Cy', 'Dan', 'Eve'].map(name => [name, 'unknown', 'no_address']),
+      ...['Bob', '', 'Cy', 'Dan', 'Eve'].map(name => [name, 'unknown', 'no_address']),
       ['Fox', 'undeliverable', 'invalid_email'],
     ])
   }

@@ -9,16 +9,17 @@ import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { type Job, parseMetadata } from '../../../src/jobs/job-store.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { memoryContext } from '../../support/cli.ts'
+import { rowsIn } from '../../support/csv.ts'
 import { tempFolder } from '../../support/database.ts'
 
 const LIST = 'old,new\nx,valid1@x.example\nx,invalid2@x.example\nx,risky3@x.example\n'
 
 /** Creates a job without its output: `out.txt` is a link to /dev/full until it is removed. */
-async function stopped(flags: Parameters<typeof bulkCommand>[2] = {}) {
+async function stopped(flags: Parameters<typeof bulkCommand>[2] = {}, content = LIST) {
   const folder = tempFolder()
   const settings = { dataDir: join(folder, 'data'), quiet: true }
   const [list, output] = [join(folder, 'list.csv'), join(folder, 'out.txt')]
-  writeFileSync(list, LIST)
+  writeFileSync(list, content)
   const full = flags.split ? join(folder, 'out.risky.txt') : output
   symlinkSync('/dev/full', full)
   const run = bulkCommand(memoryContext({ home: tempFolder() }).context, list, {
@@ -57,6 +58,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
       ...{ header: true, raw: true },
       ...{ only: 'risky,unknown', split: true, deduplicate: null },
       ...{ format: 'json', sandbox: true, wait: false, metadata: { customer: '42' } },
+      countsBlankRows: true,
     })
   })
 
@@ -87,6 +89,39 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
     const now = await onlyJob(settings.dataDir)
     expect(now.id).toBe(job.id)
     expect(sourceOf(now)).toMatchObject({ only: 'risky', format: 'json', split: false })
+  })
+
+  test('of a version that skipped blank rows has its results beside the right rows', async () => {
+    const { folder, settings, list, output, job } = await stopped(
+      {},
+      LIST.replace('\nx,inv', '\n,$&'),
+    )
+    expect(job.total).toBe(4)
+    const database = await open(settings.dataDir)
+    const { countsBlankRows, ...source } = sourceOf(job)
+    expect(countsBlankRows).toBe(true)
+    await database.db
+      .updateTable('job')
+      .set({ source: JSON.stringify(source), total: 3, done: 3, no_address: 0 })
+      .execute()
+    await database.db.deleteFrom('item').where('position', '=', 2).execute()
+    for (const position of [3, 4]) {
+      await database.db
+        .updateTable('item')
+        .set({ position: position - 1 })
+        .where('position', '=', position)
+        .execute()
+    }
+    await database.close()
+    const flags = { ...settings, sandbox: true, output, column: 'new' }
+    expect(await bulkCommand(memoryContext({ home: tempFolder() }).context, list, flags)).toBe(0)
+    expect((await onlyJob(settings.dataDir)).id).toBe(job.id)
+    const rows = rowsIn(join(folder, 'out.txt'))
+    expect(rows.map(row => [row.new, row.ev_class])).toEqual([
+      ['valid1@x.example', 'deliverable'],
+      ['invalid2@x.example', 'undeliverable'],
+      ['risky3@x.example', 'risky'],
+    ])
   })
 
   test('is not finished with a changed or missing list', async () => {
