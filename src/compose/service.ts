@@ -5,7 +5,7 @@ import { createPostgresLimits } from '../accounts/rate-limits/postgres-windows.t
 import { openSqliteLimits } from '../accounts/rate-limits/sqlite-windows.ts'
 import { closeApp, createApp, endStreams } from '../api/app.ts'
 import type { Env } from '../api/context.ts'
-import { type OverloadError, overloadError } from '../api/middleware/admission.ts'
+import { type Admission, createAdmission } from '../api/middleware/admission.ts'
 import { monitoringApp } from '../api/monitoring.ts'
 import { bareHeaders } from '../api/request-context.ts'
 import type { Service } from '../api/service.ts'
@@ -48,7 +48,7 @@ export interface HttpService {
   /** Returns the headers of every response, for a client of that address. */
   headers(ip: string): Record<string, string>
   /** Rejects requests under overload, before `app` gets them. */
-  readonly overloadError: OverloadError
+  readonly admission: Admission
   /** Creates a page that shows a key once; returns its path. */
   offerKey(key: string): string
   /** Starts the drain: reports not ready and starts no new work. */
@@ -161,7 +161,7 @@ function buildService(
     app,
     watch: monitoringApp(service, getState(service).metrics),
     headers: ip => bareHeaders(service, ip),
-    overloadError: overloadError(service),
+    admission: createAdmission(service),
     offerKey: key => keyPages.offer(key),
     stopSoon() {
       isStopping = true

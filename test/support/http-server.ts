@@ -32,7 +32,7 @@ export type TestHttpServerOptions = {
   readonly clock?: FakeClock
   readonly certificate?: Certificate
   readonly mayBePlain?: MayBePlain
-  readonly overloadError?: ListenerDeps['overloadError']
+  readonly admission?: ListenerDeps['admission']
   readonly headers?: ListenerDeps['headers']
   readonly log?: Log
   readonly host?: string
@@ -55,7 +55,7 @@ export async function openHttpServer(options: TestHttpServerOptions = {}): Promi
     limits: { ...SERVER_LIMITS, ...options.limits },
     headers: options.headers ?? (() => ({ 'x-ratelimit-limit': '100' })),
     mayBePlain: options.mayBePlain ?? (() => true),
-    ...(options.overloadError && { overloadError: options.overloadError }),
+    ...(options.admission && { admission: options.admission }),
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
     certificate: options.certificate ?? null,

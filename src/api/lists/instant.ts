@@ -102,9 +102,11 @@ async function verifyAll(
   options: JobOptions,
 ): Promise<Map<string, Result>> {
   const { clock } = service
-  const startedAt = clock.monotonicNow()
-  const verify = () => verifyInTime(c, service, unique, { ...options, startedAt })
-  const byText = c.get('sandbox') ? null : await getState(service).admissions.run(c, verify)
+  const { admissions } = getState(service)
+  const startedAt = admissions.arrivedAt(c.env?.outgoing) ?? clock.monotonicNow()
+  const byText = c.get('sandbox')
+    ? null
+    : await verifyInTime(c, service, unique, { ...options, startedAt })
   const resultFor = (text: string) =>
     byText === null
       ? sandboxResult(clock, text)

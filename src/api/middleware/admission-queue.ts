@@ -1,7 +1,4 @@
-import type { Context } from 'hono'
 import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
-import type { Env } from '../context.ts'
-import { unlessAborted } from '../context.ts'
 
 /**
  * While clients connect in every turn of the event loop, one verification starts in this many ms.
@@ -25,14 +22,25 @@ const STARTS_PER_TURN = 32
 /** A longer turn has enough work: no more starts than while clients connect. */
 const TURN_MAX_MS = 20
 
+/** A request that waits for its start, or is not answered yet. */
+type Entry = {
+  readonly key: string
+  /** Monotonic time of its arrival. */
+  readonly arrivedAt: number
+  isRunning: boolean
+}
+
 /**
- * Starts verifications in the order of their requests, at a rate at which the event loop keeps up
- * with new connections.
+ * Starts verification requests in their order, at a rate at which the event loop keeps up with new
+ * connections. A request that waits costs nothing but its place: the app has not seen it yet.
  */
 export class AdmissionQueue {
   readonly #clock: Clock
-  /** A Set keeps the order, and an entry is removed when its client leaves. */
-  readonly #waiting = new Set<() => void>()
+  readonly #entries = new Map<object, Entry>()
+  /** The waiting ones in their order, with the function that starts each. */
+  readonly #waiting = new Map<object, () => void>()
+  /** Number of entries by key. */
+  readonly #byKey = new Map<string, number>()
   /** Sockets that have sent a request before. */
   readonly #knownSockets = new WeakSet<object>()
   #connectedAt = Number.NEGATIVE_INFINITY
@@ -43,6 +51,15 @@ export class AdmissionQueue {
 
   constructor(clock: Clock) {
     this.#clock = clock
+  }
+
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** Returns how many requests with this key wait or are not answered yet. */
+  countOf(key: string): number {
+    return this.#byKey.get(key) ?? 0
   }
 
   /**
@@ -56,17 +73,36 @@ export class AdmissionQueue {
     this.#connectedAt = this.#clock.monotonicNow()
   }
 
-  /**
-   * Runs `verify` once the request is admitted. Throws `clientAborted` if its client leaves before.
-   */
-  async run<T>(c: Context<Env>, verify: () => Promise<T>): Promise<T> {
-    if (this.#isFree()) this.#running++
-    else await this.#wait(c)
-    try {
-      return await verify()
-    } finally {
-      this.#running--
+  /** Calls `start` when it is the turn of this request, unless `leave` is called before. */
+  enter(request: object, key: string, start: () => void): void {
+    const isFree = this.#isFree()
+    const arrivedAt = this.#clock.monotonicNow()
+    this.#entries.set(request, { key, arrivedAt, isRunning: isFree })
+    this.#byKey.set(key, this.countOf(key) + 1)
+    if (isFree) {
+      this.#running++
+      start()
+      return
     }
+    this.#waiting.set(request, start)
+    if (!this.#isDraining) void this.#drain()
+  }
+
+  /** Removes a request: it is answered, its client has left, or it waits for other things. */
+  leave(request: object): void {
+    const entry = this.#entries.get(request)
+    if (entry === undefined) return
+    this.#entries.delete(request)
+    this.#waiting.delete(request)
+    if (entry.isRunning) this.#running--
+    const left = this.countOf(entry.key) - 1
+    if (left === 0) this.#byKey.delete(entry.key)
+    else this.#byKey.set(entry.key, left)
+  }
+
+  /** Returns the monotonic time at which a request arrived; null if it did not pass this queue. */
+  arrivedAt(request: object | undefined): number | null {
+    return (request && this.#entries.get(request)?.arrivedAt) ?? null
   }
 
   #isFree(): boolean {
@@ -75,19 +111,6 @@ export class AdmissionQueue {
 
   #isBusy(): boolean {
     return this.#clock.monotonicNow() - this.#connectedAt < CONNECTING_MS
-  }
-
-  async #wait(c: Context<Env>): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#waiting.add(resolve)
-    if (!this.#isDraining) void this.#drain()
-    try {
-      await unlessAborted(c, promise)
-    } catch (error) {
-      // The entry was started in the same moment.
-      if (!this.#waiting.delete(resolve)) this.#running--
-      throw error
-    }
   }
 
   async #drain(): Promise<void> {
@@ -104,11 +127,13 @@ export class AdmissionQueue {
     const starts = this.#startsNow(now, now - turnStartedAt)
     this.#hasConnected = false
     let started = 0
-    for (const start of this.#waiting) {
+    for (const [request, start] of this.#waiting) {
       if (started++ === starts) return
       this.#startedAt = now
       this.#running++
-      this.#waiting.delete(start)
+      this.#waiting.delete(request)
+      const entry = this.#entries.get(request)
+      if (entry !== undefined) entry.isRunning = true
       start()
     }
   }

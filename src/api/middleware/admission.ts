@@ -3,29 +3,47 @@ import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
-import { getState, type State, VERIFYING_MAX } from '../state.ts'
+import { getState, type State, VERIFYING_ACCOUNT_MAX, VERIFYING_MAX } from '../state.ts'
 
-/** Returns the error of a request that is refused before the app runs, or null. */
-export type OverloadError = (request: {
-  readonly method?: string | undefined
-  readonly url?: string | undefined
-  readonly headers: { readonly authorization?: string | undefined }
-  readonly socket: object
-}) => ApiError | null
+/**
+ * Decides about a request before the app runs: calls `start` at once or later, or returns the error
+ * with which it is refused.
+ */
+export type Admission = (
+  request: {
+    readonly method?: string | undefined
+    readonly url?: string | undefined
+    readonly headers: { readonly authorization?: string | undefined }
+    readonly socket: object
+  },
+  response: { once(event: 'close', listener: () => void): unknown },
+  start: () => void,
+) => ApiError | null
 
 /** Paths of all verification endpoints. */
 const VERIFY = /^\/v1\/verify\b/
 
 /**
- * Refuses requests above `VERIFYING_MAX`, and those of an account whose share is full, before the
- * app runs: under load most requests are refused, and each waits for this.
+ * Refuses verifications above `VERIFYING_MAX`, and those of an account whose share is full, before
+ * the app runs: under load most requests are refused, and each waits for this. Others start when
+ * the event loop has time for them.
  */
-export function overloadError(service: Service): OverloadError {
+export function createAdmission(service: Service): Admission {
   const state = getState(service)
-  return ({ method, url = '', headers, socket }) =>
-    method === 'POST' && VERIFY.test(url)
-      ? (checkCapacity(state, socket) ?? checkShare(state, headers.authorization))
-      : null
+  const { admissions } = state
+  return (request, response, start) => {
+    if (request.method !== 'POST' || !VERIFY.test(request.url ?? '')) {
+      start()
+      return null
+    }
+    const key = request.headers.authorization ?? ''
+    admissions.noteRequest(request.socket)
+    const error = checkCapacity(state) ?? checkKey(state, key) ?? checkShare(state, key)
+    if (error !== null) return error
+    response.once('close', () => admissions.leave(response))
+    admissions.enter(response, key, start)
+    return null
+  }
 }
 
 /**
@@ -35,11 +53,11 @@ export function overloadError(service: Service): OverloadError {
 export function admitVerifying(service: Service): MiddlewareHandler<Env> {
   const state = getState(service)
   return async (c, next) => {
-    const error = checkCapacity(state, c.env?.incoming?.socket)
-    if (error !== null) throw error
+    if (state.verifying >= VERIFYING_MAX) throw crowded(state)
     state.verifying++
     holdPlace(c, () => {
       state.verifying--
+      if (c.env?.outgoing !== undefined) state.admissions.leave(c.env.outgoing)
     })
     try {
       await next()
@@ -67,8 +85,17 @@ export function holdShare(c: Context<Env>, state: State, accountId: string): voi
   }
 }
 
-function checkShare(state: State, authorization: string | undefined): ApiError | null {
-  const crowded = authorization === undefined ? undefined : state.crowdedKeys.get(authorization)
+/** An account has its share for all of its keys, so that of one key is no larger. */
+function checkKey({ admissions, metrics }: State, key: string): ApiError | null {
+  const count = admissions.countOf(key)
+  if (count < VERIFYING_ACCOUNT_MAX) return null
+  metrics.refused('crowd')
+  const message = `${count} verifications are in flight for this account. Wait until one has finished.`
+  return new ApiError('rate_limit', message, { retryAfterS: 1 })
+}
+
+function checkShare(state: State, key: string): ApiError | null {
+  const crowded = state.crowdedKeys.get(key)
   if (crowded === undefined) return null
   try {
     const leave = state.verifyingShare(crowded.accountId)
@@ -96,9 +123,11 @@ export function leavePlaces(c: Context<Env>): void {
   for (const leave of c.get('places') ?? []) leave()
 }
 
-function checkCapacity({ admissions, metrics, verifying }: State, socket: object | undefined) {
-  admissions.noteRequest(socket)
-  if (verifying < VERIFYING_MAX) return null
+/** Requests that wait for their start are not counted by `admitVerifying` yet. */
+const checkCapacity = (state: State) =>
+  state.verifying + state.admissions.waiting >= VERIFYING_MAX ? crowded(state) : null
+
+function crowded({ metrics }: State): ApiError {
   metrics.refused('crowd')
   const message = `${VERIFYING_MAX} verifications are in flight. Try again.`
   return new ApiError('service_unavailable', message, { retryAfterS: 1 })

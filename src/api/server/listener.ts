@@ -17,8 +17,15 @@ export type ListenerDeps = RefusalDeps & {
   readonly limits: ServerLimits
   readonly traffic: ConnectionTracker
   readonly mayBePlain: MayBePlain
-  /** Refuses a request before the app runs, at half the cost; null if there is no reason to. */
-  readonly overloadError?: (request: IncomingMessage) => ApiError | null
+  /**
+   * Calls `start` at once or later, or returns the error with which the request is refused, at a
+   * fraction of the cost of the app. Left out to start each at once.
+   */
+  readonly admission?: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    start: () => void,
+  ) => ApiError | null
 }
 
 /**
@@ -60,9 +67,10 @@ export function requestListener(deps: ListenerDeps): Listener {
     if (error !== null) return refuse(response, deps, error)
     response.once('finish', () => drainBody(request))
     watchBody(clock, request, limits, message => onLateBody(deps, request, response, message))
-    const overload = deps.overloadError?.(request) ?? null
-    if (overload !== null) sendError(response, deps, overload)
-    else void handle(request, response)
+    const start = () => void handle(request, response)
+    if (deps.admission === undefined) return start()
+    const refusal = deps.admission(request, response, start)
+    if (refusal !== null) sendError(response, deps, refusal)
   }
 }
 

@@ -124,7 +124,6 @@ export async function releaseOnFailure<T>(
  * answer is cached.
  */
 async function verify(c: Context<Env>, service: Service, input: VerifyInput): Promise<Result> {
-  // A cached answer is cheap: it need not wait for admission.
   const cached = await getCached(c, service, input)
   return cached ?? unlessAborted(c, verifyAdmitted(c, service, input))
 }
@@ -132,7 +131,7 @@ async function verify(c: Context<Env>, service: Service, input: VerifyInput): Pr
 /** The engine ends this much before the deadline, so that its result with the evidence is returned. */
 const RESULT_MARGIN_MS = 20
 
-/** Verifies one address once it is admitted. The wait for admission counts toward the deadline. */
+/** Verifies one address. The wait for admission counts toward the deadline. */
 export async function verifyAdmitted(
   c: Context<Env>,
   service: Service,
@@ -141,15 +140,15 @@ export async function verifyAdmitted(
 ): Promise<Result> {
   const { clock, engine } = service
   const { email, checkSmtp, forceRefresh, deadlineMs = engine.deadlineMs } = input
-  const startedAt = clock.monotonicNow()
-  const probe = () =>
-    engine.verify(email, {
-      ...{ checkSmtp, forceRefresh, cacheScope: getCacheScope(c) },
-      ...(onStep === undefined ? {} : { onStep }),
-      deadlineMs: engine.deadlineMs - RESULT_MARGIN_MS - (clock.monotonicNow() - startedAt),
-    })
-  const limit = withDeadline(clock, deadlineMs, [])
-  const run = getState(service).admissions.run(c, probe)
+  const now = clock.monotonicNow()
+  const startedAt = getState(service).admissions.arrivedAt(c.env?.outgoing) ?? now
+  const waitedMs = now - startedAt
+  const limit = withDeadline(clock, deadlineMs - waitedMs, [])
+  const run = engine.verify(email, {
+    ...{ checkSmtp, forceRefresh, cacheScope: getCacheScope(c) },
+    ...(onStep === undefined ? {} : { onStep }),
+    deadlineMs: engine.deadlineMs - RESULT_MARGIN_MS - waitedMs,
+  })
   const result = await orOnAbort(run, limit.signal, null).finally(limit.done)
   return result ?? fromDeadline(clock, email, startedAt)
 }

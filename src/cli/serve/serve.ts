@@ -131,7 +131,11 @@ async function serve(run: ServeRun): Promise<void> {
   const server = await startServer({
     ...serverDeps(deps, () => services?.app ?? null),
     ...{ host: address.host, port: address.port, certificate, mayBePlain: address.mayBePlain },
-    overloadError: request => services?.overloadError(request) ?? null,
+    admission(request, response, start) {
+      if (services !== null) return services.admission(request, response, start)
+      start()
+      return null
+    },
   })
   const servers = [server]
   let renewal: Renewal | null = null

@@ -1,7 +1,9 @@
+import { EventEmitter } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../../src/accounts/key.ts'
 import { findKey, revokeKey, rotateKey } from '../../../src/accounts/key-store.ts'
-import { overloadError } from '../../../src/api/middleware/admission.ts'
+import { createAdmission } from '../../../src/api/middleware/admission.ts'
+import type { Service } from '../../../src/api/service.ts'
 import { VERIFYING_ACCOUNT_MAX, VERIFYING_MAX } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
 import { DAY, SECOND } from '../../../src/platform/clock.ts'
@@ -225,6 +227,17 @@ describe('the sandbox', () => {
   })
 })
 
+/** Requests with a key that arrive on new connections, before the app. */
+function arrivals(service: Service) {
+  const admission = createAdmission(service)
+  return (secret: string, url = '/v1/verify/single') => {
+    const response = new EventEmitter()
+    const headers = { authorization: `Bearer ${secret}` }
+    const request = { method: 'POST', url, headers, socket: {} }
+    return { error: admission(request, response, () => {}), response }
+  }
+}
+
 describe('an overload', () => {
   /** A route whose requests wait, and a function that starts some of an account. */
   async function waitingRoute() {
@@ -275,12 +288,12 @@ describe('an overload', () => {
 
   test('of one account is refused without the app after the first refusal, for a second', async () => {
     const { ask, waiting, key, other, start, service, clock } = await waitingRoute()
-    const refuse = overloadError(service)
-    const overload = (secret: string, url = '/v1/verify/single') =>
-      refuse({
-        ...{ method: 'POST', url, socket: {} },
-        headers: { authorization: `Bearer ${secret}` },
-      })
+    const arrive = arrivals(service)
+    const overload = (secret: string, url?: string) => {
+      const { error, response } = arrive(secret, url)
+      response.emit('close')
+      return error
+    }
     const running = await start(VERIFYING_ACCOUNT_MAX)
     expect(overload(key)).toBeNull()
     await ask()
@@ -294,6 +307,22 @@ describe('an overload', () => {
     expect(overload(key)).toBeNull()
     for (const end of waiting) end()
     await Promise.all(running)
+  })
+
+  test('of new connections waits before the app, and is refused beyond the same numbers', async () => {
+    const { service } = await guarded()
+    const arrive = arrivals(service)
+    const codesOf = (secret: string, count: number) =>
+      Array.from({ length: count }, () => arrive(secret).error?.code ?? null)
+    const nulls = (count: number) => Array.from({ length: count }, () => null)
+    expect(codesOf('a', VERIFYING_ACCOUNT_MAX)).toEqual(nulls(VERIFYING_ACCOUNT_MAX))
+    expect(codesOf('a', 2)).toEqual(['rate_limit', 'rate_limit'])
+    const rest = VERIFYING_MAX - VERIFYING_ACCOUNT_MAX
+    expect(codesOf('b', rest - 1)).toEqual(nulls(rest - 1))
+    const last = arrive('b')
+    expect([last.error, ...codesOf('b', 1)]).toEqual([null, 'service_unavailable'])
+    last.response.emit('close')
+    expect(codesOf('c', 2)).toEqual([null, 'service_unavailable'])
   })
 
   test('does not affect reads', async () => {

@@ -41,8 +41,11 @@ test('a connection above the limit without a request is closed after a second', 
 test('an overload refusal bypasses the app and keeps the connection open', async () => {
   let isBusy = true
   const server = await openHttpServer({
-    overloadError: () =>
-      isBusy ? new ApiError('service_unavailable', 'Too many', { retryAfterS: 1 }) : null,
+    admission(_request, _response, start) {
+      if (isBusy) return new ApiError('service_unavailable', 'Too many', { retryAfterS: 1 })
+      start()
+      return null
+    },
   })
   const socket = await server.open()
   socket.write(OK)
