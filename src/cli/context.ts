@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
-import { COMMAND_LINE } from '../audit.ts'
 import type { ExternalDeps } from '../compose/engine.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
@@ -71,11 +70,6 @@ export interface CliContext {
   /** Whether a process with that ID is running. */
   isRunning(pid: number): boolean
 }
-
-/** The dependencies of use cases that write to the audit log. */
-export const auditServices = ({ clock, random }: CliContext) => ({
-  ...{ clock, random, origin: COMMAND_LINE },
-})
 
 /** Sets the code that `run` returns. */
 export type SetExitCode = (code: number) => void

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { COMMAND_LINE } from '../audit.ts'
 import { activeMembers } from '../cluster/membership.ts'
 import type { MemberRole } from '../cluster/tables.ts'
 import type { Config } from '../config/settings.ts'
@@ -105,3 +106,10 @@ export async function isServed(
   }
   return (await activeMembers(database)).some(({ role }) => roles.includes(role))
 }
+
+/** The dependencies of use cases that write to the audit log. */
+export const auditServices = ({ clock, random }: CliContext) => ({
+  clock,
+  random,
+  origin: COMMAND_LINE,
+})

@@ -8,7 +8,7 @@ import {
   type PoolTimings,
 } from './postgres/connect-backoff.ts'
 import { codeOf, isConflict, isOutage } from './postgres/errors.ts'
-import { createPostgresKysely, openPool, type PoolOptions } from './postgres/pool.ts'
+import type { PoolOptions } from './postgres/pool.ts'
 import { checkEncoding, checkPooling } from './postgres/suitability.ts'
 import type { Schema } from './schema.ts'
 import { createSqliteKysely, openFile, openReader, TimeSlice } from './sqlite.ts'
@@ -96,6 +96,8 @@ async function openServer(
   clock: Clock,
   { timings = DEFAULT_POOL_TIMINGS, connections = CONNECTIONS, flag }: DatabaseOptions,
 ): Promise<Database> {
+  // Loaded on demand: the driver takes tens of milliseconds, and SQLite does not need it.
+  const { createPostgresKysely, openPool } = await import('./postgres/pool.ts')
   const { writing, reading, asyncCommit } = shareConnections(connections)
   const backoff = new ConnectBackoff(clock, timings)
   const pool = (max: number, options: Partial<PoolOptions> = {}) =>

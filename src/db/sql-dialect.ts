@@ -1,5 +1,5 @@
 import { type Kysely, PostgresAdapter, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { encodeJson } from './postgres/client.ts'
+import { encodeJson } from './postgres/encoding.ts'
 import type { Schema } from './schema.ts'
 
 // SQL that differs between SQLite and PostgreSQL. All other SQL is portable.

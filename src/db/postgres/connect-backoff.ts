@@ -1,4 +1,3 @@
-import pg from 'pg'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 
 /** Timeouts of a PostgreSQL connection pool, ms. */
@@ -35,9 +34,10 @@ export const DEFAULT_POOL_TIMINGS: PoolTimings = {
 /**
  * Whether the server itself refused a connection: too many connections (SQLSTATE 53300), starting
  * up or shutting down (57P03), or authentication failed. Attempts cost an unreachable server
- * nothing.
+ * nothing. Only errors that a server sends have a severity (PostgreSQL manual, 54.8).
  */
-export const isRefusal = (error: unknown): error is Error => error instanceof pg.DatabaseError
+export const isRefusal = (error: unknown): error is Error =>
+  error instanceof Error && 'severity' in error
 
 /**
  * Backoff for connection attempts of several pools to a server that refuses them: for each attempt

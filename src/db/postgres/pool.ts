@@ -2,13 +2,14 @@ import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } f
 import pg from 'pg'
 import type { Clock } from '../../platform/clock.ts'
 import type { Schema } from '../schema.ts'
-import { connectionString, createClientClass, cutOff, decodeText, encodeText } from './client.ts'
+import { connectionString, createClientClass, cutOff } from './client.ts'
 import {
   ConnectBackoff,
   DEFAULT_POOL_TIMINGS,
   isRefusal,
   type PoolTimings,
 } from './connect-backoff.ts'
+import { decodeText, encodeText } from './encoding.ts'
 import { codeOf, isOutage, isReadOnly } from './errors.ts'
 
 export type PoolOptions = {

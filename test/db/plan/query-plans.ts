@@ -1,7 +1,7 @@
 import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely'
 import pg from 'pg'
 import type { Database } from '../../../src/db/database.ts'
-import { type Encoded, encodeText } from '../../../src/db/postgres/client.ts'
+import { type Encoded, encodeText } from '../../../src/db/postgres/encoding.ts'
 
 /**
  * Returns the query plans of all statements that `run` executes, line by line. The plans of

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { decodeText, encodeJson, encodeText } from '../../../src/db/postgres/client.ts'
+import { decodeText, encodeJson, encodeText } from '../../../src/db/postgres/encoding.ts'
 
 const MARK = '\u{10fffe}'
 

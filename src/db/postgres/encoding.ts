@@ -1,0 +1,42 @@
+/**
+ * PostgreSQL rejects U+0000 in text, and uploaded lists contain it. It is stored as an escape of
+ * two characters; the escape character, a noncharacter of Unicode, is escaped too.
+ */
+const MARK = '\u{10fffe}'
+
+/**
+ * Matches JSON escapes of U+0000 and of surrogates: PostgreSQL cannot extract text from JSON that
+ * contains them, so the mark replaces their `\u`. An escaped backslash starts no escape.
+ */
+const ESCAPES = /((?<!\\)(?:\\\\)*)\\u(0000|d[89a-f][0-9a-f]{2})/gi
+
+const MARKED = new RegExp(`${MARK}(?:([01])|2([0-9a-f]{4}))`, 'giu')
+
+/** Encodes a text so that PostgreSQL can store it. */
+export function encodeText(text: string): string {
+  const encoded =
+    text.includes('\0') || text.includes(MARK)
+      ? text.replaceAll(MARK, `${MARK}1`).replaceAll('\0', `${MARK}0`)
+      : text
+  return mayBeJson(encoded) ? encoded.replace(ESCAPES, `$1${MARK}2$2`) : encoded
+}
+
+const mayBeJson = (text: string) => /^[[{"]/.test(text) && text.includes('\\u')
+
+export function decodeText(text: string): string {
+  if (!text.includes(MARK)) return text
+  return text.replace(MARKED, (_, one?: string, hex?: string) =>
+    hex === undefined ? (one === '0' ? '\0' : MARK) : `\\u${hex}`,
+  )
+}
+
+/** A parameter that is already encoded. */
+export type Encoded = { toPostgres(): string }
+
+/** Serializes JSON with encoded texts, for JSON that the database itself parses. */
+export function encodeJson(value: unknown): Encoded {
+  const json = JSON.stringify(value, (_, inner) =>
+    typeof inner === 'string' ? encodeText(inner).toWellFormed() : inner,
+  )
+  return { toPostgres: () => json }
+}

@@ -1,0 +1,76 @@
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { emptyFolder } from '../support/cli.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** Prints the URLs of all modules at exit, each in a line of its own. */
+const RECORDER = `
+import { registerHooks } from 'node:module'
+const loaded = []
+registerHooks({
+  load(url, context, next) {
+    if (!url.startsWith('node:')) loaded.push(url)
+    return next(url, context)
+  },
+})
+process.on('exit', () => process.stderr.write(loaded.map(url => 'loaded ' + url + '\\n').join('')))
+`
+
+/** Returns the modules that a command loads: packages by their name, bundled or not, and files. */
+function modulesOf(...args: readonly string[]) {
+  const folder = emptyFolder()
+  const recorder = join(folder, 'recorder.mjs')
+  writeFileSync(recorder, RECORDER)
+  const command = [join(ROOT, 'bin/ev.js'), ...args]
+  const { stderr, status } = spawnSync(
+    process.execPath,
+    ['--import', pathToFileURL(recorder).href, ...command],
+    { encoding: 'utf8', env: { HOME: folder, PATH: process.env.PATH } },
+  )
+  const urls = [...stderr.matchAll(/^loaded (.*)$/gm)].map(([, url = '']) => url)
+  const packages = new Set(urls.flatMap(url => PACKAGE.exec(url)?.slice(1).filter(Boolean) ?? []))
+  return { status, stderr, count: urls.length, packages: [...packages].sort() }
+}
+
+/** A package in node_modules or in dist/bundled, where `shared-` begins its shared parts. */
+const PACKAGE = /\/node_modules\/((?:@[^/]+\/)?[^/]+)\/|\/dist\/bundled\/(?!shared-)([\w-]+)\.js$/
+
+/** lru-cache belongs to the parser of domains, which the options of keys use. */
+const COMMAND_LINE = [
+  'ansi-regex',
+  'commander',
+  'get-east-asian-width',
+  'lru-cache',
+  'string-width',
+  'strip-ansi',
+]
+
+describe('a command loads only what it runs:', () => {
+  test.each([
+    { args: ['--version'], most: 70 },
+    { args: ['help'], most: 70 },
+    { args: ['bulk', '--help'], most: 70 },
+  ])('$args loads the definitions of all commands', ({ args, most }) => {
+    const { status, stderr, count, packages } = modulesOf(...args)
+    expect(status, stderr).toBe(0)
+    expect(packages).toEqual(COMMAND_LINE)
+    expect(count).toBeLessThanOrEqual(most)
+  })
+
+  test('keys list on SQLite loads no driver of PostgreSQL', () => {
+    const { packages } = modulesOf('keys', 'list')
+    expect(packages).toContain('better-sqlite3')
+    expect(packages).not.toContain('pg')
+  })
+
+  test('verify in the sandbox loads no database', () => {
+    const { status, stderr, packages } = modulesOf('verify', '--sandbox', 'valid@x.example')
+    expect(status, stderr).toBe(0)
+    for (const name of ['better-sqlite3', 'pg', 'kysely', 'hono', 'zod', 'undici', 'nodemailer'])
+      expect(packages).not.toContain(name)
+  })
+})
