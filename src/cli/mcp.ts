@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { REASON_TEXTS, type Reason } from '../engine/verdict/reason.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { type CliContext, version } from './context.ts'
+import { EXIT_CODES } from './exit.ts'
 import {
   type Backend,
   createLocalBackend,
@@ -11,6 +12,7 @@ import {
   type VerifiedAddress,
 } from './mcp-backends.ts'
 import { readConfig } from './settings.ts'
+import { onStopSignal, SIGNALS_WITH_HANGUP, sayStopping } from './stop-signals.ts'
 
 type McpFlags = {
   readonly url?: string
@@ -22,7 +24,7 @@ type McpFlags = {
 export async function mcpCommand(context: CliContext, flags: McpFlags): Promise<number> {
   const { McpServer, serveStdio, StdioServerTransport } = await loadSdk(importSdk)
   const backend = createBackend(context, flags)
-  const ended = untilEnded(context)
+  const { ended, dispose } = untilEnded(context)
   const handle = serveStdio(
     () => {
       const server = new McpServer({ name: 'ev', version: version() })
@@ -37,6 +39,7 @@ export async function mcpCommand(context: CliContext, flags: McpFlags): Promise<
   } finally {
     await handle.close()
     await backend.close()
+    dispose()
   }
 }
 
@@ -66,19 +69,18 @@ export async function loadSdk<Sdk>(load: () => Promise<Sdk>): Promise<Sdk> {
   }
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
-/** Resolves when the client closes the input, or at a signal. */
-function untilEnded({ stdin, signals }: CliContext): Promise<void> {
-  return new Promise(resolve => {
-    const end = () => {
-      for (const signal of SIGNALS) signals.off(signal, end)
-      resolve()
-    }
-    for (const signal of SIGNALS) signals.on(signal, end)
-    stdin.once('end', end)
-    stdin.once('close', end)
-  })
+/** Resolves when the client closes the input, or at a signal. A second signal exits at once. */
+function untilEnded(context: CliContext): { readonly ended: Promise<void>; dispose(): void } {
+  const { promise: ended, resolve } = Promise.withResolvers<void>()
+  const force = () => context.exit(EXIT_CODES.interrupted)
+  const stop = () => {
+    sayStopping(context, 'closing connections')
+    resolve()
+  }
+  const dispose = onStopSignal(context, stop, force, SIGNALS_WITH_HANGUP)
+  context.stdin.once('end', resolve)
+  context.stdin.once('close', resolve)
+  return { ended, dispose }
 }
 
 /** Addresses of a list: the limit of one request to a service. */

@@ -30,6 +30,7 @@ import { printJson, printMessage } from '../print.ts'
 import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
+import { startInterruption } from '../stop-signals.ts'
 import { wrapLines } from '../width.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
@@ -54,7 +55,7 @@ import {
 import { resolveOutput } from './output-sink.ts'
 import { identifyFiles, refuseForeignFiles } from './own-output.ts'
 import { rowText } from './row-text.ts'
-import { interruption, work } from './work.ts'
+import { work } from './work.ts'
 
 export type BulkFlags = SourceFlags &
   ResumeFlags & {
@@ -316,7 +317,7 @@ async function writeResults(
   const { format = 'csv', raw = false } = flags
   const createText = (dialect: ListDialect) => rowText(format, dialect, { raw })
   const hasFiles = files.some(({ path }) => path !== '-' && resolveOutput(path).isFile)
-  const stop = hasFiles ? interruption(context) : null
+  const stop = hasFiles ? startInterruption(context, 'removing the unfinished output') : null
   try {
     const { deduplicate } = flags
     const createFilter =

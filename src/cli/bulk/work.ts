@@ -8,13 +8,13 @@ import { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import { refuseCancelled } from '../../jobs/job-state.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { startWorker } from '../../jobs/worker/start-worker.ts'
+import { DEFAULT_WORKER_TIMINGS } from '../../jobs/worker/worker-timings.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { type Log, silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import { type CliContext, externalDepsFrom } from '../context.ts'
-import { EXIT_CODES } from '../exit.ts'
 import type { LiveText } from '../live-text.ts'
-import { onStopSignal } from '../stop-signals.ts'
+import { startInterruption } from '../stop-signals.ts'
 import { createProgress, noProgress, type Progress, watchWaits } from './progress.ts'
 
 type WorkOptions = {
@@ -25,6 +25,12 @@ type WorkOptions = {
   readonly quiet?: boolean
   readonly live: LiveText
 }
+
+/**
+ * Somebody waits at the terminal. Most servers reply to RCPT within two seconds; the addresses that
+ * are still unanswered then are probed when the list continues.
+ */
+const TIMINGS = { ...DEFAULT_WORKER_TIMINGS, drainMs: 2 * SECOND }
 
 /** Runs the job with live progress. Returns whether it was interrupted. */
 export async function work(
@@ -46,6 +52,7 @@ export async function work(
     greylistDelayMs: config.greylistDelayMs,
     wait: () => options.wait ?? true,
     retryStorageErrors: false,
+    timings: TIMINGS,
     ...watcher,
   })
   const cache = config.cache && !sandbox ? { cache: worker.cache } : {}
@@ -61,7 +68,7 @@ export async function work(
     progress.note(failure?.detail ?? null),
   )
   const clockSync = startClockSync(database, silentLog)
-  const { signal, dispose } = interruption(context)
+  const { signal, dispose } = startInterruption(context, 'saving the results of open connections')
   const stopWatching = watchCancellation(database, job.id, error =>
     watcher.onFailure(job.id, error),
   )
@@ -133,12 +140,4 @@ export function watchCancellation(
     },
   })
   return stop
-}
-
-/** Aborts the signal on the first Ctrl-C, so that work in flight can finish. A second one exits. */
-export function interruption(context: CliContext): { signal: AbortSignal; dispose: () => void } {
-  const stopping = new AbortController()
-  const stop = () => stopping.abort()
-  const dispose = onStopSignal(context, stop, () => context.exit(EXIT_CODES.interrupted))
-  return { signal: stopping.signal, dispose }
 }

@@ -59,7 +59,7 @@ Examples:
 Without -o, the results of list.csv are written to list.verified.csv, and those of customers.xlsx to
 customers.verified.xlsx. For s3:// URLs, set the variables of the AWS CLI.
 
-Press Ctrl-C to stop. To resume, run the same command again.`
+Press Ctrl-C to stop, and again to stop without waiting for replies. To resume, run the same command again.`
 
 export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const bulk = ev

@@ -13,7 +13,7 @@ import { thisMachine } from '../../doctor/machine.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { onStopSignal, type StopSignal } from '../stop-signals.ts'
+import { onStopSignal, type StopSignal, sayStopping } from '../stop-signals.ts'
 import type { ServeLog } from './log.ts'
 
 type WatchServerDeps = {
@@ -75,11 +75,15 @@ type StopRequest = {
   dispose(): void
 }
 
-/** Waits for the first SIGTERM or SIGINT and logs it. A second one exits at once. */
+/**
+ * Waits for the first SIGTERM or SIGINT. Says so on a terminal, whatever the log level is, and logs
+ * it elsewhere. A second signal exits at once.
+ */
 export function untilSignal(context: CliContext, log: ServeLog, what: string): StopRequest {
   const { promise: received, resolve } = Promise.withResolvers<void>()
   const stop = (signal: StopSignal) => {
-    log.info(`stopping: ${what}`, { signal })
+    if (context.stderr.isTTY === true) sayStopping(context, what)
+    else log.info(`stopping: ${what}`, { signal })
     resolve()
   }
   const dispose = onStopSignal(context, stop, signal => exitNow(context, log, signal))

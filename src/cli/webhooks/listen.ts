@@ -4,6 +4,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { readConfig } from '../settings.ts'
+import { onStopSignal, SIGNALS_WITH_HANGUP, sayStopping } from '../stop-signals.ts'
 import { terminalWidth, wrapLines } from '../width.ts'
 import {
   type ListenFlags,
@@ -59,7 +60,10 @@ async function listen(
     // Indented lines are commands to copy.
     context.stderr.write(banner.replace(/^\S.*$/gm, line => wrapLines(line, width)))
     const code = await exitCode
-    if (registration !== null) await unregister(context, config, registration)
+    if (registration !== null) {
+      sayStopping(context, 'deleting the webhook')
+      await unregister(context, config, registration)
+    }
     return code
   } finally {
     await receiver.close()
@@ -79,24 +83,17 @@ async function show(
 
 type StopWait = { readonly exitCode: Promise<number>; readonly dispose: () => void }
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
 /**
  * Resolves with the exit code: 0 at the first signal, which is the normal way to stop, or an error
  * if stdout is closed. A second signal exits at once.
  */
-function untilStopped({ signals, stdout }: CliContext): StopWait {
+function untilStopped(context: CliContext): StopWait {
+  const { stdout } = context
   // The default listeners would exit at once and leave the webhook behind.
   stdout.removeAllListeners('error')
   const { promise: exitCode, resolve } = Promise.withResolvers<number>()
-  const dispose = () => {
-    for (const signal of SIGNALS) signals.off(signal, onSignal)
-  }
-  const onSignal = () => {
-    dispose()
-    resolve(0)
-  }
-  for (const signal of SIGNALS) signals.on(signal, onSignal)
+  const force = () => context.exit(EXIT_CODES.interrupted)
+  const dispose = onStopSignal(context, () => resolve(0), force, SIGNALS_WITH_HANGUP)
   stdout.on('error', () => resolve(EXIT_CODES.io))
   return { exitCode, dispose }
 }

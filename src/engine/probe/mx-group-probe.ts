@@ -71,6 +71,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   #cancelLookTimer = () => {}
   /** Aborts with that of the options, and when a second look takes too long. */
   readonly #signal: AbortSignal
+  /** Also aborts when the probe drains: no further connection is opened, and none is awaited. */
+  readonly #stop: AbortSignal
   /** True once replies were out of step: later connections of this group do not pipeline. */
   #isLockStep = false
   /** The reply by which a host demanded TLS, if it arrived after QUIT had been sent. */
@@ -85,8 +87,9 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     this.#plan = plan
     this.#options = options
     this.#pending = new Set(plan.targets)
-    const { signal, single } = options
+    const { signal, drain, single } = options
     this.#signal = single ? AbortSignal.any([signal, this.#lookLimit.signal]) : signal
+    this.#stop = signal === drain ? this.#signal : AbortSignal.any([this.#signal, drain])
     this.#transactionMax = options.rateController.row.recipientsPerTransaction
   }
 
@@ -105,7 +108,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
 
   async #runSessions(): Promise<void> {
     const { deps, hosts, reachability, signal, drain, single } = this.#options
-    const stop = signal === drain ? this.#signal : AbortSignal.any([this.#signal, drain])
+    const stop = this.#stop
     const permits = this.#permits(stop)
     let fruitlessSessions = 0
     let repeatedSessions = 0
@@ -122,8 +125,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       const before = this.#pending.size
       this.#startedAt = deps.clock.monotonicNow()
       const result = await this.#runSession(acquired.permit, permits)
-      const { failure, facts, drain, isRetried = false } = result
-      if (this.#pending.size > 0 || this.#looks.size > 0) await drain
+      const { failure, facts, isRetried = false } = result
+      if (this.#pending.size > 0 || this.#looks.size > 0) await result.drain
       if (this.#pending.size < before) {
         fruitlessSessions = 0
         repeatedSessions = 0
@@ -133,7 +136,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       const isOtherwise = before === 0 || failure === WITHOUT_TLS || isBlocked
       const isRepeated = isOtherwise || (isRetried && !signal.aborted)
       if (isRepeated && ++repeatedSessions < REPEATED_SESSIONS_MAX) continue
-      if (failure?.kind === 'no-response' && !signal.aborted) this.#markFailed(failure)
+      const isCut = signal.aborted || drain.aborted
+      if (failure?.kind === 'no-response' && !isCut) this.#markFailed(failure)
       if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
       if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
         this.resolveRemaining(failure ?? NO_RESULT, facts)
@@ -185,7 +189,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     if (this.#tlsDemand === null && look === null) this.#dialogue = new Dialogue(dialogue, listener)
     const received = this.#dialogue.asListener
     const opened = await openSession(deps, this.#plan.route, {
-      signal,
+      // No recipient has been named yet, so a drain loses nothing here.
+      signal: this.#stop,
       onCall: received && (call => received.onCall(call)),
       onLine: received && (line => received.onLine(line)),
       startTls: host => hosts.requiresTls(host, deps.startTls),
@@ -345,6 +350,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       return demand.answer
     }
     if (answer.kind === 'no-response') {
+      // A drain says nothing about the host, and the targets stay unprobed.
+      if (this.#stop.aborted && !this.#signal.aborted) return answer
       const optional = answer.why === 'tls' && where.host !== null && hosts.tlsFailed(where.host)
       if (optional && !this.#options.signal.aborted) return WITHOUT_TLS
       // A host without an address, or with a forbidden one, stays so on an immediate retry.
