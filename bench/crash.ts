@@ -119,7 +119,7 @@ function start(
   settings.push('--allow-ranges', '127.0.0.0/8', '--helo', 'probe.example.com')
   settings.push('--sessions-per-operator', '1', '--data-dir', join(home, 'data'))
   return spawn(process.execPath, [ev, 'bulk', list, '-o', output, ...settings], {
-    env: { ...process.env, HOME: home },
+    env: { PATH: process.env.PATH, HOME: home },
     stdio: ['ignore', 'inherit', 'inherit'],
   })
 }

@@ -2,11 +2,14 @@
 import { get } from 'node:http'
 import { get as getByTls } from 'node:https'
 
-const { EV_LISTEN = '127.0.0.1:8080', EV_TLS_CERT = '' } = process.env
+const { EV_LISTEN = '127.0.0.1:8080', EV_HOST = '', EV_PORT = '', EV_TLS_CERT = '' } = process.env
 const watched = process.argv[2]
 const listen = watched ?? EV_LISTEN
-const port = listen.slice(listen.lastIndexOf(':') + 1)
-const host = listen.startsWith('[') ? '::1' : '127.0.0.1'
+// In a container that is linked to another one named "ev", EV_PORT is a URL, which ev ignores.
+const isPortSet = watched === undefined && /^\d+$/.test(EV_PORT)
+const port = isPortSet ? EV_PORT : listen.slice(listen.lastIndexOf(':') + 1)
+const hosts = watched === undefined && EV_HOST !== '' ? EV_HOST : listen.replace(/:\d+$/, '')
+const host = hosts.includes(':') ? '::1' : '127.0.0.1'
 const request = watched !== undefined || EV_TLS_CERT === '' ? get : getByTls
 // The certificate is valid for the public name, not for loopback.
 const options = { host, port, path: '/livez', timeout: 4_000, rejectUnauthorized: false }

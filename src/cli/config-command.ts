@@ -1,4 +1,11 @@
-import { fileKey, findSource, type RawSettings, toConfig } from '../config/config.ts'
+import {
+  fileKey,
+  findListenParts,
+  findSource,
+  type RawSettings,
+  toConfig,
+} from '../config/config.ts'
+import { findServiceLinks } from '../config/environment.ts'
 import type {
   EgressConfig,
   IpLimitsConfig,
@@ -11,7 +18,7 @@ import { SECOND } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
-import { printJson } from './print.ts'
+import { printJson, printText } from './print.ts'
 import { readSettings } from './settings.ts'
 import { table } from './table.ts'
 import { widthOf } from './width.ts'
@@ -22,8 +29,13 @@ export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]:
 export function configCommand(context: CliContext, flags: ConfigFlags): number {
   const raw = readSettings(context, flags)
   const config = toConfig(raw)
-  if (flags.json) printJson(context, configObject(config, raw))
-  else context.stdout.write(configText(config, raw, widthOf(context, context.stdout)))
+  const ignored = findServiceLinks(context.env)
+  if (flags.json) printJson(context, { ...configObject(config, raw), ignored })
+  else {
+    const width = widthOf(context, context.stdout)
+    context.stdout.write(configText(config, raw, width))
+    if (ignored.length > 0) printText(context, `\n${ignoredText(ignored)}`)
+  }
   return 0
 }
 
@@ -77,9 +89,15 @@ function configText(config: Config, raw: RawSettings, width: number | null): str
   ].join('\n')
 }
 
+/** Kubernetes and Docker set variables that look like settings. */
+const ignoredText = (names: readonly string[]) =>
+  `Ignored, because Kubernetes or Docker sets them for a service named "ev": ${names.join(', ')}`
+
 function sourceOf(one: Setting, raw: RawSettings): string {
-  const source = findSource(one, raw)
-  return source.by === 'default' ? 'default' : source.place
+  const parts = one.key === 'listen' ? findListenParts(raw) : []
+  const sources = [one, ...parts].map(each => findSource(each, raw))
+  const places = sources.map(source => (source.by === 'default' ? 'default' : source.place))
+  return [...new Set(places)].join(', ')
 }
 
 type Written = string | number | boolean | readonly string[] | null

@@ -3,6 +3,7 @@ import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
 import { type RawSettings, toConfig } from '../config/config.ts'
+import { withoutServiceLinks } from '../config/environment.ts'
 import {
   type Config,
   ENGINE_SETTINGS,
@@ -29,6 +30,8 @@ export const SETTING_GROUPS: readonly (readonly [
     'Service settings:',
     [
       'listen',
+      'host',
+      'port',
       'baseUrl',
       'tlsCert',
       'tlsKey',
@@ -104,7 +107,7 @@ export const SETTING_GROUPS: readonly (readonly [
 
 /** Settings that help shows without `--help-all`. */
 const COMMON: ReadonlySet<keyof Settings> = new Set([
-  ...(['listen', 'baseUrl', 'tlsCert', 'tlsKey', 'trustProxy'] as const),
+  ...(['listen', 'host', 'port', 'baseUrl', 'tlsCert', 'tlsKey', 'trustProxy'] as const),
   ...(['helo', 'mailFrom', 'dns', 'proxy', 'concurrency', 'dataDir', 'database'] as const),
 ] satisfies (keyof Settings)[])
 
@@ -190,7 +193,7 @@ export function readSettings(
       ...logFlag(flags),
       ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
     },
-    environment: context.env,
+    environment: withoutServiceLinks(context.env),
     file: file === null ? null : { path: file, values: readFile(context, file) },
   }
 }

@@ -1,4 +1,6 @@
 import { EvError } from '../platform/error.ts'
+import { findNearestName } from '../platform/nearest-name.ts'
+import { ALL_SETTINGS, refuseUnknownVariables } from './environment.ts'
 import { formatValue, normalizeKey, toText } from './fields.ts'
 import {
   pickEgress,
@@ -9,7 +11,7 @@ import {
 } from './file-settings.ts'
 import type { Environment } from './setting.ts'
 import { type Config, SETTINGS, type Setting, type Settings } from './settings.ts'
-import { Expected } from './values.ts'
+import { Expected, formatEndpoint, hostPort } from './values.ts'
 
 /** Unparsed settings: flag values by key, the environment, and the parsed config file. */
 export type RawSettings = {
@@ -26,6 +28,7 @@ export type RawSettings = {
 /** Validates raw settings. Throws EvError('bad_config') that names the setting and its source. */
 export function toConfig(raw: RawSettings): Config {
   refuseUnknownKeys(raw)
+  refuseUnknownVariables(raw.environment)
   const entries = SETTINGS.map(one => [one.key, frozen(readSetting(one, raw))] as const)
   const settings = Object.fromEntries(entries) as unknown as Settings
   requireGravatarKey(settings)
@@ -40,6 +43,7 @@ export function toConfig(raw: RawSettings): Config {
   const ipLimits = readStructure('ip-limits', raw, readIpLimits)
   return Object.freeze({
     ...settings,
+    listen: readListen(settings, raw),
     egresses: Object.freeze(egresses),
     operators,
     plans,
@@ -52,6 +56,52 @@ function requireGravatarKey({ signals, gravatarKey }: Settings): void {
   throw new EvError(
     'bad_config',
     'The signal gravatar needs an API key of Gravatar. Set EV_GRAVATAR_KEY in the environment, or "gravatar-key" in the config file.',
+  )
+}
+
+/** Applies `host` and `port` to the listen address. */
+function readListen(settings: Settings, raw: RawSettings): string {
+  const address = hostPort(settings.listen)
+  const parts = findListenParts(raw).map(({ key }) => key)
+  const host = parts.includes('host') ? (settings.host ?? address.host) : address.host
+  const port = parts.includes('port') ? (settings.port ?? address.port) : address.port
+  const listen = formatEndpoint({ host, port })
+  const same = LISTEN_PARTS.find(one => hasSourceOfListen(one, raw))
+  if (same !== undefined && listen !== settings.listen) throw excludesListen(same, raw)
+  return listen
+}
+
+const [LISTEN] = SETTINGS.filter(({ key }) => key === 'listen') as [Setting]
+const LISTEN_PARTS = SETTINGS.filter(({ key }) => key === 'host' || key === 'port')
+
+/** The sources of a setting; each takes precedence over those before it. */
+const SOURCES = ['default', 'file', 'environment', 'flag'] as const
+
+/**
+ * Returns which of `host` and `port` apply to the listen address: `--listen` takes precedence over
+ * a port in the environment, and `--port` over a listen address there.
+ */
+export function findListenParts(raw: RawSettings): readonly Setting[] {
+  const rank = (one: Setting) => SOURCES.indexOf(findSource(one, raw).by)
+  return LISTEN_PARTS.filter(one => rank(one) > 0 && rank(one) >= rank(LISTEN))
+}
+
+/**
+ * Whether one person has set both. The environment may have several authors: an image sets
+ * EV_LISTEN, and its user EV_PORT.
+ */
+const hasSourceOfListen = (one: Setting, raw: RawSettings) => {
+  const { by } = findSource(LISTEN, raw)
+  return (by === 'flag' || by === 'file') && by === findSource(one, raw).by
+}
+
+function excludesListen(one: Setting, raw: RawSettings): EvError {
+  const source = findSource(one, raw)
+  const name = (each: Setting) => (source.by === 'file' ? `"${fileKey(each)}"` : each.flag)
+  const where = source.by === 'file' ? ` in ${source.place}` : ''
+  return new EvError(
+    source.by === 'flag' ? 'usage' : 'bad_config',
+    `${name(one)} and ${name(LISTEN)}${where} exclude each other, because ${name(LISTEN)} has a host and a port. Remove one of them.`,
   )
 }
 
@@ -158,9 +208,11 @@ function refuseUnknownKeys({ file }: RawSettings) {
   const known = new Set([...SETTINGS.map(fileKey), ...STRUCTURES])
   for (const key of Object.keys(file?.values ?? {})) {
     if (known.has(key)) continue
-    const like = [...known].find(name => name.startsWith(normalizeKey(key).slice(0, 5)))
-    const remedy =
-      like === undefined ? 'Run "ev config" to list all settings.' : `Did you mean "${like}"?`
-    throw new EvError('bad_config', `"${key}" in ${file?.path} is not a setting of ev. ${remedy}`)
+    const like = findNearestName(normalizeKey(key), [...known])
+    const meant = like === null ? '' : ` Did you mean "${like}"?`
+    throw new EvError(
+      'bad_config',
+      `"${key}" in ${file?.path} is not a setting of ev.${meant} ${ALL_SETTINGS}`,
+    )
   }
 }

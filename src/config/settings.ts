@@ -6,6 +6,8 @@ import {
   baseUrl,
   days,
   endpoint,
+  integer,
+  listenHost,
   MEGABYTE,
   mailbox,
   megabytes,
@@ -19,7 +21,14 @@ import {
 
 /** Settings of the service alone, in the order of the help of `ev serve`. */
 const SERVE = {
+  /** With `host` and `port` applied. */
   listen: setting('--listen host:port', 'address to listen on', endpoint, '127.0.0.1:8080'),
+  host: setting(
+    '--host host',
+    'host of --listen, such as 127.0.0.1; 0.0.0.0: all addresses',
+    listenHost,
+  ),
+  port: setting('--port n', 'port of --listen; 0: any free port', integer(0, 65_535)),
   tlsCert: setting('--tls-cert file', 'certificate chain, in PEM format', text),
   tlsKey: setting('--tls-key file', 'private key of the certificate, in PEM format', text),
   insecureHttp: setting('--insecure-http', 'accept plain HTTP from other machines', onOff, false),

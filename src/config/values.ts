@@ -194,6 +194,17 @@ export function hostPort(input: string): { readonly host: string; readonly port:
   return { host: (v6 ?? name) as string, port: Number(port) }
 }
 
+/** Formats a host and a port as `hostPort` parses them. */
+export const formatEndpoint = ({ host, port }: ReturnType<typeof hostPort>): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${port}`
+
+/** Parses a host to listen on; brackets around an IPv6 address are removed. */
+export function listenHost(input: string): string {
+  const bare = input.replace(/^\[(.*)\]$/, '$1')
+  if (isIP(bare) !== 0 || HOST_NAME.test(input)) return bare
+  throw new Expected('a host name or an IP address such as 127.0.0.1, 0.0.0.0 or ::1')
+}
+
 export function endpoint(input: string): string {
   hostPort(input)
   return input

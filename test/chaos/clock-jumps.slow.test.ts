@@ -21,7 +21,7 @@ test('jumps of the wall clock in both directions lose no data, repeat no work, h
     renameSync(`${file}.new`, file)
   }
   setAhead(0)
-  const environment = { NODE_OPTIONS: `--import ${CLOCK}`, EV_TEST_CLOCK: file }
+  const environment = { NODE_OPTIONS: `--import ${CLOCK}`, CLOCK_FILE: file }
   const chaos = await startChaosService({ process: { environment } })
   const workload = chaos.startWorkload()
   const jump = async (aheadMs: number) => {

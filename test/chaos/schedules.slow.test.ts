@@ -42,7 +42,7 @@ test('a service that is killed repeatedly with -9 creates one job for each due r
     renameSync(`${file}.new`, file)
   }
   jump(0)
-  const environment = { NODE_OPTIONS: `--import ${CLOCK}`, EV_TEST_CLOCK: file }
+  const environment = { NODE_OPTIONS: `--import ${CLOCK}`, CLOCK_FILE: file }
   const chaos = await startChaosService({ process: { environment } })
   const { dataDir } = chaos
   const client = new EvClient({ apiKey: chaos.key, baseUrl: chaos.service.url })

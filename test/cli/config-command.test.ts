@@ -5,6 +5,9 @@ import { fileKey } from '../../src/config/config.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 
+/** Options of `ev serve` that are not settings: they say how the others are read and shown. */
+const OTHER_OPTIONS = ['config', 'debug', 'help', 'help-all', 'quiet', 'verbose']
+
 type Options = { file?: unknown; environment?: Record<string, string> }
 
 function run(args: readonly string[], { file, environment = {} }: Options = {}) {
@@ -25,6 +28,47 @@ describe.concurrent('ev config', () => {
       /^No config file\.\n\nSETTING +VALUE +FROM\n([\s\S]*?)\n\n/.exec(stdout) ?? []
     expect(rest.split('\n').map(line => line.split(' ')[0])).toEqual(keys)
     expect(Object.keys((await json([])).settings)).toEqual(keys)
+  })
+
+  test('each option of "ev serve" has one name as a flag, in the environment and in the file', async () => {
+    const { stdout } = await runEv(['serve', '--help-all'], { home: emptyFolder() })
+    const flags = [...stdout.matchAll(/^ {2}(?:-\w, )?--([a-z-]+)/gm)].map(([, name]) => name)
+    const keys = Object.keys((await json([])).settings)
+    const isSecret = (key: string) => ['gravatar-key', 'metrics-token', 'secret'].includes(key)
+    expect([...flags].sort()).toEqual(
+      [...OTHER_OPTIONS, ...keys.filter(key => !isSecret(key))].sort(),
+    )
+    const variables = keys.map(key => `EV_${key.toUpperCase().replaceAll('-', '_')}`)
+    expect(SETTINGS.map(one => one.environment)).toEqual(variables)
+  })
+
+  test('shows where the parts of the listen address come from', async () => {
+    const environment = { EV_PORT: '3000' }
+    const { settings } = await json(['--host', 'localhost'], { environment })
+    expect(settings).toMatchObject({
+      listen: { value: 'localhost:3000', from: 'default, --host, EV_PORT' },
+      host: { value: 'localhost', from: '--host' },
+      port: { value: 3000, from: 'EV_PORT' },
+    })
+  })
+
+  test('ignores the variables that Kubernetes and Docker set for a service named ev, and names them', async () => {
+    const environment = {
+      ...{ EV_PORT: 'tcp://10.0.0.1:8080', EV_SERVICE_HOST: '10.0.0.1', EV_SERVICE_PORT: '8080' },
+      ...{ EV_SERVICE_PORT_HTTP: '8080', EV_PORT_8080_TCP: 'tcp://10.0.0.1:8080' },
+      ...{ EV_PORT_8080_TCP_PROTO: 'tcp', EV_PORT_8080_TCP_PORT: '8080' },
+      ...{ EV_PORT_8080_TCP_ADDR: '10.0.0.1', EV_WORKER_SERVICE_HOST: '10.0.0.2' },
+      ...{ EV_SMTP_PORT: 'tcp://10.0.0.3:25', EV_SMTP_PORT_25_TCP_ADDR: '10.0.0.3' },
+      ...{ EV_NAME: '/web/ev', EV_ENV_PATH: '/usr/bin' },
+    }
+    const { settings, ignored } = await json([], { environment })
+    expect(ignored).toEqual(Object.keys(environment).sort())
+    expect(settings).toMatchObject({
+      listen: { value: '127.0.0.1:8080', from: 'default' },
+      'smtp-port': { value: 25, from: 'default' },
+    })
+    const { stdout } = await run([], { environment: { EV_PORT: 'tcp://10.0.0.1:8080' } })
+    expect(stdout).toMatch(/\nIgnored, .* for a service named "ev": EV_PORT\n$/)
   })
 
   test('shows the source of each: a flag wins over the environment, the environment over the file', async () => {

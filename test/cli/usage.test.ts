@@ -90,9 +90,15 @@ describe.concurrent('invalid settings', () => {
     ],
     [
       'a config file with an unknown setting',
-      { port: 25 },
+      { prot: 25 },
       {},
-      /^error: "port" in ev\.config\.json is not a setting of ev\. /,
+      /^error: "prot" in ev\.config\.json is not a setting of ev\. Did you mean "port"\? /,
+    ],
+    [
+      'an unknown variable',
+      {},
+      { EV_PROT: '25' },
+      /^error: EV_PROT in the environment is not a setting of ev\. Did you mean EV_PORT\? To list all settings, run "ev config --help-all"\./,
     ],
     [
       'a config file with a bad value',

@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type RawSettings, toConfig } from '../../src/config/config.ts'
+import { findServiceLinks } from '../../src/config/environment.ts'
 import { SETTINGS, type Settings } from '../../src/config/settings.ts'
 import { EvError } from '../../src/platform/error.ts'
 
@@ -230,6 +231,31 @@ const ROWS: Readonly<Record<Key, Row>> = {
       ['127.0.0.1:65536', /HOST:PORT such as/],
     ],
     fallback: '127.0.0.1:8080',
+  },
+  host: {
+    good: [
+      ['0.0.0.0', '0.0.0.0'],
+      ['::1', '::1'],
+      ['[::1]', '::1'],
+      ['localhost', 'localhost'],
+    ],
+    bad: [
+      ['127.0.0.1:80', /a host name or an IP address such as/],
+      ['http://localhost', /a host name or an IP address such as/],
+      ['[localhost]', /a host name or an IP address such as/],
+    ],
+    fallback: null,
+  },
+  port: {
+    good: [
+      ['0', 0],
+      ['8081', 8081],
+    ],
+    bad: [
+      ['65536', /a whole number from 0 to 65535/],
+      ['http', /a whole number from 0 to 65535/],
+    ],
+    fallback: null,
   },
   tlsCert: { good: [['cert.pem', 'cert.pem']], bad: SOME_TEXT, fallback: null },
   tlsKey: { good: [['key.pem', 'key.pem']], bad: SOME_TEXT, fallback: null },
@@ -522,11 +548,88 @@ describe('flags, environment and file', () => {
     ['EV_HELO', 'Did you mean "helo"?'],
     ['--mail-from', 'Did you mean "mail-from"?'],
     ['connect-timeout-ms', 'Did you mean "connect-timeout"?'],
-    ['threads', 'Run "ev config" to list all settings.'],
-  ])('the unknown key %s is refused', (key, remedy) => {
+    ['threads', ''],
+    ['EV_LIST_ALOW_RANGES', 'Did you mean "list-allow-ranges"?'],
+  ])('the unknown key %s is refused', (key, meant) => {
     const fault = faultOf(raw({ file: file({ [key]: '1' }) }))
     expect(fault).toMatchObject({ code: 'bad_config' })
-    expect(fault.message).toBe(`"${key}" in ev.config.json is not a setting of ev. ${remedy}`)
+    expect(fault.message).toBe(
+      `"${key}" in ev.config.json is not a setting of ev.${meant && ` ${meant}`} To list all settings, run "ev config --help-all".`,
+    )
+  })
+
+  test.each([
+    [
+      { EV_HELLO: 'probe.example.com' },
+      'EV_HELLO in the environment is not a setting of ev. Did you mean EV_HELO? ',
+    ],
+    [{ EV_Port: '1' }, 'EV_Port in the environment is not a setting of ev. Did you mean EV_PORT? '],
+    [{ EV_QQ: '1' }, 'EV_QQ in the environment is not a setting of ev. '],
+    [
+      { EV_METRIC_TOKEN: 's3cret', EV_QQ: '1', EV_SERCET: 's3cret' },
+      'EV_METRIC_TOKEN, EV_QQ, and EV_SERCET in the environment are not settings of ev. Did you mean EV_METRICS_TOKEN and EV_SECRET? ',
+    ],
+  ])('the unknown variables of %j are refused, without their values', (unknown, sentences) => {
+    const fault = faultOf(raw({ environment: { ...HOME, ...unknown } }))
+    expect(fault).toMatchObject({ code: 'bad_config' })
+    expect(fault.message).toBe(`${sentences}To list all settings, run "ev config --help-all".`)
+  })
+
+  test('an unknown variable without a value, and those of clients and commands, are allowed', () => {
+    const environment = {
+      ...{ ...HOME, EV_HELLO: '', EV_KEY: 'ev_live_x', EV_URL: 'https://ev.example.com' },
+      ...{ EV_WEBHOOK_SECRET: 'whsec_x', EV_CONFIG: 'ev.json', EVENT: '1' },
+    }
+    expect(toConfig(raw({ environment })).helo).toBe(hostname())
+  })
+
+  test('no setting is taken for a variable of Kubernetes or Docker', () => {
+    const environment = Object.fromEntries(SETTINGS.map(one => [one.environment, '1']))
+    expect(findServiceLinks(environment)).toEqual([])
+  })
+
+  describe('host and port of the listen address', () => {
+    test.each<[string, Partial<RawSettings>, string]>([
+      ['a port in the environment', { environment: { EV_PORT: '3000' } }, '127.0.0.1:3000'],
+      ['a host in the file', { file: file({ host: '::' }) }, '[::]:8080'],
+      [
+        'a port in the environment changes the address of the file',
+        { environment: { EV_PORT: '3000' }, file: file({ listen: '0.0.0.0:443' }) },
+        '0.0.0.0:3000',
+      ],
+      [
+        'a listen address as a flag wins over a port in the environment',
+        { flags: { listen: '[::1]:443' }, environment: { EV_PORT: '3000' } },
+        '[::1]:443',
+      ],
+      [
+        'host and port come from different sources',
+        { flags: { port: '1' }, environment: { EV_HOST: 'localhost' }, file: file({ port: 2 }) },
+        'localhost:1',
+      ],
+      [
+        'a port in the environment changes the address that an image sets there',
+        { environment: { EV_LISTEN: '0.0.0.0:8080', EV_PORT: '9000' } },
+        '0.0.0.0:9000',
+      ],
+      [
+        'the same port twice is no contradiction',
+        { file: file({ listen: '0.0.0.0:443', port: 443 }) },
+        '0.0.0.0:443',
+      ],
+    ])('%s', (_, given, listen) => {
+      expect(toConfig(raw(given)).listen).toBe(listen)
+    })
+
+    test.each<[Partial<RawSettings>, string]>([
+      [{ flags: { listen: '0.0.0.0:1', port: '2' } }, '--port and --listen exclude'],
+      [
+        { file: file({ listen: '0.0.0.0:1', port: 2 }) },
+        '"port" and "listen" in ev.config.json exclude',
+      ],
+    ])('that contradict it are refused: %j', (given, message) => {
+      expect(faultOf(raw(given)).message).toContain(message)
+    })
   })
 
   test('a password in a bad URL is not repeated', () => {

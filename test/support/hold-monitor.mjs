@@ -1,5 +1,5 @@
 // Preloaded by tests: measures how long the event loop is held at a time. On SIGUSR2 it writes the
-// longest hold in ms to the file in EV_HOLD_FILE, and begins anew.
+// longest hold in ms to the file in HOLD_FILE, and begins anew.
 import { writeFileSync } from 'node:fs'
 
 const INTERVAL_MS = 2
@@ -19,6 +19,6 @@ setInterval(() => {
 }, INTERVAL_MS).unref()
 
 process.on('SIGUSR2', () => {
-  writeFileSync(process.env.EV_HOLD_FILE, String(longest))
+  writeFileSync(process.env.HOLD_FILE, String(longest))
   longest = 0
 })

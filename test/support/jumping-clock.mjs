@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 
 const RealDate = Date
-const file = process.env.EV_TEST_CLOCK
+const file = process.env.CLOCK_FILE
 const aheadMs = () => Number(readFileSync(file, 'utf8'))
 
 globalThis.Date = class extends RealDate {

@@ -44,7 +44,7 @@ export async function startMeasuredService(
   writeFileSync(join(home, 'ev.config.json'), JSON.stringify({ 'ip-limits': limits }))
   const file = join(home, 'hold')
   const service = beginService(home, args, {
-    environment: { EV_HOLD_FILE: file, NODE_OPTIONS: `--import=${MONITOR}` },
+    environment: { HOLD_FILE: file, NODE_OPTIONS: `--import=${MONITOR}` },
     ...(launcher === undefined ? {} : { launcher }),
   })
   await service.isUp

@@ -27,7 +27,7 @@ type WorkOptions = {
 }
 
 /**
- * Somebody waits at the terminal. Most servers reply to RCPT within two seconds; the addresses that
+ * A user waits at the terminal. Most servers reply to RCPT within two seconds; the addresses that
  * are still unanswered then are probed when the list continues.
  */
 const TIMINGS = { ...DEFAULT_WORKER_TIMINGS, drainMs: 2 * SECOND }

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { ENGINE_SETTINGS, SETTINGS } from '../../config/settings.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
@@ -28,13 +28,6 @@ export function addServe(ev: Command, context: CliContext, setExitCode: SetExitC
   const serve = ev
     .command('serve')
     .description('run the HTTP service with its API and dashboard')
-    .addOption(
-      new Option(
-        '--host <host>',
-        'host of --listen, such as 127.0.0.1; 0.0.0.0: all addresses',
-      ).conflicts('listen'),
-    )
-    .addOption(new Option('--port <n>', 'port of --listen; 0: any free port').conflicts('listen'))
     .addHelpText('after', SERVE_EXAMPLES)
     .action(async flags => {
       const { serveCommand } = await import('../serve/serve.ts')

@@ -11,7 +11,6 @@ import type { Service } from '../../api/service.ts'
 import { listFiles } from '../../compose/engine.ts'
 import { composeService, type HttpService } from '../../compose/service.ts'
 import type { Config } from '../../config/settings.ts'
-import { hostPort } from '../../config/values.ts'
 import { openDatabase } from '../../db/database.ts'
 import {
   acquireLock,
@@ -30,7 +29,6 @@ import { createLogTransport, type Notify } from '../../webhooks/mail-transport.t
 import { createSmtpTransport } from '../../webhooks/smtp-transport.ts'
 import { type CliContext, version } from '../context.ts'
 import { databaseUrl, fileOf, isShared } from '../database.ts'
-import { parsePort } from '../flag-values.ts'
 import { fitToOpenFiles } from '../open-files.ts'
 import { ensureSharedSecret } from '../service-secret.ts'
 import { heloHint, readConfig } from '../settings.ts'
@@ -52,11 +50,7 @@ import {
   untilSignal,
 } from './watch-server.ts'
 
-export type ServeFlags = {
-  readonly host?: string
-  readonly port?: string
-  readonly [setting: string]: unknown
-}
+export type ServeFlags = { readonly [setting: string]: unknown }
 
 /** How long requests in flight may take after the signal to stop. */
 const GRACE_MS = 15 * SECOND
@@ -68,8 +62,7 @@ const CLOSING_MS = 3 * SECOND
 export const STOP_MS_MAX = GRACE_MS + CLOSING_MS
 
 /** Runs `ev serve` and returns the exit code. */
-export async function serveCommand(context: CliContext, given: ServeFlags): Promise<number> {
-  const flags = withListen(context, given)
+export async function serveCommand(context: CliContext, flags: ServeFlags): Promise<number> {
   const config = readConfig(context, flags)
   checkWorkSetting(config)
   const address = listenAddress(config)
@@ -100,15 +93,6 @@ export async function serveCommand(context: CliContext, given: ServeFlags): Prom
     stopSignal.dispose()
     removeFaultListeners()
   }
-}
-
-/** Applies `--host` and `--port` to the listen address of the settings. */
-function withListen(context: CliContext, flags: ServeFlags): ServeFlags {
-  if (flags.host === undefined && flags.port === undefined) return flags
-  const set = hostPort(readConfig(context, flags).listen)
-  const host = flags.host ?? set.host
-  const port = flags.port === undefined ? set.port : parsePort('--port', flags.port)
-  return { ...flags, listen: `${host.includes(':') ? `[${host}]` : host}:${port}` }
 }
 
 type ServeRun = {

@@ -1,5 +1,5 @@
 import { publicSuffixes } from '../../platform/domain-names.ts'
-import { TYPO_COST, typoDistance } from './typo-distance.ts'
+import { TYPO_COST, typoDistance } from '../../platform/typo-distance.ts'
 
 /** Common endings, most likely first. */
 const GENERIC = ['com', 'net', 'org', 'edu', 'gov', 'info', 'biz']

@@ -5,7 +5,7 @@ import {
   typoDistance,
   UNRELATED_INSERTION_COST,
   WRONG_FIRST_LETTER_COST,
-} from './typo-distance.ts'
+} from '../../platform/typo-distance.ts'
 import { compareCountries, hasRegisteredTld } from './typo-tld.ts'
 
 /** A provider whose name is often mistyped. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { typoDistance } from '../../../src/engine/address/typo-distance.ts'
-import { fc } from '../../support/property.ts'
+import { typoDistance } from '../../src/platform/typo-distance.ts'
+import { fc } from '../support/property.ts'
 
 const label = fc.string({ unit: fc.constantFrom(...'abceghilmnot0'), minLength: 1, maxLength: 9 })
 
