@@ -1,65 +1,128 @@
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { Config } from '../config/settings.ts'
+import { findSecret, secretPath } from '../db/service-secret.ts'
+import { checkEncryption, type Encryption } from '../maintenance/age-file.ts'
 import { type Backup, backup } from '../maintenance/backup.ts'
 import { EvError } from '../platform/error.ts'
-import { formatBytes, pluralize } from '../platform/format.ts'
+import { formatBytes } from '../platform/format.ts'
 import { type CliContext, inCwd } from './context.ts'
+import { contentsText } from './copy-contents.ts'
 import { databaseUrl, isShared } from './database.ts'
-import { printJson, printText } from './print.ts'
+import { EXIT_CODES } from './exit.ts'
+import {
+  askPassphrase,
+  checkPassphrase,
+  findPassphrase,
+  type PassphraseFlags,
+} from './passphrase.ts'
+import { printJson, printMessage, printText } from './print.ts'
 import { readConfig } from './settings.ts'
+import { startInterruption } from './stop-signals.ts'
 
-export type BackupFlags = {
+export type BackupFlags = PassphraseFlags & {
+  readonly encrypt?: boolean
+  readonly recipient?: readonly string[]
   readonly force?: boolean
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
 
 /** Runs `ev backup` and returns the exit code. */
-export function backupCommand(context: CliContext, target: string, flags: BackupFlags): number {
+export async function backupCommand(
+  context: CliContext,
+  target: string,
+  flags: BackupFlags,
+): Promise<number> {
   const config = readConfig(context, flags)
   if (isShared(config)) throw pgDumpHint(target, config)
   const file = resolve(inCwd(context, target))
+  const encryption = await readEncryption(context, flags)
+  const secret = encryption === null ? null : findSecret(config)
   const input = { databaseUrl: databaseUrl(config), file, force: flags.force ?? false }
-  const copy = backup(input)
-  const secretFile = config.secretFile ?? join(config.dataDir, 'secret')
-  const isInFile = config.secret === null && existsSync(secretFile)
-  const shown = { ...copy, secretFile: isInFile ? secretFile : null }
-  if (flags.json) printJson(context, backupObject(shown))
-  else printText(context, backupText(shown))
-  return 0
+  const stop = startInterruption(context, 'removing the unfinished copy')
+  try {
+    const copy = await backup({ ...input, encryption, secret }, stop.signal)
+    const secretFile = secretFileOf(config)
+    if (flags.json) printJson(context, backupObject(copy, secretFile))
+    else {
+      printText(context, backupText(copy, target))
+      if (!copy.hasSecret) printMessage(context, 'warning', secretWarning(copy, secretFile))
+    }
+    return 0
+  } catch (error) {
+    if (!stop.signal.aborted) throw error
+    context.stderr.write('Stopped: no backup was written.\n')
+    return EXIT_CODES.interrupted
+  } finally {
+    stop.dispose()
+  }
 }
 
-type BackupReport = Backup & {
-  /**
-   * File with the key that decrypts secrets in the copy; null if there is none or it is not a file.
-   */
-  readonly secretFile: string | null
+/** Reads how to encrypt the copy; null for a copy that is not encrypted. Throws EvError('usage'). */
+async function readEncryption(context: CliContext, flags: BackupFlags): Promise<Encryption | null> {
+  const { recipient: recipients = [], passphraseFile, encrypt = false } = flags
+  if (recipients.length > 0) {
+    if (passphraseFile !== undefined || encrypt) {
+      throw new EvError(
+        'usage',
+        'A backup is encrypted with a passphrase or for recipients, not both. Remove --recipient, or --passphrase-file and --encrypt.',
+      )
+    }
+    const encryption = { recipients }
+    checkEncryption(encryption)
+    return encryption
+  }
+  const passphrase = findPassphrase(context, flags)
+  if (passphrase !== null) return { passphrase: checkPassphrase(passphrase) }
+  if (!encrypt) return null
+  const asked = await askPassphrase(context, { isNew: true })
+  if (asked !== null) return { passphrase: checkPassphrase(asked) }
+  throw new EvError(
+    'usage',
+    '--encrypt asks for a passphrase, which needs a terminal. Set --passphrase-file, EV_BACKUP_PASSPHRASE or --recipient.',
+  )
+}
+
+/** Returns the file of the secret; null if there is none or it is not in a file. */
+function secretFileOf(config: Config): string | null {
+  const file = secretPath(config)
+  return config.secret === null && existsSync(file) ? file : null
+}
+
+function secretWarning({ isEncrypted }: Backup, secretFile: string | null): string {
+  const without = 'The backup does not have the secret that decrypts the secrets of webhooks'
+  if (isEncrypted) {
+    return `${without}, because none is set here. If the service has EV_SECRET or EV_SECRET_FILE, set the same for this command.`
+  }
+  return `${without}, because it is not encrypted. Store ${
+    secretFile ?? 'the value of EV_SECRET or EV_SECRET_FILE, if the service has one,'
+  } separately, or add --encrypt, --passphrase-file or --recipient to include it.`
 }
 
 /** Formats the contents of a copy and how to restore it. */
-function backupText({ file, bytes, contents, database, secretFile }: BackupReport): string {
-  const { accounts, keys, webhooks, lists, rows, verifications, answers } = contents
-  return `Backed up the database to ${file}: ${formatBytes(bytes)}, verified.
-  ${pluralize(accounts, 'account')} with ${pluralize(keys, 'key')} and ${pluralize(webhooks, 'webhook')}
-  ${pluralize(lists, 'list')} of ${pluralize(rows, 'row')}
-  ${pluralize(verifications, 'verification')} in the history, ${pluralize(answers, 'cached answer')}
+function backupText(
+  { file, bytes, contents, isEncrypted, hasSecret }: Backup,
+  target: string,
+): string {
+  const what = hasSecret ? 'the database and the secret' : 'the database'
+  return `Backed up ${what} to ${file}: ${formatBytes(bytes)}, verified${isEncrypted ? ' and encrypted' : ''}.
+${contentsText(contents)}
 
-To restore it: stop every ev process, remove ${database}-wal and ${database}-shm, copy this file to
-${database}, and start ev.
-${
-  secretFile === null
-    ? 'If you use webhooks, also back up the value of EV_SECRET or EV_SECRET_FILE: it decrypts their secrets.'
-    : `Also back up ${secretFile}: it decrypts the secrets of webhooks.`
-}
+To restore it, stop every ev process and run: ev restore ${shellQuoted(target)}
 `
 }
 
-const backupObject = ({ file, bytes, contents, database, secretFile }: BackupReport) => ({
+const backupObject = (
+  { file, bytes, contents, database, isEncrypted, hasSecret }: Backup,
+  secretFile: string | null,
+) => ({
   file,
   bytes,
   ...contents,
   database,
+  encrypted: isEncrypted,
+  includes_secret: hasSecret,
   secret_file: secretFile,
 })
 
@@ -78,11 +141,11 @@ Also back up the value of EV_SECRET or EV_SECRET_FILE, or the file "secret" in t
 }
 
 /** Removes passwords, because other users can read the command line of a process. */
-function withoutPasswords(url: string): string {
+export function withoutPasswords(url: string): string {
   const bare = new URL(url)
   bare.password = ''
   for (const name of ['password', 'sslpassword']) bare.searchParams.delete(name)
   return bare.href
 }
 
-const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+export const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`

@@ -12,6 +12,7 @@ import {
   addLists,
   addMigrate,
   addPurge,
+  addRestore,
 } from './commands/maintenance.ts'
 import { addSchedules } from './commands/schedules.ts'
 import { addServe, addWorker } from './commands/serve.ts'
@@ -110,7 +111,10 @@ const GROUPS = [
     'Service:',
     [addServe, addWorker, addAccounts, addKeys, addWebhooks, addSchedules, addFeedback, addAudit],
   ],
-  ['Set up and maintain:', [addDoctor, addConfig, addLists, addBackup, addMigrate, addPurge]],
+  [
+    'Set up and maintain:',
+    [addDoctor, addConfig, addLists, addBackup, addRestore, addMigrate, addPurge],
+  ],
   ['Tools:', [addMcp, addCompletion, addSimulate]],
 ] as const
 

@@ -12,6 +12,7 @@ const OTHER_VARIABLES = [
   'EV_API_KEY',
   'EV_URL',
   'EV_WEBHOOK_SECRET',
+  'EV_BACKUP_PASSPHRASE',
 ] as const
 
 /**

@@ -19,31 +19,39 @@ export type SecretLocation = {
  * Returns the secret that encrypts values in the database. Generates one in the data directory if
  * neither the secret nor its file is configured.
  */
-export function readSecret(
-  { secret, secretFile, dataDir }: SecretLocation,
-  random: Random,
-): string {
+export function readSecret(location: SecretLocation, random: Random): string {
+  const secret = findSecret(location)
   if (secret !== null) return secret
-  const file = secretFile ?? defaultFile(dataDir)
+  const generated = random.token(LENGTH)
+  writeSecret(secretPath(location), generated)
+  return generated
+}
+
+/** Returns the secret; null if none is configured and none has been generated yet. */
+export function findSecret(location: SecretLocation): string | null {
+  if (location.secret !== null) return location.secret
+  const file = secretPath(location)
   try {
     return validated(readFileSync(file, 'utf8').trim(), file)
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-    if (isMissing && secretFile === null) return generateSecret(file, random)
+    if (isMissing && location.secretFile === null) return null
     if (error instanceof EvError) throw error
     throw unreadable(file, error)
   }
 }
 
+/** Returns the file that has the secret unless `EV_SECRET` is set. */
+export const secretPath = ({ secretFile, dataDir }: Omit<SecretLocation, 'secret'>): string =>
+  secretFile ?? join(dataDir, 'secret')
+
 /** Whether `readSecret` would generate a secret. */
-export const needsSecret = ({ secret, secretFile, dataDir }: SecretLocation): boolean =>
-  secret === null && secretFile === null && !existsSync(defaultFile(dataDir))
+export const needsSecret = (location: SecretLocation): boolean =>
+  location.secret === null && location.secretFile === null && !existsSync(secretPath(location))
 
 /** Returns a one-way fingerprint of a secret, to compare secrets without storing them. */
 export const fingerprint = (secret: string): string =>
   createHmac('sha256', secret).update('ev secret mark 1').digest('hex')
-
-const defaultFile = (dataDir: string) => join(dataDir, 'secret')
 
 /** 258 bits of entropy. */
 const LENGTH = 50
@@ -58,9 +66,11 @@ function validated(secret: string, file: string): string {
   )
 }
 
-/** Readable by the owner only, and flushed to disk before it encrypts anything. */
-function generateSecret(file: string, random: Random): string {
-  const secret = random.token(LENGTH)
+/**
+ * Writes a secret to a new file: readable by the owner only, and flushed to disk before it encrypts
+ * anything. Throws EvError('bad_config').
+ */
+export function writeSecret(file: string, secret: string): void {
   try {
     createDirectory(dirname(file))
     const descriptor = openSync(file, 'wx', 0o600)
@@ -73,7 +83,6 @@ function generateSecret(file: string, random: Random): string {
   } catch (error) {
     throw unreadable(file, error)
   }
-  return secret
 }
 
 const unreadable = (file: string, cause: unknown) =>

@@ -10,11 +10,14 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import SqliteDatabase from 'better-sqlite3'
-import { isPostgresUrl } from '../db/database.ts'
+import { acquireLock } from '../db/file-lock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { OperationError } from '../platform/operation-error.ts'
+import { type Encryption, encryptFile } from './age-file.ts'
+import type { Contents } from './copy-file.ts'
+import { runCopyProcess } from './copy-process.ts'
 import { inspectDatabase } from './inspect.ts'
+import { storeSecret } from './stored-secret.ts'
 
 type BackupInput = {
   /** `sqlite:FILE` */
@@ -23,6 +26,10 @@ type BackupInput = {
   readonly file: string
   /** Whether the copy may replace another file. */
   readonly force: boolean
+  /** Null for a copy that is not encrypted and does not have the secret. */
+  readonly encryption: Encryption | null
+  /** The secret of the service, for an encrypted copy; null if there is none. */
+  readonly secret: string | null
 }
 
 export type Backup = {
@@ -31,14 +38,18 @@ export type Backup = {
   readonly contents: Contents
   /** The file that was copied. */
   readonly database: string
+  readonly isEncrypted: boolean
+  readonly hasSecret: boolean
 }
 
 /**
  * Copies a consistent snapshot of a database file while other processes use it, and verifies the
- * copy. Throws `database_absent`, `database_unusable`, `backup_of_itself`, `backup_exists` and
- * `backup_failed`, and leaves no copy then.
+ * copy. An encrypted copy also has the secret of the service. Throws `database_absent`,
+ * `database_unusable`, `backup_of_itself`, `backup_exists` and `backup_failed`, and the reason of
+ * `signal`; leaves no copy then.
  */
-export function backup({ databaseUrl, file, force }: BackupInput): Backup {
+export async function backup(input: BackupInput, signal: AbortSignal): Promise<Backup> {
+  const { databaseUrl, file, force, encryption } = input
   const database = usableFile(databaseUrl)
   if (existsSync(file)) {
     if (realpathSync(file) === realpathSync(database)) {
@@ -48,15 +59,19 @@ export function backup({ databaseUrl, file, force }: BackupInput): Backup {
   }
   const partial = `${file}.partial`
   try {
-    createEmpty(partial)
-    copyFile(databaseUrl, partial)
+    const contents =
+      encryption === null
+        ? await copyTo(partial, databaseUrl, signal)
+        : await encryptTo(partial, database, { ...input, encryption }, signal)
     sync(partial)
-    const contents = contentsOf(partial)
     publish(partial, file, force)
     sync(dirname(file))
-    return { file, bytes: statSync(file).size, contents, database }
+    const hasSecret = encryption !== null && input.secret !== null
+    const bytes = statSync(file).size
+    return { file, bytes, contents, database, isEncrypted: encryption !== null, hasSecret }
   } catch (error) {
     rmSync(partial, { force: true })
+    signal.throwIfAborted()
     if (error instanceof EvError || error instanceof OperationError) throw error
     throw new OperationError('backup_failed', { file, why: errorMessage(error) })
   }
@@ -70,13 +85,50 @@ function usableFile(databaseUrl: string): string {
   throw new OperationError('database_unusable', { file, why: info.why })
 }
 
+function copyTo(target: string, databaseUrl: string, signal: AbortSignal): Promise<Contents> {
+  createEmpty(target)
+  return runCopyProcess({ file: target, databaseUrl }, signal)
+}
+
+/**
+ * Copies the database to a file beside it, where it is as safe as the database and the secret are,
+ * and encrypts that file. A file that a killed process left there is replaced.
+ */
+async function encryptTo(
+  target: string,
+  database: string,
+  { databaseUrl, secret, encryption }: BackupInput & { readonly encryption: Encryption },
+  signal: AbortSignal,
+): Promise<Contents> {
+  const lock = acquireLock(dirname(database), 'backup')
+  if (lock === null) throw alreadyRunning(database)
+  const plain = `${database}.backup`
+  try {
+    const contents = await copyTo(plain, databaseUrl, signal)
+    if (secret !== null) storeSecret(plain, secret)
+    rmSync(target, { force: true })
+    await encryptFile(plain, target, encryption, signal)
+    return contents
+  } finally {
+    rmSync(plain, { force: true })
+    lock.release()
+  }
+}
+
+const alreadyRunning = (database: string) =>
+  new EvError(
+    'io',
+    `Another "ev backup" is copying ${database}. Wait for it to finish, or stop it first.`,
+  )
+
 /** Creates an empty file that only the owner can read: the copy contains addresses. */
 function createEmpty(file: string): void {
   rmSync(file, { force: true })
   closeSync(openSync(file, 'wx', 0o600))
 }
 
-function sync(path: string): void {
+/** Waits until a file or a directory is on the disk. */
+export function sync(path: string): void {
   const descriptor = openSync(path, 'r')
   try {
     fsyncSync(descriptor)
@@ -101,72 +153,3 @@ function publish(partial: string, file: string, force: boolean): void {
     renameSync(partial, file)
   }
 }
-
-/** Row counts of a database. */
-type Contents = {
-  readonly accounts: number
-  readonly keys: number
-  readonly webhooks: number
-  readonly lists: number
-  readonly rows: number
-  readonly verifications: number
-  readonly answers: number
-}
-
-/**
- * Copies a consistent snapshot of the database of a `sqlite:FILE` URL into `target`, an empty file.
- * Other processes may write meanwhile: VACUUM INTO is one read transaction, while the backup API of
- * SQLite restarts with each of their commits and would not finish beside a busy service. Blocks the
- * event loop.
- */
-export function copyFile(url: string, target: string): void {
-  if (isPostgresUrl(url)) throw notAFile()
-  const sqlite = new SqliteDatabase(url.replace(/^sqlite:/, ''), { readonly: true })
-  try {
-    sqlite.prepare('vacuum into ?').run(target)
-  } finally {
-    sqlite.close()
-  }
-}
-
-const notAFile = () =>
-  new EvError(
-    'usage',
-    'A PostgreSQL database cannot be copied as a file. Use pg_dump, or the backups of your database provider.',
-  )
-
-/** Checks the integrity of a copy and returns its row counts; throws if it is damaged. */
-export function contentsOf(file: string): Contents {
-  if (!existsSync(file)) throw damaged(file, 'it does not exist')
-  const sqlite = new SqliteDatabase(file, { readonly: true })
-  try {
-    const result = sqlite.pragma('integrity_check(1)', { simple: true })
-    if (result !== 'ok') throw damaged(file, String(result))
-    const tables = sqlite
-      .prepare("select name from sqlite_master where type = 'table'")
-      .pluck()
-      .all()
-    // A database of an earlier version may lack tables: backups are made before migrations too.
-    const count = (table: string, where = '') =>
-      tables.includes(table)
-        ? (sqlite.prepare(`select count(*) from ${table} ${where}`).pluck().get() as number)
-        : 0
-    const columns = sqlite.prepare("select name from pragma_table_info('webhook')").pluck().all()
-    return {
-      accounts: count('account'),
-      keys: count('api_key', 'where revoked_at is null'),
-      webhooks: count('webhook', columns.includes('deleted_at') ? 'where deleted_at is null' : ''),
-      lists: count('job'),
-      rows: count('item'),
-      verifications: count('verification'),
-      answers: count('answer'),
-    }
-  } catch (error) {
-    throw error instanceof EvError ? error : damaged(file, errorMessage(error))
-  } finally {
-    sqlite.close()
-  }
-}
-
-const damaged = (file: string, why: string) =>
-  new EvError('io', `The copy ${file} is damaged: ${why}. Check the disk, and try again.`)

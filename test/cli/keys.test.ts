@@ -294,15 +294,17 @@ describe.concurrent('ev backup', { timeout: 60_000 }, () => {
     const { code, stdout } = await ev(home, 'backup', 'copy', '--force')
     expect(code).toBe(0)
     expect(stdout).toContain('1 account with 0 keys and 0 webhooks')
-    expect(stdout).toContain('To restore it: stop every ev process')
+    expect(stdout).toContain("To restore it, stop every ev process and run: ev restore 'copy'")
     expect(readFileSync(join(home, 'copy'), 'latin1').startsWith('SQLite format 3')).toBe(true)
     expect((await ev(home, 'backup', 'data/ev.sqlite', '--force')).stderr).toContain('itself')
   })
 
-  test('names the file that decrypts webhook secrets', async () => {
+  test('says that the copy has no secret, and names its file', async () => {
     const home = await homeWith('Shop')
     writeFileSync(join(home, 'data/secret'), 'x'.repeat(50))
-    expect((await ev(home, 'backup', 'copy')).stdout).toContain(`Also back up ${home}/data/secret:`)
+    expect((await ev(home, 'backup', 'copy')).stderr).toContain(
+      `because it is not encrypted. Store ${home}/data/secret separately`,
+    )
   })
 
   test('reports a missing or damaged database and a missing folder, and leaves no file', async () => {

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { contentsOf, copyFile } from '../../src/maintenance/backup.ts'
+import { contentsOf, copyFile } from '../../src/maintenance/copy-file.ts'
 import { addAccount } from '../support/account-rows.ts'
 import { addJob, tempDatabase, tempFolder } from '../support/database.ts'
 import { addWebhook } from '../support/webhook-rows.ts'

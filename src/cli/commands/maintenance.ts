@@ -93,25 +93,70 @@ export function addLists(ev: Command, context: CliContext, setExitCode: SetExitC
 const BACKUP_EXAMPLES = `
 Examples:
   ev backup /backup/ev.sqlite
-  ev backup "/backup/ev-$(date +%F).sqlite"
-  ev backup /backup/ev.sqlite --force
+  ev backup --encrypt /backup/ev.age
+  ev backup --passphrase-file /etc/ev-backup.key "/backup/ev-$(date +%F).age"
+  ev backup --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kdefmhe9s2vpggr /backup/ev.age
+  ev backup --force /backup/ev.sqlite
 
 The copy is a consistent snapshot; other processes can keep writing to the database. ev verifies the copy before it
-renames the file to its final name. Rate limit counters and the secret in the data directory are not copied.`
+renames the file to its final name. Rate limit counters are not copied.
+
+An encrypted copy also has the secret that decrypts the secrets of webhooks; a copy that is not encrypted does not have
+it. Encrypted copies are age files (https://age-encryption.org): "age -d" decrypts them to the SQLite file. The
+passphrase is read from --passphrase-file, from EV_BACKUP_PASSPHRASE or, with --encrypt, from the terminal. With
+--recipient, the machine that makes the backups has nothing that could decrypt them: create a key pair elsewhere with
+"age-keygen", and set the public key.`
 
 export function addBackup(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const backup = ev
     .command('backup')
     .description('back up the database while it is in use, and verify the copy')
     .argument('<file>', 'path of the copy')
+    .option('--encrypt', 'encrypt the copy with a passphrase, which is asked for')
+    .option('--passphrase-file <file>', 'encrypt the copy with the passphrase in this file')
+    .addOption(
+      new Option(
+        '--recipient <key>',
+        'encrypt the copy for a public key of age; repeat it for several',
+      ).argParser((key: string, previous: readonly string[] = []) => [...previous, key]),
+    )
     .option('--force', 'overwrite the file if it exists')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', BACKUP_EXAMPLES)
     .action(async (file: string, flags) => {
       const { backupCommand } = await import('../backup.ts')
-      setExitCode(backupCommand(context, file, flags))
+      setExitCode(await backupCommand(context, file, flags))
     })
   addSettings(backup, context, [...DATA_SETTINGS, 'secretFile'])
+}
+
+const RESTORE_EXAMPLES = `
+Examples:
+  ev restore /backup/ev.age
+  ev restore --passphrase-file /etc/ev-backup.key /backup/ev.age
+  ev restore --identity key.txt --data-dir /var/lib/ev /backup/ev.age
+  ev restore --force /backup/ev.sqlite
+
+Stop every ev process first. ev checks the integrity and the version of the backup, and that the secret decrypts what it
+contains, before it changes anything. A backup of an earlier version is migrated to this one. The database is replaced
+atomically: if ev is killed, the earlier one or the new one is there. With --force, the earlier one is kept beside it.`
+
+export function addRestore(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const restore = ev
+    .command('restore')
+    .description('restore the database, and its secret, from a backup')
+    .argument('<file>', 'file that "ev backup" has written')
+    .option('--passphrase-file <file>', 'decrypt the backup with the passphrase in this file')
+    .option('--identity <file>', 'decrypt the backup with the secret key of age in this file')
+    .option('--force', 'replace an existing database; the earlier one is kept')
+    .option('--without-secret', 'restore although webhook secrets cannot be decrypted')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', RESTORE_EXAMPLES)
+    .action(async (file: string, flags) => {
+      const { restoreCommand } = await import('../restore.ts')
+      setExitCode(await restoreCommand(context, file, flags))
+    })
+  addSettings(restore, context, [...DATA_SETTINGS, 'secretFile'])
 }
 
 const MIGRATE_EXAMPLES = `

@@ -1,0 +1,114 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Config } from '../config/settings.ts'
+import { type DecryptionKey, encryptionOf } from '../maintenance/age-file.ts'
+import { type Restored, restore } from '../maintenance/restore.ts'
+import { EvError } from '../platform/error.ts'
+import { shellQuoted, withoutPasswords } from './backup.ts'
+import { type CliContext, inCwd } from './context.ts'
+import { contentsText } from './copy-contents.ts'
+import { databaseUrl, fileOf, isShared } from './database.ts'
+import { EXIT_CODES } from './exit.ts'
+import {
+  askPassphrase,
+  findPassphrase,
+  type PassphraseFlags,
+  readSecretFile,
+} from './passphrase.ts'
+import { printJson, printText } from './print.ts'
+import { readConfig } from './settings.ts'
+import { startInterruption } from './stop-signals.ts'
+
+export type RestoreFlags = PassphraseFlags & {
+  readonly identity?: string
+  readonly force?: boolean
+  readonly withoutSecret?: boolean
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** Runs `ev restore` and returns the exit code. */
+export async function restoreCommand(
+  context: CliContext,
+  source: string,
+  flags: RestoreFlags,
+): Promise<number> {
+  const config = readConfig(context, flags)
+  if (isShared(config)) throw pgRestoreHint(source, config)
+  const file = resolve(inCwd(context, source))
+  if (!existsSync(file)) {
+    throw new EvError('no_input', `There is no backup ${file}. Correct the path.`)
+  }
+  const key = await readKey(context, file, flags)
+  const { force = false, withoutSecret = false } = flags
+  const database = resolve(fileOf(databaseUrl(config)))
+  const stop = startInterruption(context, 'removing the unfinished copy')
+  try {
+    const input = { file, database, place: config, key, force, withoutSecret }
+    const restored = await restore(context, input, stop.signal)
+    if (flags.json) printJson(context, restoredObject(restored))
+    else printText(context, restoredText(restored))
+    return 0
+  } catch (error) {
+    if (!stop.signal.aborted) throw error
+    context.stderr.write('Stopped: nothing was changed.\n')
+    return EXIT_CODES.interrupted
+  } finally {
+    stop.dispose()
+  }
+}
+
+/** Reads what decrypts a backup; null if it is not encrypted. Throws EvError('usage'). */
+async function readKey(
+  context: CliContext,
+  file: string,
+  flags: RestoreFlags,
+): Promise<DecryptionKey | null> {
+  const encryption = await encryptionOf(file)
+  if (encryption === null) return null
+  if (encryption === 'recipients') {
+    if (flags.identity !== undefined)
+      return { identities: readSecretFile(context, '--identity', flags.identity) }
+    throw new EvError(
+      'usage',
+      `${file} is encrypted for a recipient. Set --identity to the file with its secret key, which "age-keygen" wrote.`,
+    )
+  }
+  const passphrase =
+    findPassphrase(context, flags) ?? (await askPassphrase(context, { isNew: false }))
+  if (passphrase !== null) return { passphrase }
+  throw new EvError(
+    'usage',
+    `${file} is encrypted with a passphrase. Set --passphrase-file or EV_BACKUP_PASSPHRASE, or run the command on a terminal.`,
+  )
+}
+
+function restoredText({ database, contents, kept, secretFile, keptSecret }: Restored): string {
+  return [
+    `Restored ${database}, and checked its integrity and its version.`,
+    contentsText(contents),
+    ...(secretFile === null ? [] : [`The secret is in ${secretFile}.`]),
+    ...(kept === null ? [] : [`The earlier database is kept as ${kept}.`]),
+    ...(keptSecret === null ? [] : [`The earlier secret is kept as ${keptSecret}.`]),
+    'Start ev to use it.',
+  ].join('\n')
+}
+
+const restoredObject = ({ database, contents, kept, secretFile, keptSecret }: Restored) => ({
+  database,
+  ...contents,
+  earlier_database: kept,
+  secret_file: secretFile,
+  earlier_secret: keptSecret,
+})
+
+/** Returns the error for a PostgreSQL database, which pg_restore restores. */
+function pgRestoreHint(source: string, config: Config): EvError {
+  const url = shellQuoted(withoutPasswords(databaseUrl(config)))
+  return new EvError(
+    'usage',
+    `"ev restore" does not support PostgreSQL. Stop every ev process, and load the copy of pg_dump into an empty database:
+  pg_restore --no-owner --exit-on-error --dbname=${url} ${shellQuoted(source)}
+To load a backup of a SQLite database into PostgreSQL, restore it with --database sqlite:FILE first, and run "ev migrate".`,
+  )
+}
