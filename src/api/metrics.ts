@@ -3,6 +3,7 @@ import { verdictCounters } from '../accounts/credits/ledger-entries.ts'
 import { getTotalUsage } from '../accounts/credits/usage.ts'
 import { listMembers } from '../cluster/members.ts'
 import type { Database } from '../db/database.ts'
+import { isDomainKey } from '../engine/probe/domain-blocks.ts'
 import { type Clock, SECOND, withTimeout } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { formatDuration } from '../platform/format.ts'
@@ -53,7 +54,9 @@ export function createMetrics(deps: MonitoringDeps, service: ServiceCounts | nul
     labelNames: ['limit'] as const,
     registers,
   })
+  buildInfo(deps, registers)
   gauges(deps, registers)
+  egressMetrics(deps, registers)
   dnsMetrics(deps, registers)
   if (service !== null) {
     verifyingGauge(service, registers)
@@ -143,6 +146,72 @@ function verifyingGauge({ verifying }: ServiceCounts, registers: Registry[]): vo
     registers,
     collect() {
       this.set(verifying())
+    },
+  })
+}
+
+function buildInfo({ settings }: MonitoringDeps, registers: Registry[]): void {
+  new Gauge({
+    name: 'ev_build_info',
+    help: 'Always 1, with the version of ev and of Node',
+    labelNames: ['version', 'node'] as const,
+    registers,
+  }).set({ version: settings.version, node: process.versions.node }, 1)
+}
+
+/**
+ * Operators that are not in the built-in table or in the config file: their names are domains of
+ * customer lists, and each new label value is a time series that Prometheus keeps.
+ */
+const OTHER_OPERATORS = 'other'
+
+function egressMetrics({ engine: { egressPool } }: MonitoringDeps, registers: Registry[]): void {
+  const probers = () => egressPool.names.map(name => egressPool.prober(name))
+  new Gauge({
+    name: 'ev_smtp_port_reachable',
+    help: '1 if mail servers are reachable on the SMTP port (25) from an egress, 0 if none is; none before the first connection',
+    labelNames: ['egress'] as const,
+    registers,
+    collect() {
+      this.reset()
+      for (const { egressName: egress, closedSince, hasConnected } of probers()) {
+        if (closedSince !== null) this.set({ egress }, 0)
+        else if (hasConnected) this.set({ egress }, 1)
+      }
+    },
+  })
+  new Gauge({
+    name: 'ev_smtp_connections',
+    help: 'Open connections to mail servers, by egress',
+    labelNames: ['egress'] as const,
+    registers,
+    collect() {
+      for (const prober of probers()) {
+        const counts = [...prober.rateControllers()].map(
+          ([name, rate]) => rate.status(name).sessions,
+        )
+        const sum = counts.reduce((all, count) => all + count, 0)
+        this.set({ egress: prober.egressName }, sum)
+      }
+    },
+  })
+  new Gauge({
+    name: 'ev_operators_blocking',
+    help: `Operators that block an egress now: 1 for each known one, and the number of all others as "${OTHER_OPERATORS}"`,
+    labelNames: ['egress', 'operator'] as const,
+    registers,
+    collect() {
+      this.reset()
+      for (const prober of probers()) {
+        const egress = prober.egressName
+        this.set({ egress, operator: OTHER_OPERATORS }, 0)
+        for (const [name, rate] of prober.rateControllers()) {
+          if (!rate.isRefused || isDomainKey(name)) continue
+          // Lists are shared between egresses at known operators only.
+          const operator = egressPool.sharesLists(name) ? name : OTHER_OPERATORS
+          this.inc({ egress, operator })
+        }
+      }
     },
   })
 }

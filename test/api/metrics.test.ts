@@ -97,6 +97,43 @@ describe('metrics', () => {
     }
   })
 
+  test('name the version of ev and of Node', async () => {
+    const h = await createTestService({ settings: { version: '1.2.3' } })
+    const text = await (await h.request('/metrics', LOCAL)).text()
+    expect(text).toContain(`ev_build_info{version="1.2.3",node="${process.versions.node}"} 1`)
+  })
+
+  test('tell which operators block an egress, with one label for all that are not known', async () => {
+    const refused = {
+      greeting: '554 5.7.1 blocked using zen.spamhaus.org, see https://lists.example/x',
+    }
+    const hosts = {
+      'a.test': 'a.mail.protection.outlook.com',
+      'b.test': 'mx.b.test',
+      'c.test': 'mx.c.test',
+    }
+    const zone = Object.entries(hosts).flatMap(([domain, host], n) => [
+      [domain, { MX: [[10, host]] }],
+      [host, { A: [`192.0.2.${n + 1}`] }],
+    ])
+    const h = await createTestService({
+      engine: { script: refused, zone: Object.fromEntries(zone) },
+    })
+    const read = async () => await (await h.request('/metrics', LOCAL)).text()
+    const before = await read()
+    expect(before).not.toContain('ev_smtp_port_reachable{')
+    expect(before).toContain('ev_operators_blocking{egress="default",operator="other"} 0')
+    for (const domain of Object.keys(hosts)) {
+      await h.settled(h.request('/v1/verify/single', { body: { email: `ann@${domain}` } }))
+    }
+    const text = await read()
+    expect(text).toContain('ev_operators_blocking{egress="default",operator="microsoft-365"} 1')
+    expect(text).toContain('ev_operators_blocking{egress="default",operator="other"} 2')
+    expect(text).not.toContain('operator="b.test"')
+    expect(text).toContain('ev_smtp_port_reachable{egress="default"} 1')
+    expect(text).toContain('ev_smtp_connections{egress="default"} 0')
+  })
+
   test('are served with health on a separate port, and nothing else there', async () => {
     const { service } = await createTestService()
     const app = monitoringApp(service, getState(service).metrics)

@@ -104,6 +104,11 @@ export class EgressProber {
     return this.#reachability.closedSince
   }
 
+  /** Whether a mail server was reached since the start. */
+  get hasConnected(): boolean {
+    return this.#reachability.hasConnected
+  }
+
   /** The rate controllers of recently probed operators, the most recent first. */
   rateControllers(): Iterable<[operator: string, RateController]> {
     return this.#rateControllers.entries()

@@ -72,6 +72,11 @@ export class OutboundReachability {
     return this.#closedSince
   }
 
+  /** Whether a mail server was reached since the start; true also while the port is blocked. */
+  get hasConnected(): boolean {
+    return this.#openUntil !== Number.NEGATIVE_INFINITY
+  }
+
   /**
    * How long to wait, in ms, while it is uncertain whether the port is blocked for more than a
    * moment. Null if it is open, or if waiting tells no more.
