@@ -48,7 +48,7 @@ export function listAccounts({ db }: Database): Promise<Account[]> {
   return db.selectFrom('account').selectAll().orderBy('created_at').orderBy('id').execute()
 }
 
-export type AccountPatch = Partial<Pick<Account, 'plan' | 'email' | 'operator'>>
+export type AccountPatch = Partial<Pick<Account, 'name' | 'plan' | 'email' | 'operator'>>
 
 /** Updates the fields in `patch`. Returns null if there is no such account. */
 export async function updateAccount(

@@ -106,6 +106,7 @@ export const newAccountId = (random: Random) => `acc_${random.token(ID_LENGTH)}`
 const ID_LENGTH = 16
 
 type AccountChange = {
+  readonly name?: string | undefined
   readonly plan?: string | undefined
   /** Recipient of webhook failure alerts; null removes it. */
   readonly email?: string | null | undefined
@@ -114,20 +115,22 @@ type AccountChange = {
 }
 
 /**
- * Changes the given fields of an account. Throws `plan_unknown`, `email_invalid`,
- * `account_not_found` and `account_rights_exceeded`.
+ * Changes the given fields of an account. Throws `name_invalid`, `account_name_taken`,
+ * `plan_unknown`, `email_invalid`, `account_not_found` and `account_rights_exceeded`.
  */
 export async function changeAccount(
   { plans, ...services }: AccountServices & { readonly plans: Plans },
   {
     accountId: id,
     actor,
+    name,
     plan,
     email,
     isAdmin,
   }: AccountChange & Actor & { readonly accountId: string },
 ): Promise<Account> {
   const patch: AccountPatch = {
+    ...(name === undefined ? {} : { name: parseName(name, 'account') }),
     ...(plan === undefined ? {} : { plan: parsePlan(plan, plans) }),
     ...(email === undefined ? {} : { email: email === null ? null : parseEmail(email) }),
     ...(isAdmin === undefined ? {} : { operator: isAdmin ? 1 : 0 }),
@@ -135,6 +138,7 @@ export async function changeAccount(
   requireAccountRights({ actor }, { plan: plans.get(patch.plan ?? ''), isAdmin })
   const changed = Object.keys(patch).map(name => (name === 'operator' ? 'admin' : name))
   return write(services.database, async trx => {
+    if (patch.name !== undefined) await requireFreeName(trx, id, patch.name)
     const account =
       changed.length === 0 ? await accountIn(trx, id) : await updateRow(trx, id, patch)
     if (account === null) throw new OperationError('account_not_found', { id })
@@ -142,6 +146,14 @@ export async function changeAccount(
     if (changed.length > 0) await addAuditEntry(trx, services, entry)
     return account
   })
+}
+
+/** Commands take the name of an account in place of its ID. Throws `account_name_taken`. */
+async function requireFreeName(trx: Trx, accountId: string, name: string): Promise<void> {
+  const existing = await findAccountByName(trx, name)
+  // The error does not have the ID of the other account: the caller may not see other accounts.
+  if (existing !== null && existing.id !== accountId)
+    throw new OperationError('account_name_taken', { name })
 }
 
 export const NAME_LENGTH_MAX = 100

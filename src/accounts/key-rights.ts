@@ -13,6 +13,7 @@ export const SCOPES = [
   'feedback:read',
   'feedback:write',
   'account:read',
+  'account:write',
   'audit:read',
   'keys:write',
   'accounts:write',
@@ -31,7 +32,12 @@ export const isSecretScope = (text: string): text is SecretScope =>
   (SCOPES as readonly string[]).includes(text)
 
 /** Scopes of operations that change or show more than the sandbox: a test key cannot have them. */
-const LIVE_SCOPES: readonly Scope[] = ['feedback:write', 'accounts:write', 'audit:read']
+const LIVE_SCOPES: readonly Scope[] = [
+  'feedback:write',
+  'account:write',
+  'accounts:write',
+  'audit:read',
+]
 
 /** Whether a test key may be used for operations with this scope. */
 export const isForTestKeys = (scope: Scope): boolean => !LIVE_SCOPES.includes(scope)

@@ -1,5 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { findAccount, presentAccount } from '../accounts/account-store.ts'
+import { changeAccount } from '../accounts/accounts.ts'
 import { readCredit } from '../accounts/credits/credit-store.ts'
 import type { Verification } from '../accounts/credits/history.ts'
 import { getHistoryPage } from '../accounts/credits/history-page.ts'
@@ -13,10 +15,20 @@ import { getStoredPieces } from '../feedback/feedback-store.ts'
 import { getAccountLoad } from '../jobs/job-list.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import { isoTime } from '../platform/format.ts'
+import { OperationError } from '../platform/operation-error.ts'
 import type { Env } from './context.ts'
+import {
+  ACCOUNT_BODY_MAX,
+  ACCOUNT_EXAMPLE,
+  AccountAnswer,
+  email,
+  getActor,
+  name,
+} from './managed-accounts.ts'
 import { creditState, requestOrigin } from './middleware/rate-limit.ts'
 import { allBuckets, limitTitle } from './middleware/rate-limit-buckets.ts'
 import { encodeCursor, pageQuery, parseCursor, toPageBody } from './query.ts'
+import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import {
   CREDITS_EXAMPLE,
@@ -35,14 +47,53 @@ import {
 import { json } from './schemas/answers.ts'
 import type { Service } from './service.ts'
 
-/** Routes of credits, rate limits, usage statistics and history. */
+/** Routes of the account of the key, its credits, rate limits, usage statistics and history. */
 export function accountRoutes(service: Service) {
   const router = newRouter()
+  router.route('/', ownAccountRoutes(service))
   router.route('/', historyRoutes(service))
   router.route('/', creditRoutes(service))
   router.route('/', limitRoutes(service))
   router.route('/', statsRoutes(service))
   return router
+}
+
+const OwnAccountPatch = z.strictObject({ name, email }).partial().openapi('OwnAccountPatch')
+
+const OWN_ACCOUNT_PATCH_EXAMPLE = { email: 'owner@shop.example' }
+
+function ownAccountRoutes(service: Service) {
+  const get = route(service, 'GET /v1/account', {
+    id: 'getOwnAccount',
+    summary: 'Get the account of the key',
+    scope: 'account:read',
+    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+  })
+  const change = route(service, 'PATCH /v1/account', {
+    id: 'updateOwnAccount',
+    summary: 'Change the name or the email address of the account',
+    description:
+      'Fields that are omitted keep their values. The plan is changed by the administrator of the service.',
+    scope: 'account:write',
+    body: { schema: OwnAccountPatch, example: OWN_ACCOUNT_PATCH_EXAMPLE, max: ACCOUNT_BODY_MAX },
+    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+    errors: ['account_exists'],
+  })
+  return newRouter()
+    .openapi(get, async c => {
+      const { id } = c.get('caller').account
+      // The account of the caller may be a second old.
+      const account = await findAccount(service.database, id)
+      if (account === null) throw new OperationError('account_not_found', { id })
+      return c.json({ success: true as const, data: presentAccount(account) }, 200)
+    })
+    .openapi(change, async c => {
+      const services = { ...withOrigin(c, service), plans: service.settings.plans }
+      const accountId = c.get('caller').account.id
+      const input = { ...c.req.valid('json'), accountId, actor: getActor(c) }
+      const data = presentAccount(await changeAccount(services, input))
+      return c.json({ success: true as const, data }, 200)
+    })
 }
 
 function creditRoutes(service: Service) {

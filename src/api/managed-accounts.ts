@@ -30,22 +30,33 @@ const plan = z.string().max(100).openapi({ description: 'Name of a plan; see `GE
 /** RFC 5321 §4.5.3.1.3: 256 octets with the angle brackets. */
 const EMAIL_LENGTH_MAX = 254
 
-const email = z.string().max(EMAIL_LENGTH_MAX).nullable().openapi({
-  description: 'Receives webhook failure alerts. Null: those of the service.',
+export const email = z.string().max(EMAIL_LENGTH_MAX).nullable().openapi({
+  description:
+    'Receives alerts about webhooks, and the emails about finished lists that were submitted with `notify`. Null: alerts go to the address of the service.',
 })
 const admin = z.boolean().openapi({
   description: 'Whether the account can manage accounts and open the Health page.',
 })
 
+export const name = z
+  .string()
+  .trim()
+  .min(1)
+  .max(NAME_LENGTH_MAX)
+  .openapi({ description: 'Unique name.' })
+
 const NewAccountRequest = z
   .strictObject({
-    name: z.string().trim().min(1).max(NAME_LENGTH_MAX).openapi({ description: 'Unique name.' }),
+    name,
     plan,
     email: email.default(null),
   })
   .openapi('NewAccount')
 
-const AccountPatchRequest = z.strictObject({ plan, email, admin }).partial().openapi('AccountPatch')
+const AccountPatchRequest = z
+  .strictObject({ name, plan, email, admin })
+  .partial()
+  .openapi('AccountPatch')
 
 const AccountSchema = z
   .object({
@@ -58,7 +69,7 @@ const AccountSchema = z
   })
   .openapi('Account')
 
-const AccountAnswer = successBody(AccountSchema).openapi('AccountAnswer')
+export const AccountAnswer = successBody(AccountSchema).openapi('AccountAnswer')
 
 const AccountPage = pageBody(AccountSchema).openapi('AccountPage')
 
@@ -91,7 +102,7 @@ const account = {
   created_at: '2026-03-21T10:30:00.000Z',
 }
 
-const ACCOUNT_EXAMPLE = { success: true as const, data: account }
+export const ACCOUNT_EXAMPLE = { success: true as const, data: account }
 const ACCOUNT_PAGE_EXAMPLE = {
   success: true as const,
   data: { items: [account], next_cursor: null, has_more: false },
@@ -112,7 +123,7 @@ const PLAN_LIST_EXAMPLE = {
 const ADMIN_ONLY = 'Only for keys of an admin account.'
 
 /** Fits a name and an address. */
-const ACCOUNT_BODY_MAX = 16 * 1024
+export const ACCOUNT_BODY_MAX = 16 * 1024
 
 /** Routes with which an admin account manages all accounts. */
 export function managedAccountRoutes(service: Service) {
@@ -181,6 +192,7 @@ export function managedAccountRoutes(service: Service) {
     params,
     body: { schema: AccountPatchRequest, example: ACCOUNT_PATCH_EXAMPLE, max: ACCOUNT_BODY_MAX },
     answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+    errors: ['account_exists'],
   })
   router.openapi(change, async c => {
     const { admin: isAdmin, ...fields } = c.req.valid('json')
@@ -236,7 +248,8 @@ export function managedAccountRoutes(service: Service) {
   return router
 }
 
-function getActor(c: Context<Env>): AccountActor {
+/** Returns the key that makes the request, and the plan of its account. */
+export function getActor(c: Context<Env>): AccountActor {
   const caller = c.get('caller')
   return { key: ownRights(caller), plan: caller.plan }
 }

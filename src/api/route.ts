@@ -25,7 +25,12 @@ const TAGS = {
   ...{ 'jobs:read': 'Jobs', 'jobs:write': 'Jobs' },
   ...{ 'webhooks:read': 'Webhooks', 'webhooks:write': 'Webhooks' },
   ...{ 'feedback:read': 'Feedback', 'feedback:write': 'Feedback' },
-  ...{ 'account:read': 'Account', 'audit:read': 'Account', 'keys:write': 'Keys' },
+  ...{
+    'account:read': 'Account',
+    'account:write': 'Account',
+    'audit:read': 'Account',
+    'keys:write': 'Keys',
+  },
   ...{ 'accounts:write': 'Accounts' },
 } as const satisfies Partial<Record<Scope, string>>
 

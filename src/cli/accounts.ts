@@ -4,6 +4,7 @@ import {
   createAccount,
   parseAccountInput,
   parseEmail,
+  parseName,
   parsePlan,
 } from '../accounts/accounts.ts'
 import { listKeys } from '../accounts/key-store.ts'
@@ -150,6 +151,25 @@ const noAccount = (config: Config) =>
     'no_input',
     `There is no account in ${databaseName(config)} yet. Start "ev serve", which creates the first one, or run "ev accounts create --name NAME". If the data is elsewhere, set --data-dir or --database.`,
   )
+
+/** Runs `ev accounts set-name` and returns the exit code. */
+export function setNameCommand(
+  context: CliContext,
+  idOrName: string,
+  newName: string,
+  flags: AccountFlags,
+): Promise<number> {
+  const name = parseName(newName, 'account')
+  const config = readConfig(context, flags)
+  return withAccounts(context, config, async (database, accounts) => {
+    const account = selectAccount(accounts, idOrName)
+    const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
+    const changed = await changeAccount(services, { accountId: account.id, name, actor: null })
+    if (flags.json) printJson(context, presentAccount(changed))
+    else printText(context, `Renamed account ${account.id} from "${account.name}" to "${name}".\n`)
+    return 0
+  })
+}
 
 /** Runs `ev accounts set-plan` and returns the exit code. */
 export function setPlanCommand(

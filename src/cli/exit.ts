@@ -288,6 +288,11 @@ const SENTENCES: OperationTexts<EvError> = {
       'usage',
       `There is already an account "${sanitizeText(name)}": ${id}. Use another --name.`,
     ),
+  account_name_taken: ({ name }) =>
+    new EvError(
+      'usage',
+      `Another account has the name "${sanitizeText(name)}". Choose another name.`,
+    ),
   plan_unknown: ({ plan, plans }) =>
     new EvError(
       'usage',

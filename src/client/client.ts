@@ -73,6 +73,7 @@ export class EvClient {
   readonly previewUrl: Lists['previewUrl']
   readonly jobs: Jobs
   readonly schedules: Schedules
+  readonly account: Account['account']
   readonly history: Account['history']
   readonly credits: Account['credits']
   readonly limits: Account['limits']
@@ -113,6 +114,7 @@ export class EvClient {
     this.previewUrl = lists.previewUrl
     this.jobs = createJobsResource(connection)
     this.schedules = createSchedulesResource(connection)
+    this.account = account.account
     this.history = account.history
     this.credits = account.credits
     this.limits = account.limits

@@ -124,7 +124,8 @@ type JobsOptions = {
   readonly after: PagePosition | null
   readonly max: number
   readonly state?: JobState
-  readonly sandbox?: boolean
+  /** Undefined: live and simulated jobs. */
+  readonly sandbox?: boolean | undefined
   /** Only jobs with all these pairs in their metadata. */
   readonly metadata?: Metadata
 }

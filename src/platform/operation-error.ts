@@ -134,6 +134,7 @@ type RefusalFacts = {
   readonly backup_failed: { readonly file: string; readonly why: string }
   readonly account_not_found: { readonly id: string }
   readonly account_exists: { readonly id: string; readonly name: string }
+  readonly account_name_taken: { readonly name: string }
   readonly plan_unknown: { readonly plan: string; readonly plans: readonly string[] }
   readonly email_invalid: {
     readonly email: string

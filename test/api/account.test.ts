@@ -8,6 +8,69 @@ import { SCANNED_MAX } from '../../src/db/paging.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { createTestService } from '../support/service.ts'
 
+describe('the account of a key', () => {
+  const patch = (body: object, key?: string) => ({ method: 'PATCH', body, ...(key && { key }) })
+
+  test('is read, and renamed or given an address, with an entry in the audit log', async () => {
+    const { json } = await createTestService({ plan: 'free' })
+    const { data } = await json('/v1/account')
+    expect(data).toEqual({
+      ...{ id: 'acc_1', name: 'acc_1', plan: 'free', email: null, admin: false },
+      created_at: '2026-06-01T12:00:00.000Z',
+    })
+    const body = { name: ' Shop ', email: 'Owner@Shop.example' }
+    const changed = { ...(data as object), name: 'Shop', email: 'Owner@shop.example' }
+    expect(await json('/v1/account', patch(body))).toEqual({ success: true, data: changed })
+    expect(await json('/v1/account')).toEqual({ success: true, data: changed })
+    // Its own name is not taken, and null removes the address.
+    expect(await json('/v1/account', patch({ name: 'Shop', email: null }))).toMatchObject({
+      data: { name: 'Shop', email: null },
+    })
+    expect(await json('/v1/audit?action=account.updated')).toMatchObject({
+      data: {
+        items: Array.from({ length: 2 }, () => ({
+          ...{ key_id: 'key_1', target_id: 'acc_1', changed: ['email', 'name'] },
+        })),
+      },
+    })
+  })
+
+  test('keeps its name if another account has it, whose ID the error does not contain', async () => {
+    const { json, request, addAccount } = await createTestService()
+    await addAccount('acc_other')
+    const refused = await request('/v1/account', patch({ name: 'acc_other' }))
+    expect(refused.status).toBe(409)
+    expect(await refused.json()).toMatchObject({
+      code: 'account_exists',
+      error: 'Another account has the name "acc_other". Choose another name.',
+    })
+    expect(await json('/v1/account')).toMatchObject({ data: { name: 'acc_1' } })
+    expect(await json('/v1/audit')).toMatchObject({ data: { items: [] } })
+  })
+
+  test.each([
+    ['a plan', { plan: 'enterprise' }, '"plan"'],
+    ['admin rights', { admin: true }, '"admin"'],
+    ['an empty name', { name: ' ' }, '"name"'],
+    ['no address', { email: 'owner' }, '"email" is "owner". There is no @'],
+    ['an address in quotes', { email: '"a b"@shop.example' }, '"email"'],
+  ])('cannot give itself %s', async (_, body, error) => {
+    const { request } = await createTestService()
+    const refused = await request('/v1/account', patch(body))
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({ error: expect.stringContaining(error) })
+  })
+
+  test('is changed only with the scope account:write of a live key', async () => {
+    const { request, addKey } = await createTestService()
+    const reader = await addKey({ scopes: ['account:read'] })
+    const tester = await addKey({ kind: 'test' })
+    expect((await request('/v1/account', { key: reader })).status).toBe(200)
+    for (const key of [reader, tester])
+      expect((await request('/v1/account', patch({ name: 'x' }, key))).status).toBe(403)
+  })
+})
+
 describe('the history', () => {
   test('has a row for each address, with its result', async () => {
     const { database, json } = await createTestService()

@@ -50,6 +50,19 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     })
   })
 
+  test('renames an account, unless another one has the name', async () => {
+    const home = emptyFolder()
+    for (const name of ['Shop', 'Other']) await ev(home, 'create', '--name', name)
+    const { stdout } = await ev(home, 'set-name', 'Shop', ' Web shop ')
+    expect(stdout).toMatch(/^Renamed account acc_\w+ from "Shop" to "Web shop"\.$/m)
+    expect(await read(home)).toMatchObject([{ name: 'Web shop' }, { name: 'Other' }])
+    expect(await ev(home, 'set-name', 'Web shop', 'Other')).toMatchObject({
+      ...{ code: 64, stdout: '' },
+      stderr: 'error: Another account has the name "Other". Choose another name.\n',
+    })
+    expect((await ev(home, 'set-name', 'Other', ' ')).code).toBe(64)
+  })
+
   test('rejects an invalid address, and changes nothing', async () => {
     const home = emptyFolder()
     await ev(home, 'create', '--name', 'Shop', '--email', 'owner@shop.example')
@@ -94,7 +107,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     const { code, stderr } = await ev(emptyFolder(), 'set-mail')
     expect(code).toBe(64)
     expect(stderr).toContain(
-      'Unknown command "ev accounts set-mail". Available: list, create, set-plan, set-email, set-admin.',
+      'Unknown command "ev accounts set-mail". Available: list, create, set-name, set-plan, set-email, set-admin.',
     )
   })
 })

@@ -5,8 +5,34 @@ from __future__ import annotations
 from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, cast
 
 from .connection import Call, Connection
-from .models import AuditEntry, Class, CreditsData, Limit, Reason, StatsData, Verification
+from .models import Account as AccountData
+from .models import (
+    AuditEntry,
+    Class,
+    CreditsData,
+    Limit,
+    OwnAccountPatch,
+    Reason,
+    StatsData,
+    Verification,
+)
 from .pagination import Listing
+
+
+class OwnAccount:
+    """Methods for the account of the key."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self) -> AccountData:
+        """Returns the account of the key."""
+        return cast(AccountData, self._connection.json(Call("GET", "/v1/account"))["data"])
+
+    def update(self, changes: OwnAccountPatch) -> AccountData:
+        """Changes its name or email address; omitted fields keep their value."""
+        call = Call("PATCH", "/v1/account", body=changes)
+        return cast(AccountData, self._connection.json(call)["data"])
 
 
 class Account:

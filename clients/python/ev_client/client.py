@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Callable, Optional, Type
 from urllib.parse import urlsplit
 
-from .account import Account
+from .account import Account, OwnAccount
 from .accounts import Accounts
 from .connection import Connection, ResponseInfo
 from .events import Events
@@ -100,6 +100,7 @@ class EvClient:
         self.jobs = Jobs(connection)
         self.schedules = Schedules(connection)
         self.wait_for_job = self.jobs.wait
+        self.account = OwnAccount(connection)
         self.history = account.history
         self.credits = account.credits
         self.limits = account.limits

@@ -59,6 +59,7 @@ class Jobs:
             Literal["queued", "processing", "completed", "failed", "cancelled"]
         ] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        include_sandbox: bool = False,
         limit: Optional[int] = None,
     ) -> Listing[ListedJob]:
         """Lists jobs, newest first.
@@ -66,6 +67,7 @@ class Jobs:
         Args:
             status: Only jobs with this status.
             metadata: Only jobs with these pairs in their metadata.
+            include_sandbox: Whether jobs of the sandbox are listed too.
             limit: Jobs per page.
         """
 
@@ -73,6 +75,7 @@ class Jobs:
             query = {
                 "status": status,
                 "metadata": metadata,
+                "include_sandbox": "true" if include_sandbox else None,
                 "limit": limit,
                 "cursor": cursor,
             }

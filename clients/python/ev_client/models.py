@@ -53,7 +53,8 @@ class Account(TypedDict):
     name: str
     # Name of a plan; see `GET /v1/plans`.
     plan: str
-    # Receives webhook failure alerts. Null: those of the service.
+    # Receives alerts about webhooks, and the emails about finished lists that were submitted
+    # with `notify`. Null: alerts go to the address of the service.
     email: Optional[str]
     # Whether the account can manage accounts and open the Health page.
     admin: bool
@@ -79,9 +80,12 @@ class AccountPageData(TypedDict):
 
 
 class AccountPatch(TypedDict):
+    # Unique name.
+    name: NotRequired[str]
     # Name of a plan; see `GET /v1/plans`.
     plan: NotRequired[str]
-    # Receives webhook failure alerts. Null: those of the service.
+    # Receives alerts about webhooks, and the emails about finished lists that were submitted
+    # with `notify`. Null: alerts go to the address of the service.
     email: NotRequired[Optional[str]]
     # Whether the account can manage accounts and open the Health page.
     admin: NotRequired[bool]
@@ -427,6 +431,7 @@ class CreatedKeyData(TypedDict):
         "feedback:read",
         "feedback:write",
         "account:read",
+        "account:write",
         "audit:read",
         "keys:write",
         "accounts:write",
@@ -1671,6 +1676,7 @@ class Key(TypedDict):
         "feedback:read",
         "feedback:write",
         "account:read",
+        "account:write",
         "audit:read",
         "keys:write",
         "accounts:write",
@@ -1715,6 +1721,7 @@ class KeyPatch(TypedDict):
         "feedback:read",
         "feedback:write",
         "account:read",
+        "account:write",
         "audit:read",
         "keys:write",
         "accounts:write",
@@ -1873,7 +1880,8 @@ class NewAccount(TypedDict):
     name: str
     # Name of a plan; see `GET /v1/plans`.
     plan: str
-    # Receives webhook failure alerts. Null: those of the service.
+    # Receives alerts about webhooks, and the emails about finished lists that were submitted
+    # with `notify`. Null: alerts go to the address of the service.
     email: NotRequired[Optional[str]]
 
 
@@ -1906,6 +1914,7 @@ class NewKey(TypedDict):
         "feedback:read",
         "feedback:write",
         "account:read",
+        "account:write",
         "audit:read",
         "keys:write",
         "accounts:write",
@@ -1960,6 +1969,14 @@ class NewWebhook(TypedDict):
     # with up to 2,000 printable ASCII characters. Values are stored encrypted and never
     # returned. Headers that HTTP or the service sets are rejected.
     headers: NotRequired[Dict[str, str]]
+
+
+class OwnAccountPatch(TypedDict):
+    # Unique name.
+    name: NotRequired[str]
+    # Receives alerts about webhooks, and the emails about finished lists that were submitted
+    # with `notify`. Null: alerts go to the address of the service.
+    email: NotRequired[Optional[str]]
 
 
 class Plan(TypedDict):
@@ -2205,6 +2222,7 @@ class RotatedKeyData(TypedDict):
         "feedback:read",
         "feedback:write",
         "account:read",
+        "account:write",
         "audit:read",
         "keys:write",
         "accounts:write",

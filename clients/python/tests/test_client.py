@@ -213,6 +213,8 @@ CALLS = [
     ),
     ("GET", "/v1/credits", None, lambda c: c.credits()),
     ("GET", "/v1/limits", None, lambda c: c.limits()),
+    ("GET", "/v1/account", None, lambda c: c.account.get()),
+    ("PATCH", "/v1/account", {"name": "Shop"}, lambda c: c.account.update({"name": "Shop"})),
     ("GET", "/v1/stats?period=week", None, lambda c: c.stats(period="week")),
     (
         "GET",

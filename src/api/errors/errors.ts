@@ -276,6 +276,11 @@ const ANSWERS: OperationTexts<ApiError> = {
   account_not_found: () => new ApiError('not_found', 'Account not found.'),
   account_exists: ({ id, name }) =>
     new ApiError('account_exists', `There is already an account "${sanitizeText(name)}": ${id}.`),
+  account_name_taken: ({ name }) =>
+    new ApiError(
+      'account_exists',
+      `Another account has the name "${sanitizeText(name)}". Choose another name.`,
+    ),
   plan_unknown: ({ plan, plans }) =>
     new ApiError(
       'invalid_request',

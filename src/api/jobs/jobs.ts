@@ -62,11 +62,16 @@ function jobListRoutes(service: Service) {
   const list = route(service, 'GET /v1/jobs', {
     id: 'listJobs',
     summary: 'List jobs, newest first',
-    description: 'With `X-EV-Sandbox: true`, lists simulated jobs, otherwise live ones.',
+    description:
+      'Lists live jobs; with `include_sandbox=true`, live and simulated ones; with `X-EV-Sandbox: true`, only simulated ones.',
     scope: 'jobs:read',
     query: z.object({
       ...pageQuery,
       status: z.enum(JOB_STATES).optional().openapi({ description: 'Only jobs with this status.' }),
+      include_sandbox: z
+        .enum(['true', 'false'])
+        .optional()
+        .openapi({ description: 'Whether simulated jobs are listed too. Default: false.' }),
       metadata: z
         .record(z.string().max(METADATA_KEY_LENGTH_MAX), z.string().max(METADATA_VALUE_LENGTH_MAX))
         .refine(pairs => Object.keys(pairs).length <= METADATA_KEYS_MAX, {
@@ -82,12 +87,13 @@ function jobListRoutes(service: Service) {
     answer: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
   })
   return newRouter().openapi(list, async c => {
-    const { limit, cursor, status } = c.req.valid('query')
+    const { limit, cursor, status, include_sandbox } = c.req.valid('query')
+    const isSandbox = c.get('sandbox')
     const found = await accountJobs(service.database, {
       accountId: c.get('caller').account.id,
       after: parseCursor(cursor),
       max: limit + 1,
-      sandbox: c.get('sandbox'),
+      sandbox: include_sandbox === 'true' && !isSandbox ? undefined : isSandbox,
       metadata: readMetadataFilter(c.req.query()),
       ...(status === undefined ? {} : { state: status }),
     })

@@ -106,7 +106,7 @@ export function readNotify(c: Context<Env>, notify: boolean | null | undefined):
   if (c.get('caller').account.email !== null) return true
   throw new ApiError(
     'invalid_request',
-    '"notify" is true, but the account has no email address. Set one with "ev accounts set-email", or omit "notify".',
+    '"notify" is true, but the account has no email address. Set one with PATCH /v1/account or "ev accounts set-email", or omit "notify".',
   )
 }
 

@@ -185,8 +185,9 @@ function isRefused({ res: { status } }: Context<Env>): boolean {
 }
 
 /** Whether requests can be simulated; those that manage keys and accounts never are. */
-export const takesSandbox = (scope: Scope): boolean =>
-  scope !== 'keys:write' && scope !== 'accounts:write'
+export const takesSandbox = (scope: Scope): boolean => !NEVER_SIMULATED.includes(scope)
+
+const NEVER_SIMULATED: readonly Scope[] = ['keys:write', 'account:write', 'accounts:write']
 
 function isSandbox(c: Context<Env>, { scope }: GuardRule, { key }: Caller): boolean {
   if (key.isTest) return takesSandbox(scope)

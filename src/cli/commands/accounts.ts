@@ -7,6 +7,7 @@ const ACCOUNTS_EXAMPLES = `
 Examples:
   ev accounts
   ev accounts create --name Shop --plan starter
+  ev accounts set-name Shop "Web shop"
   ev accounts set-plan Shop professional
   ev accounts set-email Shop owner@shop.example
   ev accounts set-admin Ops on
@@ -14,7 +15,7 @@ Examples:
 Keys, lists and history belong to one account; other accounts cannot see them. The plans are free, starter,
 professional and enterprise, and those that the config file adds under "plans".
 
-Webhook failure alerts go to the address of the account.
+Alerts about webhooks and emails about finished lists go to the address of the account.
 
 An admin account can open the Health page of the dashboard, and its keys can manage accounts over HTTP (/v1/accounts).
 The account that the first start of "ev serve" creates is an admin.`
@@ -26,6 +27,7 @@ export function addAccounts(ev: Command, context: CliContext, setExitCode: SetEx
     .addHelpText('after', ACCOUNTS_EXAMPLES)
   addList(accounts, context, setExitCode)
   addCreate(accounts, context, setExitCode)
+  addSetName(accounts, context, setExitCode)
   addSetPlan(accounts, context, setExitCode)
   addSetEmail(accounts, context, setExitCode)
   addSetAdmin(accounts, context, setExitCode)
@@ -62,6 +64,21 @@ function addCreate(accounts: Command, context: CliContext, setExitCode: SetExitC
   addSettings(create, context, DATA_SETTINGS)
 }
 
+function addSetName(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const setName = accounts
+    .command('set-name')
+    .description('rename an account')
+    .argument('<account>', 'ID or name of the account')
+    .argument('<name>', 'new name, which no other account has')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev accounts set-name Shop "Web shop"')
+    .action(async (account: string, name: string, flags) => {
+      const { setNameCommand } = await import('../accounts.ts')
+      setExitCode(await setNameCommand(context, account, name, flags))
+    })
+  addSettings(setName, context, DATA_SETTINGS)
+}
+
 function addSetPlan(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
   const setPlan = accounts
     .command('set-plan')
@@ -80,7 +97,7 @@ function addSetPlan(accounts: Command, context: CliContext, setExitCode: SetExit
 function addSetEmail(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
   const setEmail = accounts
     .command('set-email')
-    .description('set the address for webhook failure alerts')
+    .description('set the address for alerts and for emails about finished lists')
     .argument('<account>', 'ID or name of the account')
     .argument('<address>', 'email address, or none to use --notify-to of "ev serve"')
     .option('--json', 'print JSON: one object')

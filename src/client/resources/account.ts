@@ -1,5 +1,6 @@
 import type { CallOptions, Connection } from '../connection.ts'
 import type {
+  AccountAnswer,
   AuditEntry,
   AuditPage,
   Credits,
@@ -8,12 +9,19 @@ import type {
   Limits,
   ListAuditEntriesQuery,
   ListHistoryQuery,
+  OwnAccountPatch,
   Stats,
   Verification,
 } from '../types.ts'
 import { createRequests, type Listing } from './requests.ts'
 
 export type Account = {
+  account: {
+    /** Returns the account of the key. */
+    get(options?: CallOptions): Promise<AccountAnswer['data']>
+    /** Changes its name or email address; omitted fields keep their value. */
+    update(changes: OwnAccountPatch, options?: CallOptions): Promise<AccountAnswer['data']>
+  }
   /** Lists verifications, newest first. */
   history(query?: Omit<ListHistoryQuery, 'cursor'>, options?: CallOptions): Listing<Verification>
   credits(options?: CallOptions): Promise<Credits['data']>
@@ -26,8 +34,12 @@ export type Account = {
 }
 
 export function createAccountResource(connection: Connection): Account {
-  const { get, list } = createRequests(connection)
+  const { get, list, update } = createRequests(connection)
   return {
+    account: {
+      get: options => get<AccountAnswer>('/v1/account', options),
+      update: (changes, options) => update<AccountAnswer>('/v1/account', changes, options),
+    },
     history: (query, options) => list<HistoryPage>('/v1/history', query, options),
     audit: (query, options) => list<AuditPage>('/v1/audit', query, options),
     credits: options => get<Credits>('/v1/credits', options),

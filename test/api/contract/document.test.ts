@@ -35,7 +35,7 @@ const OPERATIONS = [
   ...['GET /v1/schedules', 'POST /v1/schedules', 'GET /v1/schedules/{id}'],
   ...['PATCH /v1/schedules/{id}', 'DELETE /v1/schedules/{id}'],
   ...['GET /v1/jobs/{id}/download', 'GET /v1/history', 'GET /v1/credits', 'GET /v1/stats'],
-  'GET /v1/limits',
+  ...['GET /v1/limits', 'GET /v1/account', 'PATCH /v1/account'],
   ...[
     'GET /v1/keys',
     'POST /v1/keys',
@@ -181,9 +181,8 @@ describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, pl
 
   test('takes the sandbox header under /v1, unless it manages keys or accounts', () => {
     const names = operation.parameters?.map(({ name }) => name) ?? []
-    expect(names.includes('X-EV-Sandbox')).toBe(
-      isOfApi && !/^\/v1\/(keys|accounts|plans)/.test(path),
-    )
+    const managed = /^(\w+ \/v1\/(keys|accounts|plans)|PATCH \/v1\/account$)/
+    expect(names.includes('X-EV-Sandbox')).toBe(isOfApi && !managed.test(`${place.method} ${path}`))
   })
 
   test('describes the Idempotency-Key and its scope if it accepts one', () => {

@@ -263,6 +263,7 @@ const SPECIAL: readonly Scenario[] = [
       write(database, trx =>
         createAccount(trx, { id: 'acc_02', name: 'Shop', plan: 'free', now: clock.now() }),
       ),
+    options: id => (id === 'createAccount' ? {} : { body: { name: 'Shop' } }),
   },
   { code: 'job_not_ready', prepare: seedOther(1), target: OTHER_JOB },
   { code: 'job_not_cancellable', prepare: seedOther(MIXED.length), target: OTHER_JOB },

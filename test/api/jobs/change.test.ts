@@ -131,6 +131,11 @@ describe('the list of jobs', () => {
     expect(await ids('/v1/jobs?status=completed')).toEqual(['job_done'])
     expect(await ids('/v1/jobs?status=failed')).toEqual([])
     expect(await ids('/v1/jobs', { 'X-EV-Sandbox': 'true' })).toEqual(['job_sbx_1'])
+    const all = '/v1/jobs?include_sandbox=true'
+    expect((await ids(all)).toSorted()).toEqual(['job_done', 'job_new', 'job_sbx_1'])
+    expect(await ids(`${all}&status=completed`)).toHaveLength(2)
+    expect(await ids('/v1/jobs?include_sandbox=false')).toHaveLength(2)
+    expect(await ids(all, { 'X-EV-Sandbox': 'true' })).toEqual(['job_sbx_1'])
   })
 
   test('has the fields of each job, without results', async () => {
