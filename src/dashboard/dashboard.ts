@@ -4,6 +4,7 @@ import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { isStorageError } from '../db/database.ts'
 import { errorMessage } from '../platform/error.ts'
+import { accountRoutes } from './account.ts'
 import { ApiProblem } from './api.ts'
 import { assetRoutes } from './asset.ts'
 import { auditRoutes } from './audit.ts'
@@ -46,6 +47,7 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.route('/', overviewRoutes(deps))
   router.route('/', usageRoutes(deps))
   router.route('/', feedbackRoutes(deps))
+  router.route('/', accountRoutes())
   router.route('/', auditRoutes())
   router.route('/', healthRoutes(deps))
   router.route('/', verifyRoutes(deps))
@@ -61,7 +63,7 @@ const PUBLIC = ['/', '/sign-in', '/welcome/*', '/docs/*']
 /** Paths that need a session; `/lists/*` matches `/lists` too. */
 const PROTECTED = [
   ...['/overview/*', '/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],
-  ...['/feedback/*', '/audit/*', '/sessions/*', '/sign-out', '/theme'],
+  ...['/feedback/*', '/account/*', '/audit/*', '/sessions/*', '/sign-out', '/theme'],
 ]
 
 /** The upload route streams its body and checks the CSRF token itself. */

@@ -49,6 +49,8 @@ export type SignedIn = {
   readonly isTest: boolean
   readonly accountId: string
   readonly accountName: string
+  /** Recipient of the emails about lists. */
+  readonly accountEmail: string | null
   readonly plan: string
   /** Whether the account may open the Health page. */
   readonly isAdmin: boolean

@@ -167,7 +167,7 @@ const SCOPE_TEXTS: Readonly<Record<SecretScope, string>> = {
   'feedback:read': 'View the feedback report and the feedback sources.',
   'feedback:write': 'Report outcomes; create and delete feedback sources.',
   'account:read': 'View the account, its credits, usage, limits and history.',
-  'account:write': 'Change the name and the email address of the account.',
+  'account:write': 'Change the account, such as its email address.',
   'audit:read': 'View the audit log.',
   'keys:write': 'Create, change and revoke keys with at most its own scopes.',
   'accounts:write': 'Create and change accounts; only for keys of an admin account.',

@@ -13,7 +13,7 @@ import type {
 import { formatNumber, formatPercent, pluralize } from '../platform/format.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import type { HealthSource } from './health/source.ts'
-import { isActive, stateBadge, titleOf } from './lists/charts.ts'
+import { ALL_JOBS, isActive, listLink, stateBadge, titleOf } from './lists/charts.ts'
 import { bar, dayChart, WARNING_SHARE } from './page/chart.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { type IconName, icon } from './page/icon.ts'
@@ -91,7 +91,9 @@ async function findUsage(c: Context<Env>, period: Stats['data']['period']): Prom
 /** Returns the latest lists; none if the key may not read them. */
 async function findLists(c: Context<Env>): Promise<readonly ListedJob[]> {
   if (!may(c.get('user'), 'jobs:read')) return []
-  const { data } = await c.get('api').ask<JobPage>('/v1/jobs', { query: { limit: SHOWN } })
+  const { data } = await c
+    .get('api')
+    .ask<JobPage>('/v1/jobs', { query: { ...ALL_JOBS, limit: SHOWN } })
   return data.items
 }
 
@@ -197,7 +199,7 @@ function listsTable(lists: readonly ListedJob[]): Html {
     columns: [
       {
         ...{ label: 'Name', kind: 'name' },
-        cell: job => html`<a id="${job.job_id}" href="/lists/${job.job_id}">${titleOf(job)}</a>`,
+        cell: listLink,
       },
       { label: 'Status', cell: stateBadge },
       { label: 'Result', kind: 'wide', cell: resultBar },

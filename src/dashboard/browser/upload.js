@@ -1,5 +1,5 @@
-// Shows the upload progress, accepts dropped files, and clears a preview that no longer matches the
-// form. htmx sends the file twice: once for the preview and once to start the list.
+// Previews a list as soon as it is chosen, dropped, pasted or typed, and shows the upload progress.
+// htmx sends the file twice: once for the preview and once to start the list.
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector('#upload'))
 const sending = /** @type {HTMLElement} */ (document.querySelector('#sending'))
@@ -9,6 +9,13 @@ const rows = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem('rows')
 const sizeMax = Number(form.dataset.max)
 
 const INTERRUPTED = 'The upload was interrupted. Try again.'
+
+/** A pause in typing after which the rows are previewed. */
+const TYPING_MS = 600
+
+/** Whether the next preview is that of another list, which the page then scrolls to. */
+let isOtherList = false
+let timer = 0
 
 form.addEventListener('htmx:beforeRequest', event => {
   const error = validate(file.files?.[0])
@@ -26,20 +33,28 @@ form.addEventListener('htmx:xhr:progress', event => {
 })
 form.addEventListener('htmx:afterRequest', event => {
   const { xhr } = /** @type {CustomEvent} */ (event).detail
-  if (xhr.status === 0) return showError(INTERRUPTED)
-  // An error notice has replaced the progress bar.
-  const error = sending.querySelector('.notice')
-  if (error === null) sending.replaceChildren()
-  else error.scrollIntoView({ block: 'nearest' })
+  const isFailed = xhr.status === 0 || xhr.status >= 400
+  if (xhr.status === 0) showError(INTERRUPTED)
+  // An error notice has replaced the progress bar, or is above the page.
+  else if (!isFailed || sending.querySelector('.notice') === null) sending.replaceChildren()
+  if (isFailed) return showRetry()
+  if (isOtherList) preview.scrollIntoView({ block: 'nearest' })
+  isOtherList = false
 })
 
-/** Clears the preview when the list or an option changes. */
-form.addEventListener('input', ({ target }) => {
-  const isInput = target instanceof Element && target.matches('#file, #rows, [data-option]')
-  if (isInput) preview.replaceChildren()
+/** A change of the list clears its preview; a change of an option keeps it until the next one. */
+form.addEventListener('input', event => {
+  const { target } = event
+  if (target === file || target === rows) {
+    const { inputType } = /** @type {InputEvent} */ (event)
+    const isTyped = target === rows && !/^insertFrom(Paste|Drop)$/.test(inputType)
+    showOther(isTyped ? TYPING_MS : 0)
+  } else if (target instanceof Element && target.matches('[data-option]')) {
+    if (hasList()) form.requestSubmit()
+  }
 })
 
-/** Accepts a file dropped anywhere on the page and previews it. */
+/** Accepts a file dropped anywhere on the page. */
 document.addEventListener('dragover', event => {
   if (!event.dataTransfer?.types.includes('Files')) return
   event.preventDefault()
@@ -55,9 +70,21 @@ document.addEventListener('drop', event => {
   event.preventDefault()
   if (dropped.length > 1) return showError('Drop only one file at a time.')
   file.files = /** @type {FileList} */ (dropped)
-  preview.replaceChildren()
-  form.requestSubmit()
+  showOther(0)
 })
+
+const hasList = () => (file.files?.length ?? 0) > 0 || rows.value.trim() !== ''
+
+/** Clears the preview and requests that of the list after a pause. */
+function showOther(/** @type {number} */ pauseMs) {
+  preview.querySelector('.step')?.remove()
+  sending.replaceChildren()
+  isOtherList = true
+  clearTimeout(timer)
+  timer = setTimeout(() => {
+    if (hasList()) form.requestSubmit()
+  }, pauseMs)
+}
 
 function validate(/** @type {File | undefined} */ chosen) {
   if (chosen === undefined) return null
@@ -72,6 +99,16 @@ function showError(/** @type {string} */ sentence) {
   box.textContent = sentence
   sending.replaceChildren(box)
   box.scrollIntoView({ block: 'nearest' })
+}
+
+/** After a failed preview there is no other button. */
+function showRetry() {
+  if (preview.querySelector('.step') === null) {
+    const button = document.createElement('button')
+    button.textContent = 'Try again'
+    sending.append(button)
+  }
+  sending.scrollIntoView({ block: 'nearest' })
 }
 
 function showBar() {

@@ -144,6 +144,15 @@ export const isResumable = ({ status }: Pick<AnyJob, 'status'>) =>
 /** Returns the name of a list, or its ID if it has none. */
 export const titleOf = ({ name, job_id }: AnyJob): string => name ?? job_id
 
+/** Query that lists the jobs of the sandbox beside the live ones, for tables with `listLink()`. */
+export const ALL_JOBS = { include_sandbox: true } as const
+
+/** Renders the name of a list as a link to its page, with a badge if its results are simulated. */
+export const listLink = (job: ListedJob): Html =>
+  html`<a id="${job.job_id}" href="/lists/${job.job_id}">${titleOf(job)}</a>${job.sandbox ? html` ${SANDBOX_BADGE}` : NOTHING}`
+
+export const SANDBOX_BADGE: Html = html`<span class="badge" title="The results are simulated">Sandbox</span>`
+
 /** Renders the state of a job as a badge. */
 export const stateBadge = ({ status }: AnyJob): Html =>
   statusBadge(STATE_TONES[status], STATE_NAMES[status])

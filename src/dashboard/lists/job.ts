@@ -12,7 +12,15 @@ import { meanings, notice, reasonCell } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { badge, copyable, time } from '../page/text.ts'
 import { may } from '../session/signed-in.ts'
-import { chartsOf, isActive, isResumable, stateBadge, stateSentence, titleOf } from './charts.ts'
+import {
+  chartsOf,
+  isActive,
+  isResumable,
+  SANDBOX_BADGE,
+  stateBadge,
+  stateSentence,
+  titleOf,
+} from './charts.ts'
 import { downloads } from './downloads.ts'
 import { filter, pages, rowsLink } from './filter.ts'
 import { filterError, isFiltered, queryFor, type RowFilter, readFilter } from './filters.ts'
@@ -43,7 +51,8 @@ export async function jobPage(
     ${problem === undefined ? NOTHING : notice('bad', problem.message)}
     ${link === undefined ? NOTHING : notice('ok', html`This link works until ${time(link.expires_at)}. It is not shown again. ${copyable(link.url)}`)}
     <div id="job">
-      <p><small>Created ${time(job.created_at)}${job.sandbox ? ' in the sandbox: results are simulated' : ''}. ID
+      ${job.sandbox ? notice('info', SIMULATED) : NOTHING}
+      <p><small>Created ${time(job.created_at)}. ID
         <code>${job.job_id}</code>.${metadataOf(job)}${webhookOf(job)}</small></p>
       ${isActive(job) ? await progress(c, job) : await chartsOf(c, job)}
       ${await changesOf(c, job)} ${await reverifyCard(c, deps, job)}
@@ -53,11 +62,15 @@ export async function jobPage(
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   const back = { href: '/lists', label: 'Lists' }
   return page(c, {
-    ...{ title: titleOf(job), back, badge: stateBadge(job), body, scripts: ['live.js'], status },
+    ...{ title: titleOf(job), back, body, scripts: ['live.js'], status },
+    badge: html`${stateBadge(job)}${job.sandbox ? SANDBOX_BADGE : NOTHING}`,
     intro: stateSentence(job, deps.clock.now()),
     actions: html`${downloads(c, job)} ${actions(c, deps, job)}`,
   })
 }
+
+const SIMULATED =
+  'This list is in the sandbox: its results are simulated. No mail server is contacted, and no credits are used.'
 
 function metadataOf({ metadata }: Job): Html {
   const pairs = Object.entries(metadata)

@@ -15,12 +15,13 @@ import { ago, CLASS_NAMES, CLASSES } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import {
+  ALL_JOBS,
   chartRoutes,
   isActive,
+  listLink,
   STATE_NAMES,
   type State,
   stateBadge,
-  titleOf,
   tookMs,
 } from './charts.ts'
 import { downloadRoutes } from './downloads.ts'
@@ -51,7 +52,12 @@ const overviewRoutes = ({ clock, settings }: DashboardDeps) =>
   new Hono<Env>().get('/lists', async c => {
     const listFilter = readListFilter(c)
     const { data } = await c.get('api').ask<JobPage>('/v1/jobs', {
-      query: { status: listFilter.status, cursor: listFilter.cursor, limit: PAGE_ROWS },
+      query: {
+        ...ALL_JOBS,
+        status: listFilter.status,
+        cursor: listFilter.cursor,
+        limit: PAGE_ROWS,
+      },
       sandbox: listFilter.sandbox,
     })
     const body = html`
@@ -127,7 +133,7 @@ function listTable(
       columns: [
         {
           ...{ label: 'Name', kind: 'name' },
-          cell: job => html`<a id="${job.job_id}" href="/lists/${job.job_id}">${titleOf(job)}</a>`,
+          cell: listLink,
         },
         { label: 'Status', cell: stateBadge },
         { label: 'Rows', kind: 'number', cell: job => formatNumber(job.total_emails) },

@@ -1,6 +1,5 @@
 import { html } from 'hono/html'
 import type { FileDryRun } from '../../client/types.ts'
-import type { Upload } from '../../jobs/import/multipart-form.ts'
 import { formatBytes, formatNumber, pluralize } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
 import { nonceField, nonceTarget, select } from '../page/form.ts'
@@ -13,12 +12,22 @@ export const step = (title: string, body: Html): Html =>
 
 export const PREVIEW_TITLE = 'Columns and preview'
 
+type PreviewInput = {
+  readonly dryRun: FileDryRun
+  /** Of the upload, in bytes. */
+  readonly size: number
+  readonly isSandbox: boolean
+}
+
 /** Renders the preview of an upload: a fragment of its form, with the Start button. */
-export const previewPart = (random: Random, upload: Upload, dryRun: FileDryRun): Html => html`
+export const previewPart = (
+  random: Random,
+  { dryRun, size, isSandbox }: PreviewInput,
+): Html => html`
   ${step(
     PREVIEW_TITLE,
     html`
-      ${layoutFields(dryRun, upload.size)} ${figures(upload.fields.get('sandbox') === 'on', dryRun)}
+      ${layoutFields(dryRun, size)} ${figures(isSandbox, dryRun)}
       ${preview(dryRun)} ${start(dryRun)}`,
   )}
   ${nonceTarget(nonceField(random))}`
@@ -135,7 +144,7 @@ function start(dryRun: FileDryRun): Html {
   if (column_number === null) return NOTHING
   const lacking = credits_balance === null ? 0 : (credits_needed ?? 0) - credits_balance
   if (lacking > 0) return notice('bad', insufficientCredits(dryRun, lacking))
-  return html`<button class="primary" hx-post="/lists/new">Start</button>`
+  return html`<button class="primary" hx-post="/lists/new" hx-disabled-elt="this">Start</button>`
 }
 
 const insufficientCredits = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>

@@ -18,7 +18,7 @@ import { formatMebibytes } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type ApiProblem, problemOf } from '../api.ts'
-import type { Api, DashboardDeps, Env } from '../deps.ts'
+import type { Api, DashboardDeps, Env, SignedIn } from '../deps.ts'
 import { DISK_LOW } from '../page/banner.ts'
 import { field, nonceField, nonceTarget, problemWith, readNonce, renewNonce } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
@@ -48,10 +48,13 @@ export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<En
   async function previewOrSubmit(c: Context<Env>, upload: Upload): Promise<Response> {
     if (upload.size === 0) throw new Refusal(400, NOTHING_SENT)
     if (c.req.query('dry_run') === 'true') {
-      const preview = previewPart(random, upload, await previewList(c.get('api'), upload))
+      const dryRun = await previewList(c.get('api'), upload)
+      const isSandbox = c.get('user').isTest || upload.fields.get('sandbox') === 'on'
+      const preview = previewPart(random, { dryRun, size: upload.size, isSandbox })
       if (isHtmx(c)) return part(c, preview)
       return newListPage(c, random, { upload, rows: await pastedRows(upload), preview })
     }
+    if (upload.fields.get('notify') === 'on') await saveEmail(c, upload)
     const { job_id } = await submit(c.get('api'), upload)
     return goTo(c, `/lists/${job_id}`)
   }
@@ -194,25 +197,25 @@ function newListPage(
 
 const FILE_AGAIN = 'This is the preview of your list. To start it, choose the file again.'
 
-/** The CSRF token is the first field, so a forged form is rejected before its file is read. */
+/**
+ * The CSRF token is the first field, so a forged form is rejected before its file is read. `upload.js` requests
+ * the preview as soon as there is a list; without JavaScript a button does.
+ */
 function listForm(c: Context<Env>, random: Random, draft: Draft): Html {
   const { problem, upload, rows = '', preview } = draft
   const once = upload && nonceIn(upload)
   return html`
     <form method="post" action="/lists/new" enctype="multipart/form-data" id="upload" data-max="${FILE_BYTES_MAX}"
       hx-post="/lists/new?dry_run=true" hx-trigger="submit, change from:#preview" hx-encoding="multipart/form-data"
-      hx-target="#preview" hx-disabled-elt="#upload button">
+      hx-target="#preview">
       ${csrfField(c)}
       ${step('List', listFields(upload?.fields.get('name') ?? '', rows))}
-      ${step('Options', optionFields(upload?.fields))}
-      <div class="actions">
-        <button class="primary scripted">Preview</button>
-        <noscript><button formaction="/lists/new?dry_run=true">Preview</button>
-          ${preview === undefined ? html`<button class="primary">Start</button>` : NOTHING}</noscript>
-      </div>
-      <div class="sending" id="sending" role="status"></div>
+      ${step('Options', optionFields(c.get('user'), upload?.fields))}
+      <noscript><div class="actions"><button formaction="/lists/new?dry_run=true">Preview</button>
+        ${preview === undefined ? html`<button class="primary">Start</button>` : NOTHING}</div></noscript>
       <div id="preview" aria-live="polite">${preview ?? nonceTarget(nonceField(random, { once, problem }))}</div>
-      <div class="is-coming">${step(PREVIEW_TITLE, html`<p class="muted">The preview shows the first rows, the column with the addresses, duplicates and the credits that the list needs.</p>`)}</div>
+      <div class="is-coming">${step(PREVIEW_TITLE, html`<p class="muted">Choose a file or paste rows to see the first rows, the column with the addresses, the duplicates, and the credits that the list needs.</p>`)}</div>
+      <div class="sending" id="sending" role="status"></div>
     </form>`
 }
 
@@ -233,11 +236,23 @@ const listFields = (name: string, rows: string): Html => html`
   </div>
   ${field({ label: 'Name', name: 'name', value: name, hint: 'Defaults to the file name.' })}`
 
-/** The check boxes of the form. */
-const OPTIONS = [
+type Option = {
+  readonly name: 'sandbox' | 'skip_smtp' | 'again' | 'notify'
+  readonly label: string
+  readonly hint: string
+  /** A field that belongs to it. */
+  readonly more?: Html
+  /** Whether the user cannot change it; `hint` says why. */
+  readonly isFixed?: boolean
+  readonly isOn?: boolean
+}
+
+const listOptions = (user: SignedIn, email: string): readonly Option[] => [
   {
     ...{ name: 'sandbox', label: 'Sandbox' },
-    hint: 'Simulated results: no mail server is contacted and no credits are used.',
+    ...(user.isTest
+      ? { hint: 'Always on, because you signed in with a test key.', isFixed: true, isOn: true }
+      : { hint: 'Simulated results: no mail server is contacted and no credits are used.' }),
   },
   {
     ...{ name: 'skip_smtp', label: 'Skip mail servers' },
@@ -247,18 +262,54 @@ const OPTIONS = [
     ...{ name: 'again', label: 'Ignore cached results' },
     hint: 'The mail server is contacted even for addresses that were verified recently.',
   },
-  {
-    ...{ name: 'notify', label: 'Notify by email' },
-    hint: 'An email is sent to the address of the account when the list is done.',
-  },
-] as const
+  { name: 'notify', label: 'Notify by email', ...notification(user, email) },
+]
 
-const optionFields = (fields: Upload['fields'] | undefined): Html => html`
-  <div class="boxes">${OPTIONS.map(
-    ({ name, label, hint }) => html`
-      <label><input type="checkbox" name="${name}" ${fields?.get(name) === 'on' ? html`checked` : NOTHING} data-option />
-        <span>${label} <small>${hint}</small></span></label>`,
-  )}</div>`
+/** Without an address of the account, the option asks for it, or says how to get one. */
+function notification(user: SignedIn, email: string): Omit<Option, 'name' | 'label'> {
+  if (user.accountEmail !== null)
+    return { hint: `${user.accountEmail} receives an email when the list is finished.` }
+  if (!may(user, 'account:write')) {
+    return {
+      hint: 'This account has no email address, and the key of this session lacks the scope "account:write" to set one.',
+      isFixed: true,
+    }
+  }
+  return {
+    hint: 'This account has no email address. Enter one to get an email when the list is finished; it is saved for the account.',
+    more: html`<input name="${EMAIL_FIELD}" type="email" value="${email}" placeholder="you@example.com"
+      autocomplete="email" aria-label="Email address of the account" />`,
+  }
+}
+
+const EMAIL_FIELD = 'account_email'
+
+function optionFields(user: SignedIn, fields: Upload['fields'] | undefined): Html {
+  const options = listOptions(user, fields?.get(EMAIL_FIELD) ?? '')
+  return html`
+    <div class="boxes">${options.map(
+      ({ name, label, hint, more, isFixed = false, isOn = false }) => {
+        const checked = isOn || (!isFixed && fields?.get(name) === 'on') ? html`checked` : NOTHING
+        return html`
+        <label><input type="checkbox" name="${name}" ${checked} ${isFixed ? html`disabled` : NOTHING} data-option />
+          <span>${label} <small>${hint}</small></span></label>
+        ${more === undefined ? NOTHING : html`<p class="more">${more}</p>`}`
+      },
+    )}</div>`
+}
+
+/** Sets the address of an account without one, to which the email about the list is sent. */
+async function saveEmail(c: Context<Env>, { fields }: Upload): Promise<void> {
+  if (c.get('user').accountEmail !== null) return
+  const email = fields.get(EMAIL_FIELD)?.trim() ?? ''
+  if (email === '') {
+    throw new Refusal(
+      400,
+      'This account has no email address. Enter one next to "Notify by email", or clear that box.',
+    )
+  }
+  await c.get('api').ask('/v1/account', { method: 'PATCH', body: { email } })
+}
 
 const notAllowed = (c: Context<Env>) =>
   notice(
@@ -268,12 +319,13 @@ const notAllowed = (c: Context<Env>) =>
 
 /** Requests a dry run of a list. Throws ApiProblem. */
 const previewList = (api: Api, upload: Upload): Promise<FileDryRun> =>
-  send<FileDryRun>(api, upload, { dry_run: 'true' })
+  send<FileDryRun>(api, upload, { isDryRun: true })
 
 /** Creates a job; the nonce makes a form submitted twice create one job. Throws ApiProblem. */
 function submit(api: Api, upload: Upload): Promise<QueuedFile> {
   const once = nonceIn(upload)
-  return send<QueuedFile>(api, upload, {}, once === undefined ? {} : { 'Idempotency-Key': once })
+  const headers = once === undefined ? {} : { 'Idempotency-Key': once }
+  return send<QueuedFile>(api, upload, { isDryRun: false, headers })
 }
 
 /** Returns the nonce of an upload form. */
@@ -282,11 +334,15 @@ const nonceIn = ({ fields }: Upload): string | undefined =>
 
 type Fields = Readonly<Record<string, string | undefined>>
 
+type SendOptions = {
+  readonly isDryRun: boolean
+  readonly headers?: Readonly<Record<string, string>>
+}
+
 async function send<T>(
   api: Api,
   { path, fields: uploaded, fileName }: Upload,
-  extra: Fields,
-  headers: Readonly<Record<string, string>> = {},
+  { isDryRun, headers = {} }: SendOptions,
 ): Promise<T> {
   const name = nameOf(uploaded.get('name') ?? '', fileName)
   const sheet = uploaded.get('sheet') || undefined
@@ -295,13 +351,14 @@ async function send<T>(
   const [column, header, all_addresses] = ['column', 'header', 'all_addresses'].map(one =>
     isSameSheet ? uploaded.get(one) : undefined,
   )
-  const isOn = (option: (typeof OPTIONS)[number]['name']) => uploaded.get(option) === 'on'
+  const isOn = (option: Option['name']) => uploaded.get(option) === 'on'
   const fields = {
     ...{ sheet, column, header, all_addresses, name },
     check_smtp: isOn('skip_smtp') ? 'false' : undefined,
     force_refresh: isOn('again') ? 'true' : undefined,
-    notify: isOn('notify') ? 'true' : undefined,
-    ...extra,
+    // A preview notifies nobody, and the account may not have an address yet.
+    notify: isOn('notify') && !isDryRun ? 'true' : undefined,
+    dry_run: isDryRun ? 'true' : undefined,
   }
   const response = await api.fetch('/v1/verify/file', {
     ...{ method: 'POST', duplex: 'half' },

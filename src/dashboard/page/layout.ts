@@ -122,11 +122,20 @@ const GROUPS: readonly Group[] = [
     sections: [
       { path: '/keys', name: 'API keys', icon: 'key-round' },
       { path: '/webhooks', name: 'Webhooks', icon: 'webhook', alert: failing },
+      { path: '/docs', name: 'API reference', icon: 'book-open' },
+    ],
+  },
+  {
+    title: 'Settings',
+    sections: [
+      {
+        ...{ path: '/account', name: 'Account', icon: 'users' },
+        isFor: ({ scopes }) => permits(scopes, 'account:read'),
+      },
       {
         ...{ path: '/audit', name: 'Audit log', icon: 'file-text' },
         isFor: ({ scopes }) => permits(scopes, 'audit:read'),
       },
-      { path: '/docs', name: 'API reference', icon: 'book-open' },
     ],
   },
   {

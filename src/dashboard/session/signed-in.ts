@@ -60,7 +60,8 @@ export async function userOf(
     ...{ sessionId: session.id, csrf: csrfToken(token) },
     secretExpiresAt: session.secretExpiresAt,
     ...{ keyId: key.id, keyName: key.name, scopes: key.scopes, isTest: key.isTest },
-    ...{ accountId: account.id, accountName: account.name, plan: account.plan },
+    ...{ accountId: account.id, accountName: account.name, accountEmail: account.email },
+    plan: account.plan,
     isAdmin: account.operator === 1,
   }
 }

@@ -18,11 +18,10 @@ async function drop(page: Page, name: string, text: string): Promise<void> {
   await page.dispatchEvent('h1', 'drop', { dataTransfer: files })
 }
 
-/** Pastes rows and previews them. */
+/** Pastes rows, which previews them. */
 async function paste(visitor: Visitor, rows: string): Promise<void> {
   await visitor.go('/lists/new')
   await visitor.page.getByLabel('Or paste rows').fill(rows)
-  await visitor.page.getByRole('button', { name: 'Preview' }).click()
   await visitor.page.getByRole('button', { name: 'Start' }).waitFor()
 }
 
@@ -160,13 +159,14 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.locator('#live').waitFor()
   await visitor.go('/lists')
-  expect(await page.locator('#lists tr').count()).toBe(1)
+  const listed = page.locator('#lists tr').filter({ hasText: 'Pasted rows' })
+  expect(await listed.count()).toBe(1)
   await visitor.check('lists')
   await page.getByRole('link', { name: 'Pasted rows' }).click()
   await page.getByText('Delete', { exact: true }).click()
   await page.getByRole('button', { name: 'Delete list' }).click()
   await page.getByText('List deleted').waitFor()
-  await page.getByText('No lists yet').waitFor()
+  expect(await listed.count()).toBe(0)
 })
 
 test('markup in files, addresses and replies is rendered as text, by scripts too', async () => {
@@ -203,7 +203,6 @@ test('a list is verified again, once and at intervals', async () => {
   await visitor.go('/lists/new')
   await page.getByLabel('Sandbox').check()
   await page.getByLabel('Or paste rows').fill('valid1@a.example\ntimeout1@a.example\n')
-  await page.getByRole('button', { name: 'Preview' }).click()
   await start(page)
   await page.getByRole('heading', { name: 'Verify again' }).waitFor()
   const first = page.url()
@@ -243,14 +242,14 @@ test('upload errors are shown without leaving the page', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/lists/new')
-  await page.getByRole('button', { name: 'Preview' }).click()
+  const empty = { name: 'empty.csv', mimeType: 'text/csv', buffer: Buffer.from('') }
+  await page.getByLabel('File').setInputFiles(empty)
   await page.getByText('The list is empty.').waitFor()
   await visitor.go('/lists/new')
   await page.route('**/lists/new?dry_run=true', route =>
     route.continue({ headers: { ...route.request().headers(), 'x-csrf-token': 'wrong' } }),
   )
   await page.getByLabel('Or paste rows').fill('ann@polite.test')
-  await page.getByRole('button', { name: 'Preview' }).click()
   await page.getByText('This form does not belong to your session').waitFor()
   expect(await page.getByLabel('Or paste rows').inputValue()).toBe('ann@polite.test')
   await page.unroute('**/lists/new?dry_run=true')
@@ -262,13 +261,15 @@ test('upload errors are shown without leaving the page', async () => {
       body: '<div class="notice is-bad" role="alert"><p>ev is away.</p></div>',
     }),
   )
+  const retry = page.getByRole('button', { name: 'Try again' })
   const answered = page.waitForResponse('**/lists/new?dry_run=true')
-  await page.getByRole('button', { name: 'Preview' }).click()
+  await retry.click()
   await (await answered).finished()
   await page.getByText('ev is away.').waitFor()
   await page.unroute('**/lists/new?dry_run=true')
-  await page.getByRole('button', { name: 'Preview' }).click()
+  await retry.click()
   await page.getByRole('button', { name: 'Start' }).waitFor()
+  expect(await retry.count()).toBe(0)
   expect(await page.getByText('ev is away.').count()).toBe(0)
   await page.route('**/lists/new', route => route.abort('connectionreset'))
   await page.getByRole('button', { name: 'Start' }).click()
@@ -277,19 +278,45 @@ test('upload errors are shown without leaving the page', async () => {
   await start(page)
 })
 
-test('the preview is cleared when the list in the form changes', async () => {
+test('a list is previewed when it changes, with one button, and an option renews the preview', async () => {
   const visitor = await set.open()
   const { page } = visitor
-  await paste(visitor, 'ann@polite.test\n')
-  await page.getByLabel('Or paste rows').fill('ann@polite.test\nbob@polite.test\n')
-  expect(await page.getByRole('button', { name: 'Start' }).count()).toBe(0)
-  await page.getByRole('button', { name: 'Preview' }).click()
+  const list = page.getByLabel('Or paste rows')
+  const buttons = page.locator('#upload button')
+  await visitor.go('/lists/new')
+  expect(await buttons.count()).toBe(0)
+  await list.fill('ann@polite.test\n')
+  await figure(page, 'Rows').getByText('1').waitFor()
+  expect(await buttons.allTextContents()).toEqual(['Start'])
+  // Typed rows are previewed after a pause.
+  await list.press('End')
+  await list.pressSequentially('\nbob@polite.test')
+  expect(await buttons.count()).toBe(0)
   await figure(page, 'Rows').getByText('2').waitFor()
+  await page.getByLabel('Sandbox').check()
+  await figure(page, 'Credits needed').getByText('None (sandbox)').waitFor()
   await page.getByLabel('File').setInputFiles({
     ...{ name: 'plain.csv', mimeType: 'text/csv' },
     buffer: Buffer.from('ann@polite.test\n'),
   })
-  await page.getByRole('button', { name: 'Preview' }).click()
   await page.getByText('Choose a file or paste rows, not both.').waitFor()
   expect(await page.getByRole('button', { name: 'Start' }).count()).toBe(0)
+  await list.fill('')
+  await figure(page, 'Rows').getByText('1').waitFor()
+})
+
+test('an account without an address gets one with the list that notifies it', async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  await paste(visitor, 'valid@a.example\n')
+  await page.getByLabel('Sandbox').check()
+  await page.getByLabel('Notify by email').check()
+  await page.getByRole('button', { name: 'Start' }).click()
+  await page.getByText('This account has no email address. Enter one next to').waitFor()
+  await page.getByLabel('Email address of the account').fill('owner@shop.example')
+  await start(page)
+  await visitor.go('/account')
+  expect(await page.getByLabel('Email address').inputValue()).toBe('owner@shop.example')
+  await visitor.go('/lists/new')
+  await page.getByText('owner@shop.example receives an email').waitFor()
 })

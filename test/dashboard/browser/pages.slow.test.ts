@@ -133,14 +133,14 @@ const PAGES: readonly State[] = [
     ...{ name: 'list-preview', path: '/lists/new' },
     async act(page) {
       await page.getByLabel('File').setInputFiles(DEMO_LIST)
-      await click(page, 'Preview')
       await page.getByRole('button', { name: 'Start' }).waitFor()
     },
   },
   {
     ...{ name: 'list-refused', path: '/lists/new', status: 400 },
     async act(page) {
-      await click(page, 'Preview')
+      const empty = { name: 'empty.csv', mimeType: 'text/csv', buffer: Buffer.from('') }
+      await page.getByLabel('File').setInputFiles(empty)
       await page.locator('#sending .notice').waitFor()
     },
   },
@@ -214,6 +214,15 @@ const PAGES: readonly State[] = [
   {
     name: 'webhook-attempt',
     path: () => `/webhooks/${idOf('webhook')}/deliveries/${idOf('delivery')}`,
+  },
+  { name: 'account', path: '/account' },
+  {
+    ...{ name: 'account-refused', path: '/account', status: 400 },
+    async act(page) {
+      await page.getByLabel('Name').fill(' ')
+      await click(page, 'Save')
+      await page.getByRole('alert').waitFor()
+    },
   },
   { name: 'audit', path: '/audit' },
   { name: 'audit-none', path: '/audit?action=webhook.deleted' },
@@ -314,11 +323,11 @@ async function faultsOf({ page }: Visitor, name: string): Promise<string[]> {
     add('light', await page.evaluate<string[]>(LAYOUT_FAULTS))
     await takePicture(page, `${name}-${size}-light`)
   }
+  await page.setViewportSize({ width, height: HEIGHT })
   await page.emulateMedia({ colorScheme: 'dark' })
   add('dark', await axeFaults(page, COLOR_RULES))
-  await takePicture(page, `${name}-${page.viewportSize()?.width}-dark`)
+  await takePicture(page, `${name}-${width}-dark`)
   await page.emulateMedia({ colorScheme: 'light' })
-  await page.setViewportSize({ width, height: HEIGHT })
   return faults
 }
 

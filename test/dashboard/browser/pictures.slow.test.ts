@@ -47,7 +47,6 @@ describe.runIf(isAsked)('the pictures of the dashboard', () => {
     await visitor.go('/lists/new')
     await page.getByLabel('File').setInputFiles(DEMO_LIST)
     await page.getByLabel('Name').fill('Newsletter, autumn')
-    await page.getByRole('button', { name: 'Preview' }).click()
     await page.getByRole('button', { name: 'Start' }).waitFor()
     await picture('draft')
     await page.getByRole('button', { name: 'Start' }).click()

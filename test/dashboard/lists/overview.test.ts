@@ -48,17 +48,18 @@ describe('the lists of an account', () => {
     expect((await get('/lists')).text).not.toContain('every 5s')
   })
 
-  test('are filtered by state, and separate for the sandbox', async () => {
+  test('are filtered by state; those of the sandbox have a badge and a filter', async () => {
     const { database, get } = await createListsDashboard()
     await seedJob(database, { id: 'job_a', name: 'March', texts: MIXED })
     await seedJob(database, { id: 'job_b', name: 'April', texts: MIXED, done: 2 })
     await cancelJob(database, 'job_b')
     await seedJob(database, { id: 'job_c', name: 'May', texts: MIXED, sandbox: true })
     const names = async (query: string) =>
-      rowsOf((await get(`/lists${query}`)).text).map(row => row.split(' ')[0])
-    expect(await names('')).toEqual(['April', 'March'])
+      rowsOf((await get(`/lists${query}`)).text).map(row => /^(\w+( Sandbox)?) /.exec(row)?.[1])
+    expect(await names('')).toEqual(['May Sandbox', 'April', 'March'])
+    expect(await names('?status=completed')).toEqual(['May Sandbox', 'March'])
     expect(await names('?status=cancelled')).toEqual(['April'])
-    expect(await names('?sandbox=on')).toEqual(['May'])
+    expect(await names('?sandbox=on')).toEqual(['May Sandbox'])
     const none = (await get('/lists?status=failed')).text
     expect([rowsOf(none), none.includes('No matching lists')]).toEqual([[], true])
   })

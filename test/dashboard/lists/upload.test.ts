@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { parseJobOptions } from '../../../src/jobs/job-store.ts'
+import { parseJobOptions, parseNotify } from '../../../src/jobs/job-store.ts'
 import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\n'
@@ -41,6 +41,38 @@ describe('a list uploaded without JavaScript', () => {
       { checkSmtp: true, forceRefresh: false },
       { checkSmtp: false, forceRefresh: true },
     ])
+  })
+
+  test('sends an email about its end, to an address that the form can add to the account', async () => {
+    const { send, preview, jobs, get, json } = await createListsDashboard()
+    expect((await get('/lists/new')).text).toContain('This account has no email address.')
+    expect((await preview(LIST, { fields: { notify: 'on' } })).status).toBe(200)
+    const refused = await send(LIST, { fields: { notify: 'on', account_email: ' ' } })
+    expect([refused.status, await jobs()]).toEqual([400, []])
+    expect(await refused.text()).toContain('Enter one next to &quot;Notify by email&quot;')
+    const fields = { notify: 'on', account_email: 'owner@shop.example' }
+    expect((await send(LIST, { fields })).status).toBe(303)
+    expect((await jobs()).map(job => parseNotify(job))).toEqual([true])
+    expect((await json('/v1/account')).data).toMatchObject({ email: 'owner@shop.example' })
+    const { text } = await get('/lists/new')
+    expect(text).toContain('owner@shop.example receives an email')
+    expect(text).not.toContain('name="account_email"')
+    // The field of a page that was loaded before changes no address.
+    await send(LIST, { fields: { ...fields, account_email: 'other@shop.example' } })
+    expect((await json('/v1/account')).data).toMatchObject({ email: 'owner@shop.example' })
+  })
+
+  test('has a reason at each option that the user cannot change', async () => {
+    const { as, get, addKey, cookies, signIn } = await createListsDashboard()
+    await as('verify:bulk')
+    expect((await get('/lists/new')).text).toMatch(
+      /name="notify" +disabled.*?no email address, and the key of this session lacks/s,
+    )
+    cookies.clear()
+    await signIn(await addKey({ kind: 'test' }))
+    expect((await get('/lists/new')).text).toMatch(
+      /name="sandbox" checked disabled.*?Always on, because you signed in with a test key/s,
+    )
   })
 
   test('is previewed, with pasted rows, name and options still in the form', async () => {

@@ -1,0 +1,81 @@
+import { type Context, Hono } from 'hono'
+import { html } from 'hono/html'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { AccountAnswer } from '../client/types.ts'
+import type { ApiProblem } from './api.ts'
+import type { Env } from './deps.ts'
+import { field, form, problemWith, type SubmittedForm, sentForm, withLabel } from './page/form.ts'
+import { type Html, NOTHING } from './page/html.ts'
+import { page } from './page/layout.ts'
+import { notice } from './page/notice.ts'
+import { card, facts } from './page/parts.ts'
+import { time } from './page/text.ts'
+import { leaveNote } from './session/cookie.ts'
+import { may } from './session/signed-in.ts'
+
+type Account = AccountAnswer['data']
+
+/** The Account page: the name and the email address of the account. */
+export const accountRoutes = (): Hono<Env> =>
+  new Hono<Env>()
+    .get('/account', c => accountPage(c))
+    .post('/account', async c => {
+      const sent = await sentForm(c)
+      try {
+        await c.get('api').ask('/v1/account', { method: 'PATCH', body: bodyOf(sent) })
+      } catch (error) {
+        return accountPage(c, { sent, problem: problemWith(error) })
+      }
+      leaveNote(c, 'Account saved.')
+      return c.redirect('/account', 303)
+    })
+
+const bodyOf = ({ text }: SubmittedForm) => ({ name: text('name'), email: text('email') || null })
+
+/** The form after it was refused. */
+type Draft = { readonly sent: SubmittedForm; readonly problem: ApiProblem }
+
+async function accountPage(c: Context<Env>, draft?: Draft): Promise<Response> {
+  const { data: account } = await c.get('api').ask<AccountAnswer>('/v1/account')
+  return page(c, {
+    title: 'Account',
+    body: html`
+      ${draft === undefined ? NOTHING : notice('bad', withLabel(draft.problem, LABELS))}
+      ${card({ title: 'Name and email address', body: settings(c, account, draft) })}
+      ${card({
+        title: 'Details',
+        body: facts([
+          ['Account ID', html`<code>${account.id}</code>`],
+          ['Plan', account.plan],
+          ['Created', time(account.created_at)],
+          ['Administrator', account.admin ? 'Yes' : 'No'],
+        ]),
+      })}`,
+    status: (draft?.problem.status ?? 200) as ContentfulStatusCode,
+  })
+}
+
+const LABELS = { name: 'Name', email: 'Email address' }
+
+const EMAIL_HINT =
+  'Receives alerts about webhooks and the emails about finished lists. Leave it empty to send alerts to the administrator of the service.'
+
+function settings(c: Context<Env>, account: Account, draft: Draft | undefined): Html {
+  if (!may(c.get('user'), 'account:write')) {
+    return html`
+      ${facts([
+        [LABELS.name, account.name],
+        [LABELS.email, account.email ?? 'None'],
+      ])}
+      <p><small>To change them, sign in with a key that has the scope "account:write".</small></p>`
+  }
+  const value = (name: 'name' | 'email') => draft?.sent.text(name) ?? account[name] ?? ''
+  return form(
+    c,
+    '/account',
+    html`
+      ${field({ label: LABELS.name, name: 'name', value: value('name'), required: true })}
+      ${field({ label: LABELS.email, name: 'email', type: 'email', value: value('email'), autocomplete: 'email', hint: EMAIL_HINT })}
+      <button class="primary">Save</button>`,
+  )
+}
