@@ -12,7 +12,7 @@ import { page } from './page/layout.ts'
 import { empty } from './page/notice.ts'
 import { card } from './page/parts.ts'
 import { table } from './page/table.ts'
-import { ago, copyable, statusBadge } from './page/text.ts'
+import { ago, codeBlock, copyable, statusBadge } from './page/text.ts'
 import { may } from './session/signed-in.ts'
 
 /** The page above those of a key. */
@@ -235,8 +235,8 @@ export function secretPage(
   { key, title, note }: { key: CreatedKey['data']; title: string; note: Html | string },
 ): Promise<Response> {
   const use = key.publishable
-    ? html`<p>Add the script to the page of the form, and <code>data-ev</code> to its field:</p><pre>${formOf(baseUrl, key.key)}</pre>`
-    : html`<p>Send it with each request:</p><pre>${exampleOf(baseUrl)}</pre>`
+    ? html`<p>Add the script to the page of the form, and <code>data-ev</code> to its field:</p>${codeBlock(formOf(baseUrl, key.key))}`
+    : html`<p>Store it in the variable <code>EV_KEY</code> and send it with each request:</p>${codeBlock(exampleOf(baseUrl))}`
   const body = html`
     <section class="card">
       <p>${key.publishable ? 'The key' : 'Secret of the key'} "${key.name}". It is not shown again: ev stores only its hash.</p>

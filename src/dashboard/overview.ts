@@ -10,7 +10,7 @@ import type {
   Stats,
   Webhook,
 } from '../client/types.ts'
-import { formatNumber, formatPercent, pluralize } from '../platform/format.ts'
+import { formatNumber, formatPercent, formatProgress, pluralize } from '../platform/format.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import type { HealthSource } from './health/source.ts'
 import { ALL_JOBS, isActive, listLink, stateBadge, titleOf } from './lists/charts.ts'
@@ -218,7 +218,7 @@ function resultBar(job: ListedJob): Html {
     .map(({ kind, value }) => `${CLASS_NAMES[kind]} ${formatNumber(value)}`)
     .join(', ')
   return html`<div class="bars" title="${text}">${bar(segments, Math.max(1, total))}</div>
-    ${isActive(job) ? html`<small>${formatPercent(done, total)}</small>` : NOTHING}<span class="unseen">${text}</span>`
+    ${isActive(job) ? html`<small>${formatProgress(done, total)}</small>` : NOTHING}<span class="unseen">${text}</span>`
 }
 
 const activityCard = ({ history }: Usage): Html =>

@@ -23,7 +23,7 @@ import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
 import { card, facts, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
-import { ago, badge, CLASS_NAMES, CLASSES } from './page/text.ts'
+import { ago, badge, CLASS_NAMES, CLASSES, codeBlock } from './page/text.ts'
 
 /** The Usage page: verifications, credits, limits and history of the account. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
@@ -54,29 +54,34 @@ async function usagePage(c: Context<Env>, baseUrl: string): Promise<Response> {
     api.ask<Limits>('/v1/limits'),
     historySection(c, period),
   ])
-  const { total, days, keys } = stats.data
+  const { total, days } = stats.data
   return page(c, {
     title: 'Usage',
-    actions: periods(period),
     scripts: days.length > 1 && total.verifications > 0 ? ['chart.js'] : [],
     body: html`
-      ${
-        total.verifications === 0
-          ? hint(baseUrl)
-          : html`${totals(total)}
-            ${card({ title: 'Verifications by day', body: dayChart(days, total) })} ${keysCard(keys)}`
-      }
-      <div class="grid">${creditCard(credits.data)} ${limitsCard(limits.data.limits)}</div>
-      ${history.body}`,
+      ${history.body} ${statistics(stats.data, baseUrl)}
+      ${creditCard(credits.data)} ${limitsCard(limits.data.limits)}`,
     status: history.status,
   })
 }
+
+/** Renders the verifications of a period by class, day and key. */
+const statistics = ({ period, total, days, keys }: Stats['data'], baseUrl: string): Html => html`
+  <section id="statistics">
+    <div class="row is-level heading"><h2>Statistics</h2> ${periods(period)}</div>
+    ${
+      total.verifications === 0
+        ? hint(baseUrl)
+        : html`${totals(total)}
+          ${card({ title: 'Verifications by day', body: dayChart(days, total) })} ${keysCard(keys)}`
+    }
+  </section>`
 
 const periods = (chosen: Period): Html =>
   segment(
     'Period',
     PERIODS.map(({ period, name }) => ({
-      ...{ href: `/usage?period=${period}`, label: name, isCurrent: period === chosen },
+      ...{ href: `/usage?period=${period}#statistics`, label: name, isCurrent: period === chosen },
     })),
   )
 
@@ -88,8 +93,8 @@ const hint = (baseUrl: string): Html => html`
   })}
   ${card({
     title: 'Verify with the API',
-    body: html`<pre>curl ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_API_KEY" \\
-  -H "Content-Type: application/json" -d '{"email": "user@example.com"}'</pre>`,
+    body: codeBlock(`curl ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_KEY" \\
+  -H "Content-Type: application/json" -d '{"email": "user@example.com"}'`),
   })}`
 
 /** Renders the credit usage and what costs a credit. */
@@ -122,25 +127,27 @@ export function creditMeter(credits: Credits['data']): Html {
 
 /** Renders the limits and their use; credits have their own card. */
 function limitsCard(limits: readonly Limit[]): Html {
-  const lists = limits.filter(({ window_seconds }) => window_seconds === null)
-  const rates = limits.filter(one => one.name !== 'credits' && !lists.includes(one))
+  const lasting = limits.filter(({ window_seconds }) => window_seconds === null)
+  const rates = limits.filter(one => one.name !== 'credits' && !lasting.includes(one))
   return card({
     title: 'Limits',
-    body: html`${rates.length === 0 ? OFF : html`${rates.map(limitMeter)} ${NOTE}`} ${lists.map(limitMeter)}`,
+    body: html`
+      ${rates.length === 0 ? OFF : NOTE}
+      <div class="limits">${[...rates, ...lasting].map(limitMeter)}</div>`,
   })
 }
 
 const OFF = html`<p>The administrator has turned off rate limits.</p>`
 
-const NOTE = html`<p><small>For the key of this session and your IP address. Requests over a limit return 429 with a
-  <code>Retry-After</code> header.</small></p>`
+const NOTE = html`<p>Rates are those of the key of this session and your IP address. A request over a limit is answered with 429 and a
+  <code>Retry-After</code> header.</p>`
 
 const limitMeter = ({ text, limit, remaining, window_seconds, resets_at }: Limit): Html => html`
-  <h3>${text}</h3>
+  <div><h3>${text}</h3>
   ${meter({ used: limit - remaining, limit })}
   <p>${formatNumber(remaining)} of ${formatNumber(limit)}${
     window_seconds === null ? '' : ` per ${formatDuration(window_seconds * SECOND)}`
-  } left${remaining === limit || resets_at === null ? '.' : html`. Resets ${ago(resets_at)}.`}</p>`
+  } left${remaining === limit || resets_at === null ? '.' : html`. Resets ${ago(resets_at)}.`}</p></div>`
 
 /** Renders the totals of a period. */
 const totals = (total: Counts): Html =>
@@ -205,7 +212,8 @@ function filterOf({ req }: Context<Env>): Filter {
   return Object.fromEntries(entries.filter(([, value]) => value !== ''))
 }
 
-const PAGE_ROWS = 25
+/** Few enough that the statistics below are near. */
+const PAGE_ROWS = 10
 
 /** Renders the rows, or the error of a search that the API rejects. */
 async function historyPart(c: Context<Env>, filter: Filter): Promise<Rendered> {

@@ -12,12 +12,21 @@ export const pluralize = (count: number, one: string, many = toPlural(one)): str
 const toPlural = (noun: string) =>
   `${noun.replace(/([^aeiou])y$/, '$1ie').replace(/(ss|x|ch|sh)$/, '$1e')}s`
 
-/** `12.3%`; `0%` if the total is 0; `< 0.1%` for a share that rounds to zero. */
+/**
+ * `12.3%`, `12.0%`; `0%` if the total is 0; `< 0.1%` for a share that rounds to zero, and `100%` only
+ * for the whole. `formatShare` of `browser/live.js` does the same.
+ */
 export function formatPercent(part: number, total: number): string {
   const share = total === 0 ? 0 : (100 * part) / total
-  if (share > 0 && share < 0.05) return '< 0.1%'
-  return `${share.toLocaleString('en', { maximumFractionDigits: 1 })}%`
+  if (share === 0 || share === 100) return `${share}%`
+  if (share < 0.05) return '< 0.1%'
+  const shown = share < 100 ? Math.min(share, 99.9) : share
+  return `${shown.toLocaleString('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 })}%`
 }
+
+/** `98%`, rounded down: `100%` only when all is done. */
+export const formatProgress = (done: number, total: number): string =>
+  `${total === 0 ? 100 : Math.floor((100 * done) / total)}%`
 
 /** `512 B`, `12 KB`, `1.5 MB`, `2.4 GB`: powers of 1,000, as disk sizes are given. */
 export function formatBytes(bytes: number): string {

@@ -99,12 +99,12 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
     await database.close()
     const { stdout } = await ev(home, 'report')
     expect(stdout).toMatch(/^REASON +COUNT +PREDICTED +OBSERVED +BRIER +ECE$/m)
-    expect(stdout).toMatch(/^all verdicts +200 +90% +65% +0\.290 +0\.250$/m)
-    expect(stdout).toMatch(/^accepted_email, Google +100 +90% +90% +0\.090 +0\.000$/m)
+    expect(stdout).toMatch(/^all verdicts +200 +90\.0% +65\.0% +0\.290 +0\.250$/m)
+    expect(stdout).toMatch(/^accepted_email, Google +100 +90\.0% +90\.0% +0\.090 +0\.000$/m)
     expect(stdout).toContain(
-      'Bounces to addresses that were not deliverable by their verdict: 40 of 50 (80%).',
+      'Bounces to addresses that were not deliverable by their verdict: 40 of 50 (80.0%).',
     )
-    expect(stdout).toMatch(/^catch_all, unknown operator +100 +90% +40%/m)
+    expect(stdout).toMatch(/^catch_all, unknown operator +100 +90\.0% +40\.0%/m)
     expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
       ...{ total: { count: 200, predicted: 0.9, observed: 0.65, calibration_error: 0.25 } },
       reasons: [{ reason: 'accepted_email' }, { reason: 'catch_all' }],

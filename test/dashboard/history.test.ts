@@ -92,15 +92,15 @@ describe('the history', () => {
   })
 
   test('is paginated with the filter, each row once', async () => {
-    const rows = Array.from({ length: 35 }, (_, n) => ({ email: `user${n}@a.test` }))
+    const rows = Array.from({ length: 15 }, (_, n) => ({ email: `user${n}@a.test` }))
     const dashboard = await verified(rows)
     const first = await dashboard.get('/usage?period=month&search=user')
-    expect(emails(first.text)).toHaveLength(25)
+    expect(emails(first.text)).toHaveLength(10)
     const older = linkOf(first.text, 'Older') ?? ''
     expect(older).toContain('period=month&search=user&cursor=')
     const second = await dashboard.get(older)
-    expect(emails(second.text)).toHaveLength(10)
-    expect(new Set([...emails(first.text), ...emails(second.text)]).size).toBe(35)
+    expect(emails(second.text)).toHaveLength(5)
+    expect(new Set([...emails(first.text), ...emails(second.text)]).size).toBe(15)
     expect(linkOf(second.text, 'Older')).toBeUndefined()
     expect(linkOf(second.text, 'Newest')).toBe('/usage?period=month&search=user')
   })

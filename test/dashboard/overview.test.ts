@@ -43,9 +43,9 @@ describe('the overview', () => {
     const { text } = await dashboard.get('/overview')
     const words = textOf(text)
     expect(words).toContain('Verified 1,200 30 days')
-    expect(words).toContain('Deliverable 75% 900 addresses')
+    expect(words).toContain('Deliverable 75.0% 900 addresses')
     expect(words).toContain('Lists running 1 4 rows left')
-    expect(words).toMatch(/&lt;b&gt;March&lt;\/b&gt; Running 33\.3%/)
+    expect(words).toMatch(/&lt;b&gt;March&lt;\/b&gt; Running 33%/)
     expect(text).not.toContain('<b>March</b>')
     const week = textOf((await dashboard.get('/overview?period=week')).text)
     expect(week).toContain('Verified 1,200 7 days')
@@ -64,11 +64,11 @@ describe('the overview', () => {
     await add(today, 'risky', 300)
     await add(today - 7 * DAY, 'deliverable', 700)
     await add(today - 7 * DAY, 'risky', 300)
-    expect(await week()).toContain('Verified 1,200 +20% vs. previous 7 days')
-    expect(await week()).toContain('Deliverable 75% +5 pt · 900 addresses')
+    expect(await week()).toContain('Verified 1,200 +20.0% vs. previous 7 days')
+    expect(await week()).toContain('Deliverable 75.0% +5 pt · 900 addresses')
     await add(today - 8 * DAY, 'deliverable', 1_000)
-    expect(await week()).toContain('Verified 1,200 −40% vs. previous 7 days')
-    expect(await week()).toContain('Deliverable 75% −10 pt · 900 addresses')
+    expect(await week()).toContain('Verified 1,200 −40.0% vs. previous 7 days')
+    expect(await week()).toContain('Deliverable 75.0% −10 pt · 900 addresses')
   })
 
   test('polls the lists while one is active', async () => {
@@ -88,7 +88,7 @@ describe('the overview', () => {
     await dashboard.attempt()
     const { text } = await dashboard.get('/overview')
     expect(textOf(text)).toContain(
-      'Webhook failing https://app.test/hook: since 2026-06-01 12:00:00 UTC View',
+      'Webhook failing https://app.test/hook: since 2026-06-01 12:00 UTC View',
     )
     expect(text).toContain(`href="/webhooks/${dashboard.id}">View</a>`)
     expect(textOf(text)).not.toContain('No problems found')
@@ -98,7 +98,7 @@ describe('the overview', () => {
     const dashboard = await createTestDashboard({ plan: 'free' })
     const period = periodStart(dashboard.clock.now())
     const account = { accountId: 'acc_1', period }
-    const problem = /limit almost reached Resets 2026-06-02 00:00:00 UTC View/
+    const problem = /limit almost reached Resets 2026-06-02 00:00 UTC View/
     await write(dashboard.database, trx =>
       reserveCredits(trx, { ...account, amount: 79, limit: 100 }),
     )
@@ -126,7 +126,7 @@ describe('the overview', () => {
     const dashboard = await createTestDashboard({
       health: { doctorChecks: () => ({ checks: [check], at, isRunning: false, fault: null }) },
     })
-    const problem = 'This machine: 1 failure Checked 2026-06-01 11:30:00 UTC Fix'
+    const problem = 'This machine: 1 failure Checked 2026-06-01 11:30 UTC Fix'
     expect(textOf((await dashboard.get('/overview')).text)).not.toContain(problem)
     await write(dashboard.database, trx => updateAccount(trx, 'acc_1', { operator: 1 }))
     expect(textOf((await dashboard.get('/overview')).text)).toContain(problem)

@@ -73,7 +73,7 @@ describe('usage', () => {
     expect(dayOf(text, '2026-05-26')).toEqual(['0', '0', '7', '0', '7', '0'])
     const month = await dashboard.get('/usage?period=month')
     expect(dayOf(month.text, '2026-05-25')).toEqual(['0', '0', '0', '9', '9', '0'])
-    expect(month.text).toMatch(/period=month"\s+aria-current="page"/)
+    expect(month.text).toMatch(/period=month#statistics"\s+aria-current="page"/)
   })
 
   test('has a chart for several days, none for one day', async () => {
@@ -110,8 +110,8 @@ describe('usage', () => {
     const { text } = await dashboard.get('/usage')
     const words = textOf(text)
     expect(words).toContain('Used 5 Reserved for lists 85 Left 10')
-    expect(words).toContain('90% used: limit almost reached')
-    expect(words).toContain('Resets 2026-06-02 00:00:00 UTC.')
+    expect(words).toContain('90.0% used: limit almost reached')
+    expect(words).toContain('Resets 2026-06-02 00:00 UTC.')
     expect(words).toContain('Unknown results, cached results')
   })
 
@@ -125,7 +125,7 @@ describe('usage', () => {
     const { text } = await dashboard.get('/usage')
     const words = textOf(text)
     expect(words).toMatch(/Single verifications [^%]*0% used 100 of 100 per 1 min left\./)
-    expect(words).toMatch(/\d+ of 600 per 1 min left\. Resets 2026-06-01 12:01:00 UTC\./)
+    expect(words).toMatch(/\d+ of 600 per 1 min left\. Resets 2026-06-01 12:01 UTC\./)
     expect(words).toContain('Unfinished lists of your account 0% used 10 of 10 left.')
     expect(words).toContain('Stored rows of your account 0% used 100,000 of 100,000 left.')
   })
@@ -149,6 +149,6 @@ describe('usage', () => {
   test('of an unknown period defaults to a week', async () => {
     const { status, text } = await (await createTestDashboard()).get('/usage?period=%3Cimg%3E')
     expect(status).toBe(200)
-    expect(text).toMatch(/period=week"\s+aria-current="page"/)
+    expect(text).toMatch(/period=week#statistics"\s+aria-current="page"/)
   })
 })

@@ -8,6 +8,7 @@ import {
   formatMebibytes,
   formatNumber,
   formatPercent,
+  formatProgress,
   pluralize,
 } from '../../src/platform/format.ts'
 
@@ -31,10 +32,27 @@ test('an irregular plural is passed in', () => {
   expect(pluralize(2, 'server says', 'servers say')).toBe('2 servers say')
 })
 
-test('a percentage of zero is 0%', () => {
-  const shares = [formatPercent(1, 3), formatPercent(3, 3), formatPercent(0, 0)]
-  expect(shares).toEqual(['33.3%', '100%', '0%'])
-  expect([formatPercent(1, 20_000), formatPercent(1, 1_000)]).toEqual(['< 0.1%', '0.1%'])
+test.each([
+  [1, 3, '33.3%'],
+  [4, 25, '16.0%'],
+  [3, 3, '100%'],
+  [0, 0, '0%'],
+  [0, 9, '0%'],
+  [1, 20_000, '< 0.1%'],
+  [1, 1_000, '0.1%'],
+  [19_999, 20_000, '99.9%'],
+  [3, 2, '150.0%'],
+])('%d of %d is %s: 0% is nothing, and 100% is the whole', (part, total, text) => {
+  expect(formatPercent(part, total)).toBe(text)
+})
+
+test.each([
+  [0, 200, '0%'],
+  [199, 200, '99%'],
+  [200, 200, '100%'],
+  [0, 0, '100%'],
+])('%d of %d rows done is %s', (done, total, text) => {
+  expect(formatProgress(done, total)).toBe(text)
 })
 
 test('sizes are in powers of 1,000, limits in MiB', () => {

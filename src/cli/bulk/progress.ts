@@ -2,7 +2,7 @@ import { type Job, readJob } from '../../jobs/job-store.ts'
 import { createJobRates } from '../../jobs/waits/job-rates.ts'
 import { buildWaitReport, describeWait } from '../../jobs/waits/wait-report.ts'
 import { SECOND } from '../../platform/clock.ts'
-import { formatEstimate, formatNumber } from '../../platform/format.ts'
+import { formatEstimate, formatNumber, formatProgress } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import type { CliContext } from '../context.ts'
@@ -138,10 +138,9 @@ export const progressLine = (job: Job, perSecond: number, waiting: string | null
   `${waiting === null ? '' : `  waiting: ${waiting}`}`
 
 function figuresText(job: Job, perSecond: number, format: (count: number) => string): string {
-  const share = job.total === 0 ? 100 : Math.floor((100 * job.done) / job.total)
   const left =
     perSecond > 0 ? `, ${formatEstimate(((job.total - job.done) * SECOND) / perSecond)} left` : ''
-  return `${share}%  ${format(job.done)}/${format(job.total)}  ${Math.round(perSecond)}/s${left}`
+  return `${formatProgress(job.done, job.total)}  ${format(job.done)}/${format(job.total)}  ${Math.round(perSecond)}/s${left}`
 }
 
 const countsText = ({ deliverable, risky, undeliverable, unknown }: Job) =>

@@ -1,19 +1,21 @@
-// Loaded by every page: local times, copy buttons and menus.
+// Loaded by every page: ages of times, copy buttons and menus.
 
-/** Shows times in the local time zone, or as an age; the tooltip has the exact time and UTC. */
-function localTimes(/** @type {ParentNode} */ root) {
+/** Shows times in UTC, or as an age; the tooltip has the exact time, in UTC and in local time. */
+function showTimes(/** @type {ParentNode} */ root) {
   for (const time of root.querySelectorAll('time[datetime]')) {
     const at = new Date(time.getAttribute('datetime') ?? '')
-    const utc = `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
-    time.setAttribute('title', `${EXACT.format(at)} · ${utc}`)
-    time.textContent = time.hasAttribute('data-relative') ? formatAge(at) : LOCAL.format(at)
+    time.setAttribute('title', `${formatUtc(at, 19)} · ${LOCAL.format(at)}`)
+    time.textContent = time.hasAttribute('data-relative') ? formatAge(at) : formatUtc(at, 16)
   }
 }
 
+/** Formats a time as "2026-03-21 10:30 UTC"; `end` is the length without the zone. */
+const formatUtc = (/** @type {Date} */ at, /** @type {number} */ end) =>
+  `${at.toISOString().slice(0, end).replace('T', ' ')} UTC`
+
 /** `undefined` uses the locale of the browser, which may be one that `Intl` rejects. */
 export const LOCALE = isSupported(navigator.language) ? undefined : 'en'
-const LOCAL = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'short' })
-const EXACT = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'medium' })
+const LOCAL = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'long' })
 const AGE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 const MINUTE_MS = 60_000
 
@@ -40,7 +42,7 @@ function formatAge(/** @type {Date} */ at) {
     const count = Math.trunc(left / ms)
     if (Math.abs(count) < below) return AGE.format(count, unit)
   }
-  return LOCAL.format(at)
+  return formatUtc(at, 16)
 }
 
 /** Adds a Copy button to each copyable text. */
@@ -157,7 +159,7 @@ async function submitIfReachable(/** @type {SubmitEvent} */ event) {
 
 /** Enhances newly inserted markup. */
 export function enhance(/** @type {ParentNode} */ root) {
-  localTimes(root)
+  showTimes(root)
   copyButtons(root)
   makeScrollable(root)
 }
@@ -192,7 +194,7 @@ document.addEventListener('htmx:sendError', showConnectionLost)
 document.addEventListener('submit', submitIfReachable)
 document.addEventListener('htmx:afterRequest', clearError)
 document.addEventListener('htmx:load', event => enhance(/** @type {ParentNode} */ (event.target)))
-setInterval(() => localTimes(document), MINUTE_MS)
+setInterval(() => showTimes(document), MINUTE_MS)
 window.addEventListener('resize', () => makeScrollable(document))
 document.addEventListener('toggle', showConfirmation, true)
 document.addEventListener('click', closeMenus)

@@ -103,7 +103,7 @@ function set(
   for (const [name, value] of Object.entries(attributes)) element?.setAttribute(name, `${value}`)
 }
 
-/** Lists what the list waits for, with local times. */
+/** Lists what the list waits for and until when. */
 function showWaits(/** @type {HTMLElement} */ live, /** @type {Wait[]} */ waits) {
   const list = live.querySelector('[data-live-waits]')
   if (list === null) return
@@ -133,8 +133,11 @@ function put(/** @type {string} */ what, /** @type {string} */ text) {
     if (element.textContent !== text) element.textContent = text
 }
 
-const formatShare = (/** @type {number} */ share) =>
-  share > 0 && share < 0.05 ? '< 0.1%' : `${NUMBER.format(share)}%`
+/** Formats a percentage as `formatPercent` of the server does. */
+function formatShare(/** @type {number} */ share) {
+  if (share === 0 || share === 100) return `${share}%`
+  return share < 0.05 ? '< 0.1%' : `${Math.min(share, 99.9).toFixed(1)}%`
+}
 
 /** Shows one decimal below 10 rows per second. */
 const formatRate = (/** @type {number} */ rate) =>

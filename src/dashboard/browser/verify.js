@@ -28,7 +28,7 @@ function showOptions(/** @type {FormData} */ data) {
   email.value = String(data.get('email') ?? '')
   for (const name of ['sandbox', 'again']) {
     const box = /** @type {HTMLInputElement} */ (document.getElementById(name))
-    box.checked = data.has(name)
+    if (!box.disabled) box.checked = data.has(name)
   }
 }
 
@@ -103,7 +103,7 @@ function finish(/** @type {string} */ sentence, /** @type {string} */ address) {
 }
 
 function showInterrupted() {
-  const text = 'The connection was interrupted before the verdict. Verify the address again.'
+  const text = 'The connection was interrupted before the verdict. Try again.'
   const sentence = document.querySelector('#verdict p')
   if (sentence !== null) sentence.textContent = text
   announcement.textContent = text

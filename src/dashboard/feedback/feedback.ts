@@ -10,6 +10,7 @@ import { page } from '../page/layout.ts'
 import { empty, notice, reasonWord } from '../page/notice.ts'
 import { card, tiles } from '../page/parts.ts'
 import { table } from '../page/table.ts'
+import { codeBlock } from '../page/text.ts'
 import { newSourceRoutes } from './new-source.ts'
 import { receivedCard } from './received.ts'
 import { sourceRoutes } from './sources.ts'
@@ -56,11 +57,11 @@ function hint({ received }: FeedbackReport, baseUrl: string): Html {
       body: html`
         <p>Let an email provider send its events: <a href="/feedback/sources/new">create a feedback source</a>.</p>
         <p>Import a file of bounces, an mbox file or a Maildir on the machine of the service:</p>
-        <pre>ev feedback import bounces.csv --kind bounced</pre>
+        ${codeBlock('ev feedback import bounces.csv --kind bounced')}
         <p>Or send events with a key that has the scope <code>feedback:write</code>:</p>
-        <pre>curl ${baseUrl}/v1/feedback -H "Authorization: Bearer $EV_API_KEY" \\
+        ${codeBlock(`curl ${baseUrl}/v1/feedback -H "Authorization: Bearer $EV_KEY" \\
   -H "Content-Type: application/json" \\
-  -d '{"items": [{"email": "user@example.com", "kind": "bounced", "code": 550}]}'</pre>`,
+  -d '{"items": [{"email": "user@example.com", "kind": "bounced", "code": 550}]}'`)}`,
     })}`
 }
 

@@ -49,8 +49,7 @@ export async function liveReasons(c: Context<Env>, job: Job): Promise<Html> {
   return card({
     title: 'By reason',
     body: html`
-      <div id="${LIVE_REASONS}" tabindex="0" role="region" aria-label="Rows by reason"
-        hx-get="/lists/${job.job_id}/charts" hx-trigger="${isLong ? 'load, ' : ''}refresh" hx-swap="innerHTML settle:0s">
+      <div id="${LIVE_REASONS}" hx-get="/lists/${job.job_id}/charts" hx-trigger="${isLong ? 'load, ' : ''}refresh" hx-swap="innerHTML settle:0s">
         ${isLong ? html`<p class="muted">Counting the results …</p>` : await bars()}
       </div>`,
   })
@@ -60,8 +59,16 @@ const NO_RESULTS = html`<p class="muted">No results yet.</p>`
 
 async function reasonBars(c: Context<Env>, id: string): Promise<Html> {
   const counts = await count(c, id)
-  return counts.done === 0 ? NO_RESULTS : bars('Rows by reason', reasons(id, counts))
+  if (counts.done === 0) return NO_RESULTS
+  const all = reasons(id, counts)
+  const shown = all.slice(0, REASONS_SHOWN)
+  return html`
+    ${bars('Rows by reason', shown, measureOf(all))}
+    ${all.length > shown.length ? html`<p><small>And ${pluralize(all.length - shown.length, 'more reason')}. All are shown when the list is finished.</small></p>` : NOTHING}`
 }
+
+/** Reasons of a running list that are shown, the most frequent ones: the card keeps its height. */
+const REASONS_SHOWN = 10
 
 async function count(c: Context<Env>, id: string): Promise<Counts> {
   const path = `/v1/jobs/${encodeURIComponent(id)}/breakdown`
@@ -91,12 +98,14 @@ type Counts = Breakdown['data']
 export const classChart = (id: string, classes: Counts['classes']): Html =>
   card({
     title: 'By class',
-    body: donut(
-      CLASSES.map(kind => ({
-        ...{ label: CLASS_NAMES[kind], kind, value: classes[kind] },
-        link: rowsLink(id, { classes: [kind] }, CLASS_NAMES[kind]),
-      })),
-    ),
+    body: html`
+      ${donut(
+        CLASSES.map(kind => ({
+          ...{ label: CLASS_NAMES[kind], kind, value: classes[kind] },
+          link: rowsLink(id, { classes: [kind] }, CLASS_NAMES[kind]),
+        })),
+      )}
+      <p><small>Percentages are rounded and may not add up to 100%.</small></p>`,
   })
 
 /** One bar for each reason, with a segment for each class. */

@@ -33,7 +33,7 @@ export function filter(job: Job, rowFilter: RowFilter): Html {
     return html`<a class="chip" id="chip-${name}" href="${path}#rows" ${intoRows(path)} ${current}>${label}</a>`
   }
   const count = (name: string, value: number) =>
-    html` <b data-live="${name}">${formatNumber(value)}</b>`
+    html` <b data-live="${name}" data-max="${formatNumber(job.total_emails)}">${formatNumber(value)}</b>`
   return html`
     <div class="row is-level filters">
       <form method="get" action="/lists/${id}#rows" class="search" role="search" ${intoRows(`/lists/${id}`)}>

@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { DownloadLink, Job, JobPage, ListedJob } from '../../client/types.ts'
-import { formatDuration, formatNumber, formatPercent } from '../../platform/format.ts'
+import { formatDuration, formatNumber, formatProgress } from '../../platform/format.ts'
 import { queryOf } from '../api.ts'
 import type { AskOptions, DashboardDeps, Env } from '../deps.ts'
 import { bar } from '../page/chart.ts'
@@ -9,9 +9,9 @@ import { problemWith, readNonce, sentForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
-import { chips, primaryLink } from '../page/parts.ts'
+import { card, chips, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
-import { ago, CLASS_NAMES, CLASSES } from '../page/text.ts'
+import { ago, CLASS_NAMES, CLASSES, codeBlock } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import {
@@ -106,13 +106,18 @@ function noLists(c: Context<Env>, { status, sandbox, cursor }: ListFilter, baseU
       action: html`<a class="button" href="/lists${sandbox ? '?sandbox=on' : ''}">All lists</a>`,
     })
   }
-  return empty({
-    title: sandbox ? 'No lists in the sandbox yet' : 'No lists yet',
-    text: html`Upload a CSV file or paste rows. ev verifies each address, shows the progress, and adds the result to each
-      row for download. To upload from a program:
-      <code>curl -H "Authorization: Bearer $EV_KEY" -F file=@list.csv ${baseUrl}/v1/verify/file</code>`,
-    action: newList(c),
-  })
+  return html`
+    ${empty({
+      title: sandbox ? 'No lists in the sandbox yet' : 'No lists yet',
+      text: 'Upload a CSV file or paste rows. ev verifies each address, shows the progress, and adds the result to each row for download.',
+      action: newList(c),
+    })}
+    ${card({
+      title: 'Upload a list with the API',
+      body: codeBlock(
+        `curl ${baseUrl}/v1/verify/file -H "Authorization: Bearer $EV_KEY" -F file=@list.csv`,
+      ),
+    })}`
 }
 
 /** Renders the lists; polls every five seconds while one is active, without changing its height. */
@@ -168,7 +173,7 @@ const progress = ({
   data,
 }: ListedJob) => html`
   <div class="bars is-alone">${bar(segmentsOf(data), total)}</div>
-  <small>${formatPercent(Math.floor((100 * done) / total), 100)} · ${formatNumber(done)} done${left === null ? NOTHING : ` · about ${left} left`}</small>`
+  <small>${formatProgress(done, total)} · ${formatNumber(done)} done${left === null ? NOTHING : ` · about ${left} left`}</small>`
 
 const segmentsOf = ({ classes }: ListedJob['data']) =>
   CLASSES.map(kind => ({ kind, value: classes[kind] }))

@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Job } from '../../client/types.ts'
-import { formatNumber, formatPercent } from '../../platform/format.ts'
+import { formatNumber, formatProgress } from '../../platform/format.ts'
 import { proxy } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { bar } from '../page/chart.ts'
@@ -39,7 +39,7 @@ function progressCard(job: Job): Html {
       hx-swap="outerHTML settle:0s">
       <h2 id="live-title" class="unseen">Progress</h2>
       <div class="outlook">
-        <b data-live="percent">${formatPercent(Math.floor((100 * done) / total), 100)}</b>
+        <b data-live="percent">${formatProgress(done, total)}</b>
         <dl>
           <div><dt>Done of ${formatNumber(total)}</dt><dd data-live="done">${formatNumber(done)}</dd></div>
           <div><dt>Per second</dt><dd data-live="rate">${job.rate_per_second == null ? '–' : formatNumber(job.rate_per_second)}</dd></div>
@@ -48,8 +48,8 @@ function progressCard(job: Job): Html {
       </div>
       <progress class="unseen" max="${total}" value="${done}" aria-labelledby="live-title"></progress>
       <div class="bars" data-live-bar>${bar(segments, total)}</div>
-      <div class="waits" tabindex="0" role="region" aria-label="What the list waits for">
-        <ul data-live-waits>${(job.waiting_for ?? []).map(wait)}</ul>
+      <div class="waits">
+        <ul data-live-waits aria-label="What the list waits for">${(job.waiting_for ?? []).map(wait)}</ul>
       </div>
       <p class="unseen" data-live="said" role="status"></p>
       <noscript><p>Reload the page to update the progress.</p></noscript>
@@ -58,7 +58,7 @@ function progressCard(job: Job): Html {
 
 type Wait = NonNullable<Job['waiting_for']>[number]
 
-/** Renders a cause with its time, which `app.js` shows in the local time zone. */
+/** Renders a cause with its time, as `time()` shows it. */
 function wait({ detail, until }: Wait): Html {
   if (until === null) return html`<li>${detail}</li>`
   const [before = '', after = ''] = detail.split(until)

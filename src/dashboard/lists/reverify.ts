@@ -26,7 +26,7 @@ import { isActive } from './charts.ts'
 
 type JobPageDeps = Pick<DashboardDeps, 'clock' | 'random'>
 
-/** Renders the counts of a list that verifies another one again. */
+/** Renders the counts of a list that re-verifies another one. */
 export async function changesOf(c: Context<Env>, job: Job): Promise<Html> {
   if (job.previous_job_id === undefined) return NOTHING
   const path = `/v1/jobs/${encodeURIComponent(job.job_id)}/changes`
@@ -35,8 +35,8 @@ export async function changesOf(c: Context<Env>, job: Job): Promise<Html> {
   return card({
     title: 'Changes',
     body: html`
-      <p>This list verifies ${previous} again. ${pluralize(data.verified, 'row')} verified so far,
-        ${formatNumber(data.changed)} with another class. The other rows keep their result.</p>
+      <p>This list re-verifies ${previous}. ${pluralize(data.verified, 'row')} re-verified so far,
+        ${formatNumber(data.changed)} with a different class. The other rows keep their results.</p>
       ${data.counts.length === 0 ? NOTHING : countTable(data.counts)}`,
   })
 }
@@ -52,7 +52,7 @@ const countTable = (counts: ChangePage['data']['counts']): Html =>
     rows: counts,
   })
 
-/** Renders the schedule of a finished list, or the forms that verify it again. */
+/** Renders the forms that re-verify a finished list, now or on a schedule, or its schedule. */
 export async function reverifyCard(
   c: Context<Env>,
   { random }: JobPageDeps,
@@ -64,11 +64,10 @@ export async function reverifyCard(
   if (schedule === null && !mayChange) return NOTHING
   const path = `/lists/${job.job_id}`
   return card({
-    title: 'Verify again',
+    title: 'Re-verify',
     body: html`
-      ${schedule === null ? NOTHING : stateOf(schedule)}
-      ${schedule === null || !mayChange ? NOTHING : scheduleActions(c, path, schedule)}
-      ${mayChange ? newRun(c, random, path, schedule === null) : NOTHING}`,
+      ${mayChange ? newRun(c, random, path) : NOTHING}
+      ${schedule === null ? newSchedule(c, random, path) : html`${stateOf(schedule)} ${mayChange ? scheduleActions(c, path, schedule) : NOTHING}`}`,
   })
 }
 
@@ -87,7 +86,7 @@ function stateOf(schedule: Schedule): Html {
     <p>${
       next_run_at === null
         ? html`The schedule of this list (${every}, ${rowsOf(schedule)}) is paused.`
-        : html`This list is verified again ${every} (${rowsOf(schedule)}), next ${time(next_run_at)}.`
+        : html`This list is re-verified ${every} (${rowsOf(schedule)}), next at ${time(next_run_at)}.`
     }
     ${last_error === null ? NOTHING : last_error.message}
     ${last_job_id === null ? NOTHING : html`<a href="/lists/${last_job_id}">Latest run</a>`}</p>`
@@ -106,32 +105,32 @@ const scheduleActions = (c: Context<Env>, path: string, { active }: Schedule): H
     ${form(c, `${path}/schedule/${active ? 'pause' : 'resume'}`, html`<button>${active ? 'Pause' : 'Resume'} schedule</button>`)}
     ${confirmed(c, {
       ...{ action: `${path}/schedule/delete`, label: 'Delete schedule', yes: 'Delete schedule' },
-      question: 'This list is not verified again. The lists of earlier runs stay.',
+      question: 'This list is no longer re-verified. The lists of earlier runs are kept.',
     })}
   </div>`
 
-/** Both forms create a list with all rows; the rows that are not selected keep their result. */
-function newRun(
-  c: Context<Env>,
-  random: JobPageDeps['random'],
-  path: string,
-  canSchedule: boolean,
-): Html {
-  const rows = select({
-    ...{ label: 'Rows', name: 'selected' },
-    choices: ROW_CHOICES.map(({ value, label }) => ({ value, label })),
-  })
+/** Creates a list with all rows; the rows that are not selected keep their result. */
+const newRun = (c: Context<Env>, random: JobPageDeps['random'], path: string): Html =>
+  form(
+    c,
+    `${path}/reverify`,
+    html`${nonceField(random)}<div class="row">${rowChoice('Rows', 'selected')}<button>Re-verify now</button></div>`,
+  )
+
+const newSchedule = (c: Context<Env>, random: JobPageDeps['random'], path: string): Html => {
   const days = field({
     ...{ label: 'Interval in days (1 to 365)', name: 'every_days', type: 'number', value: '30' },
   })
   return form(
     c,
-    `${path}/reverify`,
-    html`${nonceField(random)}<div class="row">${rows}
-      <button name="when" value="now">Verify again now</button>
-      ${canSchedule ? html`${days}<button name="when" value="schedule">Create schedule</button>` : NOTHING}</div>`,
+    `${path}/schedule`,
+    html`${nonceField(random)}<div class="row">${rowChoice('Rows of each run', 'scheduled')}${days}
+      <button>Re-verify on a schedule</button></div>`,
   )
 }
+
+const rowChoice = (label: string, name: string): Html =>
+  select({ label, name, choices: ROW_CHOICES.map(({ value, label }) => ({ value, label })) })
 
 const ROW_CHOICES = [
   { value: 'all', label: 'All rows', selection: {} },
@@ -146,7 +145,7 @@ const ROW_CHOICES = [
 /** Renders the page of a list with a problem. */
 type Fail = (c: Context<Env>, problem: ApiProblem) => Promise<Response>
 
-/** Routes that verify a list again, now or at intervals. */
+/** Routes that re-verify a list, now or at intervals. */
 export function reverifyRoutes(fail: Fail): Hono<Env> {
   const changeSchedule =
     (options: { readonly method: 'PATCH' | 'DELETE'; readonly body?: object }, note: string) =>
@@ -163,15 +162,18 @@ export function reverifyRoutes(fail: Fail): Hono<Env> {
       return c.redirect(`/lists/${idOf(c)}`, 303)
     }
 
+  const create = async (c: Context<Env>, how: typeof createRun): Promise<Response> => {
+    const sent = await sentForm(c)
+    try {
+      return c.redirect(await how(c, sent), 303)
+    } catch (error) {
+      return fail(c, problemWith(error))
+    }
+  }
+
   return new Hono<Env>()
-    .post('/lists/:id/reverify', async c => {
-      const sent = await sentForm(c)
-      try {
-        return c.redirect(await create(c, sent), 303)
-      } catch (error) {
-        return fail(c, problemWith(error))
-      }
-    })
+    .post('/lists/:id/reverify', c => create(c, createRun))
+    .post('/lists/:id/schedule', c => create(c, createSchedule))
     .post(
       '/lists/:id/schedule/pause',
       changeSchedule({ method: 'PATCH', body: { active: false } }, 'Schedule paused.'),
@@ -183,23 +185,25 @@ export function reverifyRoutes(fail: Fail): Hono<Env> {
     .post('/lists/:id/schedule/delete', changeSchedule({ method: 'DELETE' }, 'Schedule deleted.'))
 }
 
-/** Creates a list or a schedule; returns the page to show. */
-async function create(c: Context<Env>, sent: SubmittedForm): Promise<string> {
-  const api = c.get('api')
-  const job = await api.ask<Job>(`/v1/jobs/${idOf(c)}`)
-  const chosen = ROW_CHOICES.find(({ value }) => value === sent.text('selected')) ?? ROW_CHOICES[0]
-  const once = readNonce(sent)
-  if (sent.text('when') !== 'schedule') {
-    const path = `/v1/jobs/${idOf(c)}/reverify`
-    const created = await api.ask<ReverifyJob>(path, { body: chosen.selection, once })
-    leaveNote(c, 'The list is verified again.')
-    return `/lists/${created.job_id}`
-  }
+/** Creates a list; returns the path of its page. */
+async function createRun(c: Context<Env>, sent: SubmittedForm): Promise<string> {
+  const created = await c.get('api').ask<ReverifyJob>(`/v1/jobs/${idOf(c)}/reverify`, {
+    ...{ body: selectionIn(sent, 'selected'), once: readNonce(sent) },
+  })
+  leaveNote(c, 'Re-verification started.')
+  return `/lists/${created.job_id}`
+}
+
+/** Creates a schedule; returns the path of the page of its list. */
+async function createSchedule(c: Context<Env>, sent: SubmittedForm): Promise<string> {
   const every_days = Number(sent.text('every_days'))
-  const body = { job_id: job.job_id, every_days, ...chosen.selection }
-  await api.ask('/v1/schedules', { body, once })
+  const body = { job_id: c.req.param('id'), every_days, ...selectionIn(sent, 'scheduled') }
+  await c.get('api').ask('/v1/schedules', { body, once: readNonce(sent) })
   leaveNote(c, 'Schedule created.')
   return `/lists/${idOf(c)}`
 }
+
+const selectionIn = ({ text }: SubmittedForm, name: string) =>
+  (ROW_CHOICES.find(({ value }) => value === text(name)) ?? ROW_CHOICES[0]).selection
 
 const idOf = (c: Context<Env>) => encodeURIComponent(c.req.param('id') ?? '')

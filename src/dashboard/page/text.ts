@@ -3,7 +3,10 @@ import type { Class } from '../../engine/verdict/verdict.ts'
 import type { Html } from './html.ts'
 import { type IconName, icon } from './icon.ts'
 
-/** Renders a time in UTC, which `app.js` shows in local time; null renders `otherwise`. */
+/**
+ * Renders a time in UTC, the time zone of all pages; null renders `otherwise`. `app.js` adds the local
+ * time as a tooltip.
+ */
 export const time = (at: string | number | null, otherwise = '–'): Html =>
   timeElement(at, otherwise, '')
 
@@ -14,11 +17,13 @@ export const ago = (at: string | number | null, otherwise = '–'): Html =>
 function timeElement(at: string | number | null, otherwise: string, attribute: Html | string) {
   if (at === null) return html`${otherwise}`
   const iso = new Date(at).toISOString()
-  return html`<time datetime="${iso}" title="${utc(iso)}"${attribute}>${utc(iso)}</time>`
+  return html`<time datetime="${iso}" title="${utc(iso, SECONDS_END)}"${attribute}>${utc(iso, MINUTES_END)}</time>`
 }
 
-/** 2026-03-21 10:30:00 UTC */
-const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
+/** 2026-03-21 10:30 UTC */
+const utc = (iso: string, end: number) => `${iso.slice(0, 10)} ${iso.slice(11, end)} UTC`
+const MINUTES_END = 16
+const SECONDS_END = 19
 
 /** Severity of a notice, a status or an item; `running` is active work. */
 export type Tone = 'ok' | 'info' | 'warn' | 'bad' | 'running'
@@ -55,3 +60,7 @@ export const capitalize = (text: string): string =>
 
 /** Renders text to copy, such as a key; `app.js` adds a Copy button. */
 export const copyable = (text: string) => html`<code class="copyable" data-copy>${text}</code>`
+
+/** Renders a command or a program to copy; `app.js` adds a Copy button. */
+export const codeBlock = (code: string): Html =>
+  html`<div class="code"><pre data-copy>${code}</pre></div>`

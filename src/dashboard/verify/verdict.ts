@@ -60,7 +60,7 @@ function verdictBody(c: Context<Env>, form: VerifyForm, result: SingleResult): H
     <p class="means">${means} <span class="muted">${todo}</span></p>
     ${fault(evidence)} ${suggestion(c, form, result)} ${reply(evidence)} ${hints(evidence)}
     ${figures(result, evidence)}
-    ${result.cached ? verifyForm(c, { ...form, email: result.email, again: true }, 'Verify again now') : NOTHING}`
+    ${result.cached ? verifyForm(c, { ...form, email: result.email, again: true }, 'Re-verify now') : NOTHING}`
 }
 
 /** Returns the verdict as text for screen readers. */
@@ -155,7 +155,9 @@ function evidenceOf({ evidence }: SingleResult): Evidence {
 }
 
 /** Renders the form of the Verify page: address and options. */
-export const optionsForm = (c: Context<Env>, { email, sandbox, again }: VerifyForm): Html => html`
+export function optionsForm(c: Context<Env>, { email, sandbox, again }: VerifyForm): Html {
+  const { isTest } = c.get('user')
+  return html`
   <form method="post" action="/verify" id="options" class="card" data-verify>
     ${csrfField(c)}
     <div class="row">
@@ -166,13 +168,12 @@ export const optionsForm = (c: Context<Env>, { email, sandbox, again }: VerifyFo
       </p>
       <button class="primary">Verify</button>
     </div>
-    ${tick('sandbox', sandbox, 'Sandbox: simulated results, no mail server is contacted, no credits used')}
-    ${tick('again', again, 'Ignore cached results')}
+    <label class="tick"><input type="checkbox" id="sandbox" name="sandbox" ${sandbox || isTest ? html`checked` : NOTHING}
+      ${isTest ? html`disabled` : NOTHING} /> Sandbox: simulated results, no mail server is contacted, no credits used${isTest ? '; always on with a test key' : ''}</label>
+    <label class="tick"><input type="checkbox" id="again" name="again" ${again ? html`checked` : NOTHING} /> Ignore cached results</label>
     ${PREFIXES}
   </form>`
-
-const tick = (name: string, checked: boolean, label: string) => html`
-  <label class="tick"><input type="checkbox" id="${name}" name="${name}" ${checked ? html`checked` : NOTHING} /> ${label}</label>`
+}
 
 /** Lists the sandbox prefixes, as docs/api.md does. */
 const PREFIXES = html`

@@ -100,7 +100,7 @@ async function checks(c: Context<Env>): Promise<Html> {
       { label: 'Class', cell: one => badge(classOf(one)) },
       { label: 'Reason', cell: ({ reason }) => reasonCell(reason) },
       { label: 'Time', cell: one => ago(one.created_at) },
-      { label: 'Verify again', kind: 'action', cell: one => again(c, one) },
+      { label: 'Re-verify', kind: 'action', cell: one => again(c, one) },
     ],
     rows: found,
   })
@@ -123,7 +123,7 @@ const again = (c: Context<Env>, { email }: Item): Html =>
   verifyForm(
     c,
     { email, sandbox: false, again: false },
-    html`<span>Verify <span class="unseen">${email}</span> again</span>`,
+    html`<span>Re-verify<span class="unseen"> ${email}</span></span>`,
   )
 
 /** An update of the page. */

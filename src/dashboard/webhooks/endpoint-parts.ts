@@ -8,7 +8,7 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { card } from '../page/parts.ts'
-import { copyable, time } from '../page/text.ts'
+import { codeBlock, copyable, time } from '../page/text.ts'
 
 type Day = Webhook['daily_attempts'][number]
 
@@ -119,11 +119,11 @@ export const secretPage = (c: Context<Env>, o: Shown) =>
 const howToVerify = (): Html => html`
   <h2>Verify the signature</h2>
   <p>With the npm package evmail-client. Pass it the raw body, before parsing:</p>
-  <pre>${WITH_CLIENT}</pre>
+  ${codeBlock(WITH_CLIENT)}
   <p>Without a library: <code>X-EV-Signature</code> is the HMAC-SHA256 of the raw body in lower-case hexadecimal, keyed with
     the full text of the secret. The headers <code>webhook-id</code>, <code>webhook-timestamp</code> and
     <code>webhook-signature</code> follow Standard Webhooks, which has libraries for most languages.</p>
-  <pre>${BY_HAND}</pre>
+  ${codeBlock(BY_HAND)}
   <p>Respond with any 2xx within 30 seconds and process the event afterwards. An event may be delivered more than once,
     with the same <code>event_id</code>.</p>`
 

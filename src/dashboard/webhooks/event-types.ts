@@ -6,6 +6,7 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { card } from '../page/parts.ts'
 import { table } from '../page/table.ts'
+import { codeBlock } from '../page/text.ts'
 import { withCode } from './endpoint-form.ts'
 
 type EventType = EventList['data']['events'][number]
@@ -28,7 +29,7 @@ const eventType = ({ event, description, schema, example }: EventType): Html =>
     id: event,
     body: html`
       <p>${withCode(description)}</p>
-      <pre>${JSON.stringify(example, null, 2)}</pre>
+      ${codeBlock(JSON.stringify(example, null, 2))}
       <details><summary>Fields of <code>data</code></summary>${fieldsTable(event, schema)}</details>`,
   })
 

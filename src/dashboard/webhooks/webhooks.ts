@@ -20,7 +20,7 @@ import { page, part } from '../page/layout.ts'
 import { empty, notice } from '../page/notice.ts'
 import { facts, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
-import { ago, time } from '../page/text.ts'
+import { ago, codeBlock, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { actionRoutes } from './actions.ts'
@@ -85,7 +85,7 @@ const webhooksTable = (webhooks: readonly Webhook[]): Html =>
 /** Explains webhooks with an example request. */
 async function hint(c: Context<Env>, baseUrl: string): Promise<Html> {
   const { data } = await c.get('api').ask<EventList>('/v1/webhooks/events')
-  const example = JSON.stringify(data.events[0]?.example, null, 2)
+  const example = JSON.stringify(data.events[0]?.example ?? {}, null, 2)
   return html`
     ${empty({
       title: 'No webhooks yet',
@@ -95,11 +95,11 @@ async function hint(c: Context<Env>, baseUrl: string): Promise<Html> {
     <h2>Example request</h2>
     <p>Requests are signed with a secret that only you and ev know. A request without a 2xx response is retried up to five
       times.</p>
-    <pre>${example}</pre>
+    ${codeBlock(example)}
     <h2>Create a webhook with the API</h2>
-    <pre>curl -X POST ${baseUrl}/v1/webhooks -H "Authorization: Bearer $EV_API_KEY" \\
+    ${codeBlock(`curl ${baseUrl}/v1/webhooks -H "Authorization: Bearer $EV_KEY" \\
   -H "Content-Type: application/json" \\
-  -d '{"url": "https://app.example.com/hook", "events": ["batch.completed"]}'</pre>
+  -d '{"url": "https://app.example.com/hook", "events": ["batch.completed"]}'`)}
     <p>See the <a href="/docs#/Webhooks">API reference</a>. To receive events on your machine, run
       <code>ev webhooks listen</code>.</p>`
 }

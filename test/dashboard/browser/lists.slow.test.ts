@@ -197,21 +197,21 @@ test('markup in files, addresses and replies is rendered as text, by scripts too
   expect(visitor.faults).toEqual([])
 })
 
-test('a list is verified again, once and at intervals', async () => {
+test('a list is re-verified, once and at intervals', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/lists/new')
   await page.getByLabel('Sandbox').check()
   await page.getByLabel('Or paste rows').fill('valid1@a.example\ntimeout1@a.example\n')
   await start(page)
-  await page.getByRole('heading', { name: 'Verify again' }).waitFor()
+  await page.getByRole('heading', { name: 'Re-verify' }).waitFor()
   const first = page.url()
   await page.getByLabel('Interval in days').fill('7')
-  await page.getByRole('button', { name: 'Create schedule' }).click()
-  await page.getByText('This list is verified again every 7 days').waitFor()
+  await page.getByRole('button', { name: 'Re-verify on a schedule' }).click()
+  await page.getByText('This list is re-verified every 7 days').waitFor()
   await page.getByLabel('Rows', { exact: true }).selectOption('Unknown')
-  await page.getByRole('button', { name: 'Verify again now' }).click()
-  await page.getByText('1 row verified so far, 0 with another class.').waitFor()
+  await page.getByRole('button', { name: 'Re-verify now' }).click()
+  await page.getByText('1 row re-verified so far, 0 with a different class.').waitFor()
   await visitor.check('list-changes')
   await page.getByRole('link', { name: 'an earlier list' }).click()
   await page.waitForURL(first)

@@ -81,7 +81,7 @@ test('a suggestion and a recent address are verified with one click', async () =
   await page.getByRole('button', { name: 'Verify ann@polite.test again' }).first().click()
   await verdictOf(page, 'ann@polite.test')
   expect(await row(page, 'servers').textContent()).toContain('the cached answer is used')
-  await page.getByRole('button', { name: 'Verify again now' }).click()
+  await page.getByRole('button', { name: 'Re-verify now' }).click()
   await page.locator('#verdict').getByText('Mail server', { exact: true }).nth(1).waitFor()
 })
 

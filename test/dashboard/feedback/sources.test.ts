@@ -48,7 +48,7 @@ describe('the list of feedback sources', () => {
     const { text } = await dashboard.get('/feedback/sources')
     const [first = '', second = ''] = /<tbody.*<\/tbody>/s.exec(text)?.[0].split('</tr>') ?? []
     expect(first).toContain(`<a href="${path}">Amazon SES</a>`)
-    expect(first).toContain('2026-03-21 10:30:00 UTC')
+    expect(first).toContain('2026-03-21 10:30 UTC')
     expect(first).toContain(`<code>${SOURCE_KEYS.ses}</code>`)
     expect(second).toContain('Never')
     expect(second).toContain(`<code>…${SOURCE_KEYS.mailgun.slice(-4)}</code>`)

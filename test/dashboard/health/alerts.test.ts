@@ -44,7 +44,7 @@ describe('the alert for admins', () => {
     const closedSince = Date.UTC(2026, 5, 1, 11, 40)
     const closed = { name: 'b', closedSince, port: 25 }
     expect(alertText(operatorsOf([], { egresses: [closed] }))).toBe(
-      'No mail server has been reachable on port 25 since 2026-06-01 11:40:00 UTC. See Health for the cause and the fix.',
+      'No mail server has been reachable on port 25 since 2026-06-01 11:40 UTC. See Health for the cause and the fix.',
     )
     const open = { name: 'a', closedSince: null, port: 25 }
     expect(alertText(operatorsOf([], { egresses: [open, closed] }))).toContain(
@@ -55,7 +55,7 @@ describe('the alert for admins', () => {
   test('reports a provider that blocks this service, once a whole connection of addresses was blocked', () => {
     expect(alertText(operatorsOf([blocking(19)]))).toBeNull()
     expect(alertText(operatorsOf([blocking(1_234)]))).toBe(
-      'Outlook.com has been blocking this service since 2026-06-01 12:00:00 UTC: 1,234 addresses are unknown because of it. See Health for the cause and the fix.',
+      'Outlook.com has been blocking this service since 2026-06-01 12:00 UTC: 1,234 addresses are unknown because of it. See Health for the cause and the fix.',
     )
   })
 

@@ -44,7 +44,7 @@ describe('the page of a list', () => {
     const processing = (await page()).text
     expect(plain(processing)).toContain('33% Done of 6 2 Per second –')
     expect(processing).toContain('<progress class="unseen" max="6" value="2"')
-    expect(processing).toContain('<b data-live="risky">1</b> <small data-live="risky-share">50%<')
+    expect(processing).toContain('<b data-live="risky">1</b> <small data-live="risky-share">50.0%<')
     expect(linkOf(processing, 'Risky')).toBe('/lists/job_a?class=risky')
     expect(processing).toContain('Pending')
     expect(processing).toContain('/lists/job_a/cancel')
@@ -56,12 +56,12 @@ describe('the page of a list', () => {
     expect(plain((await page()).text)).toContain('By reason No results yet.')
     await giveResults(database, 'job_a', 2)
     await clock.advance(MINUTE)
-    expect(plain((await page()).text)).toContain('Rows by reason Accepted 1 50%')
+    expect(plain((await page()).text)).toContain('Rows by reason Accepted 1 50.0%')
     await giveResults(database, 'job_a', 4, 2)
     await clock.advance(MINUTE)
     const target = { 'HX-Request': 'true', 'HX-Target': 'live-reasons' }
     const { text } = await get('/lists/job_a/charts', target)
-    expect(plain(text)).toMatch(/^ *Rows by reason Accepted 1 25%/)
+    expect(plain(text)).toMatch(/^ *Rows by reason Accepted 1 25\.0%/)
     expect(text).not.toContain('By class')
   })
 
@@ -247,7 +247,7 @@ describe('the rows of a list', () => {
 
 /** A job as far as the filter shows it. */
 const LISTED = {
-  ...{ job_id: 'job_a', processed_emails: 0 },
+  ...{ job_id: 'job_a', total_emails: 9, processed_emails: 0 },
   data: { classes: { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 } },
 }
 
@@ -308,7 +308,7 @@ describe('what an active list waits for', () => {
       .execute()
     const { text } = await page()
     expect(plain(text)).toContain(
-      '6 addresses at &lt;b&gt;.test: the mail server deferred them. Next attempt at 2026-06-01 12:01:00 UTC .',
+      '6 addresses at &lt;b&gt;.test: the mail server deferred them. Next attempt at 2026-06-01 12:01 UTC .',
     )
     expect(text).toContain('<time datetime="2026-06-01T12:01:00.000Z"')
     expect(plain(text)).toContain('Time left 1 minute')

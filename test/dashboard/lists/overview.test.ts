@@ -32,8 +32,8 @@ describe('the lists of an account', () => {
     await seedJob(database, { id: 'job_b', name: 'April', texts: MIXED, done: 0 })
     const { text } = await get('/lists')
     expect(rowsOf(text)).toEqual([
-      'April Queued 6 0% · 0 done · about 10 seconds left 2026-06-01 12:01:20 UTC –',
-      'March Completed 6 1 deliverable, 2 risky, 1 undeliverable, 2 unknown 2026-06-01 12:00:00 UTC 20 s',
+      'April Queued 6 0% · 0 done · about 10 seconds left 2026-06-01 12:01 UTC –',
+      'March Completed 6 1 deliverable, 2 risky, 1 undeliverable, 2 unknown 2026-06-01 12:00 UTC 20 s',
     ])
     expect(text).toContain('<rect class="fill-risky" x="16.67" y="0" width="33.33"')
   })

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { badge, time } from '../../../src/dashboard/page/text.ts'
 
 describe('times', () => {
-  test('are rendered in UTC and marked for scripts to localize', async () => {
+  test('are rendered in UTC and have the seconds in the tooltip', async () => {
     expect(String(await time(Date.UTC(2026, 2, 21, 10, 30)))).toBe(
-      '<time datetime="2026-03-21T10:30:00.000Z" title="2026-03-21 10:30:00 UTC">2026-03-21 10:30:00 UTC</time>',
+      '<time datetime="2026-03-21T10:30:00.000Z" title="2026-03-21 10:30:00 UTC">2026-03-21 10:30 UTC</time>',
     )
   })
 

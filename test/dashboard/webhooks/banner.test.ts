@@ -34,7 +34,7 @@ describe('every page', () => {
     await dashboard.happen()
     const { text } = await dashboard.get('/webhooks/new')
     expect(alertsOf(text)).toEqual([
-      'Your webhook https://app.test/hook has been failing since 2026-06-01 12:00:00 UTC: ' +
+      'Your webhook https://app.test/hook has been failing since 2026-06-01 12:00 UTC: ' +
         `Nobody ${HARMLESS} answered. View deliveries.`,
     ])
     expect(text).toContain(`href="${dashboard.path}"`)

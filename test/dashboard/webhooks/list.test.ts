@@ -10,7 +10,7 @@ describe('the webhooks of an account', () => {
     expect(text).toContain('No webhooks yet')
     expect(text).toContain('href="/webhooks/new"')
     expect(text).toContain('&quot;event&quot;: &quot;batch.completed&quot;')
-    expect(text).toContain('curl -X POST https://ev.test/v1/webhooks')
+    expect(text).toContain('curl https://ev.test/v1/webhooks')
     expect(text).toContain('href="/docs#/Webhooks"')
   })
 
@@ -35,10 +35,10 @@ describe('the webhooks of an account', () => {
     await dashboard.happen()
     await dashboard.attempt()
     const { text } = await dashboard.get('/webhooks')
-    expect(text).toMatch(/data-label="Success rate">50%\s+<svg class="spark"/)
+    expect(text).toMatch(/data-label="Success rate">50.0%\s+<svg class="spark"/)
     const page = (await dashboard.get(dashboard.path)).text
-    expect(page).toContain('<small>50% successful</small>')
-    expect(page).toMatch(/2026-06-01<\/th>.*2 <small>50% successful<\/small><\/td>/s)
+    expect(page).toContain('<small>50.0% successful</small>')
+    expect(page).toMatch(/2026-06-01<\/th>.*2 <small>50.0% successful<\/small><\/td>/s)
   })
 
   test('show their state: enabled, disabled, failing or disabled by ev', async () => {
@@ -53,7 +53,7 @@ describe('the webhooks of an account', () => {
     await dashboard.happen()
     dashboard.receiver.answer(500)
     await dashboard.attempt()
-    expect(await state()).toBe('Failing since 2026-06-01 12:00:00 UTC')
+    expect(await state()).toBe('Failing since 2026-06-01 12:00 UTC')
     await dashboard.happen()
     dashboard.receiver.answer(410)
     await dashboard.attempt({ disabledCode: 'gone' })
