@@ -9,7 +9,7 @@ import { type Html, NOTHING } from './page/html.ts'
 import { page } from './page/layout.ts'
 import { notice } from './page/notice.ts'
 import { card, facts } from './page/parts.ts'
-import { time } from './page/text.ts'
+import { capitalize, time } from './page/text.ts'
 import { leaveNote } from './session/cookie.ts'
 import { may } from './session/signed-in.ts'
 
@@ -41,16 +41,18 @@ async function accountPage(c: Context<Env>, draft?: Draft): Promise<Response> {
     title: 'Account',
     body: html`
       ${draft === undefined ? NOTHING : notice('bad', withLabel(draft.problem, LABELS))}
-      ${card({ title: 'Name and email address', body: settings(c, account, draft) })}
-      ${card({
-        title: 'Details',
-        body: facts([
-          ['Account ID', html`<code>${account.id}</code>`],
-          ['Plan', account.plan],
-          ['Created', time(account.created_at)],
-          ['Administrator', account.admin ? 'Yes' : 'No'],
-        ]),
-      })}`,
+      <div class="grid">
+        ${card({ title: 'Name and email address', body: settings(c, account, draft) })}
+        ${card({
+          title: 'Details',
+          body: facts([
+            ['Plan', capitalize(account.plan)],
+            ['Created', time(account.created_at)],
+            ['Admin account', account.admin ? 'Yes' : 'No'],
+            ['Account ID', html`<code>${account.id}</code>`],
+          ]),
+        })}
+      </div>`,
     status: (draft?.problem.status ?? 200) as ContentfulStatusCode,
   })
 }

@@ -19,7 +19,7 @@ export const auditRoutes = (): Hono<Env> =>
     return page(c, {
       title: 'Audit log',
       intro:
-        'Changes of keys, webhooks and the account, sign-ins, and downloads of results. Entries are kept for a year.',
+        'Changes to keys, webhooks and the account, sign-ins, and downloads of results. Entries are kept for a year.',
       body: html`${filterForm(filter)} ${entries(filter, data)}`,
     })
   })

@@ -97,7 +97,7 @@ function notFoundPage(deps: DashboardDeps): MiddlewareHandler<Env> {
     const missing = {
       ...{ title: 'Page not found', status: 404 as const },
       body: html`
-        <p>There is no page at this address. It may have been moved or deleted.</p>
+        <p>This page doesn't exist. It may have been moved or deleted.</p>
         <p><a class="button primary" href="/">Go to the overview</a></p>`,
     }
     return headers(c, async () => {

@@ -222,7 +222,7 @@ function allowedFrom({ allowed_ips: ips, allowed_domains: sites }: Key): string 
 const SECOND_KEY_HINT = empty({
   icon: 'key-round',
   title: 'Use one key per application',
-  text: 'Give each application, script and colleague a key of its own with only the scopes it needs. You can then see which one makes requests, and revoke one without affecting the others.',
+  text: 'Give each application, script and colleague a separate key with only the scopes it needs. You can then see which key makes requests, and revoke one without affecting the others.',
   action: html`<a class="button" href="/keys/new">New key</a>`,
 })
 
@@ -239,7 +239,7 @@ export function secretPage(
     : html`<p>Store it in the variable <code>EV_KEY</code> and send it with each request:</p>${codeBlock(exampleOf(baseUrl))}`
   const body = html`
     <section class="card">
-      <p>${key.publishable ? 'The key' : 'Secret of the key'} "${key.name}". It is not shown again: ev stores only its hash.</p>
+      <p>Copy ${key.publishable ? 'the key' : 'the secret of the key'} "${key.name}" now. It is not shown again: ev stores only its hash.</p>
       <p>${copyable(key.key)}</p>
       <p>${note}</p>
     </section>

@@ -185,7 +185,7 @@ const keysOf = async (c: Context<Env>): Promise<readonly Key[]> =>
 async function keyOf(c: Context<Env>, id = c.req.param('id')): Promise<Key> {
   const key = (await keysOf(c)).find(one => one.id === id)
   if (key !== undefined) return key
-  throw new Refusal(404, 'No such key. It may have been revoked.')
+  throw new Refusal(404, 'Key not found. It may have been revoked.')
 }
 
 /**

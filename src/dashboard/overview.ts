@@ -20,7 +20,7 @@ import { type IconName, icon } from './page/icon.ts'
 import { page, part } from './page/layout.ts'
 import { card, facts, type Item, items, primaryLink, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
-import { ago, CLASS_NAMES, CLASSES } from './page/text.ts'
+import { ago, CLASS_NAMES, CLASSES, formatPlan } from './page/text.ts'
 import { may } from './session/signed-in.ts'
 import { creditMeter, creditsLeft, historyTable } from './usage.ts'
 import { shortUrl } from './webhooks/actions.ts'
@@ -108,9 +108,9 @@ const periods = (chosen: string): Html =>
 /** Leads a new user to the first verification, the first list and the first key. */
 const firstSteps = (): Html => html`
   <div class="grid">
-    ${firstStep('mail-check', 'Verify an address', 'See step by step how the mail server of an address answers, and what to do.', '/verify')}
-    ${firstStep('list-checks', 'Verify a list', 'Upload a CSV file or paste rows. Download it with the result of each row.', '/lists/new')}
-    ${firstStep('key-round', 'Create an API key', 'Verify addresses from your program. Give each program a key of its own.', '/keys/new')}
+    ${firstStep('mail-check', 'Verify an address', 'See each step of the SMTP dialogue, the verdict, and what to do next.', '/verify')}
+    ${firstStep('list-checks', 'Verify a list', 'Upload a CSV file or paste rows, then download the list with a result for each row.', '/lists/new')}
+    ${firstStep('key-round', 'Create an API key', 'Verify addresses from your program. Use a separate key for each program.', '/keys/new')}
   </div>`
 
 const firstStep = (name: IconName, title: string, text: string, href: string): Html => html`
@@ -133,7 +133,10 @@ function figures({ stats, credits }: Usage, lists: readonly ListedJob[], period:
     {
       label: 'Credits left today',
       value: creditsLeft(credits),
-      note: html`${credits.credits_added === null ? html`Plan ${credits.plan}` : html`of ${formatNumber(credits.credits_added)}`}`,
+      note:
+        credits.credits_added === null
+          ? formatPlan(credits.plan)
+          : `of ${formatNumber(credits.credits_added)}`,
     },
     {
       label: 'Lists running',

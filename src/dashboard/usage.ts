@@ -23,7 +23,7 @@ import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
 import { card, facts, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
-import { ago, badge, CLASS_NAMES, CLASSES, codeBlock } from './page/text.ts'
+import { ago, badge, CLASS_NAMES, CLASSES, codeBlock, formatPlan } from './page/text.ts'
 
 /** The Usage page: verifications, credits, limits and history of the account. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
@@ -119,10 +119,10 @@ export const creditsLeft = ({ credits_balance: left }: Credits['data']): string 
 /** Renders the credits of the plan and their use. */
 export function creditMeter(credits: Credits['data']): Html {
   const { plan, credits_added: limit, credits_consumed, credits_held, resets_at } = credits
-  if (limit === null) return html`<p>The plan "${plan}" has unlimited credits.</p>`
+  if (limit === null) return html`<p>The ${formatPlan(plan)} has unlimited credits.</p>`
   return html`
     ${meter({ used: credits_consumed + credits_held, limit })}
-    <p>The plan "${plan}" includes ${formatNumber(limit)} per day. Resets ${ago(resets_at)}.</p>`
+    <p>The ${formatPlan(plan)} includes ${formatNumber(limit)} credits per day. Resets ${ago(resets_at)}.</p>`
 }
 
 /** Renders the limits and their use; credits have their own card. */

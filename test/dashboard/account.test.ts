@@ -8,7 +8,7 @@ test('the name and the address of the account are changed, and the sidebar shows
   const { get, post, json } = await createTestDashboard({ plan: 'starter' })
   const before = (await get('/account')).text
   expect([fieldOf(before, 'name'), fieldOf(before, 'email')]).toEqual(['acc_1', ''])
-  expect(before).toContain('<dt>Plan</dt><dd>starter</dd>')
+  expect(before).toContain('<dt>Plan</dt><dd>Starter</dd>')
   const saved = await post('/account', { name: 'Shop & Co', email: 'owner@shop.example' })
   expect([saved.status, saved.headers.get('Location')]).toEqual([303, '/account'])
   const { text } = await get('/account')

@@ -117,7 +117,7 @@ describe('usage', () => {
 
   test('shows that a plan is unlimited', async () => {
     const { text } = await (await createTestDashboard()).get('/usage')
-    expect(textOf(text)).toContain('Left Unlimited The plan "enterprise" has unlimited credits.')
+    expect(textOf(text)).toContain('Left Unlimited The Enterprise plan has unlimited credits.')
   })
 
   test('shows all limits and their use', async () => {

@@ -156,7 +156,7 @@ function createAnnouncer() {
   let announced = 0
   return (/** @type {Progress} */ { processed_emails: done, total_emails: total }) => {
     const tenth = Math.floor((10 * done) / total)
-    if (tenth > announced) put('said', `${tenth * 10}% of the rows are done.`)
+    if (tenth > announced) put('said', `${tenth * 10}% of the rows have a result.`)
     announced = tenth
   }
 }

@@ -37,7 +37,7 @@ form.addEventListener('htmx:afterRequest', event => {
   if (xhr.status === 0) showError(INTERRUPTED)
   // An error notice has replaced the progress bar, or is above the page.
   else if (!isFailed || sending.querySelector('.notice') === null) sending.replaceChildren()
-  if (isFailed) return showRetry()
+  if (isFailed) return showRetry(xhr.status)
   if (isOtherList) preview.scrollIntoView({ block: 'nearest' })
   isOtherList = false
 })
@@ -101,9 +101,10 @@ function showError(/** @type {string} */ sentence) {
   box.scrollIntoView({ block: 'nearest' })
 }
 
-/** After a failed preview there is no other button. */
-function showRetry() {
-  if (preview.querySelector('.step') === null) {
+/** After a failed preview there is no other button; that of a list at fault fails each time. */
+function showRetry(/** @type {number} */ status) {
+  const isListAtFault = status === 400 || status === 413
+  if (!isListAtFault && preview.querySelector('.step') === null) {
     const button = document.createElement('button')
     button.textContent = 'Try again'
     sending.append(button)

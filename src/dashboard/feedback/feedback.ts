@@ -31,7 +31,7 @@ const reportRoutes = ({ settings }: DashboardDeps): Hono<Env> =>
     const { data } = await c.get('api').ask<FeedbackReportAnswer>('/v1/feedback/report')
     return page(c, {
       title: 'Feedback',
-      intro: 'Compares verdicts with what happened to the mail.',
+      intro: 'Compares verdicts with what happened to the messages.',
       actions: html`<a class="button" href="/feedback/sources">Sources</a>`,
       body: html`
         ${data.total.count === 0 ? hint(data, settings.baseUrl) : figures(data)}
@@ -44,7 +44,7 @@ function hint({ received }: FeedbackReport, baseUrl: string): Html {
   if (received.length > 0) {
     return notice(
       'info',
-      'No verdict has a known outcome yet. Verdicts are compared with bounces and deliveries that follow them within 30 days: verify, send, and report what came back.',
+      'No outcomes yet. Verdicts are compared with the bounces and deliveries that are reported within 30 days.',
     )
   }
   return html`
@@ -125,7 +125,7 @@ const outcomesCard = (outcomes: FeedbackReport['outcomes']): Html =>
         kinds: ['deliverable', 'risky'],
         text: ['that arrived', 'had a deliverable verdict'],
       })}
-      <p><small>Most catch-all addresses and all unknown ones are not deliverable by their verdict. A message without a report is not counted.</small></p>`,
+      <p><small>Unknown addresses and most catch-all addresses do not count as deliverable. Messages without a report are not counted.</small></p>`,
   })
 
 type Share = {

@@ -56,7 +56,7 @@ async function findSources(c: Context<Env>): Promise<readonly FeedbackSource[]> 
 async function findSource(c: Context<Env>): Promise<FeedbackSource> {
   const source = (await findSources(c)).find(({ id }) => id === c.req.param('id'))
   if (source !== undefined) return source
-  throw new Refusal(404, 'No such feedback source. It may have been deleted.')
+  throw new Refusal(404, 'Feedback source not found. It may have been deleted.')
 }
 
 const newButton = (c: Context<Env>): Html =>
@@ -69,7 +69,7 @@ const READ_ONLY = html`<small>Read-only: your key lacks the scope "feedback:writ
 const hint = (c: Context<Env>): Html =>
   empty({
     ...{ title: 'No feedback sources yet', icon: 'send', action: newButton(c) },
-    text: `A feedback source receives the events of ${listOf(Object.values(PROVIDERS).map(({ title }) => title))}. Later verdicts use them, and the page Feedback compares verdicts with them.`,
+    text: `A feedback source receives the events of ${listOf(Object.values(PROVIDERS).map(({ title }) => title))}. Later verdicts use them, and the Feedback page compares verdicts with them.`,
   })
 
 const listOf = (names: readonly string[]) => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
@@ -143,7 +143,7 @@ const changes = (c: Context<Env>, { id, provider }: FeedbackSource): Html => htm
             label: 'Delete source',
             yes: 'Yes, delete source',
           },
-          question: `Requests of ${PROVIDERS[provider].title} to this URL are refused immediately. Feedback that was received stays. This cannot be undone.`,
+          question: `Requests from ${PROVIDERS[provider].title} to this URL are refused immediately. Feedback already received is kept. This cannot be undone.`,
         })}`,
     })}
   </div>`

@@ -51,7 +51,7 @@ const linkMenu = (c: Context<Env>, { job_id, data }: Job): Html => html`
   <details class="confirm">
     <summary class="button">Share</summary>
     <div class="menu">
-      <p>Creates a link that downloads the results for 24 hours, without a key, for anyone who has it.</p>
+      <p>Creates a link that works for 24 hours. Anyone with the link can download the results without a key.</p>
       ${form(
         c,
         `/lists/${job_id}/link`,

@@ -95,15 +95,17 @@ function unverified(dryRun: FileDryRun): Html {
   const names = others.map(number => dryRun.columns.find(one => one.number === number)?.name)
   const columns = others.map((number, i) => `${number}${names[i] ? ` (${names[i]})` : ''}`)
   const verb = others.length === 1 ? 'Column' : 'Columns'
-  const hold = others.length === 1 ? 'holds' : 'hold'
+  const contain = others.length === 1 ? 'contains' : 'contain'
   return notice(
     'warn',
     [
-      ...(has_several ? ['Some cells hold several addresses, and end as malformed.'] : []),
-      ...(others.length > 0
-        ? [`${verb} ${AND.format(columns)} ${hold} addresses too, which are not verified.`]
+      ...(has_several
+        ? ['Some cells contain several addresses and are reported as malformed.']
         : []),
-      'Choose below whether to verify all.',
+      ...(others.length > 0
+        ? [`${verb} ${AND.format(columns)} also ${contain} addresses, which are not verified.`]
+        : []),
+      'To verify all of them, change "Addresses" below.',
     ].join(' '),
   )
 }
@@ -133,7 +135,7 @@ function figures(sandbox: boolean, dryRun: FileDryRun): Html {
       <div><dt>Credits left today</dt><dd>${left}</dd></div>
       <div><dt>Estimated time</dt><dd>${dryRun.estimated_time ?? '–'}</dd></div>
     </dl>
-    <p><small>Each address is verified and charged once, even if the list contains it several times. Malformed rows are free.</small></p>`
+    <p><small>Duplicates are verified and charged once. Malformed rows are free.</small></p>`
 }
 
 const figure = (name: string, value: number | null) =>
@@ -148,7 +150,7 @@ function start(dryRun: FileDryRun): Html {
 }
 
 const insufficientCredits = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>
-  `This list needs ${pluralize(credits_needed ?? 0, 'credit')}, but only ${formatNumber(credits_balance ?? 0)} are left today: ${formatNumber(lacking)} too few to start it. Wait for the reset at 00:00 UTC, upload a shorter list, or ask the administrator for a larger plan.`
+  `This list needs ${pluralize(credits_needed ?? 0, 'credit')}, but only ${formatNumber(credits_balance ?? 0)} are left today, ${formatNumber(lacking)} too few. Wait for the reset at 00:00 UTC, upload a shorter list, or ask the administrator for a larger plan.`
 
 /** Limits the size of the page: a file may have thousands of columns. */
 const COLUMNS_MAX = 20

@@ -10,6 +10,7 @@ import { CSRF_FIELD } from '../session/csrf.ts'
 import { type Html, NOTHING } from './html.ts'
 import { type IconName, icon } from './icon.ts'
 import { notice } from './notice.ts'
+import { formatPlan } from './text.ts'
 
 type Page = {
   readonly title: string
@@ -181,7 +182,7 @@ export function backLink(c: Context<Env>): Html {
 const account = (c: Context<Env>, user: SignedIn) => html`
   <details class="account">
     <summary><span class="avatar" aria-hidden="true">${initialsOf(user.accountName)}</span>
-      <span>${user.accountName} <small>Plan ${user.plan}${user.isTest ? ', sandbox' : ''}</small></span></summary>
+      <span>${user.accountName} <small>${formatPlan(user.plan)}${user.isTest ? ', sandbox' : ''}</small></span></summary>
     <div class="menu">
       <p><small>Signed in with the ${user.isTest ? 'test key' : 'key'} "${user.keyName}"</small></p>
       <form method="post" action="/theme" class="segment" aria-label="Theme">

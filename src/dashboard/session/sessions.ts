@@ -31,7 +31,7 @@ export function sessionRoutes(deps: DashboardDeps): Hono<Env> {
       const id = c.req.param('id')
       const isVisible = (await visible(c)).some(one => one.id === id)
       if (!isVisible || !(await endSession(c, deps, id))) {
-        throw new Refusal(404, 'No such session. It may have expired.')
+        throw new Refusal(404, 'Session not found. It may have expired.')
       }
       leaveNote(c, 'Session ended.')
       return c.redirect('/sessions', 303)
@@ -39,7 +39,7 @@ export function sessionRoutes(deps: DashboardDeps): Hono<Env> {
 }
 
 const INTRO =
-  'A session expires after twelve hours without activity, after seven days at most, and when its key is revoked or rotated.'
+  'A session expires after twelve hours without activity, after seven days at the latest, and when its key is revoked or rotated.'
 
 const sessionTable = (c: Context<Env>, rows: readonly ListedSession[]): Html =>
   table({

@@ -28,7 +28,7 @@ export function parts(c: Context<Env>, progress: Progress): readonly Html[] {
   ]
   const current = steps.find(({ state }) => state === 'now')
   return [
-    verdictCard(c, progress, current?.text ?? 'Starts the verification.'),
+    verdictCard(c, progress, current?.text ?? 'Starting the verification.'),
     html`<small id="steps-now">${current?.title ?? ''}</small>`,
     ...steps.map(row),
   ]
@@ -103,7 +103,7 @@ function dialogueRow(progress: Progress): Row {
   const text = 'The SMTP dialogue between ev (C) and the mail server (S). No mail is sent.'
   if (lines.length > 0) return { state: isRunning ? 'now' : 'ok', text, more }
   if (cached !== null) return { state: null, text: 'Not needed: the result is cached.', more }
-  if (isDone(progress)) return { state: null, text: 'No dialogue.' }
+  if (isDone(progress)) return { state: null, text: 'No SMTP dialogue.' }
   return { state: servers.at(-1)?.ok ? 'now' : null, text, more }
 }
 

@@ -184,7 +184,7 @@ const PREFIXES = html`
     <code>mailbox-full</code>, <code>no-mx</code> and <code>typo</code>, as in
     <code>valid-bob@example.com</code>. <code>error-auth</code>, <code>error-ratelimit</code>,
     <code>error-timeout</code> and <code>error-server</code> return an API error. Any other address gets a realistic
-    result, always the same one.</p>
+    result that never changes.</p>
   </details>`
 
 /** Renders a button that verifies one address. */

@@ -61,7 +61,7 @@ async function readError(response: Response, { sandbox }: VerifyForm): Promise<E
 
 const INTERRUPTED: ErrorBody = {
   ...{ success: false, code: 'service_unavailable', request_id: '' },
-  error: 'The verification was interrupted. Verify the address again.',
+  error: 'The verification was interrupted. Try again.',
 }
 
 /** The address and options of the verify form. */

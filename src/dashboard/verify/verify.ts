@@ -63,7 +63,7 @@ async function verifyPage(c: Context<Env>, progress: Progress, email = ''): Prom
     ${outcome(c, progress)}
     ${await recent(c)}`
   const status = (error?.status ?? 200) as ContentfulStatusCode
-  const intro = 'ev asks the mail server of the address whether it accepts mail. No mail is sent.'
+  const intro = 'ev asks the mail server whether it accepts the address. No email is sent.'
   return page(c, { title: 'Verify an address', intro, body, scripts: ['verify.js'], status })
 }
 

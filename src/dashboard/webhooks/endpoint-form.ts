@@ -57,12 +57,12 @@ export async function endpointFields(
     ${field({
       ...{ label: 'URL', name: 'url', type: 'url', value: url, required: true },
       placeholder: 'https://app.example.com/hook',
-      hint: 'An https URL reachable from the internet. Each event is sent there as a POST request.',
+      hint: 'A public HTTPS URL. Each event is sent to it in a POST request.',
     })}
     ${boxes('Events', 'events', choices)}
     ${field({
       ...{ label: 'Description', name: 'description', value: description },
-      hint: 'Optional. It is the title of the webhook in the dashboard.',
+      hint: 'Optional. Shown as the title of the webhook in the dashboard.',
     })}
     ${headerFields(headers, { removed, headerNames })}
     ${isNew ? boxes('State', 'active', [{ ...ON, checked: active }]) : NOTHING}`
@@ -76,7 +76,7 @@ const headerFields = (headers: string, { removed, headerNames }: CurrentHeaders)
     <textarea id="headers" name="headers" rows="2" spellcheck="false" autocomplete="off" class="mono"
       placeholder="Authorization: Bearer 4f9c21" aria-describedby="headers-hint">${headers}</textarea>
     <small id="headers-hint">Optional. One header on each line, sent with each event. Values are stored encrypted and are
-      not shown again. A URL with another origin removes the headers.</small>
+      not shown again. Changing the origin of the URL removes the headers.</small>
   </p>
   ${
     headerNames.length === 0

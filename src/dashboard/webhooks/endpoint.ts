@@ -33,7 +33,7 @@ function endpointBadge(webhook: Webhook): EndpointBadge {
 }
 
 const DISABLED = html`Disabled manually: no events are sent. Pending deliveries wait for up to seven days and resume when
-  the webhook is enabled again. Events that happen while it is disabled are not stored for it.`
+  the webhook is re-enabled. Events that happen while it is disabled are not stored for it.`
 
 const failing = (
   since: string,
@@ -46,7 +46,7 @@ const autoDisabled = (webhook: Webhook, reason: string): EndpointBadge => ({
   label: 'Disabled by ev',
   text: html`ev disabled this webhook ${time(webhook.updated_at)}: ${reason}
     ${webhook.failing_since === null ? '' : html`It has been failing since ${time(webhook.failing_since)}.`}
-    Fix the receiver, enable the webhook again and test it. You can then resend the failed deliveries. If the webhook is
+    Fix the receiver, re-enable the webhook and test it. You can then resend the failed deliveries. If the webhook is
     no longer needed, delete it.`,
 })
 

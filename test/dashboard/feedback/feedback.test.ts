@@ -45,7 +45,7 @@ describe('the page of feedback', () => {
       body: { items: [{ email: 'ann@a.test', kind: 'delivered' }] },
     })
     const { text } = await dashboard.get('/feedback')
-    expect(text).toContain('No verdict has a known outcome yet.')
+    expect(text).toContain('No outcomes yet.')
     expect(text).toContain('Received feedback')
   })
 

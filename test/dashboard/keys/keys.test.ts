@@ -31,7 +31,7 @@ describe('a test key', () => {
     await services.signIn(key)
     const page = (await services.get('/overview')).text
     expect(page).toContain('Signed in with the test key "CI"')
-    expect(page).toMatch(/Plan \w+, sandbox/)
+    expect(page).toMatch(/\w+ plan, sandbox/)
   })
 })
 

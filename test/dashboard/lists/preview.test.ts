@@ -61,7 +61,7 @@ describe('the preview of a list', () => {
     const { preview, start, jobs } = await createListsDashboard()
     const book = 'name,email,Manager\nAnn,ann@a.test,lee@a.test\nBob,bob@a.test,\n'
     const { text } = await preview(book)
-    expect(text).toContain('Column 3 (Manager) holds addresses too, which are not verified.')
+    expect(text).toContain('Column 3 (Manager) also contains addresses, which are not verified.')
     expect([figureOf(text, 'Rows'), allChosen(text).all_addresses]).toEqual(['2', 'false'])
     const fields = { ...allChosen(text), all_addresses: 'true' }
     const all = (await preview(book, { fields })).text
@@ -131,7 +131,7 @@ describe('the preview of a list', () => {
     const services = await createListsDashboard({ plan: 'free' })
     const many = Array.from({ length: 101 }, (_, n) => `user${n}@a.test\n`).join('')
     const { text } = await services.preview(many)
-    expect(text).toContain('This list needs 101 credits, but only 100 are left today: 1 too few')
+    expect(text).toContain('This list needs 101 credits, but only 100 are left today, 1 too few')
     expect(text).not.toContain(START)
     const forced = await services.start(many, { fields: { column: '1', header: 'false' } })
     expect([forced.status, forced.headers.get('HX-Retarget')]).toEqual([429, '#sending'])

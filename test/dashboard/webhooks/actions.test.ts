@@ -78,7 +78,7 @@ describe('a webhook', () => {
     expect(text).toContain(`It answered ${HARMLESS}.`)
     expect(text).not.toContain('<img')
     expect(text).toMatch(/It has been failing since\s*<time/)
-    expect(text).toContain('Fix the receiver, enable the webhook again')
+    expect(text).toContain('Fix the receiver, re-enable the webhook and test it')
     expect(text).toContain('The webhook is disabled. Enable it first.')
   })
 
