@@ -232,15 +232,6 @@ describe('modules', () => {
       )
     expect(unused).toEqual([])
   })
-
-  test('have at least four files in each folder', () => {
-    const counts = new Map<string, number>()
-    for (const { name } of files) {
-      counts.set(dirname(name), (counts.get(dirname(name)) ?? 0) + 1)
-    }
-    const small = [...counts].filter(([folder, count]) => folder !== '.' && count < 4)
-    expect(small.map(([folder]) => folder)).toEqual([])
-  })
 })
 
 describe('tables', () => {
@@ -270,34 +261,4 @@ describe('access to', () => {
       .filter(({ text }) => /['"`](DATA|VRFY|EXPN|BDAT)\b/.test(text))
     expect(senders.map(({ name }) => name)).toEqual([])
   })
-})
-
-/** Words of an earlier private vocabulary. */
-const FORBIDDEN = new RegExp(
-  [
-    ...['anew', 'whoever', 'whomever', 'seldom', 'of late', 'under way', 'in vain', 'ever more'],
-    ...['told of', 'tells of', 'hears? of', 'crews?', 'lanes?', 'farewells?', 'knocks?', 'bury'],
-    ...['buried', 'burie[rs]', 'strays?', 'slips?', 'sieges?', 'clerks?', 'whereabouts'],
-    ...['tempers?', 'mouths?', 'wish(?:es)?', 'standings?', 'chances?', 'nobody', 'somebody'],
-    ...['everybody', 'anybody', 'mended', 'far and near'],
-  ]
-    .map(word => `\\b${word}\\b`)
-    .join('|'),
-  'i',
-)
-
-test('nonstandard words are not used', () => {
-  const found = files.flatMap(({ name, text }) =>
-    text.split('\n').flatMap((line, index) => {
-      // ParkingCrew is the name of a provider.
-      const match = FORBIDDEN.exec(
-        line
-          .replaceAll('ParkingCrew', '')
-          .replace(/([a-z])([A-Z])/g, '$1 $2')
-          .replaceAll('_', ' '),
-      )
-      return match === null ? [] : [`${name}:${index + 1}: ${match[0]}`]
-    }),
-  )
-  expect(found).toEqual([])
 })
