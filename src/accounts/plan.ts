@@ -108,6 +108,9 @@ export const findPlan = (plans: ReadonlyMap<string, Plan>, name: string): Plan =
 
 const LEAST = PLANS[0] as Plan
 
+/** Whether a plan is the one for trials, which every limit of the specification applies to. */
+export const isFreePlan = ({ name }: Plan): boolean => name === LEAST.name
+
 /** Limits that hold for each client address, whatever the plan. */
 export type IpLimits = {
   readonly singlePerMinute: number

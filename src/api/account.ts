@@ -127,7 +127,7 @@ function limitRoutes(service: Service) {
     id: 'getLimits',
     summary: 'List all limits and their usage',
     description:
-      'The rate limits that apply to this key and client IP address, and what the plan limits: daily credits, unfinished lists and stored rows. Only this request itself is counted. If a limit has not been used recently, its `resets_at` is the end of the window that would start now.',
+      'The rate limits that apply to this key and client IP address, which are fewer for an admin account and for a caller on the machine of the service, and what the plan limits: daily credits, unfinished lists and stored rows. Only this request itself is counted. If a limit has not been used recently, its `resets_at` is the end of the window that would start now.',
     scope: 'account:read',
     answer: json(Limits, 'The limits', LIMITS_EXAMPLE),
   })

@@ -2,6 +2,7 @@ import type { Context } from 'hono'
 import type { Account } from '../accounts/account-store.ts'
 import type { ApiKey } from '../accounts/key-store.ts'
 import type { Plan } from '../accounts/plan.ts'
+import type { BucketState } from '../accounts/rate-limits/windows.ts'
 import type { FeedbackSource } from '../feedback/source-store.ts'
 import { ApiError } from './errors/api-error.ts'
 import type { BASIC_CHALLENGE } from './schemas/headers.ts'
@@ -16,6 +17,23 @@ export type Caller = {
    */
   readonly secretExpiresAt: number | null
   readonly plan: Plan
+}
+
+/** Handle of an admitted request, to correct what it was counted as. */
+export type Admitted = {
+  /** Set if the account has no credits left: only a free answer is possible. Null otherwise. */
+  readonly noCredits: BucketState | null
+  /**
+   * Counts a new list in the limit of lists. Throws ApiError if it is reached; the request is then
+   * counted in no limit.
+   */
+  countList(): Promise<void>
+  /** The same for the addresses of a list that is answered at once, as single verifications. */
+  countAddresses(count: number): Promise<void>
+  /** Removes the request from what these counted, since no list was created. */
+  uncountList(): void
+  /** Removes the request from all limits, since it was refused for lack of credits. */
+  uncount(): void
 }
 
 /** Values that middleware sets and handlers read with `c.get(…)`. */
@@ -37,6 +55,8 @@ export type Env = {
     requestId: string
     /** The client's IP address, also behind trusted proxies. */
     ip: string
+    /** Whether the client is on this machine: its address is a loopback address, and no proxy forwarded the request. */
+    isLocal: boolean
     /** Set by `requireKey` on routes that need a key. */
     caller: Caller
     /** Whether the request is a signed link of the caller's key. */
@@ -47,8 +67,8 @@ export type Env = {
      * The Idempotency-Key of this request, stored together with its effect; null if none was sent.
      */
     replay: Replay | null
-    /** Set for a dry run of a list, which does not count against the list limit. */
-    isDryRun?: boolean
+    /** Set by `requireKey` on routes that need a key. */
+    admitted: Admitted
     /** The `WWW-Authenticate` of a 401, unless it is `Bearer`. */
     challenge?: typeof BASIC_CHALLENGE
     /** The source at the path of a request of an email provider. */

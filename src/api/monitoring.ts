@@ -4,7 +4,6 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import type { CheckFailure } from '../engine/dns/resolver-check.ts'
 import { ping } from '../maintenance/inspect.ts'
 import { errorMessage } from '../platform/error.ts'
-import { inRanges } from '../platform/ip.ts'
 import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
@@ -45,18 +44,13 @@ function monitoringOnly({ settings }: MonitoringDeps): MiddlewareHandler<Env> {
         throw new ApiError('authentication_error', 'Invalid metrics token.')
       return next()
     }
-    // A request forwarded by a proxy on this machine comes from elsewhere, even if the proxy is not
-    // in `trustProxy`.
-    const isForwarded = c.req.header('X-Forwarded-For') ?? c.req.header('Forwarded')
-    if (isForwarded === undefined && isLoopback(c.get('ip'))) return next()
+    if (c.get('isLocal')) return next()
     throw new ApiError('ip_restricted', METRICS_HELP)
   }
 }
 
 const METRICS_HELP =
   'Metrics are available on this machine, or with EV_METRICS_TOKEN as a Bearer token'
-
-const isLoopback = inRanges(['127.0.0.0/8', '::1'])
 
 /** Digests have equal lengths, so that timing reveals nothing about the length of the token. */
 const isEqual = (one: string, other: string) => timingSafeEqual(sha256(one), sha256(other))

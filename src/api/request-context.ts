@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { matchedRoutes } from 'hono/route'
 import type { Origin } from '../audit.ts'
-import { inRanges, plainIp } from '../platform/ip.ts'
+import { inRanges, isLoopback, plainIp } from '../platform/ip.ts'
 import type { Env, Incoming } from './context.ts'
 import { commonHeaders, setHeader } from './headers.ts'
 import type { Metrics } from './metrics.ts'
@@ -26,6 +26,7 @@ export function requestContext(
     c.set('requestId', requestId)
     const ip = getClientIp(c.env?.incoming, () => c.req.header('X-Forwarded-For'))
     c.set('ip', ip)
+    c.set('isLocal', isLoopback(ip) && !isForwarded(c))
     for (const [name, value] of common) setHeader(c, name, value)
     setHeader(c, 'X-Request-Id', requestId)
     await next()
@@ -111,6 +112,19 @@ export function clientIp(trustProxy: readonly string[]) {
     return nearest
   }
 }
+
+/**
+ * Whether a proxy forwarded the request. A proxy on this machine that is not in `trustProxy` gives
+ * all of its clients a loopback address.
+ */
+const isForwarded = ({ req }: Context<Env>): boolean =>
+  FORWARDING_HEADERS.some(name => req.header(name) !== undefined)
+
+/** The headers of RFC 7239 and RFC 9110 §7.6.3, and those that proxies use in their place. */
+export const FORWARDING_HEADERS = [
+  ...(['Forwarded', 'Via', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Forwarded-Proto'] as const),
+  ...(['X-Real-IP', 'True-Client-IP', 'CF-Connecting-IP'] as const),
+] as const
 
 /** Stands for a socket that was closed, which has no address. */
 const UNKNOWN_CALLER = '0.0.0.0'

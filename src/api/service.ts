@@ -57,6 +57,11 @@ export type ServiceSettings = {
   readonly limits: boolean
   /** Ranges of proxies with a trusted X-Forwarded-For. */
   readonly trustProxy: readonly string[]
+  /**
+   * Whether a request from a loopback address is from this machine. With a public URL and without
+   * `trustProxy` it can also be from a proxy that sends none of its headers.
+   */
+  readonly trustLoopback: boolean
   /** Non-public ranges that webhook URLs may use. */
   readonly webhookAllowRanges: readonly string[]
   readonly metricsToken: string | null

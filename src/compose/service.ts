@@ -27,6 +27,7 @@ import { startJobMails } from '../jobs/job-mails.ts'
 import { startSchedules } from '../jobs/schedules/run-schedules.ts'
 import { startRetentionJob } from '../maintenance/retention-job.ts'
 import { systemClock } from '../platform/clock.ts'
+import { isLoopbackHost } from '../platform/ip.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createSecretBox } from '../platform/secret-box.ts'
 import { startEndpointAlerts } from '../webhooks/endpoint-alerts.ts'
@@ -117,6 +118,10 @@ function buildService(
       ipLimits: { ...IP_LIMITS, ...config.ipLimits },
       limits: config.limits,
       trustProxy: config.trustProxy,
+      trustLoopback:
+        config.trustProxy.length > 0 ||
+        config.baseUrl === null ||
+        isLoopbackHost(new URL(config.baseUrl).hostname),
       webhookAllowRanges: config.webhookAllowRanges,
       metricsToken: config.metricsToken,
     },

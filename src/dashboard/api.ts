@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { FORWARDING_HEADERS } from '../api/request-context.ts'
 import type { ErrorBody } from '../client/types.ts'
 import type { Api, AskOptions, DashboardDeps, DashboardSession, Env } from './deps.ts'
 
@@ -30,8 +31,10 @@ export function apiFor(
   const fetch = async (path: string, init: RequestInit = {}) => {
     const headers = new Headers(init.headers)
     headers.set('Origin', new URL(settings.baseUrl).origin)
-    const forwarded = c.req.header('X-Forwarded-For')
-    if (forwarded !== undefined) headers.set('X-Forwarded-For', forwarded)
+    for (const name of FORWARDING_HEADERS) {
+      const value = c.req.header(name)
+      if (value !== undefined) headers.set(name, value)
+    }
     const request = new Request(`${settings.baseUrl}${path}`, {
       signal: c.req.raw.signal,
       ...init,

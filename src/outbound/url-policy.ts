@@ -1,4 +1,5 @@
 import type { Resolver } from '../engine/dns/resolver.ts'
+import { isLoopback } from '../platform/ip.ts'
 
 export type UrlPolicy = {
   readonly resolver: Resolver
@@ -88,9 +89,6 @@ function isLocalPlain({ protocol, hostname }: URL, mayDial: UrlPolicy['mayDial']
   const ip = isLocalhost(hostname) ? LOCALHOST : ipLiteral(hostname)
   return protocol === 'http:' && ip !== null && isLoopback(ip) && mayDial(ip)
 }
-
-/** RFC 1122 §3.2.1.3 (g) and RFC 4291 §2.5.3. */
-export const isLoopback = (ip: string) => /^127\./.test(ip) || ip === '::1'
 
 const LOCALHOST = '127.0.0.1'
 /** RFC 6761 §6.3: these names are loopback and need no DNS query. */

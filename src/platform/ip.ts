@@ -71,3 +71,12 @@ export function rateLimitIp(ip: string): string {
 /** Returns the network of an address: its /24 for IPv4, its /64 for IPv6. */
 export const networkOf = (ip: string): string =>
   isIP(ip) === 4 ? ip.replace(/(?<!\d)\d+$/, '0/24') : rateLimitIp(ip)
+
+export const LOOPBACK_RANGES = ['127.0.0.0/8', '::1'] as const
+
+/** Whether a plain IP is a loopback address (RFC 1122 §3.2.1.3 (g), RFC 4291 §2.5.3). */
+export const isLoopback = inRanges(LOOPBACK_RANGES)
+
+/** Whether the host name of a URL is this machine. */
+export const isLoopbackHost = (host: string): boolean =>
+  host.toLowerCase() === 'localhost' || isLoopback(host.replace(/^\[|\]$/g, ''))

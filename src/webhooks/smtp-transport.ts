@@ -1,7 +1,7 @@
 import type { Transporter } from 'nodemailer'
 import { SECOND } from '../platform/clock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { inRanges } from '../platform/ip.ts'
+import { isLoopbackHost } from '../platform/ip.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { Mail, Notify } from './mail-transport.ts'
 
@@ -122,10 +122,6 @@ export function parseMailServer(text: string): MailServer {
       : { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) }
   const defaultPort = isTls ? SUBMISSIONS_PORT : login === null ? RELAY_PORT : SUBMISSION_PORT
   const port = url.port === '' ? defaultPort : Number(url.port)
-  const tls = login !== null ? 'demanded' : isLocalhost(host) ? 'never' : 'offered'
+  const tls = login !== null ? 'demanded' : isLoopbackHost(host) ? 'never' : 'offered'
   return { host, port, isTls, tls, login }
 }
-
-const isLoopback = inRanges(['127.0.0.0/8', '::1'])
-
-const isLocalhost = (host: string) => host.toLowerCase() === 'localhost' || isLoopback(host)

@@ -97,7 +97,7 @@ test('used limits are shown until they reset', async () => {
   const { left, verify, json, clock, listedLimits } = await limited({ plan: 'starter' })
   await verify('ann@good.test')
   await clock.advance(MINUTE / 2)
-  await json('/v1/verify/bulk', { body: { emails: ['ann@good.test'] } })
+  await json('/v1/verify/batch', { body: { emails: ['ann@good.test'] } })
   expect(await left()).toMatchObject({ 'ip:single': 99, 'ip:bulk': 9, 'account:plan': 8 })
   expect((await listedLimits())[0]).toMatchObject({ resets_at: '2026-06-01T12:01:00.000Z' })
   await clock.advance(MINUTE / 2)

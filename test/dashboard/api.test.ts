@@ -61,6 +61,14 @@ describe('an API call of a page', () => {
     expect((await services.get('/webhooks', elsewhere)).status).toBe(303)
   })
 
+  test('is on this machine only if no proxy forwarded its request', async () => {
+    const { fetch } = await createTestDashboard({ plan: 'free' })
+    const limits = async (headers: Record<string, string> = {}) =>
+      (await fetch('/usage', { ip: '127.0.0.1', headers })).text()
+    expect(await limits()).not.toContain('Lists from your IP address')
+    expect(await limits({ Forwarded: 'for=192.0.2.9' })).toContain('Lists from your IP address')
+  })
+
   test('uses the key of the session', async () => {
     const api = await apiOf(await createTestDashboard())
     const { data } = await api.ask<{ data: Credits['data'] }>('/v1/credits')

@@ -66,7 +66,8 @@ export async function createClusterService(url: string, given: ServerOptions = {
     secretBox: createSecretBox('a secret of tests', random),
     settings: {
       ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS, dataDir },
-      ...{ limits: true, trustProxy: [], webhookAllowRanges: [], metricsToken: null },
+      limits: true,
+      ...{ trustProxy: [], trustLoopback: true, webhookAllowRanges: [], metricsToken: null },
       ...given.settings,
     },
     isStopping: () => false,

@@ -27,6 +27,12 @@ export function addGuardedRoute(
   )
 }
 
+/** Counts a list, as a handler that creates one does. */
+export async function echoList(c: Context<Env>): Promise<Response> {
+  await c.get('admitted').countList()
+  return echo(c)
+}
+
 const echo = async (c: Context<Env>) =>
   c.json({ body: c.req.method === 'GET' ? null : await c.req.json(), sandbox: c.get('sandbox') })
 

@@ -84,7 +84,14 @@ export async function createTestService({
     secretBox: createSecretBox('a secret of tests', random),
     settings: {
       ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS },
-      ...{ limits: true, trustProxy: [], webhookAllowRanges: [], metricsToken: null, dataDir },
+      limits: true,
+      ...{
+        trustProxy: [],
+        trustLoopback: true,
+        webhookAllowRanges: [],
+        metricsToken: null,
+        dataDir,
+      },
       ...given.settings,
     },
     isStopping: () => stopping,

@@ -2,15 +2,16 @@ import { Batcher } from '../../platform/batcher.ts'
 import { type Clock, MINUTE } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
-import type {
-  Bucket,
-  BucketState,
-  BucketUsage,
-  Charge,
-  ChargeRequest,
-  ChargeResult,
-  LimitStore,
-  WindowStore,
+import {
+  type Bucket,
+  type BucketState,
+  type BucketUsage,
+  type Charge,
+  type ChargeRequest,
+  type ChargeResult,
+  costOf,
+  type LimitStore,
+  type WindowStore,
 } from './windows.ts'
 
 export type LimiterDeps = { readonly clock: Clock; readonly log: Log }
@@ -21,7 +22,7 @@ export type LimiterDeps = { readonly clock: Clock; readonly log: Log }
  * fails, no request is admitted: `charge` rejects.
  */
 export function createLimiter(store: WindowStore, { clock, log }: LimiterDeps): LimitStore {
-  /** Refunds by key that are requested but not yet written. */
+  /** The sum of refunds by key that are requested but not yet written. */
   const refunds = new Map<string, number>()
   let deleteExpiredAt = clock.monotonicNow() + CLEANUP_INTERVAL_MS
   let deletion: Promise<void> = Promise.resolve()
@@ -59,16 +60,17 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDeps): 
   /** Not awaited: a charge that cannot be refunded ends with its window. */
   function giveBack(bucket: Bucket, { endsAt }: BucketUsage): BucketState {
     const { key } = bucket
+    const cost = costOf(bucket)
     const isCounted = store.cached(key)?.endsAt === endsAt
-    if (isCounted) refunds.set(key, (refunds.get(key) ?? 0) + 1)
+    if (isCounted) refunds.set(key, (refunds.get(key) ?? 0) + cost)
     const state = peek([bucket])[0] as BucketState
     batcher
-      .add({ buckets: [], refund: { key, endsAt } })
+      .add({ buckets: [], refund: { key, endsAt, cost } })
       .catch(error =>
         log.warn('rate limit charge could not be refunded', { why: errorMessage(error) }),
       )
       .finally(() => {
-        if (isCounted) refunds.set(key, (refunds.get(key) ?? 0) - 1)
+        if (isCounted) refunds.set(key, (refunds.get(key) ?? 0) - cost)
         if (refunds.get(key) === 0) refunds.delete(key)
       })
     return state

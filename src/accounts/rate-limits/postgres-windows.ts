@@ -11,6 +11,7 @@ import {
   type BucketUsage,
   type ChargeRequest,
   type ChargeResult,
+  costOf,
   type LimitStore,
   toUsage,
   type Window,
@@ -111,11 +112,13 @@ function mergeRequests(requests: readonly ChargeRequest[]) {
     if (refund !== null && !requested.has(refund.key)) {
       requested.set(refund.key, { key: refund.key, perMs: 0, limit: 0, charge: 0 })
     }
-    for (const { key, perMs, limit } of buckets) {
+    for (const bucket of buckets) {
+      const { key, perMs, limit } = bucket
       const before = requested.get(key)
       // If the plan changes while requests wait, the smaller limit applies.
       const least = before === undefined ? limit : Math.min(before.limit, limit)
-      requested.set(key, { key, perMs, limit: least, charge: (before?.charge ?? 0) + 1 })
+      const charge = (before?.charge ?? 0) + costOf(bucket)
+      requested.set(key, { key, perMs, limit: least, charge })
     }
   }
   return [...requested.values()]

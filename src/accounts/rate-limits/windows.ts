@@ -1,5 +1,13 @@
 /** Requests of one kind by one client: at most `limit` in `perMs`. */
-export type Bucket = { readonly key: string; readonly limit: number; readonly perMs: number }
+export type Bucket = {
+  readonly key: string
+  readonly limit: number
+  readonly perMs: number
+  /** What the request counts as, at most `limit`; 1 if omitted. */
+  readonly cost?: number
+}
+
+export const costOf = ({ cost = 1 }: Pick<Bucket, 'cost'>): number => cost
 
 export type BucketState = {
   readonly limit: number
@@ -35,8 +43,10 @@ export interface LimitStore {
 /** A request to charge `buckets`, or to refund one charge of a window. */
 export type ChargeRequest = {
   readonly buckets: readonly Bucket[]
-  readonly refund: { readonly key: string; readonly endsAt: number } | null
+  readonly refund: Refund | null
 }
+
+type Refund = { readonly key: string; readonly endsAt: number; readonly cost: number }
 
 /** A window of requests; `endsAt` is by the clock of the store. */
 export type Window = { used: number; readonly perMs: number; readonly endsAt: number }
@@ -86,10 +96,14 @@ export function applyCharges(requests: readonly ChargeRequest[], { windows, now 
   const outcomes = requests.map(({ buckets, refund }): ChargeResult => {
     if (refund !== null && applyRefund(refund, windows)) changed.add(refund.key)
     const own = buckets.map(({ key }) => windows.get(key) as Window)
-    const full = own.findIndex(({ used }, n) => used >= (buckets[n] as Bucket).limit)
+    const full = buckets.findIndex(
+      (bucket, n) => (own[n] as Window).used + costOf(bucket) > bucket.limit,
+    )
     if (full === -1) {
-      for (const window of own) window.used++
-      for (const { key } of buckets) changed.add(key)
+      for (const [n, bucket] of buckets.entries()) {
+        ;(own[n] as Window).used += costOf(bucket)
+        changed.add(bucket.key)
+      }
     }
     return { refusedBy: full === -1 ? null : full, status: own.map(one => toUsage(one, now)) }
   })
@@ -97,13 +111,10 @@ export function applyCharges(requests: readonly ChargeRequest[], { windows, now 
 }
 
 /** A refund for a window that has ended does nothing. */
-function applyRefund(
-  { key, endsAt }: NonNullable<ChargeRequest['refund']>,
-  windows: ReadonlyMap<string, Window>,
-): boolean {
+function applyRefund({ key, endsAt, cost }: Refund, windows: ReadonlyMap<string, Window>): boolean {
   const window = windows.get(key)
   if (window === undefined || window.endsAt !== endsAt || window.used === 0) return false
-  window.used--
+  window.used = Math.max(0, window.used - cost)
   return true
 }
 

@@ -171,6 +171,7 @@ export function reverifyRoutes(service: Service) {
     const { key, plan } = c.get('caller')
     const selection = { classes: only, checkedBefore: checkedBefore(service, older_than_days) }
     const input = { job, plan, keyId: key.id, selection, options }
+    if (job.sandbox === 0) await c.get('admitted').countList()
     return answerWith<Job>(
       c,
       service,

@@ -20,7 +20,6 @@ export async function dryRun(
   service: Service,
   upload: TextUpload,
 ): Promise<Response> {
-  c.set('isDryRun', true)
   const { path, options, content } = upload
   // Invalid options are refused as for a submitted list.
   readName(options.name)

@@ -49,6 +49,7 @@ export async function answerInstant(
   await checkPlanLimits(jobServices(service), planOwner(c), { openLists: 0, rows: entries.length })
   const unique = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
   const addresses = unique.filter(isAddress).length
+  if (addresses > 0) await c.get('admitted').countAddresses(addresses)
   const isFree = c.get('sandbox') || addresses === 0
   const { reservation, cached } = isFree
     ? { reservation: null, cached: null }

@@ -21,7 +21,7 @@ type Listed = Pick<
  * Creates a job from a list. The job, its credits and the response are committed before the
  * response is sent.
  */
-export function queueList(
+export async function queueList(
   c: Context<Env>,
   service: Service,
   listed: Listed,
@@ -30,6 +30,7 @@ export function queueList(
   const { account, key, plan } = c.get('caller')
   const sandbox = c.get('sandbox')
   const { checkSmtp } = listed.options
+  if (listed.type !== 'single' && !sandbox) await c.get('admitted').countList()
   let estimated = ''
   const input: JobInput = {
     ...{ ...listed, accountId: account.id, keyId: key.id, plan, sandbox },

@@ -1,8 +1,9 @@
 import type { Context } from 'hono'
-import type { IpLimits } from '../../accounts/plan.ts'
+import { type IpLimits, isFreePlan } from '../../accounts/plan.ts'
 import type { Bucket, BucketState } from '../../accounts/rate-limits/windows.ts'
-import { HOUR, MINUTE } from '../../platform/clock.ts'
-import { rateLimitIp } from '../../platform/ip.ts'
+import { HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
+import { formatDuration, pluralize } from '../../platform/format.ts'
+import { isLoopback, rateLimitIp } from '../../platform/ip.ts'
 import type { Caller, DashboardSession, Env } from '../context.ts'
 import { setHeader } from '../headers.ts'
 import type { Service, ServiceSettings } from '../service.ts'
@@ -20,30 +21,54 @@ export type LimitKind = (typeof LIMIT_KINDS)[number]
 
 export type KindBucket = Bucket & { readonly kind: LimitKind }
 
-/** All buckets that a request is counted in. The first exhausted one is reported. */
+/**
+ * All buckets that a request is counted in when it is admitted. The first exhausted one is
+ * reported. A list is counted in that of its IP address when it is created.
+ */
 export function requestBuckets(
   caller: Caller,
-  { ip, counts, settings, session }: RequestOrigin & { readonly counts: Counts },
+  { counts, ...origin }: RequestOrigin & { readonly counts: Counts },
 ): KindBucket[] {
+  const { session } = origin
   if (counts === null && session !== undefined) return [sessionBucket(session)]
-  const ofCaller = callerBuckets(caller)
-  return counts === null ? ofCaller : [IP_BUCKETS[counts](settings.ipLimits, ip), ...ofCaller]
+  const ofIp = counts === null || counts === 'bulk' ? [] : ipBuckets(counts, caller, origin)
+  return [...ofIp, ...callerBuckets(caller)]
 }
 
 /** All buckets that apply to a caller, for requests of any kind. */
-export function allBuckets(caller: Caller, { ip, settings, session }: RequestOrigin): KindBucket[] {
-  const { ipLimits } = settings
+export function allBuckets(caller: Caller, origin: RequestOrigin): KindBucket[] {
+  const { session } = origin
   return [
-    ...[IP_BUCKETS.single(ipLimits, ip), IP_BUCKETS.bulk(ipLimits, ip)],
-    IP_BUCKETS.form(ipLimits, ip),
+    ...IP_KINDS.flatMap(kind => ipBuckets(kind, caller, origin)),
     ...callerBuckets(caller),
     ...(session === undefined ? [] : [sessionBucket(session)]),
   ]
 }
 
-/** The IP address of a request and, if any, its dashboard session. */
+const IP_KINDS = ['single', 'bulk', 'form'] as const
+
+/** The bucket of the IP address for a kind of request; none if the caller has no such limit. */
+export function ipBuckets(
+  kind: NonNullable<Counts>,
+  caller: Caller,
+  { ip, isLocal, settings }: RequestOrigin,
+): KindBucket[] {
+  if ((isLocal && settings.trustLoopback) || isOwner(kind, caller)) return []
+  return [IP_BUCKETS[kind](settings.ipLimits, ip)]
+}
+
+/**
+ * Whether a request is the admin's own, who sets the limits. Forms are not: visitors of a website
+ * send them with a publishable key.
+ */
+const isOwner = (kind: NonNullable<Counts>, { account, plan }: Caller) =>
+  kind !== 'form' && account.operator === 1 && !isFreePlan(plan)
+
+/** The client of a request and, if any, its dashboard session. */
 export type RequestOrigin = {
   readonly ip: string
+  /** Whether the client is on this machine. */
+  readonly isLocal: boolean
   readonly settings: ServiceSettings
   readonly session: DashboardSession | undefined
 }
@@ -102,17 +127,64 @@ const TITLES = {
   session: 'Requests of this dashboard session',
 } as const satisfies Record<LimitKind, string>
 
-/** Human-readable description of an exceeded limit. */
-export function describeLimit({ kind, limit, perMs }: KindBucket): string {
-  if (kind === 'ip:single') return `${limit} single verifications a minute from one IP address`
-  if (kind === 'ip:bulk') return `${limit} lists an hour from one IP address`
-  if (kind === 'ip:form') return `${limit} verifications for forms a minute from one IP address`
-  if (kind === 'key:own') return `${limit} requests a minute with this key`
-  if (kind === 'session') return `${limit} requests a minute in one dashboard session`
-  const span =
-    perMs === MINUTE ? 'a minute' : perMs === 1_000 ? 'a second' : `in ${perMs / 1_000} s`
-  return `${limit} requests ${span} in your plan`
+/** Describes an exceeded limit, such as `10 lists an hour from one IP address (192.0.2.1)`. */
+export function describeLimit({ kind, limit, perMs }: KindBucket, ip: string): string {
+  const address = `from one IP address (${rateLimitIp(ip)})`
+  switch (kind) {
+    case 'ip:single':
+      return `${pluralize(limit, 'single verification')} a minute ${address}`
+    case 'ip:bulk':
+      return `${pluralize(limit, 'list')} an hour ${address}`
+    case 'ip:form':
+      return `${pluralize(limit, 'verification for forms', 'verifications for forms')} a minute ${address}`
+    case 'key:own':
+      return `${pluralize(limit, 'request')} a minute with this key`
+    case 'session':
+      return `${pluralize(limit, 'request')} a minute in one dashboard session`
+    case 'account:plan':
+      return `${pluralize(limit, 'request')} ${SPANS.get(perMs) ?? `in ${formatDuration(perMs)}`} in your plan`
+    default:
+      return kind satisfies never
+  }
 }
+
+const SPANS: ReadonlyMap<number, string> = new Map([
+  [SECOND, 'a second'],
+  [MINUTE, 'a minute'],
+  [HOUR, 'an hour'],
+])
+
+/** Says how to change a limit; null if no setting changes it. */
+export function describeSetting({ kind }: KindBucket, ip: string): string | null {
+  switch (kind) {
+    case 'ip:single':
+    case 'ip:bulk':
+    case 'ip:form':
+      return isLoopback(ip)
+        ? BEHIND_PROXY
+        : `${ADMIN} "${IP_SETTINGS[kind]}" of "ip-limits" in the config file.`
+    case 'key:own':
+      return 'To change it, set "rate_limit_per_minute" with PATCH /v1/keys/{id}.'
+    case 'account:plan':
+      return `${ADMIN} the plan with ev accounts set-plan, or the limit in "plans" of the config file.`
+    case 'session':
+      return null
+    default:
+      return kind satisfies never
+  }
+}
+
+const ADMIN = 'The admin of this service can change'
+
+const IP_SETTINGS = {
+  'ip:single': 'single-per-minute',
+  'ip:bulk': 'bulk-per-hour',
+  'ip:form': 'form-per-minute',
+} as const
+
+/** A loopback address has a limit only if the request may have come through a proxy. */
+const BEHIND_PROXY =
+  'All clients of a reverse proxy share this limit until the admin of this service sets --trust-proxy to the address of the proxy.'
 
 /**
  * Sets the headers of the limit that is closest to exhaustion; a later call overrides an earlier

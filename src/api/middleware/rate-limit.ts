@@ -2,31 +2,24 @@ import type { Context } from 'hono'
 import { creditsLeft, creditsUsedUpError } from '../../accounts/credits/credit-store.ts'
 import { periodEnd, periodStart } from '../../accounts/plan.ts'
 import type { BucketState } from '../../accounts/rate-limits/windows.ts'
-import { MINUTE } from '../../platform/clock.ts'
+import { MINUTE, SECOND } from '../../platform/clock.ts'
+import { formatDurationInWords } from '../../platform/format.ts'
 import type { OperationError } from '../../platform/operation-error.ts'
-import type { Caller, Env } from '../context.ts'
+import type { Admitted, Caller, Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import {
   type Counts,
   describeLimit,
+  describeSetting,
+  ipBuckets,
   type KindBucket,
   nearestLimit,
   type RequestOrigin,
   requestBuckets,
   showLimit,
 } from './rate-limit-buckets.ts'
-
-/** Handle of an admitted request, to correct what it was counted as. */
-export type Admitted = {
-  /** Set if the account has no credits left: only a free answer is possible. Null otherwise. */
-  readonly noCredits: BucketState | null
-  /** Removes the request from the limit of lists, since no list was created. */
-  uncountList(): void
-  /** Removes the request from all limits, since it was refused for lack of credits. */
-  uncount(): void
-}
 
 /**
  * Admits a request and counts it in all limits that apply, or refuses it and counts it in none. The
@@ -46,15 +39,20 @@ export async function admit(
     await service.ledger.refused(caller.account.id, caller.plan)
     throw outOfCredits(service, noCredits.limit)
   }
-  const buckets = requestBuckets(caller, { ...requestOrigin(c, service), counts })
-  const { refusedBy, states, giveBack } = settings.limits
-    ? await limits.charge(buckets)
-    : { refusedBy: null, states: limits.peek(buckets), giveBack: null }
-  const refusal = refusedBy === null ? undefined : states[refusedBy]
-  if (refusedBy !== null && refusal !== undefined) {
+  const origin = requestOrigin(c, service)
+  /** Charges buckets, or throws ApiError. */
+  const charge = async (buckets: readonly KindBucket[]): Promise<Counted> => {
+    if (!settings.limits || buckets.length === 0)
+      return { states: limits.peek(buckets), uncount: () => limits.peek(buckets) }
+    const { refusedBy, states, giveBack } = await limits.charge(buckets)
+    const refusal = refusedBy === null ? undefined : states[refusedBy]
+    if (refusedBy === null || refusal === undefined)
+      return { states, uncount: () => buckets.map((_, index) => giveBack(index)) }
     showLimit(c, refusal)
-    throwRateLimited(service, buckets[refusedBy] as KindBucket, refusal)
+    throw rateLimited(service, buckets[refusedBy] as KindBucket, refusal, origin.ip)
   }
+  const request = await charge(requestBuckets(caller, { ...origin, counts }))
+  let list = NOT_COUNTED
   // A single verification takes one credit, unless its answer is cached or unknown.
   const creditsAfter = credits && {
     ...credits,
@@ -67,20 +65,48 @@ export async function admit(
         ? simulated(service)
         : nearestLimit(creditsAfter === null ? now : [...now, creditsAfter]),
     )
-  show(states)
-  const listBucket = buckets.findIndex(({ kind }) => kind === 'ip:bulk')
+  show(request.states)
+  const countList = async (buckets: readonly KindBucket[]) => {
+    try {
+      list = await charge(buckets)
+    } catch (error) {
+      request.uncount()
+      throw error
+    }
+    show([...request.states, ...list.states])
+  }
   return {
     noCredits,
+    countList: () => countList(ipBuckets('bulk', caller, origin)),
+    // A limit below the length of an instant list must not refuse it forever.
+    countAddresses: count =>
+      countList(
+        ipBuckets('single', caller, origin).map(bucket => ({
+          ...bucket,
+          cost: Math.min(count, bucket.limit),
+        })),
+      ),
     uncountList() {
-      if (listBucket !== -1 && giveBack !== null)
-        show(states.with(listBucket, giveBack(listBucket)))
+      if (list === NOT_COUNTED) return
+      show([...request.states, ...list.uncount()])
+      list = NOT_COUNTED
     },
     uncount() {
-      if (giveBack !== null) for (const index of buckets.keys()) giveBack(index)
+      list.uncount()
+      request.uncount()
       if (credits !== null) showLimit(c, credits)
     },
   }
 }
+
+/** What was counted, with the states of its buckets. */
+type Counted = {
+  readonly states: readonly BucketState[]
+  /** Refunds it and returns the new states. */
+  uncount(): readonly BucketState[]
+}
+
+const NOT_COUNTED: Counted = { states: [], uncount: () => [] }
 
 type AdmissionRequest = {
   readonly caller: Caller
@@ -93,7 +119,9 @@ type AdmissionRequest = {
 }
 
 export const requestOrigin = (c: Context<Env>, { settings }: Service): RequestOrigin => ({
-  ...{ ip: c.get('ip'), settings },
+  ip: c.get('ip'),
+  isLocal: c.get('isLocal'),
+  settings,
   session: c.env?.session,
 })
 
@@ -124,12 +152,18 @@ export function outOfCredits(service: Service, limit: number): OperationError {
   return creditsUsedUpError(limit, service.clock.now())
 }
 
-function throwRateLimited(service: Service, bucket: KindBucket, { resetAt }: BucketState): never {
+function rateLimited(
+  service: Service,
+  bucket: KindBucket,
+  { resetAt }: BucketState,
+  ip: string,
+): ApiError {
   getState(service).metrics.refused(bucket.kind)
-  const retryAfterS = secondsTo(service, resetAt)
-  const message = `Rate limit exceeded: ${describeLimit(bucket)}. Try again in ${retryAfterS} s.`
-  throw new ApiError('rate_limit', message, { retryAfterS })
+  const retryAfterS = Math.max(1, Math.ceil((resetAt - service.clock.now()) / SECOND))
+  const wait = formatDurationInWords(retryAfterS * SECOND, Math.ceil)
+  const setting = describeSetting(bucket, ip)
+  const message = `Rate limit exceeded: ${describeLimit(bucket, ip)}. Try again in ${wait}.`
+  return new ApiError('rate_limit', setting === null ? message : `${message} ${setting}`, {
+    retryAfterS,
+  })
 }
-
-const secondsTo = ({ clock }: Service, at: number) =>
-  Math.max(1, Math.ceil((at - clock.now()) / 1_000))

@@ -10,7 +10,7 @@ import {
 } from '../../accounts/key-rights.ts'
 import { type FoundKey, findKeyById, getCachedKey, isRevoked } from '../../accounts/key-store.ts'
 import { findPlan } from '../../accounts/plan.ts'
-import type { Caller, DashboardSession, Env } from '../context.ts'
+import type { Admitted, Caller, DashboardSession, Env } from '../context.ts'
 import { type ApiCode, ApiError } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
 import { allowOrigin } from '../headers.ts'
@@ -19,14 +19,17 @@ import { getState } from '../state.ts'
 import { admitVerifying, holdShare } from './admission.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
 import { isAnswered } from './idempotency.ts'
-import { type Admitted, admit, outOfCredits } from './rate-limit.ts'
+import { admit, outOfCredits } from './rate-limit.ts'
 import type { Counts } from './rate-limit-buckets.ts'
 import { authenticateLink } from './signed-link.ts'
 
 export type GuardRule = {
   /** The scope that the key must have. */
   readonly scope: Scope
-  /** The kind that the request is counted as, in addition to the requests of its key. */
+  /**
+   * The kind that the request is counted as, in addition to the requests of its key. A handler of
+   * `bulk` counts its list when it creates it.
+   */
   readonly counts: Counts
   /** Largest body in bytes. */
   readonly bodyMax: number
@@ -78,19 +81,15 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
         ...{ caller, counts: counted ? counts : null },
         mayBeFree: mayBeFree(c, rule),
       })
-      try {
-        rule.beforeBody?.(c)
-      } catch (error) {
-        admitted.uncountList()
-        throw error
-      }
+      c.set('admitted', admitted)
+      rule.beforeBody?.(c)
       if (bodyRule.kind === 'json') await readAdmitted(c, service, { rule, bodyRule, admitted })
       if (!counted) return next()
       const endRequest = rule.counts !== 'bulk' ? service.priority.startRequest() : () => {}
       try {
         await next()
         if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
-        else if (isRefused(c) || c.get('isDryRun')) admitted.uncountList()
+        else if (isRefused(c)) admitted.uncountList()
       } finally {
         endRequest()
       }
@@ -167,10 +166,7 @@ async function readAdmitted(
   try {
     await readJson(c, { ...bodyRule, bytesMax })
   } catch (error) {
-    if (noCredits === null || !isCode(error, 'payload_too_large')) {
-      admitted.uncountList()
-      throw error
-    }
+    if (noCredits === null || !isCode(error, 'payload_too_large')) throw error
     admitted.uncount()
     throw outOfCredits(service, noCredits.limit)
   }

@@ -217,7 +217,8 @@ const EXAMPLES = {
   unsupported_media_type: 'Unsupported Content-Type. Send the body as application/json.',
   expectation_failed: 'Unsupported Expect header. Only 100-continue is supported.',
   headers_too_large: 'The request headers are too large.',
-  rate_limit: 'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 s.',
+  rate_limit:
+    'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 seconds. The admin of this service can change the plan with ev accounts set-plan, or the limit in "plans" of the config file.',
   quota_exceeded: 'All 100 daily verifications are used up. They reset at midnight UTC.',
   concurrent_jobs_exceeded:
     '10 lists of the account are not finished, and the plan free allows 10 at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.',

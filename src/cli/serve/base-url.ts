@@ -7,7 +7,7 @@ import { hostPort } from '../../config/values.ts'
 import { type Database, isStorageError } from '../../db/database.ts'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { inRanges } from '../../platform/ip.ts'
+import { inRanges, isLoopbackHost, LOOPBACK_RANGES } from '../../platform/ip.ts'
 import type { Log } from '../../platform/log.ts'
 
 type BaseUrlOptions = {
@@ -90,7 +90,7 @@ export function listenAddress(config: Config): ListenAddress {
   const { host, port } = hostPort(config.listen)
   const files = filesOf(config)
   const isOpen = files === null && !config.insecureHttp && config.trustProxy.length === 0
-  if (isOpen && !isLoopback(host)) throw plainToAll(config)
+  if (isOpen && !isLoopbackHost(host)) throw plainToAll(config)
   return { host, port, files, mayBePlain: config.insecureHttp ? () => true : byProxyOf(config) }
 }
 
@@ -98,7 +98,7 @@ export function listenAddress(config: Config): ListenAddress {
  * Allows plain HTTP from loopback and trusted proxies, unless the proxy itself received plain HTTP.
  */
 function byProxyOf({ trustProxy }: Config): MayBePlain {
-  const isAllowed = inRanges([...LOOPBACK, ...trustProxy])
+  const isAllowed = inRanges([...LOOPBACK_RANGES, ...trustProxy])
   const isProxy = inRanges(trustProxy)
   return (ip, forwardedProto) => isAllowed(ip) && !(isProxy(ip) && forwardedProto === 'http')
 }
@@ -115,10 +115,6 @@ export const listenUrl = (address: ListenAddress, port: number) =>
   `${schemeOf(address)}://${bracketed(address.host)}:${port}`
 
 const schemeOf = ({ files }: ListenAddress) => (files === null ? 'http' : 'https')
-
-const LOOPBACK = ['127.0.0.0/8', '::1']
-
-const isLoopback = (host: string) => host === 'localhost' || inRanges(LOOPBACK)(host)
 
 /** Replaces a wildcard address, to which clients cannot connect, by the host name. */
 function nameOf(host: string): string {

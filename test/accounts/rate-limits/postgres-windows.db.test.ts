@@ -136,6 +136,19 @@ describe.runIf(onPostgres)('limits on a shared server', () => {
     expect(await rows()).toMatchObject([{ used: 1 }])
   })
 
+  test('count a request as its cost, and refund the same', async () => {
+    const { one, take, rows, all } = await servers(2)
+    const pair = { ...MINUTELY, cost: 2 }
+    const taken = await one.charge([pair])
+    expect(taken.states[0]?.remaining).toBe(1)
+    expect([await take(1, pair), await take(1, MINUTELY)]).toEqual([0, null])
+    taken.giveBack(0)
+    await all[0]?.close()
+    expect(await rows()).toMatchObject([{ used: 1 }])
+    const together = await Promise.all([take(1, pair), take(1, MINUTELY)])
+    expect(together).toEqual([null, 0])
+  })
+
   test('can be read without a charge: the cached state and the current one', async () => {
     const { one, other } = await servers(2)
     expect(one.peek([MINUTELY])[0]?.remaining).toBe(3)

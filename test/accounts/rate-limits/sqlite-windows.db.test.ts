@@ -68,6 +68,16 @@ describe('a bucket', () => {
     expect(late.giveBack(0)).toMatchObject({ remaining: 2 })
   })
 
+  test('counts a request as its cost, and refunds the same', async () => {
+    const { limits, take } = bench()
+    const pair = { ...MINUTELY, cost: 2 }
+    const taken = await limits.charge([pair])
+    expect(taken.states[0]?.remaining).toBe(1)
+    expect([await take(pair), await take(MINUTELY)]).toEqual([0, null])
+    expect(taken.giveBack(0).remaining).toBe(2)
+    expect([await take(pair), await take(MINUTELY)]).toEqual([null, 0])
+  })
+
   test('is not charged when it is read', async () => {
     const { limits } = bench()
     for (let n = 0; n < 5; n++) expect(limits.peek([MINUTELY])[0]?.remaining).toBe(3)

@@ -59,7 +59,7 @@ function plain(text: string): string {
     .replace(/("response_time": )\d+/g, '$1<ms>')
     .replace(/("estimated_time": )"\d+ (second|minute|hour)s?"/g, '$1"<duration>"')
     .replace(/("next_cursor": )"[\w-]+"/g, '$1"<cursor>"')
-    .replace(/("error": )"[A-Z][^"]+"/g, '$1"<sentence>"')
+    .replace(/("error": )"[A-Z](?:[^"\\]|\\.)+"/g, '$1"<sentence>"')
 }
 
 afterAll(() => {
