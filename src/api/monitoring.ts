@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createRoute, z } from '@hono/zod-openapi'
 import { Hono, type MiddlewareHandler } from 'hono'
-import type { CheckFailure } from '../engine/dns/resolver-check.ts'
 import { ping } from '../maintenance/inspect.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Env } from './context.ts'
@@ -77,17 +76,18 @@ export function healthRoutes(service: MonitoringDeps) {
         () => 'ok' as const,
         () => 'failing' as const,
       )
-      const dns = dnsFailure(service) === null ? ('ok' as const) : ('failing' as const)
+      const { state, dns, smtp } = service.machine()
       const disk = await diskStatus(service)
-      const isHealthy = databaseStatus === 'ok' && dns === 'ok' && disk === 'ok'
-      const working = isHealthy ? ('ok' as const) : ('failing' as const)
-      const status = isStopping() ? 'stopping' : working
+      const isFailing = databaseStatus === 'failing' || state === 'failing' || disk === 'low'
+      const working = state === 'checking' ? ('checking' as const) : ('ok' as const)
+      const status = isStopping() ? 'stopping' : isFailing ? 'failing' : working
       const { jobs } = worker.status()
       return c.json({
         status,
         version: settings.version,
         database: databaseStatus,
         dns,
+        smtp,
         disk,
         jobs,
       })
@@ -118,26 +118,19 @@ function databaseCheck({ database, clock, log }: MonitoringDeps): () => Promise<
   }
 }
 
-/** Throws while the DNS check fails. */
-function checkDns(service: MonitoringDeps): void {
-  const failure = dnsFailure(service)
-  if (failure === null) return
-  const message = `The DNS check fails: ${failure.detail}`
+/**
+ * Throws while the DNS check fails. Before the first check ends the service is ready: verifications
+ * wait for it.
+ */
+function checkDns({ machine }: MonitoringDeps): void {
+  const problem = machine().problems.find(({ cause }) => cause === 'dns')
+  if (problem === undefined) return
+  const message = `The DNS check fails: ${problem.detail}`
   throw new ApiError('service_unavailable', message, { retryAfterS: DNS_RETRY_AFTER_S })
 }
 
 /** A failed check is repeated after half a minute. */
 const DNS_RETRY_AFTER_S = 30
-
-/**
- * Returns why the DNS check fails, or null. Starts a check that is due and does not wait for it:
- * without requests nothing else would query the DNS, and the service would stay unready.
- */
-function dnsFailure({ engine }: MonitoringDeps): CheckFailure | null {
-  const { resolverCheck } = engine
-  resolverCheck?.startIfDue()
-  return resolverCheck?.failure ?? null
-}
 
 const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
 const diskSchema = z.enum(['ok', 'low']).openapi({
@@ -147,11 +140,19 @@ const diskSchema = z.enum(['ok', 'low']).openapi({
 const readySchema = okSchema.extend({ disk: diskSchema }).openapi('Ready')
 const healthSchema = z
   .object({
-    status: z.enum(['ok', 'stopping', 'failing']),
+    status: z.enum(['ok', 'checking', 'stopping', 'failing']).openapi({
+      description:
+        '`checking`: nothing fails, but the first check of the DNS server has not ended.',
+    }),
     version: z.string(),
     database: z.enum(['ok', 'failing']),
-    dns: z.enum(['ok', 'failing']).openapi({
-      description: 'Whether the DNS server passed its last check.',
+    dns: z.enum(['ok', 'checking', 'failing']).openapi({
+      description:
+        'Whether the DNS server passed its last check. `checking` until the first one ends, which this request starts if necessary.',
+    }),
+    smtp: z.enum(['ok', 'failing']).openapi({
+      description:
+        'Whether mail servers can be reached, as far as verifications and the checks of the dashboard show. While it is `failing`, addresses that need a mail server end as `unknown`.',
     }),
     disk: diskSchema,
     jobs: z.number().int().openapi({ description: 'Jobs in progress.' }),
@@ -191,6 +192,8 @@ const health = monitoringRoute('/health', {
   operationId: 'getHealth',
   summary: 'Get the health of the service',
   answer: json(healthSchema, 'The health; 200 even if a component fails', {
-    ...{ status: 'ok', version: '0.1.0', database: 'ok', dns: 'ok', disk: 'ok', jobs: 0 },
+    ...{ status: 'ok', version: '0.1.0', database: 'ok', dns: 'ok', smtp: 'ok' },
+    disk: 'ok',
+    jobs: 0,
   }),
 })

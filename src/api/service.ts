@@ -4,6 +4,7 @@ import type { LimitStore } from '../accounts/rate-limits/windows.ts'
 import type { Database } from '../db/database.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { MachineStatus } from '../engine/machine-status.ts'
 import type { FeedbackKnowledge } from '../feedback/knowledge.ts'
 import type { ReadDisk } from '../jobs/import/store-upload.ts'
 import type { JobWorker } from '../jobs/worker/start-worker.ts'
@@ -38,6 +39,8 @@ export type Service = {
   readonly download: Download
   /** Sends test events to webhook endpoints. */
   readonly transport: WebhookTransport
+  /** Reads whether this machine can verify addresses. */
+  readonly machine: () => MachineStatus
   /** Reads the free space of the disk of the data directory. */
   readonly disk: ReadDisk
   readonly deliveries: Pick<Deliveries, 'wake' | 'status'>
@@ -81,7 +84,7 @@ export const DEFAULT_HTTP_TIMINGS: HttpTimings = { pollMs: SECOND, progressMs: S
 /** Dependencies of health and metrics: those of `ev serve`, or of `ev worker`, which has no API. */
 export type MonitoringDeps = Pick<
   Service,
-  'clock' | 'random' | 'log' | 'database' | 'engine' | 'worker' | 'disk' | 'isStopping'
+  'clock' | 'random' | 'log' | 'database' | 'engine' | 'worker' | 'machine' | 'disk' | 'isStopping'
 > & {
   readonly settings: Pick<ServiceSettings, 'baseUrl' | 'version' | 'trustProxy' | 'metricsToken'>
 }

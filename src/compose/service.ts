@@ -16,8 +16,10 @@ import { createHealth } from '../dashboard/health/create-health.ts'
 import { firstKeys } from '../dashboard/session/setup.ts'
 import { write } from '../db/database.ts'
 import { readSecret } from '../db/service-secret.ts'
+import { createDoctorCache, findPortFailure, runDoctor } from '../doctor/doctor-cache.ts'
 import { thisMachine } from '../doctor/machine.ts'
 import { titleParser } from '../engine/dns/operator-table.ts'
+import { readMachineStatus } from '../engine/machine-status.ts'
 import { deleteLoadingJobs } from '../jobs/import/item-import.ts'
 import { clearUploads } from '../jobs/import/multipart-form.ts'
 import { diskReader } from '../jobs/import/store-upload.ts'
@@ -102,6 +104,18 @@ function buildService(
     ...{ dataDir, log, minBytes: config.minFreeDisk },
     freeBytes: externalDeps.freeBytes ?? thisMachine.freeBytes,
   })
+  const { databaseUrl, version } = deps
+  const doctorCache = createDoctorCache({
+    ...{ clock, log },
+    runChecks: runDoctor(() =>
+      composeDoctor(config, { databaseUrl, exchangers: null }, externalDeps),
+    ),
+  })
+  const machine = () =>
+    readMachineStatus(engine, {
+      smtpPort: config.smtpPort,
+      findPortFailure: egress => findPortFailure(doctorCache.latest, egress),
+    })
   let isStopping = false
   const deliveries = startDeliveries({
     ...{ database, queue: work.queue, transport, secretBox, clock, log },
@@ -111,7 +125,7 @@ function buildService(
   })
   const service: Service = {
     ...{ clock, random, log, database, engine, worker, ledger, limits, secretBox, resolver },
-    ...{ transport, deliveries, disk, priority, feedback: work.feedback },
+    ...{ transport, deliveries, disk, priority, machine, feedback: work.feedback },
     download: composeDownload(config, { clock, resolver, ca }),
     settings: {
       ...{ baseUrl: deps.baseUrl, version: deps.version, plans, dataDir },
@@ -146,11 +160,10 @@ function buildService(
     ...{ database, clock, log, everyMs: timings.retentionEveryMs },
   })
   const keyPages = firstKeys(clock, random)
-  const { databaseUrl, version } = deps
   const health = createHealth({
-    ...{ clock, log, database, worker, deliveries, disk, egressPool: engine.egressPool },
+    ...{ clock, database, worker, deliveries, disk, egressPool: engine.egressPool },
     ...{ smtpPort: config.smtpPort, titleOf: titleParser(config.operators) },
-    doctor: () => composeDoctor(config, { databaseUrl, exchangers: null }, externalDeps),
+    ...{ doctorCache, machine },
     memoryBytes: () => process.memoryUsage.rss(),
     settings: { version, databaseUrl, concurrency: config.concurrency },
   })
@@ -179,7 +192,7 @@ function buildService(
       work.stopSoon()
       await Promise.all([schedules.stop(), reservationCheck.stop()])
       await Promise.all([worker.stop(), retentionJob.stop(), deliveries.stop(), closeApp(service)])
-      await Promise.all([alerts.stop(), jobMails.stop(), transport.close(), health.close()])
+      await Promise.all([alerts.stop(), jobMails.stop(), transport.close(), doctorCache.close()])
       closeResolver()
       await limits.close()
       await work.close()

@@ -19,6 +19,7 @@ import { unusableServer } from '../db/unusable.ts'
 import { localCache } from '../engine/batched-cache.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ListLoader } from '../engine/lists.ts'
+import { readMachineStatus } from '../engine/machine-status.ts'
 import type { ResultCache } from '../engine/result-cache.ts'
 import { FeedbackKnowledge } from '../feedback/knowledge.ts'
 import { memberClaims } from '../jobs/member-claims.ts'
@@ -90,6 +91,8 @@ export async function composeWorker(
   const watched: MonitoringDeps = {
     ...{ clock, random, log, database: work.database, engine: work.engine, worker: work.worker },
     settings: { baseUrl: deps.baseUrl, version: deps.version, trustProxy, metricsToken },
+    machine: () =>
+      readMachineStatus(work.engine, { smtpPort: config.smtpPort, findPortFailure: () => null }),
     // A worker accepts no lists.
     disk: async () => ({ freeBytes: null, isLow: false }),
     isStopping: () => isStopping,

@@ -106,8 +106,8 @@ export type Alerts = {
   readonly notices: readonly Html[]
   /** Webhooks that fail, or that ev disabled; empty if the key may not read webhooks. */
   readonly failingWebhooks: readonly Webhook[]
-  /** Null for users who are not admins, and if mail servers can be probed. */
-  readonly health: Html | null
+  /** Whether an admin should open the Health page: no address can be verified, or a provider blocks this service. */
+  readonly needsHealth: boolean
 }
 
 /** Values that middleware sets and pages read with `c.get(…)`. */

@@ -10,9 +10,12 @@ import type {
   Stats,
   Webhook,
 } from '../client/types.ts'
+import type { MachineStatus } from '../engine/machine-status.ts'
 import { formatNumber, formatPercent, formatProgress, pluralize } from '../platform/format.ts'
+import { sanitizeText } from '../platform/text.ts'
 import type { DashboardDeps, Env } from './deps.ts'
-import type { HealthSource } from './health/source.ts'
+import { HEALTH_LINK, machineItems } from './health/machine.ts'
+import type { HealthSource, OperatorsStatus, PeerBlock } from './health/source.ts'
 import { ALL_JOBS, isActive, listLink, stateBadge, titleOf } from './lists/charts.ts'
 import { bar, dayChart, WARNING_SHARE } from './page/chart.ts'
 import { type Html, NOTHING } from './page/html.ts'
@@ -20,16 +23,26 @@ import { type IconName, icon } from './page/icon.ts'
 import { page, part } from './page/layout.ts'
 import { card, facts, type Item, items, primaryLink, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
-import { ago, CLASS_NAMES, CLASSES, formatPlan } from './page/text.ts'
+import { ago, CLASS_NAMES, CLASSES, formatPlan, time } from './page/text.ts'
 import { may } from './session/signed-in.ts'
 import { creditMeter, creditsLeft, historyTable } from './usage.ts'
 import { shortUrl } from './webhooks/actions.ts'
 
 /** The Overview page: what was verified, what runs, and what needs attention. */
-export function overviewRoutes({ health }: DashboardDeps): Hono<Env> {
-  return new Hono<Env>()
-    .get('/overview', c => overviewPage(c, health))
-    .get('/overview/lists', async c => part(c, listsTable(await findLists(c))))
+export function overviewRoutes({ health, clock }: DashboardDeps): Hono<Env> {
+  return (
+    new Hono<Env>()
+      .get('/overview', c => overviewPage(c, { health, clock }))
+      .get('/overview/lists', async c => part(c, listsTable(await findLists(c))))
+      // A response without content changes nothing, so screen readers do not announce it again.
+      .get('/overview/machine', c =>
+        health.machine().state === 'failing' ? c.body(null, 204) : part(c, NOTHING),
+      )
+      .get('/overview/attention', async c => {
+        const usage = may(c.get('user'), 'account:read') ? await findUsage(c, 'month') : null
+        return part(c, await attention(c, { health, clock, usage, lists: await findLists(c) }))
+      })
+  )
 }
 
 /** The last is the default. */
@@ -38,7 +51,7 @@ const PERIODS = [
   { period: 'month', name: '30 days' },
 ] as const
 
-async function overviewPage(c: Context<Env>, health: HealthSource): Promise<Response> {
+async function overviewPage(c: Context<Env>, deps: OverviewDeps): Promise<Response> {
   const period = PERIODS.find(one => one.period === c.req.query('period')) ?? PERIODS[1]
   const user = c.get('user')
   const [usage, lists] = await Promise.all([
@@ -57,7 +70,7 @@ async function overviewPage(c: Context<Env>, health: HealthSource): Promise<Resp
       ${usage === null || isNew ? NOTHING : figures(usage, lists, period.name)}
       <div class="grid is-12">
         ${usage === null || isNew ? NOTHING : daysCard(usage)}
-        ${card({ title: 'Needs attention', span: 4, body: items(await findItems(c, { health, usage, lists })) })}
+        ${card({ title: 'Needs attention', span: 4, body: await attention(c, { ...deps, usage, lists }) })}
         ${isNew ? NOTHING : listsCard(lists)}
         ${usage === null ? NOTHING : creditsCard(usage, isNew ? 8 : 4)}
         ${usage === null || isNew ? NOTHING : activityCard(usage)}
@@ -231,21 +244,33 @@ const activityCard = ({ history }: Usage): Html =>
     body: historyTable(history),
   })
 
-type Sources = {
-  readonly health: HealthSource
+type OverviewDeps = Pick<DashboardDeps, 'health' | 'clock'>
+
+type Sources = OverviewDeps & {
   readonly usage: Usage | null
   readonly lists: readonly ListedJob[]
+}
+
+/** Renders what needs attention; polls until the first checks of this machine have ended. */
+async function attention(c: Context<Env>, sources: Sources): Promise<Html> {
+  const found = await findItems(c, sources)
+  const isChecking = found.some(({ tone }) => tone === 'running')
+  const polling = html`hx-get="/overview/attention" hx-trigger="every 2s" hx-swap="outerHTML settle:0s"`
+  return html`<div id="attention" ${isChecking ? polling : NOTHING}>${items(found)}</div>`
 }
 
 /** Returns what needs attention, or that nothing does. */
 async function findItems(
   c: Context<Env>,
-  { health, usage, lists }: Sources,
+  { health, clock, usage, lists }: Sources,
 ): Promise<readonly Item[]> {
-  const { failingWebhooks, health: alert } = await c.get('alerts')()
+  const { isAdmin } = c.get('user')
+  const { failingWebhooks } = await c.get('alerts')()
+  const machine = health.machine()
   const found: Item[] = [
-    ...(alert === null ? [] : [{ tone: 'bad' as const, title: alert }]),
-    ...(c.get('user').isAdmin ? checkItems(health) : []),
+    ...machineItems(machine, isAdmin),
+    ...(isAdmin ? await adminItems(health, clock.now()) : []),
+    ...(!isAdmin && machine.state === 'checking' ? [CHECKING] : []),
     ...failingWebhooks.map(webhookItem),
     ...lists.filter(({ status }) => status === 'failed').map(failedItem),
     ...(usage === null ? [] : usageItems(usage)),
@@ -254,10 +279,25 @@ async function findItems(
   return isFine ? [{ tone: 'ok', title: 'No problems found' }, ...found] : found
 }
 
-/** Renders the results of the checks of the machine, for admins. */
+const CHECKING: Item = { tone: 'running', title: 'Checking this machine …' }
+
+/** What only admins see: the checks of the machine, and who blocks it. */
+async function adminItems(health: HealthSource, now: number): Promise<Item[]> {
+  return [
+    ...checkItems(health),
+    ...egressItems(health.operators(), health.machine()),
+    ...blockItems(health.operators(), await health.peerBlocks(), now),
+  ]
+}
+
+/** Renders the results of the checks of the machine. */
 function checkItems(health: HealthSource): Item[] {
-  const { checks, at } = health.doctorChecks()
-  if (at === null) return []
+  const { checks, at, isRunning, fault } = health.doctorChecks()
+  if (fault !== null && !isRunning) {
+    const note = `The checks failed: ${sanitizeText(fault)}`
+    return [{ tone: 'bad', title: 'This machine was not checked', note, link: HEALTH_LINK }]
+  }
+  if (at === null || health.machine().state === 'checking') return [CHECKING]
   const failed = checks.filter(({ state }) => state === 'fail').length
   const warned = checks.filter(({ state }) => state === 'warn').length
   const counts = [
@@ -272,10 +312,56 @@ function checkItems(health: HealthSource): Item[] {
           ? 'This machine: all checks passed'
           : `This machine: ${counts.join(', ')}`,
       note: html`Checked ${ago(at)}`,
-      link: { href: '/doctor', label: counts.length === 0 ? 'View' : 'Fix' },
+      link: counts.length === 0 ? { href: '/doctor', label: 'View' } : HEALTH_LINK,
     },
   ]
 }
+
+/** Renders the egresses from which no mail server can be reached while others work. */
+const egressItems = ({ egresses }: OperatorsStatus, { smtp }: MachineStatus): Item[] =>
+  egresses
+    .filter(({ closedSince }) => closedSince !== null && smtp === 'ok')
+    .map(({ name, closedSince, port }) => ({
+      tone: 'bad',
+      title: `No mail server can be reached from the egress "${name}"`,
+      note: html`On port ${port}, since ${time(closedSince)}. The other egresses take over.`,
+      link: HEALTH_LINK,
+    }))
+
+/** Renders the providers that block this machine. */
+function blockItems(
+  { shown }: OperatorsStatus,
+  peerBlocks: readonly PeerBlock[],
+  now: number,
+): Item[] {
+  const own = shown.flatMap(({ title, egress, refusal, othersAsk }): Block[] =>
+    refusal === null || refusal.until <= now ? [] : [{ title, egress, ...refusal, othersAsk }],
+  )
+  const blocks = [...own, ...peerBlocks.map(one => ({ ...one, skipped: 0, othersAsk: true }))]
+  const rest = blocks.length - BLOCKS_SHOWN
+  return [
+    ...blocks.slice(0, BLOCKS_SHOWN).map(blockItem),
+    ...(rest > 0
+      ? [{ tone: 'warn', title: `${pluralize(rest, 'more block')}`, link: HEALTH_LINK } as const]
+      : []),
+  ]
+}
+
+/** A card has room for a few; the Health page lists all. */
+const BLOCKS_SHOWN = 5
+
+type Block = Pick<PeerBlock, 'title' | 'egress' | 'since' | 'until'> & {
+  /** Addresses that are unknown because of it. */
+  readonly skipped: number
+  readonly othersAsk: boolean
+}
+
+const blockItem = ({ title, egress, since, until, skipped, othersAsk }: Block): Item => ({
+  tone: othersAsk ? 'warn' : 'bad',
+  title: othersAsk ? `${title} blocks the egress "${egress}"` : `${title} blocks this machine`,
+  note: html`Since ${time(since)}${skipped === 0 ? NOTHING : `; ${pluralize(skipped, 'address')} unknown`}. ${othersAsk ? 'Other egresses take over.' : html`Next attempt ${time(until)}.`}`,
+  link: HEALTH_LINK,
+})
 
 const webhookItem = ({ id, url, active, disabled_reason, failing_since }: Webhook): Item => ({
   tone: 'bad',

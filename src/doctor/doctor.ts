@@ -16,7 +16,7 @@ import { mailFrom, senderPolicy } from './identity/sender-policy.ts'
 import { dataDirectoryFinding, diskFinding, type Machine, openFilesFinding } from './machine.ts'
 import { clockFinding } from './network/clock-skew.ts'
 import { type DnsServer, dnsFindings } from './network/dns.ts'
-import { portFinding } from './network/outbound-smtp.ts'
+import { isPortBlocked, portFinding } from './network/outbound-smtp.ts'
 import { ipv6Finding, ownAddresses } from './network/public-ip.ts'
 import { probeAll } from './network/reference-hosts.ts'
 import type { HandshakeResult } from './network/smtp-handshake.ts'
@@ -53,7 +53,12 @@ export type DoctorDeps = {
 }
 
 /** One line of the report; `egress` is null for checks that concern all egresses. */
-export type Check = Finding & { readonly check: CheckName; readonly egress: string | null }
+export type Check = Finding & {
+  readonly check: CheckName
+  readonly egress: string | null
+  /** Set for the port if mail servers were contacted and none accepted a connection. */
+  readonly blocked?: true
+}
 export type CheckName =
   | 'dns'
   | 'port-25'
@@ -83,9 +88,10 @@ export async function* runChecks(deps: DoctorDeps, signal?: AbortSignal): AsyncG
   const cancel = deps.clock.after(DEADLINE_MS, giveUp)
   signal?.addEventListener('abort', giveUp, { once: true })
   try {
-    for (const { check, egress, findings } of checks(deps, deadline.signal)) {
+    for (const { check, egress, findings, isBlocked } of checks(deps, deadline.signal)) {
       for (const finding of await findings) {
-        yield { check, egress, ...sanitized(finding) }
+        const found: Check = { check, egress, ...sanitized(finding) }
+        yield (await isBlocked) ? { ...found, blocked: true } : found
       }
     }
   } finally {
@@ -109,6 +115,7 @@ type DoctorReport = {
   readonly check: CheckName
   readonly egress: string | null
   readonly findings: Promise<readonly Finding[]>
+  readonly isBlocked?: Promise<boolean>
 }
 
 function checks(deps: DoctorDeps, signal: AbortSignal): DoctorReport[] {
@@ -163,10 +170,13 @@ function checkEgress(
   const of = (check: CheckName, findings: Promise<readonly Finding[]>): DoctorReport =>
     startCheck(check, egresses.length > 1 ? egress.name : null, findings)
   return [
-    of(
-      'port-25',
-      handshakes.then(results => [portFinding(results, smtpPort, proxied)]),
-    ),
+    {
+      ...of(
+        'port-25',
+        handshakes.then(results => [portFinding(results, smtpPort, proxied)]),
+      ),
+      isBlocked: handshakes.then(isPortBlocked, () => false),
+    },
     of(
       'address',
       publicIps.then(({ finding }) => [finding]),

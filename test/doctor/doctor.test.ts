@@ -122,6 +122,17 @@ describe('the doctor', () => {
     expect(clock.pending).toBe(0)
   })
 
+  test.each([
+    ['that is not answered', zone({ 'mx.test': { A: ['192.0.2.1'] } }), true],
+    ['without a server to contact', zone({}), undefined],
+  ])('says that a port %s is blocked: %s', async (_, resolver, expected) => {
+    const { deps, clock } = services([{ ...EGRESS, dial: silentDial }], resolver)
+    const gathering = collect(deps)
+    await clock.advance(20_000)
+    const port = (await gathering).find(({ check }) => check === 'port-25')
+    expect([port?.state, port?.blocked]).toEqual(['fail', expected])
+  })
+
   test('has a fix for each problem, and none otherwise', async () => {
     const { deps, clock } = services([{ ...EGRESS, helo: 'vm', dial: silentDial }], silentResolver)
     const gathering = collect(deps)

@@ -286,6 +286,22 @@ describe('the monitoring of a machine or a service', () => {
     expect(await doctor()).toMatchObject({ dns: { state: 'ok' } })
   })
 
+  test('/health does not call a DNS server sound before it was asked', async () => {
+    const server = await startLyingServer(null)
+    const { engine } = engineOn(server.address)
+    const service = await createTestService({ deps: { engine } })
+    const read = async () => {
+      const ready = await service.request('/readyz', { key: null })
+      return [ready.status, await service.json('/health', { key: null })] as const
+    }
+    expect(await read()).toEqual([
+      200,
+      expect.objectContaining({ status: 'checking', dns: 'checking' }),
+    ])
+    await engine.resolverCheck?.result()
+    expect(await read()).toEqual([200, expect.objectContaining({ status: 'ok', dns: 'ok' })])
+  })
+
   test('/readyz, /health, metrics and jobs report the failed check and its recovery', async () => {
     const server = await startLyingServer(NXDOMAIN_FOR_ALL)
     const clock = fakeClock()
@@ -308,7 +324,9 @@ describe('the monitoring of a machine or a service', () => {
     for (let n = 0; n < 100; n++) await ready()
     expect(server.packets).toHaveLength(4)
     await seedJob(service.database, { texts: ROWS, done: 1 })
-    expect(await service.json('/v1/jobs/job_a')).toMatchObject({ status_detail: GMAIL_DENIED })
+    expect(await service.json('/v1/jobs/job_a')).toMatchObject({
+      status_detail: `${GMAIL_DENIED.replace('the', 'The')}. Next check at 2026-06-01T12:00:30.000Z.`,
+    })
     server.falseReply = null
     await clock.advance(30 * SECOND)
     // This request starts the check that is due; the next one reports its result.

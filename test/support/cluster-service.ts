@@ -13,6 +13,7 @@ import type { HealthSource } from '../../src/dashboard/health/source.ts'
 import { firstKeys } from '../../src/dashboard/session/setup.ts'
 import { type Database, openDatabase, write } from '../../src/db/database.ts'
 import type { PoolTimings } from '../../src/db/postgres/connect-backoff.ts'
+import { readMachineStatus } from '../../src/engine/machine-status.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { Priority } from '../../src/platform/priority.ts'
@@ -70,6 +71,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
       ...{ trustProxy: [], trustLoopback: true, webhookAllowRanges: [], metricsToken: null },
       ...given.settings,
     },
+    machine: () => readMachineStatus(service.engine, { smtpPort: 25, findPortFailure: () => null }),
     isStopping: () => false,
     timings: FAST_TIMINGS.http,
     ...given.deps?.(database),

@@ -4,6 +4,7 @@ import type { HealthSource } from '../../src/dashboard/health/source.ts'
 export const idleHealth = (): HealthSource => ({
   doctorChecks: () => ({ checks: [], at: null, isRunning: false, fault: null }),
   rerunChecks: () => {},
+  machine: () => ({ state: 'ready', dns: 'ok', smtp: 'ok', problems: [] }),
   operators: () => ({ egresses: [], shown: [], left: 0 }),
   queue: () => ({ jobs: 0, waiting: 0, running: 0 }),
   workers: async () => ({

@@ -12,6 +12,7 @@ import { closeApp, createApp } from '../../src/api/app.ts'
 import type { DashboardSession } from '../../src/api/context.ts'
 import type { Service, ServiceSettings } from '../../src/api/service.ts'
 import { write } from '../../src/db/database.ts'
+import { readMachineStatus } from '../../src/engine/machine-status.ts'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import type { JobWorker } from '../../src/jobs/worker/start-worker.ts'
@@ -94,6 +95,7 @@ export async function createTestService({
       },
       ...given.settings,
     },
+    machine: () => readMachineStatus(service.engine, { smtpPort: 25, findPortFailure: () => null }),
     isStopping: () => stopping,
     ...given.deps,
   }

@@ -6,7 +6,7 @@ import { showConnectionLost } from './app.js'
  * @typedef {{ status: string, total_emails: number, processed_emails: number,
  *   classes: Record<string, number>, rate_per_second: number | null,
  *   seconds_left: number | null, waiting_for?: Wait[] }} Progress
- * @typedef {{ detail: string, until: string | null }} Wait
+ * @typedef {{ reason: string, detail: string, until: string | null }} Wait
  */
 
 import { enhance } from './app.js'
@@ -106,22 +106,33 @@ function set(
 /** Lists what the list waits for and until when. */
 function showWaits(/** @type {HTMLElement} */ live, /** @type {Wait[]} */ waits) {
   const list = live.querySelector('[data-live-waits]')
-  if (list === null) return
-  list.replaceChildren(...waits.map(createWait))
+  if (!(list instanceof HTMLElement)) return
+  const { liveWaits: idle = '', healthFor = '' } = list.dataset
+  const items = waits.map(wait => createWait(wait, healthFor.split(' ').includes(wait.reason)))
+  list.replaceChildren(...(items.length > 0 ? items : [createItem(idle)]))
   enhance(list)
 }
 
-function createWait(/** @type {Wait} */ { detail, until }) {
-  const item = document.createElement('li')
-  if (until === null) {
-    item.textContent = detail
-    return item
+function createWait(/** @type {Wait} */ { detail, until }, /** @type {boolean} */ hasLink) {
+  const item = createItem()
+  if (until !== null && detail.includes(until)) {
+    const time = document.createElement('time')
+    time.setAttribute('datetime', until)
+    const [before = '', after = ''] = detail.split(until)
+    item.append(before, time, after)
+  } else item.append(detail)
+  if (hasLink) {
+    const link = document.createElement('a')
+    link.href = '/doctor'
+    link.textContent = 'Health'
+    item.append(' See ', link, '.')
   }
-  const time = document.createElement('time')
-  time.setAttribute('datetime', until)
-  const [before = '', after = ''] = detail.split(until)
-  if (detail.includes(until)) item.append(before, time, after)
-  else item.textContent = detail
+  return item
+}
+
+function createItem(text = '') {
+  const item = document.createElement('li')
+  item.textContent = text
   return item
 }
 

@@ -3,7 +3,8 @@ import { html } from 'hono/html'
 import { listMembers } from '../../cluster/members.ts'
 import { readRates } from '../../cluster/rate-control/rows.ts'
 import type { Database } from '../../db/database.ts'
-import { type Check, type DoctorDeps, runChecks } from '../../doctor/doctor.ts'
+import type { DoctorCache } from '../../doctor/doctor-cache.ts'
+import type { MachineStatus } from '../../engine/machine-status.ts'
 import { isDomainKey } from '../../engine/probe/domain-blocks.ts'
 import type { EgressPool } from '../../engine/probe/egress-pool.ts'
 import type { EgressProber } from '../../engine/probe/egress-prober.ts'
@@ -11,17 +12,14 @@ import type { RateController } from '../../engine/rate-control/controller.ts'
 import type { ReadDisk } from '../../jobs/import/store-upload.ts'
 import type { JobWorker } from '../../jobs/worker/start-worker.ts'
 import { bytesOnServer } from '../../maintenance/inspect.ts'
-import { type Clock, MINUTE, SECOND } from '../../platform/clock.ts'
-import { errorMessage } from '../../platform/error.ts'
+import { type Clock, SECOND } from '../../platform/clock.ts'
 import { formatNumber } from '../../platform/format.ts'
-import type { Log } from '../../platform/log.ts'
 import { countPendingAlerts } from '../../webhooks/alert-store.ts'
 import { countOpenDeliveries } from '../../webhooks/delivery-store.ts'
 import type { Deliveries } from '../../webhooks/start-deliveries.ts'
 import type { Html } from '../page/html.ts'
 import { time } from '../page/text.ts'
 import type {
-  DoctorChecks,
   EgressStatus,
   HealthSource,
   OperatorStatus,
@@ -32,12 +30,11 @@ import type {
 
 type HealthDeps = OperatorsDeps & {
   readonly clock: Clock
-  readonly log: Log
   readonly database: Database
   readonly worker: Pick<JobWorker, 'status'>
   readonly deliveries: Pick<Deliveries, 'status'>
-  /** Creates the dependencies of one run of the checks, each with an empty DNS cache. */
-  readonly doctor: () => DoctorDeps & { close(): void }
+  readonly doctorCache: DoctorCache
+  readonly machine: () => MachineStatus
   readonly memoryBytes: () => number
   /** The disk of the data directory. */
   readonly disk: ReadDisk
@@ -50,23 +47,14 @@ type HealthDeps = OperatorsDeps & {
 }
 
 /** Creates the data source of the Health page. */
-export function createHealth(deps: HealthDeps): HealthSource & { close(): Promise<void> } {
-  const { clock, log, database, worker, deliveries, settings } = deps
-  const doctorCache = createDoctorCache({
-    ...{ clock, log },
-    async *runChecks(signal) {
-      const doctor = deps.doctor()
-      try {
-        yield* runChecks(doctor, signal)
-      } finally {
-        doctor.close()
-      }
-    },
-  })
+export function createHealth(deps: HealthDeps): HealthSource {
+  const { clock, database, worker, deliveries, doctorCache, machine, settings } = deps
   const operators = () => operatorsStatus(deps)
   const startedAt = clock.monotonicNow()
   return {
-    ...{ operators, alert: createAlerts(operators, clock) },
+    operators,
+    machine,
+    alert: createAlerts(operators, clock),
     doctorChecks: () => doctorCache.read(),
     rerunChecks: () => doctorCache.rerun(),
     queue: () => worker.status(),
@@ -79,7 +67,6 @@ export function createHealth(deps: HealthDeps): HealthSource & { close(): Promis
     members: () => listMembers(database),
     peerBlocks: () => findPeerBlocks(database, deps),
     process: () => processStatus(deps, clock.monotonicNow() - startedAt),
-    close: () => doctorCache.close(),
   }
 }
 
@@ -143,71 +130,6 @@ const blockedAlert = ({ title, refusal }: OperatorStatus): Html =>
   html`${title} has been blocking this service since ${time(refusal?.since ?? null)}: ${formatNumber(refusal?.skipped ?? 0)} addresses are unknown because of it. ${MORE}`
 
 const MORE = html`See <a href="/doctor">Health</a> for the cause and the fix.`
-
-type DoctorCacheDeps = {
-  readonly clock: Clock
-  readonly log: Log
-  /** Runs the checks until done or aborted. */
-  readonly runChecks: (signal: AbortSignal) => AsyncIterable<Check>
-}
-
-/** Runs the checks of `ev doctor` on demand and caches the result. */
-interface DoctorCache {
-  /** Returns the latest result, and starts a run if it is stale. */
-  read(): DoctorChecks
-  /** Starts a run, unless one is running or started within the last minute. */
-  rerun(): void
-  /** Aborts a running check and prevents further runs. */
-  close(): Promise<void>
-}
-
-/** A result older than this is refreshed when it is read. */
-const CACHE_TTL_MS = 10 * MINUTE
-/** Each run queries mail servers and blocklists, so limit how often a user can start one. */
-const RUN_INTERVAL_MIN_MS = MINUTE
-
-/** Creates the cache. At most one run at a time, in the background: readers never wait. */
-export function createDoctorCache({ clock, log, runChecks }: DoctorCacheDeps): DoctorCache {
-  const closing = new AbortController()
-  let latest: DoctorChecks = { checks: [], at: null, isRunning: false, fault: null }
-  let startedAt = Number.NEGATIVE_INFINITY
-  let endedAt = Number.NEGATIVE_INFINITY
-  let running: Promise<void> = Promise.resolve()
-
-  const run = async () => {
-    const checks: Check[] = []
-    const isFirst = latest.at === null
-    try {
-      for await (const check of runChecks(closing.signal)) {
-        checks.push(check)
-        if (isFirst) latest = { ...latest, checks: [...checks] }
-      }
-      endedAt = clock.monotonicNow()
-      latest = { checks, at: clock.now(), isRunning: false, fault: null }
-    } catch (error) {
-      log.error('doctor checks failed', { why: errorMessage(error) })
-      latest = { ...latest, isRunning: false, fault: errorMessage(error) }
-    }
-  }
-  const rerun = () => {
-    const isTooSoon = clock.monotonicNow() - startedAt < RUN_INTERVAL_MIN_MS
-    if (latest.isRunning || isTooSoon || closing.signal.aborted) return
-    startedAt = clock.monotonicNow()
-    latest = { ...latest, isRunning: true }
-    running = run()
-  }
-  return {
-    rerun,
-    read() {
-      if (clock.monotonicNow() - endedAt > CACHE_TTL_MS) rerun()
-      return latest
-    },
-    close() {
-      closing.abort()
-      return running
-    },
-  }
-}
 
 /**
  * Returns the blocks of egresses that only other processes use, read from the shared rate state.

@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import type { Check, CheckName } from '../../doctor/doctor.ts'
+import type { DoctorChecks } from '../../doctor/doctor-cache.ts'
 import type { Finding } from '../../doctor/finding.ts'
 import { pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
@@ -7,7 +8,6 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { capitalize, statusBadge, type Tone, time } from '../page/text.ts'
-import type { DoctorChecks } from './source.ts'
 
 /** Renders the results of the doctor checks; the fragment polls itself while they run. */
 export function findings({ checks, at, isRunning, fault }: DoctorChecks): Html {

@@ -1,6 +1,7 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
 import type { Member } from '../../cluster/members.ts'
+import type { MachineStatus } from '../../engine/machine-status.ts'
 import { formatBytes, formatDuration, pluralize } from '../../platform/format.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { form } from '../page/form.ts'
@@ -12,6 +13,7 @@ import { table } from '../page/table.ts'
 import { ago, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { findings } from './findings.ts'
+import { machineNotice } from './machine.ts'
 import { operatorsTable, replyOf } from './operator-table.ts'
 import type { HealthSource, PeerBlock } from './source.ts'
 
@@ -53,10 +55,16 @@ const rerunButton = (c: Context<Env>): Html =>
 /** Renders the part of the page that refreshes itself. */
 const status = async (health: HealthSource, now: number): Promise<Html> => html`
   <div id="status" hx-get="/doctor/status" hx-trigger="every 5s" hx-swap="outerHTML">
+    ${machineNotice({ problems: newProblems(health.machine()) }, SEE_BELOW)}
     ${operatorsTable(health.operators(), now)}
     ${await figures(health)}
     ${membersTable(await health.members(), await health.peerBlocks())}
   </div>`
+
+/** The table of operators shows the others. */
+const newProblems = ({ problems }: MachineStatus) => problems.filter(({ since }) => since === null)
+
+const SEE_BELOW = html`See the checks below for the fix.`
 
 /** Renders the processes that share the database; nothing on SQLite. */
 function membersTable(members: readonly Member[], refusals: readonly PeerBlock[]): Html {

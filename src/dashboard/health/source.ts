@@ -1,5 +1,6 @@
 import type { Member } from '../../cluster/members.ts'
-import type { Check } from '../../doctor/doctor.ts'
+import type { DoctorChecks } from '../../doctor/doctor-cache.ts'
+import type { MachineStatus } from '../../engine/machine-status.ts'
 import type { RateStatus } from '../../engine/rate-control/controller.ts'
 import type { RecipientOutcome } from '../../engine/smtp/classify-reply.ts'
 import type { Html } from '../page/html.ts'
@@ -10,6 +11,8 @@ export interface HealthSource {
   doctorChecks(): DoctorChecks
   /** Starts the doctor checks, unless they are running or started within the last minute. */
   rerunChecks(): void
+  /** Returns whether this machine can verify addresses. Cheap to call. */
+  machine(): MachineStatus
   /** Returns the operators probed recently: those with problems first, then the busiest. */
   operators(): OperatorsStatus
   queue(): QueueStatus
@@ -21,17 +24,6 @@ export interface HealthSource {
   process(): Promise<ProcessStatus>
   /** Returns the alert for every page of an admin, null if there is none. Cheap to call. */
   alert(): Html | null
-}
-
-/** The doctor checks and the state of their run. */
-export type DoctorChecks = {
-  /** Results of the last completed run; partial results during the first run. */
-  readonly checks: readonly Check[]
-  /** When the last run completed, epoch ms; null if none has. */
-  readonly at: number | null
-  readonly isRunning: boolean
-  /** Why the last run failed; null if it did not. */
-  readonly fault: string | null
 }
 
 export type OperatorsStatus = {

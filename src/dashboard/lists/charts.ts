@@ -196,7 +196,7 @@ export function stateSentence(job: Job, now: number): Html {
   switch (job.status) {
     case 'queued':
     case 'processing':
-      return html`Processing as fast as the mail servers allow. You can leave this page; processing continues.`
+      return html`You can leave this page; processing continues.`
     case 'completed':
       return html`Verified ${rows} in ${took}.`
     case 'cancelled':

@@ -6,9 +6,10 @@ import { proxy } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { bar } from '../page/chart.ts'
 import type { Html } from '../page/html.ts'
-import { CLASSES, time } from '../page/text.ts'
+import { CLASSES } from '../page/text.ts'
 import { whileSignedIn } from '../session/sessions.ts'
 import { classChart, liveReasons } from './charts.ts'
+import { waitList } from './wait.ts'
 
 /** Route that streams the progress of a list as server-sent events. */
 export const progressRoutes = (deps: DashboardDeps) =>
@@ -25,12 +26,12 @@ export const progressRoutes = (deps: DashboardDeps) =>
  */
 export const progress = async (c: Context<Env>, job: Job): Promise<Html> => html`
   <div class="grid running">
-    <div>${progressCard(job)} ${classChart(job.job_id, job.data.classes)}</div>
+    <div>${progressCard(c, job)} ${classChart(job.job_id, job.data.classes)}</div>
     ${await liveReasons(c, job)}
   </div>`
 
 /** When the list ends, htmx replaces the head of the page, this section and the chart. */
-function progressCard(job: Job): Html {
+function progressCard(c: Context<Env>, job: Job): Html {
   const { processed_emails: done, total_emails: total, data } = job
   const segments = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
   return html`
@@ -49,18 +50,9 @@ function progressCard(job: Job): Html {
       <progress class="unseen" max="${total}" value="${done}" aria-labelledby="live-title"></progress>
       <div class="bars" data-live-bar>${bar(segments, total)}</div>
       <div class="waits">
-        <ul data-live-waits aria-label="What the list waits for">${(job.waiting_for ?? []).map(wait)}</ul>
+        ${waitList(job, c.get('user').isAdmin)}
       </div>
       <p class="unseen" data-live="said" role="status"></p>
       <noscript><p>Reload the page to update the progress.</p></noscript>
     </section>`
-}
-
-type Wait = NonNullable<Job['waiting_for']>[number]
-
-/** Renders a cause with its time, as `time()` shows it. */
-function wait({ detail, until }: Wait): Html {
-  if (until === null) return html`<li>${detail}</li>`
-  const [before = '', after = ''] = detail.split(until)
-  return html`<li>${before}${time(until)}${after}</li>`
 }

@@ -2,6 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import type { ReadDisk } from '../../jobs/import/store-upload.ts'
 import { formatBytes } from '../../platform/format.ts'
 import type { Alerts, DashboardDeps, Env } from '../deps.ts'
+import { machineBanner } from '../health/machine.ts'
 import { findFailingWebhooks, webhookAlerts } from '../webhooks/actions.ts'
 import type { Html } from './html.ts'
 import { notice } from './notice.ts'
@@ -20,13 +21,18 @@ export function alerts(deps: DashboardDeps): MiddlewareHandler<Env> {
 
 async function findAlerts(c: Context<Env>, { health, disk }: DashboardDeps): Promise<Alerts> {
   const failingWebhooks = await findFailingWebhooks(c)
-  const alert = c.get('user').isAdmin ? health.alert() : null
+  const { isAdmin } = c.get('user')
+  const machine = health.machine()
+  const isFailing = machine.state === 'failing'
+  const alert = isAdmin && !isFailing ? health.alert() : null
   const isConcerned = /^\/(verify|lists)\b/.test(c.req.path)
   return {
-    ...{ failingWebhooks, health: alert },
+    failingWebhooks,
+    needsHealth: isAdmin && (isFailing || alert !== null),
     notices: [
       ...(await diskBanner(c, disk)),
-      ...(alert !== null && isConcerned ? [notice('warn', alert)] : []),
+      ...(isConcerned && isFailing ? [machineBanner(machine, isAdmin)] : []),
+      ...(isConcerned && alert !== null ? [notice('warn', alert)] : []),
       ...(await webhookAlerts(c, failingWebhooks)),
     ],
   }

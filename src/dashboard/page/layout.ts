@@ -144,7 +144,7 @@ const GROUPS: readonly Group[] = [
     sections: [
       {
         ...{ path: '/doctor', name: 'Health', icon: 'activity', isFor: ({ isAdmin }) => isAdmin },
-        alert: ({ health }) => (health === null ? null : 'needs attention'),
+        alert: ({ needsHealth }) => (needsHealth ? 'needs attention' : null),
       },
     ],
   },

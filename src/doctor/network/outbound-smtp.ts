@@ -28,6 +28,15 @@ export function portFinding(
   )
 }
 
+/**
+ * Whether mail servers were found in the DNS and contacted, and none accepted a connection. If none
+ * was contacted, nothing is known about the port.
+ */
+export const isPortBlocked = (handshakes: readonly HandshakeResult[]): boolean =>
+  handshakes.some(({ outcome: { kind } }) => CONTACTED.has(kind)) && !handshakes.some(is('greeted'))
+
+const CONTACTED: ReadonlySet<Outcome['kind']> = new Set(['refused', 'mute', 'unreached'])
+
 type With<K extends Outcome['kind']> = HandshakeResult & {
   readonly outcome: Extract<Outcome, { kind: K }>
 }

@@ -4,7 +4,7 @@ import type { Database } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { ProbeStop } from '../../engine/rate-control/rules.ts'
 import { isoTime, pluralize } from '../../platform/format.ts'
-import { sanitizeText } from '../../platform/text.ts'
+import { sanitizeText, toSentence } from '../../platform/text.ts'
 import { jobsWaitingFor } from '../item-claims.ts'
 import { type Job, parseJobOptions } from '../job-store.ts'
 import { type WaitingRows, waitingRows } from './backlog.ts'
@@ -41,7 +41,9 @@ export function describeWait(wait: Wait, timeText: (at: number) => string = isoT
 }
 
 function describeCause({ reason, failure, otherLists }: Wait): string {
-  if (reason === 'dns_check' && failure !== undefined) return failure
+  if (reason === 'dns_check' && failure !== undefined) {
+    return `${toSentence(failure)} Next check at {time}.`
+  }
   if (reason !== 'pace' || otherLists === 0) return CAUSES[reason]
   return `they are probed at the rate that the provider accepts, in turn with ${pluralize(otherLists, 'other list')}.`
 }

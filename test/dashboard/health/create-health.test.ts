@@ -4,6 +4,8 @@ import { expect, test } from 'vitest'
 import { composeDoctor } from '../../../src/compose/doctor.ts'
 import { toConfig } from '../../../src/config/config.ts'
 import { createHealth } from '../../../src/dashboard/health/create-health.ts'
+import { createDoctorCache, runDoctor } from '../../../src/doctor/doctor-cache.ts'
+import { readMachineStatus } from '../../../src/engine/machine-status.ts'
 import { silentLog } from '../../../src/platform/log.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase, tempFolder } from '../../support/database.ts'
@@ -32,22 +34,26 @@ async function createHealthWithDoctor() {
   const deps = { clock: doctorClock, random: countedRandom(), resolver: names, dial: mx }
   let opened = 0
   let closed = 0
-  const health = createHealth({
-    ...{ clock, log: silentLog, database, egressPool: engine.egressPool, smtpPort: 25 },
-    titleOf: name => name,
-    worker: { status: () => ({ jobs: 1, waiting: 2, running: 3 }) },
-    deliveries: { status: () => ({ inFlight: 4, delivered: 0, retried: 0, failed: 0 }) },
-    doctor() {
+  const doctorCache = createDoctorCache({
+    ...{ clock, log: silentLog },
+    runChecks: runDoctor(() => {
       opened++
       const doctorDeps = composeDoctor(config, { databaseUrl, exchangers: ['mx.test'] }, deps)
       return { ...doctorDeps, close: () => void closed++ }
-    },
+    }),
+  })
+  const health = createHealth({
+    ...{ clock, database, egressPool: engine.egressPool, smtpPort: 25, doctorCache },
+    machine: () => readMachineStatus(engine, { smtpPort: 25, findPortFailure: () => null }),
+    titleOf: name => name,
+    worker: { status: () => ({ jobs: 1, waiting: 2, running: 3 }) },
+    deliveries: { status: () => ({ inFlight: 4, delivered: 0, retried: 0, failed: 0 }) },
     memoryBytes: () => 5,
     disk: async () => ({ freeBytes: 7e9, isLow: false }),
     settings: { version: '1.2.3', concurrency: 200, databaseUrl },
   })
   const counts = () => ({ opened, closed })
-  return { health, clock, doctorClock, dataDir, verify, mx, names, counts }
+  return { health, doctorCache, clock, doctorClock, dataDir, verify, mx, names, counts }
 }
 
 test('health does no lookups and connections before it is read', async () => {
@@ -59,7 +65,7 @@ test('health does no lookups and connections before it is read', async () => {
 })
 
 test('the doctor of the service uses the configured dependencies, and closes them', async () => {
-  const { health, clock, doctorClock, mx, counts } = await createHealthWithDoctor()
+  const { health, doctorCache, clock, doctorClock, mx, counts } = await createHealthWithDoctor()
   expect(health.doctorChecks()).toMatchObject({ checks: [], isRunning: true })
   await doctorClock.advance(30_000)
   await expect.poll(() => health.doctorChecks().isRunning).toBe(false)
@@ -69,7 +75,7 @@ test('the doctor of the service uses the configured dependencies, and closes the
   expect(counts()).toEqual({ opened: 1, closed: 1 })
   await clock.advance(60_000)
   health.rerunChecks()
-  await health.close()
+  await doctorCache.close()
   expect(counts()).toEqual({ opened: 2, closed: 2 })
 })
 

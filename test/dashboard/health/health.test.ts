@@ -1,9 +1,10 @@
 import { html } from 'hono/html'
 import { describe, expect, test } from 'vitest'
 import { updateAccount } from '../../../src/accounts/account-store.ts'
-import type { DoctorChecks, HealthSource } from '../../../src/dashboard/health/source.ts'
+import type { HealthSource } from '../../../src/dashboard/health/source.ts'
 import { write } from '../../../src/db/database.ts'
 import type { Check } from '../../../src/doctor/doctor.ts'
+import type { DoctorChecks } from '../../../src/doctor/doctor-cache.ts'
 import type { BlockedReason } from '../../../src/engine/smtp/reply-rules/generic.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
@@ -103,7 +104,7 @@ describe('health', () => {
 
   test('shows the alert on the pages of verifications, and a mark in the sidebar of every page', async () => {
     const services = await adminDashboard({ alert: () => html`Outlook.com refuses us.` })
-    for (const path of ['/verify', '/lists', '/overview']) {
+    for (const path of ['/verify', '/lists']) {
       expect((await services.get(path)).text).toContain('Outlook.com refuses us.')
     }
     const { text } = await services.get('/sessions')

@@ -38,10 +38,11 @@ describe('the page of a list', () => {
   test('that is active shows its progress and can be cancelled', async () => {
     const { page, database } = await dashboardWithList({ done: 0 })
     const waiting = (await page()).text
-    expect(plain(waiting)).toContain('Processing as fast as the mail servers allow.')
+    expect(plain(waiting)).toContain('The list starts when a worker is free.')
     expect(waiting).toContain('data-events="/lists/job_a/events"')
     await giveResults(database, 'job_a', 2)
     const processing = (await page()).text
+    expect(plain(processing)).toContain('Processing as fast as the mail servers allow.')
     expect(plain(processing)).toContain('33% Done of 6 2 Per second –')
     expect(processing).toContain('<progress class="unseen" max="6" value="2"')
     expect(processing).toContain('<b data-live="risky">1</b> <small data-live="risky-share">50.0%<')

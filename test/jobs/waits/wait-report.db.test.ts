@@ -144,7 +144,9 @@ describe('what a job waits for', () => {
     Object.defineProperty(engine, 'resolverCheck', { value: { failure, dueInMs: 30_000 } })
     const { waits, leftMs } = await report({ engine })
     expect(waits[0]).toMatchObject({ operator: null, rows: 6, reason: 'dns_check' })
-    expect(describeWait(waits[0] as Wait)).toBe('the DNS server lies')
+    expect(describeWait(waits[0] as Wait, () => 'noon')).toBe(
+      'The DNS server lies. Next check at noon.',
+    )
     expect(leftMs).toBeGreaterThanOrEqual(30_000)
   })
 })

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { createDoctorCache } from '../../../src/dashboard/health/create-health.ts'
-import type { Check } from '../../../src/doctor/doctor.ts'
-import { MINUTE } from '../../../src/platform/clock.ts'
-import { silentLog } from '../../../src/platform/log.ts'
-import { fakeClock } from '../../support/clock.ts'
+import type { Check } from '../../src/doctor/doctor.ts'
+import { createDoctorCache, findPortFailure } from '../../src/doctor/doctor-cache.ts'
+import { MINUTE } from '../../src/platform/clock.ts'
+import { silentLog } from '../../src/platform/log.ts'
+import { fakeClock } from '../support/clock.ts'
 
 const check = (says: string): Check => ({
   ...{ check: 'dns', egress: null, state: 'ok', says, todo: null },
@@ -14,6 +14,7 @@ function createTestCache() {
   const clock = fakeClock()
   const runs: {
     say(text: string): Promise<void>
+    fail(text: string): Promise<void>
     end(error?: Error): Promise<void>
     signal: AbortSignal
   }[] = []
@@ -30,6 +31,7 @@ function createTestCache() {
     runs.push({
       signal,
       say: text => emitCheck(() => void logged.push(check(text))),
+      fail: text => emitCheck(() => void logged.push({ ...check(text), state: 'fail' })),
       end: (error: Error | undefined) => emitCheck(() => (over = { error: error ?? null })),
     })
     signal.addEventListener('abort', () => wake())
@@ -137,3 +139,38 @@ test('closing aborts a run and prevents further ones', async () => {
   doctorCache.rerun()
   expect(runs).toHaveLength(1)
 })
+
+test('a result with a failure is stale after two minutes', async () => {
+  const { clock, doctorCache, runs, currentRun } = createTestCache()
+  doctorCache.read()
+  await currentRun().fail('port closed')
+  await currentRun().end()
+  await clock.advance(2 * MINUTE)
+  doctorCache.read()
+  expect(runs).toHaveLength(1)
+  await clock.advance(1)
+  doctorCache.read()
+  expect(runs).toHaveLength(2)
+})
+
+test('the latest result is read without starting a run', () => {
+  const { doctorCache, runs } = createTestCache()
+  expect(doctorCache.latest).toMatchObject({ at: null, isRunning: false })
+  expect(runs).toHaveLength(0)
+})
+
+test.each([
+  [null, 'a', true, 'closed'],
+  ['a', 'a', true, 'closed'],
+  ['b', 'a', true, null],
+  [null, 'a', undefined, null],
+] as const)(
+  'a port check of egress %s tells about %s, if it is blocked: %s',
+  (egress, asked, blocked, expected) => {
+    const port = { check: 'port-25', egress, state: 'fail', says: 'closed', todo: null } as const
+    const checks = [{ ...port, ...(blocked && { blocked }) }]
+    expect(findPortFailure({ checks, at: null, isRunning: false, fault: null }, asked)).toBe(
+      expected,
+    )
+  },
+)
