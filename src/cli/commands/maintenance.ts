@@ -95,7 +95,7 @@ Examples:
   ev backup /backup/ev.sqlite
   ev backup --encrypt /backup/ev.age
   ev backup --passphrase-file /etc/ev-backup.key "/backup/ev-$(date +%F).age"
-  ev backup --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kdefmhe9s2vpggr /backup/ev.age
+  ev backup --recipient age1… /backup/ev.age
   ev backup --force /backup/ev.sqlite
 
 The copy is a consistent snapshot; other processes can keep writing to the database. ev verifies the copy before it
