@@ -146,7 +146,7 @@ describe('commands on a PostgreSQL database', () => {
   )
 
   test(
-    'ev backup prints the pg_dump and pg_restore commands without the password',
+    'ev backup and ev restore print the commands of PostgreSQL without the password',
     TIMEOUT,
     async () => {
       const at = await cluster()
@@ -156,6 +156,10 @@ describe('commands on a PostgreSQL database', () => {
       expect(stderr).toContain(`pg_dump --format=custom --file='it'\\''s.dump' --dbname='${url}'`)
       expect(stderr).toContain(`pg_restore --no-owner --exit-on-error --dbname='${url}'`)
       expect(stderr).not.toContain(CANARY)
+      const restore = await at.run(['restore', "it's.dump"])
+      expect(restore.code).toBe(64)
+      expect(restore.stderr).toContain(`--dbname='${url}' 'it'\\''s.dump'`)
+      expect(restore.stderr).not.toContain(CANARY)
     },
   )
 
