@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { EvError } from '../platform/error.ts'
 import type { Contents } from './copy-file.ts'
-import type { CopyReport } from './copy-worker.ts'
+import type { CopyFault, CopyReport } from './copy-worker.ts'
 
 type CopyTask = {
   /** The copy, which exists and is empty, or the file to check. */
@@ -17,7 +17,8 @@ const PROGRAM = fileURLToPath(new URL(`./copy-worker${import.meta.url.slice(-3)}
 /**
  * Copies a database and checks the integrity of the copy in another process: SQLite blocks its
  * thread for as long as that takes, and this process must answer Ctrl-C. Returns the row counts.
- * Throws EvError('io'), and EvError('interrupted') when `signal` aborts.
+ * Throws EvError('io') for a damaged copy, the error of SQLite or the system, and the reason of
+ * `signal`.
  */
 export async function runCopyProcess(
   { file, databaseUrl }: CopyTask,
@@ -46,13 +47,15 @@ export async function runCopyProcess(
 
 function contentsIn(report: CopyReport): Contents {
   if ('contents' in report) return report.contents
-  throw new EvError('io', report.fault)
+  const { fault, code } = report
+  throw code === null ? new EvError('io', fault) : Object.assign(new Error(fault), { code })
 }
 
 /** A terminal sends Ctrl-C to both processes. */
-function missing(endedBy: NodeJS.Signals | null): CopyReport {
+function missing(endedBy: NodeJS.Signals | null): CopyFault {
   if (endedBy === 'SIGINT') {
     throw new EvError('interrupted', 'Interrupted. Nothing was changed.')
   }
-  return { fault: `The process that copies the database was ended by ${endedBy ?? 'an error'}.` }
+  const fault = `the process that copies the database was ended by ${endedBy ?? 'an error'}`
+  return { fault, code: 'ended' }
 }

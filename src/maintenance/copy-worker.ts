@@ -1,8 +1,14 @@
-import { EvError } from '../platform/error.ts'
+import { EvError, errorMessage } from '../platform/error.ts'
 import { type Contents, contentsOf, copyFile } from './copy-file.ts'
 
 /** What the process of `runCopyProcess` sends: the row counts, or why there are none. */
-export type CopyReport = { readonly contents: Contents } | { readonly fault: string }
+export type CopyReport = { readonly contents: Contents } | CopyFault
+
+export type CopyFault = {
+  readonly fault: string
+  /** Code of SQLite or the system; null for a sentence that needs no explanation. */
+  readonly code: string | null
+}
 
 /**
  * The process that copies a database and checks the copy: `copy-worker.ts FILE [URL]`. Without a URL
@@ -13,8 +19,8 @@ function run([file = '', url]: readonly string[]): CopyReport {
     if (url !== undefined) copyFile(url, file)
     return { contents: contentsOf(file) }
   } catch (error) {
-    if (error instanceof EvError) return { fault: error.message }
-    return { fault: error instanceof Error ? error.message : String(error) }
+    const { code } = error as { readonly code?: unknown }
+    return { fault: errorMessage(error), code: error instanceof EvError ? null : `${code}` }
   }
 }
 

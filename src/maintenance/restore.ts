@@ -108,6 +108,9 @@ export async function restore(
     sync(dirname(database))
     const secretFile = place.write === null ? null : place.file
     return { database, contents, kept, secretFile, keptSecret }
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error instanceof EvError ? error : notRestored(file, database, error)
   } finally {
     present?.close()
     removeDatabase(partial)
@@ -211,14 +214,20 @@ async function unpack(
   return { contents, secret: takeSecret(partial) }
 }
 
+/** Returns the error for a backup whose database is damaged; other errors stay as they are. */
 function toDamaged(file: string, error: unknown): unknown {
-  if (!(error instanceof EvError) || error.code !== 'io') return error
-  return new EvError(
-    'bad_input',
-    `${file} cannot be restored: ${error.message} Use another backup.`,
-    { cause: error },
-  )
+  const isCorrupt = /^SQLITE_(CORRUPT|NOTADB)/.test(`${(error as { code?: unknown }).code}`)
+  const hasFailedCheck = error instanceof EvError && error.code === 'io'
+  if (!isCorrupt && !hasFailedCheck) return error
+  return new EvError('bad_input', `${file} is damaged. Use another backup.`, { cause: error })
 }
+
+const notRestored = (file: string, database: string, cause: unknown) =>
+  new EvError(
+    'io',
+    `${file} cannot be restored: ${errorMessage(cause)}. Check that ${dirname(database)} is writable and has enough space. Nothing was changed.`,
+    { cause },
+  )
 
 function requireVersion(file: string, partial: string): void {
   const info = inspectDatabase(`sqlite:${partial}`)

@@ -244,7 +244,7 @@ describe('ev restore', () => {
     writeFileSync(join(home, 'ev.sqlite'), copy.fill(7, 8_192, 40_960))
     const { code, stderr } = await ev(home, 'restore', 'ev.sqlite')
     expect(code, stderr).toBe(65)
-    expect(stderr).toContain('cannot be restored')
+    expect(stderr).toContain('ev.sqlite is damaged. Use another backup.')
     expect(dataOf(home)).toEqual([])
   })
 
