@@ -43,7 +43,7 @@ import { inspectDatabase } from './inspect.ts'
 import { takeSecret } from './stored-secret.ts'
 
 type RestoreInput = {
-  /** Absolute path of the backup. */
+  /** Absolute path of the backup, which exists. */
   readonly file: string
   /** Absolute path of the database. */
   readonly database: string
@@ -85,7 +85,7 @@ export async function restore(
   signal: AbortSignal,
 ): Promise<Restored> {
   const { database, force, file } = input
-  requireBackup(file, database)
+  refuseItself(file, database)
   prepareDirectories(input)
   removeOwnLinks(database)
   refuseHardLinks(database)
@@ -118,10 +118,7 @@ export async function restore(
   }
 }
 
-function requireBackup(file: string, database: string): void {
-  if (!existsSync(file)) {
-    throw new EvError('no_input', `There is no backup ${file}. Correct the path.`)
-  }
+function refuseItself(file: string, database: string): void {
   if (existsSync(database) && realpathSync(file) === realpathSync(database)) {
     throw new EvError('usage', `${file} is the database itself. Name a backup of it.`)
   }

@@ -112,7 +112,7 @@ export function addBackup(ev: Command, context: CliContext, setExitCode: SetExit
     .command('backup')
     .description('back up the database while it is in use, and verify the copy')
     .argument('<file>', 'path of the copy')
-    .option('--encrypt', 'encrypt the copy with a passphrase, which is asked for')
+    .option('--encrypt', 'ask for a passphrase, and encrypt the copy with it')
     .option('--passphrase-file <file>', 'encrypt the copy with the passphrase in this file')
     .addOption(
       new Option(
