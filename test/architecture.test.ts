@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 const LEVELS = [
   ['platform', 'client'],
   ['config', 'engine', 'queue', 'simulator'],
-  ['csv', 'db', 'outbound'],
+  ['csv', 'db', 'mcp', 'outbound'],
   ['audit.ts', 'cluster', 'formats'],
   ['webhooks', 'feedback'],
   ['accounts'],

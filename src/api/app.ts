@@ -11,6 +11,7 @@ import { PREFLIGHT } from './headers.ts'
 import { jobRoutes } from './jobs/jobs.ts'
 import { keyRoutes } from './keys.ts'
 import { managedAccountRoutes } from './managed-accounts.ts'
+import { mcpRoutes } from './mcp.ts'
 import { healthRoutes, metricsRoutes } from './monitoring.ts'
 import { openapiDocument } from './openapi-document.ts'
 import { requestContext, showOpenLimit } from './request-context.ts'
@@ -45,6 +46,7 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   app.route('/', healthRoutes(service))
   app.route('/', metricsRoutes(service, metrics))
   app.route('/', openapiRoutes(service, app))
+  app.route('/', mcpRoutes(service, app))
   if (pages !== undefined) app.route('/', pages)
   app.notFound(c => answerUnmatched(app, service, c))
   return app

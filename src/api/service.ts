@@ -8,6 +8,7 @@ import type { MachineStatus } from '../engine/machine-status.ts'
 import type { FeedbackKnowledge } from '../feedback/knowledge.ts'
 import type { ReadDisk } from '../jobs/import/store-upload.ts'
 import type { JobWorker } from '../jobs/worker/start-worker.ts'
+import { DEFAULT_MCP_TIMINGS, type McpTimings } from '../mcp/backend.ts'
 import type { Download } from '../outbound/download.ts'
 import { type Clock, SECOND } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
@@ -77,9 +78,14 @@ export type HttpTimings = {
   readonly pollMs: number
   /** Minimum interval of progress events; two a second are as many as a person reads. */
   readonly progressMs: number
+  readonly mcp: McpTimings
 }
 
-export const DEFAULT_HTTP_TIMINGS: HttpTimings = { pollMs: SECOND, progressMs: SECOND / 2 }
+export const DEFAULT_HTTP_TIMINGS: HttpTimings = {
+  pollMs: SECOND,
+  progressMs: SECOND / 2,
+  mcp: DEFAULT_MCP_TIMINGS,
+}
 
 /** Dependencies of health and metrics: those of `ev serve`, or of `ev worker`, which has no API. */
 export type MonitoringDeps = Pick<

@@ -1,16 +1,11 @@
-import type { McpServer } from '@modelcontextprotocol/server'
-import { z } from 'zod'
-import { REASON_TEXTS, type Reason } from '../engine/verdict/reason.ts'
+import { EvClient } from '../client/client.ts'
+import type { Backend } from '../mcp/backend.ts'
+import { createMcpServer } from '../mcp/server.ts'
+import { createServiceBackend } from '../mcp/service-backend.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { type CliContext, version } from './context.ts'
 import { EXIT_CODES } from './exit.ts'
-import {
-  type Backend,
-  createLocalBackend,
-  createServiceBackend,
-  ROWS,
-  type VerifiedAddress,
-} from './mcp-backends.ts'
+import { createLocalBackend } from './mcp-backend.ts'
 import { readConfig } from './settings.ts'
 import { onStopSignal, SIGNALS_WITH_HANGUP, sayStopping } from './stop-signals.ts'
 
@@ -22,15 +17,12 @@ type McpFlags = {
 
 /** Runs `ev mcp` until its input ends or it is stopped, and returns the exit code. */
 export async function mcpCommand(context: CliContext, flags: McpFlags): Promise<number> {
-  const { McpServer, serveStdio, StdioServerTransport } = await loadSdk(importSdk)
   const backend = createBackend(context, flags)
   const { ended, dispose } = untilEnded(context)
+  const sdk = await import('@modelcontextprotocol/server')
+  const { serveStdio, StdioServerTransport } = await import('@modelcontextprotocol/server/stdio')
   const handle = serveStdio(
-    () => {
-      const server = new McpServer({ name: 'ev', version: version() })
-      registerTools(server, backend)
-      return server
-    },
+    () => createMcpServer(sdk, { backend, clock: context.clock, version: version() }),
     { transport: new StdioServerTransport(context.stdin, context.stdout) },
   )
   try {
@@ -47,25 +39,19 @@ function createBackend(context: CliContext, flags: McpFlags): Backend {
   const { url, sandbox = false } = flags
   return url === undefined
     ? createLocalBackend(context, readConfig(context, flags), { sandbox })
-    : createServiceBackend({ url, key: context.env.EV_KEY, sandbox })
+    : createServiceBackend(createClient(url, context.env.EV_KEY, sandbox))
 }
 
-const importSdk = async () => ({
-  ...(await import('@modelcontextprotocol/server')),
-  ...(await import('@modelcontextprotocol/server/stdio')),
-})
-
-/** Loads the SDK, an optional dependency. */
-export async function loadSdk<Sdk>(load: () => Promise<Sdk>): Promise<Sdk> {
+/** Throws EvError if the URL or the key is invalid. */
+function createClient(baseUrl: string, apiKey: string | undefined, sandbox: boolean): EvClient {
+  if (apiKey === undefined || apiKey === '') {
+    throw new EvError('usage', 'Set EV_KEY in the environment to an API key of the service.')
+  }
   try {
-    return await load()
+    // A refused call is answered at once: the model can read when to try again.
+    return new EvClient({ baseUrl, apiKey, sandbox, retries: 0 })
   } catch (error) {
-    if ((error as { code?: unknown }).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new EvError(
-      'usage',
-      'ev mcp needs a package. Run: npm install @modelcontextprotocol/server (with -g if ev is installed globally)',
-      { cause: error },
-    )
+    throw new EvError('usage', errorMessage(error), { cause: error })
   }
 }
 
@@ -81,93 +67,4 @@ function untilEnded(context: CliContext): { readonly ended: Promise<void>; dispo
   context.stdin.once('end', resolve)
   context.stdin.once('close', resolve)
   return { ended, dispose }
-}
-
-/** Addresses of a list: the limit of one request to a service. */
-const LIST_MAX = 10_000
-/** Fits in the context of a model. */
-const ROWS_MAX = 1_000
-
-const email = z.string().min(1).max(1_000).describe('The address to verify.')
-
-/** The tools contact mail servers and DNS servers, but send no mail and change nothing there. */
-const annotations = { readOnlyHint: true, openWorldHint: true }
-
-function registerTools(server: McpServer, backend: Backend): void {
-  server.registerTool(
-    'verify',
-    {
-      title: 'Verify an email address',
-      description:
-        'Verifies whether an email address can receive mail, without sending any. Returns its class (deliverable, risky, undeliverable or unknown), the reason, the risk, and a suggestion for a misspelled domain.',
-      inputSchema: z.object({ email }),
-      annotations,
-    },
-    ({ email }, { mcpReq: { signal } }) =>
-      respond(async () => {
-        const { evidence: _, ...result } = await backend.verify(email, signal)
-        return withoutUnknown(result)
-      }),
-  )
-  server.registerTool(
-    'verify_list',
-    {
-      title: 'Verify a list of email addresses',
-      description: `Verifies up to ${LIST_MAX} email addresses. Up to 10 addresses are finished in the response; a longer list is processed in the background, and job_status returns its results.`,
-      inputSchema: z.object({
-        emails: z.array(email).min(1).max(LIST_MAX).describe('The addresses to verify.'),
-      }),
-      annotations: { ...annotations, readOnlyHint: false },
-    },
-    ({ emails }, { mcpReq: { signal } }) => respond(() => backend.verifyList(emails, signal)),
-  )
-  server.registerTool(
-    'job_status',
-    {
-      title: 'Get the status and the results of a list',
-      description:
-        'Returns the status of a list that was started with verify_list, its counts by class, and its results in pages.',
-      inputSchema: z.object({
-        job_id: z.string().min(1).max(100).describe('ID from the response of verify_list.'),
-        after: z.int().min(0).default(0).describe('Skip the rows up to this number.'),
-        limit: z.int().min(1).max(ROWS_MAX).default(ROWS).describe('Maximum number of rows.'),
-      }),
-      annotations,
-    },
-    ({ job_id, after, limit }, { mcpReq: { signal } }) =>
-      respond(() => backend.getList(job_id, { after, limit }, signal)),
-  )
-  server.registerTool(
-    'explain',
-    {
-      title: 'Explain the result of an email address',
-      description:
-        'Verifies an email address and explains the result: what the reason means, what to do, and the evidence, such as the mail server and its reply.',
-      inputSchema: z.object({ email }),
-      annotations,
-    },
-    ({ email }, { mcpReq: { signal } }) =>
-      respond(async () => {
-        const result = await backend.verify(email, signal)
-        const { means, todo } = REASON_TEXTS[result.reason as Reason]
-        return { ...withoutUnknown(result), means, what_to_do: todo }
-      }),
-  )
-}
-
-/** Sets `valid` to null where the class is unknown: a model would read false as "invalid". */
-const withoutUnknown = <T extends VerifiedAddress>(result: T) => ({
-  ...result,
-  valid: result.class === 'unknown' ? null : result.valid,
-})
-
-/** Returns the value as JSON, or the error as the result of the tool, which the model can read. */
-async function respond(run: () => Promise<object>) {
-  try {
-    const value = (await run()) as Record<string, unknown>
-    const text = JSON.stringify(value, null, 2)
-    return { content: [{ type: 'text' as const, text }], structuredContent: value }
-  } catch (error) {
-    return { content: [{ type: 'text' as const, text: errorMessage(error) }], isError: true }
-  }
 }

@@ -1,4 +1,5 @@
 import { DEFAULT_TIMINGS, type Timings } from '../../src/compose/timings.ts'
+import { DEFAULT_MCP_TIMINGS } from '../../src/mcp/backend.ts'
 import { MINUTE } from '../../src/platform/clock.ts'
 
 /**
@@ -34,6 +35,6 @@ export const FAST_TIMINGS: Timings = {
   notices: DEFAULT_TIMINGS.notices,
   jobMails: DEFAULT_TIMINGS.jobMails,
   schedules: DEFAULT_TIMINGS.schedules,
-  http: { pollMs: 20, progressMs: 20 },
+  http: { pollMs: 20, progressMs: 20, mcp: DEFAULT_MCP_TIMINGS },
   retentionEveryMs: DEFAULT_TIMINGS.retentionEveryMs,
 }

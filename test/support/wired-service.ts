@@ -1,24 +1,27 @@
 import { onTestFinished } from 'vitest'
 import { createAccount } from '../../src/accounts/account-store.ts'
 import { newSecret } from '../../src/accounts/key.ts'
-import { createKey } from '../../src/accounts/key-store.ts'
+import { createKey, type NewKey } from '../../src/accounts/key-store.ts'
 import type { ClientOptions } from '../../src/client/client.ts'
 import { type ExternalDeps, listFiles } from '../../src/compose/engine.ts'
 import { composeService } from '../../src/compose/service.ts'
+import type { Timings } from '../../src/compose/timings.ts'
 import { toConfig } from '../../src/config/config.ts'
 import { write } from '../../src/db/database.ts'
 import { openLists } from '../../src/engine/lists.ts'
 import { systemClock } from '../../src/platform/clock.ts'
-import { silentLog } from '../../src/platform/log.ts'
+import { type Log, silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { tempFolder } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { unlimitedKey } from './service.ts'
 
-type WiredServiceOptions = Pick<ExternalDeps, 'freeBytes' | 'resolver' | 'dial'> & {
+type WiredServiceOptions = Pick<ExternalDeps, 'freeBytes' | 'resolver' | 'dial' | 'clock'> & {
+  readonly log?: Log
   /** Default: a new SQLite file, or a PostgreSQL database if this run uses it. */
   readonly databaseUrl?: string
   readonly settings?: Readonly<Record<string, string>>
+  readonly timings?: Partial<Timings>
 }
 
 /**
@@ -27,6 +30,7 @@ type WiredServiceOptions = Pick<ExternalDeps, 'freeBytes' | 'resolver' | 'dial'>
 export async function createWiredService({
   databaseUrl,
   settings = {},
+  timings = {},
   ...deps
 }: WiredServiceOptions = {}) {
   const dataDir = tempFolder()
@@ -38,19 +42,19 @@ export async function createWiredService({
       databaseUrl: databaseUrl ?? `sqlite:${dataDir}/ev.sqlite`,
       baseUrl: 'https://ev.example.com',
       version: '0.0.0',
-      timings: FAST_TIMINGS,
+      timings: { ...FAST_TIMINGS, ...timings },
       lists: openLists(listFiles(config)),
     },
   )
   onTestFinished(() => services.close())
   /** Creates an account and returns the secret of its key. */
-  async function addAccount(accountId: string): Promise<string> {
+  async function addAccount(accountId: string, rights: Partial<NewKey> = {}): Promise<string> {
     const secret = newSecret(systemRandom, 'live')
     const now = systemClock.now()
     await write(services.service.database, async trx => {
       await createAccount(trx, { id: accountId, name: 'test', plan: 'enterprise', now })
       const id = `key_of_${accountId}`
-      await createKey(trx, { ...unlimitedKey(), accountId, id, secret, now })
+      await createKey(trx, { ...unlimitedKey(), accountId, id, secret, now, ...rights })
     })
     return secret.text
   }
@@ -58,5 +62,5 @@ export async function createWiredService({
     services.app.fetch(new Request(url, init), {
       incoming: { socket: { remoteAddress: '127.0.0.1' } },
     })
-  return { key: await addAccount('acc_1'), addAccount, fetch }
+  return { key: await addAccount('acc_1'), addAccount, fetch, ...services }
 }

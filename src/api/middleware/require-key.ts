@@ -24,13 +24,15 @@ import type { Counts } from './rate-limit-buckets.ts'
 import { authenticateLink } from './signed-link.ts'
 
 export type GuardRule = {
-  /** The scope that the key must have. */
-  readonly scope: Scope
+  /** The scope that the key must have; null: any key will do, because the handler checks more. */
+  readonly scope: Scope | null
   /**
    * The kind that the request is counted as, in addition to the requests of its key. A handler of
    * `bulk` counts its list when it creates it.
    */
   readonly counts: Counts
+  /** False: the handler counts the request. */
+  readonly isCounted?: boolean
   /** Largest body in bytes. */
   readonly bodyMax: number
   /** See `BodyRule.valuesMax`. */
@@ -77,10 +79,13 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
       checkBodyHeaders(c, bodyRule)
       if (isVerification) holdShare(c, state, caller.account.id)
       const counted = isVerification && !(await isAnswered(c, service))
-      const admitted = await admit(c, service, {
-        ...{ caller, counts: counted ? counts : null },
-        mayBeFree: mayBeFree(c, rule),
-      })
+      const admitted =
+        rule.isCounted === false
+          ? NOT_COUNTED
+          : await admit(c, service, {
+              ...{ caller, counts: counted ? counts : null },
+              mayBeFree: mayBeFree(c, rule),
+            })
       c.set('admitted', admitted)
       rule.beforeBody?.(c)
       if (bodyRule.kind === 'json') await readAdmitted(c, service, { rule, bodyRule, admitted })
@@ -95,6 +100,15 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
       }
     },
   ]
+}
+
+/** The handle of a request that is counted elsewhere. */
+const NOT_COUNTED: Admitted = {
+  noCredits: null,
+  countList: async () => {},
+  countAddresses: async () => {},
+  uncountList() {},
+  uncount() {},
 }
 
 async function identifyCaller(
@@ -112,7 +126,7 @@ async function identifyCaller(
     : authenticateSession(service, session)
 }
 
-function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope): void {
+function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope | null): void {
   if (!ipAllowed(key, c.get('ip'))) {
     throw new ApiError(
       'ip_restricted',
@@ -126,6 +140,7 @@ function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope
       'This API key does not allow requests from this domain.',
     )
   }
+  if (scope === null) return
   if (!permits(key.scopes, scope)) {
     throw new ApiError('insufficient_scope', `This API key does not have the scope ${scope}.`)
   }
@@ -181,7 +196,8 @@ function isRefused({ res: { status } }: Context<Env>): boolean {
 }
 
 /** Whether requests can be simulated; those that manage keys and accounts never are. */
-export const takesSandbox = (scope: Scope): boolean => !NEVER_SIMULATED.includes(scope)
+export const takesSandbox = (scope: Scope | null): boolean =>
+  scope === null || !NEVER_SIMULATED.includes(scope)
 
 const NEVER_SIMULATED: readonly Scope[] = ['keys:write', 'account:write', 'accounts:write']
 
