@@ -1,100 +1,106 @@
-import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { EV, emptyFolder } from '../support/ev-process.ts'
+import { simulatorFlags } from '../support/home.ts'
+import { connectHttp, connectMcp } from '../support/mcp.ts'
 import { type ServiceProcess, startService } from '../support/service-process.ts'
 
-// The client of the official SDK talks to `ev mcp` over stdio.
+// The client of the official SDK talks to processes: to `ev mcp` over stdio, with an engine of its
+// own or with a service, and to `/mcp` of the service.
 
-async function connect(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const home = emptyFolder()
-  const transport = new StdioClientTransport({
-    ...{ command: process.execPath, args: [EV, 'mcp', '--sandbox', ...args], cwd: home },
-    ...{ env: { HOME: home, ...env }, stderr: 'pipe' },
-  })
-  const client = new Client({ name: 'test', version: '0.0.0' })
-  await client.connect(transport)
-  onTestFinished(() => client.close())
-  const call = async (name: string, input: Record<string, unknown>) => {
-    const { structuredContent, content, isError } = await client.callTool({
-      ...{ name, arguments: input },
-    })
-    const [first] = content as { text: string }[]
-    return { value: structuredContent as Record<string, unknown>, text: first?.text, isError }
-  }
-  return { client, call }
-}
+/** Time that an answer may take for the client. */
+const ANSWER_MAX_MS = 10_000
 
+let simulator: Simulator
 let service: ServiceProcess
 
 beforeAll(async () => {
-  service = await startService(emptyFolder(), [])
+  simulator = await startSimulator({
+    mailboxes: ['user*'],
+    domains: {
+      'a.test': { mx: [[10, 'mx.a.test']] },
+      'blocked.test': { mx: [[10, 'mx.blocked.test']] },
+      'silent.test': { mx: [[10, 'mx.silent.test']] },
+    },
+    hosts: {
+      'mx.a.test': { behavior: 'polite' },
+      'mx.blocked.test': { behavior: 'blocks-us' },
+      'mx.silent.test': { behavior: 'silent' },
+    },
+  })
+  service = await startService(emptyFolder(), simulatorFlags(simulator))
 })
 
-afterAll(() => service.end('SIGTERM'))
+afterAll(async () => {
+  await service.end('SIGTERM')
+  await simulator.close()
+})
 
-const LIST = ['valid@a.example', 'invalid@a.example', 'no address']
-const LONG_LIST = Array.from({ length: 30 }, (_, n) => `valid${n}@a.example`)
+function connectStdio(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const home = emptyFolder()
+  return connectMcp(
+    new StdioClientTransport({
+      command: process.execPath,
+      args: [EV, 'mcp', ...args],
+      cwd: home,
+      env: { HOME: home, ...env },
+      stderr: 'pipe',
+    }),
+  )
+}
 
-describe.each([
-  ['an engine', () => connect([])],
-  ['a service', () => connect(['--url', service.url], { EV_KEY: service.key })],
-])('ev mcp with %s', (_, open) => {
-  test('lists its tools', async () => {
-    const { client } = await open()
-    const { tools } = await client.listTools()
-    expect(tools.map(({ name }) => name)).toEqual([
-      ...['verify', 'verify_list', 'job_status', 'explain'],
-    ])
-    expect(client.getServerVersion()).toMatchObject({ name: 'ev' })
-  })
+type Connected = ReturnType<typeof connectMcp>
 
+const DOORS: readonly [name: string, open: () => Connected][] = [
+  ['ev mcp', () => connectStdio(simulatorFlags(simulator))],
+  ['ev mcp --url', () => connectStdio(['--url', service.url], { EV_KEY: service.key })],
+  ['/mcp', () => connectHttp({ url: service.url, key: service.key })],
+]
+
+describe.each(DOORS)('%s', (_, open) => {
   test('verifies and explains an address', async () => {
     const { call } = await open()
-    const email = 'invalid@a.example'
-    const { value, text } = await call('verify', { email })
-    expect(value).toMatchObject({ email, class: 'undeliverable', reason: 'rejected_email' })
-    expect(JSON.parse(text ?? '')).toEqual(value)
-    expect(value).not.toHaveProperty('evidence')
+    const email = 'nobody@a.test'
+    expect((await call('verify', { email })).value).toMatchObject({
+      email,
+      class: 'undeliverable',
+      reason: 'rejected_email',
+      means: 'The mail server says that this mailbox does not exist.',
+      what_to_do: 'Remove it.',
+    })
     expect((await call('explain', { email })).value).toMatchObject({
-      ...{ email, means: 'The mail server says that this mailbox does not exist.' },
-      ...{ what_to_do: expect.stringMatching(/\.$/), evidence: expect.any(Object) },
+      evidence: { mail_server: 'mx.a.test', reply_code: 550 },
     })
     expect((await call('verify', { email: 'no address' })).value).toMatchObject({
       class: 'undeliverable',
     })
   })
 
-  test('has no validity where the class is unknown', async () => {
+  test('answers a list at a provider that blocks it within ten seconds', async () => {
     const { call } = await open()
-    const unknown = { email: 'timeout@x.example' }
-    expect((await call('verify', unknown)).value).toMatchObject({ class: 'unknown', valid: null })
-    expect((await call('explain', unknown)).value).toMatchObject({ class: 'unknown', valid: null })
-  })
-
-  test('verifies a short list at once, and a longer one as a job', async () => {
-    const { call } = await open()
-    const short = (await call('verify_list', { emails: LIST })).value
-    expect(short).toMatchObject({
-      ...{ status: 'completed', total: 3, processed: 3, next_after: null },
-      ...{ classes: { deliverable: 1, risky: 0, undeliverable: 2, unknown: 0 } },
-      results: LIST.map((email, n) => ({ row: n + 1, email })),
+    const emails = ['user1@a.test', 'user1@silent.test']
+    for (let n = 0; n < 100; n++) emails.push(`user${n}@blocked.test`)
+    const startedAt = performance.now()
+    const { value } = await call('verify_list', { emails })
+    expect(performance.now() - startedAt).toBeLessThan(ANSWER_MAX_MS)
+    expect(value).toMatchObject({
+      status: 'processing',
+      total: 102,
+      classes: { deliverable: 1, undeliverable: 0 },
+      waiting_for: expect.arrayContaining([
+        expect.stringContaining('addresses at blocked.test: the provider blocks'),
+      ]),
     })
-    const { job_id } = (await call('verify_list', { emails: LONG_LIST })).value
-    await expect
-      .poll(async () => (await call('job_status', { job_id })).value.status, { timeout: 30_000 })
-      .toBe('completed')
-    const { value } = await call('job_status', { job_id, after: 10, limit: 5 })
-    expect(value).toMatchObject({ total: 30, processed: 30, next_after: 15 })
-    expect(value.results).toMatchObject([11, 12, 13, 14, 15].map(row => ({ row })))
+    const { job_id } = value
+    expect((await call('cancel_job', { job_id })).value).toMatchObject({ status: 'cancelled' })
   })
 
-  test('returns an error of a tool as its result', async () => {
+  test('answers one address at a silent server within ten seconds as unknown', async () => {
     const { call } = await open()
-    const { isError, text } = await call('job_status', { job_id: 'job_none' })
-    expect(isError).toBe(true)
-    expect(text).toMatch(/^(There is no list job_none|Job not found)/)
-    const invalid = await call('verify_list', { emails: [] }).catch(error => error)
-    expect(invalid).toMatchObject({ isError: true })
+    const startedAt = performance.now()
+    const { value } = await call('verify', { email: 'user2@silent.test' })
+    expect(performance.now() - startedAt).toBeLessThan(ANSWER_MAX_MS)
+    expect(value).toMatchObject({ class: 'unknown' })
   })
 })

@@ -7,9 +7,9 @@ Examples:
   ev mcp
   EV_KEY=ev_live_… ev mcp --url https://ev.example.com
 
-The server has the tools verify, verify_list, job_status and explain. It reads requests from stdin and writes
-responses to stdout, so an AI application starts it: {"command": "ev", "args": ["mcp"]}. It needs the package
-@modelcontextprotocol/server: npm install @modelcontextprotocol/server
+The server has the tools verify, explain, verify_list, job_status and cancel_job. It reads requests from stdin and
+writes responses to stdout, so an AI application starts it: {"command": "ev", "args": ["mcp"]}. Each request is
+answered within ten seconds. ev serve has the same tools at /mcp.
 
 With --url, it uses a service and the API key in EV_KEY. Without it, it contacts mail servers from this machine.`
 
