@@ -19,8 +19,12 @@ import { DEFAULT_HTTP_TIMINGS, type Service } from './service.ts'
 
 const PATH = '/mcp'
 
-/** 10,000 addresses, as in a list that the API takes, and the envelope of the protocol. */
-const BODY_MAX = 4 * 1024 * 1024
+/**
+ * 10,000 addresses take about 300 KB. Up to this size, a body needs no place of a large list (see
+ * `limitLargeLists`), so a call may wait with it in memory.
+ */
+const BODY_MAX = 1024 * 1024
+/** The addresses, and the envelope of the protocol. */
 const BODY_VALUES_MAX = 20_000
 
 /**
@@ -148,6 +152,8 @@ async function createHandler(
     () => createMcpServer(sdk, { backend, clock, version: settings.version, timings: timings.mcp }),
     {
       maxRequestBodySize: BODY_MAX,
+      // Its stream would have no end, and the tools never change.
+      maxSubscriptions: 0,
       onerror: error => log.debug('an MCP request was refused', { why: errorMessage(error) }),
     },
   )

@@ -58,7 +58,7 @@ export function createMcpServer({ McpServer }: Sdk, deps: ServerDeps): McpServer
   const waitMaxS = Math.floor(timings.waitMs / SECOND)
   const server = new McpServer(
     { name: 'ev', title: 'ev email verification', version },
-    { instructions: INSTRUCTIONS },
+    { instructions: INSTRUCTIONS, capabilities: { tools: { listChanged: false } } },
   )
   const answer = <T extends object>(
     context: ServerContext,

@@ -421,7 +421,7 @@ describe('/mcp', () => {
 
   test.each([
     ['that is not JSON', '{', 400, /not valid JSON/],
-    ['that is too large', `"${'x'.repeat(4 * 1024 * 1024)}"`, 413, /larger than 4194304 bytes/],
+    ['that is too large', `"${'x'.repeat(1024 * 1024)}"`, 413, /larger than 1048576 bytes/],
     ['that is no message', '{"hello": 1}', 400, /not a valid JSON-RPC message/],
   ])('refuses a body %s', async (_, body, status, message) => {
     const { post } = await createFixture()
@@ -448,6 +448,40 @@ describe('/mcp', () => {
       message: 'request',
       fields: expect.objectContaining({ method: 'POST', route: '/mcp', status: 200 }),
     })
+  })
+
+  test('answers a call without a handshake: any member of a cluster may get it', async () => {
+    const { post } = await createFixture()
+    const response = await post({
+      jsonrpc: '2.0',
+      id: 7,
+      method: 'tools/call',
+      params: { name: 'verify', arguments: { email: 'user1@a.test' } },
+    })
+    expect(await response.text()).toMatch(
+      /"id":7.*"class":"deliverable"|"class":"deliverable".*"id":7/,
+    )
+  })
+
+  test('opens no stream that has no end', async () => {
+    const { post } = await createFixture()
+    const response = await post(
+      {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'subscriptions/listen',
+        params: {
+          notifications: { toolsListChanged: true },
+          _meta: {
+            'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+            'io.modelcontextprotocol/clientInfo': { name: 'test', version: '0' },
+            'io.modelcontextprotocol/clientCapabilities': {},
+          },
+        },
+      },
+      { 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'subscriptions/listen' },
+    )
+    expect(await response.json()).toMatchObject({ id: 1, error: expect.any(Object) })
   })
 
   test('counts a message that calls no tool', async () => {
