@@ -11,7 +11,7 @@ import { ROWS_DEFAULT } from '../mcp/results.ts'
 import { onAbort, orOnAbort } from '../platform/abort.ts'
 import type { Clock } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
-import { sanitizeText } from '../platform/text.ts'
+import { sanitizeText, toSentence } from '../platform/text.ts'
 import { type CliContext, externalDepsFrom } from './context.ts'
 import { stderrLog } from './log.ts'
 
@@ -178,8 +178,8 @@ class LocalList {
     if (check?.failure) {
       const until = clock.now() + check.dueInMs
       const common = { operator: null, rows: unfinished.length, otherLists: 0 }
-      const { detail } = check.failure
-      return [describeWait({ ...common, reason: 'dns_check', until, failure: detail })]
+      const failure = `${toSentence(check.failure.detail)} To check this machine, run "ev doctor".`
+      return [describeWait({ ...common, reason: 'dns_check', until, failure })]
     }
     return countBy(unfinished, email => operatorOf(engine, email))
       .slice(0, WAITS_MAX)

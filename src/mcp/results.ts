@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { REASON_TEXTS, REASONS, type Reason } from '../engine/verdict/reason.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
-import { sanitizeText } from '../platform/text.ts'
+import { sanitizeText, toSentence } from '../platform/text.ts'
 import {
   type AddressResult,
   hasEnded,
@@ -141,22 +141,30 @@ export function presentUnfinished(email: string, waitedS: number): Presented {
 const IN_BACKGROUND =
   'Call verify_list with this address: a list has no time limit, and retries in the background.'
 
-/** Presents the result of `verify`: where a retry may help, it names the tool that retries. */
+/** Presents a result of one address: it names the tool that retries or explains, if one helps. */
 export function presentSingle(result: AddressResult): Presented {
   const presented = presentAddress(result)
-  if (presented.class !== 'unknown' || DECIDED.has(presented.reason)) return presented
-  return { ...presented, what_to_do: `${presented.what_to_do} ${IN_BACKGROUND}` }
+  const next = NEXT_CALLS[presented.reason]
+  return next === undefined
+    ? presented
+    : { ...presented, what_to_do: `${presented.what_to_do} ${next}` }
 }
 
-/** Reasons without a verdict that a retry does not change. */
-const DECIDED: ReadonlySet<Reason> = new Set(['no_address', 'smtp_skipped'])
+/** What to call after a result that another tool can improve or explain. */
+const NEXT_CALLS: Partial<Record<Reason, string>> = {
+  dns_error: IN_BACKGROUND,
+  greylisted: IN_BACKGROUND,
+  timeout: IN_BACKGROUND,
+  unavailable_smtp: IN_BACKGROUND,
+  probe_blocked: 'Call explain for the reply.',
+}
 
 export function presentExplanation(result: VerifiedAddress): z.infer<typeof ExplainOutput> {
   const { checked_at, flags, evidence } = result
   const fault = evidence?.syntax?.message ?? evidence?.failure ?? null
   const answer = evidence?.answer ?? null
   return {
-    ...presentSingle(result),
+    ...(result.reason === 'probe_blocked' ? presentAddress(result) : presentSingle(result)),
     ...(checked_at === undefined ? {} : { checked_at }),
     ...(flags === undefined ? {} : { flags: { ...flags } }),
     evidence: {
@@ -182,7 +190,7 @@ export function presentList(list: ListStatus): z.infer<typeof ListOutput> {
     classes: { ...list.classes },
     ...(list.waitingFor.length === 0 || hasEnded(list)
       ? {}
-      : { waiting_for: list.waitingFor.map(text => sanitizeText(text)) }),
+      : { waiting_for: list.waitingFor.map(text => toSentence(sanitizeText(text))) }),
     ...(nextStep === null ? {} : { next_step: nextStep }),
     next_after: list.next_after,
     results: list.results.map(presentRow),
