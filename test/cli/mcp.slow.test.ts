@@ -1,5 +1,6 @@
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { EvClient } from '../../src/client/client.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { EV, emptyFolder } from '../support/ev-process.ts'
 import { simulatorFlags } from '../support/home.ts'
@@ -107,3 +108,23 @@ describe.each(DOORS)('%s', (_, open) => {
     expect(value).toMatchObject({ class: 'unknown' })
   })
 })
+
+test('a client that disconnects from /mcp cancels its list', async () => {
+  const { call } = await connectHttp({ url: service.url, key: service.key }, MODERN)
+  const jobs = new EvClient({ baseUrl: service.url, apiKey: service.key }).jobs
+  const statuses = async () => (await jobs.list().page()).items.map(({ status }) => status)
+  for (let n = 0; n < 3; n++) await call('verify', { email: `user${n}@blocked.test` })
+  const before = (await statuses()).length
+  const disconnecting = new AbortController()
+  const emails = ['user6@blocked.test', 'user7@blocked.test']
+  const run = call('verify_list', { emails }, { signal: disconnecting.signal })
+  run.catch(() => {})
+  await expect.poll(async () => (await statuses()).length, WAIT).toBe(before + 1)
+  disconnecting.abort()
+  await expect.poll(async () => (await statuses())[0], WAIT).toBe('cancelled')
+})
+
+/** Less than the time after which the call would be answered. */
+const WAIT = { timeout: 6_000 }
+/** In this version of the protocol, a client cancels a call by closing its connection. */
+const MODERN = { versionNegotiation: { mode: { pin: '2026-07-28' } } } as const

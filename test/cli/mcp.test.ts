@@ -3,6 +3,7 @@ import { SECOND } from '../../src/platform/clock.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 import { fakeClock, letTimePass } from '../support/clock.ts'
 import { mail } from '../support/engine.ts'
+import { readDoc } from '../support/markdown.ts'
 import { connectCli, PROTOCOLS, type ToolAnswer } from '../support/mcp.ts'
 import { scriptedMx } from '../support/mx.ts'
 import { nameServer } from '../support/name-server.ts'
@@ -195,4 +196,15 @@ describe.each(PROTOCOLS)('ev mcp with protocol %s', (_, options) => {
       text: 'There is no list job_none. This server keeps its last 100 lists, and forgets them when it ends. Start the list again with verify_list.',
     })
   })
+})
+
+test('docs/mcp.md has every tool, and examples that are valid JSON', async () => {
+  const page = readDoc('docs/mcp.md')
+  const { client } = await createFixture()
+  const { tools } = await client.listTools()
+  const documented = [...page.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name)
+  for (const { name } of tools) expect(documented).toContain(name)
+  const examples = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => text)
+  expect(examples.length).toBeGreaterThan(4)
+  for (const text of examples) expect(JSON.parse(text)).toEqual(expect.any(Object))
 })
