@@ -16,6 +16,7 @@ import { admit } from './middleware/rate-limit.ts'
 import { requireKey } from './middleware/require-key.ts'
 import { newRouter } from './route.ts'
 import { DEFAULT_HTTP_TIMINGS, type Service } from './service.ts'
+import { getState } from './state.ts'
 
 const PATH = '/mcp'
 
@@ -51,6 +52,8 @@ export function mcpRoutes(service: Service, app: Pick<OpenAPIHono<Env>, 'fetch'>
     }),
     async c => {
       const body = await c.req.json()
+      // The rest is waiting, and work of requests of its own.
+      if (c.env?.outgoing !== undefined) getState(service).admissions.leave(c.env.outgoing)
       // The requests of a tool are counted instead.
       if (!isMessage(body, 'tools/call')) {
         await admit(c, service, { caller: c.get('caller'), counts: null, mayBeFree: false })

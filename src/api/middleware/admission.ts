@@ -20,8 +20,8 @@ export type Admission = (
   start: () => void,
 ) => ApiError | null
 
-/** Paths of all verification endpoints. */
-const VERIFY = /^\/v1\/verify\b/
+/** Paths of all verification endpoints, and of the tools that call them. */
+const VERIFY = /^\/(?:v1\/verify|mcp)\b/
 
 /**
  * Refuses verifications above `VERIFYING_MAX`, and those of an account whose share is full, before

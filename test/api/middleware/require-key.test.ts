@@ -299,6 +299,8 @@ describe('an overload', () => {
     await ask()
     expect(overload(key)).toMatchObject({ code: 'rate_limit', retryAfterS: 1 })
     expect([overload(other), overload(key, '/v1/jobs')]).toEqual([null, null])
+    // A tool of an agent may verify addresses too.
+    expect(overload(key, '/mcp')).toMatchObject({ code: 'rate_limit' })
     await clock.advance(SECOND + 1)
     expect(overload(key)).toBeNull()
     await ask()
