@@ -3,7 +3,6 @@ import type { McpHttpHandler } from '@modelcontextprotocol/server'
 import type { Context, MiddlewareHandler } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { EvClient } from '../client/client.ts'
-import { createMcpServer } from '../mcp/server.ts'
 import { createServiceBackend } from '../mcp/service-backend.ts'
 import { sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
@@ -148,18 +147,16 @@ async function createHandler(
   app: Pick<OpenAPIHono<Env>, 'fetch'>,
 ): Promise<McpHttpHandler> {
   // Loaded at the first request: it takes a tenth of a second, and most services never need it.
-  const sdk = await import('@modelcontextprotocol/server')
+  const { createHttpHandler } = await import('../mcp/http-handler.ts')
   const { clock, log, settings, timings = DEFAULT_HTTP_TIMINGS } = service
-  const backend = createServiceBackend(createClient(c, service, app))
-  return sdk.createMcpHandler(
-    () => createMcpServer(sdk, { backend, clock, version: settings.version, timings: timings.mcp }),
-    {
-      maxRequestBodySize: BODY_MAX,
-      // Its stream would have no end, and the tools never change.
-      maxSubscriptions: 0,
-      onerror: error => log.debug('an MCP request was refused', { why: errorMessage(error) }),
-    },
-  )
+  return createHttpHandler({
+    backend: createServiceBackend(createClient(c, service, app)),
+    clock,
+    version: settings.version,
+    timings: timings.mcp,
+    bodyMax: BODY_MAX,
+    onRefused: error => log.debug('an MCP request was refused', { why: errorMessage(error) }),
+  })
 }
 
 /** Headers of a request that its calls of the API have too. */

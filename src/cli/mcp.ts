@@ -1,3 +1,4 @@
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import { EvClient } from '../client/client.ts'
 import type { Backend } from '../mcp/backend.ts'
 import { createMcpServer } from '../mcp/server.ts'
@@ -19,10 +20,8 @@ type McpFlags = {
 export async function mcpCommand(context: CliContext, flags: McpFlags): Promise<number> {
   const backend = createBackend(context, flags)
   const { ended, dispose } = untilEnded(context)
-  const sdk = await import('@modelcontextprotocol/server')
-  const { serveStdio, StdioServerTransport } = await import('@modelcontextprotocol/server/stdio')
   const handle = serveStdio(
-    () => createMcpServer(sdk, { backend, clock: context.clock, version: version() }),
+    () => createMcpServer({ backend, clock: context.clock, version: version() }),
     { transport: new StdioServerTransport(context.stdin, context.stdout) },
   )
   try {

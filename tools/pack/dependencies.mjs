@@ -12,6 +12,7 @@ import { importsOf, nameOf, replaceSpecifiers } from './modules.mjs'
 const BUNDLED = [
   ...['@hono/node-server', '@hono/zod-openapi', 'hono', 'kysely', 'csv-parse', 'csv-stringify'],
   ...['ora', 'pg-boss', 'pino-pretty', 'prom-client', 'zod', 'age-encryption'],
+  '@modelcontextprotocol/server',
 ]
 
 /** The folder of the bundles in the build. */
