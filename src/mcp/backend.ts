@@ -102,7 +102,6 @@ export type ListStatus = {
   readonly pending: readonly string[]
   /** Value of `after` for the next rows; null if there are no more. */
   readonly next_after: number | null
-  readonly sandbox?: true
 }
 
 /** Whether a list makes no more progress. */

@@ -164,6 +164,7 @@ export function presentExplanation(result: VerifiedAddress): z.infer<typeof Expl
   const fault = evidence?.syntax?.message ?? evidence?.failure ?? null
   const answer = evidence?.answer ?? null
   return {
+    // Its reply is here.
     ...(result.reason === 'probe_blocked' ? presentAddress(result) : presentSingle(result)),
     ...(checked_at === undefined ? {} : { checked_at }),
     ...(flags === undefined ? {} : { flags: { ...flags } }),

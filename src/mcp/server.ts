@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { withDeadline } from '../engine/deadline.ts'
 import { type Clock, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
+import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import {
   type Backend,
@@ -108,7 +109,7 @@ export function createMcpServer(deps: McpDeps): McpServer {
     'verify_list',
     {
       title: 'Verify a list of email addresses',
-      description: `Verifies 1 to ${LIST_MAX} email addresses in the background. Answers within ten seconds with all results, or with the job_id, the status and the results so far; job_status returns the rest.`,
+      description: `Verifies 1 to ${formatNumber(LIST_MAX)} email addresses in the background. Answers within ten seconds with all results, or with the job_id, the status and the results so far; job_status returns the rest.`,
       inputSchema: z.object({
         emails: z
           .array(text)

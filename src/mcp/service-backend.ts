@@ -1,16 +1,30 @@
 import { EvApiError, type EvClient } from '../client/client.ts'
-import type { Job, JobProgress, ResultRow, VerifyStep } from '../client/types.ts'
+import type { Job, ResultRow, VerifyStep } from '../client/types.ts'
 import { orOnAbort } from '../platform/abort.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { type Backend, hasEnded, type ListRow, type RowRange, type ToolCall } from './backend.ts'
+import { type Backend, hasEnded, type ListRow, type ToolCall } from './backend.ts'
 import { ROWS_DEFAULT } from './results.ts'
 
 /** Verifies addresses with a service, by its HTTP API: with the rights and limits of the key. */
 export function createServiceBackend(client: EvClient): Backend {
   const getList: Backend['getList'] = async (jobId, range, call) => {
-    const progress = await followJob(client, jobId, call)
-    return { ...progress, ...(await getRows(client, jobId, range, call)) }
+    await waitForEnd(client, jobId, call)
+    // The rows are read after the status: a finished list has all of them.
+    const job = await client.jobs.get(jobId, { signal: call.signal })
+    const query = client.jobs.rows(jobId, range, { signal: call.signal })
+    const { items, has_more } = await query.page()
+    return {
+      job_id: jobId,
+      status: job.status,
+      total: job.total_emails,
+      processed: job.processed_emails,
+      classes: job.data.classes,
+      waitingFor: (job.waiting_for ?? []).map(({ detail }) => detail),
+      results: items.flatMap(row => toRow(row, job)),
+      pending: items.filter(row => row.class === null).map(({ email }) => email),
+      next_after: has_more ? (items.at(-1)?.row ?? range.after + range.limit) : null,
+    }
   }
   return {
     async verify(email, { signal, waiting, onProgress }) {
@@ -69,63 +83,31 @@ export class StartedListError extends Error {
 }
 
 /**
- * Follows a job until it has ended or the call has waited long enough, and returns its state. One
- * event stream instead of repeated requests, because a plan may allow ten requests a minute. Its
- * last event may be old by then, so what an unfinished job waits for is read again.
+ * Waits until a job has ended or the call has waited long enough. One event stream instead of
+ * repeated requests, because a plan may allow ten requests a minute.
  */
-async function followJob(client: EvClient, jobId: string, call: ToolCall) {
+async function waitForEnd(client: EvClient, jobId: string, call: ToolCall): Promise<void> {
   const { signal, waiting, onProgress } = call
-  let last: JobProgress | null = null
   try {
     for await (const progress of client.jobs.events(jobId, { signal: waiting })) {
-      last = progress
       const [done, total] = [progress.processed_emails, progress.total_emails]
       onProgress({ done, total, text: `${done} of ${total} addresses are finished.` })
-      if (hasEnded(progress)) break
+      if (hasEnded(progress)) return
     }
   } catch (error) {
     // The account may have too many streams, and a service that stops ends them.
     if (signal.aborted || (!waiting.aborted && isRefusal(error))) throw error
   }
-  return last !== null && hasEnded(last)
-    ? presentProgress(jobId, last)
-    : presentJob(await client.jobs.get(jobId, { signal }))
 }
 
 /** Whether the job itself cannot be read, so that another request would be refused too. */
 const isRefusal = (error: unknown) =>
   error instanceof EvApiError && error.status < 500 && error.status !== 429
 
-const presentProgress = (jobId: string, progress: JobProgress) => ({
-  job_id: jobId,
-  status: progress.status,
-  total: progress.total_emails,
-  processed: progress.processed_emails,
-  classes: progress.classes,
-  waitingFor: [],
-})
-
-const presentJob = ({ job_id, data, ...job }: Job) => ({
-  job_id,
-  status: job.status,
-  total: job.total_emails,
-  processed: job.processed_emails,
-  classes: data.classes,
-  waitingFor: (job.waiting_for ?? []).map(({ detail }) => detail),
-})
-
-async function getRows(client: EvClient, jobId: string, range: RowRange, { signal }: ToolCall) {
-  const { items, has_more } = await client.jobs.rows(jobId, range, { signal }).page()
-  return {
-    results: items.flatMap(toRow),
-    pending: items.filter(row => row.class === null).map(({ email }) => email),
-    next_after: has_more ? (items.at(-1)?.row ?? range.after + range.limit) : null,
-  }
-}
-
-function toRow(row: ResultRow): ListRow[] {
+function toRow(row: ResultRow, { sandbox }: Job): ListRow[] {
   const { class: klass, reason, risk_level, confidence } = row
   if (klass === null || reason === null || risk_level === null || confidence === null) return []
   const { email, did_you_mean } = row
-  return [{ row: row.row, email, class: klass, reason, risk_level, confidence, did_you_mean }]
+  const result = { email, class: klass, reason, risk_level, confidence, did_you_mean }
+  return [{ row: row.row, ...result, ...(sandbox && { sandbox }) }]
 }

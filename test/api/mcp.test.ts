@@ -330,6 +330,9 @@ describe.each(PROTOCOLS)('/mcp with protocol %s', (version, options) => {
       class: 'undeliverable',
       sandbox: true,
     })
+    const list = await call('verify_list', { emails: ['valid@a.test'] })
+    expect(rows(list)).toMatchObject([{ class: 'deliverable', sandbox: true }])
+    expect(list.text).toContain('1. valid@a.test: deliverable (accepted_email) [simulated]')
     expect(mx.dialled).toEqual([])
   })
 
