@@ -8,7 +8,7 @@ import type { Log } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { createLogTransport, type Mail, type Notify } from '../webhooks/mail-transport.ts'
-import type { Job } from './job-store.ts'
+import { getListName, type Job } from './job-store.ts'
 
 type JobMailsDeps = {
   readonly database: Database
@@ -119,7 +119,7 @@ async function moveDue(
 
 function jobMail(due: Job, account: Account | null, baseUrl: string): Mail {
   const { id, state, total, done, account_id } = due
-  const name = sanitizeText(due.name ?? '', NAME_LENGTH_MAX)
+  const name = sanitizeText(getListName(due) ?? '', NAME_LENGTH_MAX)
   const list = name === '' ? `list ${id}` : `list "${name}"`
   const rows = pluralize(total, 'row')
   const url = `${baseUrl}/lists/${id}`

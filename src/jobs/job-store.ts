@@ -197,7 +197,7 @@ export const toSourceFields = ({
   ...(scheduleId === null ? {} : { schedule_id: scheduleId }),
 })
 
-/** Returns the name of a list, or of its uploaded file; null if it has none. */
+/** Returns the name of a list; null if it has none. Older versions stored that of a file in `source`. */
 export const getListName = ({ name, source }: Pick<Job, 'name' | 'source'>): string | null =>
   name ?? (JSON.parse(source) as { file_name?: string }).file_name ?? null
 

@@ -2560,7 +2560,7 @@ class UrlRequest(TypedDict):
     # as a separate row with the cells of its row. If false, one address per row. If omitted,
     # true for a list without a header, unless `column` is given.
     all_addresses: NotRequired[bool]
-    # Display name.
+    # Display name. Default: the name of the file.
     name: NotRequired[str]
     # Set to false to verify and charge repeated addresses again.
     deduplicate: NotRequired[bool]

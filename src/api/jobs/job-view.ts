@@ -1,4 +1,10 @@
-import { getProgress, type Job, parseJobFields, parseJobOptions } from '../../jobs/job-store.ts'
+import {
+  getListName,
+  getProgress,
+  type Job,
+  parseJobFields,
+  parseJobOptions,
+} from '../../jobs/job-store.ts'
 import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
 import { describeWait } from '../../jobs/waits/wait-report.ts'
 import { SECOND } from '../../platform/clock.ts'
@@ -46,7 +52,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
     ...(first === undefined ? {} : { status_detail: describeWait(first) }),
     ...(outlook === null ? {} : presentOutlook(outlook, outlook.leftMs)),
     type: jobType(job),
-    name: job.name,
+    name: getListName(job),
     metadata,
     ...(webhookId === null ? {} : { webhook_id: webhookId }),
     ...(previousJobId === null ? {} : { previous_job_id: previousJobId }),

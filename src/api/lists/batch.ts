@@ -9,12 +9,12 @@ import {
   readList,
 } from '../../csv/csv.ts'
 import { readContentHead } from '../../formats/open-content.ts'
+import { LIST_NAME_LENGTH_MAX, toListName } from '../../jobs/import/list-name.ts'
 import type { Row } from '../../jobs/import/load-job.ts'
 import { formatMebibytes, formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { JOB_NAME_LENGTH_MAX } from '../schemas/verify.ts'
 import type { Service } from '../service.ts'
 import { FILE_ROWS_MAX, readBatch } from './emails.ts'
 import {
@@ -59,11 +59,11 @@ export async function verifyBatch(
 /** Reads the display name of a job. */
 export function readName(name: unknown): string | null {
   if (name === undefined || name === null) return null
-  if (typeof name === 'string' && name.length <= JOB_NAME_LENGTH_MAX)
+  if (typeof name === 'string' && name.length <= LIST_NAME_LENGTH_MAX)
     return sanitizeText(name) || null
   throw new ApiError(
     'invalid_request',
-    `"name" must be a string of at most ${JOB_NAME_LENGTH_MAX} characters.`,
+    `"name" must be a string of at most ${LIST_NAME_LENGTH_MAX} characters.`,
   )
 }
 
@@ -74,14 +74,12 @@ export async function verifyFile(
   upload: TextUpload,
 ): Promise<Response> {
   const { path, fileName, content } = upload
-  const name = readName(upload.options.name)
+  const name = readName(upload.options.name) ?? toListName(fileName)
   const deduplicate = upload.options.deduplicate ?? true
   const options = await readListOptions(c, service, upload.options)
   const dialect = await findDialect(upload)
-  const file_name = name === null ? sanitizeText(fileName) : ''
-  const source = { dialect, ...(file_name === '' ? {} : { file_name }) }
   const rows = storedRows(path, dialect)
-  const listed = { type: 'file' as const, name, deduplicate, source, options, rows }
+  const listed = { type: 'file' as const, name, deduplicate, source: { dialect }, options, rows }
   return queueList(c, service, listed, (job, estimated) => ({
     ...presentQueued(job, estimated, `File queued. Check GET /v1/jobs/${job.id}`),
     ...jobLinks(service, job),

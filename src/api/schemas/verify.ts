@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { LIST_NAME_LENGTH_MAX } from '../../jobs/import/list-name.ts'
 import { METADATA_KEYS_MAX, METADATA_VALUE_LENGTH_MAX } from '../../jobs/metadata.ts'
 import { URL_LENGTH_MAX } from '../../outbound/url-policy.ts'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX } from '../lists/emails.ts'
@@ -101,12 +102,10 @@ export const AsyncAccepted = z
   .openapi('AsyncAccepted')
 
 /** Display name of a job. */
-export const JOB_NAME_LENGTH_MAX = 200
-
 const name = z
   .unknown()
   .optional()
-  .openapi({ type: 'string', maxLength: JOB_NAME_LENGTH_MAX, description: 'Display name.' })
+  .openapi({ type: 'string', maxLength: LIST_NAME_LENGTH_MAX, description: 'Display name.' })
 const deduplicate = z.boolean().optional().openapi({
   description: 'Set to false to verify and charge repeated addresses again.',
   default: true,
@@ -171,6 +170,7 @@ const fileText = {
 }
 
 const SHEET = 'The sheet of a workbook, by name. The first visible one if omitted.'
+const FILE_NAME = 'Display name. Default: the name of the file.'
 const HEADER = 'Whether the first row has column names. Detected if omitted.'
 const ALL_ADDRESSES =
   'Verify every address of a row, in all `address_columns` and in cells with several, each as a separate row with the cells of its row. If false, one address per row. If omitted, true for a list without a header, unless `column` is given.'
@@ -193,7 +193,7 @@ export const FileRequest = z
     header: z.enum(['true', 'false']).optional().openapi({ description: HEADER }),
     encoding: fileText.encoding.optional().openapi({ description: ENCODING }),
     all_addresses: z.enum(['true', 'false']).optional().openapi({ description: ALL_ADDRESSES }),
-    name: z.string().max(JOB_NAME_LENGTH_MAX).optional(),
+    name: z.string().max(LIST_NAME_LENGTH_MAX).optional().openapi({ description: FILE_NAME }),
     deduplicate: z.enum(['true', 'false']).optional(),
     check_smtp: z.enum(['true', 'false']).optional().openapi({ description: CHECK_SMTP }),
     force_refresh: z.enum(['true', 'false']).optional().openapi({ description: FORCE_REFRESH }),
@@ -243,7 +243,7 @@ export const UrlRequest = z
     header: z.boolean().optional().openapi({ description: HEADER }),
     encoding: fileText.encoding.optional().openapi({ description: ENCODING }),
     all_addresses: z.boolean().optional().openapi({ description: ALL_ADDRESSES }),
-    name,
+    name: name.openapi({ description: FILE_NAME }),
     deduplicate,
     ...optionFields,
     metadata,

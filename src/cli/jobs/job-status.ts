@@ -2,7 +2,7 @@ import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { isLocked, jobLock } from '../../db/file-lock.ts'
 import { findJobs } from '../../jobs/job-list.ts'
-import type { Job } from '../../jobs/job-store.ts'
+import { getListName, type Job } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { BulkSource } from '../bulk/list-source.ts'
@@ -61,7 +61,7 @@ export const isActive = (status: JobStatus) =>
 
 /** Returns the list and the output of a job; for a job of the service, its name or type. */
 export function listAndOutput(job: Job): { list: string; output: string | null } {
-  if (isOfService(job)) return { list: sanitizeText(job.name ?? job.type), output: null }
+  if (isOfService(job)) return { list: sanitizeText(getListName(job) ?? job.type), output: null }
   const { path, name, output } = JSON.parse(job.source) as Partial<BulkSource>
   const copied = sanitizeText(name ?? 'stdin')
   return {

@@ -2,6 +2,7 @@ import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { JOBS_MAX, listJobs } from '../../jobs/job-list.ts'
 import {
+  getListName,
   getProgress,
   type Job,
   type Metadata,
@@ -108,7 +109,7 @@ export function jobObject(job: Job, state: JobStatus) {
     type: job.type,
     state,
     account_id: job.account_id,
-    name: job.name,
+    name: getListName(job),
     metadata: parseMetadata(job),
     webhook_id: parseWebhookId(job),
     previous_job_id: parseOrigin(job).previousJobId,

@@ -7,6 +7,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { limitByAccount } from '../../api/account-share.ts'
 import { ApiError } from '../../api/errors/api-error.ts'
 import type { FileDryRun, QueuedFile } from '../../client/types.ts'
+import { LIST_NAME_LENGTH_MAX, toListName } from '../../jobs/import/list-name.ts'
 import {
   AROUND_BYTES_MAX,
   type FormRules,
@@ -374,12 +375,9 @@ async function send<T>(
   return (await response.json()) as T
 }
 
-/** The limit of the API. */
-const NAME_LENGTH_MAX = 200
-
 /** Returns the name of the list: the typed name, else the file name. */
 const nameOf = (typed: string, fileName: string): string =>
-  sanitizeText(typed, NAME_LENGTH_MAX) || sanitizeText(fileName, NAME_LENGTH_MAX) || 'Pasted rows'
+  sanitizeText(typed, LIST_NAME_LENGTH_MAX) || toListName(fileName) || 'Pasted rows'
 
 /** Uses the random name of the stored file, which the content of the upload cannot contain. */
 const boundaryOf = (path: string) => `ev-${basename(path)}`

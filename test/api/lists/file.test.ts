@@ -158,6 +158,22 @@ describe('POST /v1/verify/file', () => {
     expect(await job()).toMatchObject({ name: 'March', total: 2, duplicates: 0 })
   })
 
+  test.each([
+    ['customers.csv', 'customers.csv'],
+    ['Kunden März.xlsx', 'Kunden März.xlsx'],
+    ['C:\\lists\\march.csv', 'march.csv'],
+    ['../../etc/march.csv', 'march.csv'],
+    ['a\u0007b\u202ec.csv', 'abc.csv'],
+    [`${'x'.repeat(300)}.csv`, `${'x'.repeat(199)}…`],
+    ['..', null],
+  ])('without a name, is named %j as the file: %j', async (fileName, name) => {
+    const { send, json } = await createUploadService()
+    const response = await send(form([['file', { file: 'a@a.test\n', name: fileName }]]))
+    const { job_id } = (await response.json()) as { job_id: string }
+    expect(await json(`/v1/jobs/${job_id}`)).toMatchObject({ name })
+    expect(await json('/v1/jobs')).toMatchObject({ data: { items: [{ job_id, name }] } })
+  })
+
   test('accepts a part that was sent as text', async () => {
     const { send } = await createUploadService()
     const response = await send(form([['file', 'a@a.test\nb@a.test\n']]))

@@ -92,7 +92,7 @@ describe('POST /v1/verify/url', () => {
     const { url } = await serve(csv(LIST))
     const headers = { 'Idempotency-Key': 'one' }
     expect((await submit({ url }, { headers })).status).toBe(200)
-    expect(JSON.parse((await job())?.source ?? '')).toMatchObject({ file_name: 'march.csv' })
+    expect(await job()).toMatchObject({ name: 'march.csv' })
     expect(await stored()).not.toMatch(/s3cret|hook\.example|\/in\//)
     expect(JSON.stringify(lines)).not.toMatch(SECRETS)
   })
@@ -152,7 +152,7 @@ describe('POST /v1/verify/url', () => {
     const s3 = { ...S3, endpoint: `https://s3.example:${port}` }
     const response = await submit({ url: 's3://lists/2026/march.csv', s3 })
     expect(await response.json()).toMatchObject({ rows: 3 })
-    expect(JSON.parse((await job())?.source ?? '')).toMatchObject({ file_name: 'march.csv' })
+    expect(await job()).toMatchObject({ name: 'march.csv' })
     expect(await stored()).not.toMatch(/wJalr|AKIA|s3\.example|2026\//)
     expect(JSON.stringify(lines)).not.toMatch(SECRETS)
   })
