@@ -325,7 +325,13 @@ function fileResponse(
       return source.return(value)
     },
   }
-  const name = downloadName({ id: job.id, listName: getListName(job), classes, extension: format })
+  const name = downloadName({
+    id: job.id,
+    listName: getListName(job),
+    classes,
+    isPartial: job.state !== 'completed',
+    extension: format,
+  })
   return c.body(textStream(c, service, chunks), 200, {
     'Content-Type': CONTENT_TYPES[format],
     'Content-Disposition': attachment(name),
@@ -396,17 +402,22 @@ type DownloadNameOptions = {
   readonly listName: string | null
   /** The classes in the download; undefined if it has all. */
   readonly classes: readonly Class[] | undefined
+  /** Whether rows without a result are missing. */
+  readonly isPartial: boolean
   readonly extension: string
 }
 
 /**
  * Returns the file name of a download: `customers-deliverable.csv` for this class of the list
- * `customers.csv`, `customers-verified.csv` for all classes. A list without a name has its ID.
+ * `customers.csv`, `customers-verified.csv` for all classes, and `customers-verified-partial.csv`
+ * before the list is completed. A list without a name has its ID.
  */
-export function downloadName({ id, listName, classes, extension }: DownloadNameOptions): string {
+export function downloadName(options: DownloadNameOptions): string {
+  const { id, listName, classes, isPartial, extension } = options
   const stem = toStem(listName ?? '')
   const suffix = classes ?? (stem === '' ? [] : ['verified'])
-  return `${[stem || id, ...suffix].join('-')}.${extension}`
+  const partial = isPartial ? ['partial'] : []
+  return `${[stem || id, ...suffix, ...partial].join('-')}.${extension}`
 }
 
 /** Replaces characters that a file name cannot have; empty if nothing is left. */

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { attachment, downloadName } from '../../../src/api/jobs/download.ts'
 import type { Class } from '../../../src/engine/verdict/verdict.ts'
 
-const nameFor = (listName: string | null, classes?: readonly Class[]) =>
-  downloadName({ id: 'job_a', listName, classes, extension: 'csv' })
+const nameFor = (listName: string | null, classes?: readonly Class[], isPartial = false) =>
+  downloadName({ id: 'job_a', listName, classes, isPartial, extension: 'csv' })
 
 describe('the name of a download', () => {
   test('is that of the list with the classes, or with `verified` for all', () => {
@@ -13,6 +13,12 @@ describe('the name of a download', () => {
     expect(nameFor('customers.csv.gz')).toBe('customers-verified.csv')
     expect(nameFor('customers.zip')).toBe('customers-verified.csv')
     expect(nameFor('Customers, March 2026.XLSX')).toBe('Customers, March 2026-verified.csv')
+  })
+
+  test('says partial while the list is not completed', () => {
+    expect(nameFor('customers.csv', undefined, true)).toBe('customers-verified-partial.csv')
+    expect(nameFor('customers.csv', ['risky'], true)).toBe('customers-risky-partial.csv')
+    expect(nameFor(null, undefined, true)).toBe('job_a-partial.csv')
   })
 
   test('is the ID of a list without a name', () => {

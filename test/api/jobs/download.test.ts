@@ -322,7 +322,9 @@ describe('a download', () => {
     const refused = await request('/v1/jobs/job_a/download')
     expect(refused.status).toBe(409)
     expect(await refused.json()).toMatchObject({ success: false, code: 'job_not_ready' })
-    const partial = await (await request('/v1/jobs/job_a/download?partial=true')).text()
+    const response = await request('/v1/jobs/job_a/download?partial=true')
+    expect(response.headers.get('Content-Disposition')).toContain('-partial.csv"')
+    const partial = await response.text()
     expect(partial.split('\r\n').slice(1, -1)).toHaveLength(2)
   })
 
