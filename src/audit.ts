@@ -12,7 +12,7 @@ export const AUDIT_ACTIONS = [
   ...(['webhook.created', 'webhook.updated', 'webhook.rotated', 'webhook.deleted'] as const),
   ...(['feedback_source.created', 'feedback_source.deleted'] as const),
   ...(['session.started', 'session.refused', 'session.ended'] as const),
-  ...(['results.downloaded', 'results.shared'] as const),
+  ...(['results.downloaded', 'results.shared', 'job.finished'] as const),
 ] as const
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]

@@ -170,6 +170,11 @@ const SENTENCES: OperationTexts<EvError> = {
     new EvError('usage', `The key would expire at ${timeText(expiresAt)}, which is in the past.`),
   job_not_found: ({ id }) =>
     new EvError('no_input', `There is no job ${sanitizeText(id)}. To list jobs, run "ev jobs".`),
+  job_not_finishable: ({ id, state }) =>
+    new EvError(
+      'usage',
+      `Job ${id} ${state === 'failed' ? 'has failed' : 'was cancelled'}. Resume it first: ev jobs resume ${id}`,
+    ),
   job_not_cancellable: ({ id, state }) =>
     new EvError(
       'usage',

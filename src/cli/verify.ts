@@ -248,6 +248,7 @@ function evidenceText(evidence: Evidence): string | null {
   if (answer !== null) return describeOutcome(answer)
   if (evidence.skipped === 'literal') return 'An address literal names a machine, not a domain.'
   if (evidence.skipped === 'unwanted') return 'The SMTP check was skipped (--no-smtp).'
+  if (evidence.skipped === 'finished') return 'The list was finished before the address was probed.'
   if (evidence.skipped === 'sandbox') return 'Simulated: no mail server was contacted.'
   const noMail = route === null ? null : noMailText(route)
   return noMail === null ? null : toSentence(noMail)

@@ -108,4 +108,5 @@ const ACTION_NAMES: Readonly<Record<AuditAction, string>> = {
   'session.ended': 'Signed out',
   'results.downloaded': 'Results downloaded',
   'results.shared': 'Link to results created',
+  'job.finished': 'List finished early',
 }

@@ -91,6 +91,7 @@ export const MIGRATIONS: Migrations = {
   '0013_item_storage': { up: reserveItemSpace },
   '0014_no_address': { up: addNoAddress },
   '0015_learned_replies': { up: createLearnedReplies },
+  '0016_finish': { up: addFinish },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -177,6 +178,17 @@ async function createSchedules(db: Kysely<unknown>): Promise<void> {
 /** Adds the index of a page of events. With kind in the index, a filter by kind reads no rows. */
 async function indexEvents(db: Kysely<unknown>): Promise<void> {
   await sql`create index event_account on event (account_id, created_at, id, kind)`.execute(db)
+}
+
+/**
+ * Adds the request to finish a job without its retries, and the results that its rows have until
+ * then. Few jobs are being finished, so a poll reads an index that is nearly always empty.
+ */
+async function addFinish(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table job add column finish_requested_at bigint`.execute(db)
+  await sql`alter table item add column latest_result text`.execute(db)
+  await sql`create index job_finish on job (id)
+    where finish_requested_at is not null and finished_at is null`.execute(db)
 }
 
 /** Adds the audit log. With action in the index, a filter by action reads no rows. */

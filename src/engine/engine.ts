@@ -31,7 +31,14 @@ import { sandboxResult, sandboxSteps } from './sandbox.ts'
 import type { OutsideSignals } from './signals/outside-signals.ts'
 import { observerFor, type StepObserver } from './step-observer.ts'
 import { type ManyOptions, streamResults } from './stream.ts'
-import { fromCache, fromFailure, staleIfError } from './verdict/build-result.ts'
+import {
+  fromAcceptance,
+  fromCache,
+  fromFailure,
+  fromProbe,
+  fromUnprobed,
+  staleIfError,
+} from './verdict/build-result.ts'
 import { isFailure, type Result } from './verdict/verdict.ts'
 import type { RouteOptions, VerifyOptions } from './verify-options.ts'
 
@@ -214,6 +221,25 @@ export class Engine {
     { accepted = null, cacheScope = null }: Partial<TaskOptions> = {},
   ): ProbeTask | null {
     return restoreTask(this.#deps, text, route, { accepted, cacheScope })
+  }
+
+  /**
+   * Returns the result of an address that is not probed any more: what is known of it now, such as
+   * the block of its operator.
+   */
+  presentResult(task: ProbeTask): Result {
+    const { clock } = this.#deps
+    if (task.accepted !== null) return fromAcceptance(clock, task, task.accepted)
+    if (task.cached !== null) return fromCache(clock, task, task.cached)
+    const operator = task.operator.name
+    const egress = this.egressPool.own.primaryFor(operator)
+    const answer = this.egressPool.own
+      .prober(egress)
+      .currentStop(operator, task.address.domain.ascii)
+    if (answer === null) return fromUnprobed(clock, task)
+    const { catchAll } = task
+    const unprobed = { host: null, ip: null, tls: false, connectMs: null, asked: false }
+    return fromProbe(clock, task, { ...unprobed, answer, catchAll, egress, dialogue: null })
   }
 
   /**

@@ -1,17 +1,18 @@
 import { deleteJobHistory } from '../accounts/credits/history.ts'
-import { compact, type Database, secureDelete } from '../db/database.ts'
+import { type AuditServices, addAuditEntry } from '../audit.ts'
+import { compact, type Database, secureDelete, writeConcurrent } from '../db/database.ts'
 import { acquireLock, jobLock } from '../db/file-lock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import { deleteJob as deleteRows } from './delete-job.ts'
 import { accountJob } from './job-list.ts'
-import { cancelJob as cancelRow } from './job-state.ts'
-import { findJob, type Job } from './job-store.ts'
+import { cancelJob as cancelRow, requestFinish } from './job-state.ts'
+import { findJob, getListName, type Job } from './job-store.ts'
 import type { JobWorker } from './worker/start-worker.ts'
 
 type ChangeServices = {
   readonly database: Database
   /** Left out if another process works on jobs; it notices the change within seconds. */
-  readonly worker?: Pick<JobWorker, 'drop'>
+  readonly worker?: Pick<JobWorker, 'drop' | 'finish'>
 }
 
 /**
@@ -42,6 +43,40 @@ export async function cancelJob(services: ChangeServices, job: Job): Promise<Can
   const current = await reloadJob(services, job)
   if (current.state === 'cancelled') return { job: current, isChanged }
   throw new OperationError('job_not_cancellable', { id: job.id, state: current.state })
+}
+
+type FinishRequested = {
+  readonly job: Job
+  /** False if the job has completed, or if this was requested before. */
+  readonly isChanged: boolean
+}
+
+/**
+ * Finishes a job without further retries: rows that wait get their present result, rows in flight
+ * end normally, and the job is completed as usual. Throws `job_not_finishable` if the job was
+ * cancelled or has failed.
+ */
+export async function finishJob(
+  services: ChangeServices & AuditServices,
+  { id, account_id: accountId }: Job,
+): Promise<FinishRequested> {
+  const { database, clock, worker } = services
+  const { job, isChanged } = await writeConcurrent(database, async trx => {
+    const isChanged = await requestFinish(trx, id, clock.now())
+    const job = await findJob({ db: trx }, id)
+    if (job === null) throw new OperationError('job_not_found', { id })
+    // A list of the command line belongs to no account.
+    if (isChanged && accountId !== null) {
+      const target = { id, name: getListName(job) }
+      await addAuditEntry(trx, services, { action: 'job.finished', accountId, target })
+    }
+    return { job, isChanged }
+  })
+  if (job.state === 'cancelled' || job.state === 'failed') {
+    throw new OperationError('job_not_finishable', { id, state: job.state })
+  }
+  if (isChanged) worker?.finish()
+  return { job, isChanged }
 }
 
 type DeleteOptions = {

@@ -172,8 +172,8 @@ export async function claimOperators(
 }
 
 /**
- * Selects `id` and `lap` of the open jobs of accounts that have items waiting for an operator: those
- * after a job in lap 0, the others in lap 1. Steps from job to job, so that the rows of a long list
+ * Selects `id` and `lap` of the open jobs of accounts that have items to probe at an operator: those
+ * after a job in lap 0, the others in lap 1. Items of a job that is being finished are not probed. Steps from job to job, so that the rows of a long list
  * are not read.
  */
 function waitingJobs(
@@ -197,7 +197,8 @@ function waitingJobs(
       select id, 0 as lap from first union all select id, 1 from second) as step
     cross join lateral (
       select 1 from job
-      where id = step.id and finished_at is null and account_id is not null
+      where id = step.id and finished_at is null and finish_requested_at is null
+        and account_id is not null
         and state in ('queued', 'processing') limit 1) as open_job
     ${limit}`
 }

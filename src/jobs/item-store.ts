@@ -26,6 +26,27 @@ export function queuedItems(
     .execute()
 }
 
+export type WaitingItem = Pick<
+  ItemTable,
+  'position' | 'text' | 'copies' | 'route' | 'accepted' | 'latest_result'
+>
+
+/** Lists the routed items after a position, up to another one, in list order. */
+export function waitingItems(
+  { reader }: Database,
+  o: { jobId: string; after: number; to: number },
+): Promise<WaitingItem[]> {
+  return reader
+    .selectFrom('item')
+    .select(['position', 'text', 'copies', 'route', 'accepted', 'latest_result'])
+    .where('job_id', '=', o.jobId)
+    .where('position', '>', o.after)
+    .where('position', '<=', o.to)
+    .where('state', '=', sql.lit('routed'))
+    .orderBy('position')
+    .execute()
+}
+
 export type ItemRoute = {
   readonly position: number
   readonly operator: string
@@ -117,7 +138,7 @@ export async function recordResults(
 function recordText(fence: Fence | undefined): string {
   const [clear, held] = isHeld(fence) ? [', holder = null', ' and holder = ?'] : ['', '']
   const state = fence === undefined ? '' : ` and state = '${fence.state}'`
-  return `update item set state = 'done', result = ?, class = ?, route = null, accepted = null${clear}
+  return `update item set state = 'done', result = ?, class = ?, route = null, accepted = null, latest_result = null${clear}
     where job_id = ? and position = ? and state <> 'done'${state}${held}`
 }
 
@@ -134,7 +155,7 @@ async function recordAll(
   for (const rows of withoutDuplicates(all, ({ jobId, position }) => `${jobId} ${position}`)) {
     const done = await sql<{ index: number }>`
       update item set state = 'done', result = each.result, class = each.class, route = null,
-        accepted = null, holder = null
+        accepted = null, latest_result = null, holder = null
       from ${typedJsonRows(rows, `"jobId" text, ${FENCED}, index integer, result text, class text`)}
       where item.job_id = each."jobId" and item.position = each.position
         and state <> 'done' and ${FENCE_HOLDS}
@@ -142,6 +163,13 @@ async function recordAll(
     for (const { index } of done.rows) written[index] = true
   }
   return written
+}
+
+export type LatestResult = {
+  /** JSON of the result. */
+  readonly result: string
+  /** False if no server was probed this time; then an earlier result is kept. */
+  readonly isProbed: boolean
 }
 
 export type Postponed = {
@@ -153,6 +181,8 @@ export type Postponed = {
   readonly refusedBy: readonly string[]
   /** JSON of the acceptance if only the catch-all test remains; else null. */
   readonly accepted?: string | null
+  /** What the item has as its result if it is not probed again; left out: as before. */
+  readonly latest?: LatestResult
   readonly fence?: Fence
 }
 
@@ -164,10 +194,10 @@ export async function postponeItems(
 ): Promise<void> {
   const rows = postponed.map(row => ({ ...row, refused: row.refusedBy.join(' ') || null }))
   if (isPostgres(trx)) return postponeAll(trx, jobId, rows)
-  for (const { position, dueAt, tries, egress, refused, accepted, fence } of rows) {
+  for (const { position, dueAt, tries, egress, refused, accepted, latest, fence } of rows) {
     await sql`
       update item set state = 'routed', due_at = ${dueAt}, tries = ${tries},
-        egress = ${egress}, refused_by = ${refused}, accepted = ${accepted ?? null}${clearHolder(fence)}
+        egress = ${egress}, refused_by = ${refused}, accepted = ${accepted ?? null}${setLatest(latest)}${clearHolder(fence)}
       where job_id = ${jobId} and position = ${position}${fenceCondition(fence ?? CLAIMED)}`.execute(
       trx,
     )
@@ -182,11 +212,21 @@ async function postponeAll(
   for (const rows of withoutDuplicates(postponed, ({ position }) => position)) {
     await sql`
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
-        egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null
-      from ${typedJsonRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text`)}
+        egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null,
+        latest_result = case when each.latest is null then latest_result
+          when (each.latest ->> 'isProbed')::boolean then each.latest ->> 'result'
+          else coalesce(latest_result, each.latest ->> 'result') end
+      from ${typedJsonRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text, latest json`)}
       where ${matchItem(jobId, rows)} and (fence is not null or state = 'probing')
         and ${FENCE_HOLDS}`.execute(trx)
   }
+}
+
+function setLatest(latest: LatestResult | undefined): RawBuilder<unknown> {
+  if (latest === undefined) return sql``
+  return latest.isProbed
+    ? sql`, latest_result = ${latest.result}`
+    : sql`, latest_result = coalesce(latest_result, ${latest.result})`
 }
 
 /**

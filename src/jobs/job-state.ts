@@ -1,5 +1,5 @@
 import { sql, type Transaction } from 'kysely'
-import { type Database, writeConcurrent } from '../db/database.ts'
+import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
@@ -63,7 +63,7 @@ export async function countResults(
   for (const id of counts.keys()) if (!jobs.some(job => job.id === id)) await throwRefusal(trx, id)
   const after: Job[] = []
   for (const job of jobs) {
-    after.push(job.done === job.total ? await finishJob(trx, job.id, now) : job)
+    after.push(job.done === job.total ? await completeJob(trx, job.id, now) : job)
   }
   return after
 }
@@ -129,7 +129,7 @@ async function throwRefusal(trx: Transaction<Schema>, jobId: string): Promise<ne
 }
 
 /** Marks a job as completed. */
-export function finishJob(trx: Transaction<Schema>, jobId: string, now: number): Promise<Job> {
+export function completeJob(trx: Transaction<Schema>, jobId: string, now: number): Promise<Job> {
   return trx
     .updateTable('job')
     .set({ state: 'completed', finished_at: now })
@@ -173,6 +173,31 @@ export async function cancelJob(database: Database, jobId: string): Promise<bool
     await releaseReservation(trx, { id: jobId })
     return true
   })
+}
+
+/**
+ * Records that an open job is to end without further retries. Returns false if it has ended, or if
+ * this was requested before.
+ */
+export async function requestFinish(trx: Trx, jobId: string, now: number): Promise<boolean> {
+  const { numUpdatedRows } = await trx
+    .updateTable('job')
+    .set({ finish_requested_at: now })
+    .where('id', '=', jobId)
+    .where('finished_at', 'is', null)
+    .where('finish_requested_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows === 1n
+}
+
+/** Lists the open jobs that are to end without further retries. */
+export async function listJobsToFinish({ reader }: Database): Promise<string[]> {
+  // Written literally, so that the partial index is used.
+  const { rows } = await sql<{ id: string }>`
+    select id from job where finish_requested_at is not null and finished_at is null`.execute(
+    reader,
+  )
+  return rows.map(({ id }) => id)
 }
 
 /** Throws EvError `interrupted` if the job was cancelled, so that work on it ends. */

@@ -41,7 +41,7 @@ export function newRow({ id, sourceKey, source, owner }: NewJob, now: number): J
     sandbox: owner?.sandbox ? 1 : 0,
     ...{ total: 0, done: 0, duplicates: 0, malformed: 0, no_address: 0, failed: 0 },
     ...{ deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 },
-    ...{ held: 0, credit_period: null, error: null, mail_due_at: null },
+    ...{ held: 0, credit_period: null, error: null, mail_due_at: null, finish_requested_at: null },
     ...{ created_at: now, started_at: null, finished_at: null, written_at: null },
   }
 }

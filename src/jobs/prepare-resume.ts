@@ -112,6 +112,7 @@ export async function reopenJob(
     .updateTable('job')
     .set({
       ...{ state: started_at === null ? 'queued' : 'processing', error: null, finished_at: null },
+      finish_requested_at: null,
       started_at: started_at === null ? null : started_at + stoppedMs,
       ...{ held: o.reservation?.amount ?? 0, credit_period: o.reservation?.period ?? null },
     })

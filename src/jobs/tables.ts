@@ -58,6 +58,8 @@ export type JobTable = {
   credit_period: number | null
   /** When the mail about its end is due; null if none is to be sent. */
   mail_due_at: number | null
+  /** When someone asked to finish it without further retries; null if no one did. */
+  finish_requested_at: number | null
 }
 
 export type JobType = VerificationSource
@@ -99,6 +101,8 @@ export type ItemTable = {
   ready_at: number | null
   /** JSON of the result. */
   result: string | null
+  /** JSON of the result of the latest probe, while the item waits for another one. */
+  latest_result: string | null
   class: string | null
   /**
    * JSON of the data that came with the address and is returned with its result: the cells of its

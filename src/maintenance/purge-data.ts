@@ -86,7 +86,7 @@ async function eraseItems(trx: Trx, items: readonly PersonalItem[]): Promise<voi
     await sql`
       update item set text = '', dedupe_key = ${`erased ${position}`}, operator = null,
         backup_operator = null, domain = null,
-        route = null, accepted = null, result = case when result is null then null else 'null' end,
+        route = null, accepted = null, latest_result = null, result = case when result is null then null else 'null' end,
         cells = ${cells === null ? null : emptied(cells)}
       where job_id = ${jobId} and position = ${position}`.execute(trx)
   }

@@ -68,6 +68,7 @@ type RefusalFacts = {
   }
   readonly job_not_found: { readonly id: string }
   readonly job_not_cancellable: { readonly id: string; readonly state: string }
+  readonly job_not_finishable: { readonly id: string; readonly state: string }
   readonly job_not_resumable: {
     readonly id: string
     /** `cancelled` or `failed` if another caller resumed the job first. */

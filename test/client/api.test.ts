@@ -22,6 +22,7 @@ test('each path of the API has a method, and each method a path', async () => {
     client.url('https://a.example/'),
     ...[client.bulk([]), client.bulkStatus('{id}'), client.batch([]), client.file('a')],
     ...[jobs.get('{id}'), jobs.list().page(), jobs.cancel('{id}'), jobs.delete('{id}')],
+    jobs.finish('{id}'),
     ...[jobs.rows('{id}').page(), jobs.breakdown('{id}'), jobs.resume('{id}')],
     ...[jobs.reverify('{id}'), jobs.changes('{id}')],
     ...[client.schedules.list().page(), client.schedules.get('{id}')],
@@ -269,13 +270,16 @@ describe('with the service', () => {
     expect((await jobs.get(bulk.job_id, { include: 'results' })).data.results).toHaveLength(3)
   })
 
-  test('a batch is found, cancelled, waited for, resumed and deleted', async () => {
+  test('a batch is found, finished, cancelled, waited for, resumed and deleted', async () => {
     const { client } = createInProcessClient(await createTestService())
     const { job_id } = await client.batch(['a@example.com', 'b@example.com'])
     expect(await client.jobs.get(job_id)).toMatchObject({ status: 'queued', total_emails: 2 })
     expect((await all(client.jobs.list())).map(job => job.job_id)).toEqual([job_id])
     expect(await all(client.jobs.list({ metadata: { customer: '42' } }))).toEqual([])
     expect(await failureOf(client.jobs.download(job_id))).toMatchObject({ code: 'job_not_ready' })
+    expect(await client.jobs.finish(job_id)).toMatchObject({
+      ...{ status: 'queued', finish_requested_at: expect.stringMatching(/Z$/) },
+    })
     expect(await client.jobs.cancel(job_id)).toMatchObject({ status: 'cancelled' })
     expect(await client.waitForJob(job_id)).toMatchObject({ status: 'cancelled' })
     expect(await all(client.jobs.events(job_id))).toMatchObject([{ status: 'cancelled' }])

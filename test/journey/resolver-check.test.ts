@@ -221,7 +221,8 @@ describe('ev bulk', () => {
     const start = () => startEv(args, { home, context: { clock } })
     const reasons = () =>
       parse<Row>(readFileSync(join(home, 'out.csv')), { columns: true }).map(row => row.ev_reason)
-    return { server, clock, start, reasons }
+    const ev = (...command: string[]) => runEv([...command, ...data], { home, context: { clock } })
+    return { server, clock, start, reasons, ev }
   }
   const finish = async (clock: FakeClock, running: ReturnType<typeof startEv>) => {
     let isDone = false
@@ -248,6 +249,19 @@ describe('ev bulk', () => {
     expect(reasons()).toEqual(ROWS.map(reasonOf))
     expect(stderr.match(/DNS check failed/g)).toHaveLength(1)
     expect(stderr).toContain('The DNS server passes the check again')
+  })
+
+  test('a list that is finished while it waits has no verdict about any row', async () => {
+    const { clock, start, reasons, ev } = await list(NXDOMAIN_FOR_ALL)
+    const running = start()
+    await running.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
+    const [job] = JSON.parse((await ev('jobs', '--json')).stdout) as { job_id: string }[]
+    const { stdout } = await ev('jobs', 'finish', job?.job_id ?? '')
+    expect(stdout).toBe(
+      `Finishing ${job?.job_id}: 100 rows without a result. Rows that wait get their present result within seconds.\n`,
+    )
+    expect((await finish(clock, running)).code).toBe(0)
+    expect(reasons()).toEqual(ROWS.map(() => 'dns_error'))
   })
 
   test('a list that is stopped while it waits loses nothing', async () => {

@@ -29,7 +29,7 @@ export const FAST_TIMINGS: Timings = {
     ...DEFAULT_TIMINGS.worker,
     ...{ awaitedPollMs: 20, endedPollMs: 30, absentMs: 50, rejoinMs: 20, retryMs: 40, batchMs: 20 },
     ...{ gatherMs: 100, enqueueBatchMs: 5, requeueMs: 50, requeueMaxMs: 200, faultDelayMs: 20 },
-    ...{ roundMs: 20, cancellationPollMs: 30 },
+    ...{ roundMs: 20, cancellationPollMs: 30, finishPollMs: 30 },
   },
   deliveries: { ...DEFAULT_TIMINGS.deliveries, duePollMs: 20, retryMs: 40 },
   notices: DEFAULT_TIMINGS.notices,

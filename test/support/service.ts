@@ -179,6 +179,7 @@ export function idleWorker(): JobWorker & { readonly taken: string[]; readonly d
     ...{ taken, dropped },
     take: jobId => void taken.push(jobId),
     drop: jobId => void dropped.push(jobId),
+    finish: () => {},
     changed: (_, signal) =>
       new Promise(resolve => signal.addEventListener('abort', () => resolve(null))),
     status: () => ({ jobs: taken.length, waiting: 0, running: 0 }),

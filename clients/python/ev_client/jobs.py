@@ -87,6 +87,10 @@ class Jobs:
         """Cancels a job. Its results so far are kept."""
         return cast(Job, self._connection.json(Call("POST", f"{_path(job_id)}/cancel")))
 
+    def finish(self, job_id: str) -> Job:
+        """Finishes a job now: rows that wait for a retry get the result that is known so far."""
+        return cast(Job, self._connection.json(Call("POST", f"{_path(job_id)}/finish")))
+
     def resume(self, job_id: str, *, idempotency_key: Optional[str] = None) -> Job:
         """Resumes a cancelled or failed job."""
         call = Call(

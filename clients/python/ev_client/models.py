@@ -121,6 +121,7 @@ class AuditEntry(TypedDict):
         "session.ended",
         "results.downloaded",
         "results.shared",
+        "job.finished",
     ]
     # `key`: a request with an API key. `link`: a signed URL that was created with the key.
     # `session`: a dashboard session. `command_line`: a command on a machine of the service.
@@ -913,6 +914,7 @@ class ErrorBody(TypedDict):
         "account_exists",
         "job_not_ready",
         "job_not_cancellable",
+        "job_not_finishable",
         "job_not_resumable",
         "job_not_reverifiable",
         "idempotency_in_progress",
@@ -981,8 +983,9 @@ class Evidence(TypedDict):
     # Whether the domain accepts every address. Null if it was not tested.
     catch_all: Optional[bool]
     # Why no mail server was asked. literal: the domain is an IP address. unwanted:
-    # `check_smtp` is false. sandbox: the result is simulated.
-    skipped: Optional[Literal["literal", "unwanted", "sandbox"]]
+    # `check_smtp` is false. sandbox: the result is simulated. finished: the list was finished
+    # before the address was probed.
+    skipped: Optional[Literal["literal", "unwanted", "sandbox", "finished"]]
     # The message of an internal error.
     failure: Optional[str]
     # Duration of the DNS lookups.
@@ -1450,6 +1453,8 @@ class Job(TypedDict):
     previous_job_id: NotRequired[str]
     # The schedule that created the job. Only present if there is one.
     schedule_id: NotRequired[str]
+    # When the job was asked to finish without further retries. Only present if it was.
+    finish_requested_at: NotRequired[str]
     data: JobData
 
 
@@ -1819,6 +1824,8 @@ class ListedJob(TypedDict):
     previous_job_id: NotRequired[str]
     # The schedule that created the job. Only present if there is one.
     schedule_id: NotRequired[str]
+    # When the job was asked to finish without further retries. Only present if it was.
+    finish_requested_at: NotRequired[str]
     data: ListedJobData
 
 

@@ -121,6 +121,7 @@ CALLS = [
         lambda c: list(c.jobs.list(status="completed")),
     ),
     ("POST", "/v1/jobs/job_1/cancel", None, lambda c: c.jobs.cancel("job_1")),
+    ("POST", "/v1/jobs/job_1/finish", None, lambda c: c.jobs.finish("job_1")),
     ("POST", "/v1/jobs/job_1/resume", None, lambda c: c.jobs.resume("job_1")),
     (
         "POST",

@@ -25,6 +25,7 @@ export const STATUS = {
   account_exists: 409,
   job_not_ready: 409,
   job_not_cancellable: 409,
+  job_not_finishable: 409,
   job_not_resumable: 409,
   job_not_reverifiable: 409,
   idempotency_in_progress: 409,

@@ -194,6 +194,11 @@ const ANSWERS: OperationTexts<ApiError> = {
       `"expires_at" is "${isoTime(expiresAt)}"; it must be a time in the future.`,
     ),
   job_not_found: () => new ApiError('not_found', 'Job not found.'),
+  job_not_finishable: ({ state }) =>
+    new ApiError(
+      'job_not_finishable',
+      `The job has ${state === 'failed' ? 'failed' : 'been cancelled'}. Resume it first with POST /v1/jobs/{id}/resume.`,
+    ),
   job_not_cancellable: ({ state }) =>
     new ApiError('job_not_cancellable', `The job is already ${state}.`),
   job_not_resumable: ({ state }) =>

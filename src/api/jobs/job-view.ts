@@ -46,6 +46,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
   const [first] = outlook?.waits ?? []
+  const { finish_requested_at: finishAt } = job
   const { metadata, webhookId, previousJobId, scheduleId } = parseJobFields(job)
   return {
     ...status,
@@ -57,6 +58,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
     ...(webhookId === null ? {} : { webhook_id: webhookId }),
     ...(previousJobId === null ? {} : { previous_job_id: previousJobId }),
     ...(scheduleId === null ? {} : { schedule_id: scheduleId }),
+    ...(finishAt === null ? {} : { finish_requested_at: isoTime(finishAt) }),
     data: { ...data, classes: presentClasses(job), no_address: job.no_address, download_url },
   }
 }

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { presentRow } from '../../engine/verdict/present-result.ts'
-import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
+import { cancelJob, deleteJob, finishJob } from '../../jobs/change-job.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
 import type { Job, Metadata } from '../../jobs/job-store.ts'
 import {
@@ -14,10 +14,12 @@ import { resumeJob } from '../../jobs/resume-job.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
+import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import {
   CANCELLED_EXAMPLE,
+  FINISHED_EXAMPLE,
   JOB_STATES,
   JobAnswer,
   JobPage,
@@ -144,7 +146,7 @@ const presentBreakdown = (
   operators_left: operatorsLeft,
 })
 
-/** Routes that cancel, resume and delete a job. */
+/** Routes that cancel, finish, resume and delete a job. */
 function jobChangeRoutes(service: Service) {
   const router = newRouter()
 
@@ -161,6 +163,22 @@ function jobChangeRoutes(service: Service) {
   router.openapi(cancel, async c => {
     const { job } = await cancelJob(service, await loadJob(c, service, c.req.valid('param').id))
     return c.json(presentJob(service, job), 200)
+  })
+
+  const finish = route(service, 'POST /v1/jobs/{id}/finish', {
+    id: 'finishJob',
+    summary: 'Finish a job now',
+    description:
+      'Rows that wait for a retry, a pause or a block get the result that is known so far: for most of them it is unknown, which is free. Rows in flight end normally. The job is then completed as usual, with its events, within seconds or a few minutes. A job that is completed or already being finished is returned unchanged, so a request can be repeated without an `Idempotency-Key`.',
+    scope: 'jobs:write',
+    params: jobParams,
+    answer: json(JobAnswer, 'The job', FINISHED_EXAMPLE),
+    errors: ['job_not_finishable'],
+  })
+  router.openapi(finish, async c => {
+    const found = await loadJob(c, service, c.req.valid('param').id)
+    const { job } = await finishJob(withOrigin(c, service), found)
+    return c.json(presentJob(service, job, await getState(service).outlooks.get(job)), 200)
   })
 
   const resume = route(service, 'POST /v1/jobs/{id}/resume', {

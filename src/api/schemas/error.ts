@@ -207,6 +207,7 @@ const EXAMPLES = {
   job_not_ready:
     'The job is processing. Its results are available when it is completed. Add ?partial=true to get the existing ones.',
   job_not_cancellable: 'The job is already completed.',
+  job_not_finishable: 'The job has been cancelled. Resume it first with POST /v1/jobs/{id}/resume.',
   job_not_resumable: 'The job is completed. Only a cancelled or failed job can be resumed.',
   job_not_reverifiable:
     'The job is processing. Only a list that is completed, cancelled or failed can be verified again.',

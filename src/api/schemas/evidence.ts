@@ -171,9 +171,9 @@ export const Evidence = z
     catch_all: z.boolean().nullable().openapi({
       description: 'Whether the domain accepts every address. Null if it was not tested.',
     }),
-    skipped: z.enum(['literal', 'unwanted', 'sandbox']).nullable().openapi({
+    skipped: z.enum(['literal', 'unwanted', 'sandbox', 'finished']).nullable().openapi({
       description:
-        'Why no mail server was asked. literal: the domain is an IP address. unwanted: `check_smtp` is false. sandbox: the result is simulated.',
+        'Why no mail server was asked. literal: the domain is an IP address. unwanted: `check_smtp` is false. sandbox: the result is simulated. finished: the list was finished before the address was probed.',
     }),
     failure: z.string().nullable().openapi({ description: 'The message of an internal error.' }),
     dns_ms: z.int().min(0).nullable().openapi({ description: 'Duration of the DNS lookups.' }),

@@ -126,6 +126,10 @@ const jobFields = {
   }),
   previous_job_id,
   schedule_id,
+  finish_requested_at: time.optional().openapi({
+    description:
+      'When the job was asked to finish without further retries. Only present if it was.',
+  }),
 }
 const download_url = z.string().nullable().openapi({
   description: 'URL of the results. Requires an API key. Null if the job is not completed.',
@@ -236,6 +240,11 @@ export const CANCELLED_EXAMPLE = {
       download_url: null,
     },
   },
+}
+
+export const FINISHED_EXAMPLE = {
+  ...JOB_EXAMPLE,
+  finish_requested_at: '2026-03-21T10:31:00.000Z',
 }
 
 export const RESUMED_EXAMPLE = JOB_EXAMPLE

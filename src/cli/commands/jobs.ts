@@ -22,17 +22,18 @@ You can shorten an ID to a unique prefix.
 A job is loading, queued, processing, writing, completed, cancelled or failed. A stopped job was interrupted: "ev jobs
 resume" continues it. An unwritten job has all its results but no output file: "ev jobs resume" writes it.
 
-The list includes jobs that were submitted to "ev serve". Only the service processes them; it applies a cancel, delete
-or resume from here within seconds.`
+The list includes jobs that were submitted to "ev serve". Only the service processes them; it applies a finish,
+cancel, delete or resume from here within seconds.`
 
 export function addJobs(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const jobs = ev
     .command('jobs')
-    .description('manage jobs: show, resume, cancel, delete, share, verify again')
+    .description('manage jobs: show, resume, finish, cancel, delete, share, verify again')
     .addHelpText('after', EXAMPLES)
   addList(jobs, context, setExitCode)
   addShow(jobs, context, setExitCode)
   addResume(jobs, context, setExitCode)
+  addFinish(jobs, context, setExitCode)
   addCancel(jobs, context, setExitCode)
   addDelete(jobs, context, setExitCode)
   addDownloadUrl(jobs, context, setExitCode)
@@ -90,6 +91,22 @@ function addResume(jobs: Command, context: CliContext, setExitCode: SetExitCode)
       setExitCode(await resumeCommand(context, id, flags))
     })
   addSettings(resume, context)
+}
+
+function addFinish(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const finish = jobs
+    .command('finish')
+    .description('finish a job now: rows that wait get their present result')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs finish job_4kq2\n\nRows that wait for a retry, a pause or a block get the result that is known so far: for most of them it is\nunknown. Rows in flight end normally.',
+    )
+    .action(async (id: string, flags) => {
+      const { finishCommand } = await import('../jobs/change.ts')
+      setExitCode(await finishCommand(context, id, flags))
+    })
+  addSettings(finish, context, DATA_SETTINGS)
 }
 
 function addCancel(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {

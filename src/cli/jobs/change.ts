@@ -3,14 +3,14 @@ import { createUsageLedger, type UsageLedger } from '../../accounts/credits/usag
 import { findPlan, mergePlans, type Plan } from '../../accounts/plan.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
-import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
+import { cancelJob, deleteJob, finishJob } from '../../jobs/change-job.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
 import { pluralize } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import { confirm } from '../confirm.ts'
-import type { CliContext } from '../context.ts'
+import { auditServices, type CliContext } from '../context.ts'
 import { printText } from '../print.ts'
 import { readConfig } from '../settings.ts'
 import { isActive, isOfService, jobContext, jobStatus, withJob } from './job-status.ts'
@@ -52,6 +52,28 @@ export function cancelCommand(context: CliContext, id: string, flags: Flags): Pr
     )
     return 0
   })
+}
+
+/** Runs `ev jobs finish` and returns the exit code. */
+export function finishCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
+  const config = readConfig(context, flags)
+  return withJob(context, config, id, async (database, found) => {
+    const { job } = await finishJob({ database, ...auditServices(context) }, found)
+    const status = jobStatus(job, await jobContext(database, config))
+    const waiting = pluralize(job.total - job.done, 'row')
+    const text =
+      job.state === 'completed'
+        ? `${job.id} is already completed.`
+        : `Finishing ${job.id}: ${waiting} without a result. ${finishText(job, isActive(status))}`
+    printText(context, `${text}\n`)
+    return 0
+  })
+}
+
+function finishText(job: Job, isRunning: boolean): string {
+  if (isRunning) return 'Rows that wait get their present result within seconds.'
+  if (isOfService(job)) return 'The next "ev serve" finishes it.'
+  return `To write its output, run "ev jobs resume ${job.id}".`
 }
 
 const stopText = (job: Job) =>

@@ -69,6 +69,8 @@ export type Jobs = {
   /** Lists jobs, newest first. */
   list(query?: Omit<ListJobsQuery, 'cursor'>, options?: CallOptions): Listing<ListedJob>
   cancel(jobId: string, options?: CallOptions): Promise<Job>
+  /** Finishes a job now: rows that wait for a retry get the result that is known so far. */
+  finish(jobId: string, options?: CallOptions): Promise<Job>
   /** Resumes a cancelled or failed job. */
   resume(jobId: string, options?: CreateOptions): Promise<Job>
   /** Creates a job that verifies rows of a finished list again; all rows by default. */
@@ -141,6 +143,7 @@ export function createJobsResource(connection: Connection): Jobs {
       ),
     list: (query, options) => requests.list<JobPage>('/v1/jobs', query, options),
     cancel: (jobId, options) => json({ method: 'POST', path: `${jobPath(jobId)}/cancel` }, options),
+    finish: (jobId, options) => json({ method: 'POST', path: `${jobPath(jobId)}/finish` }, options),
     resume: (jobId, options) =>
       json({ method: 'POST', path: `${jobPath(jobId)}/resume`, creates: true }, options),
     reverify: (jobId, selection = {}, options) => {

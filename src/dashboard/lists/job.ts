@@ -90,6 +90,7 @@ function actions(c: Context<Env>, { random }: JobPageDeps, job: Job): Html {
   if (!may(c.get('user'), 'jobs:write')) return NOTHING
   const path = `/lists/${job.job_id}`
   return html`
+    ${isActive(job) && job.finish_requested_at === undefined ? finishMenu(c, path) : NOTHING}
     ${isActive(job) ? form(c, `${path}/cancel`, html`<button>Cancel</button>`) : NOTHING}
     ${isResumable(job) ? form(c, `${path}/resume`, html`${nonceField(random)}<button class="primary">Resume</button>`) : NOTHING}
     ${confirmed(c, {
@@ -98,6 +99,16 @@ function actions(c: Context<Env>, { random }: JobPageDeps, job: Job): Html {
         'This deletes the list with its addresses and results, including its entries in the history. Credits are not refunded. This cannot be undone.',
     })}`
 }
+
+const finishMenu = (c: Context<Env>, path: string): Html => html`
+  <details class="confirm">
+    <summary class="button">Finish now</summary>
+    <div class="menu">
+      <p>Rows that wait for a mail server get the result that is known so far. Unknown results are free, and you can
+        re-verify them later. Rows in flight end normally.</p>
+      ${form(c, `${path}/finish`, html`<button>Finish list</button>`)}
+    </div>
+  </details>`
 
 /** Renders new rows for a loaded page and announces the change to screen readers. */
 async function newRows(c: Context<Env>, job: Job, rowFilter: RowFilter): Promise<Html> {

@@ -185,7 +185,7 @@ function classes({ data, total_emails: total }: ListedJob): Html {
     <small>${shown.map(({ kind, value }) => `${formatNumber(value)} ${CLASS_NAMES[kind].toLowerCase()}`).join(', ') || 'None'}</small>`
 }
 
-/** Routes that cancel, resume, share and delete a list. */
+/** Routes that cancel, finish, resume, share and delete a list. */
 function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> {
   /** Calls the API; if the state of the list has changed meanwhile, its page shows the error. */
   async function change(
@@ -211,6 +211,12 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
       change(c, {
         ...{ path: '/cancel', options: { method: 'POST' }, next: pathOf(c) },
         note: 'List cancelled.',
+      }),
+    )
+    .post('/lists/:id/finish', c =>
+      change(c, {
+        ...{ path: '/finish', options: { method: 'POST' }, next: pathOf(c) },
+        note: 'Finishing the list. Rows in flight end normally.',
       }),
     )
     .post('/lists/:id/resume', async c =>

@@ -5,6 +5,7 @@ import { LearnedReplies } from '../learned-replies/learned-replies.ts'
 import { RateController } from '../rate-control/controller.ts'
 import type { RateLimits } from '../rate-control/limit-table.ts'
 import type { SharedRateState } from '../rate-control/shared-state.ts'
+import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { CatchAllCache } from './catch-all.ts'
 import { DomainBlocks } from './domain-blocks.ts'
 import type { ProbeDeps } from './egress.ts'
@@ -13,7 +14,7 @@ import type { ProbeOptions } from './mx-group-options.ts'
 import { MxGroupProbe } from './mx-group-probe.ts'
 import { catchAllKey, groupByMx, type ProbeTarget } from './mx-groups.ts'
 import { OutboundReachability } from './outbound-reachability.ts'
-import type { ProbeResult } from './probe-outcome.ts'
+import { type ProbeResult, withheld } from './probe-outcome.ts'
 
 /** Operators with a rate controller in memory; about 800 bytes each, 16 MB. */
 const OPERATORS_MAX = 20_000
@@ -95,6 +96,21 @@ export class EgressProber {
   refusedForMs(operator: string, domain: string): number {
     const rateController = this.#rateControllers.get(operator)
     return Math.max(rateController?.refusedForMs ?? 0, this.#domains.find(domain)?.leftMs ?? 0)
+  }
+
+  /**
+   * Returns the outcome of recipients of an operator while it blocks or pauses this egress, or while
+   * their domain does; null if they may be probed.
+   */
+  currentStop(operator: string, domain: string): RecipientOutcome | null {
+    const egress = this.egressName
+    const block = this.#domains.find(domain) ?? this.#share?.refusal({ operator, egress }) ?? null
+    if (block !== null) return block.answer
+    const status = this.#rateControllers.get(operator)?.status(operator)
+    const { refusal = null, pause = null } = status ?? {}
+    const now = this.#deps.clock.now()
+    if (refusal !== null && refusal.until > now) return refusal.answer
+    return pause === null ? null : withheld({ waitMs: pause.until - now, paused: true }, false)
   }
 
   /**

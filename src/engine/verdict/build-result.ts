@@ -20,11 +20,20 @@ export function fromProbe(
 }
 
 /** Builds the result of an earlier acceptance while the catch-all status is unknown. */
-function fromAcceptance(clock: Clock, task: ProbeTask, accepted: Acceptance): Result {
+export function fromAcceptance(clock: Clock, task: ProbeTask, accepted: Acceptance): Result {
   const { at, egress, ...facts } = accepted
   const probed = { ...facts, ...(egress === null ? {} : { egress }) }
   const untested = { ...probed, catchAll: null, asked: true, dialogue: null }
   return { ...fromProbe(clock, task, untested), checkedAt: at }
+}
+
+/** Builds the result of an address whose mail server is not contacted. */
+export function fromUnprobed(clock: Clock, task: ProbeTask): Result {
+  return toResult(clock, task.text, task.startedAt, {
+    ...previousEvidence(task),
+    catchAll: task.catchAll,
+    skipped: 'finished',
+  })
 }
 
 /** Builds the result of a cached answer. */

@@ -106,9 +106,9 @@ type Timings = { readonly dnsMs: number | null; readonly connectMs: number | nul
 
 /**
  * `literal`: an address literal has no domain. `unwanted`: disabled by the caller. `sandbox`:
- * simulated.
+ * simulated. `finished`: the list was finished before its turn.
  */
-type Skipped = 'literal' | 'unwanted' | 'sandbox'
+type Skipped = 'literal' | 'unwanted' | 'sandbox' | 'finished'
 
 export type Verdict = {
   readonly valid: boolean

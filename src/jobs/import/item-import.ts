@@ -6,7 +6,7 @@ import { isPostgres, jsonRows } from '../../db/sql-dialect.ts'
 import { type Class, isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { HOUR } from '../../platform/clock.ts'
 import { deleteJob } from '../delete-job.ts'
-import { finishJob, refuseCancelled } from '../job-state.ts'
+import { completeJob, refuseCancelled } from '../job-state.ts'
 import { getLockedJob, type Job, type NewJob, newRow } from '../job-store.ts'
 import type { ItemTable } from '../tables.ts'
 
@@ -131,7 +131,7 @@ export async function queueJobIn(
     .returningAll()
     .executeTakeFirstOrThrow()
   await addStoredRows(trx, job)
-  return total === 0 ? finishJob(trx, jobId, now) : job
+  return total === 0 ? completeJob(trx, jobId, now) : job
 }
 
 async function markDuplicates(trx: Transaction<Schema>, jobId: string) {
@@ -199,6 +199,7 @@ const finished =
       egress: null,
       refused_by: null,
       accepted: null,
+      latest_result: null,
       tries: 0,
       ready_at: null,
       holder: null,

@@ -82,6 +82,11 @@ export class Claims {
     if (pending !== null && !list.ended.aborted) this.#pending?.putBack(list, pending)
   }
 
+  /** Removes the items of a list that wait in memory and returns them. */
+  takeKept(list: ActiveJob): readonly PendingItem[] {
+    return this.#pending?.takeAll(list) ?? []
+  }
+
   /** Whether items wait in memory for an operator. */
   hasKept(operator: string): boolean {
     return (this.#pending?.listsFor(operator).length ?? 0) > 0
@@ -92,13 +97,15 @@ export class Claims {
     if (this.#pending !== null) this.#stored.set(operator, ++this.#noteCount)
   }
 
-  /** Returns the lists that have items waiting for an operator, in the order of their IDs. */
+  /**
+   * Returns the lists that have items to probe at an operator, in the order of their IDs: not those
+   * that are being finished.
+   */
   async waitingFor(operator: string): Promise<ActiveJob[]> {
     const kept = this.#pending?.listsFor(operator) ?? []
     const ids = await this.#storedJobs(operator)
-    if (ids.length === 0) return kept.sort(byId)
-    const lists = await this.#lists.load(ids)
-    return kept.length === 0 ? lists : [...new Set([...lists, ...kept])].sort(byId)
+    const stored = ids.length === 0 ? [] : await this.#lists.load(ids)
+    return [...new Set([...stored, ...kept])].filter(isProbed).sort(byId)
   }
 
   /**
@@ -131,7 +138,7 @@ export class Claims {
         const max = Math.min(share, o.max - claimed.length)
         if (max === 0) break
         // A resumed job has a new list, so items claimed for its ended list would be lost.
-        if (list.ended.aborted) continue
+        if (list.ended.aborted || !isProbed(list)) continue
         const before = claimed.length
         await this.#claimItems(list, { ...o, max }, claimed)
         if (claimed.length - before === share) withMore.push(list)
@@ -183,6 +190,8 @@ export class Claims {
     return served
   }
 }
+
+const isProbed = ({ finishing }: ActiveJob) => !finishing.aborted
 
 const byId = (a: ActiveJob, b: ActiveJob) => (a.id < b.id ? -1 : 1)
 

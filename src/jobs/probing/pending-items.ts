@@ -148,24 +148,33 @@ export class PendingItems {
     return taken
   }
 
+  /** Removes all items of a list and returns them. */
+  takeAll(list: ActiveJob): PendingItem[] {
+    const taken: PendingItem[] = []
+    for (const [operator, items] of this.#byOperator) {
+      const ofList = [...(items.lists.get(list)?.values() ?? [])].flat()
+      items.count -= ofList.length
+      items.lists.delete(list)
+      if (items.count === 0) this.#byOperator.delete(operator)
+      taken.push(...ofList)
+    }
+    this.#size -= taken.length
+    if (this.#sizes.has(list)) this.#sizes.set(list, 0)
+    this.#drain.onTaken(taken.length)
+    return taken
+  }
+
   #count(list: ActiveJob, items: OperatorItems, change: number) {
     const size = this.#sizes.get(list)
     if (size === undefined && change > 0) {
-      onAbort(list.ended, () => this.#drop(list))
+      onAbort(list.ended, () => {
+        this.takeAll(list)
+        this.#sizes.delete(list)
+      })
     }
     this.#sizes.set(list, (size ?? 0) + change)
     this.#size += change
     items.count += change
-  }
-
-  #drop(list: ActiveJob) {
-    for (const [operator, items] of this.#byOperator) {
-      items.count -= [...(items.lists.get(list)?.values() ?? [])].flat().length
-      items.lists.delete(list)
-      if (items.count === 0) this.#byOperator.delete(operator)
-    }
-    this.#size -= this.#sizes.get(list) ?? 0
-    this.#sizes.delete(list)
   }
 }
 

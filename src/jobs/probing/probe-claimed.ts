@@ -227,7 +227,7 @@ async function probeTaskFor(work: ProbeWork, item: ClaimedRow): Promise<ProbeTas
   if (item.pending !== null) {
     return { ...item.pending.task, startedAt: database.clock.monotonicNow() }
   }
-  const restored = restoreTask(engine, item)
+  const restored = restoreTask(item.list, item)
   if (restored !== null) return restored
   const retried = await engine.routeOne(item.text, { ...options, signal: stopping })
   // The stop aborted the DNS lookup: the item is routed when the job continues.
@@ -238,9 +238,12 @@ async function probeTaskFor(work: ProbeWork, item: ClaimedRow): Promise<ProbeTas
   return null
 }
 
-function restoreTask(engine: Engine, item: ClaimedRow): ProbeTask | null {
-  const { text, route, list } = item
-  const { cacheScope } = list.options
+/** Restores the task of a routed item; null if other rules or lists decide about it now. */
+export function restoreTask(
+  { engine, options: { cacheScope } }: ActiveJob,
+  item: Pick<ClaimedRow, 'text' | 'route' | 'accepted'>,
+): ProbeTask | null {
+  const { text, route } = item
   try {
     return engine.resume(text, JSON.parse(route ?? '') as RouteWithHost, {
       accepted: parseAcceptance(item),
@@ -251,7 +254,7 @@ function restoreTask(engine: Engine, item: ClaimedRow): ProbeTask | null {
   }
 }
 
-const parseAcceptance = ({ accepted }: ClaimedRow): Acceptance | null =>
+const parseAcceptance = ({ accepted }: Pick<ClaimedRow, 'accepted'>): Acceptance | null =>
   accepted === null ? null : (JSON.parse(accepted) as Acceptance)
 
 type ProbeBatch = { readonly engine: Engine; readonly tasks: readonly ProbeTask[] }
@@ -304,7 +307,9 @@ function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outco
   if (nextAttempt === null) return { results: [{ position, copies, result: outcome.result }] }
   const { delayMs, ...attempt } = nextAttempt
   const dueAt = roundUpDue(now, delayMs, roundMs)
-  return { postponed: [{ position, dueAt, ...attempt, accepted: jsonOrNull(attempt.accepted) }] }
+  const accepted = jsonOrNull(attempt.accepted)
+  const latest = { result: JSON.stringify(outcome.result), isProbed: outcome.asked }
+  return { postponed: [{ position, dueAt, ...attempt, accepted, latest }] }
 }
 
 const jsonOrNull = (value: unknown) => (value === null ? null : JSON.stringify(value))

@@ -78,7 +78,8 @@ type Routing = {
 export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void> {
   const { database, recorder, routing } = work
   const stopping = AbortSignal.any([work.stopping, list.ended])
-  const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
+  const unpatient = AbortSignal.any([stopping, list.finishing])
+  const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, unpatient)
   const options = { ...list.options, signal: stopping, ...(list.wait ? { dnsPause } : {}) }
   const yieldFor = createTurns(() => yieldToRequests(work))
   const routed = { list, options, inTurn: pLimit(1), yieldFor }
@@ -262,6 +263,10 @@ async function addPrepared(
       return
     }
     const { task } = prepared
+    if (list.finishing.aborted) {
+      results.push({ position, copies, result: list.engine.presentResult(task) })
+      return
+    }
     const filled = claims.keep(list, { position, copies, task, readyAt })
     if (filled === null) stored.push(toItemRoute(position, task))
     const operator = task.operator.name

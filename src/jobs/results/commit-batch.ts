@@ -32,6 +32,8 @@ export type ItemUpdate = {
    * claimed in the database. A postponed item that was not claimed there is also in `routed`.
    */
   readonly holder?: string | null
+  /** The state of items that were not claimed. Default: `queued`. */
+  readonly state?: 'queued' | 'routed'
 }
 
 export type Outcome = {
@@ -174,7 +176,7 @@ async function writeChanges(
 }
 
 const toPostponed = ({ postponed = [], ...change }: ItemUpdate): Postponed[] =>
-  postponed.map(row => ({ ...row, ...toFence(change, 'routed') }))
+  postponed.map(row => ({ ...row, ...toFence({ ...change, state: 'routed' }) }))
 
 const toRows = (jobId: string, { results = [], ...change }: ItemUpdate) =>
   results.map(outcome => ({
@@ -184,10 +186,9 @@ const toRows = (jobId: string, { results = [], ...change }: ItemUpdate) =>
   }))
 
 /** Returns the fence that discards late changes of items that other members hold by now. */
-function toFence(
-  { holder }: Pick<ItemUpdate, 'holder'>,
-  state: 'queued' | 'routed' = 'queued',
-): { fence?: Fence } {
+function toFence({ holder, state = 'queued' }: Pick<ItemUpdate, 'holder' | 'state'>): {
+  fence?: Fence
+} {
   if (holder === undefined) return { fence: { state } }
   return holder === null ? {} : { fence: { state: 'probing', holder } }
 }

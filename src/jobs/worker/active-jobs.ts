@@ -18,8 +18,10 @@ export type ActiveJob = {
   readonly options: JobOptions &
     Pick<TaskOptions, 'cacheScope'> &
     Pick<RouteOptions, 'ownAnswersSince'>
-  /** False to finish items without waiting for retries. */
+  /** False to finish items without waiting for retries, now or from the start. */
   readonly wait: boolean
+  /** Aborts when the job is to finish without further retries. */
+  readonly finishing: AbortSignal
   /** Aborts when work on the job ends: it is finished, cancelled or deleted. */
   readonly ended: AbortSignal
   /** Operators to which items were routed since the job was started here. */
@@ -59,12 +61,18 @@ type ActiveJobsDeps = {
   readonly timings?: Pick<WorkerTimings, 'absentMs'>
 }
 
+type ActiveEntry = {
+  readonly list: ActiveJob
+  readonly end: AbortController
+  readonly finish: AbortController
+}
+
 const ABSENT_MAX = 20_000
 
 /** The jobs that a worker processes. */
 export class ActiveJobs {
   readonly #deps: ActiveJobsDeps
-  readonly #lists = new Map<string, { list: ActiveJob; end: AbortController }>()
+  readonly #lists = new Map<string, ActiveEntry>()
   readonly #absent: TtlMap<object>
 
   constructor(deps: ActiveJobsDeps) {
@@ -115,6 +123,9 @@ export class ActiveJobs {
     this.#absent.delete(job.id)
     const { engineFor, wait } = this.#deps
     const end = new AbortController()
+    const finish = new AbortController()
+    if (job.finish_requested_at !== null) finish.abort()
+    const isPatient = wait(job)
     const state = {
       ...{ operators: new Set<string>(), faults: new Map<number, number>() },
       kept: new PositionSet(job.total),
@@ -127,12 +138,25 @@ export class ActiveJobs {
         // In a service, other requests and lists cache answers at the same time.
         ...(job.account_id === null ? { ownAnswersSince: job.created_at } : {}),
       },
-      wait: wait(job),
       ended: end.signal,
+      finishing: finish.signal,
     }
-    const list = { id: job.id, ...details, routeFaults: 0, ...state }
-    this.#lists.set(job.id, { list, end })
+    const list: ActiveJob = {
+      id: job.id,
+      ...details,
+      routeFaults: 0,
+      ...state,
+      get wait() {
+        return isPatient && !finish.signal.aborted
+      },
+    }
+    this.#lists.set(job.id, { list, end, finish })
     return list
+  }
+
+  /** Ends the waits of a job for retries. */
+  finish(jobId: string): void {
+    this.#lists.get(jobId)?.finish.abort()
   }
 
   drop(jobId: string): void {

@@ -22,6 +22,7 @@ import { routeItems } from '../probing/route-items.ts'
 import { SharedClaims } from '../probing/shared-claims.ts'
 import { ResultWriter } from '../results/result-writer.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from './active-jobs.ts'
+import { startFinisher } from './finish-waiting.ts'
 import { OrphanedClaims } from './orphaned-claims.ts'
 import { ProbeExecutor } from './probe-executor.ts'
 import type { WorkerDeps, WorkerMembership } from './worker-deps.ts'
@@ -48,6 +49,8 @@ export class JobWorker {
   readonly #starter: JobStarter
   /** Polls for changes by other members; null without a cluster. */
   readonly #changePoller: ChangePoller | null
+  /** Null in a worker without egresses: those that have some do this. */
+  readonly #finisher: Loop | null
   readonly #workers: Worker[]
   /** IDs of the lists that are being routed. */
   readonly #routing = new Set<string>()
@@ -103,6 +106,18 @@ export class JobWorker {
     }
     const onEnded = (jobId: string) => this.drop(jobId)
     this.#changePoller = cluster === null ? null : new ChangePoller({ ...pollerDeps, onEnded })
+    this.#finisher =
+      deps.egresses.length === 0
+        ? null
+        : startFinisher({
+            database,
+            log,
+            lists: this.#lists,
+            claims: this.#claims,
+            recorder: this.#recorder,
+            stopping,
+            timings,
+          })
     this.#workers = this.#work()
   }
 
@@ -119,6 +134,10 @@ export class JobWorker {
       job => this.#waiters.notify(jobId, job),
       () => this.#waiters.notify(jobId, null),
     )
+  }
+
+  finish(): void {
+    this.#finisher?.wake()
   }
 
   /** Resolves with the next change of a job; at once if it is finished or deleted. */
@@ -277,6 +296,7 @@ export class JobWorker {
     await closing
     this.#executor.end()
     await this.#starter.idle()
+    await this.#finisher?.stop()
     await this.#recorder.stop()
   }
 }

@@ -18,6 +18,7 @@ export function startWorker(deps: WorkerDeps): StartedWorker {
   return {
     take: jobId => jobWorker.take(jobId),
     drop: jobId => jobWorker.drop(jobId),
+    finish: () => jobWorker.finish(),
     changed: (jobId, signal) => jobWorker.changed(jobId, signal),
     status: () => jobWorker.status(),
     stop: () => jobWorker.stop(),
@@ -36,6 +37,8 @@ export interface JobWorker {
   take(jobId: string): void
   /** Ends work on a job that was cancelled or deleted. */
   drop(jobId: string): void
+  /** Gives the waiting items of jobs that are to finish their results now, not at the next poll. */
+  finish(): void
   /** Resolves with the job after its next commit, or with null when `signal` aborts. */
   changed(jobId: string, signal: AbortSignal): Promise<Job | null>
   /** Returns the number of active jobs, and of waiting and running tasks. */

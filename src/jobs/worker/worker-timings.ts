@@ -35,6 +35,8 @@ export type WorkerTimings = {
    * connection.
    */
   readonly roundMs: number
+  /** Interval of the poll for jobs that are to finish without further retries. */
+  readonly finishPollMs: number
   /** Interval of the poll of a single process for jobs that another program cancelled. */
   readonly cancellationPollMs: number
 }
@@ -54,5 +56,6 @@ export const DEFAULT_WORKER_TIMINGS: WorkerTimings = {
   requeueMaxMs: 8 * SECOND,
   faultDelayMs: SECOND,
   roundMs: SECOND,
+  finishPollMs: 2 * SECOND,
   cancellationPollMs: 2 * SECOND,
 }

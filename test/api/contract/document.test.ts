@@ -28,6 +28,7 @@ const OPERATIONS = [
     'GET /v1/verify/bulk/download/{id}',
   ],
   ...['GET /v1/jobs', 'GET /v1/jobs/{id}', 'DELETE /v1/jobs/{id}', 'POST /v1/jobs/{id}/cancel'],
+  'POST /v1/jobs/{id}/finish',
   'POST /v1/jobs/{id}/download_url',
   ...['GET /v1/jobs/{id}/results', 'GET /v1/jobs/{id}/breakdown'],
   ...['GET /v1/jobs/{id}/events', 'POST /v1/jobs/{id}/resume'],
@@ -244,4 +245,4 @@ function nameOf({ method, path }: Place): string {
 
 /** POST requests create things, once for each Idempotency-Key; these can be repeated. */
 const idempotent = ({ method, path }: Place): boolean =>
-  method === 'POST' && path !== PROVIDER_PATH && !/(cancel|form)$/.test(path)
+  method === 'POST' && path !== PROVIDER_PATH && !/(cancel|finish|form)$/.test(path)

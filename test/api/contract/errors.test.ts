@@ -4,6 +4,7 @@ import { STATUS } from '../../../src/api/errors/api-error.ts'
 import { bareHeaders } from '../../../src/api/request-context.ts'
 import { getState } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
+import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { failingDownload } from '../../support/list-download.ts'
@@ -267,6 +268,14 @@ const SPECIAL: readonly Scenario[] = [
   },
   { code: 'job_not_ready', prepare: seedOther(1), target: OTHER_JOB },
   { code: 'job_not_cancellable', prepare: seedOther(MIXED.length), target: OTHER_JOB },
+  {
+    code: 'job_not_finishable',
+    prepare: async fixture => {
+      await seedOther(1)(fixture)
+      await cancelJob(fixture.database, OTHER_JOB)
+    },
+    target: OTHER_JOB,
+  },
   { code: 'job_not_resumable', prepare: seedOther(MIXED.length), target: OTHER_JOB },
   {
     code: 'job_not_reverifiable',

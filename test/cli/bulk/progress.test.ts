@@ -28,7 +28,7 @@ const JOB: Job = {
     malformed: 0,
     no_address: 0,
   },
-  ...{ failed: 0, held: 0, credit_period: null, mail_due_at: null },
+  ...{ failed: 0, held: 0, credit_period: null, mail_due_at: null, finish_requested_at: null },
 }
 
 test('prints one plain line every five seconds if stderr is not a terminal', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
@@ -145,7 +145,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expectSentence(short, /too short for a job ID\. Give at least 4 characters/)
   })
 
-  test.each(['show', 'resume', 'cancel', 'delete'])(
+  test.each(['show', 'resume', 'finish', 'cancel', 'delete'])(
     '%s of an unknown job exits with 66 and names ev jobs',
     async command => {
       const nothing = await jobs(emptyFolder(), command, 'job_none')
@@ -163,7 +163,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expect(ran.code).toBe(64)
     expectSentence(
       ran,
-      /Unknown command "ev jobs stop"\. Available: list, show, resume, cancel, delete, download-url, reverify, changes\./,
+      /Unknown command "ev jobs stop"\. Available: list, show, resume, finish, cancel, delete, download-url, reverify, changes\./,
     )
   })
 
@@ -268,6 +268,34 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
     await expectCancelled(running, job_id)
     expect(existsSync(join(home, 'out.csv'))).toBe(false)
     expect(await only(home)).toMatchObject({ state: 'cancelled', done: 0 })
+  })
+
+  test('that waits for greylisting ends within seconds when finished, with all rows', async () => {
+    const home = homeWith('email\nuser1@grey.test\nuser2@grey.test\n')
+    const running = startEv(args(), { home })
+    const { job_id } = await waiting(home)
+    const finished = await jobs(home, 'finish', job_id)
+    expect(finished).toMatchObject({ code: 0, stderr: '' })
+    expect(finished.stdout).toBe(
+      `Finishing ${job_id}: 2 rows without a result. Rows that wait get their present result within seconds.\n`,
+    )
+    expect((await running.ended).code).toBe(0)
+    expect(readFileSync(join(home, 'out.csv'), 'utf8').match(/,greylisted,/g)).toHaveLength(2)
+    expect(await only(home)).toMatchObject({ state: 'completed', unknown: 2 })
+    expect((await jobs(home, 'finish', job_id)).stdout).toBe(`${job_id} is already completed.\n`)
+  })
+
+  test('that was stopped is finished when it is resumed', async () => {
+    const home = homeWith('email\nuser1@grey.test\n')
+    const running = startEv(args(), { home })
+    const { job_id } = await waiting(home)
+    running.signal('SIGINT')
+    await running.ended
+    expect((await jobs(home, 'finish', job_id)).stdout).toBe(
+      `Finishing ${job_id}: 1 row without a result. To write its output, run "ev jobs resume ${job_id}".\n`,
+    )
+    expect(await jobs(home, 'resume', job_id)).toMatchObject({ code: 0 })
+    expect(readFileSync(join(home, 'out.csv'), 'utf8').match(/,greylisted,/g)).toHaveLength(1)
   })
 
   test('that is cancelled stores no more results, and starts over next time', async () => {

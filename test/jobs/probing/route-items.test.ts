@@ -23,6 +23,7 @@ test('routes at most 25 items per turn of the event loop', async () => {
     options: {},
     wait: false,
     ended: never,
+    finishing: never,
     kept: new PositionSet(610),
   } as unknown as ActiveJob
   const done: number[] = []
@@ -68,7 +69,14 @@ describe('routing', () => {
         return { task: { text, operator, exchangers, address, route: {} } }
       },
     }
-    const list = { id: job.id, engine, options: {}, wait: false, ended: never } as object
+    const list = {
+      id: job.id,
+      engine,
+      options: {},
+      wait: false,
+      ended: never,
+      finishing: never,
+    } as object
     const active = { ...list, kept: new PositionSet(texts.length) } as ActiveJob
     const ready: string[] = []
     const changes: unknown[] = []
