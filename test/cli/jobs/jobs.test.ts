@@ -286,16 +286,17 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
   })
 
   test('that was stopped is finished when it is resumed', async () => {
-    const home = homeWith('email\nuser1@grey.test\n')
+    const home = homeWith('email\nuser1@grey.test\nuser2@grey.test\n')
     const running = startEv(args(), { home })
     const { job_id } = await waiting(home)
     running.signal('SIGINT')
     await running.ended
     expect((await jobs(home, 'finish', job_id)).stdout).toBe(
-      `Finishing ${job_id}: 1 row without a result. To write its output, run "ev jobs resume ${job_id}".\n`,
+      `Finishing ${job_id}: 2 rows without a result. To write its output, run "ev jobs resume ${job_id}".\n`,
     )
-    expect(await jobs(home, 'resume', job_id)).toMatchObject({ code: 0 })
-    expect(readFileSync(join(home, 'out.csv'), 'utf8').match(/,greylisted,/g)).toHaveLength(1)
+    const resume = ['jobs', 'resume', job_id, '--data-dir', 'data', ...simulatorFlags(simulator)]
+    expect(await runEv(resume, { home })).toMatchObject({ code: 0 })
+    expect(readFileSync(join(home, 'out.csv'), 'utf8').match(/,greylisted,/g)).toHaveLength(2)
   })
 
   test('that is cancelled stores no more results, and starts over next time', async () => {
