@@ -19,9 +19,7 @@ const presentProgress = (job: Job, outlook: Outlook | null) => ({
   total_emails: job.total,
   processed_emails: job.done,
   classes: presentClasses(job),
-  ...(outlook === null
-    ? { rate_per_second: null, seconds_left: null }
-    : presentOutlook(outlook, outlook.measuredLeftMs)),
+  ...(outlook === null ? { rate_per_second: null, seconds_left: null } : presentOutlook(outlook)),
   summary: presentSummary(job),
 })
 

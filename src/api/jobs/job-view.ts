@@ -1,24 +1,15 @@
-import {
-  getListName,
-  getProgress,
-  type Job,
-  parseJobFields,
-  parseJobOptions,
-} from '../../jobs/job-store.ts'
-import { simulatedTime, typicalMs } from '../../jobs/waits/estimate.ts'
+import { getListName, getProgress, type Job, parseJobFields } from '../../jobs/job-store.ts'
 import { describeWait } from '../../jobs/waits/wait-report.ts'
-import { SECOND } from '../../platform/clock.ts'
 import { formatEstimate, isoTime } from '../../platform/format.ts'
 import { downloadUrl, JOB_FAILED } from '../../webhooks/event.ts'
 import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
 import { type Outlook, presentOutlook } from './outlook.ts'
 
 /**
  * The status of a job. The caller adds results to `data`. `outlook` is null if the job is
- * finished or one of a list of jobs.
+ * finished.
  */
-export function presentStatus(service: Service, job: Job, outlook: Outlook | null = null) {
+export function presentStatus(job: Job, outlook: Outlook | null) {
   return {
     success: true as const,
     job_id: job.id,
@@ -26,8 +17,7 @@ export function presentStatus(service: Service, job: Job, outlook: Outlook | nul
     progress: getProgress(job),
     total_emails: job.total,
     processed_emails: job.done,
-    estimated_time:
-      outlook?.leftMs == null ? timeLeft(service, job) : formatEstimate(outlook.leftMs),
+    estimated_time: outlook?.leftMs == null ? null : formatEstimate(outlook.leftMs),
     created_at: isoTime(job.created_at),
     started_at: job.started_at === null ? null : isoTime(job.started_at),
     error:
@@ -41,8 +31,8 @@ export function presentStatus(service: Service, job: Job, outlook: Outlook | nul
 }
 
 /** The status of a job with the fields of the newer endpoints. */
-export function presentJob(service: Service, job: Job, outlook: Outlook | null = null) {
-  const { data, ...status } = presentStatus(service, job, outlook)
+export function presentJob(service: Service, job: Job, outlook: Outlook | null) {
+  const { data, ...status } = presentStatus(job, outlook)
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
   const [first] = outlook?.waits ?? []
@@ -51,7 +41,7 @@ export function presentJob(service: Service, job: Job, outlook: Outlook | null =
   return {
     ...status,
     ...(first === undefined ? {} : { status_detail: describeWait(first) }),
-    ...(outlook === null ? {} : presentOutlook(outlook, outlook.leftMs)),
+    ...(outlook === null ? {} : presentOutlook(outlook)),
     type: jobType(job),
     name: getListName(job),
     metadata,
@@ -85,16 +75,3 @@ export const presentClasses = ({ deliverable, risky, undeliverable, unknown }: J
 
 /** Lists of the CLI have no account, so the API never returns one. */
 const jobType = ({ type }: Job) => type as Exclude<Job['type'], 'list'>
-
-/**
- * Estimates the remaining time from the recent rate or, while it is not known, from typical rates.
- * Null if the job is finished.
- */
-function timeLeft(service: Service, job: Job): string | null {
-  if (job.finished_at !== null) return null
-  const left = job.total - job.done
-  const rate = getState(service).outlooks.rates.measure(job)
-  if (rate) return formatEstimate((left * SECOND) / rate)
-  if (job.sandbox === 1) return simulatedTime(left)
-  return formatEstimate(typicalMs(service.engine, left, parseJobOptions(job)))
-}

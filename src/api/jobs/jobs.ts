@@ -41,6 +41,7 @@ import { jobEventRoutes } from './events.ts'
 import { toRow } from './job-row.ts'
 import { presentJob } from './job-view.ts'
 import { jobParams, jobServices, loadJob } from './load-job.ts'
+import { queuedOutlook } from './outlook.ts'
 import { reverifyRoutes } from './reverify.ts'
 import { parseRowCursor, plainRow, toRowCursor } from './row-view.ts'
 import { statusRoutes } from './status.ts'
@@ -100,10 +101,13 @@ function jobListRoutes(service: Service) {
       ...(status === undefined ? {} : { state: status }),
     })
     const { rows, next } = toPage(found, limit)
-    const items = rows.map(job => {
-      const { success: _, ...listed } = presentJob(service, job)
-      return listed
-    })
+    const items = await Promise.all(
+      rows.map(async job => {
+        const outlook = await getState(service).outlooks.get(job)
+        const { success: _, ...listed } = presentJob(service, job, outlook)
+        return listed
+      }),
+    )
     return c.json(toPageBody(items, next), 200)
   })
 }
@@ -162,7 +166,7 @@ function jobChangeRoutes(service: Service) {
   })
   router.openapi(cancel, async c => {
     const { job } = await cancelJob(service, await loadJob(c, service, c.req.valid('param').id))
-    return c.json(presentJob(service, job), 200)
+    return c.json(presentJob(service, job, null), 200)
   })
 
   const finish = route(service, 'POST /v1/jobs/{id}/finish', {
@@ -199,7 +203,10 @@ function jobChangeRoutes(service: Service) {
       c,
       service,
       beforeCommit => resumeJob(jobServices(service), { job, plan }, beforeCommit),
-      resumed => ({ status: 200, body: presentJob(service, resumed) }),
+      resumed => ({
+        status: 200,
+        body: presentJob(service, resumed, queuedOutlook(service, resumed)),
+      }),
     )
   })
 

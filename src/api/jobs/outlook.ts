@@ -1,8 +1,11 @@
-import type { Job } from '../../jobs/job-store.ts'
-import { createJobRates, type JobRates } from '../../jobs/waits/job-rates.ts'
+import { type Job, parseJobOptions } from '../../jobs/job-store.ts'
+import { typicalMs } from '../../jobs/waits/estimate.ts'
+import { createJobRates } from '../../jobs/waits/job-rates.ts'
+import { estimateTimeLeft } from '../../jobs/waits/time-left.ts'
 import {
   buildWaitReport,
   describeWait,
+  NO_WAITS,
   type Wait,
   type WaitReport,
 } from '../../jobs/waits/wait-report.ts'
@@ -23,15 +26,12 @@ export type Outlook = {
   readonly waits: readonly Wait[]
   /** Estimated remaining time in ms; null if it is not known. */
   readonly leftMs: number | null
-  /** The same from the current rate and known due times alone. */
-  readonly measuredLeftMs: number | null
 }
 
 /** Outlooks of unfinished jobs; what a job waits for is read at most once in five seconds. */
 export type Outlooks = {
   /** Null if the job is finished. */
   get(job: Job): Promise<Outlook | null>
-  readonly rates: JobRates
 }
 
 export function createOutlooks(service: Pick<Service, 'clock' | 'database' | 'engine'>): Outlooks {
@@ -39,8 +39,9 @@ export function createOutlooks(service: Pick<Service, 'clock' | 'database' | 'en
   const rates = createJobRates(service.clock)
 
   function findReport(job: Job): Promise<WaitReport> {
-    // A start and a passed DNS check are visible at once.
-    const key = [job.id, job.state, service.engine.resolverCheck?.failure?.kind].join(' ')
+    // A start, a request to finish and a passed DNS check are visible at once.
+    const { failure } = service.engine.resolverCheck ?? {}
+    const key = [job.id, job.state, job.finish_requested_at, failure?.kind].join(' ')
     const cached = reports.get(key)
     if (cached !== undefined) return cached
     const report = buildWaitReport(service, job)
@@ -50,26 +51,27 @@ export function createOutlooks(service: Pick<Service, 'clock' | 'database' | 'en
   }
 
   return {
-    rates,
     async get(job) {
       const rate = rates.measure(job)
       if (job.finished_at !== null) return null
-      const report = job.sandbox === 1 ? UNKNOWN : await findReport(job)
-      const measuredLeftMs = leftAt(rate, job, report)
-      return { rate, waits: report.waits, leftMs: measuredLeftMs ?? report.leftMs, measuredLeftMs }
+      const report = job.sandbox === 1 ? NO_WAITS : await findReport(job)
+      return {
+        rate,
+        waits: report.waits,
+        leftMs: estimateTimeLeft(job, rates.predict(job), report),
+      }
     },
   }
 }
 
-const UNKNOWN: WaitReport = { leftMs: null, minimumMs: 0, waits: [] }
-
-function leftAt(rate: number | null, { total, done }: Job, { minimumMs }: WaitReport) {
-  if (rate) return Math.max(((total - done) * SECOND) / rate, minimumMs)
-  return minimumMs > 0 ? minimumMs : null
+/** The outlook of a job that has just been queued, from typical rates. */
+export function queuedOutlook({ engine }: Pick<Service, 'engine'>, job: Job): Outlook {
+  const movingMs = typicalMs(engine, job.total - job.done, parseJobOptions(job))
+  return { rate: null, waits: [], leftMs: estimateTimeLeft(job, null, { ...NO_WAITS, movingMs }) }
 }
 
 /** The rate, the remaining time and the waits of a job, for the API. */
-export const presentOutlook = ({ rate, waits }: Outlook, leftMs: number | null) => ({
+export const presentOutlook = ({ rate, waits, leftMs }: Outlook) => ({
   rate_per_second: rate === null ? null : Math.round(10 * rate) / 10,
   seconds_left: leftMs === null ? null : Math.ceil(leftMs / SECOND),
   ...(waits.length === 0 ? {} : { waiting_for: waits.map(presentWait) }),

@@ -20,6 +20,7 @@ import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { presentJob } from './job-view.ts'
 import { jobParams, jobServices, loadJob, noSuchJob } from './load-job.ts'
+import { queuedOutlook } from './outlook.ts'
 import { parseRowCursor, toRowCursor } from './row-view.ts'
 
 // Schemas of jobs that verify a list again, and of what has changed.
@@ -178,7 +179,10 @@ export function reverifyRoutes(service: Service) {
       beforeCommit => reverifyJob(jobServices(service), input, beforeCommit),
       created => ({
         status: 201,
-        body: { ...presentJob(service, created), ...presentJobWebhook(options) },
+        body: {
+          ...presentJob(service, created, queuedOutlook(service, created)),
+          ...presentJobWebhook(options),
+        },
       }),
     )
   })

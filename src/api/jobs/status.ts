@@ -31,7 +31,7 @@ export function statusRoutes(service: Service) {
     const current = await loadOrWait(c, service, c.req.valid('param').id, c.req.valid('query'))
     const hasResults = current.state === 'completed' || isTrue(c.req.valid('query').partial)
     const outlook = await getState(service).outlooks.get(current)
-    const body = presentStatus(service, current, outlook)
+    const body = presentStatus(current, outlook)
     return withResults(c, service, body, hasResults ? current : null) as never
   })
 

@@ -1,6 +1,12 @@
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { createJobRates } from '../../jobs/waits/job-rates.ts'
-import { buildWaitReport, describeWait } from '../../jobs/waits/wait-report.ts'
+import { estimateTimeLeft } from '../../jobs/waits/time-left.ts'
+import {
+  buildWaitReport,
+  describeWait,
+  NO_WAITS,
+  type WaitReport,
+} from '../../jobs/waits/wait-report.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { formatEstimate, formatNumber, formatProgress } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'
@@ -15,8 +21,8 @@ export interface Progress {
   show(job: Job): void
   /** Sets the failure that the whole list waits for, and redraws at once; null if there is none. */
   note(why: string | null): void
-  /** Sets what rows wait for; null if none waits. */
-  setWait(wait: string | null): void
+  /** Sets what rows wait for, null if the list moves on, and what the remaining time depends on. */
+  setWait(wait: string | null, report: WaitReport): void
   /** Removes the live text. */
   end(): void
 }
@@ -36,25 +42,30 @@ export function createProgress(
   live: Pick<LiveText, 'width' | 'show' | 'print' | 'end'>,
 ): Progress {
   const rates = createJobRates(clock)
-  let rate = 0
+  let figures: Figures = { rate: 0, leftMs: null }
+  let report = NO_WAITS
   let drawnAt = clock.monotonicNow()
   let latest: Job | null = null
   let failure: string | null = null
   let wait: string | null = null
   const waiting = () => failure ?? wait
   const render = (width: number) =>
-    latest === null ? ['Reading the list'] : progressLines(latest, rate, waiting(), width)
+    latest === null ? ['Reading the list'] : progressLines(latest, figures, waiting(), width)
+  const measure = (job: Job) => {
+    const leftMs = estimateTimeLeft(job, rates.predict(job), report)
+    figures = { rate: rates.measure(job) ?? 0, leftMs }
+  }
   const draw = () => {
     drawnAt = clock.monotonicNow()
     if (live.width !== null) live.show(render)
-    else if (latest !== null) live.print(`${progressLine(latest, rate, waiting())}\n`)
+    else if (latest !== null) live.print(`${progressLine(latest, figures, waiting())}\n`)
     else if (waiting() !== null) live.print(`waiting: ${waiting()}\n`)
   }
   if (live.width !== null) live.show(render)
   return {
     show(job) {
       const now = clock.monotonicNow()
-      rate = rates.measure(job) ?? 0
+      measure(job)
       latest = job
       if (now - drawnAt >= (live.width === null ? PLAIN_EVERY_MS : DRAW_EVERY_MS)) draw()
     },
@@ -62,10 +73,13 @@ export function createProgress(
       failure = why
       draw()
     },
-    setWait(why) {
-      if (why === wait) return
+    setWait(why, current) {
+      const isNew = why !== wait
       wait = why
-      draw()
+      report = current
+      if (latest !== null) measure(latest)
+      // On a terminal the remaining time is current, too.
+      if (isNew || live.width !== null) draw()
     },
     end: () => live.end(),
   }
@@ -78,13 +92,13 @@ const POLL_INTERVAL_MS = 2 * SECOND
 const RESULTS_MIN = 20
 
 /**
- * Calls `onWait` with what the rows of a job wait for, such as a greylisted retry; null while there
- * is progress. Returns a function that stops polling.
+ * Calls `onWait` with what the rows of a job wait for, such as a greylisted retry, and the report
+ * about it; the text is null while there is progress. Returns a function that stops polling.
  */
 export function watchWaits(
   deps: WaitDeps,
   jobId: string,
-  onWait: (wait: string | null) => void,
+  onWait: (wait: string | null, report: WaitReport) => void,
 ): () => void {
   const { clock } = deps.database
   let done = 0
@@ -95,18 +109,21 @@ export function watchWaits(
       const job = await readJob(deps.database, jobId)
       const isMoving = job.done - done >= RESULTS_MIN
       done = job.done
-      onWait(isMoving ? null : await waitText(deps, job))
+      const report = await buildWaitReport(deps, job)
+      onWait(isMoving ? null : waitText(report), report)
     },
   })
   return () => void loop.stop()
 }
 
 /** Describes the first cause with a known end. A failed DNS check is logged when it happens. */
-async function waitText(deps: WaitDeps, job: Job): Promise<string | null> {
-  const { waits } = await buildWaitReport(deps, job)
+function waitText({ waits }: WaitReport): string | null {
   const wait = waits.find(({ until, reason }) => until !== null && reason !== 'dns_check')
   return wait === undefined ? null : describeWait(wait, timeText)
 }
+
+/** The rate of a job in rows per second, and its remaining time in ms; null if it is not known. */
+export type Figures = { readonly rate: number; readonly leftMs: number | null }
 
 /** Width of the bar in characters. */
 const BAR_MIN = 10
@@ -115,13 +132,13 @@ const BAR_MAX = 30
 /** Formats progress as lines that are narrower than the terminal. */
 export function progressLines(
   job: Job,
-  perSecond: number,
+  progress: Figures,
   waiting: string | null,
   width: number,
 ): string[] {
   // In the last column, some terminals wrap already.
   const room = width - 1
-  const figures = figuresText(job, perSecond, formatNumber)
+  const figures = figuresText(job, progress, formatNumber)
   const barWidth = Math.min(BAR_MAX, room - figures.length - 2)
   const head = barWidth < BAR_MIN ? figures : `${barText(job, barWidth)}  ${figures}`
   const lines = [head, countsText(job), ...(waiting === null ? [] : [`waiting: ${waiting}`])]
@@ -133,14 +150,17 @@ function barText({ done, total }: Job, width: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(width - full)}`
 }
 
-export const progressLine = (job: Job, perSecond: number, waiting: string | null): string =>
-  `${figuresText(job, perSecond, String)}  ${countsText(job)}` +
+export const progressLine = (job: Job, progress: Figures, waiting: string | null): string =>
+  `${figuresText(job, progress, String)}  ${countsText(job)}` +
   `${waiting === null ? '' : `  waiting: ${waiting}`}`
 
-function figuresText(job: Job, perSecond: number, format: (count: number) => string): string {
-  const left =
-    perSecond > 0 ? `, ${formatEstimate(((job.total - job.done) * SECOND) / perSecond)} left` : ''
-  return `${formatProgress(job.done, job.total)}  ${format(job.done)}/${format(job.total)}  ${Math.round(perSecond)}/s${left}`
+function figuresText(
+  job: Job,
+  { rate, leftMs }: Figures,
+  format: (count: number) => string,
+): string {
+  const left = leftMs === null ? '' : `, ${formatEstimate(leftMs)} left`
+  return `${formatProgress(job.done, job.total)}  ${format(job.done)}/${format(job.total)}  ${Math.round(rate)}/s${left}`
 }
 
 const countsText = ({ deliverable, risky, undeliverable, unknown }: Job) =>

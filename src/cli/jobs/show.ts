@@ -7,8 +7,10 @@ import {
   parseOrigin,
   parseWebhookId,
 } from '../../jobs/job-store.ts'
+import { estimateTimeLeft } from '../../jobs/waits/time-left.ts'
 import { buildWaitReport, describeWait, type Wait } from '../../jobs/waits/wait-report.ts'
-import { formatDuration, pluralize } from '../../platform/format.ts'
+import { SECOND } from '../../platform/clock.ts'
+import { formatDuration, formatEstimate, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { isoTimeOrNull, printJson, timeText } from '../print.ts'
@@ -36,10 +38,16 @@ export async function showCommand(
   return withJob(context, config, id, async (database, job) => {
     const status = jobStatus(job, await jobContext(database, config))
     const rest = await getRemainingWork(database, job.id)
-    const { waits } = await buildWaitReport({ database, engine: null }, job)
+    const report = await buildWaitReport({ database, engine: null }, job)
+    const leftMs = isActive(status) ? estimateTimeLeft(job, null, report) : null
     const account = job.account_id === null ? null : await findAccount(database, job.account_id)
-    if (flags.json) printJson(context, { ...jobObject(job, status), ...restObject(rest) })
-    else context.stdout.write(text(context, { job, status, rest, account, waits }))
+    if (flags.json) {
+      const seconds_left = leftMs === null ? null : Math.ceil(leftMs / SECOND)
+      printJson(context, { ...jobObject(job, status), ...restObject(rest), seconds_left })
+    } else
+      context.stdout.write(
+        text(context, { job, status, rest, account, leftMs, waits: report.waits }),
+      )
     return 0
   })
 }
@@ -61,10 +69,12 @@ type Shown = {
   readonly status: JobStatus
   readonly rest: RemainingWork
   readonly account: Account | null
+  /** Null if it is not known. */
+  readonly leftMs: number | null
   readonly waits: readonly Wait[]
 }
 
-function text(context: CliContext, { job, status, rest, account, waits }: Shown): string {
+function text(context: CliContext, { job, status, rest, account, leftMs, waits }: Shown): string {
   const { list, output } = listAndOutput(job)
   const facts: [string, string | null][] = [
     ['state', `${status}${nextStep(job, status)}`],
@@ -83,6 +93,7 @@ function text(context: CliContext, { job, status, rest, account, waits }: Shown)
         : `${job.total}, with ${pluralize(job.duplicates, 'duplicate')}`,
     ],
     ['done', `${job.done} (${getProgress(job)}%)`],
+    ['time left', leftMs === null ? null : formatEstimate(leftMs)],
     ['deliverable', `${job.deliverable}`],
     ['risky', `${job.risky}`],
     ['undeliverable', `${job.undeliverable}`],

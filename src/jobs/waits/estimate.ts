@@ -33,7 +33,7 @@ export async function estimatedTime(
     readonly checkSmtp: boolean
   },
 ): Promise<string> {
-  if (o.sandbox) return simulatedTime(total(o.domains.values()))
+  if (o.sandbox) return formatEstimate(simulatedMs(total(o.domains.values())))
   if (!o.checkSmtp) return formatEstimate(typicalMs(deps.engine, total(o.domains.values()), o))
   const demands = groupByOperator(deps.engine, o.domains)
   return formatEstimate(STARTUP_MS + (await probingMs(deps, o.jobId, demands)))
@@ -64,9 +64,8 @@ const SHARE_OF_LARGEST = 0.5
 /** An operator without its own row in the table of rate limits. */
 const TYPICAL_OPERATOR = 'example.com'
 
-/** Duration of a simulated list, in words. */
-export const simulatedTime = (addresses: number) =>
-  formatEstimate((addresses / SIMULATED_PER_SECOND) * SECOND)
+/** Duration of a simulated list, in ms. */
+export const simulatedMs = (addresses: number) => (addresses / SIMULATED_PER_SECOND) * SECOND
 
 /** Groups addresses by operator, as far as it is known before DNS lookups. */
 function groupByOperator(engine: Engine, domains: ReadonlyMap<string, number>): Demand[] {

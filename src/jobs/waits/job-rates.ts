@@ -7,6 +7,8 @@ import type { Job } from '../job-store.ts'
  * predict the remaining time badly.
  */
 const RATE_OVER_MS = 30 * SECOND
+/** Over a longer time, most of it may have been a wait of all rows: it predicts nothing. */
+const PREDICTS_MAX_MS = 2 * MINUTE
 /** Over a shorter time it would be the rate of a single burst. */
 const RATE_SINCE_MS = SECOND
 /** Minimum interval between samples. */
@@ -26,27 +28,38 @@ export type JobRates = {
    * and if the job is finished, which deletes them: it may be resumed later.
    */
   measure(job: Pick<Job, 'id' | 'done' | 'finished_at'>): number | null
+  /** The same, to estimate the remaining time: null also if no recent rate is known. */
+  predict(job: Pick<Job, 'id' | 'done' | 'finished_at'>): number | null
 }
 
 export function createJobRates(clock: Clock): JobRates {
   const jobs = new TtlMap<Sample[]>({ sizeMax: JOBS_MAX, clock })
+
+  /** Adds a sample. Returns the rate and the time over which it is measured. */
+  function sample({ id, done, finished_at }: Parameters<JobRates['measure']>[0]) {
+    if (finished_at !== null) {
+      jobs.delete(id)
+      return null
+    }
+    const now = clock.monotonicNow()
+    const samples = jobs.get(id) ?? []
+    jobs.set(id, samples, RETENTION_MS)
+    if (now - (samples.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= SAMPLE_EVERY_MS) {
+      samples.push({ at: now, done })
+    }
+    while ((samples[1]?.at ?? now) <= now - RATE_OVER_MS) samples.shift()
+    const [first = { at: now, done }] = samples
+    const tookMs = now - first.at
+    if (tookMs < RATE_SINCE_MS) return null
+    // A resumed job may have fewer results than at its last sample.
+    return { rate: (Math.max(0, done - first.done) * SECOND) / tookMs, tookMs }
+  }
+
   return {
-    measure({ id, done, finished_at }) {
-      if (finished_at !== null) {
-        jobs.delete(id)
-        return null
-      }
-      const now = clock.monotonicNow()
-      const samples = jobs.get(id) ?? []
-      jobs.set(id, samples, RETENTION_MS)
-      if (now - (samples.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= SAMPLE_EVERY_MS) {
-        samples.push({ at: now, done })
-      }
-      while ((samples[1]?.at ?? now) <= now - RATE_OVER_MS) samples.shift()
-      const [first = { at: now, done }] = samples
-      const tookMs = now - first.at
-      // A resumed job may have fewer results than at its last sample.
-      return tookMs < RATE_SINCE_MS ? null : (Math.max(0, done - first.done) * SECOND) / tookMs
+    measure: job => sample(job)?.rate ?? null,
+    predict(job) {
+      const measured = sample(job)
+      return measured === null || measured.tookMs > PREDICTS_MAX_MS ? null : measured.rate
     },
   }
 }

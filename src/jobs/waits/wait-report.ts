@@ -63,12 +63,25 @@ const CAUSES: Readonly<Record<WaitReason, string>> = {
 
 /** The outlook of an unfinished job. */
 export type WaitReport = {
-  /** Estimated remaining time in ms; null if it is not known. */
-  readonly leftMs: number | null
-  /** The job takes at least this long, because of known due times. */
-  readonly minimumMs: number
+  /** Rows that wait until a known time: for a retry, or until a pause or a block ends. */
+  readonly waitingRows: number
+  /** Estimated time until they have their results, in ms; 0 if there are none. */
+  readonly waitingMs: number
+  /** Estimated time for the other rows at typical rates, in ms; null if it is not known. */
+  readonly movingMs: number | null
+  /** Whether no row has a known end, as while no worker is running. */
+  readonly isOpenEnded: boolean
   /** Why rows wait, the most important cause first. */
   readonly waits: readonly Wait[]
+}
+
+/** The report of a job none of whose rows wait, as far as is known. */
+export const NO_WAITS: WaitReport = {
+  waitingRows: 0,
+  waitingMs: 0,
+  movingMs: null,
+  isOpenEnded: false,
+  waits: [],
 }
 
 type WaitDeps = {
@@ -86,7 +99,9 @@ const WAITS_MAX = 5
 export async function buildWaitReport(deps: WaitDeps, job: Job): Promise<WaitReport> {
   const { database, engine } = deps
   const now = getWallTime(database)
-  const rows = job.state === 'processing' ? await waitingRows(database, job.id) : []
+  // Rows of a job that is being finished do not wait any longer.
+  const isWaiting = job.state === 'processing' && job.finish_requested_at === null
+  const rows = isWaiting ? await waitingRows(database, job.id) : []
   const all = addInMemory(rows, deps.inMemory?.(job.id) ?? new Map(), now)
   const stops = await findStops(deps, all)
   const ofOperators = all
@@ -96,11 +111,25 @@ export async function buildWaitReport(deps: WaitDeps, job: Job): Promise<WaitRep
     ...(await jobWaits(deps, job)),
     ...(await Promise.all(ofOperators.map(wait => withOtherLists(database, job.id, wait)))),
   ].slice(0, WAITS_MAX)
-  const times = [...all.map(({ lastDueAt }) => lastDueAt), ...waits.map(({ until }) => until ?? 0)]
-  const minimumMs = Math.max(0, ...times.map(at => at - now))
-  const leftMs = engine === null ? null : await estimateLeftMs({ database, engine }, job, all)
-  return { leftMs: leftMs === null ? null : Math.max(leftMs, minimumMs), minimumMs, waits }
+  const dueAt = ({ operator, lastDueAt }: WaitingRows) =>
+    Math.max(lastDueAt, stops.get(operator)?.until ?? 0)
+  const { waiting = [], moving = [] } = Object.groupBy(all, row =>
+    dueAt(row) > now ? 'waiting' : 'moving',
+  )
+  const dueMs = Math.max(0, ...waiting.map(row => dueAt(row) - now))
+  const estimates = engine === null ? null : { database, engine }
+  const waitingMs = Math.max(dueMs, (estimates && (await estimateMs(estimates, job, waiting))) || 0)
+  const unrouted = Math.max(0, job.total - job.done - countRows(all))
+  return {
+    waits,
+    waitingRows: countRows(waiting),
+    waitingMs,
+    movingMs: estimates && (await estimateMs(estimates, job, moving, unrouted)),
+    isOpenEnded: waits.some(({ reason }) => reason === 'no_worker' || reason === 'dns_check'),
+  }
 }
+
+const countRows = (rows: readonly WaitingRows[]) => rows.reduce((sum, { count }) => sum + count, 0)
 
 /** The current time of the clock by which due times are shown, epoch ms. */
 const getWallTime = ({ steadyClock }: Database) => steadyClock.toWallTime(steadyClock.now())
@@ -181,19 +210,20 @@ async function withOtherLists(database: Database, jobId: string, wait: Wait): Pr
 
 type EstimateDeps = { readonly database: Database; readonly engine: Engine }
 
-async function estimateLeftMs(
+/** Estimates the time for rows at their operators, and for others that are not routed yet, in ms. */
+async function estimateMs(
   { database, engine }: EstimateDeps,
   job: Job,
   rows: readonly WaitingRows[],
+  unrouted = 0,
 ): Promise<number> {
+  if (rows.length === 0 && unrouted === 0) return 0
   const byOperator = Map.groupBy(rows, ({ operator }) => operator)
   const demands = [...byOperator].map(([operator, groups]) => ({
     operator,
-    addresses: groups.reduce((sum, { count }) => sum + count, 0),
+    addresses: countRows(groups),
   }))
-  const waitingMs = await probingMs({ database, engine, clock: database.clock }, job.id, demands)
-  const waiting = rows.reduce((sum, { count }) => sum + count, 0)
-  const unrouted = Math.max(0, job.total - job.done - waiting)
-  if (unrouted === 0) return waitingMs
-  return Math.max(waitingMs, typicalMs(engine, unrouted, parseJobOptions(job)))
+  const probing = await probingMs({ database, engine, clock: database.clock }, job.id, demands)
+  if (unrouted === 0) return probing
+  return Math.max(probing, typicalMs(engine, unrouted, parseJobOptions(job)))
 }

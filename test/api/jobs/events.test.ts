@@ -33,7 +33,7 @@ describe('the events of a job', () => {
         data: {
           ...{ status: 'processing', progress: 33, total_emails: 6, processed_emails: 2 },
           classes: { deliverable: 1, risky: 1, undeliverable: 0, unknown: 0 },
-          ...{ rate_per_second: null, seconds_left: null },
+          ...{ rate_per_second: null, seconds_left: 6 },
           summary: { total: 6, valid: 2, invalid: 0, unknown: 0, failed: 0 },
         },
       },

@@ -346,8 +346,10 @@ describe('what a job waits for', () => {
       ],
       ...{ rate_per_second: null, seconds_left: 3_600 },
     })
-    expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({
-      estimated_time: '60 minutes',
+    const estimate = { estimated_time: '60 minutes' }
+    expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject(estimate)
+    expect(await json('/v1/jobs')).toMatchObject({
+      data: { items: [{ ...estimate, seconds_left: 3_600, waiting_for: [{ emails: 3 }, {}, {}] }] },
     })
   })
 

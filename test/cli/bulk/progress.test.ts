@@ -10,6 +10,7 @@ import { write } from '../../../src/db/database.ts'
 import { storeRoutes } from '../../../src/jobs/item-store.ts'
 import { startJob } from '../../../src/jobs/job-state.ts'
 import type { Job } from '../../../src/jobs/job-store.ts'
+import { NO_WAITS } from '../../../src/jobs/waits/wait-report.ts'
 import { HOUR } from '../../../src/platform/clock.ts'
 import { memoryContext } from '../../support/cli.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -39,7 +40,7 @@ test('prints one plain line every five seconds if stderr is not a terminal', asy
     progress.show({ ...JOB, done })
     await clock.advance(100)
   }
-  progress.setWait('12 rows at slow.test, next try at 21:32')
+  progress.setWait('12 rows at slow.test, next try at 21:32', NO_WAITS)
   progress.end()
   const counts = 'deliverable 30, risky 4, undeliverable 10, unknown 6'
   expect(context.stderr.text.split('\n')).toEqual([
@@ -67,13 +68,14 @@ test('shows a bar, figures, counts and waits on a terminal, and removes them at 
   )
   await clock.advance(1_000)
   progress.show(JOB)
-  progress.setWait('12 rows at slow.test, next try at 21:32')
+  const report = { ...NO_WAITS, waitingRows: 12, waitingMs: HOUR / 2 }
+  progress.setWait('12 rows at slow.test, next try at 21:32', report)
   const figures = `${'█'.repeat(7)}${'░'.repeat(23)}  25%  50/200  0/s`
   const counts = 'deliverable 30, risky 4, undeliverable 10, unknown 6'
   expect(shown).toEqual([
     ['Reading the list'],
     [figures, counts],
-    [figures, counts, 'waiting: 12 rows at slow.test, next try at 21:32'],
+    [`${figures}, 30 minutes left`, counts, 'waiting: 12 rows at slow.test, next try at 21:32'],
   ])
   progress.end()
   expect(isEnded).toBe(true)
@@ -83,7 +85,7 @@ test.each([30, 60, 80, 120])('progress fits a terminal of %i columns', width => 
   const huge = { ...JOB, total: 1_000_000, done: 999_999, deliverable: 900_000, unknown: 99_999 }
   const wait = `${'a'.repeat(60)}.test paused`
   for (const job of [JOB, huge]) {
-    for (const line of progressLines(job, 1_234, wait, width)) {
+    for (const line of progressLines(job, { rate: 1_234, leftMs: HOUR }, wait, width)) {
       expect(line.length).toBeLessThan(width)
     }
   }
@@ -114,5 +116,5 @@ test.each([
   ['100% is printed only for a complete job', { total: 1_000, done: 999 }, 10, /^99% /],
   ['without a rate no remaining time is printed', {}, 0, /\/s {2}deliverable/],
 ])('%s', (_, counts, rate, line) => {
-  expect(progressLine({ ...JOB, ...counts }, rate, null)).toMatch(line)
+  expect(progressLine({ ...JOB, ...counts }, { rate, leftMs: null }, null)).toMatch(line)
 })

@@ -5,14 +5,14 @@ import { fakeClock } from '../../support/clock.ts'
 
 describe('the rate of a job', () => {
   test('is measured over the last 30 seconds', () => {
-    const { at, measure } = testRates()
+    const { at, measure, predict } = testRates()
     expect(measure(0)).toBeNull()
     at(0.5)
     expect(measure(10)).toBeNull()
     at(1)
     expect(measure(10)).toBe(10)
     at(4)
-    expect(measure(100)).toBe(25)
+    expect([measure(100), predict(100)]).toEqual([25, 25])
     at(30)
     expect(measure(120)).toBe(4)
     // The rows of the first four seconds no longer count.
@@ -23,10 +23,11 @@ describe('the rate of a job', () => {
   })
 
   test('is that since the previous sample for a client that polls rarely', () => {
-    const { at, measure } = testRates()
+    const { at, measure, predict } = testRates()
     measure(0)
     at(300)
     expect(measure(600)).toBe(2)
+    expect(predict(600)).toBeNull()
     // The samples have expired.
     at(1_000)
     expect(measure(700)).toBeNull()
@@ -60,6 +61,7 @@ function testRates() {
       now = seconds * SECOND
     },
     measure: (done: number, id = 'job_a') => rates.measure({ id, done, finished_at: null }),
+    predict: (done: number) => rates.predict({ id: 'job_a', done, finished_at: null }),
     finish: () => rates.measure({ id: 'job_a', done: 0, finished_at: now }),
   }
 }
