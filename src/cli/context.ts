@@ -11,6 +11,8 @@ export type CliInput = Readable & {
   readonly isTTY?: boolean | undefined
   /** File descriptor; none: the stream is in memory. */
   readonly fd?: number | undefined
+  /** Whether each key is read at once; only terminals have this. */
+  readonly setRawMode?: ((mode: boolean) => unknown) | undefined
 }
 
 /** A stream that output is written to: `process.stdout` or `process.stderr` in production. */
@@ -42,6 +44,10 @@ export interface CliTerminal {
   isAttached(): boolean
   /** Whether the process still has a controlling terminal. */
   isOpen(): boolean
+  /** Whether this process is in the foreground; false if that is not known. */
+  isForeground(): boolean
+  /** Signals the processes in the foreground, as the terminal does after Ctrl-C. */
+  sendSignal(signal: 'SIGINT' | 'SIGQUIT' | 'SIGTSTP'): void
 }
 
 type CliConsole = Pick<Console, 'log' | 'info' | 'debug' | 'warn' | 'error'>

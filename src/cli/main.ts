@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process'
 import type { EventEmitter } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { systemClock } from '../platform/clock.ts'
 import { systemRandom } from '../platform/random.ts'
@@ -54,6 +55,28 @@ const terminal: CliTerminal = {
       return false
     }
   },
+  isForeground() {
+    try {
+      return isInForeground()
+    } catch {
+      return false
+    }
+  },
+  // The group of this process: a wrapper such as npx gets the signal too.
+  sendSignal: signal => void process.kill(0, signal),
+}
+
+/** Windows has no signals that a key sends, so keys are not read there. */
+function isInForeground(): boolean {
+  if (process.platform === 'win32') return false
+  if (process.platform === 'linux') {
+    // The name of the process, in parentheses, may contain spaces and parentheses.
+    const fields = readFileSync('/proc/self/stat', 'utf8').split(') ').at(-1)?.split(' ') ?? []
+    const [, , group, , , foreground] = fields
+    return group !== undefined && group === foreground
+  }
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', `${process.pid}`], { encoding: 'utf8' })
+  return stdout.includes('+')
 }
 
 function isRunning(pid: number): boolean {

@@ -150,6 +150,8 @@ export type MemoryContext = CliContext & {
   readonly stdout: MemoryOutput
   readonly stderr: MemoryOutput
   readonly signals: MemorySignals
+  /** Whether the terminal passes on each key at once. */
+  isRaw: boolean
 }
 
 /** Creates a context with streams in memory and an empty environment. */
@@ -163,8 +165,14 @@ export function memoryContext(options: CliOptions) {
   const made: MemoryContext = {
     env: { HOME: home, ...environment },
     cwd: home,
+    isRaw: false,
     signals: new MemorySignals(),
-    terminal: { isAttached: () => false, isOpen: () => false },
+    terminal: {
+      isAttached: () => false,
+      isOpen: () => false,
+      isForeground: () => columns !== undefined,
+      sendSignal: signal => void made.signals.emit(signal, signal),
+    },
     console: { ...console },
     clock: systemClock,
     random: systemRandom,
@@ -183,6 +191,7 @@ export function memoryContext(options: CliOptions) {
     for (const stream of [input, made.stdout, made.stderr]) {
       Object.assign(stream, { isTTY: true, columns, ...cursorOf(stream) })
     }
+    Object.assign(input, { setRawMode: (mode: boolean) => void (made.isRaw = mode) })
   }
   const guarded = (work: () => void) => {
     try {

@@ -35,11 +35,12 @@ export const noProgress: Progress = { show() {}, note() {}, setWait() {}, end() 
 
 /**
  * Prints a bar, rate, time left, counts and waits to stderr: live in a terminal, otherwise as plain
- * lines.
+ * lines. `hint` is added to what rows wait for.
  */
 export function createProgress(
   { clock }: Pick<CliContext, 'clock'>,
   live: Pick<LiveText, 'width' | 'show' | 'print' | 'end'>,
+  hint = () => '',
 ): Progress {
   const rates = createJobRates(clock)
   let figures: Figures = { rate: 0, leftMs: null }
@@ -48,7 +49,10 @@ export function createProgress(
   let latest: Job | null = null
   let failure: string | null = null
   let wait: string | null = null
-  const waiting = () => failure ?? wait
+  const waiting = () => {
+    const cause = failure ?? wait
+    return cause === null ? null : `${cause}${hint()}`
+  }
   const render = (width: number) =>
     latest === null ? ['Reading the list'] : progressLines(latest, figures, waiting(), width)
   const measure = (job: Job) => {

@@ -5,6 +5,7 @@ import type { Database } from '../../db/database.ts'
 import { startClockSync } from '../../db/synchronize-clock.ts'
 import type { ListLoader } from '../../engine/lists.ts'
 import { FeedbackKnowledge } from '../../feedback/knowledge.ts'
+import { finishJob } from '../../jobs/change-job.ts'
 import { refuseCancelled } from '../../jobs/job-state.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { startWorker } from '../../jobs/worker/start-worker.ts'
@@ -12,9 +13,10 @@ import { DEFAULT_WORKER_TIMINGS } from '../../jobs/worker/worker-timings.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { type Log, silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
-import { type CliContext, externalDepsFrom } from '../context.ts'
+import { auditServices, type CliContext, externalDepsFrom } from '../context.ts'
 import type { LiveText } from '../live-text.ts'
 import { startInterruption } from '../stop-signals.ts'
+import { onFinishKey } from './finish-key.ts'
 import { createProgress, noProgress, type Progress, watchWaits } from './progress.ts'
 
 type WorkOptions = {
@@ -40,7 +42,9 @@ export async function work(
   options: WorkOptions,
   job: Job,
 ): Promise<boolean> {
-  const progress: Progress = options.quiet ? noProgress : createProgress(context, options.live)
+  const key = options.quiet ? null : onFinishKey(context, () => void finish())
+  const progress: Progress =
+    key === null ? noProgress : createProgress(context, options.live, key.hint)
   const { finished, watcher } = watch(progress)
   const { log, lists, sandbox = false } = options
   const worker = startWorker({
@@ -64,6 +68,12 @@ export async function work(
     list: true,
     ...cache,
   })
+  async function finish(): Promise<void> {
+    options.live.print('Finishing: rows that wait get their present result.\n')
+    await finishJob({ database, worker, ...auditServices(context) }, job).catch(error =>
+      watcher.onFailure(job.id, error),
+    )
+  }
   const stopNotes = engine.resolverCheck?.onChange(failure =>
     progress.note(failure?.detail ?? null),
   )
@@ -83,6 +93,7 @@ export async function work(
     await finished
     return false
   } finally {
+    key?.dispose()
     dispose()
     stopWatching()
     stopNotes?.()

@@ -285,6 +285,17 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
     expect((await jobs(home, 'finish', job_id)).stdout).toBe(`${job_id} is already completed.\n`)
   })
 
+  test('that waits is finished with a key on a terminal, which the line about the wait names', async () => {
+    const home = homeWith('email\nuser1@grey.test\nuser2@grey.test\n')
+    const running = startEv(args(), { home, columns: 200, stdinOpen: true })
+    await running.printed('Press f to finish now (--no-wait never waits).', 'stderr')
+    running.stdin.write('xf')
+    const { code, stderr } = await running.ended
+    expect(code).toBe(0)
+    expect(stderr).toContain('Finishing: rows that wait get their present result.')
+    expect(readFileSync(join(home, 'out.csv'), 'utf8').match(/,greylisted,/g)).toHaveLength(2)
+  })
+
   test('that was stopped is finished when it is resumed', async () => {
     const home = homeWith('email\nuser1@grey.test\nuser2@grey.test\n')
     const running = startEv(args(), { home })
