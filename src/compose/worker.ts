@@ -158,6 +158,7 @@ function build(
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => true,
+    onFinishing: job => log.info('job is finished without further retries', { job }),
     timings: timings.worker,
   })
   let isStopping = false

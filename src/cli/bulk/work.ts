@@ -55,6 +55,9 @@ export async function work(
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => options.wait ?? true,
+    onFinishing: () => {
+      if (key !== null) options.live.print('Finishing: rows that wait get their present result.\n')
+    },
     retryStorageErrors: false,
     timings: TIMINGS,
     ...watcher,
@@ -69,7 +72,6 @@ export async function work(
     ...cache,
   })
   async function finish(): Promise<void> {
-    options.live.print('Finishing: rows that wait get their present result.\n')
     await finishJob({ database, worker, ...auditServices(context) }, job).catch(error =>
       watcher.onFailure(job.id, error),
     )

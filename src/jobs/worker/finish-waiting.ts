@@ -20,6 +20,7 @@ type FinisherDeps = {
   readonly recorder: Pick<ResultWriter, 'add' | 'settled' | 'flushed'>
   readonly stopping: AbortSignal
   readonly timings: Pick<WorkerTimings, 'finishPollMs'>
+  readonly onFinishing?: ((jobId: string) => void) | undefined
 }
 
 /** Items whose results are added at a time: writing a batch of them blocks requests for 3 ms. */
@@ -36,7 +37,8 @@ const RESULTS_MAX = 25
  * has ended, because another member may postpone an item before it knows of the request.
  */
 export function startFinisher(deps: FinisherDeps): Loop {
-  const { database, log, lists, stopping: signal, timings } = deps
+  const { database, log, lists, stopping: signal, timings, onFinishing } = deps
+  const announced = new WeakSet<ActiveJob>()
   return startLoop({
     name: 'finishing jobs',
     clock: database.clock,
@@ -47,7 +49,8 @@ export function startFinisher(deps: FinisherDeps): Loop {
       const ids = await listJobsToFinish(database)
       if (ids.length === 0) return
       for (const list of await lists.load(ids, { isFresh: true })) {
-        if (!list.finishing.aborted) log.info('finishing the job without retries', { job: list.id })
+        if (!announced.has(list)) onFinishing?.(list.id)
+        announced.add(list)
         lists.finish(list.id)
         await finishWaiting(deps, list, stopped)
       }

@@ -117,6 +117,7 @@ export class JobWorker {
             recorder: this.#recorder,
             stopping,
             timings,
+            onFinishing: deps.onFinishing,
           })
     this.#workers = this.#work()
   }

@@ -49,6 +49,8 @@ export type WorkerDeps = {
   readonly priority?: Priority | null
   /** Called with the job after each commit. */
   readonly onProgress?: (job: Job) => void
+  /** Called once with each job that is finished without further retries. */
+  readonly onFinishing?: (jobId: string) => void
   /** Called if work on a job ended early: it was cancelled or deleted, or cannot be processed. */
   readonly onFailure?: (jobId: string, error: unknown) => void
 }

@@ -59,6 +59,47 @@ describe('cancelling a job', () => {
   })
 })
 
+describe('finishing a job', () => {
+  test('records the request with its origin, and returns the job', async () => {
+    const { database, request, json } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const response = await request('/v1/jobs/job_a/finish', POST)
+    expect(response.status).toBe(200)
+    const first = await response.json()
+    expect(first).toMatchObject({
+      ...{ success: true, job_id: 'job_a', status: 'processing', processed_emails: 2 },
+      finish_requested_at: '2026-06-01T12:00:00.000Z',
+    })
+    expect(await (await request('/v1/jobs/job_a/finish', POST)).json()).toEqual(first)
+    expect(await json('/v1/audit?action=job.finished')).toMatchObject({
+      data: { items: [{ action: 'job.finished', actor: 'key', target_id: 'job_a' }] },
+    })
+  })
+
+  test('returns a completed job unchanged, and refuses a cancelled one', async () => {
+    const { database, request, json } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const before = await json('/v1/jobs/job_a')
+    expect(await (await request('/v1/jobs/job_a/finish', POST)).json()).toEqual(before)
+    await seedJob(database, { id: 'job_b', texts: MIXED, done: 1 })
+    await request('/v1/jobs/job_b/cancel', POST)
+    const refused = await request('/v1/jobs/job_b/finish', POST)
+    expect(refused.status).toBe(409)
+    expect(await refused.json()).toMatchObject({
+      code: 'job_not_finishable',
+      error: 'The job has been cancelled. Resume it first with POST /v1/jobs/{id}/resume.',
+    })
+  })
+
+  test('needs the scope jobs:write, and a job of the account', async () => {
+    const { database, request, addKey } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const key = await addKey({ scopes: ['jobs:read'] })
+    expect((await request('/v1/jobs/job_a/finish', { ...POST, key })).status).toBe(403)
+    expect((await request('/v1/jobs/job_x/finish', POST)).status).toBe(404)
+  })
+})
+
 describe('deleting a job', () => {
   test('deletes it with its addresses', async () => {
     const { database, request } = await createTestService()

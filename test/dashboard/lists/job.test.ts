@@ -138,7 +138,7 @@ describe('the page of a list', () => {
       const { status, text } = await services.get(`/lists/job_a${path}`)
       expect([path, status, text.includes('a.example')]).toEqual([path, 404, false])
     }
-    for (const path of ['cancel', 'resume', 'delete']) {
+    for (const path of ['cancel', 'finish', 'resume', 'delete']) {
       expect([path, (await services.post(`/lists/job_a/${path}`)).status]).toEqual([path, 404])
     }
     expect(await services.state()).toBe('completed')
@@ -317,6 +317,17 @@ describe('what an active list waits for', () => {
 })
 
 describe('an action on a list', () => {
+  test('finishes it, and offers that once', async () => {
+    const { post, page, database, get } = await dashboardWithList({ done: 2 })
+    expect((await page()).text).toContain('action="/lists/job_a/finish"')
+    expect((await post('/lists/job_a/finish')).headers.get('Location')).toBe('/lists/job_a')
+    const finishing = (await get('/lists/job_a')).text
+    expect(finishing).toContain('Finishing the list. Rows in flight end normally.')
+    expect(finishing).not.toContain('action="/lists/job_a/finish"')
+    const job = await database.db.selectFrom('job').select('finish_requested_at').executeTakeFirst()
+    expect(job?.finish_requested_at).not.toBeNull()
+  })
+
   test('cancels, resumes and deletes it', async () => {
     const services = await dashboardWithList({ done: 2 })
     const { post, get, state, worker } = services
