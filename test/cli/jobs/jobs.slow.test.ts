@@ -53,6 +53,35 @@ describe.concurrent('a running job', () => {
     ],
   ]
 
+  test('is finished although its process is killed in the middle, with one result for each row', async () => {
+    const rows = 2_000
+    const home = homeWith(listAt('grey.test', rows))
+    const resume = ['data', ...simulatorFlags(simulator)]
+    const start = (id: string) => startEv(['jobs', 'resume', id, '--data-dir', ...resume], { home })
+    const first = startEv(args('--no-header'), { home })
+    await untilProbed(simulator, 'mx.grey.test', 100)
+    const { job_id } = await only(home)
+    expect((await jobs(home, 'finish', job_id)).stdout).toContain(`Finishing ${job_id}`)
+    first.child.kill('SIGKILL')
+    await first.ended
+    for (let kill = 0; kill < 3; kill++) {
+      const running = start(job_id)
+      await running.printed('Finishing:', 'stderr').catch(() => {})
+      running.child.kill('SIGKILL')
+      await running.ended
+    }
+    if ((await only(home)).state !== 'completed') {
+      const { code, stderr } = await start(job_id).ended
+      expect(code, stderr).toBe(0)
+    }
+    expect(await only(home)).toMatchObject({ state: 'completed', done: rows, unknown: rows })
+    const lines = readFileSync(join(home, 'out.csv'), 'utf8').trimEnd().split('\n')
+    const verified = lines
+      .filter(line => line.includes('@grey.test'))
+      .map(line => line.split(',')[0])
+    expect([verified.length, new Set(verified).size]).toEqual([rows, rows])
+  }, 120_000)
+
   test('is stopped after its process was killed, and resume finishes it with its options', async () => {
     const home = homeWith(listAt('kill.test', 300))
     const running = startEv(args('--only', 'deliverable', '--no-header', ...SLOW), { home })
