@@ -165,7 +165,7 @@ async function recordAll(
   return written
 }
 
-export type LatestResult = {
+type LatestResult = {
   /** JSON of the result. */
   readonly result: string
   /** False if no server was probed this time; then an earlier result is kept. */

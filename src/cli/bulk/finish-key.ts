@@ -13,7 +13,7 @@ const CONTROL_KEYS: ReadonlyMap<string, 'SIGINT' | 'SIGQUIT' | 'SIGTSTP'> = new 
   ['\u001a', 'SIGTSTP'],
 ])
 
-export type FinishKey = {
+type FinishKey = {
   /** The end of a line about a wait, which names the key; empty if the key is not read. */
   readonly hint: () => string
   /** Reads no more keys, and returns the terminal to its previous mode. */

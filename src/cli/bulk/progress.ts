@@ -127,7 +127,7 @@ function waitText({ waits }: WaitReport): string | null {
 }
 
 /** The rate of a job in rows per second, and its remaining time in ms; null if it is not known. */
-export type Figures = { readonly rate: number; readonly leftMs: number | null }
+type Figures = { readonly rate: number; readonly leftMs: number | null }
 
 /** Width of the bar in characters. */
 const BAR_MIN = 10

@@ -21,7 +21,7 @@ const JOBS_MAX = 1_000
 type Sample = { readonly at: number; readonly done: number }
 
 /** Measures the recent rates of jobs. */
-export type JobRates = {
+type JobRates = {
   /**
    * Adds the progress of a job and returns its results per second over the last 30 seconds, or
    * since the previous sample if that is longer ago. Null while the samples cover too short a time,
