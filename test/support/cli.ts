@@ -191,7 +191,10 @@ export function memoryContext(options: CliOptions) {
     for (const stream of [input, made.stdout, made.stderr]) {
       Object.assign(stream, { isTTY: true, columns, ...cursorOf(stream) })
     }
-    Object.assign(input, { setRawMode: (mode: boolean) => void (made.isRaw = mode) })
+    const setRawMode = (mode: boolean) => {
+      made.isRaw = mode
+    }
+    Object.assign(input, { setRawMode })
   }
   const guarded = (work: () => void) => {
     try {
