@@ -11,6 +11,7 @@ import {
 import type { Breakdown as Counted } from '../../jobs/results/breakdown.ts'
 import { findResults, type ResultRow } from '../../jobs/results/result-store.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
+import { yieldToEventLoop } from '../../platform/clock.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
@@ -101,16 +102,19 @@ function jobListRoutes(service: Service) {
       ...(status === undefined ? {} : { state: status }),
     })
     const { rows, next } = toPage(found, limit)
-    const items = await Promise.all(
-      rows.map(async job => {
-        const outlook = await getState(service).outlooks.get(job)
-        const { success: _, ...listed } = presentJob(service, job, outlook)
-        return listed
-      }),
-    )
+    const items: ListedJob[] = []
+    for (const job of rows) {
+      const outlook = await getState(service).outlooks.get(job)
+      const { success: _, ...listed } = presentJob(service, job, outlook)
+      items.push(listed)
+      // The outlook of a running list takes some reads, which block the event loop on SQLite.
+      if (outlook !== null) await yieldToEventLoop()
+    }
     return c.json(toPageBody(items, next), 200)
   })
 }
+
+type ListedJob = Omit<ReturnType<typeof presentJob>, 'success'>
 
 /** Reads the parameters `metadata[key]=value` of a query. */
 const readMetadataFilter = (query: Readonly<Record<string, string>>): Metadata =>
