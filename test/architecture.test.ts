@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-/** The levels of docs/architecture.md, lowest first. A folder imports only from lower levels. */
+/** The levels of docs/contributing/architecture.md, lowest first. A folder imports only from lower levels. */
 const LEVELS = [
   ['platform', 'client'],
   ['config', 'engine', 'queue', 'simulator'],

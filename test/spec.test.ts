@@ -2,13 +2,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-// docs/spec.md names the tests of each requirement, which must exist.
+// docs/contributing/spec.md names the tests of each requirement, which must exist.
 
 const ROOT = join(import.meta.dirname, '..')
 
 type Row = { readonly section: string; readonly requirement: string; readonly tested: string }
 
-const rows = readFileSync(join(ROOT, 'docs/spec.md'), 'utf8')
+const rows = readFileSync(join(ROOT, 'docs/contributing/spec.md'), 'utf8')
   .split('\n')
   .flatMap((line): Row[] => {
     const [, section = '', requirement = '', tested = ''] = cells(line)
