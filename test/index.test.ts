@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createEngine, EvError } from '../src/index.ts'
+import { createEngine, EvError, presentResult } from '../src/index.ts'
 import { fakeClock } from './support/clock.ts'
 import { scriptedMx } from './support/mx.ts'
 import { zone } from './support/zone.ts'
@@ -166,5 +166,22 @@ describe('createEngine', () => {
     }
     await engine.close()
     rmSync(folder, { recursive: true })
+  })
+})
+
+describe('a result of the embedded engine', () => {
+  test.each([
+    ['valid@example.com', 'deliverable'],
+    ['role@example.com', 'risky'],
+    ['invalid@example.com', 'undeliverable'],
+    ['greylisted@example.com', 'unknown'],
+    ['no address', 'undeliverable'],
+  ])('of %s has the class %s, as in the API', async (email, expected) => {
+    const engine = createEngine({ sandbox: true })
+    const result = await engine.verify(email)
+    expect(result.verdict.class).toBe(expected)
+    expect(presentResult(result).class).toBe(expected)
+    for await (const { verdict } of engine.verifyMany([email])) expect(verdict.class).toBe(expected)
+    await engine.close()
   })
 })

@@ -1,4 +1,4 @@
-import { type Reason, type Risk, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
+import { type Reason, type Risk, toClass, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
 import type { Result, Verdict } from '../engine/verdict/verdict.ts'
 import { posteriorMean } from './beta-binomial.ts'
 import { calibrate, wilsonInterval } from './calibration.ts'
@@ -84,7 +84,7 @@ function decideByAddress(
     return isRefuted ? decidedVerdict('rejected_email', verdict) : null
   }
   if (reason === 'catch_all')
-    return { ...verdict, risk: 'low', deliverable: true, confidence: FIRM }
+    return { ...verdict, class: 'deliverable', risk: 'low', deliverable: true, confidence: FIRM }
   if (!OPEN.has(reason) && !(REJECTED.has(reason) && isNewer)) return null
   return decidedVerdict(evidence.flags?.role === true ? 'role_account' : 'accepted_email', verdict)
 }
@@ -113,7 +113,8 @@ function decideByDomain(verdict: Verdict, domain: DomainCount | null) {
   const deliverable = risk === 'low'
   const correct = deliverable ? alive : dead
   const confidence = Math.round(100 * posteriorMean({ correct, total }, 0.5, DOMAIN_PRIOR_WEIGHT))
-  return { observed, verdict: { ...verdict, risk, deliverable, confidence } }
+  const resultClass = toClass({ valid: verdict.valid, risk })
+  return { observed, verdict: { ...verdict, class: resultClass, risk, deliverable, confidence } }
 }
 
 function calibrateResult(

@@ -66,7 +66,8 @@ describe('feedback about the address', () => {
 
   test('makes a catch-all address low risk if mail arrived', () => {
     const { verdict } = adjust('catch_all', { state: delivered(OLDER) })
-    expect(verdict).toMatchObject({ risk: 'low', deliverable: true, valid: true, confidence: 95 })
+    const expected = { class: 'deliverable', risk: 'low', deliverable: true, valid: true }
+    expect(verdict).toMatchObject({ ...expected, confidence: 95 })
     expect(toClass(verdict)).toBe('deliverable')
   })
 
@@ -143,14 +144,14 @@ describe('confidence', () => {
   test('of a catch-all domain is measured with its reports; few of them change no risk', () => {
     const domain = { domain: 'good.test', alive: 5, dead: 0 }
     const few = adjust('catch_all', { domain, model: counted('catch_all') })
-    expect(few.verdict).toMatchObject({ risk: 'medium', deliverable: false })
+    expect(few.verdict).toMatchObject({ class: 'risky', risk: 'medium', deliverable: false })
     expect(few.verdict.confidence).toBeLessThan(40)
     expect(few.evidence).toMatchObject({
       calibration: { fixed: 50, domain: { correct: 0, total: 5 } },
     })
     const many = { domain: 'good.test', alive: 80, dead: 0 }
     const low = adjust('catch_all', { domain: many, model: counted('catch_all') })
-    expect(low.verdict).toMatchObject({ risk: 'low', deliverable: true })
+    expect(low.verdict).toMatchObject({ class: 'deliverable', risk: 'low', deliverable: true })
     expect(low.verdict.confidence).toBeGreaterThan(85)
     expect(low.evidence.calibration).toMatchObject({ fixed: 50, domain: { correct: 80 } })
   })

@@ -2,7 +2,21 @@
 
 export type Risk = 'low' | 'medium' | 'high' | 'unknown'
 
+/** The four classes for counting and filtering results. */
+export type Class = 'deliverable' | 'risky' | 'undeliverable' | 'unknown'
+
+/** Returns the class of a verdict: what to do with the address. */
+export function toClass<V extends Pick<VerdictTemplate, 'valid' | 'risk'>>({
+  valid,
+  risk,
+}: V): Class {
+  if (risk === 'unknown') return 'unknown'
+  if (!valid) return 'undeliverable'
+  return risk === 'low' ? 'deliverable' : 'risky'
+}
+
 export type VerdictTemplate = {
+  readonly class: Class
   readonly valid: boolean
   readonly deliverable: boolean
   readonly risk: Risk
@@ -33,7 +47,8 @@ function template(
   confidence: number,
   marks: `${'T' | 'F'}${'T' | 'F'}${'T' | 'F'}${'T' | 'F' | '*'}`,
 ): VerdictTemplate {
-  return { valid, deliverable, risk, confidence, details: details(marks) }
+  const resultClass = toClass({ valid, risk })
+  return { class: resultClass, valid, deliverable, risk, confidence, details: details(marks) }
 }
 
 export const VERDICT_BY_REASON = {

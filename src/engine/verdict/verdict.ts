@@ -3,7 +3,9 @@ import type { AddressFlags } from '../address/classifier.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import type { Route } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
-import type { Reason, Risk } from './reason.ts'
+import type { Class, Reason, Risk } from './reason.ts'
+
+export { type Class, toClass } from './reason.ts'
 
 /** All facts about an address; null if not determined. Plain data, serializable as JSON. */
 export type Evidence = {
@@ -111,6 +113,8 @@ type Timings = { readonly dnsMs: number | null; readonly connectMs: number | nul
 type Skipped = 'literal' | 'unwanted' | 'sandbox' | 'finished'
 
 export type Verdict = {
+  /** A result that an earlier version stored has none: `toClass` returns it for every result. */
+  readonly class: Class
   readonly valid: boolean
   readonly deliverable: boolean
   readonly risk: Risk
@@ -136,15 +140,6 @@ export type Result = {
   readonly cached: boolean
   /** When the answer was determined, epoch ms. */
   readonly checkedAt: number
-}
-
-/** The four classes for counting and filtering results. */
-export type Class = 'deliverable' | 'risky' | 'undeliverable' | 'unknown'
-
-export function toClass<V extends Pick<Verdict, 'valid' | 'risk'>>({ valid, risk }: V): Class {
-  if (risk === 'unknown') return 'unknown'
-  if (!valid) return 'undeliverable'
-  return risk === 'low' ? 'deliverable' : 'risky'
 }
 
 /** The reason shown if only the class is stored, as for an erased address: its most common case. */

@@ -4,7 +4,7 @@ import { nextChunk, runChunk, SCANNED_MAX } from '../../db/paging.ts'
 import type { Schema } from '../../db/schema.ts'
 import { contains, hasNonAscii, textAt } from '../../db/sql-dialect.ts'
 import { type Reason, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
-import { type Class, DEFAULT_REASON_BY_CLASS, toClass } from '../../engine/verdict/verdict.ts'
+import { type Class, DEFAULT_REASON_BY_CLASS } from '../../engine/verdict/verdict.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 
 export type ResultRow = {
@@ -153,7 +153,7 @@ function reasonCondition(db: Kysely<Schema>, { reasons }: Part): RawBuilder<unkn
 
 /** A catch-all address is deliverable if feedback says so. */
 const classesOf = (reason: Reason): Class[] =>
-  reason === 'catch_all' ? ['risky', 'deliverable'] : [toClass(VERDICT_BY_REASON[reason])]
+  reason === 'catch_all' ? ['risky', 'deliverable'] : [VERDICT_BY_REASON[reason].class]
 
 /**
  * Returns the reason in the JSON of a result; for an erased result, the default reason of its
