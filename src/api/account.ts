@@ -101,7 +101,7 @@ function creditRoutes(service: Service) {
     id: 'getCredits',
     summary: "Get today's credits",
     description:
-      'Each new verification with a definite result costs one credit. `unknown` results, cached results, malformed addresses, duplicates and the sandbox are free. If the plan has no daily limit, `credits_balance` and `credits_added` are null.',
+      'A new verification with a definite result costs one credit. `unknown` and cached results, malformed addresses, duplicates and the sandbox are free. If the plan has no daily limit, `credits_balance` and `credits_added` are null.',
     scope: 'account:read',
     answer: json(Credits, 'The credits', CREDITS_EXAMPLE),
   })
@@ -127,7 +127,7 @@ function limitRoutes(service: Service) {
     id: 'getLimits',
     summary: 'List all limits and their usage',
     description:
-      'The rate limits that apply to this key and client IP address, which are fewer for an admin account and for a caller on the machine of the service, and what the plan limits: daily credits, unfinished lists and stored rows. Only this request itself is counted. If a limit has not been used recently, its `resets_at` is the end of the window that would start now.',
+      "Returns the rate limits for this key and IP address, and the limits of the plan: daily credits, unfinished lists and stored rows. Fewer rate limits apply to admin accounts and to requests from the machine of the service. For a limit that wasn't used recently, `resets_at` is the end of a window that starts now.",
     scope: 'account:read',
     answer: json(Limits, 'The limits', LIMITS_EXAMPLE),
   })
@@ -198,7 +198,7 @@ function statsRoutes(service: Service) {
     id: 'getStats',
     summary: 'Get verification counts by day and by key',
     description:
-      'Covers today (UTC), or the last 7 or 30 days including today. Days without verifications are included. `previous` has the total of as many days before.',
+      'Returns the counts for today (UTC), or for the last 7 or 30 days including today. `previous` is the total of the same number of days before.',
     scope: 'account:read',
     query: z.object({
       period: z
@@ -259,7 +259,7 @@ function historyRoutes(service: Service) {
     id: 'listHistory',
     summary: 'List verifications, newest first',
     description:
-      'One row for each verified address, kept for the configured retention period. With `X-EV-Sandbox: true`, lists simulated verifications, otherwise live ones. With a filter, a page can have few rows or none although `has_more` is true: continue with `next_cursor`.',
+      'Returns one row for each verified address, for as long as the history is kept. With `X-EV-Sandbox: true`, it returns simulated verifications, otherwise live ones. With a filter, a page can be short or empty while `has_more` is true: continue with `next_cursor`.',
     scope: 'account:read',
     query: z.object({ ...pageQuery, ...historyFilters }),
     answer: json(HistoryPage, 'One page of the history', HISTORY_EXAMPLE),

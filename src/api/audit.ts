@@ -17,15 +17,18 @@ const AuditEntry = z
       description:
         '`key`: a request with an API key. `link`: a signed URL that was created with the key. `session`: a dashboard session. `command_line`: a command on a machine of the service. `service`: the service itself.',
     }),
-    key_id: z.string().nullable().openapi({ description: 'Key of the request or the session.' }),
+    key_id: z
+      .string()
+      .nullable()
+      .openapi({ description: 'ID of the API key that sent the request or signed in.' }),
     session_id: z.string().nullable(),
-    ip: z.string().nullable().openapi({ description: 'Client address of the request.' }),
+    ip: z.string().nullable().openapi({ description: 'IP address that sent the request.' }),
     target_id: z.string().nullable().openapi({
       description: 'ID of the key, webhook, account, session or job.',
     }),
     target_name: z.string().nullable().openapi({
       description:
-        'Its name at that time; of a webhook the host, of a session the name of its key.',
+        'Name of the target at the time. For a webhook, the host of its URL; for a session, the name of its key.',
     }),
     changed: z.array(z.string()).nullable().openapi({
       description: 'Names of the changed fields. Null if the action is not an update.',
@@ -64,7 +67,7 @@ export function auditRoutes(service: Service) {
     id: 'listAuditEntries',
     summary: 'List the audit log, newest first',
     description:
-      'Changes of keys, webhooks and the account, successful and refused sign-ins to the dashboard, and downloads of results, each with its actor and client address. Entries are kept for a year.',
+      'Returns changes to keys, webhooks and the account, sign-ins to the dashboard, and downloads of results, each with who did it from which address. Entries are kept for a year.',
     scope: 'audit:read',
     query: z.object({ ...pageQuery, ...auditFilters }),
     answer: json(AuditPage, 'One page of the audit log', AUDIT_EXAMPLE),

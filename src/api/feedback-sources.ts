@@ -22,7 +22,7 @@ const NewFeedbackSourceRequest = z
     provider,
     key: z.string().max(KEY_LENGTH_MAX).optional().openapi({
       description:
-        'What authenticates the provider: for `ses` the ARN of the SNS topic, for `sendgrid` the verification key of the Event Webhook, for `mailgun` the HTTP webhook signing key. Omitted for `postmark` and `sparkpost`: then a password is returned.',
+        'Key that authenticates the provider. `ses`: the ARN of the SNS topic. `sendgrid`: the verification key of the Event Webhook. `mailgun`: the HTTP webhook signing key. Omit it for `postmark` and `sparkpost`: the response contains a password instead.',
     }),
   })
   .openapi('NewFeedbackSource')
@@ -36,7 +36,7 @@ const rest = {
   created_at: z.string().openapi({ format: 'date-time' }),
   last_received_at: z.string().nullable().openapi({
     format: 'date-time',
-    description: 'When the provider last sent an authentic request. Null if it never did.',
+    description: 'When the provider last sent a valid request. Null if it never did.',
   }),
 }
 const key_hint = z.string().openapi({
@@ -51,7 +51,7 @@ const CreatedFeedbackSource = successBody(
     key_hint,
     basic_auth: z.object({ username: z.string(), password: z.string() }).nullable().openapi({
       description:
-        'HTTP Basic authentication to set at the provider. Null for a provider with a key of its own. Returned only once.',
+        'HTTP Basic credentials to set at the provider. Null if the provider signs its requests. Returned only once.',
     }),
     ...rest,
   }),
@@ -107,7 +107,7 @@ export function feedbackSourceRoutes(service: Service) {
     id: 'createFeedbackSource',
     summary: 'Create a feedback source',
     description:
-      'A source has the URL to which an email provider sends bounces, deliveries and complaints of the account, and what authenticates the provider. It outlives the API key that creates it.',
+      "Returns a URL for your email provider, which sends bounces, deliveries and complaints to it. The source belongs to the account: deleting the API key that created it doesn't delete the source.",
     scope: 'feedback:write',
     idempotent: true,
     body: {
@@ -134,7 +134,7 @@ export function feedbackSourceRoutes(service: Service) {
   const remove = route(service, 'DELETE /v1/feedback/sources/{id}', {
     id: 'deleteFeedbackSource',
     summary: 'Delete a feedback source',
-    description: 'Requests to its URL are refused from now on. Its feedback is kept.',
+    description: 'Requests to its URL are rejected. The feedback it received is kept.',
     scope: 'feedback:write',
     params: sourceParams,
     answer: { description: 'The source is deleted' },

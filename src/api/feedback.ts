@@ -44,12 +44,12 @@ const FeedbackItem = z
       .max(10_000)
       .optional()
       .openapi({
-        description: `Diagnostic text of a bounce. ${FEEDBACK_TEXT_MAX} characters are stored.`,
+        description: `Diagnostic text of a bounce. The first ${FEEDBACK_TEXT_MAX} characters are stored.`,
       }),
     occurred_at: timeInput().optional().openapi({ description: 'When it happened. Default: now.' }),
     id: z.string().min(1).max(255).optional().openapi({
       description:
-        'ID of the event in your system. An item with the ID of an earlier one is a duplicate. Without it, an item that equals an earlier one is.',
+        'ID of the event in your system. An item with the ID of an earlier item is a duplicate. Items without an ID are compared by their content.',
     }),
   })
   .openapi('FeedbackItem')
@@ -62,7 +62,7 @@ const RecordedFeedback = z
   .object({
     received: z.int().min(0),
     recorded: z.int().min(0),
-    duplicates: z.int().min(0).openapi({ description: 'Items that were recorded before.' }),
+    duplicates: z.int().min(0).openapi({ description: 'Items that were already recorded.' }),
     rejected: z
       .array(z.object({ index: z.int().min(0), error: z.string() }))
       .openapi({ description: 'Invalid items, by their index in the request.' }),
@@ -105,9 +105,11 @@ const binFields = {
 
 const rowFields = {
   ...binFields,
-  brier_score: share('Mean squared difference of confidence and outcome. 0 is best.'),
+  brier_score: share(
+    'Brier score: the mean squared difference between confidence and outcome. 0 is best.',
+  ),
   calibration_error: share(
-    'Expected calibration error: mean difference of confidence and share of correct verdicts in ten ranges of confidence. 0 is best.',
+    'Expected calibration error: the mean difference between confidence and the share of correct verdicts, over ten ranges of confidence. 0 is best.',
   ),
 }
 
@@ -119,34 +121,36 @@ const FeedbackReport = z
   .object({
     total: CalibrationFigures,
     fixed_confidence: CalibrationFigures.openapi({
-      description: 'The same verdicts with the fixed confidence of their reasons.',
+      description: 'The same figures, with the fixed confidence of each reason.',
     }),
     bins: z.array(CalibrationBin).openapi({
       description:
-        'The verdicts by confidence in ranges of 10 %, lowest first, without empty ones.',
+        'Verdicts by confidence, in ranges of 10 percent, lowest first. Empty ranges are omitted.',
     }),
     fixed_bins: z
       .array(CalibrationBin)
-      .openapi({ description: 'The same with the fixed confidence.' }),
+      .openapi({ description: 'The same, with the fixed confidence of each reason.' }),
     outcomes: z
       .object({
-        predicted_bounces: z
-          .int()
-          .openapi({ description: 'Mail that bounced, and was not deliverable by its verdict.' }),
-        missed_bounces: z
-          .int()
-          .openapi({ description: 'Mail that bounced, and was deliverable by its verdict.' }),
-        kept_deliveries: z
-          .int()
-          .openapi({ description: 'Mail that arrived, and was deliverable by its verdict.' }),
-        lost_deliveries: z
-          .int()
-          .openapi({ description: 'Mail that arrived, and was not deliverable by its verdict.' }),
+        predicted_bounces: z.int().openapi({
+          description: 'Messages that bounced, to addresses whose verdict was not deliverable.',
+        }),
+        missed_bounces: z.int().openapi({
+          description: 'Messages that bounced, to addresses whose verdict was deliverable.',
+        }),
+        kept_deliveries: z.int().openapi({
+          description: 'Messages that arrived, at addresses whose verdict was deliverable.',
+        }),
+        lost_deliveries: z.int().openapi({
+          description: 'Messages that arrived, at addresses whose verdict was not deliverable.',
+        }),
       })
-      .openapi({ description: 'What verdicts predicted, by the field `deliverable`.' }),
+      .openapi({
+        description: 'How the field `deliverable` of the verdicts compares with what happened.',
+      }),
     reasons: z.array(z.object({ reason: z.string(), ...rowFields })).openapi({
       description:
-        'By reason, most verdicts first. Verdicts of catch-all domains with enough reports are counted by risk, such as `catch_all/low`.',
+        'Figures by reason, most frequent first. Catch-all domains with enough feedback are counted by risk, such as `catch_all/low`.',
     }),
     operators: z
       .array(z.object({ reason: z.string(), operator: z.string().nullable(), ...rowFields }))
@@ -158,7 +162,8 @@ const FeedbackReport = z
         z.object({
           date: z.iso.date().openapi({ description: 'Day in UTC.' }),
           source: z.string().openapi({
-            description: '`api`, `import` for `ev feedback import`, or the provider of a source.',
+            description:
+              'Where the feedback came from: `api`, `import` (`ev feedback import`) or the provider of a source.',
           }),
           delivered: z.int().min(0),
           bounced: z.int().min(0),
@@ -215,7 +220,7 @@ export function feedbackRoutes(service: Service) {
     id: 'submitFeedback',
     summary: 'Report bounces, deliveries and complaints',
     description:
-      'Later verifications of the account use the feedback. A repeated item has no further effect. An invalid item is listed in `rejected`; the others are recorded. A request with more new items than the plan lets the account store is refused as a whole.',
+      "Verifications of your account use the feedback from then on. You can send an item twice: the copy is ignored. Invalid items are listed in `rejected`, and the others are recorded. If the plan can't store all new items, none is recorded.",
     scope: 'feedback:write',
     idempotent: true,
     body: {
@@ -235,7 +240,7 @@ export function feedbackRoutes(service: Service) {
     id: 'getFeedbackReport',
     summary: 'Compare confidence with outcomes',
     description:
-      'Verdicts of the account whose outcome was reported: their confidence, the share of correct ones, and what they predicted. Empty in the sandbox.',
+      'Compares your verdicts with the bounces and deliveries that you reported: their confidence, the share of correct verdicts, and the bounces they predicted. Empty in the sandbox.',
     scope: 'feedback:read',
     answer: json(FeedbackReportAnswer, 'The report', REPORT_EXAMPLE),
   })
@@ -294,7 +299,7 @@ export function providerFeedbackRoutes(service: Service) {
     ...{ method: 'post', path: '/v1/feedback/{provider}/{id}', operationId: 'receiveFeedback' },
     summary: 'Receive events of an email provider',
     description:
-      'The URL of a feedback source, which email providers call: Amazon SES by Amazon SNS, SendGrid, Mailgun, Postmark and SparkPost, each with the body and the authentication that it documents. Bounces, deliveries and complaints are recorded, other events are left out. A repeated event has no further effect. If the account stores as much feedback as its plan allows, the request gets 429, and the provider repeats it.',
+      'The URL of a feedback source. Your email provider calls it: Amazon SES (through Amazon SNS), SendGrid, Mailgun, Postmark or SparkPost, each with its own format and authentication. Bounces, deliveries and complaints are recorded; other events and copies are ignored. When the account has reached the storage limit of its plan, the response is 429, and the provider retries.',
     ...{ tags: ['Feedback'], security: [], middleware: [readEvents(service)] },
     request: {
       params: providerParams,

@@ -65,7 +65,7 @@ function keyChangeRoutes(service: Service) {
     id: 'updateKey',
     summary: 'Update an API key',
     description:
-      'Fields that are omitted keep their values. The change applies from the next request on. A key can only reduce its own rights.',
+      'Fields that you omit keep their values. The change applies to the next request. A key can reduce its own permissions, not extend them.',
     scope: 'keys:write',
     params,
     body: { schema: KeyPatchRequest, example: PATCH_EXAMPLE, max: KEY_BODY_MAX },
@@ -84,7 +84,7 @@ function keyChangeRoutes(service: Service) {
     id: 'rotateKey',
     summary: 'Rotate an API key',
     description:
-      'Issues a new secret for the key, returned only in this response. Both secrets work until the grace period ends: deploy the new one in time. Dashboard sessions of the key are signed out, except the one that sends this request.',
+      'Returns a new secret for the key, once. Both secrets work until the grace period ends. Dashboard sessions of the key end, except the one that sends this request.',
     scope: 'keys:write',
     idempotent: true,
     params,
@@ -113,7 +113,7 @@ function keyChangeRoutes(service: Service) {
     id: 'deleteKey',
     summary: 'Delete an API key',
     description:
-      'The key stops working at once, even if it is the calling key. Dashboard sessions of the key are signed out. The last key of the account that is neither revoked nor expired is only deleted with `force=true`; otherwise the request fails with 409 `last_key`.',
+      'The key stops working at once, even if it is the calling key, and its dashboard sessions end. The last working key of the account is only deleted with `force=true`; otherwise, the response is 409 `last_key`.',
     scope: 'keys:write',
     params,
     query: KeyDeletionQuery,
@@ -149,7 +149,7 @@ function keyCreateRoutes(service: Service) {
   const list = route(service, 'GET /v1/keys', {
     id: 'listKeys',
     summary: 'List API keys',
-    description: 'Deleted keys are not included.',
+    description: "Returns all keys that aren't deleted.",
     scope: 'keys:write',
     answer: json(KeyList, 'The keys', KEY_LIST_EXAMPLE),
   })
@@ -163,7 +163,7 @@ function keyCreateRoutes(service: Service) {
     id: 'createKey',
     summary: 'Create an API key',
     description:
-      'The key itself is returned only in this response: the service stores its hash. Restrictions that are omitted are inherited from the calling key. A new key cannot have more rights than the calling key. With `publishable`, the key is for forms on websites: it can only be used for `POST /v1/verify/form`, from the pages of `allowed_domains`.',
+      "Returns the key, once: the service stores only its hash. Restrictions that you omit are inherited from the calling key, and the new key can't have more permissions than it. A `publishable` key can only be used for `POST /v1/verify/form`, from the websites in `allowed_domains`.",
     scope: 'keys:write',
     idempotent: true,
     body: { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE, max: KEY_BODY_MAX },

@@ -32,7 +32,7 @@ const EMAIL_LENGTH_MAX = 254
 
 export const email = z.string().max(EMAIL_LENGTH_MAX).nullable().openapi({
   description:
-    'Receives alerts about webhooks, and the emails about finished lists that were submitted with `notify`. Null: alerts go to the address of the service.',
+    'Email address for alerts about failing webhooks, and for finished lists that were submitted with `notify`. If null, the address of the service receives the alerts.',
 })
 const admin = z.boolean().openapi({
   description: 'Whether the account can manage accounts and open the Health page.',
@@ -78,12 +78,14 @@ const limit = z.int().nullable()
 const Plan = z
   .object({
     name: z.string(),
-    requests: z
-      .int()
-      .openapi({ description: 'Requests of an account per window, with all its keys.' }),
+    requests: z.int().openapi({
+      description: 'Requests that an account can send per window, with all of its keys together.',
+    }),
     window_seconds: z.number(),
     credits_per_day: limit.openapi({ description: 'Null: unlimited.' }),
-    concurrent_jobs: limit.openapi({ description: 'Unfinished lists. Null: unlimited.' }),
+    concurrent_jobs: limit.openapi({
+      description: 'Lists that can be unfinished at the same time. Null: unlimited.',
+    }),
     stored_rows: limit.openapi({ description: 'Stored rows of all lists. Null: unlimited.' }),
     stored_feedback: limit.openapi({
       description: 'Stored bounces, deliveries and complaints. Null: unlimited.',
@@ -120,7 +122,7 @@ const PLAN_LIST_EXAMPLE = {
   },
 }
 
-const ADMIN_ONLY = 'Only for keys of an admin account.'
+const ADMIN_ONLY = 'Requires a key of an admin account.'
 
 /** Fits a name and an address. */
 export const ACCOUNT_BODY_MAX = 16 * 1024
@@ -148,7 +150,7 @@ export function managedAccountRoutes(service: Service) {
   const create = route(service, 'POST /v1/accounts', {
     id: 'createAccount',
     summary: 'Create an account',
-    description: `${ADMIN_ONLY} The account has no keys yet: create one with \`POST /v1/accounts/{id}/keys\`.`,
+    description: `${ADMIN_ONLY} The new account has no keys: create one with \`POST /v1/accounts/{id}/keys\`.`,
     scope: 'accounts:write',
     idempotent: true,
     body: { schema: NewAccountRequest, example: NEW_ACCOUNT_EXAMPLE, max: ACCOUNT_BODY_MAX },
@@ -187,7 +189,7 @@ export function managedAccountRoutes(service: Service) {
   const change = route(service, 'PATCH /v1/accounts/{id}', {
     id: 'updateAccount',
     summary: 'Update an account',
-    description: `${ADMIN_ONLY} Fields that are omitted keep their values. A new plan applies within a second.`,
+    description: `${ADMIN_ONLY} Fields that you omit keep their values. A new plan applies within a second.`,
     scope: 'accounts:write',
     params,
     body: { schema: AccountPatchRequest, example: ACCOUNT_PATCH_EXAMPLE, max: ACCOUNT_BODY_MAX },
@@ -206,7 +208,7 @@ export function managedAccountRoutes(service: Service) {
   const key = route(service, 'POST /v1/accounts/{id}/keys', {
     id: 'createAccountKey',
     summary: 'Create an API key for an account',
-    description: `${ADMIN_ONLY} As \`POST /v1/keys\`, for another account. The key cannot have more rights than the calling key.`,
+    description: `${ADMIN_ONLY} Works like \`POST /v1/keys\`. The new key can't have more permissions than the calling key.`,
     scope: 'accounts:write',
     idempotent: true,
     params,
@@ -223,7 +225,7 @@ export function managedAccountRoutes(service: Service) {
   const plans = route(service, 'GET /v1/plans', {
     id: 'listPlans',
     summary: 'List the plans',
-    description: `${ADMIN_ONLY} The built-in plans and those of the config file.`,
+    description: `${ADMIN_ONLY} Returns the built-in plans and those of the config file.`,
     scope: 'accounts:write',
     answer: json(PlanList, 'The plans', PLAN_LIST_EXAMPLE),
   })

@@ -134,8 +134,7 @@ const DNS_RETRY_AFTER_S = 30
 
 const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
 const diskSchema = z.enum(['ok', 'low']).openapi({
-  description:
-    '`low`: the disk of the data directory is almost full, and new lists are rejected with 507.',
+  description: '`low`: the disk is almost full, and new lists are rejected with 507.',
 })
 const readySchema = okSchema.extend({ disk: diskSchema }).openapi('Ready')
 const healthSchema = z
@@ -191,7 +190,7 @@ const readyz = monitoringRoute('/readyz', {
 const health = monitoringRoute('/health', {
   operationId: 'getHealth',
   summary: 'Get the health of the service',
-  answer: json(healthSchema, 'The health; 200 even if a component fails', {
+  answer: json(healthSchema, 'The health. The status is 200 even if a component fails', {
     ...{ status: 'ok', version: '0.1.0', database: 'ok', dns: 'ok', smtp: 'ok' },
     disk: 'ok',
     jobs: 0,

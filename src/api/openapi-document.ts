@@ -52,9 +52,9 @@ function registerComponents({ openAPIRegistry: registry }: OpenAPIHono<Env>): vo
 const LICENSE = { name: 'MIT', identifier: 'MIT' }
 
 const DESCRIPTION = [
-  'Checks whether email addresses can receive mail.',
-  'In addition to the headers of each response, all responses have `Cache-Control: no-store` and security headers: `Content-Security-Policy`, `X-Content-Type-Options`, `Referrer-Policy`, `Access-Control-Allow-Origin`, `Access-Control-Expose-Headers`, and with HTTPS `Strict-Transport-Security`.',
-  'A path that does not exist gets 404 `not_found`, and another method of an existing path 405 `method_not_allowed` with the header `Allow`.',
+  'Find out whether email addresses can receive mail.',
+  'Every response also has `Cache-Control: no-store` and security headers: `Content-Security-Policy`, `X-Content-Type-Options`, `Referrer-Policy`, `Access-Control-Allow-Origin`, `Access-Control-Expose-Headers` and, over HTTPS, `Strict-Transport-Security`.',
+  'An unknown path returns 404 `not_found`. An unsupported method returns 405 `method_not_allowed`, and the header `Allow` lists the supported ones.',
 ].join(' ')
 
 const TAGS = [
@@ -89,7 +89,7 @@ const describeEvent = (kind: SentKind, { description, data, example }: SentEvent
   // A summary is plain text.
   summary: description.replaceAll('`', ''),
   description:
-    'Sent to your endpoint, and sent again until it answers with 2xx. The same event can arrive more than once, with the same `event_id` and the same bytes.',
+    'Sent to your endpoint until it responds with 2xx. The same event can arrive more than once: copies have the same `event_id` and the same body.',
   tags: ['Webhooks'],
   request: {
     headers: SIGNED,
@@ -104,8 +104,8 @@ const describeEvent = (kind: SentKind, { description, data, example }: SentEvent
     },
   },
   responses: {
-    '2XX': { description: 'The event has arrived. The response body is ignored.' },
-    410: { description: 'No more events are wanted: the service disables the endpoint.' },
+    '2XX': { description: 'You received the event. The response body is ignored.' },
+    410: { description: "You don't want any more events. The service disables the endpoint." },
     default: { description: 'The event is sent again after 1 min, 5 min, 30 min, 2 h and 24 h.' },
   },
 })

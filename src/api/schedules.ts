@@ -39,14 +39,14 @@ const every_days = z
   .max(EVERY_DAYS_MAX)
   .openapi({ description: 'Days between two runs.' })
 const notify = z.boolean().openapi({
-  description: 'Whether an email is sent to the address of the account at the end of each run.',
+  description: 'Whether to email the address of the account at the end of each run.',
 })
 const active = z.boolean().openapi({ description: 'False if the schedule is paused.' })
 
 const NewScheduleRequest = z
   .strictObject({
     job_id: z.string().max(100).openapi({
-      description: 'The list to verify again. It may still be running.',
+      description: 'The list to re-verify. It can still be running.',
     }),
     every_days,
     only,
@@ -80,11 +80,11 @@ const ScheduleFields = z
     job_id: z.string().openapi({ description: 'The list for which the schedule was created.' }),
     every_days,
     only: z.array(z.enum(STATUSES)).nullable().openapi({
-      description:
-        'Rows with results of these classes are verified again. Null: no such condition.',
+      description: 'Re-verify the rows with these classes. Null: all classes.',
     }),
     older_than_days: z.int().nullable().openapi({
-      description: 'Rows with older results are verified again. Null: no such condition.',
+      description:
+        'Re-verify the rows whose results are older than this number of days. Null: any age.',
     }),
     notify,
     active,
@@ -95,7 +95,7 @@ const ScheduleFields = z
         at: time,
         status: z.enum(['started', 'skipped', 'failed']).openapi({
           description:
-            '`started`: a job was created. `skipped`: there was nothing to do. `failed`: no job could be created. The schedule stays active in all cases.',
+            '`started`: a job was created. `skipped`: there was nothing to re-verify. `failed`: no job could be created. The schedule stays active in all three cases.',
         }),
       })
       .nullable(),
@@ -107,7 +107,7 @@ const ScheduleFields = z
           'Why the last run created no job, or why the schedule was paused (`results_deleted`). Null if the last run created a job.',
       }),
     last_job_id: z.string().nullable().openapi({
-      description: 'The job of the latest run, which the next run verifies again.',
+      description: 'The job of the latest run. The next run re-verifies it.',
     }),
     created_at: time,
   })
@@ -147,12 +147,14 @@ export function scheduleRoutes(service: Service) {
   const list = route(service, 'GET /v1/schedules', {
     id: 'listSchedules',
     summary: 'List schedules, newest first',
-    description: 'With `X-EV-Sandbox: true`, lists those of simulated lists, otherwise live ones.',
+    description:
+      'With `X-EV-Sandbox: true`, returns the schedules of simulated lists, otherwise those of live lists.',
     scope: 'jobs:read',
     query: z.object({
       ...pageQuery,
       job_id: z.string().max(100).optional().openapi({
-        description: 'Only schedules that were created for this list, or whose latest run it is.',
+        description:
+          'Only schedules that were created for this job, or whose latest run is this job.',
       }),
     }),
     answer: json(SchedulePage, 'One page of schedules', SCHEDULE_PAGE_EXAMPLE),
@@ -169,9 +171,9 @@ export function scheduleRoutes(service: Service) {
 
   const create = route(service, 'POST /v1/schedules', {
     id: 'createSchedule',
-    summary: 'Verify a list again at intervals',
+    summary: 'Re-verify a list at intervals',
     description:
-      'Each run creates a job as `POST /v1/jobs/{id}/reverify` does, from the results of the latest run. The first run is `every_days` from now. The schedule belongs to the account, and outlives the API key that creates it.',
+      "Each run re-verifies the results of the latest run, as `POST /v1/jobs/{id}/reverify` does. The first run is `every_days` from now. The schedule belongs to the account: deleting the API key that created it doesn't delete the schedule.",
     scope: 'verify:bulk',
     idempotent: true,
     body: { schema: NewScheduleRequest, example: NEW_SCHEDULE_EXAMPLE, max: BODY_MAX },
@@ -215,7 +217,7 @@ export function scheduleRoutes(service: Service) {
     id: 'updateSchedule',
     summary: 'Change, pause or resume a schedule',
     description:
-      'Fields that are omitted keep their values. If `every_days` changes or the schedule is resumed, the next run is `every_days` from now.',
+      'Fields that you omit keep their values. If you change `every_days` or resume the schedule, the next run is `every_days` from now.',
     scope: 'verify:bulk',
     params: scheduleParams,
     body: { schema: ScheduleChanges, example: { active: false }, max: BODY_MAX },
@@ -241,7 +243,7 @@ export function scheduleRoutes(service: Service) {
   const remove = route(service, 'DELETE /v1/schedules/{id}', {
     id: 'deleteSchedule',
     summary: 'Delete a schedule',
-    description: 'The jobs that it created are kept.',
+    description: 'The jobs it created are kept.',
     scope: 'jobs:write',
     params: scheduleParams,
     answer: { description: 'The schedule is deleted' },

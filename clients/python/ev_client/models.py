@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict,
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
-# Class of the result. Jobs count rows by class; downloads and the history can be filtered by
-# it.
+# What to do with the address. `deliverable`: send. `undeliverable`: remove it. `risky`:
+# decide by the `reason`. `unknown`: no answer could be obtained.
 Class = Literal["deliverable", "undeliverable", "risky", "unknown"]
 
 # Reason for the result.
@@ -43,8 +43,9 @@ Reason = Literal[
 
 ReverifyJob = Any
 
-# low: accepted, no concerns. medium: accepted, with lower quality or certainty. high: mail
-# will bounce or do harm. unknown: no conclusive answer.
+# Risk of sending to the address. `low`: it is accepted. `medium`: it is accepted, with a
+# lower quality or certainty. `high`: mail would bounce or do harm. `unknown`: no answer could
+# be obtained.
 RiskLevel = Literal["low", "medium", "high", "unknown"]
 
 
@@ -53,8 +54,8 @@ class Account(TypedDict):
     name: str
     # Name of a plan; see `GET /v1/plans`.
     plan: str
-    # Receives alerts about webhooks, and the emails about finished lists that were submitted
-    # with `notify`. Null: alerts go to the address of the service.
+    # Email address for alerts about failing webhooks, and for finished lists that were
+    # submitted with `notify`. If null, the address of the service receives the alerts.
     email: Optional[str]
     # Whether the account can manage accounts and open the Health page.
     admin: bool
@@ -84,8 +85,8 @@ class AccountPatch(TypedDict):
     name: NotRequired[str]
     # Name of a plan; see `GET /v1/plans`.
     plan: NotRequired[str]
-    # Receives alerts about webhooks, and the emails about finished lists that were submitted
-    # with `notify`. Null: alerts go to the address of the service.
+    # Email address for alerts about failing webhooks, and for finished lists that were
+    # submitted with `notify`. If null, the address of the service receives the alerts.
     email: NotRequired[Optional[str]]
     # Whether the account can manage accounts and open the Health page.
     admin: NotRequired[bool]
@@ -95,9 +96,9 @@ class AsyncAccepted(TypedDict):
     success: Literal[True]
     verification_id: str
     status: Literal["queued"]
-    # The endpoint of this job. Only present with `webhook_url`.
+    # ID of the endpoint for `webhook_url`. Only present if you set it.
     webhook_id: NotRequired[str]
-    # Signs the events that it gets. Not returned again.
+    # Secret that signs the events sent to `webhook_url`. Returned only once.
     webhook_secret: NotRequired[str]
 
 
@@ -127,14 +128,15 @@ class AuditEntry(TypedDict):
     # `session`: a dashboard session. `command_line`: a command on a machine of the service.
     # `service`: the service itself.
     actor: Literal["key", "link", "session", "command_line", "service"]
-    # Key of the request or the session.
+    # ID of the API key that sent the request or signed in.
     key_id: Optional[str]
     session_id: Optional[str]
-    # Client address of the request.
+    # IP address that sent the request.
     ip: Optional[str]
     # ID of the key, webhook, account, session or job.
     target_id: Optional[str]
-    # Its name at that time; of a webhook the host, of a session the name of its key.
+    # Name of the target at the time. For a webhook, the host of its URL; for a session, the
+    # name of its key.
     target_name: Optional[str]
     # Names of the changed fields. Null if the action is not an update.
     changed: Optional[List[str]]
@@ -156,24 +158,24 @@ class AuditPageData(TypedDict):
 
 class BatchRequest(TypedDict):
     emails: NotRequired[List[str]]
-    # Use it instead of `emails` to add your own IDs, which are returned in downloads.
+    # Addresses with your own IDs, which downloads contain. Use either `items` or `emails`.
     items: NotRequired[List[BatchRequestItem]]
     # Display name.
     name: NotRequired[str]
-    # Set to false to verify and charge repeated addresses again.
+    # Set to false to verify and charge an address each time it occurs.
     deduplicate: NotRequired[bool]
     # Set to false to skip the mail server (reason `smtp_skipped`).
     check_smtp: NotRequired[bool]
     # Set to true to contact the mail server even if a cached result exists.
     force_refresh: NotRequired[bool]
-    # Up to 50 key-value pairs of your own, returned with the job and in its events. A key has
-    # up to 40 characters and no brackets, a value up to 500.
+    # Up to 50 key-value pairs, returned with the job and in its events. Keys have up to 40
+    # characters and no brackets, values up to 500 characters.
     metadata: NotRequired[Dict[str, str]]
-    # Set to true to send an email to the address of the account when the list is done. None
-    # is sent for a list that is answered at once.
+    # Set to true to email the address of the account when the list is finished. No email is
+    # sent if the response already contains the results.
     notify: NotRequired[bool]
-    # An https URL that gets the events of this job, in addition to the endpoints of the
-    # account. The response has the `webhook_secret` that signs them.
+    # An https URL to send the events of this job to, in addition to the endpoints of the
+    # account. The response contains the `webhook_secret` that signs them.
     webhook_url: NotRequired[str]
 
 
@@ -190,14 +192,14 @@ class Breakdown(TypedDict):
 class BreakdownData(TypedDict):
     # Rows of the list.
     total: int
-    # Rows with a result. Each group of counts adds up to it.
+    # Rows with a result. The counts of each group add up to this number.
     done: int
     classes: ClassCounts
-    # One count for each reason and class. `catch_all` may have two: feedback makes some of
-    # its addresses deliverable.
+    # Rows by reason and class. `catch_all` can occur with two classes, because feedback makes
+    # some of its addresses deliverable.
     reasons: List[BreakdownDataReason]
     operators: List[BreakdownDataOperator]
-    # Rows of all other operators.
+    # Rows of all operators that aren't listed.
     operators_left: int
 
 
@@ -213,8 +215,8 @@ class BreakdownDataReason(_BreakdownDataReasonKeywords):
 
 
 class BreakdownDataOperator(TypedDict):
-    # Operator of the mail servers of the domain. Null if it is unknown because no mail server
-    # was looked up or the results are simulated.
+    # Provider that runs the mail servers. Null if no mail server was looked up or the results
+    # are simulated.
     operator: Optional[str]
     count: int
     classes: ClassCounts
@@ -267,23 +269,23 @@ class CalibrationFigures(TypedDict):
     predicted: float
     # Share of correct verdicts.
     observed: float
-    # Mean squared difference of confidence and outcome. 0 is best.
+    # Brier score: the mean squared difference between confidence and outcome. 0 is best.
     brier_score: float
-    # Expected calibration error: mean difference of confidence and share of correct verdicts
-    # in ten ranges of confidence. 0 is best.
+    # Expected calibration error: the mean difference between confidence and the share of
+    # correct verdicts, over ten ranges of confidence. 0 is best.
     calibration_error: float
 
 
 class CalibrationLevel(TypedDict):
-    # Results that feedback confirmed, weighted by age, with the trend.
+    # Results that feedback confirmed, weighted by age and extrapolated with the trend.
     correct: float
     # Results with feedback, weighted by age.
     total: float
-    # The share of the level above counts as this many results.
+    # Weight of the more general level, as a number of results.
     prior_weight: Optional[float]
-    # After this time a result has half its weight. Null if results do not age.
+    # Days after which a result has half its weight. Null if results don't age.
     half_life_days: Optional[float]
-    # How much of correct / total is the extrapolation of its trend. Null if results do not
+    # Part of `correct / total` that is extrapolated from its trend. Null if results don't
     # age.
     trend: Optional[float]
 
@@ -326,9 +328,9 @@ class ChangePage(TypedDict):
 
 
 class ChangePageData(TypedDict):
-    # The job that this one verifies again. Null if it is a new list.
+    # The job that this job re-verifies. Null for a new list.
     previous_job_id: Optional[str]
-    # Rows that were verified again so far.
+    # Rows re-verified so far.
     verified: int
     # Rows whose class has changed.
     changed: int
@@ -389,16 +391,16 @@ class CreatedFeedbackSourceData(TypedDict):
     url: str
     # For `ses` the ARN of the topic, otherwise the last characters of the key.
     key_hint: str
-    # HTTP Basic authentication to set at the provider. Null for a provider with a key of its
-    # own. Returned only once.
+    # HTTP Basic credentials to set at the provider. Null if the provider signs its requests.
+    # Returned only once.
     basic_auth: Optional[CreatedFeedbackSourceDataBasicAuth]
     created_at: str
-    # When the provider last sent an authentic request. Null if it never did.
+    # When the provider last sent a valid request. Null if it never did.
     last_received_at: Optional[str]
 
 
 class CreatedFeedbackSourceDataBasicAuth(TypedDict):
-    """HTTP Basic authentication to set at the provider. Null for a provider with a key of its own. Returned only once."""
+    """HTTP Basic credentials to set at the provider. Null if the provider signs its requests. Returned only once."""
 
     username: str
     password: str
@@ -418,9 +420,10 @@ class CreatedKeyData(TypedDict):
     key: str
     # Last characters of the secret.
     hint: str
-    # Whether the key is for forms on websites. Its only scope is `verify:form`.
+    # Whether this is a publishable key for forms on websites. Its only scope is
+    # `verify:form`.
     publishable: bool
-    # Whether all requests of the key are in the sandbox.
+    # Whether this is a test key: all of its requests are simulated.
     test: bool
     scopes: List[Literal[
         "verify:single",
@@ -465,7 +468,8 @@ class CreatedWebhookData(TypedDict):
     ]]
     active: bool
     description: Optional[str]
-    # The job whose events alone it gets. Only present for an endpoint of a job.
+    # The only job whose events are sent to this endpoint. Only present if it was created with
+    # `webhook_url`.
     job_id: NotRequired[str]
     # Names of the custom headers. Their values are never returned.
     header_names: List[str]
@@ -474,16 +478,15 @@ class CreatedWebhookData(TypedDict):
     secret: str
     created_at: str
     updated_at: str
-    # Human-readable reason why the service disabled the endpoint. Null if it did not.
+    # Why the service disabled the endpoint, as text. Null if it didn't.
     disabled_reason: Optional[str]
-    # Machine-readable reason why the service disabled the endpoint. Null if it did not.
-    # `gone`: the endpoint answered with 410. `failing`: all attempts failed for five days.
+    # Why the service disabled the endpoint. `gone`: the endpoint responded with 410.
+    # `failing`: all attempts failed for five days. Null if it didn't disable the endpoint.
     disabled_code: Optional[Literal["gone", "failing"]]
-    # Start of continuous failures. Null if the last attempt succeeded. After five days the
-    # endpoint is disabled.
+    # When the endpoint started to fail. Null if the last attempt succeeded. The service
+    # disables an endpoint that has failed for five days.
     failing_since: Optional[str]
-    # Share of successful attempts on the days of `daily_attempts`. Null if there were no
-    # attempts.
+    # Share of successful attempts in `daily_attempts`, from 0 to 1. Null if there were none.
     success_rate: Optional[float]
     # Attempts by day, oldest first: the last seven days on which events were sent. Tests are
     # not counted.
@@ -507,11 +510,13 @@ class CreditsData(TypedDict):
     api_key_id: str
     api_key_name: str
     plan: str
-    # Available credits, without those reserved. Null if the plan has no limit.
+    # Credits you can use now. Reserved credits are already subtracted. Null if the plan has
+    # no limit.
     credits_balance: Optional[int]
     # Credits charged in the current period.
     credits_consumed: int
-    # Credits reserved for verifications in progress. Unused ones are returned.
+    # Credits reserved for verifications in progress. Unused credits are returned to the
+    # balance.
     credits_held: int
     # Credits of the plan per period. Null if the plan has no limit.
     credits_added: Optional[int]
@@ -534,28 +539,29 @@ class Delivery(TypedDict):
         "quota.exceeded",
         "webhook.test",
     ]
-    # `pending`: due now. `delivered`: the endpoint answered with 2xx. `retry_scheduled`: the
-    # last attempt failed, and another one follows. `failed`: no further attempts.
+    # `pending`: about to be sent. `delivered`: the endpoint responded with 2xx.
+    # `retry_scheduled`: the last attempt failed and another one is scheduled. `failed`: all
+    # attempts failed.
     status: Literal["pending", "delivered", "retry_scheduled", "failed"]
     # Number of attempts. A manual retry restarts it at 0.
     attempt: int
     # `scheduled`: sent because the event happened. `manual`: resent on request. `test`: a
     # test event.
     trigger: Literal["scheduled", "manual", "test"]
-    # HTTP status of the response. Null if none arrived.
+    # HTTP status of the response. Null if there was no response.
     status_code: Optional[int]
     duration_ms: Optional[int]
-    # Human-readable error. Null if there is none.
+    # What went wrong, as text. Null if the attempt succeeded.
     error: Optional[str]
-    # Machine-readable error. Null if there is none. `http_status`: the response was not 2xx.
+    # What went wrong. Null if the attempt succeeded. `http_status`: the response was not 2xx.
     # `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response
     # within 30 seconds. `connection_failed`: no connection, or it was closed before the
     # response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has
-    # no address or could not be resolved. `address_not_public`: the address is in a network
-    # that the service does not send to. `invalid_url`: the URL cannot be used.
-    # `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`:
-    # the signing secret cannot be read. `interrupted`: the service was stopped before the
-    # response. `request_failed`: any other failure.
+    # no address or could not be resolved. `address_not_public`: the host has a private
+    # address. `invalid_url`: the URL isn't valid. `invalid_response`: the response was not
+    # HTTP/1.1 or was too long. `secret_unreadable`: the signing secret cannot be read.
+    # `interrupted`: the service was stopped before the response. `request_failed`: any other
+    # failure.
     error_code: Optional[Literal[
         "http_status",
         "redirect",
@@ -570,10 +576,11 @@ class Delivery(TypedDict):
         "interrupted",
         "request_failed",
     ]]
-    # Null if the delivery is finished or the endpoint is disabled.
+    # When the next attempt is due. Null if there is none.
     next_attempt_at: Optional[str]
     created_at: str
-    # When the delivery is deleted and can no longer be retried. Null if it is not finished.
+    # When the delivery is deleted. After that, it can't be retried. Null until it is
+    # finished.
     expires_at: Optional[str]
 
 
@@ -589,20 +596,20 @@ class DeliveryAttempt(TypedDict):
     trigger: Literal["scheduled", "manual", "test"]
     started_at: str
     url: str
-    # HTTP status of the response. Null if none arrived.
+    # HTTP status of the response. Null if there was no response.
     status_code: Optional[int]
     duration_ms: int
-    # Human-readable error. Null if there is none.
+    # What went wrong, as text. Null if the attempt succeeded.
     error: Optional[str]
-    # Machine-readable error. Null if there is none. `http_status`: the response was not 2xx.
+    # What went wrong. Null if the attempt succeeded. `http_status`: the response was not 2xx.
     # `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response
     # within 30 seconds. `connection_failed`: no connection, or it was closed before the
     # response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has
-    # no address or could not be resolved. `address_not_public`: the address is in a network
-    # that the service does not send to. `invalid_url`: the URL cannot be used.
-    # `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`:
-    # the signing secret cannot be read. `interrupted`: the service was stopped before the
-    # response. `request_failed`: any other failure.
+    # no address or could not be resolved. `address_not_public`: the host has a private
+    # address. `invalid_url`: the URL isn't valid. `invalid_response`: the response was not
+    # HTTP/1.1 or was too long. `secret_unreadable`: the signing secret cannot be read.
+    # `interrupted`: the service was stopped before the response. `request_failed`: any other
+    # failure.
     error_code: Optional[Literal[
         "http_status",
         "redirect",
@@ -617,9 +624,9 @@ class DeliveryAttempt(TypedDict):
         "interrupted",
         "request_failed",
     ]]
-    # Start of the response body. Null if no response arrived.
+    # Start of the response body. Null if there was no response.
     response_excerpt: Optional[str]
-    # Null if no response arrived.
+    # Null if there was no response.
     response_headers: Optional[Dict[str, str]]
 
 
@@ -636,28 +643,29 @@ class DeliveryDetail(TypedDict):
         "quota.exceeded",
         "webhook.test",
     ]
-    # `pending`: due now. `delivered`: the endpoint answered with 2xx. `retry_scheduled`: the
-    # last attempt failed, and another one follows. `failed`: no further attempts.
+    # `pending`: about to be sent. `delivered`: the endpoint responded with 2xx.
+    # `retry_scheduled`: the last attempt failed and another one is scheduled. `failed`: all
+    # attempts failed.
     status: Literal["pending", "delivered", "retry_scheduled", "failed"]
     # Number of attempts. A manual retry restarts it at 0.
     attempt: int
     # `scheduled`: sent because the event happened. `manual`: resent on request. `test`: a
     # test event.
     trigger: Literal["scheduled", "manual", "test"]
-    # HTTP status of the response. Null if none arrived.
+    # HTTP status of the response. Null if there was no response.
     status_code: Optional[int]
     duration_ms: Optional[int]
-    # Human-readable error. Null if there is none.
+    # What went wrong, as text. Null if the attempt succeeded.
     error: Optional[str]
-    # Machine-readable error. Null if there is none. `http_status`: the response was not 2xx.
+    # What went wrong. Null if the attempt succeeded. `http_status`: the response was not 2xx.
     # `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response
     # within 30 seconds. `connection_failed`: no connection, or it was closed before the
     # response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has
-    # no address or could not be resolved. `address_not_public`: the address is in a network
-    # that the service does not send to. `invalid_url`: the URL cannot be used.
-    # `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`:
-    # the signing secret cannot be read. `interrupted`: the service was stopped before the
-    # response. `request_failed`: any other failure.
+    # no address or could not be resolved. `address_not_public`: the host has a private
+    # address. `invalid_url`: the URL isn't valid. `invalid_response`: the response was not
+    # HTTP/1.1 or was too long. `secret_unreadable`: the signing secret cannot be read.
+    # `interrupted`: the service was stopped before the response. `request_failed`: any other
+    # failure.
     error_code: Optional[Literal[
         "http_status",
         "redirect",
@@ -672,15 +680,16 @@ class DeliveryDetail(TypedDict):
         "interrupted",
         "request_failed",
     ]]
-    # Null if the delivery is finished or the endpoint is disabled.
+    # When the next attempt is due. Null if there is none.
     next_attempt_at: Optional[str]
     created_at: str
-    # When the delivery is deleted and can no longer be retried. Null if it is not finished.
+    # When the delivery is deleted. After that, it can't be retried. Null until it is
+    # finished.
     expires_at: Optional[str]
     request: DeliveryDetailRequest
-    # Response to the last attempt. Null if none arrived.
+    # Response to the last attempt. Null if there was none.
     response: Optional[DeliveryDetailResponse]
-    # Oldest first; at most the last 60.
+    # The last 60 attempts, oldest first.
     attempts: List[DeliveryAttempt]
 
 
@@ -689,12 +698,12 @@ class DeliveryDetailRequest(TypedDict):
     # Headers of the last attempt. The values of custom headers are hidden. Signatures are
     # included only if the key has the scope `webhooks:write`.
     headers: Dict[str, str]
-    # The exact body that is sent and signed.
+    # The body, exactly as sent and signed.
     body: str
 
 
 class DeliveryDetailResponse(TypedDict):
-    """Response to the last attempt. Null if none arrived."""
+    """Response to the last attempt. Null if there was none."""
 
     status_code: int
     headers: Dict[str, str]
@@ -727,8 +736,7 @@ class Details(TypedDict):
     domain_exists: bool
     # Whether the domain has a mail server: an MX record, or else its own address.
     mx_record: bool
-    # Whether the mail server accepts mail for the address. Also false if it was not
-    # contacted.
+    # Whether the mail server accepts mail for the address. False if it wasn't contacted.
     smtp_valid: bool
 
 
@@ -748,13 +756,12 @@ class DownloadLinkRequest(TypedDict):
     format: NotRequired[Literal["csv", "xlsx", "json", "ndjson"]]
     # Only rows of these classes.
     filter: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
-    # As in the download.
+    # Set to true to leave cells unchanged, as in the download.
     raw: NotRequired[bool]
-    # Set to true or `address` to get each address once: the first of the rows with the same
-    # address that the filter selects. Set to `canonical` to get each mailbox once: the rows
-    # with the same `canonical` address.
+    # Set to true or `address` to get each address once, or to `canonical` to get each mailbox
+    # once. Of rows with the same address, the first that matches the filter is returned.
     deduplicate: NotRequired[Union[bool, Literal["address", "canonical"]]]
-    # As in the download.
+    # Set to true to leave cells unchanged, as in the download.
     partial: NotRequired[bool]
 
 
@@ -787,28 +794,29 @@ class DownloadRow(_DownloadRowKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
-    # Seconds after which a retry is useful, if known.
+    # Seconds to wait before you retry the address. Only present if known.
     retry_after: NotRequired[int]
     flags: NotRequired[DownloadRowFlags]
-    # Suggested address if the domain is probably misspelled. Null if it is not.
+    # Suggested address, if the domain looks misspelled. Otherwise null.
     did_you_mean: NotRequired[Optional[str]]
-    # The canonical spelling of the address at its provider: `ann@gmail.com` for
-    # `A.nn+news@googlemail.com`. Addresses with the same one are the same mailbox. Null if
-    # the text is not an address.
+    # Canonical form of the address at its provider, such as `ann@gmail.com` for
+    # `A.nn+news@googlemail.com`. Addresses with the same canonical form are the same mailbox.
+    # Null if the text isn't an address.
     canonical: NotRequired[Optional[str]]
-    # The mail server that was contacted, or the first one of the domain if none was.
+    # The mail server that was contacted. If none was, the preferred mail server of the
+    # domain.
     mx_host: NotRequired[Optional[str]]
-    # When the address was verified. Earlier than now if the result is cached.
+    # When the address was verified. For a cached result, this is in the past.
     checked_at: NotRequired[str]
     # Operator of the mail servers of the domain.
     operator: NotRequired[Optional[str]]
-    # SMTP reply code of the mail server. Null if it sent none.
+    # SMTP reply code of the mail server. Null if it didn't reply.
     smtp_code: NotRequired[Optional[int]]
-    # Reply of the mail server, or what was observed if it sent none.
+    # Reply of the mail server. If it didn't reply, what happened instead.
     smtp_text: NotRequired[Optional[str]]
     previous_class: NotRequired[Any]
     previous_reason: NotRequired[Reason]
-    # True if the address was erased. Only the class of its result is left.
+    # True if the address was erased. Only the class of its result is kept.
     erased: NotRequired[Literal[True]]
     # The result is simulated.
     sandbox: NotRequired[Literal[True]]
@@ -819,9 +827,9 @@ class DownloadRow(_DownloadRowKeywords):
 class DownloadRowFlags(TypedDict):
     # Whether the domain provides temporary addresses.
     is_disposable: bool
-    # Whether the address belongs to a function, such as `info@`.
+    # Whether the address belongs to a role, such as `info@`, rather than a person.
     is_role: bool
-    # Whether the domain accepts every address. Null if it was not tested.
+    # Whether the domain accepts mail for every address. Null if it wasn't tested.
     is_catch_all: Optional[bool]
     # Whether the domain is a free email provider.
     is_free: bool
@@ -840,9 +848,9 @@ class EmittedEvent(TypedDict):
         "webhook.test",
     ]
     timestamp: str
-    # Whether it is a simulated event.
+    # Whether the event is simulated.
     sandbox: bool
-    # As sent to the endpoints. `GET /v1/webhooks/events` has its JSON Schema.
+    # Data of the event. For its JSON Schema, see `GET /v1/webhooks/events`.
     data: Dict[str, Any]
 
 
@@ -862,11 +870,11 @@ class EmittedEventAnswerData(TypedDict):
         "webhook.test",
     ]
     timestamp: str
-    # Whether it is a simulated event.
+    # Whether the event is simulated.
     sandbox: bool
-    # As sent to the endpoints. `GET /v1/webhooks/events` has its JSON Schema.
+    # Data of the event. For its JSON Schema, see `GET /v1/webhooks/events`.
     data: Dict[str, Any]
-    # Its deliveries, one for each endpoint that was subscribed and still exists.
+    # Deliveries of the event, one for each subscribed endpoint that still exists.
     deliveries: List[Delivery]
 
 
@@ -931,7 +939,7 @@ class ErrorBody(TypedDict):
         "service_unavailable",
         "insufficient_storage",
     ]
-    # ID of the request, also in the header `X-Request-Id` and in the log.
+    # ID of the request. The header `X-Request-Id` and the log contain it too.
     request_id: str
 
 
@@ -960,66 +968,67 @@ class EventListDataEvent(TypedDict):
 
 
 class Evidence(TypedDict):
-    """The facts that a result is based on, with `?include=evidence`: replies of DNS and mail servers, signals and feedback. Later versions may add fields and values."""
+    """The facts behind a result: answers of DNS and mail servers, signals and feedback. Only present with `?include=evidence`. New versions can add fields and values."""
 
     # The syntax error of the address. Null if it has none.
     syntax: Optional[EvidenceSyntax]
-    # The address without what its provider ignores, such as dots and tags.
+    # Canonical form of the address, without parts that its provider ignores, such as dots and
+    # tags.
     canonical: Optional[str]
     # Operator of the mail servers of the domain.
     operator: Optional[str]
-    # How mail for the domain is routed. Null if it was not looked up.
+    # Where mail for the domain is sent. Null if it wasn't looked up.
     route: Optional[EvidenceRoute]
     # Name of the egress from which the mail server was contacted.
     egress: Optional[str]
-    # The mail server that was contacted. Null if none was.
+    # The mail server that was contacted. Null if none was contacted.
     host: Optional[str]
-    # Its IP address.
+    # IP address of the mail server.
     ip: Optional[str]
     # Whether the SMTP session was encrypted.
     tls: bool
-    # What the mail server said about the address. Null if it was not asked.
+    # Answer of the mail server about the address. Null if it wasn't asked.
     answer: Optional[EvidenceAnswer]
-    # Whether the domain accepts every address. Null if it was not tested.
+    # Whether the domain accepts mail for every address. Null if it wasn't tested.
     catch_all: Optional[bool]
-    # Why no mail server was asked. literal: the domain is an IP address. unwanted:
-    # `check_smtp` is false. sandbox: the result is simulated. finished: the list was finished
-    # before the address was probed.
+    # Why no mail server was asked. `literal`: the domain is an IP address. `unwanted`:
+    # `check_smtp` is false. `sandbox`: the result is simulated. `finished`: the list was
+    # finished before the address was probed.
     skipped: Optional[Literal["literal", "unwanted", "sandbox", "finished"]]
-    # The message of an internal error.
+    # Message of the internal error. Null if there was none.
     failure: Optional[str]
-    # Duration of the DNS lookups.
+    # Duration of the DNS lookups in milliseconds.
     dns_ms: Optional[int]
-    # Duration of connecting.
+    # Time to connect in milliseconds.
     connect_ms: Optional[int]
-    # Lines of the SMTP session, with `C: ` or `S: `.
+    # Lines of the SMTP session: `C: …` from ev, `S: …` from the mail server.
     dialogue: NotRequired[List[str]]
-    # Signals from outside the SMTP session, if any were looked for.
+    # Signals from outside the SMTP session. Only present if signals are turned on.
     signals: NotRequired[List[EvidenceSignal]]
     # The newest feedback about the address.
     feedback: NotRequired[EvidenceFeedback]
     # The feedback about a catch-all domain.
     domain_feedback: NotRequired[EvidenceDomainFeedback]
-    # The measurements that the confidence is based on.
+    # The measurements behind the confidence.
     calibration: NotRequired[EvidenceCalibration]
 
 
 class EvidenceSyntax(TypedDict):
     """The syntax error of the address. Null if it has none."""
 
-    # Index of the first wrong character, in UTF-16 code units.
+    # Position of the first invalid character, in UTF-16 code units from 0.
     at: int
     message: str
-    # The violated clause of a standard.
+    # The section of the standard that the address violates.
     rule: str
 
 
 class EvidenceRoute(TypedDict):
-    """How mail for the domain is routed. Null if it was not looked up."""
+    """Where mail for the domain is sent. Null if it wasn't looked up."""
 
-    # mx: has MX records. implicit: has no MX record, but an address. null-mx: accepts no mail
-    # (RFC 7505). no-domain: does not exist. no-mail: has neither MX record nor address.
-    # unknown: DNS gave no conclusive answer.
+    # `mx`: the domain has MX records. `implicit`: it has an address but no MX record.
+    # `null-mx`: it doesn't accept mail (RFC 7505). `no-domain`: it doesn't exist. `no-mail`:
+    # it has neither an MX record nor an address. `unknown`: the DNS lookup failed.
     kind: Literal[
         "mx",
         "implicit",
@@ -1028,9 +1037,9 @@ class EvidenceRoute(TypedDict):
         "no-mail",
         "unknown",
     ]
-    # Mail servers, most preferred first.
+    # Mail servers in order of preference.
     hosts: List[EvidenceRouteHost]
-    # Why the answer of the DNS server was not used.
+    # Why the answer of the DNS server wasn't trusted.
     detail: NotRequired[str]
 
 
@@ -1040,10 +1049,11 @@ class EvidenceRouteHost(TypedDict):
 
 
 class EvidenceAnswer(TypedDict):
-    """What the mail server said about the address. Null if it was not asked."""
+    """Answer of the mail server about the address. Null if it wasn't asked."""
 
-    # accepted, rejected: the mail server decided about the address. blocked: it refused ev.
-    # deferred: it asked to try again later. no-response: it sent no usable reply.
+    # `accepted`, `rejected`: the mail server accepted or rejected the address. `blocked`: it
+    # refused to talk to ev. `deferred`: it asked to retry later. `no-response`: it sent no
+    # usable reply.
     kind: Literal[
         "accepted",
         "rejected",
@@ -1096,28 +1106,29 @@ class EvidenceAnswer(TypedDict):
     code: Optional[int]
     # Enhanced status code (RFC 3463).
     enhanced_code: Optional[str]
-    # The reply of the mail server, or what was observed if it sent none.
+    # Reply of the mail server. If it didn't reply, what happened instead.
     text: str
-    # The meaning and the recommended action, as text.
+    # What the reply means and what to do, as text.
     meaning: str
-    # Set if the reply is unknown to ev, but servers gave it to random recipients, which do
-    # not exist.
+    # Present if no rule knows the reply, but servers sent it for random recipients, which
+    # don't exist.
     learned: NotRequired[EvidenceAnswerLearned]
 
 
 class EvidenceAnswerLearned(TypedDict):
-    """Set if the reply is unknown to ev, but servers gave it to random recipients, which do not exist."""
+    """Present if no rule knows the reply, but servers sent it for random recipients, which don't exist."""
 
-    # domain: this domain. operator: other domains of its operator. software: domains of other
-    # operators with the same server software.
+    # Where the reply was learned. `domain`: from this domain. `operator`: from other domains
+    # of its operator. `software`: from domains of other operators with the same server
+    # software.
     scope: Literal["domain", "operator", "software"]
-    # Number of domains whose server gave the reply to a random recipient.
+    # Number of domains whose server sent this reply for a random recipient.
     domains: int
 
 
 class EvidenceSignal(TypedDict):
     name: Literal["policies", "parking", "typo-network", "gravatar"]
-    # Points that it adds to the confidence that the address is not deliverable.
+    # Points added to the confidence that the address isn't deliverable.
     shift: int
     detail: str
 
@@ -1132,7 +1143,7 @@ class EvidenceFeedback(TypedDict):
     code: Optional[int]
     enhanced_code: Optional[str]
     text: Optional[str]
-    # Whether it decided the result: no newer evidence contradicts it.
+    # Whether this feedback decided the result. Newer evidence overrides feedback.
     decides: bool
 
 
@@ -1150,7 +1161,7 @@ class EvidenceDomainFeedback(TypedDict):
 
 
 class EvidenceCalibration(TypedDict):
-    """The measurements that the confidence is based on."""
+    """The measurements behind the confidence."""
 
     # The confidence of the reason without feedback.
     fixed_confidence: int
@@ -1173,25 +1184,25 @@ class FeedbackItem(TypedDict):
     code: NotRequired[int]
     # Enhanced status code (RFC 3463).
     enhanced_code: NotRequired[str]
-    # Diagnostic text of a bounce. 500 characters are stored.
+    # Diagnostic text of a bounce. The first 500 characters are stored.
     text: NotRequired[str]
     # When it happened. Default: now.
     occurred_at: NotRequired[str]
-    # ID of the event in your system. An item with the ID of an earlier one is a duplicate.
-    # Without it, an item that equals an earlier one is.
+    # ID of the event in your system. An item with the ID of an earlier item is a duplicate.
+    # Items without an ID are compared by their content.
     id: NotRequired[str]
 
 
 class FeedbackReport(TypedDict):
     total: CalibrationFigures
     fixed_confidence: Any
-    # The verdicts by confidence in ranges of 10 %, lowest first, without empty ones.
+    # Verdicts by confidence, in ranges of 10 percent, lowest first. Empty ranges are omitted.
     bins: List[CalibrationBin]
-    # The same with the fixed confidence.
+    # The same, with the fixed confidence of each reason.
     fixed_bins: List[CalibrationBin]
-    # What verdicts predicted, by the field `deliverable`.
+    # How the field `deliverable` of the verdicts compares with what happened.
     outcomes: FeedbackReportOutcomes
-    # By reason, most verdicts first. Verdicts of catch-all domains with enough reports are
+    # Figures by reason, most frequent first. Catch-all domains with enough feedback are
     # counted by risk, such as `catch_all/low`.
     reasons: List[FeedbackReportReason]
     # By reason and operator, most verdicts first, at most 100.
@@ -1201,15 +1212,15 @@ class FeedbackReport(TypedDict):
 
 
 class FeedbackReportOutcomes(TypedDict):
-    """What verdicts predicted, by the field `deliverable`."""
+    """How the field `deliverable` of the verdicts compares with what happened."""
 
-    # Mail that bounced, and was not deliverable by its verdict.
+    # Messages that bounced, to addresses whose verdict was not deliverable.
     predicted_bounces: int
-    # Mail that bounced, and was deliverable by its verdict.
+    # Messages that bounced, to addresses whose verdict was deliverable.
     missed_bounces: int
-    # Mail that arrived, and was deliverable by its verdict.
+    # Messages that arrived, at addresses whose verdict was deliverable.
     kept_deliveries: int
-    # Mail that arrived, and was not deliverable by its verdict.
+    # Messages that arrived, at addresses whose verdict was not deliverable.
     lost_deliveries: int
 
 
@@ -1221,10 +1232,10 @@ class FeedbackReportReason(TypedDict):
     predicted: float
     # Share of correct verdicts.
     observed: float
-    # Mean squared difference of confidence and outcome. 0 is best.
+    # Brier score: the mean squared difference between confidence and outcome. 0 is best.
     brier_score: float
-    # Expected calibration error: mean difference of confidence and share of correct verdicts
-    # in ten ranges of confidence. 0 is best.
+    # Expected calibration error: the mean difference between confidence and the share of
+    # correct verdicts, over ten ranges of confidence. 0 is best.
     calibration_error: float
 
 
@@ -1237,17 +1248,18 @@ class FeedbackReportOperator(TypedDict):
     predicted: float
     # Share of correct verdicts.
     observed: float
-    # Mean squared difference of confidence and outcome. 0 is best.
+    # Brier score: the mean squared difference between confidence and outcome. 0 is best.
     brier_score: float
-    # Expected calibration error: mean difference of confidence and share of correct verdicts
-    # in ten ranges of confidence. 0 is best.
+    # Expected calibration error: the mean difference between confidence and the share of
+    # correct verdicts, over ten ranges of confidence. 0 is best.
     calibration_error: float
 
 
 class FeedbackReportReceivedItem(TypedDict):
     # Day in UTC.
     date: str
-    # `api`, `import` for `ev feedback import`, or the provider of a source.
+    # Where the feedback came from: `api`, `import` (`ev feedback import`) or the provider of
+    # a source.
     source: str
     delivered: int
     bounced: int
@@ -1278,7 +1290,7 @@ class FeedbackSource(TypedDict):
     # For `ses` the ARN of the topic, otherwise the last characters of the key.
     key_hint: str
     created_at: str
-    # When the provider last sent an authentic request. Null if it never did.
+    # When the provider last sent a valid request. Null if it never did.
     last_received_at: Optional[str]
 
 
@@ -1295,44 +1307,43 @@ class FeedbackSourceListData(TypedDict):
 class FileDryRun(TypedDict):
     success: Literal[True]
     dry_run: Literal[True]
-    # Columns of the list, truncated if there are very many.
+    # Names of the columns. Truncated if there are very many.
     columns: List[FileDryRunColumn]
     # Name of the address column.
     column: Optional[str]
-    # Null if none was found; send `column` then.
+    # Number of the address column, from 1. Null if none was found: set `column`.
     column_number: Optional[int]
     header: bool
-    # Encoding with which the file is read, as a WHATWG label.
+    # Encoding of the file, as a WHATWG label.
     encoding: str
     delimiter: Literal[",", ";", "\t", "|"]
-    # Format of the file: text as it is or compressed, or a workbook.
+    # Format of the file: text, compressed text, or a workbook.
     format: Literal["text", "gzip", "zip", "xlsx"]
-    # The sheet that is read. Null if the file is not a workbook.
+    # Name of the sheet that is read. Null if the file isn't a workbook.
     sheet: Optional[str]
-    # Names of the sheets. Empty if the file is not a workbook.
+    # Names of all sheets. Empty if the file isn't a workbook.
     sheets: List[str]
-    # Numbers of the columns that hold addresses, among them `column_number`. Without
-    # `all_addresses`, the others are not verified.
+    # Numbers of all columns that contain addresses, including `column_number`. Only
+    # `column_number` is verified unless `all_addresses` is true.
     address_columns: List[int]
-    # True if cells of the address column hold several addresses, or lines of a list without
-    # other columns. Without `all_addresses`, such a cell is `invalid_email`, and of such a
-    # line the first address is verified.
+    # Whether some cells of the address column contain several addresses. Unless
+    # `all_addresses` is true, such a cell is `invalid_email`; in a list without other
+    # columns, the first address of the line is verified.
     has_several: bool
-    # True if each address of a row is verified as a separate row.
+    # Whether every address of a row is verified, each as a separate row.
     all_addresses: bool
     rows: Optional[int]
     total_emails: Optional[int]
-    # Rows with a well-formed address, whether it exists or not.
+    # Rows with a well-formed address. It doesn't have to exist.
     valid_emails: Optional[int]
-    # Rows with a malformed address; in a response without `no_address`, also those without
-    # one.
+    # Rows with a malformed address. If the response has no `no_address`, this includes rows
+    # without an address.
     invalid_format_emails: Optional[int]
     # Rows without an address: blank between other rows, empty in the address column, or with
-    # a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`;
-    # they are free, and no duplicates.
+    # a placeholder such as `n/a`. They are free, and their reason is `no_address`.
     no_address: Optional[int]
     duplicates: Optional[int]
-    # Maximum cost of the list.
+    # Credits that the list costs at most.
     credits_needed: Optional[int]
     # Credits left today. Null if the plan has no limit.
     credits_balance: Optional[int]
@@ -1361,11 +1372,11 @@ _FormResultKeywords = TypedDict(
 class FormResult(_FormResultKeywords):
     # The address, as sent.
     email: str
-    # Whether the form should accept the address: false if it is undeliverable.
+    # Whether the form should accept the address. False only if it is undeliverable.
     allow: bool
-    # The address that was probably intended. Null if there is none.
+    # Suggested address, if the domain looks misspelled. Otherwise null.
     did_you_mean: Optional[str]
-    # A sentence for the visitor.
+    # Message for the visitor.
     message: str
     # The result is simulated.
     sandbox: NotRequired[Literal[True]]
@@ -1390,17 +1401,17 @@ class InstantBulk(TypedDict):
     job_id: str
     status: Literal["completed"]
     total_emails: int
-    # Rows with a well-formed address, whether it exists or not.
+    # Rows with a well-formed address. It doesn't have to exist.
     valid_emails: int
-    # Rows with a malformed address; in a response without `no_address`, also those without
-    # one.
+    # Rows with a malformed address. If the response has no `no_address`, this includes rows
+    # without an address.
     invalid_format_emails: int
     results: List[BulkItem]
     summary: InstantBulkSummary
     message: str
-    # The endpoint of this job. Only present with `webhook_url`.
+    # ID of the endpoint for `webhook_url`. Only present if you set it.
     webhook_id: NotRequired[str]
-    # Signs the events that it gets. Not returned again.
+    # Secret that signs the events sent to `webhook_url`. Returned only once.
     webhook_secret: NotRequired[str]
 
 
@@ -1422,7 +1433,7 @@ class Job(TypedDict):
         "failed",
         "cancelled",
     ]
-    # Percentage of processed rows. 100 only if the job is completed.
+    # Percentage of processed rows. 100 only when the job is completed.
     progress: int
     total_emails: int
     processed_emails: int
@@ -1433,11 +1444,11 @@ class Job(TypedDict):
     error: Optional[JobError]
     # The results are simulated.
     sandbox: NotRequired[Literal[True]]
-    # Why the job is waiting, such as a mail provider that throttles or a DNS server that
-    # fails its check. Only present while it waits.
+    # Why the job is waiting, for example because a mail provider limits the rate. Only
+    # present while it waits.
     status_detail: NotRequired[str]
-    # Rows per second over the last 30 seconds, or since the previous request if it is older.
-    # Null if not yet known.
+    # Rows per second over the last 30 seconds, or since your previous request if that is
+    # longer ago. Null if not known yet.
     rate_per_second: NotRequired[Optional[float]]
     # Estimated remaining seconds. Null if unknown or if the job has finished.
     seconds_left: NotRequired[Optional[int]]
@@ -1445,13 +1456,13 @@ class Job(TypedDict):
     waiting_for: NotRequired[List[JobWaitingForItem]]
     type: Literal["single", "bulk", "batch", "file"]
     name: Optional[str]
-    # The metadata of the job, as submitted. Empty if there is none.
+    # Metadata of the job. Empty if none was submitted.
     metadata: Dict[str, str]
-    # The endpoint of this job. Only present if the job was created with `webhook_url`.
+    # ID of the endpoint for `webhook_url`. Only present if the job was created with one.
     webhook_id: NotRequired[str]
-    # The job that this one verifies again. Only present if there is one.
+    # The job that this job re-verifies. Only present in a re-verification.
     previous_job_id: NotRequired[str]
-    # The schedule that created the job. Only present if there is one.
+    # The schedule that created the job. Only present in a scheduled job.
     schedule_id: NotRequired[str]
     # When the job was asked to finish without further retries. Only present if it was.
     finish_requested_at: NotRequired[str]
@@ -1464,7 +1475,7 @@ class JobError(TypedDict):
 
 
 class JobWaitingForItem(TypedDict):
-    # Null if the cause is not a provider.
+    # The mail provider. Null if the cause isn't a provider.
     operator: Optional[str]
     emails: int
     # `refused`: the provider blocks the service. `throttled`: the provider asked to slow
@@ -1485,27 +1496,28 @@ class JobWaitingForItem(TypedDict):
         "postponed",
         "pace",
     ]
-    # Earliest time of the next attempt. Null if it is not known.
+    # Earliest time of the next attempt. Null if not known.
     until: Optional[str]
-    # The same in one sentence.
+    # The cause as a sentence.
     detail: str
 
 
 class JobData(TypedDict):
-    # In the order of the list. Filled if the job is completed, or with `partial=true`.
+    # Results in the order of the list. Empty until the job is completed, unless you set
+    # `partial=true`.
     results: NotRequired[List[JobItem]]
     summary: JobSummary
     completed_at: Optional[str]
-    # The counts add up to the processed rows.
+    # Processed rows by class.
     classes: JobDataClasses
-    # Rows without an address, which are part of the unknown ones.
+    # Rows without an address. They also count as `unknown`.
     no_address: int
     # URL of the results. Requires an API key. Null if the job is not completed.
     download_url: Optional[str]
 
 
 class JobDataClasses(TypedDict):
-    """The counts add up to the processed rows."""
+    """Processed rows by class."""
 
     deliverable: int
     risky: int
@@ -1533,7 +1545,7 @@ class JobItem(_JobItemKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
-    # True if the address was erased. Only the class of its result is left.
+    # True if the address was erased. Only the class of its result is kept.
     erased: NotRequired[Literal[True]]
 
 
@@ -1558,14 +1570,14 @@ class JobProgress(TypedDict):
         "failed",
         "cancelled",
     ]
-    # Percentage of processed rows. 100 only if the job is completed.
+    # Percentage of processed rows. 100 only when the job is completed.
     progress: int
     total_emails: int
     processed_emails: int
-    # The counts add up to the processed rows.
+    # Processed rows by class.
     classes: JobProgressClasses
-    # Rows per second over the last 30 seconds, or since the previous request if it is older.
-    # Null if not yet known.
+    # Rows per second over the last 30 seconds, or since your previous request if that is
+    # longer ago. Null if not known yet.
     rate_per_second: Optional[float]
     # Estimated remaining seconds. Null if unknown or if the job has finished.
     seconds_left: Optional[int]
@@ -1575,7 +1587,7 @@ class JobProgress(TypedDict):
 
 
 class JobProgressClasses(TypedDict):
-    """The counts add up to the processed rows."""
+    """Processed rows by class."""
 
     deliverable: int
     risky: int
@@ -1584,7 +1596,7 @@ class JobProgressClasses(TypedDict):
 
 
 class JobProgressWaitingForItem(TypedDict):
-    # Null if the cause is not a provider.
+    # The mail provider. Null if the cause isn't a provider.
     operator: Optional[str]
     emails: int
     # `refused`: the provider blocks the service. `throttled`: the provider asked to slow
@@ -1605,9 +1617,9 @@ class JobProgressWaitingForItem(TypedDict):
         "postponed",
         "pace",
     ]
-    # Earliest time of the next attempt. Null if it is not known.
+    # Earliest time of the next attempt. Null if not known.
     until: Optional[str]
-    # The same in one sentence.
+    # The cause as a sentence.
     detail: str
 
 
@@ -1621,7 +1633,7 @@ class JobStatus(TypedDict):
         "failed",
         "cancelled",
     ]
-    # Percentage of processed rows. 100 only if the job is completed.
+    # Percentage of processed rows. 100 only when the job is completed.
     progress: int
     total_emails: int
     processed_emails: int
@@ -1641,7 +1653,8 @@ class JobStatusError(TypedDict):
 
 
 class JobStatusData(TypedDict):
-    # In the order of the list. Filled if the job is completed, or with `partial=true`.
+    # Results in the order of the list. Empty until the job is completed, unless you set
+    # `partial=true`.
     results: List[JobItem]
     summary: JobSummary
     completed_at: Optional[str]
@@ -1667,9 +1680,10 @@ class Key(TypedDict):
     prefix: str
     # Last characters of the secret.
     hint: str
-    # Whether the key is for forms on websites. Its only scope is `verify:form`.
+    # Whether this is a publishable key for forms on websites. Its only scope is
+    # `verify:form`.
     publishable: bool
-    # Whether all requests of the key are in the sandbox.
+    # Whether this is a test key: all of its requests are simulated.
     test: bool
     scopes: List[Literal[
         "verify:single",
@@ -1715,7 +1729,8 @@ class KeyListData(TypedDict):
 class KeyPatch(TypedDict):
     # Display name.
     name: NotRequired[str]
-    # Permissions of the key; `*` grants all. They cannot exceed those of the calling key.
+    # Permissions of the key. `*` grants all. The key can't have more permissions than the
+    # calling key.
     scopes: NotRequired[List[Literal[
         "verify:single",
         "verify:bulk",
@@ -1733,19 +1748,20 @@ class KeyPatch(TypedDict):
         "dashboard",
         "*",
     ]]]
-    # Client IP addresses and CIDRs that may use the key. Empty allows any.
+    # IP addresses and CIDR ranges that can use the key. If empty, every address can.
     allowed_ips: NotRequired[List[str]]
-    # Websites that may use the key from a browser, including subdomains. Empty allows any; a
-    # publishable key needs at least one.
+    # Domains of the websites that can use the key from a browser, including their subdomains.
+    # If empty, every website can. A publishable key needs at least one.
     allowed_domains: NotRequired[List[str]]
-    # Limit of this key in addition to that of the plan. Null for none.
+    # Requests per minute that this key can send, in addition to the limit of the plan. Null:
+    # no additional limit.
     rate_limit_per_minute: NotRequired[Optional[int]]
     # When the key stops working. Null if it does not expire.
     expires_at: NotRequired[Optional[str]]
 
 
 class KeyRotation(TypedDict):
-    # How long the current secret remains valid.
+    # Seconds for which the current secret remains valid.
     grace_period_seconds: NotRequired[int]
 
 
@@ -1765,9 +1781,9 @@ class Limit(TypedDict):
     ]
     # Human-readable limit name.
     text: str
-    # Maximum per window, or at any time.
+    # The maximum within a window, or at any time.
     limit: int
-    # What is left.
+    # How much is left.
     remaining: int
     # Length of the window. Null for limits that apply at any time.
     window_seconds: Optional[float]
@@ -1793,7 +1809,7 @@ class ListedJob(TypedDict):
         "failed",
         "cancelled",
     ]
-    # Percentage of processed rows. 100 only if the job is completed.
+    # Percentage of processed rows. 100 only when the job is completed.
     progress: int
     total_emails: int
     processed_emails: int
@@ -1804,11 +1820,11 @@ class ListedJob(TypedDict):
     error: Optional[ListedJobError]
     # The results are simulated.
     sandbox: NotRequired[Literal[True]]
-    # Why the job is waiting, such as a mail provider that throttles or a DNS server that
-    # fails its check. Only present while it waits.
+    # Why the job is waiting, for example because a mail provider limits the rate. Only
+    # present while it waits.
     status_detail: NotRequired[str]
-    # Rows per second over the last 30 seconds, or since the previous request if it is older.
-    # Null if not yet known.
+    # Rows per second over the last 30 seconds, or since your previous request if that is
+    # longer ago. Null if not known yet.
     rate_per_second: NotRequired[Optional[float]]
     # Estimated remaining seconds. Null if unknown or if the job has finished.
     seconds_left: NotRequired[Optional[int]]
@@ -1816,13 +1832,13 @@ class ListedJob(TypedDict):
     waiting_for: NotRequired[List[ListedJobWaitingForItem]]
     type: Literal["single", "bulk", "batch", "file"]
     name: Optional[str]
-    # The metadata of the job, as submitted. Empty if there is none.
+    # Metadata of the job. Empty if none was submitted.
     metadata: Dict[str, str]
-    # The endpoint of this job. Only present if the job was created with `webhook_url`.
+    # ID of the endpoint for `webhook_url`. Only present if the job was created with one.
     webhook_id: NotRequired[str]
-    # The job that this one verifies again. Only present if there is one.
+    # The job that this job re-verifies. Only present in a re-verification.
     previous_job_id: NotRequired[str]
-    # The schedule that created the job. Only present if there is one.
+    # The schedule that created the job. Only present in a scheduled job.
     schedule_id: NotRequired[str]
     # When the job was asked to finish without further retries. Only present if it was.
     finish_requested_at: NotRequired[str]
@@ -1835,7 +1851,7 @@ class ListedJobError(TypedDict):
 
 
 class ListedJobWaitingForItem(TypedDict):
-    # Null if the cause is not a provider.
+    # The mail provider. Null if the cause isn't a provider.
     operator: Optional[str]
     emails: int
     # `refused`: the provider blocks the service. `throttled`: the provider asked to slow
@@ -1856,25 +1872,25 @@ class ListedJobWaitingForItem(TypedDict):
         "postponed",
         "pace",
     ]
-    # Earliest time of the next attempt. Null if it is not known.
+    # Earliest time of the next attempt. Null if not known.
     until: Optional[str]
-    # The same in one sentence.
+    # The cause as a sentence.
     detail: str
 
 
 class ListedJobData(TypedDict):
     summary: JobSummary
     completed_at: Optional[str]
-    # The counts add up to the processed rows.
+    # Processed rows by class.
     classes: ListedJobDataClasses
-    # Rows without an address, which are part of the unknown ones.
+    # Rows without an address. They also count as `unknown`.
     no_address: int
     # URL of the results. Requires an API key. Null if the job is not completed.
     download_url: Optional[str]
 
 
 class ListedJobDataClasses(TypedDict):
-    """The counts add up to the processed rows."""
+    """Processed rows by class."""
 
     deliverable: int
     risky: int
@@ -1887,8 +1903,8 @@ class NewAccount(TypedDict):
     name: str
     # Name of a plan; see `GET /v1/plans`.
     plan: str
-    # Receives alerts about webhooks, and the emails about finished lists that were submitted
-    # with `notify`. Null: alerts go to the address of the service.
+    # Email address for alerts about failing webhooks, and for finished lists that were
+    # submitted with `notify`. If null, the address of the service receives the alerts.
     email: NotRequired[Optional[str]]
 
 
@@ -1901,16 +1917,17 @@ class NewFeedbackSource(TypedDict):
         "postmark",
         "sparkpost",
     ]
-    # What authenticates the provider: for `ses` the ARN of the SNS topic, for `sendgrid` the
-    # verification key of the Event Webhook, for `mailgun` the HTTP webhook signing key.
-    # Omitted for `postmark` and `sparkpost`: then a password is returned.
+    # Key that authenticates the provider. `ses`: the ARN of the SNS topic. `sendgrid`: the
+    # verification key of the Event Webhook. `mailgun`: the HTTP webhook signing key. Omit it
+    # for `postmark` and `sparkpost`: the response contains a password instead.
     key: NotRequired[str]
 
 
 class NewKey(TypedDict):
     # Display name.
     name: str
-    # Permissions of the key; `*` grants all. They cannot exceed those of the calling key.
+    # Permissions of the key. `*` grants all. The key can't have more permissions than the
+    # calling key.
     scopes: NotRequired[List[Literal[
         "verify:single",
         "verify:bulk",
@@ -1932,35 +1949,36 @@ class NewKey(TypedDict):
     # page. It needs `allowed_domains`. Without `rate_limit_per_minute` it can send 120
     # requests per minute.
     publishable: NotRequired[bool]
-    # Set to true for a test key (`ev_test_…`): all its requests are in the sandbox, as with
-    # `X-EV-Sandbox: true`. A test key can only manage test keys.
+    # Set to true to create a test key (`ev_test_…`). All of its requests are simulated, as
+    # with `X-EV-Sandbox: true`. A test key can only manage test keys.
     test: NotRequired[bool]
-    # Client IP addresses and CIDRs that may use the key. Empty allows any.
+    # IP addresses and CIDR ranges that can use the key. If empty, every address can.
     allowed_ips: NotRequired[List[str]]
-    # Websites that may use the key from a browser, including subdomains. Empty allows any; a
-    # publishable key needs at least one.
+    # Domains of the websites that can use the key from a browser, including their subdomains.
+    # If empty, every website can. A publishable key needs at least one.
     allowed_domains: NotRequired[List[str]]
-    # Limit of this key in addition to that of the plan. Null for none.
+    # Requests per minute that this key can send, in addition to the limit of the plan. Null:
+    # no additional limit.
     rate_limit_per_minute: NotRequired[Optional[int]]
     # When the key stops working. Null if it does not expire.
     expires_at: NotRequired[Optional[str]]
 
 
 class NewScheduleRequest(TypedDict):
-    # The list to verify again. It may still be running.
+    # The list to re-verify. It can still be running.
     job_id: str
     # Days between two runs.
     every_days: int
-    # Verify rows with results of these classes.
+    # Re-verify the rows with these classes.
     only: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
-    # Verify rows with results older than this many days.
+    # Re-verify the rows whose results are older than this number of days.
     older_than_days: NotRequired[int]
-    # Whether an email is sent to the address of the account at the end of each run.
+    # Whether to email the address of the account at the end of each run.
     notify: NotRequired[bool]
 
 
 class NewWebhook(TypedDict):
-    # An https URL that is reachable from the internet.
+    # An https URL that the service can reach, with a public address.
     url: str
     events: List[Literal[
         "batch.completed",
@@ -1974,26 +1992,26 @@ class NewWebhook(TypedDict):
     description: NotRequired[Optional[str]]
     # Custom headers to send with each event, such as `Authorization`: up to 10, each value
     # with up to 2,000 printable ASCII characters. Values are stored encrypted and never
-    # returned. Headers that HTTP or the service sets are rejected.
+    # returned. You can't set headers that HTTP or the service sets.
     headers: NotRequired[Dict[str, str]]
 
 
 class OwnAccountPatch(TypedDict):
     # Unique name.
     name: NotRequired[str]
-    # Receives alerts about webhooks, and the emails about finished lists that were submitted
-    # with `notify`. Null: alerts go to the address of the service.
+    # Email address for alerts about failing webhooks, and for finished lists that were
+    # submitted with `notify`. If null, the address of the service receives the alerts.
     email: NotRequired[Optional[str]]
 
 
 class Plan(TypedDict):
     name: str
-    # Requests of an account per window, with all its keys.
+    # Requests that an account can send per window, with all of its keys together.
     requests: int
     window_seconds: float
     # Null: unlimited.
     credits_per_day: Optional[int]
-    # Unfinished lists. Null: unlimited.
+    # Lists that can be unfinished at the same time. Null: unlimited.
     concurrent_jobs: Optional[int]
     # Stored rows of all lists. Null: unlimited.
     stored_rows: Optional[int]
@@ -2017,27 +2035,26 @@ class QueuedBatch(TypedDict):
     job_id: str
     status: Literal["queued"]
     total_emails: int
-    # Rows with a well-formed address, whether it exists or not.
+    # Rows with a well-formed address. It doesn't have to exist.
     valid_emails: int
-    # Rows with a malformed address; in a response without `no_address`, also those without
-    # one.
+    # Rows with a malformed address. If the response has no `no_address`, this includes rows
+    # without an address.
     invalid_format_emails: int
     # Rows without an address: blank between other rows, empty in the address column, or with
-    # a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`;
-    # they are free, and no duplicates.
+    # a placeholder such as `n/a`. They are free, and their reason is `no_address`.
     no_address: int
     # Rows that repeat the address of an earlier row.
     duplicates: int
     estimated_time: str
     message: str
-    # The endpoint of this job. Only present with `webhook_url`.
+    # ID of the endpoint for `webhook_url`. Only present if you set it.
     webhook_id: NotRequired[str]
-    # Signs the events that it gets. Not returned again.
+    # Secret that signs the events sent to `webhook_url`. Returned only once.
     webhook_secret: NotRequired[str]
     # URL of the job.
     status_url: str
-    # URL of the results. Requires an API key. Returns 409 `job_not_ready` until the job is
-    # completed.
+    # URL of the results. Requires an API key, and returns 409 `job_not_ready` until the job
+    # is completed.
     download_url: str
 
 
@@ -2046,16 +2063,16 @@ class QueuedBulk(TypedDict):
     job_id: str
     status: Literal["queued"]
     total_emails: int
-    # Rows with a well-formed address, whether it exists or not.
+    # Rows with a well-formed address. It doesn't have to exist.
     valid_emails: int
-    # Rows with a malformed address; in a response without `no_address`, also those without
-    # one.
+    # Rows with a malformed address. If the response has no `no_address`, this includes rows
+    # without an address.
     invalid_format_emails: int
     estimated_time: str
     message: str
-    # The endpoint of this job. Only present with `webhook_url`.
+    # ID of the endpoint for `webhook_url`. Only present if you set it.
     webhook_id: NotRequired[str]
-    # Signs the events that it gets. Not returned again.
+    # Secret that signs the events sent to `webhook_url`. Returned only once.
     webhook_secret: NotRequired[str]
 
 
@@ -2064,52 +2081,51 @@ class QueuedFile(TypedDict):
     job_id: str
     status: Literal["queued"]
     total_emails: int
-    # Rows with a well-formed address, whether it exists or not.
+    # Rows with a well-formed address. It doesn't have to exist.
     valid_emails: int
-    # Rows with a malformed address; in a response without `no_address`, also those without
-    # one.
+    # Rows with a malformed address. If the response has no `no_address`, this includes rows
+    # without an address.
     invalid_format_emails: int
     # Rows without an address: blank between other rows, empty in the address column, or with
-    # a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`;
-    # they are free, and no duplicates.
+    # a placeholder such as `n/a`. They are free, and their reason is `no_address`.
     no_address: int
     # Rows that repeat the address of an earlier row.
     duplicates: int
     estimated_time: str
     message: str
-    # The endpoint of this job. Only present with `webhook_url`.
+    # ID of the endpoint for `webhook_url`. Only present if you set it.
     webhook_id: NotRequired[str]
-    # Signs the events that it gets. Not returned again.
+    # Secret that signs the events sent to `webhook_url`. Returned only once.
     webhook_secret: NotRequired[str]
     # URL of the job.
     status_url: str
-    # URL of the results. Requires an API key. Returns 409 `job_not_ready` until the job is
-    # completed.
+    # URL of the results. Requires an API key, and returns 409 `job_not_ready` until the job
+    # is completed.
     download_url: str
     # Name of the address column.
     column: Optional[str]
     column_number: int
     header: bool
-    # Encoding with which the file is read, as a WHATWG label.
+    # Encoding of the file, as a WHATWG label.
     encoding: str
-    # The sheet that is read. Null if the file is not a workbook.
+    # Name of the sheet that is read. Null if the file isn't a workbook.
     sheet: Optional[str]
     rows: int
-    # Numbers of the columns that hold addresses, among them `column_number`. Without
-    # `all_addresses`, the others are not verified.
+    # Numbers of all columns that contain addresses, including `column_number`. Only
+    # `column_number` is verified unless `all_addresses` is true.
     address_columns: List[int]
-    # True if cells of the address column hold several addresses, or lines of a list without
-    # other columns. Without `all_addresses`, such a cell is `invalid_email`, and of such a
-    # line the first address is verified.
+    # Whether some cells of the address column contain several addresses. Unless
+    # `all_addresses` is true, such a cell is `invalid_email`; in a list without other
+    # columns, the first address of the line is verified.
     has_several: bool
-    # True if each address of a row is verified as a separate row.
+    # Whether every address of a row is verified, each as a separate row.
     all_addresses: bool
 
 
 class RecordedFeedback(TypedDict):
     received: int
     recorded: int
-    # Items that were recorded before.
+    # Items that were already recorded.
     duplicates: int
     # Invalid items, by their index in the request.
     rejected: List[RecordedFeedbackRejectedItem]
@@ -2155,7 +2171,7 @@ _ResultRowKeywords = TypedDict(
 
 
 class ResultRow(_ResultRowKeywords):
-    """The result fields are null while the row has no result."""
+    """A row of a list. Fields of the result are null until the row has a result."""
 
     # Number of the row in the list, from 1.
     row: int
@@ -2172,32 +2188,33 @@ class ResultRow(_ResultRowKeywords):
     did_you_mean: Optional[str]
     # Operator of the mail servers of the domain.
     operator: Optional[str]
-    # The mail server that was contacted, or the first one of the domain if none was.
+    # The mail server that was contacted. If none was, the preferred mail server of the
+    # domain.
     mx_host: Optional[str]
-    # SMTP reply code of the mail server. Null if it sent none.
+    # SMTP reply code of the mail server. Null if it didn't reply.
     smtp_code: Optional[int]
-    # Reply of the mail server, or what was observed if it sent none.
+    # Reply of the mail server. If it didn't reply, what happened instead.
     smtp_text: Optional[str]
     checked_at: Optional[str]
-    # True if the address was erased. Only the class of its result is left.
+    # True if the address was erased. Only the class of its result is kept.
     erased: NotRequired[Literal[True]]
 
 
 class ReverifyRequest(TypedDict):
-    # Verify rows with results of these classes.
+    # Re-verify the rows with these classes.
     only: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
-    # Verify rows with results older than this many days.
+    # Re-verify the rows whose results are older than this number of days.
     older_than_days: NotRequired[int]
     # Set to false to skip the mail server (reason `smtp_skipped`).
     check_smtp: NotRequired[bool]
-    # Up to 50 key-value pairs of your own, returned with the job and in its events. A key has
-    # up to 40 characters and no brackets, a value up to 500.
+    # Up to 50 key-value pairs, returned with the job and in its events. Keys have up to 40
+    # characters and no brackets, values up to 500 characters.
     metadata: NotRequired[Dict[str, str]]
-    # Set to true to send an email to the address of the account when the list is done. None
-    # is sent for a list that is answered at once.
+    # Set to true to email the address of the account when the list is finished. No email is
+    # sent if the response already contains the results.
     notify: NotRequired[bool]
-    # An https URL that gets the events of this job, in addition to the endpoints of the
-    # account. The response has the `webhook_secret` that signs them.
+    # An https URL to send the events of this job to, in addition to the endpoints of the
+    # account. The response contains the `webhook_secret` that signs them.
     webhook_url: NotRequired[str]
 
 
@@ -2215,9 +2232,10 @@ class RotatedKeyData(TypedDict):
     key: str
     # Last characters of the secret.
     hint: str
-    # Whether the key is for forms on websites. Its only scope is `verify:form`.
+    # Whether this is a publishable key for forms on websites. Its only scope is
+    # `verify:form`.
     publishable: bool
-    # Whether all requests of the key are in the sandbox.
+    # Whether this is a test key: all of its requests are simulated.
     test: bool
     scopes: List[Literal[
         "verify:single",
@@ -2264,7 +2282,8 @@ class RotatedWebhookData(TypedDict):
     ]]
     active: bool
     description: Optional[str]
-    # The job whose events alone it gets. Only present for an endpoint of a job.
+    # The only job whose events are sent to this endpoint. Only present if it was created with
+    # `webhook_url`.
     job_id: NotRequired[str]
     # Names of the custom headers. Their values are never returned.
     header_names: List[str]
@@ -2273,22 +2292,21 @@ class RotatedWebhookData(TypedDict):
     secret: str
     created_at: str
     updated_at: str
-    # Human-readable reason why the service disabled the endpoint. Null if it did not.
+    # Why the service disabled the endpoint, as text. Null if it didn't.
     disabled_reason: Optional[str]
-    # Machine-readable reason why the service disabled the endpoint. Null if it did not.
-    # `gone`: the endpoint answered with 410. `failing`: all attempts failed for five days.
+    # Why the service disabled the endpoint. `gone`: the endpoint responded with 410.
+    # `failing`: all attempts failed for five days. Null if it didn't disable the endpoint.
     disabled_code: Optional[Literal["gone", "failing"]]
-    # Start of continuous failures. Null if the last attempt succeeded. After five days the
-    # endpoint is disabled.
+    # When the endpoint started to fail. Null if the last attempt succeeded. The service
+    # disables an endpoint that has failed for five days.
     failing_since: Optional[str]
-    # Share of successful attempts on the days of `daily_attempts`. Null if there were no
-    # attempts.
+    # Share of successful attempts in `daily_attempts`, from 0 to 1. Null if there were none.
     success_rate: Optional[float]
     # Attempts by day, oldest first: the last seven days on which events were sent. Tests are
     # not counted.
     daily_attempts: List[RotatedWebhookDataDailyAttempt]
-    # Until then, `webhook-signature` also has a signature of the previous secret. Absent if
-    # no previous secret is valid.
+    # When the previous secret expires. Until then, `webhook-signature` also contains a
+    # signature with it. Absent if there is no previous secret.
     previous_secret_expires_at: str
 
 
@@ -2305,11 +2323,11 @@ class Schedule(TypedDict):
     job_id: str
     # Days between two runs.
     every_days: int
-    # Rows with results of these classes are verified again. Null: no such condition.
+    # Re-verify the rows with these classes. Null: all classes.
     only: Optional[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
-    # Rows with older results are verified again. Null: no such condition.
+    # Re-verify the rows whose results are older than this number of days. Null: any age.
     older_than_days: Optional[int]
-    # Whether an email is sent to the address of the account at the end of each run.
+    # Whether to email the address of the account at the end of each run.
     notify: bool
     # False if the schedule is paused.
     active: bool
@@ -2321,15 +2339,15 @@ class Schedule(TypedDict):
     # Why the last run created no job, or why the schedule was paused (`results_deleted`).
     # Null if the last run created a job.
     last_error: Optional[ScheduleLastError]
-    # The job of the latest run, which the next run verifies again.
+    # The job of the latest run. The next run re-verifies it.
     last_job_id: Optional[str]
     created_at: str
 
 
 class ScheduleLastRun(TypedDict):
     at: str
-    # `started`: a job was created. `skipped`: there was nothing to do. `failed`: no job could
-    # be created. The schedule stays active in all cases.
+    # `started`: a job was created. `skipped`: there was nothing to re-verify. `failed`: no
+    # job could be created. The schedule stays active in all three cases.
     status: Literal["started", "skipped", "failed"]
 
 
@@ -2357,7 +2375,7 @@ class ScheduleChanges(TypedDict):
     every_days: NotRequired[int]
     only: NotRequired[Optional[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]]
     older_than_days: NotRequired[Optional[int]]
-    # Whether an email is sent to the address of the account at the end of each run.
+    # Whether to email the address of the account at the end of each run.
     notify: NotRequired[bool]
     # False if the schedule is paused.
     active: NotRequired[bool]
@@ -2401,31 +2419,32 @@ class ScoredResult(_ScoredResultKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
-    # The class. The sandbox reports `unknown` as `risky` here; `class` and `reason` have the
-    # simulated values.
+    # The class of the result, except that a simulated `unknown` is `risky` here. `class` has
+    # the simulated value.
     status: Literal["deliverable", "undeliverable", "risky", "unknown"]
     # Quality of the address from 0 (do not send) to 100 (send).
     score: int
     # Whether the domain provides temporary addresses.
     is_disposable: bool
-    # Whether the address belongs to a function, such as `info@`.
+    # Whether the address belongs to a role, such as `info@`, rather than a person.
     is_role: bool
-    # Whether the domain accepts every address. Null if it was not tested.
+    # Whether the domain accepts mail for every address. Null if it wasn't tested.
     is_catch_all: Optional[bool]
     # Whether the domain is a free email provider.
     is_free: bool
-    # Seconds after which a retry is useful, if known.
+    # Seconds to wait before you retry the address. Only present if known.
     retry_after: NotRequired[int]
     flags: NotRequired[ScoredResultFlags]
-    # Suggested address if the domain is probably misspelled. Null if it is not.
+    # Suggested address, if the domain looks misspelled. Otherwise null.
     did_you_mean: NotRequired[Optional[str]]
-    # The canonical spelling of the address at its provider: `ann@gmail.com` for
-    # `A.nn+news@googlemail.com`. Addresses with the same one are the same mailbox. Null if
-    # the text is not an address.
+    # Canonical form of the address at its provider, such as `ann@gmail.com` for
+    # `A.nn+news@googlemail.com`. Addresses with the same canonical form are the same mailbox.
+    # Null if the text isn't an address.
     canonical: NotRequired[Optional[str]]
-    # The mail server that was contacted, or the first one of the domain if none was.
+    # The mail server that was contacted. If none was, the preferred mail server of the
+    # domain.
     mx_host: NotRequired[Optional[str]]
-    # When the address was verified. Earlier than now if the result is cached.
+    # When the address was verified. For a cached result, this is in the past.
     checked_at: NotRequired[str]
     evidence: NotRequired[Evidence]
     # Whether the result is simulated.
@@ -2435,9 +2454,9 @@ class ScoredResult(_ScoredResultKeywords):
 class ScoredResultFlags(TypedDict):
     # Whether the domain provides temporary addresses.
     is_disposable: bool
-    # Whether the address belongs to a function, such as `info@`.
+    # Whether the address belongs to a role, such as `info@`, rather than a person.
     is_role: bool
-    # Whether the domain accepts every address. Null if it was not tested.
+    # Whether the domain accepts mail for every address. Null if it wasn't tested.
     is_catch_all: Optional[bool]
     # Whether the domain is a free email provider.
     is_free: bool
@@ -2446,7 +2465,7 @@ class ScoredResultFlags(TypedDict):
 
 
 class SecretRotation(TypedDict):
-    # How long the current secret is still used to sign.
+    # Seconds for which events are also signed with the current secret.
     grace_period_seconds: NotRequired[int]
 
 
@@ -2475,18 +2494,19 @@ class SingleResult(_SingleResultKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
-    # Seconds after which a retry is useful, if known.
+    # Seconds to wait before you retry the address. Only present if known.
     retry_after: NotRequired[int]
     flags: NotRequired[SingleResultFlags]
-    # Suggested address if the domain is probably misspelled. Null if it is not.
+    # Suggested address, if the domain looks misspelled. Otherwise null.
     did_you_mean: NotRequired[Optional[str]]
-    # The canonical spelling of the address at its provider: `ann@gmail.com` for
-    # `A.nn+news@googlemail.com`. Addresses with the same one are the same mailbox. Null if
-    # the text is not an address.
+    # Canonical form of the address at its provider, such as `ann@gmail.com` for
+    # `A.nn+news@googlemail.com`. Addresses with the same canonical form are the same mailbox.
+    # Null if the text isn't an address.
     canonical: NotRequired[Optional[str]]
-    # The mail server that was contacted, or the first one of the domain if none was.
+    # The mail server that was contacted. If none was, the preferred mail server of the
+    # domain.
     mx_host: NotRequired[Optional[str]]
-    # When the address was verified. Earlier than now if the result is cached.
+    # When the address was verified. For a cached result, this is in the past.
     checked_at: NotRequired[str]
     evidence: NotRequired[Evidence]
     # The result is simulated.
@@ -2496,9 +2516,9 @@ class SingleResult(_SingleResultKeywords):
 class SingleResultFlags(TypedDict):
     # Whether the domain provides temporary addresses.
     is_disposable: bool
-    # Whether the address belongs to a function, such as `info@`.
+    # Whether the address belongs to a role, such as `info@`, rather than a person.
     is_role: bool
-    # Whether the domain accepts every address. Null if it was not tested.
+    # Whether the domain accepts mail for every address. Null if it wasn't tested.
     is_catch_all: Optional[bool]
     # Whether the domain is a free email provider.
     is_free: bool
@@ -2555,34 +2575,34 @@ class UrlRequest(TypedDict):
     # URL of the list: https://host/path, or s3://bucket/key with `s3`.
     url: str
     s3: NotRequired[BucketAccess]
-    # The address column, by name or by number from 1. Detected if omitted.
+    # Name or number (from 1) of the address column. Default: detected.
     column: NotRequired[Union[str, int]]
-    # The sheet of a workbook, by name. The first visible one if omitted.
+    # Name of the sheet to read from a workbook. Default: the first visible sheet.
     sheet: NotRequired[str]
-    # Whether the first row has column names. Detected if omitted.
+    # Whether the first row contains column names. Default: detected.
     header: NotRequired[bool]
-    # A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.
+    # Encoding of the file, as a WHATWG label such as `windows-1252`. Default: detected.
     encoding: NotRequired[str]
-    # Verify every address of a row, in all `address_columns` and in cells with several, each
-    # as a separate row with the cells of its row. If false, one address per row. If omitted,
-    # true for a list without a header, unless `column` is given.
+    # Set to true to verify every address of a row, each as a separate row with the other
+    # cells of its row. Set to false to verify one address per row. Default: true for a list
+    # without a header, unless you set `column`.
     all_addresses: NotRequired[bool]
     # Display name. Default: the name of the file.
     name: NotRequired[str]
-    # Set to false to verify and charge repeated addresses again.
+    # Set to false to verify and charge an address each time it occurs.
     deduplicate: NotRequired[bool]
     # Set to false to skip the mail server (reason `smtp_skipped`).
     check_smtp: NotRequired[bool]
     # Set to true to contact the mail server even if a cached result exists.
     force_refresh: NotRequired[bool]
-    # Up to 50 key-value pairs of your own, returned with the job and in its events. A key has
-    # up to 40 characters and no brackets, a value up to 500.
+    # Up to 50 key-value pairs, returned with the job and in its events. Keys have up to 40
+    # characters and no brackets, values up to 500 characters.
     metadata: NotRequired[Dict[str, str]]
-    # Set to true to send an email to the address of the account when the list is done. None
-    # is sent for a list that is answered at once.
+    # Set to true to email the address of the account when the list is finished. No email is
+    # sent if the response already contains the results.
     notify: NotRequired[bool]
-    # An https URL that gets the events of this job, in addition to the endpoints of the
-    # account. The response has the `webhook_secret` that signs them.
+    # An https URL to send the events of this job to, in addition to the endpoints of the
+    # account. The response contains the `webhook_secret` that signs them.
     webhook_url: NotRequired[str]
     # Set to true to preview the file. Nothing is stored, charged or verified.
     dry_run: NotRequired[bool]
@@ -2633,7 +2653,7 @@ class VerifyStepDomain(TypedDict):
         "no-mail",
         "unknown",
     ]
-    # Mail servers, most preferred first.
+    # Mail servers in order of preference.
     hosts: List[VerifyStepDomainHost]
     # Operator of the mail servers.
     operator: Optional[str]
@@ -2681,7 +2701,8 @@ class Webhook(TypedDict):
     ]]
     active: bool
     description: Optional[str]
-    # The job whose events alone it gets. Only present for an endpoint of a job.
+    # The only job whose events are sent to this endpoint. Only present if it was created with
+    # `webhook_url`.
     job_id: NotRequired[str]
     # Names of the custom headers. Their values are never returned.
     header_names: List[str]
@@ -2689,22 +2710,21 @@ class Webhook(TypedDict):
     secret_hint: str
     created_at: str
     updated_at: str
-    # Human-readable reason why the service disabled the endpoint. Null if it did not.
+    # Why the service disabled the endpoint, as text. Null if it didn't.
     disabled_reason: Optional[str]
-    # Machine-readable reason why the service disabled the endpoint. Null if it did not.
-    # `gone`: the endpoint answered with 410. `failing`: all attempts failed for five days.
+    # Why the service disabled the endpoint. `gone`: the endpoint responded with 410.
+    # `failing`: all attempts failed for five days. Null if it didn't disable the endpoint.
     disabled_code: Optional[Literal["gone", "failing"]]
-    # Start of continuous failures. Null if the last attempt succeeded. After five days the
-    # endpoint is disabled.
+    # When the endpoint started to fail. Null if the last attempt succeeded. The service
+    # disables an endpoint that has failed for five days.
     failing_since: Optional[str]
-    # Share of successful attempts on the days of `daily_attempts`. Null if there were no
-    # attempts.
+    # Share of successful attempts in `daily_attempts`, from 0 to 1. Null if there were none.
     success_rate: Optional[float]
     # Attempts by day, oldest first: the last seven days on which events were sent. Tests are
     # not counted.
     daily_attempts: List[WebhookDailyAttempt]
-    # Until then, `webhook-signature` also has a signature of the previous secret. Absent if
-    # no previous secret is valid.
+    # When the previous secret expires. Until then, `webhook-signature` also contains a
+    # signature with it. Absent if there is no previous secret.
     previous_secret_expires_at: NotRequired[str]
 
 
@@ -2731,7 +2751,7 @@ class WebhookListData(TypedDict):
 
 
 class WebhookPatch(TypedDict):
-    # An https URL that is reachable from the internet.
+    # An https URL that the service can reach, with a public address.
     url: NotRequired[str]
     events: NotRequired[List[Literal[
         "batch.completed",
@@ -2740,15 +2760,15 @@ class WebhookPatch(TypedDict):
         "quota.warning",
         "quota.exceeded",
     ]]]
-    # Set to true to enable the endpoint, also after the service disabled it.
+    # Set to true to enable the endpoint, even if the service disabled it.
     active: NotRequired[bool]
     # Human-readable description.
     description: NotRequired[Optional[str]]
     # Custom headers to send with each event, such as `Authorization`: up to 10, each value
     # with up to 2,000 printable ASCII characters. Values are stored encrypted and never
-    # returned. Headers that HTTP or the service sets are rejected. Null removes a header;
-    # headers that are not named keep their values. A URL with another origin removes all
-    # headers that are not in this request.
+    # returned. You can't set headers that HTTP or the service sets. Set a header to null to
+    # remove it. Headers that you omit keep their values, unless you change the origin of the
+    # URL: then they are removed.
     headers: NotRequired[Dict[str, Optional[str]]]
 
 
@@ -2769,20 +2789,20 @@ class WebhookTestData(TypedDict):
         "webhook.test",
     ]
     status: Literal["delivered", "failed"]
-    # HTTP status of the response. Null if none arrived.
+    # HTTP status of the response. Null if there was no response.
     status_code: Optional[int]
     duration_ms: int
-    # Human-readable error. Null if there is none.
+    # What went wrong, as text. Null if the attempt succeeded.
     error: Optional[str]
-    # Machine-readable error. Null if there is none. `http_status`: the response was not 2xx.
+    # What went wrong. Null if the attempt succeeded. `http_status`: the response was not 2xx.
     # `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response
     # within 30 seconds. `connection_failed`: no connection, or it was closed before the
     # response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has
-    # no address or could not be resolved. `address_not_public`: the address is in a network
-    # that the service does not send to. `invalid_url`: the URL cannot be used.
-    # `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`:
-    # the signing secret cannot be read. `interrupted`: the service was stopped before the
-    # response. `request_failed`: any other failure.
+    # no address or could not be resolved. `address_not_public`: the host has a private
+    # address. `invalid_url`: the URL isn't valid. `invalid_response`: the response was not
+    # HTTP/1.1 or was too long. `secret_unreadable`: the signing secret cannot be read.
+    # `interrupted`: the service was stopped before the response. `request_failed`: any other
+    # failure.
     error_code: Optional[Literal[
         "http_status",
         "redirect",
@@ -2801,7 +2821,7 @@ class WebhookTestData(TypedDict):
 
 
 class WebhookTestRequest(TypedDict):
-    # The event type to send an example of.
+    # Send the example of this event type. Default: `webhook.test`.
     event: NotRequired[Literal[
         "batch.completed",
         "batch.failed",

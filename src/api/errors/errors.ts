@@ -218,7 +218,7 @@ const ANSWERS: OperationTexts<ApiError> = {
   no_row_selected: () =>
     new ApiError(
       'empty_list',
-      'No row of the list has to be verified again: none matches "only" or "older_than_days". Rows that are not addresses are never verified again.',
+      'No row of the list matches "only" or "older_than_days", so there is nothing to re-verify. Rows that aren\'t addresses are never re-verified.',
     ),
   schedule_not_found: () => new ApiError('not_found', 'Schedule not found.'),
   schedule_limit_reached: ({ count }) =>

@@ -20,12 +20,18 @@ const DownloadLinkRequest = z
       .max(STATUSES.length)
       .optional()
       .openapi({ description: 'Only rows of these classes.' }),
-    raw: z.boolean().optional().openapi({ description: 'As in the download.' }),
+    raw: z
+      .boolean()
+      .optional()
+      .openapi({ description: 'Set to true to leave cells unchanged, as in the download.' }),
     deduplicate: z
       .union([z.boolean(), z.enum(DEDUPLICATE_BY)])
       .optional()
       .openapi({ description: DEDUPLICATE }),
-    partial: z.boolean().optional().openapi({ description: 'As in the download.' }),
+    partial: z
+      .boolean()
+      .optional()
+      .openapi({ description: 'Set to true to leave cells unchanged, as in the download.' }),
   })
   .openapi('DownloadLinkRequest')
 
@@ -48,9 +54,9 @@ const EXAMPLE = {
 export function downloadLinkRoutes(service: Service) {
   const create = route(service, 'POST /v1/jobs/{id}/download_url', {
     id: 'createDownloadUrl',
-    summary: 'Create a URL of the results that requires no API key',
+    summary: 'Create a download URL that needs no API key',
     description:
-      'The URL returns this file for 24 hours to anyone who has it, and nothing else. It ends with the secret that created it, if that was rotated before, and earlier if the job is deleted, or if the API key that created it is revoked, rotated or expired. Allowed addresses, allowed domains and the rate limit of that key also apply to the URL.',
+      'Returns a URL that works for 24 hours, for anyone who has it, and for this file only. It stops working earlier if the job is deleted, or if the API key that created it is revoked, rotated or expires. The allowed addresses, allowed domains and rate limit of that key apply to the URL too.',
     scope: 'jobs:read',
     idempotent: true,
     params: jobParams,

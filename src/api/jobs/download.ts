@@ -140,7 +140,7 @@ const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 export function downloadRoutes(service: Service) {
   const options = {
     description:
-      "The file is named after the list and the classes, such as `customers-deliverable.csv`. CSV starts with the columns of `results`; `valid` is empty where the class is `unknown`. For an uploaded file, the original columns come first, unchanged, followed by the columns of the results with the prefix `ev_`, the class first. XLSX has the same columns; its cells are text and numbers, never formulas. In CSV, cells that a spreadsheet would run as a formula get a leading `'`. A job that verifies a list again also has the columns `previous_class` and `previous_reason`, empty in rows that kept their result.",
+      "Returns a file named after the list and the classes, such as `customers-deliverable.csv`. For an uploaded file, the original columns come first, unchanged, followed by the result columns with the prefix `ev_`, starting with the class. Otherwise, CSV has the columns of `results`. `valid` is empty if the class is `unknown`. XLSX has the same columns, as text and numbers, never as formulas. In CSV, a cell that a spreadsheet would run as a formula starts with `'`. A re-verification also has the columns `previous_class` and `previous_reason`, which are empty in rows that kept their result.",
     scope: 'jobs:read',
     params: jobParams,
     query,
@@ -220,7 +220,7 @@ type DownloadDeps = Service & {
 }
 
 export const DEDUPLICATE =
-  'Set to true or `address` to get each address once: the first of the rows with the same address that the filter selects. Set to `canonical` to get each mailbox once: the rows with the same `canonical` address.'
+  'Set to true or `address` to get each address once, or to `canonical` to get each mailbox once. Of rows with the same address, the first that matches the filter is returned.'
 
 const toDeduplicateBy = (value: string | undefined): DeduplicateBy | null => {
   if (value === '1' || value === 'true') return 'address'
@@ -241,7 +241,7 @@ const query = z.object({
     example: 'deliverable,risky',
   }),
   raw: flag(
-    'Set to true to leave cells unchanged, for programs. A spreadsheet can run such cells as formulas.',
+    'Set to true to leave cells unchanged, for programs. A spreadsheet can run some of them as formulas.',
   ),
   deduplicate: z
     .enum(['1', '0', 'true', 'false', ...DEDUPLICATE_BY])
@@ -252,7 +252,7 @@ const query = z.object({
       enum: ['true', 'false', '1', '0', ...DEDUPLICATE_BY],
       description: DEDUPLICATE,
     }),
-  partial: flag('Set to true to get the existing results of a job that is not completed.'),
+  partial: flag("Set to true to get the results so far of a job that isn't completed."),
 })
 
 /** An ID has 24 characters, a signature 64. */
@@ -261,10 +261,10 @@ const linkPart = z.string().max(100).optional()
 /** The parameters of a signed link. */
 const linkQuery = {
   key_id: linkPart.openapi({
-    description: 'Set by `POST /v1/jobs/{id}/download_url`, which returns a URL that needs no key.',
+    description: 'Part of a signed URL: see `POST /v1/jobs/{id}/download_url`.',
   }),
-  expires: linkPart.openapi({ description: 'As `key_id`.' }),
-  signature: linkPart.openapi({ description: 'As `key_id`. The last parameter.' }),
+  expires: linkPart.openapi({ description: 'Part of a signed URL: when it expires.' }),
+  signature: linkPart.openapi({ description: 'Part of a signed URL: always the last parameter.' }),
 }
 
 const FILE = {

@@ -30,7 +30,7 @@ export function jobEventRoutes(service: Service) {
     id: 'followJob',
     summary: 'Stream the progress of a job',
     description:
-      'Server-sent events. Sends `progress` at once and after each change, at most twice a second, and `end` when the job has finished. The data of both is a `JobProgress`. If the stream closes without `end`, reconnect. An account can have 20 open streams.',
+      'Returns a stream of server-sent events: `progress` at once and after each change, at most twice a second, and `end` when the job has finished. The data of both is a `JobProgress`. If the stream closes without `end`, reconnect. An account can have 20 open streams.',
     scope: 'jobs:read',
     params: jobParams,
     answer: EVENTS,

@@ -67,7 +67,7 @@ function jobListRoutes(service: Service) {
     id: 'listJobs',
     summary: 'List jobs, newest first',
     description:
-      'Lists live jobs; with `include_sandbox=true`, live and simulated ones; with `X-EV-Sandbox: true`, only simulated ones.',
+      'Returns live jobs. With `include_sandbox=true`, returns live and simulated jobs; with `X-EV-Sandbox: true`, only simulated ones.',
     scope: 'jobs:read',
     query: z.object({
       ...pageQuery,
@@ -85,7 +85,7 @@ function jobListRoutes(service: Service) {
         .openapi({
           maxProperties: METADATA_KEYS_MAX,
           param: { name: 'metadata', in: 'query', style: 'deepObject', explode: true },
-          description: 'Only jobs with these pairs in their metadata: `metadata[customer]=42`.',
+          description: 'Only jobs with this metadata, such as `metadata[customer]=42`.',
         }),
     }),
     answer: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
@@ -128,9 +128,9 @@ const readMetadataFilter = (query: Readonly<Record<string, string>>): Metadata =
 function breakdownRoutes(service: Service) {
   const breakdown = route(service, 'GET /v1/jobs/{id}/breakdown', {
     id: 'getBreakdown',
-    summary: 'Count the results of a job by class, reason and mail operator',
+    summary: 'Count the results of a job by class, reason and operator',
     description:
-      'Most frequent first; at most 20 operators. Counting a million rows takes some seconds. The counts of a finished job are cached; those of a running job are up to one second old, in a list of a million rows up to two minutes.',
+      'Returns the counts, most frequent first, with at most 20 operators. The counts of a running job can be one second old, or up to two minutes for a list of a million rows.',
     scope: 'jobs:read',
     params: jobParams,
     answer: json(Breakdown, 'The counts', BREAKDOWN_EXAMPLE),
@@ -162,7 +162,7 @@ function jobChangeRoutes(service: Service) {
     id: 'cancelJob',
     summary: 'Cancel a job',
     description:
-      'Stops the job and returns its unused credits. Existing results remain available: download them with `partial=true`. A job that is already cancelled is returned unchanged, so a request can be repeated without an `Idempotency-Key`.',
+      'Stops the job and returns its unused credits. You can still download the results so far, with `partial=true`. If the job is already cancelled, it is returned unchanged, so you can repeat the request without an `Idempotency-Key`.',
     scope: 'jobs:write',
     params: jobParams,
     answer: json(JobAnswer, 'The cancelled job', CANCELLED_EXAMPLE),
@@ -193,7 +193,7 @@ function jobChangeRoutes(service: Service) {
     id: 'resumeJob',
     summary: 'Resume a cancelled or failed job',
     description:
-      'Continues where the job stopped. Existing results are kept, and credits for the remaining rows are reserved as at submission. `started_at` is moved forward by the time that the job was stopped. Webhooks receive an event again when the job ends, even if they have received `batch.failed` for it.',
+      'Continues where the job stopped. Rows with a result keep it, and credits for the others are reserved again. `started_at` moves forward by the time for which the job was stopped. When the job ends, webhooks receive an event, even if they have already received `batch.failed`.',
     scope: 'jobs:write',
     idempotent: true,
     params: jobParams,
@@ -218,7 +218,7 @@ function jobChangeRoutes(service: Service) {
     id: 'deleteJob',
     summary: 'Delete a job',
     description:
-      'Deletes its addresses and results, also from the history. Statistics keep their counts. An unfinished job is cancelled first.',
+      'Deletes the job with its addresses and results, including those in the history. Statistics keep their counts. A job that is still running is cancelled first.',
     scope: 'jobs:write',
     params: jobParams,
     answer: { description: 'The job is deleted' },
@@ -238,7 +238,7 @@ function resultRoutes(service: Service) {
     id: 'listResults',
     summary: 'List the rows of a job',
     description:
-      'Rows in the order of the list, also while the job is running: fields are null if a row has no result yet. A search in a long list stops after a while: the page then has fewer rows than requested, or none, although `has_more` is true; continue at `next_cursor`. To get all rows, use the download.',
+      'Returns rows in the order of the list. It works while the job is running: fields of rows without a result are null. In a long list, a page of a search can be short or empty while `has_more` is true: continue with `next_cursor`. To get all rows, use the download.',
     scope: 'jobs:read',
     params: jobParams,
     query: z.object(resultsQuery),

@@ -28,10 +28,10 @@ import { parseRowCursor, toRowCursor } from './row-view.ts'
 /** The conditions of rows to verify again; rows that match one of them are verified. */
 const selectionFields = {
   only: z.array(z.enum(STATUSES)).min(1).max(STATUSES.length).optional().openapi({
-    description: 'Verify rows with results of these classes.',
+    description: 'Re-verify the rows with these classes.',
   }),
   older_than_days: z.int().min(1).max(OLDER_THAN_DAYS_MAX).optional().openapi({
-    description: 'Verify rows with results older than this many days.',
+    description: 'Re-verify the rows whose results are older than this number of days.',
   }),
 }
 
@@ -67,9 +67,9 @@ const count = z.int().min(0)
 const ChangePage = successBody(
   z.object({
     previous_job_id: z.string().nullable().openapi({
-      description: 'The job that this one verifies again. Null if it is a new list.',
+      description: 'The job that this job re-verifies. Null for a new list.',
     }),
-    verified: count.openapi({ description: 'Rows that were verified again so far.' }),
+    verified: count.openapi({ description: 'Rows re-verified so far.' }),
     changed: count.openapi({ description: 'Rows whose class has changed.' }),
     counts: z
       .array(z.object({ from: z.enum(STATUSES), to: z.enum(STATUSES), count }))
@@ -134,9 +134,9 @@ export function reverifyRoutes(service: Service) {
 
   const reverify = route(service, 'POST /v1/jobs/{id}/reverify', {
     id: 'reverifyJob',
-    summary: 'Verify a list again',
+    summary: 'Re-verify a list',
     description:
-      'Creates a job with all rows of a finished list, in their order and with their columns. Rows that match `only` or `older_than_days` are verified again, without cached results; all rows if neither is set. The other rows keep their result and cost nothing. Rows that are not addresses are never verified again, rows without a result always. Name, `check_smtp` and `metadata` are those of the list unless given. A simulated list is simulated again, whatever `X-EV-Sandbox` says.',
+      "Creates a job with all rows of a finished list. It re-verifies the rows that match `only` or `older_than_days`, or all rows if you set neither, without using cached results. The other rows keep their result and cost nothing. Rows without a result are always re-verified, rows that aren't addresses never. The name, `check_smtp` and `metadata` of the list apply unless you set them. The re-verification of a simulated list is simulated too.",
     scope: 'verify:bulk',
     counts: 'bulk',
     idempotent: true,
@@ -191,7 +191,7 @@ export function reverifyRoutes(service: Service) {
     id: 'listChanges',
     summary: 'List the rows whose class has changed',
     description:
-      'Compares a job that verifies a list again with the results before, also if their job was deleted, and also while the job is running. `counts` has all rows that were verified again, whatever the filter; `items` has those whose class has changed, in the order of the list. A page can be short or empty although `has_more` is true; continue at `next_cursor`.',
+      'Compares a re-verification with the previous results. `items` contains the rows whose class has changed, in the order of the list; `counts` contains all re-verified rows, regardless of filters. It works while the job is running, and after the previous job was deleted. A page can be short or empty while `has_more` is true: continue with `next_cursor`.',
     scope: 'jobs:read',
     params: jobParams,
     query: z.object({

@@ -21,7 +21,7 @@ export function statusRoutes(service: Service) {
     id: 'getBulkStatus',
     summary: 'Get the status and results of a list',
     description:
-      'All fields are present in every state. `data.results` is filled when the job is completed.',
+      'Returns the same fields in every state. `data.results` is empty until the job is completed.',
     scope: 'jobs:read',
     params: jobParams,
     query: z.object(statusQuery),
@@ -39,7 +39,7 @@ export function statusRoutes(service: Service) {
     id: 'getJob',
     summary: 'Get a job',
     description:
-      'The status without the results, which `include=results` adds. Accepts jobs of every type, including the `verification_id` of a single address.',
+      'Returns the status of a job. Add `include=results` to get the results too. `id` can be the ID of any job, including the `verification_id` of a single address.',
     scope: 'jobs:read',
     params: jobParams,
     query: z.object({ ...statusQuery, include }),
@@ -60,10 +60,10 @@ export function statusRoutes(service: Service) {
 const statusQuery = {
   wait: z.coerce.number().int().min(0).max(WAIT_S_MAX).default(0).openapi({
     description:
-      'Seconds to wait. The response is sent when the state or the progress has changed, or after this time.',
+      'Seconds to wait for a change. The response is sent when the status or the progress changes, or after this time.',
   }),
   partial: z.enum(['true', 'false']).optional().openapi({
-    description: 'Set to true to get the existing results of a job that is not completed.',
+    description: "Set to true to get the results so far of a job that isn't completed.",
   }),
 }
 

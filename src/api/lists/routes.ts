@@ -48,7 +48,7 @@ export function listRoutes(service: Service) {
     id: 'verifyBulk',
     summary: 'Verify a list',
     description:
-      'Up to 10 addresses are verified in the request, within ten seconds. Longer lists, up to 10,000 addresses, become a job.',
+      'For up to 10 addresses, the response contains the results, within ten seconds. For up to 10,000 addresses, it contains a job.',
     body: {
       schema: BulkRequest,
       example: { emails: ['user@example.com'] },
@@ -68,7 +68,7 @@ export function listRoutes(service: Service) {
     id: 'verifyBatch',
     summary: 'Verify a large list',
     description:
-      'Up to 50,000 addresses, as `emails` or as `items` with your own IDs. Always creates a job: poll it, or register a webhook.',
+      'Creates a job for up to 50,000 addresses, as `emails` or as `items` with your own IDs. Poll the job, or use a webhook.',
     body: {
       schema: BatchRequest,
       example: BATCH_EXAMPLE,
@@ -86,7 +86,7 @@ export function listRoutes(service: Service) {
     id: 'verifyFile',
     summary: 'Verify a file of addresses',
     description:
-      'CSV in any common dialect or an Excel workbook (.xlsx), also compressed with gzip or as the only file of a ZIP archive, up to 100 MiB (512 MiB when expanded), 1,000,000 rows and 32,768 columns. Its columns are returned with the results. With `dry_run`, the file is only read and counted: nothing is stored, charged or verified, and the request does not count against the hourly limit of lists.',
+      "Creates a job for a CSV file or an Excel workbook (.xlsx), which can be compressed with gzip or be the only file of a ZIP archive. The results contain the columns of the file. Limits: 100 MiB (512 MiB when expanded), 1,000,000 rows and 32,768 columns. With `dry_run`, the file is only previewed: nothing is stored, charged or verified, and the request doesn't count toward the hourly limit of lists.",
     body: {
       schema: FileRequest,
       example: FILE_EXAMPLE,
@@ -122,7 +122,7 @@ export function listRoutes(service: Service) {
     id: 'verifyUrl',
     summary: 'Verify a file at a URL',
     description:
-      'Like `POST /v1/verify/file`, for a file that the service downloads: from an https URL, such as a presigned one, or with `s3` from a bucket of Amazon S3 or a compatible service. The URL must have a public address and deliver the file within 90 seconds. Its query and the credentials of the bucket are not stored.',
+      "Like `POST /v1/verify/file`, for a file that the service downloads from an https URL or, with `s3`, from a bucket of Amazon S3 or a compatible service. The URL must have a public address, and the download can take up to 90 seconds. The query of the URL and the credentials of the bucket aren't stored.",
     // Its body is short, and must not hold the slot of an import while the file is downloaded.
     beforeBody: undefined,
     body: { schema: UrlRequest, example: URL_EXAMPLE, max: URL_BODY_MAX },

@@ -52,7 +52,7 @@ export const historyFilters = {
   source: z
     .enum(SOURCES)
     .optional()
-    .openapi({ description: 'Only verifications that were requested in this way.' }),
+    .openapi({ description: 'Only verifications with this source.' }),
   since: timeFilter('Start of the time range, inclusive.'),
   until: timeFilter('End of the time range, exclusive.'),
 }
@@ -64,14 +64,16 @@ export const Credits = successBody(
     api_key_name: z.string(),
     plan: z.string(),
     credits_balance: z.int().min(0).nullable().openapi({
-      description: 'Available credits, without those reserved. Null if the plan has no limit.',
+      description:
+        'Credits you can use now. Reserved credits are already subtracted. Null if the plan has no limit.',
     }),
     credits_consumed: z
       .int()
       .min(0)
       .openapi({ description: 'Credits charged in the current period.' }),
     credits_held: z.int().min(0).openapi({
-      description: 'Credits reserved for verifications in progress. Unused ones are returned.',
+      description:
+        'Credits reserved for verifications in progress. Unused credits are returned to the balance.',
     }),
     credits_added: z.int().min(0).nullable().openapi({
       description: 'Credits of the plan per period. Null if the plan has no limit.',
@@ -91,8 +93,8 @@ const Limit = z
   .object({
     name: z.enum(LIMIT_NAMES).openapi({ description: 'Machine-readable limit name.' }),
     text: z.string().openapi({ description: 'Human-readable limit name.' }),
-    limit: z.int().min(0).openapi({ description: 'Maximum per window, or at any time.' }),
-    remaining: z.int().min(0).openapi({ description: 'What is left.' }),
+    limit: z.int().min(0).openapi({ description: 'The maximum within a window, or at any time.' }),
+    remaining: z.int().min(0).openapi({ description: 'How much is left.' }),
     window_seconds: z.number().min(0).nullable().openapi({
       description: 'Length of the window. Null for limits that apply at any time.',
     }),

@@ -12,7 +12,7 @@ export const ErrorBody = z
     error: z.string().openapi({ description: 'Human-readable message.' }),
     code: z.enum(CODES).openapi({ description: 'Machine-readable code.' }),
     request_id: z.string().openapi({
-      description: 'ID of the request, also in the header `X-Request-Id` and in the log.',
+      description: 'ID of the request. The header `X-Request-Id` and the log contain it too.',
     }),
   })
   .openapi('Error')

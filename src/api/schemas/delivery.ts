@@ -15,15 +15,15 @@ const outcome = {
   status_code: z
     .int()
     .nullable()
-    .openapi({ description: 'HTTP status of the response. Null if none arrived.' }),
+    .openapi({ description: 'HTTP status of the response. Null if there was no response.' }),
   duration_ms: z.int().min(0).nullable(),
   error: z
     .string()
     .nullable()
-    .openapi({ description: 'Human-readable error. Null if there is none.' }),
+    .openapi({ description: 'What went wrong, as text. Null if the attempt succeeded.' }),
   error_code: z.enum(DELIVERY_ERRORS).nullable().openapi({
     description:
-      'Machine-readable error. Null if there is none. `http_status`: the response was not 2xx. `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response within 30 seconds. `connection_failed`: no connection, or it was closed before the response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has no address or could not be resolved. `address_not_public`: the address is in a network that the service does not send to. `invalid_url`: the URL cannot be used. `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the response. `request_failed`: any other failure.',
+      "What went wrong. Null if the attempt succeeded. `http_status`: the response was not 2xx. `redirect`: the response was 3xx; redirects are not followed. `timeout`: no response within 30 seconds. `connection_failed`: no connection, or it was closed before the response. `tls_error`: no TLS, or an invalid certificate. `dns_error`: the host name has no address or could not be resolved. `address_not_public`: the host has a private address. `invalid_url`: the URL isn't valid. `invalid_response`: the response was not HTTP/1.1 or was too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the response. `request_failed`: any other failure.",
   }),
 }
 
@@ -39,7 +39,7 @@ const row = {
   event: z.enum(SENT_KINDS),
   status: z.enum(STATES).openapi({
     description:
-      '`pending`: due now. `delivered`: the endpoint answered with 2xx. `retry_scheduled`: the last attempt failed, and another one follows. `failed`: no further attempts.',
+      '`pending`: about to be sent. `delivered`: the endpoint responded with 2xx. `retry_scheduled`: the last attempt failed and another one is scheduled. `failed`: all attempts failed.',
   }),
   attempt: z.int().min(0).openapi({
     description: 'Number of attempts. A manual retry restarts it at 0.',
@@ -47,12 +47,12 @@ const row = {
   trigger,
   ...outcome,
   next_attempt_at: time.nullable().openapi({
-    description: 'Null if the delivery is finished or the endpoint is disabled.',
+    description: 'When the next attempt is due. Null if there is none.',
   }),
   created_at: time,
   expires_at: time.nullable().openapi({
     description:
-      'When the delivery is deleted and can no longer be retried. Null if it is not finished.',
+      "When the delivery is deleted. After that, it can't be retried. Null until it is finished.",
   }),
 }
 
@@ -69,9 +69,9 @@ const Attempt = z
     ...outcome,
     duration_ms: z.int().min(0),
     response_excerpt: z.string().nullable().openapi({
-      description: 'Start of the response body. Null if no response arrived.',
+      description: 'Start of the response body. Null if there was no response.',
     }),
-    response_headers: headers.nullable().openapi({ description: 'Null if no response arrived.' }),
+    response_headers: headers.nullable().openapi({ description: 'Null if there was no response.' }),
   })
   .openapi('DeliveryAttempt')
 
@@ -84,7 +84,7 @@ const DeliveryDetail = z
         description:
           'Headers of the last attempt. The values of custom headers are hidden. Signatures are included only if the key has the scope `webhooks:write`.',
       }),
-      body: z.string().openapi({ description: 'The exact body that is sent and signed.' }),
+      body: z.string().openapi({ description: 'The body, exactly as sent and signed.' }),
     }),
     response: z
       .object({
@@ -93,8 +93,8 @@ const DeliveryDetail = z
         body: z.string().openapi({ description: 'Start of the response body.' }),
       })
       .nullable()
-      .openapi({ description: 'Response to the last attempt. Null if none arrived.' }),
-    attempts: z.array(Attempt).openapi({ description: 'Oldest first; at most the last 60.' }),
+      .openapi({ description: 'Response to the last attempt. Null if there was none.' }),
+    attempts: z.array(Attempt).openapi({ description: 'The last 60 attempts, oldest first.' }),
   })
   .openapi('DeliveryDetail')
 
@@ -111,14 +111,14 @@ export const deliveryFilters = {
     .openapi({ description: 'Only deliveries of this event type.' }),
   search: z.string().trim().min(1).max(200).optional().openapi({
     description:
-      'Only deliveries with this text in the body, ID, status code or error; case is ignored. A search checks up to 100,000 deliveries: while `has_more` is true, continue with `next_cursor`, also after an empty page.',
+      'Only deliveries with this text in the body, ID, status code or error, case-insensitive. A search checks up to 100,000 deliveries: while `has_more` is true, continue with `next_cursor`, even if the page is empty.',
   }),
 }
 
 export const WebhookTestRequest = z
   .strictObject({
     event: z.enum(SENT_KINDS).default(TEST_KIND).openapi({
-      description: 'The event type to send an example of.',
+      description: 'Send the example of this event type. Default: `webhook.test`.',
     }),
   })
   .openapi('WebhookTestRequest')

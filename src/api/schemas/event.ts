@@ -27,7 +27,7 @@ export type SentEvent = {
 export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
   'batch.completed': {
     description:
-      'A list was verified. `valid` counts only deliverable rows; `summary.valid` of the job counts risky rows, too.',
+      'A list is finished. Here, `valid` counts deliverable rows only; `summary.valid` of the job also counts risky rows.',
     data: z.object({
       job_id: z.string(),
       total: count,
@@ -60,12 +60,12 @@ export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
     },
   },
   'verification.completed': {
-    description: 'A single address that was submitted with `"async": true` was verified.',
+    description: 'The verification of a single address with `"async": true` is finished.',
     data: z.object({ verification_id: z.string(), ...plainFields, metadata }),
     example: { verification_id: 'ver_01', ...RESULT_EXAMPLE, metadata: { customer: '42' } },
   },
   'quota.warning': {
-    description: '80 or 95 percent of the credits of the period are used.',
+    description: 'You have used 80 or 95 percent of your credits for the period.',
     data: quota,
     example: {
       ...{ plan: 'free', limit: 100, used: 80, remaining: 20, threshold_percent: 80 },
@@ -73,7 +73,7 @@ export const EVENTS: Readonly<Record<EventKind, SentEvent>> = {
     },
   },
   'quota.exceeded': {
-    description: 'The credits of the period are used up.',
+    description: 'You have used all of your credits for the period.',
     data: quota,
     example: {
       ...{ plan: 'free', limit: 100, used: 100, remaining: 0, threshold_percent: 100 },

@@ -9,16 +9,15 @@ export const ROUTE_KINDS = [
 
 export const mailHosts = z
   .array(z.object({ preference: z.int().min(0), host: z.string() }))
-  .openapi({ description: 'Mail servers, most preferred first.' })
+  .openapi({ description: 'Mail servers in order of preference.' })
 
 const Syntax = z.object({
-  at: z
-    .int()
-    .min(0)
-    .openapi({ description: 'Index of the first wrong character, in UTF-16 code units.' }),
+  at: z.int().min(0).openapi({
+    description: 'Position of the first invalid character, in UTF-16 code units from 0.',
+  }),
   message: z.string(),
   rule: z.string().openapi({
-    description: 'The violated clause of a standard.',
+    description: 'The section of the standard that the address violates.',
     example: 'RFC 5321 §4.1.2',
   }),
 })
@@ -26,13 +25,13 @@ const Syntax = z.object({
 const Route = z.object({
   kind: z.enum(ROUTE_KINDS).openapi({
     description:
-      'mx: has MX records. implicit: has no MX record, but an address. null-mx: accepts no mail (RFC 7505). no-domain: does not exist. no-mail: has neither MX record nor address. unknown: DNS gave no conclusive answer.',
+      "`mx`: the domain has MX records. `implicit`: it has an address but no MX record. `null-mx`: it doesn't accept mail (RFC 7505). `no-domain`: it doesn't exist. `no-mail`: it has neither an MX record nor an address. `unknown`: the DNS lookup failed.",
   }),
   hosts: mailHosts,
   detail: z
     .string()
     .optional()
-    .openapi({ description: 'Why the answer of the DNS server was not used.' }),
+    .openapi({ description: "Why the answer of the DNS server wasn't trusted." }),
 })
 
 const OUTCOME_KINDS = ['accepted', 'rejected', 'blocked', 'deferred', 'no-response'] as const
@@ -51,7 +50,7 @@ const STAGES = ['connect', 'greeting', 'ehlo', 'starttls', 'mail', 'rcpt', 'rset
 const Answer = z.object({
   kind: z.enum(OUTCOME_KINDS).openapi({
     description:
-      'accepted, rejected: the mail server decided about the address. blocked: it refused ev. deferred: it asked to try again later. no-response: it sent no usable reply.',
+      '`accepted`, `rejected`: the mail server accepted or rejected the address. `blocked`: it refused to talk to ev. `deferred`: it asked to retry later. `no-response`: it sent no usable reply.',
   }),
   why: z.enum(OUTCOME_REASONS).openapi({ description: 'The cause of the outcome.' }),
   stage: z.enum(STAGES).openapi({ description: 'The step of the SMTP session.' }),
@@ -61,30 +60,30 @@ const Answer = z.object({
     .nullable()
     .openapi({ description: 'Enhanced status code (RFC 3463).', example: '5.1.1' }),
   text: z.string().openapi({
-    description: 'The reply of the mail server, or what was observed if it sent none.',
+    description: "Reply of the mail server. If it didn't reply, what happened instead.",
   }),
-  meaning: z.string().openapi({ description: 'The meaning and the recommended action, as text.' }),
+  meaning: z.string().openapi({ description: 'What the reply means and what to do, as text.' }),
   learned: z
     .object({
       scope: z.enum(['domain', 'operator', 'software']).openapi({
         description:
-          'domain: this domain. operator: other domains of its operator. software: domains of other operators with the same server software.',
+          'Where the reply was learned. `domain`: from this domain. `operator`: from other domains of its operator. `software`: from domains of other operators with the same server software.',
       }),
       domains: z.int().min(1).openapi({
-        description: 'Number of domains whose server gave the reply to a random recipient.',
+        description: 'Number of domains whose server sent this reply for a random recipient.',
       }),
     })
     .optional()
     .openapi({
       description:
-        'Set if the reply is unknown to ev, but servers gave it to random recipients, which do not exist.',
+        "Present if no rule knows the reply, but servers sent it for random recipients, which don't exist.",
     }),
 })
 
 const Signal = z.object({
   name: z.enum(['policies', 'parking', 'typo-network', 'gravatar']),
   shift: z.int().openapi({
-    description: 'Points that it adds to the confidence that the address is not deliverable.',
+    description: "Points added to the confidence that the address isn't deliverable.",
   }),
   detail: z.string(),
 })
@@ -97,7 +96,7 @@ const Feedback = z.object({
   enhanced_code: z.string().nullable(),
   text: z.string().nullable(),
   decides: z.boolean().openapi({
-    description: 'Whether it decided the result: no newer evidence contradicts it.',
+    description: 'Whether this feedback decided the result. Newer evidence overrides feedback.',
   }),
 })
 
@@ -114,18 +113,19 @@ const DomainFeedback = z.object({
 const CalibrationLevel = z
   .object({
     correct: count.openapi({
-      description: 'Results that feedback confirmed, weighted by age, with the trend.',
+      description:
+        'Results that feedback confirmed, weighted by age and extrapolated with the trend.',
     }),
     total: count.openapi({ description: 'Results with feedback, weighted by age.' }),
     prior_weight: count.nullable().openapi({
-      description: 'The share of the level above counts as this many results.',
+      description: 'Weight of the more general level, as a number of results.',
     }),
     half_life_days: count.nullable().openapi({
-      description: 'After this time a result has half its weight. Null if results do not age.',
+      description: "Days after which a result has half its weight. Null if results don't age.",
     }),
     trend: z.number().min(-1).max(1).nullable().openapi({
       description:
-        'How much of correct / total is the extrapolation of its trend. Null if results do not age.',
+        "Part of `correct / total` that is extrapolated from its trend. Null if results don't age.",
     }),
   })
   .openapi('CalibrationLevel')
@@ -147,14 +147,15 @@ export const Evidence = z
       description: 'The syntax error of the address. Null if it has none.',
     }),
     canonical: z.string().nullable().openapi({
-      description: 'The address without what its provider ignores, such as dots and tags.',
+      description:
+        'Canonical form of the address, without parts that its provider ignores, such as dots and tags.',
     }),
     operator: z
       .string()
       .nullable()
       .openapi({ description: 'Operator of the mail servers of the domain.' }),
     route: Route.nullable().openapi({
-      description: 'How mail for the domain is routed. Null if it was not looked up.',
+      description: "Where mail for the domain is sent. Null if it wasn't looked up.",
     }),
     egress: z.string().nullable().openapi({
       description: 'Name of the egress from which the mail server was contacted.',
@@ -162,30 +163,39 @@ export const Evidence = z
     host: z
       .string()
       .nullable()
-      .openapi({ description: 'The mail server that was contacted. Null if none was.' }),
-    ip: z.string().nullable().openapi({ description: 'Its IP address.' }),
+      .openapi({ description: 'The mail server that was contacted. Null if none was contacted.' }),
+    ip: z.string().nullable().openapi({ description: 'IP address of the mail server.' }),
     tls: z.boolean().openapi({ description: 'Whether the SMTP session was encrypted.' }),
     answer: Answer.nullable().openapi({
-      description: 'What the mail server said about the address. Null if it was not asked.',
+      description: "Answer of the mail server about the address. Null if it wasn't asked.",
     }),
     catch_all: z.boolean().nullable().openapi({
-      description: 'Whether the domain accepts every address. Null if it was not tested.',
+      description: "Whether the domain accepts mail for every address. Null if it wasn't tested.",
     }),
     skipped: z.enum(['literal', 'unwanted', 'sandbox', 'finished']).nullable().openapi({
       description:
-        'Why no mail server was asked. literal: the domain is an IP address. unwanted: `check_smtp` is false. sandbox: the result is simulated. finished: the list was finished before the address was probed.',
+        'Why no mail server was asked. `literal`: the domain is an IP address. `unwanted`: `check_smtp` is false. `sandbox`: the result is simulated. `finished`: the list was finished before the address was probed.',
     }),
-    failure: z.string().nullable().openapi({ description: 'The message of an internal error.' }),
-    dns_ms: z.int().min(0).nullable().openapi({ description: 'Duration of the DNS lookups.' }),
-    connect_ms: z.int().min(0).nullable().openapi({ description: 'Duration of connecting.' }),
-    dialogue: z
-      .array(z.string())
-      .optional()
-      .openapi({ description: 'Lines of the SMTP session, with `C: ` or `S: `.' }),
-    signals: z
-      .array(Signal)
-      .optional()
-      .openapi({ description: 'Signals from outside the SMTP session, if any were looked for.' }),
+    failure: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Message of the internal error. Null if there was none.' }),
+    dns_ms: z
+      .int()
+      .min(0)
+      .nullable()
+      .openapi({ description: 'Duration of the DNS lookups in milliseconds.' }),
+    connect_ms: z
+      .int()
+      .min(0)
+      .nullable()
+      .openapi({ description: 'Time to connect in milliseconds.' }),
+    dialogue: z.array(z.string()).optional().openapi({
+      description: 'Lines of the SMTP session: `C: …` from ev, `S: …` from the mail server.',
+    }),
+    signals: z.array(Signal).optional().openapi({
+      description: 'Signals from outside the SMTP session. Only present if signals are turned on.',
+    }),
     feedback: Feedback.optional().openapi({
       description: 'The newest feedback about the address.',
     }),
@@ -193,10 +203,10 @@ export const Evidence = z
       description: 'The feedback about a catch-all domain.',
     }),
     calibration: Calibration.optional().openapi({
-      description: 'The measurements that the confidence is based on.',
+      description: 'The measurements behind the confidence.',
     }),
   })
   .openapi('Evidence', {
     description:
-      'The facts that a result is based on, with `?include=evidence`: replies of DNS and mail servers, signals and feedback. Later versions may add fields and values.',
+      'The facts behind a result: answers of DNS and mail servers, signals and feedback. Only present with `?include=evidence`. New versions can add fields and values.',
   })

@@ -28,12 +28,12 @@ type Reference = { readonly $ref: string }
 export const REQUEST_HEADERS = {
   'Idempotency-Key': {
     description:
-      'A unique value that you choose for this request. A repeated request with the same value and API key within 24 hours returns the first response and has no further effect. The value is valid for one API key and all paths. With another method, path, query, body or `X-EV-Sandbox`, the request is rejected with 422 `idempotency_mismatch`. While the first request is in progress, it is rejected with 409 `idempotency_in_progress`. After a rejected or failed request, the value can be used again.',
+      'A unique value that makes it safe to retry this request. For 24 hours, another request with the same value and API key returns the first response and does nothing else. If its method, path, query, body or `X-EV-Sandbox` differ, it returns 422 `idempotency_mismatch`; while the first request is in progress, 409 `idempotency_in_progress`. Errors are not stored, so you can retry with the same value. A value is valid for one API key and all paths.',
     schema: { type: 'string', minLength: 1, maxLength: 255 },
   },
   'X-EV-Sandbox': {
     description:
-      '`true` simulates verifications: the prefix of the address selects the result, and nothing is charged. Lists of jobs and verifications then contain only simulated ones, and the `X-RateLimit-*` headers are simulated. Requests that change webhook endpoints or jobs still take effect.',
+      'Set to `true` to simulate verifications. The prefix of the address selects the result, and nothing is charged. Lists of jobs and verifications then contain simulated ones only, and the `X-RateLimit-*` headers are simulated. Requests that change jobs or webhook endpoints still take effect.',
     schema: { type: 'string', enum: ['true', 'false'] },
   },
   'X-EV-Sandbox-Delay': {
@@ -56,13 +56,13 @@ export const PARAMETER_COMPONENTS = Object.entries(REQUEST_HEADERS).map(
 /** Response headers. `required` ones are in every response that declares them. */
 export const RESPONSE_HEADERS = {
   'X-RateLimit-Limit': {
-    description: 'The maximum of the limit that is closest to exhaustion.',
+    description: 'The limit that you are closest to reaching: the number of requests it allows.',
     required: true,
     schema: { type: 'integer', minimum: 0 },
     example: 100,
   },
   'X-RateLimit-Remaining': {
-    description: 'What is left of this limit.',
+    description: 'Requests left before you reach this limit.',
     required: true,
     schema: { type: 'integer', minimum: 0 },
     example: 99,
@@ -74,20 +74,20 @@ export const RESPONSE_HEADERS = {
     example: 1_774_089_060,
   },
   'X-Request-Id': {
-    description: 'ID of the request, also in the log and in the body of an error.',
+    description: 'ID of the request. Errors and the log contain it too.',
     required: true,
     schema: { type: 'string', pattern: '^req_' },
     example: 'req_01hx',
   },
   'Retry-After': {
-    description: 'Seconds after which a retry is useful.',
+    description: 'Seconds to wait before you retry.',
     required: true,
     schema: { type: 'integer', minimum: 1 },
     example: 42,
   },
   'WWW-Authenticate': {
     description:
-      'The authentication scheme. `Basic` at the URL of a feedback source with a password.',
+      'The authentication scheme: `Bearer`, or `Basic` for a feedback source with a password.',
     required: true,
     schema: { type: 'string', enum: ['Bearer', BASIC_CHALLENGE] },
   },
@@ -98,7 +98,8 @@ export const RESPONSE_HEADERS = {
     example: '/v1/keys/key_01',
   },
   'Idempotency-Replayed': {
-    description: 'Only in the stored response of an earlier request with the same Idempotency-Key.',
+    description:
+      '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`. Otherwise absent.',
     schema: { type: 'string', const: 'true' },
   },
   'Content-Disposition': {
@@ -108,7 +109,7 @@ export const RESPONSE_HEADERS = {
     example: 'attachment; filename="customers-deliverable.csv"',
   },
   'X-Accel-Buffering': {
-    description: 'Makes proxies forward each event at once. Only with `text/event-stream`.',
+    description: '`no`: proxies forward each event at once. Only present with `text/event-stream`.',
     schema: { type: 'string', const: 'no' },
   },
 } satisfies Record<string, Header>

@@ -28,7 +28,9 @@ const ResultRow = z
     ...shown,
     erased: DownloadRow.shape.erased,
   })
-  .openapi('ResultRow', { description: 'The result fields are null while the row has no result.' })
+  .openapi('ResultRow', {
+    description: 'A row of a list. Fields of the result are null until the row has a result.',
+  })
 
 export const ResultPage = pageBody(ResultRow).openapi('ResultPage')
 
@@ -48,7 +50,7 @@ export const resultsQuery = {
   }),
   after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional().openapi({
     type: 'integer',
-    description: 'Start after this row of the list. Use it instead of `cursor`.',
+    description: 'Start after the row with this number. Use either `after` or `cursor`.',
   }),
   class: namesQuery(STATUSES, {
     description: 'Only rows of these classes',
@@ -74,26 +76,26 @@ export const Breakdown = successBody(
   z.object({
     total: count.openapi({ description: 'Rows of the list.' }),
     done: count.openapi({
-      description: 'Rows with a result. Each group of counts adds up to it.',
+      description: 'Rows with a result. The counts of each group add up to this number.',
     }),
     classes: classCounts,
     reasons: z
       .array(z.object({ reason: plainFields.reason, class: z.enum(STATUSES), count }))
       .openapi({
         description:
-          'One count for each reason and class. `catch_all` may have two: feedback makes some of its addresses deliverable.',
+          'Rows by reason and class. `catch_all` can occur with two classes, because feedback makes some of its addresses deliverable.',
       }),
     operators: z.array(
       z.object({
         operator: z.string().nullable().openapi({
           description:
-            'Operator of the mail servers of the domain. Null if it is unknown because no mail server was looked up or the results are simulated.',
+            'Provider that runs the mail servers. Null if no mail server was looked up or the results are simulated.',
         }),
         count,
         classes: classCounts,
       }),
     ),
-    operators_left: count.openapi({ description: 'Rows of all other operators.' }),
+    operators_left: count.openapi({ description: "Rows of all operators that aren't listed." }),
   }),
 ).openapi('Breakdown')
 

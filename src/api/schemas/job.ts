@@ -13,7 +13,7 @@ const time = z.string().openapi({ format: 'date-time' })
 
 const id = z.string().optional().openapi({ description: 'Your ID, as submitted with the address.' })
 const erased = z.literal(true).optional().openapi({
-  description: 'True if the address was erased. Only the class of its result is left.',
+  description: 'True if the address was erased. Only the class of its result is kept.',
 })
 
 const JobItem = z.object({ id, ...BulkItem.shape, erased }).openapi('JobItem')
@@ -35,7 +35,7 @@ const perClass = z.int().min(0)
 
 const classes = z
   .object({ deliverable: perClass, risky: perClass, undeliverable: perClass, unknown: perClass })
-  .openapi({ description: 'The counts add up to the processed rows.' })
+  .openapi({ description: 'Processed rows by class.' })
 
 const statusFields = {
   success: z.literal(true),
@@ -45,7 +45,7 @@ const statusFields = {
     .int()
     .min(0)
     .max(100)
-    .openapi({ description: 'Percentage of processed rows. 100 only if the job is completed.' }),
+    .openapi({ description: 'Percentage of processed rows. 100 only when the job is completed.' }),
   total_emails: z.int().min(0),
   processed_emails: z.int().min(0),
   estimated_time: z.string().nullable().openapi({ description: 'Estimated remaining time.' }),
@@ -58,7 +58,8 @@ const statusFields = {
 const dataFields = { summary: Summary, completed_at: time.nullable() }
 
 const results = z.array(JobItem).openapi({
-  description: 'In the order of the list. Filled if the job is completed, or with `partial=true`.',
+  description:
+    'Results in the order of the list. Empty until the job is completed, unless you set `partial=true`.',
 })
 
 export const JobStatus = z
@@ -67,13 +68,13 @@ export const JobStatus = z
 
 const status_detail = z.string().optional().openapi({
   description:
-    'Why the job is waiting, such as a mail provider that throttles or a DNS server that fails its check. Only present while it waits.',
+    'Why the job is waiting, for example because a mail provider limits the rate. Only present while it waits.',
 })
 const waiting_for = z
   .array(
     z.object({
       operator: z.string().nullable().openapi({
-        description: 'Null if the cause is not a provider.',
+        description: "The mail provider. Null if the cause isn't a provider.",
       }),
       emails: z.int().min(0),
       reason: z.enum(WAIT_REASONS).openapi({
@@ -81,9 +82,9 @@ const waiting_for = z
           '`refused`: the provider blocks the service. `throttled`: the provider asked to slow down. `unknown_users`: the provider rejected many recipients in a row as unknown. `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`: not asked yet, for example because other domains at the same IP address come first. `pace`: addresses are probed at the rate that the provider accepts, in turn with other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists. `queued`: the list has not started.',
       }),
       until: time.nullable().openapi({
-        description: 'Earliest time of the next attempt. Null if it is not known.',
+        description: 'Earliest time of the next attempt. Null if not known.',
       }),
-      detail: z.string().openapi({ description: 'The same in one sentence.' }),
+      detail: z.string().openapi({ description: 'The cause as a sentence.' }),
     }),
   )
   .optional()
@@ -93,22 +94,22 @@ const waiting_for = z
   })
 const rate_per_second = z.number().min(0).nullable().openapi({
   description:
-    'Rows per second over the last 30 seconds, or since the previous request if it is older. Null if not yet known.',
+    'Rows per second over the last 30 seconds, or since your previous request if that is longer ago. Null if not known yet.',
 })
 const seconds_left = z.int().min(0).nullable().openapi({
   description: 'Estimated remaining seconds. Null if unknown or if the job has finished.',
 })
 /** The metadata of a job, in responses and events. */
 export const metadata = z.record(z.string(), z.string()).openapi({
-  description: 'The metadata of the job, as submitted. Empty if there is none.',
+  description: 'Metadata of the job. Empty if none was submitted.',
 })
 
 export const previous_job_id = z.string().optional().openapi({
-  description: 'The job that this one verifies again. Only present if there is one.',
+  description: 'The job that this job re-verifies. Only present in a re-verification.',
 })
 
 export const schedule_id = z.string().optional().openapi({
-  description: 'The schedule that created the job. Only present if there is one.',
+  description: 'The schedule that created the job. Only present in a scheduled job.',
 })
 
 const jobFields = {
@@ -122,7 +123,7 @@ const jobFields = {
   metadata,
   webhook_id: z.string().optional().openapi({
     description:
-      'The endpoint of this job. Only present if the job was created with `webhook_url`.',
+      'ID of the endpoint for `webhook_url`. Only present if the job was created with one.',
   }),
   previous_job_id,
   schedule_id,
@@ -135,7 +136,7 @@ const download_url = z.string().nullable().openapi({
   description: 'URL of the results. Requires an API key. Null if the job is not completed.',
 })
 const no_address = z.int().min(0).openapi({
-  description: 'Rows without an address, which are part of the unknown ones.',
+  description: 'Rows without an address. They also count as `unknown`.',
 })
 const jobData = { ...dataFields, classes, no_address, download_url }
 
@@ -164,7 +165,7 @@ export const DownloadRow = z
     smtp_code: hostFields.smtp_code.optional(),
     smtp_text: hostFields.smtp_text.optional(),
     previous_class: resultFields.class.optional().openapi({
-      description: 'The class before the row was verified again.',
+      description: 'Class before the re-verification.',
     }),
     previous_reason: resultFields.reason.optional(),
     erased,

@@ -35,7 +35,7 @@ const scopes = z
     minItems: 1,
     maxItems: SCOPES_MAX,
     description:
-      'Permissions of the key; `*` grants all. They cannot exceed those of the calling key.',
+      "Permissions of the key. `*` grants all. The key can't have more permissions than the calling key.",
   })
 
 /** A domain has at most 253 characters, and may have a scheme and a port. */
@@ -66,13 +66,13 @@ const entries = (read: (text: string) => string | null, error: string, descripti
 const allowed_ips = entries(
   readAllowedIp,
   'must be an IP address or a CIDR, such as 203.0.113.0/24',
-  'Client IP addresses and CIDRs that may use the key. Empty allows any.',
+  'IP addresses and CIDR ranges that can use the key. If empty, every address can.',
 )
 
 const allowed_domains = entries(
   readAllowedDomain,
   'must be a domain, such as app.example.com',
-  'Websites that may use the key from a browser, including subdomains. Empty allows any; a publishable key needs at least one.',
+  'Domains of the websites that can use the key from a browser, including their subdomains. If empty, every website can. A publishable key needs at least one.',
 )
 
 const settings = {
@@ -81,7 +81,8 @@ const settings = {
   allowed_ips,
   allowed_domains,
   rate_limit_per_minute: z.int().min(1).max(KEY_RATE_MAX).nullable().openapi({
-    description: 'Limit of this key in addition to that of the plan. Null for none.',
+    description:
+      'Requests per minute that this key can send, in addition to the limit of the plan. Null: no additional limit.',
   }),
   expires_at: timeInput().nullable().openapi({
     description: 'When the key stops working. Null if it does not expire.',
@@ -100,7 +101,7 @@ export const NewKeyRequest = z
       }),
     test: z.boolean().optional().openapi({
       description:
-        'Set to true for a test key (`ev_test_…`): all its requests are in the sandbox, as with `X-EV-Sandbox: true`. A test key can only manage test keys.',
+        'Set to true to create a test key (`ev_test_…`). All of its requests are simulated, as with `X-EV-Sandbox: true`. A test key can only manage test keys.',
     }),
     allowed_ips: settings.allowed_ips.optional(),
     allowed_domains: settings.allowed_domains.optional(),
@@ -128,7 +129,7 @@ const GRACE_S_DEFAULT = KEY_GRACE_MS / SECOND
 export const RotateRequest = z
   .strictObject({
     grace_period_seconds: z.int().min(0).max(GRACE_S_MAX).default(GRACE_S_DEFAULT).openapi({
-      description: 'How long the current secret remains valid.',
+      description: 'Seconds for which the current secret remains valid.',
     }),
   })
   .openapi('KeyRotation')
@@ -140,7 +141,7 @@ export const LAST_KEY =
 export const KeyDeletionQuery = z.object({
   force: z.enum(['true', 'false']).optional().openapi({
     description:
-      'Set to true to delete even the last key of the account. The API cannot be used to create another one then.',
+      'Set to true to delete even the last key of the account. You can then create another key only on the command line.',
   }),
 })
 
@@ -153,10 +154,11 @@ const head = {
 const rest = {
   hint: z.string().openapi({ description: 'Last characters of the secret.' }),
   publishable: z.boolean().openapi({
-    description: 'Whether the key is for forms on websites. Its only scope is `verify:form`.',
+    description:
+      'Whether this is a publishable key for forms on websites. Its only scope is `verify:form`.',
   }),
   test: z.boolean().openapi({
-    description: 'Whether all requests of the key are in the sandbox.',
+    description: 'Whether this is a test key: all of its requests are simulated.',
   }),
   scopes: z.array(z.enum([...SCOPES, FORM_SCOPE])),
   allowed_ips: z.array(z.string()),

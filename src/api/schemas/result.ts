@@ -9,7 +9,7 @@ export const STATUSES = ['deliverable', 'undeliverable', 'risky', 'unknown'] as 
 
 const RiskLevel = z.enum(RISKS).openapi('RiskLevel', {
   description:
-    'low: accepted, no concerns. medium: accepted, with lower quality or certainty. high: mail will bounce or do harm. unknown: no conclusive answer.',
+    'Risk of sending to the address. `low`: it is accepted. `medium`: it is accepted, with a lower quality or certainty. `high`: mail would bounce or do harm. `unknown`: no answer could be obtained.',
 })
 
 const ReasonName = z.enum(REASONS).openapi('Reason', {
@@ -27,7 +27,7 @@ const Details = z
     }),
     smtp_valid: z.boolean().openapi({
       description:
-        'Whether the mail server accepts mail for the address. Also false if it was not contacted.',
+        "Whether the mail server accepts mail for the address. False if it wasn't contacted.",
     }),
   })
   .openapi('Details')
@@ -39,7 +39,7 @@ export const DELIVERABLE = 'True if mail is expected to arrive. This includes so
 
 const Class = z.enum(STATUSES).openapi('Class', {
   description:
-    'Class of the result. Jobs count rows by class; downloads and the history can be filtered by it.',
+    'What to do with the address. `deliverable`: send. `undeliverable`: remove it. `risky`: decide by the `reason`. `unknown`: no answer could be obtained.',
 })
 
 export const plainFields = {
@@ -62,11 +62,11 @@ const addressFlagFields = {
   is_disposable: z
     .boolean()
     .openapi({ description: 'Whether the domain provides temporary addresses.' }),
-  is_role: z
-    .boolean()
-    .openapi({ description: 'Whether the address belongs to a function, such as `info@`.' }),
+  is_role: z.boolean().openapi({
+    description: 'Whether the address belongs to a role, such as `info@`, rather than a person.',
+  }),
   is_catch_all: z.boolean().nullable().openapi({
-    description: 'Whether the domain accepts every address. Null if it was not tested.',
+    description: "Whether the domain accepts mail for every address. Null if it wasn't tested.",
   }),
   is_free: z.boolean().openapi({ description: 'Whether the domain is a free email provider.' }),
   is_relay: z.boolean().openapi({
@@ -81,33 +81,34 @@ export const hostFields = {
     .nullable()
     .openapi({ description: 'Operator of the mail servers of the domain.' }),
   mx_host: z.string().nullable().openapi({
-    description: 'The mail server that was contacted, or the first one of the domain if none was.',
+    description:
+      'The mail server that was contacted. If none was, the preferred mail server of the domain.',
   }),
   smtp_code: z.int().nullable().openapi({
-    description: 'SMTP reply code of the mail server. Null if it sent none.',
+    description: "SMTP reply code of the mail server. Null if it didn't reply.",
   }),
   smtp_text: z.string().nullable().openapi({
-    description: 'Reply of the mail server, or what was observed if it sent none.',
+    description: "Reply of the mail server. If it didn't reply, what happened instead.",
   }),
 }
 
 /** Fields that `?include=flags` adds. */
 const flagFields = {
   retry_after: z.int().optional().openapi({
-    description: 'Seconds after which a retry is useful, if known.',
+    description: 'Seconds to wait before you retry the address. Only present if known.',
   }),
   flags: z.object(addressFlagFields).optional(),
   did_you_mean: z.string().nullable().optional().openapi({
-    description: 'Suggested address if the domain is probably misspelled. Null if it is not.',
+    description: 'Suggested address, if the domain looks misspelled. Otherwise null.',
   }),
   canonical: z.string().nullable().optional().openapi({
     description:
-      'The canonical spelling of the address at its provider: `ann@gmail.com` for `A.nn+news@googlemail.com`. Addresses with the same one are the same mailbox. Null if the text is not an address.',
+      "Canonical form of the address at its provider, such as `ann@gmail.com` for `A.nn+news@googlemail.com`. Addresses with the same canonical form are the same mailbox. Null if the text isn't an address.",
   }),
   mx_host: hostFields.mx_host.optional(),
   checked_at: z.string().optional().openapi({
     format: 'date-time',
-    description: 'When the address was verified. Earlier than now if the result is cached.',
+    description: 'When the address was verified. For a cached result, this is in the past.',
   }),
 }
 
@@ -130,7 +131,7 @@ export const ScoredResult = z
     ...plainFields,
     status: z.enum(STATUSES).openapi({
       description:
-        'The class. The sandbox reports `unknown` as `risky` here; `class` and `reason` have the simulated values.',
+        'The class of the result, except that a simulated `unknown` is `risky` here. `class` has the simulated value.',
     }),
     score: z
       .int()

@@ -27,7 +27,7 @@ const optionFields = {
 }
 
 const METADATA =
-  'Up to 50 key-value pairs of your own, returned with the job and in its events. A key has up to 40 characters and no brackets, a value up to 500.'
+  'Up to 50 key-value pairs, returned with the job and in its events. Keys have up to 40 characters and no brackets, values up to 500 characters.'
 
 const metadata = z
   .unknown()
@@ -41,7 +41,7 @@ const metadata = z
   })
 
 const NOTIFY =
-  'Set to true to send an email to the address of the account when the list is done. None is sent for a list that is answered at once.'
+  'Set to true to email the address of the account when the list is finished. No email is sent if the response already contains the results.'
 
 const notify = z.boolean().optional().openapi({ description: NOTIFY })
 
@@ -49,17 +49,17 @@ const webhook_url = z.unknown().optional().openapi({
   type: 'string',
   maxLength: URL_LENGTH_MAX,
   description:
-    'An https URL that gets the events of this job, in addition to the endpoints of the account. The response has the `webhook_secret` that signs them.',
+    'An https URL to send the events of this job to, in addition to the endpoints of the account. The response contains the `webhook_secret` that signs them.',
   example: 'https://app.example.com/hook',
 })
 
 /** The endpoint of a job, in the response that creates it. */
 export const webhook = {
   webhook_id: z.string().optional().openapi({
-    description: 'The endpoint of this job. Only present with `webhook_url`.',
+    description: 'ID of the endpoint for `webhook_url`. Only present if you set it.',
   }),
   webhook_secret: z.string().optional().openapi({
-    description: 'Signs the events that it gets. Not returned again.',
+    description: 'Secret that signs the events sent to `webhook_url`. Returned only once.',
   }),
 }
 
@@ -69,7 +69,7 @@ export const SingleRequest = z
     ...optionFields,
     async: z.boolean().optional().openapi({
       description:
-        'Set to true to get a `verification_id` at once. The event `verification.completed` contains the result.',
+        'Set to true to get a `verification_id` at once. The event `verification.completed` delivers the result.',
     }),
     metadata,
     webhook_url,
@@ -107,7 +107,7 @@ const name = z
   .optional()
   .openapi({ type: 'string', maxLength: LIST_NAME_LENGTH_MAX, description: 'Display name.' })
 const deduplicate = z.boolean().optional().openapi({
-  description: 'Set to false to verify and charge repeated addresses again.',
+  description: 'Set to false to verify and charge an address each time it occurs.',
   default: true,
 })
 
@@ -138,7 +138,7 @@ export const BatchRequest = z
         maxItems: BATCH_MAX,
         minItems: 1,
         description:
-          'Use it instead of `emails` to add your own IDs, which are returned in downloads.',
+          'Addresses with your own IDs, which downloads contain. Use either `items` or `emails`.',
         items: {
           type: 'object',
           required: ['email'],
@@ -169,13 +169,13 @@ const fileText = {
   encoding: z.string().max(100),
 }
 
-const SHEET = 'The sheet of a workbook, by name. The first visible one if omitted.'
+const SHEET = 'Name of the sheet to read from a workbook. Default: the first visible sheet.'
 const FILE_NAME = 'Display name. Default: the name of the file.'
-const HEADER = 'Whether the first row has column names. Detected if omitted.'
+const HEADER = 'Whether the first row contains column names. Default: detected.'
 const ALL_ADDRESSES =
-  'Verify every address of a row, in all `address_columns` and in cells with several, each as a separate row with the cells of its row. If false, one address per row. If omitted, true for a list without a header, unless `column` is given.'
+  'Set to true to verify every address of a row, each as a separate row with the other cells of its row. Set to false to verify one address per row. Default: true for a list without a header, unless you set `column`.'
 const ENCODING =
-  'A label of the WHATWG Encoding Standard, such as `windows-1252`. Detected if omitted.'
+  'Encoding of the file, as a WHATWG label such as `windows-1252`. Default: detected.'
 const DRY_RUN = 'Set to true to preview the file. Nothing is stored, charged or verified.'
 
 export const FileRequest = z
@@ -184,10 +184,10 @@ export const FileRequest = z
       type: 'string',
       format: 'binary',
       description:
-        'A list: CSV, TSV, or one address per line, in any common encoding; or an Excel workbook (.xlsx). Also compressed with gzip, or as the only file of a ZIP archive. The format is detected by the content.',
+        'The list: CSV, TSV or one address per line in any common encoding, or an Excel workbook (.xlsx). It can be compressed with gzip, or be the only file of a ZIP archive. The content decides the format, not the file name.',
     }),
     column: fileText.column.optional().openapi({
-      description: 'The address column, by name or by number from 1. Detected if omitted.',
+      description: 'Name or number (from 1) of the address column. Default: detected.',
     }),
     sheet: fileText.sheet.optional().openapi({ description: SHEET }),
     header: z.enum(['true', 'false']).optional().openapi({ description: HEADER }),
@@ -237,7 +237,7 @@ export const UrlRequest = z
       })
       .optional()
       .openapi({
-        description: 'The address column, by name or by number from 1. Detected if omitted.',
+        description: 'Name or number (from 1) of the address column. Default: detected.',
       }),
     sheet: fileText.sheet.optional().openapi({ description: SHEET }),
     header: z.boolean().optional().openapi({ description: HEADER }),
@@ -253,11 +253,11 @@ export const UrlRequest = z
   })
   .openapi('UrlRequest', { required: ['url'] })
 
-const WELL_FORMED = 'Rows with a well-formed address, whether it exists or not.'
+const WELL_FORMED = "Rows with a well-formed address. It doesn't have to exist."
 const MALFORMED =
-  'Rows with a malformed address; in a response without `no_address`, also those without one.'
+  'Rows with a malformed address. If the response has no `no_address`, this includes rows without an address.'
 const NO_ADDRESS =
-  'Rows without an address: blank between other rows, empty in the address column, or with a placeholder such as `n/a`. Their reason is `no_address` and their class `unknown`; they are free, and no duplicates.'
+  'Rows without an address: blank between other rows, empty in the address column, or with a placeholder such as `n/a`. They are free, and their reason is `no_address`.'
 
 const counts = {
   total_emails: z.int().min(0),
@@ -311,7 +311,7 @@ const linked = {
   status_url: z.string().openapi({ description: 'URL of the job.' }),
   download_url: z.string().openapi({
     description:
-      'URL of the results. Requires an API key. Returns 409 `job_not_ready` until the job is completed.',
+      'URL of the results. Requires an API key, and returns 409 `job_not_ready` until the job is completed.',
   }),
 }
 
@@ -320,15 +320,15 @@ export const QueuedBatch = z.object(linked).openapi('QueuedBatch')
 const addressFields = {
   address_columns: z.array(z.int().min(1)).openapi({
     description:
-      'Numbers of the columns that hold addresses, among them `column_number`. Without `all_addresses`, the others are not verified.',
+      'Numbers of all columns that contain addresses, including `column_number`. Only `column_number` is verified unless `all_addresses` is true.',
   }),
   has_several: z.boolean().openapi({
     description:
-      'True if cells of the address column hold several addresses, or lines of a list without other columns. Without `all_addresses`, such a cell is `invalid_email`, and of such a line the first address is verified.',
+      'Whether some cells of the address column contain several addresses. Unless `all_addresses` is true, such a cell is `invalid_email`; in a list without other columns, the first address of the line is verified.',
   }),
-  all_addresses: z
-    .boolean()
-    .openapi({ description: 'True if each address of a row is verified as a separate row.' }),
+  all_addresses: z.boolean().openapi({
+    description: 'Whether every address of a row is verified, each as a separate row.',
+  }),
 }
 
 export const QueuedFile = z
@@ -337,13 +337,10 @@ export const QueuedFile = z
     column: z.string().nullable().openapi({ description: 'Name of the address column.' }),
     column_number: z.int().min(1),
     header: z.boolean(),
-    encoding: z
-      .string()
-      .openapi({ description: 'Encoding with which the file is read, as a WHATWG label.' }),
-    sheet: z
-      .string()
-      .nullable()
-      .openapi({ description: 'The sheet that is read. Null if the file is not a workbook.' }),
+    encoding: z.string().openapi({ description: 'Encoding of the file, as a WHATWG label.' }),
+    sheet: z.string().nullable().openapi({
+      description: "Name of the sheet that is read. Null if the file isn't a workbook.",
+    }),
     rows: z.int().min(0),
     ...addressFields,
   })
@@ -358,23 +355,21 @@ export const FileDryRun = z
     dry_run: z.literal(true),
     columns: z
       .array(z.object({ number: z.int().min(1), name: z.string().nullable() }))
-      .openapi({ description: 'Columns of the list, truncated if there are very many.' }),
+      .openapi({ description: 'Names of the columns. Truncated if there are very many.' }),
     column: QueuedFile.shape.column,
-    column_number: z
-      .int()
-      .min(1)
-      .nullable()
-      .openapi({ description: 'Null if none was found; send `column` then.' }),
+    column_number: z.int().min(1).nullable().openapi({
+      description: 'Number of the address column, from 1. Null if none was found: set `column`.',
+    }),
     header: z.boolean(),
     encoding: QueuedFile.shape.encoding,
     delimiter: z.enum([',', ';', '\t', '|']),
     format: z
       .enum(['text', 'gzip', 'zip', 'xlsx'])
-      .openapi({ description: 'Format of the file: text as it is or compressed, or a workbook.' }),
+      .openapi({ description: 'Format of the file: text, compressed text, or a workbook.' }),
     sheet: QueuedFile.shape.sheet,
     sheets: z
       .array(z.string())
-      .openapi({ description: 'Names of the sheets. Empty if the file is not a workbook.' }),
+      .openapi({ description: "Names of all sheets. Empty if the file isn't a workbook." }),
     ...addressFields,
     rows: count,
     total_emails: count,
@@ -382,7 +377,7 @@ export const FileDryRun = z
     invalid_format_emails: count.openapi({ description: MALFORMED }),
     no_address: count.openapi({ description: NO_ADDRESS }),
     duplicates: count,
-    credits_needed: count.openapi({ description: 'Maximum cost of the list.' }),
+    credits_needed: count.openapi({ description: 'Credits that the list costs at most.' }),
     credits_balance: z
       .int()
       .min(0)

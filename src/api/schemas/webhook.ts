@@ -19,7 +19,7 @@ const DISABLED_CODES = Object.keys(DISABLED_REASONS) as [DisabledCode, ...Disabl
 const time = z.string().openapi({ format: 'date-time' })
 
 const url = z.string().max(URL_LENGTH_MAX).openapi({
-  description: 'An https URL that is reachable from the internet.',
+  description: 'An https URL that the service can reach, with a public address.',
   example: 'https://app.example.com/hook',
 })
 
@@ -55,7 +55,7 @@ const description = z
   .openapi({ description: 'Human-readable description.' })
 
 const HEADERS =
-  'Custom headers to send with each event, such as `Authorization`: up to 10, each value with up to 2,000 printable ASCII characters. Values are stored encrypted and never returned. Headers that HTTP or the service sets are rejected.'
+  "Custom headers to send with each event, such as `Authorization`: up to 10, each value with up to 2,000 printable ASCII characters. Values are stored encrypted and never returned. You can't set headers that HTTP or the service sets."
 
 /** Those of an endpoint and as many that replace them. */
 const HEADERS_MAX = 2 * CUSTOM_HEADERS_MAX
@@ -89,14 +89,14 @@ export const WebhookPatchRequest = z
     url: url.optional(),
     events: events.optional(),
     active: z.boolean().optional().openapi({
-      description: 'Set to true to enable the endpoint, also after the service disabled it.',
+      description: 'Set to true to enable the endpoint, even if the service disabled it.',
     }),
     description: description.optional(),
     headers: headersOf(headerValue.nullable())
       .optional()
       .openapi({
         maxProperties: HEADERS_MAX,
-        description: `${HEADERS} Null removes a header; headers that are not named keep their values. A URL with another origin removes all headers that are not in this request.`,
+        description: `${HEADERS} Set a header to null to remove it. Headers that you omit keep their values, unless you change the origin of the URL: then they are removed.`,
       }),
   })
   .openapi('WebhookPatch')
@@ -108,7 +108,9 @@ export const SecretRotation = z
       .min(0)
       .max(SECRET_GRACE_MAX_MS / SECOND)
       .default(SECRET_GRACE_MS / SECOND)
-      .openapi({ description: 'How long the current secret is still used to sign.' }),
+      .openapi({
+        description: 'Seconds for which events are also signed with the current secret.',
+      }),
   })
   .openapi('SecretRotation')
 
@@ -119,7 +121,8 @@ const fields = {
   active: z.boolean(),
   description: z.string().nullable(),
   job_id: z.string().optional().openapi({
-    description: 'The job whose events alone it gets. Only present for an endpoint of a job.',
+    description:
+      'The only job whose events are sent to this endpoint. Only present if it was created with `webhook_url`.',
   }),
   header_names: z.array(z.string()).openapi({
     description: 'Names of the custom headers. Their values are never returned.',
@@ -130,19 +133,19 @@ const rest = {
   created_at: time,
   updated_at: time,
   disabled_reason: z.string().nullable().openapi({
-    description: 'Human-readable reason why the service disabled the endpoint. Null if it did not.',
+    description: "Why the service disabled the endpoint, as text. Null if it didn't.",
   }),
   disabled_code: z.enum(DISABLED_CODES).nullable().openapi({
     description:
-      'Machine-readable reason why the service disabled the endpoint. Null if it did not. `gone`: the endpoint answered with 410. `failing`: all attempts failed for five days.',
+      "Why the service disabled the endpoint. `gone`: the endpoint responded with 410. `failing`: all attempts failed for five days. Null if it didn't disable the endpoint.",
   }),
   failing_since: time.nullable().openapi({
     description:
-      'Start of continuous failures. Null if the last attempt succeeded. After five days the endpoint is disabled.',
+      'When the endpoint started to fail. Null if the last attempt succeeded. The service disables an endpoint that has failed for five days.',
   }),
   success_rate: z.number().min(0).max(1).nullable().openapi({
     description:
-      'Share of successful attempts on the days of `daily_attempts`. Null if there were no attempts.',
+      'Share of successful attempts in `daily_attempts`, from 0 to 1. Null if there were none.',
   }),
   daily_attempts: z
     .array(
@@ -160,7 +163,7 @@ const rest = {
 
 const previous_secret_expires_at = time.openapi({
   description:
-    'Until then, `webhook-signature` also has a signature of the previous secret. Absent if no previous secret is valid.',
+    'When the previous secret expires. Until then, `webhook-signature` also contains a signature with it. Absent if there is no previous secret.',
 })
 
 const Webhook = z

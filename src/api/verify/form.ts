@@ -24,12 +24,12 @@ const FormResult = z
     email: z.string().openapi({ description: 'The address, as sent.' }),
     class: z.enum(['deliverable', 'risky', 'undeliverable', 'unknown']),
     allow: z.boolean().openapi({
-      description: 'Whether the form should accept the address: false if it is undeliverable.',
+      description: 'Whether the form should accept the address. False only if it is undeliverable.',
     }),
     did_you_mean: z.string().nullable().openapi({
-      description: 'The address that was probably intended. Null if there is none.',
+      description: 'Suggested address, if the domain looks misspelled. Otherwise null.',
     }),
-    message: z.string().openapi({ description: 'A sentence for the visitor.' }),
+    message: z.string().openapi({ description: 'Message for the visitor.' }),
     sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
   })
   .openapi('FormResult')
@@ -94,7 +94,7 @@ export function formRoutes(service: Service) {
   const form = route(service, 'POST /v1/verify/form', {
     id: 'verifyForm',
     summary: 'Verify the address of a form',
-    description: `For pages that use a publishable key, such as those with the script \`/form.js\`. The result has no evidence. It is \`unknown\` after ${FORM_DEADLINE_MS / SECOND} seconds. \`allow\` is false only for an undeliverable address. Accept the address if the request fails. Scripts of other origins can read the response only on the sites of \`allowed_domains\`.`,
+    description: `For web pages with a publishable key, such as those with the script \`/form.js\`. After ${FORM_DEADLINE_MS / SECOND} seconds, the result is \`unknown\`. If the request fails, accept the address. Only pages on \`allowed_domains\` can read the response.`,
     scope: 'verify:form',
     counts: 'form',
     body: {

@@ -218,7 +218,7 @@ function singleRoutes(service: Service) {
     id: 'verifySingle',
     summary: 'Verify one address',
     description:
-      'For an address that does not exist, the response is a result with status 200. Text that is not a well-formed address is rejected with 400 `invalid_email`. With `Accept: text/event-stream`, the response is a stream of server-sent events: a `step` event with a `VerifyStep` for each step, then a `result` event with the fields of `?include=flags,evidence`, or an `error` event with an `Error`. In a stream, malformed text is a result too. A stream cannot be combined with an `Idempotency-Key`.',
+      "An address that doesn't exist is a result, with status 200. Text that isn't an address is rejected with 400 `invalid_email`. With `Accept: text/event-stream`, the response is a stream of server-sent events: a `step` event with a `VerifyStep` for each step, then a `result` event with the fields of `?include=flags,evidence`, or an `error` event with an `Error`. In a stream, malformed text is also a result. A stream can't be combined with an `Idempotency-Key`.",
     body: { ...SINGLE_BODY, schema: SingleRequest },
     answer: withEventStream(
       json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),
@@ -239,7 +239,7 @@ function singleRoutes(service: Service) {
     id: 'verify',
     summary: 'Verify one address with a status and a score',
     description:
-      'With `X-EV-Sandbox: true`, the result is simulated by the prefix of the address: valid, invalid, risky, catchall, disposable, role; error-auth, error-ratelimit, error-timeout, error-server.',
+      'Like `POST /v1/verify/single`, with more fields. With `X-EV-Sandbox: true`, the prefix of the address selects the result (`valid`, `invalid`, `risky`, `catchall`, `disposable`, `role`) or an error (`error-auth`, `error-ratelimit`, `error-timeout`, `error-server`).',
     body: { ...SINGLE_BODY, schema: ScoredRequest },
     answer: json(ScoredResult, 'The result', SCORED_EXAMPLE),
   })

@@ -44,7 +44,7 @@ export function webhookCreateRoutes(service: Service) {
     id: 'createWebhook',
     summary: 'Create a webhook endpoint',
     description:
-      'Events are sent to it from now on, signed with a secret that is returned only in this response.',
+      'Returns the endpoint with the secret that signs its events, once. Events that happen from now on are sent to it.',
     scope: 'webhooks:write',
     idempotent: true,
     body: { schema: NewWebhookRequest, example: NEW_WEBHOOK_EXAMPLE, max: WEBHOOK_BODY_MAX },

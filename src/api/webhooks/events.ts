@@ -18,9 +18,9 @@ const fields = {
   event_id: z.string(),
   event: z.enum(SENT_KINDS),
   timestamp: z.string().openapi({ format: 'date-time' }),
-  sandbox: z.boolean().openapi({ description: 'Whether it is a simulated event.' }),
+  sandbox: z.boolean().openapi({ description: 'Whether the event is simulated.' }),
   data: z.record(z.string(), z.unknown()).openapi({
-    description: 'As sent to the endpoints. `GET /v1/webhooks/events` has its JSON Schema.',
+    description: 'Data of the event. For its JSON Schema, see `GET /v1/webhooks/events`.',
   }),
 }
 
@@ -32,7 +32,7 @@ const EmittedEventAnswer = successBody(
   z.object({
     ...fields,
     deliveries: z.array(Delivery).openapi({
-      description: 'Its deliveries, one for each endpoint that was subscribed and still exists.',
+      description: 'Deliveries of the event, one for each subscribed endpoint that still exists.',
     }),
   }),
 ).openapi('EmittedEventAnswer')
@@ -67,7 +67,7 @@ export function eventRoutes(service: Service) {
     id: 'listEmittedEvents',
     summary: 'List events, newest first',
     description:
-      'Events that were emitted for webhook endpoints, including simulated and test events. An event is emitted if at least one active endpoint is subscribed to it, and kept until its last delivery is deleted.',
+      'Returns the events for webhook endpoints, including simulated and test events. An event is created only if an active endpoint is subscribed to it. It is deleted with its last delivery.',
     scope: 'webhooks:read',
     query: z.object({ ...pageQuery, ...eventFilters }),
     answer: json(EmittedEventPage, 'One page of events', EVENT_PAGE_EXAMPLE),

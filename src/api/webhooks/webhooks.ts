@@ -92,7 +92,7 @@ function webhookChangeRoutes(service: Service) {
   const change = route(service, 'PATCH /v1/webhooks/{id}', {
     id: 'updateWebhook',
     summary: 'Update a webhook endpoint',
-    description: 'Fields that are omitted keep their values.',
+    description: 'Fields that you omit keep their values.',
     scope: 'webhooks:write',
     params: webhookParams,
     body: { schema: WebhookPatchRequest, example: { active: false }, max: WEBHOOK_BODY_MAX },
@@ -107,7 +107,7 @@ function webhookChangeRoutes(service: Service) {
   const replace = route(service, 'PUT /v1/webhooks/{id}', {
     id: 'replaceWebhook',
     summary: 'Replace a webhook endpoint',
-    description: 'Fields that are omitted get their default values. The secret does not change.',
+    description: "Fields that you omit get their default values. The secret doesn't change.",
     scope: 'webhooks:write',
     params: webhookParams,
     body: { schema: NewWebhookRequest, example: NEW_WEBHOOK_EXAMPLE, max: WEBHOOK_BODY_MAX },
@@ -123,7 +123,7 @@ function webhookChangeRoutes(service: Service) {
   const remove = route(service, 'DELETE /v1/webhooks/{id}', {
     id: 'deleteWebhook',
     summary: 'Delete a webhook endpoint',
-    description: 'No more events are sent to it, and scheduled retries are dropped.',
+    description: 'Events are no longer sent to it, and scheduled retries are cancelled.',
     scope: 'webhooks:write',
     params: webhookParams,
     answer: { description: 'The endpoint is deleted' },
@@ -148,7 +148,7 @@ function webhookSecretRoutes(service: Service) {
     id: 'rotateWebhookSecret',
     summary: 'Rotate the secret of a webhook endpoint',
     description:
-      'The new secret is returned only in this response. `X-EV-Signature` uses it from now on. Until the grace period ends, `webhook-signature` also has a signature of the previous secret.',
+      'Returns the new secret, once. `X-EV-Signature` uses it from now on. Until the grace period ends, `webhook-signature` also contains a signature with the previous secret.',
     scope: 'webhooks:write',
     idempotent: true,
     params: webhookParams,
@@ -198,7 +198,7 @@ function catalogueRoutes(service: Service) {
     id: 'listEvents',
     summary: 'List event types',
     description:
-      'Event types to subscribe to, with the JSON Schema of their data and an example. `webhook.test` is not included: it is only sent as a test event.',
+      "Returns the event types that you can subscribe to, each with the JSON Schema of its data and an example. `webhook.test` isn't included, because it is only sent as a test event.",
     scope: 'webhooks:read',
     answer: json(EventList, 'The event types', CATALOGUE),
   })
@@ -227,7 +227,7 @@ function webhookTestRoutes(service: Service) {
     id: 'testWebhook',
     summary: 'Send a test event to a webhook endpoint',
     description:
-      'Sends an event once, also to a disabled endpoint, and returns the response of the receiver, with 200 even if the delivery failed. It needs no subscription. Without a body, it sends `webhook.test`; with `event`, it sends the documented example of that event type, marked with `"sandbox": true`. With `X-EV-Sandbox: true`, `webhook.test` has `"sandbox": true`, too. An account can have four test events in flight.',
+      'Sends one event to the endpoint and returns the response of your receiver. The status is 200 even if the delivery failed. Without a body, it sends `webhook.test`; with `event`, the example of that event type, marked with `"sandbox": true`. The endpoint can be disabled, and doesn\'t have to be subscribed to the event. An account can have four test events in flight.',
     scope: 'webhooks:write',
     idempotent: true,
     params: webhookParams,
@@ -257,7 +257,7 @@ function redeliveryRoutes(service: Service) {
     id: 'retryDelivery',
     summary: 'Retry a delivery',
     description:
-      'Sends the same event at once, with the usual retries if it fails. Also works for a delivered event. Refused if the endpoint is disabled.',
+      'Sends the same event again at once, with the usual retries if it fails. The event can already be delivered. The endpoint must be active.',
     scope: 'webhooks:write',
     idempotent: true,
     params: deliveryParams,
@@ -283,7 +283,7 @@ function redeliveryRoutes(service: Service) {
     id: 'recoverDeliveries',
     summary: 'Resend failed deliveries',
     description:
-      'Resends all events since a time whose deliveries failed, such as after a long outage of the receiver.',
+      'Resends all events whose deliveries failed since a time, for example after an outage of your receiver.',
     scope: 'webhooks:write',
     idempotent: true,
     params: webhookParams,
@@ -311,7 +311,7 @@ function deliveryLogRoutes(service: Service) {
     id: 'listDeliveries',
     summary: 'List the deliveries of a webhook endpoint, newest first',
     description:
-      'One row for each event, with the outcome of its last attempt. Finished deliveries are kept for seven days.',
+      'Returns one row for each event, with the result of its last attempt. Finished deliveries are kept for seven days.',
     scope: 'webhooks:read',
     params: webhookParams,
     query: z.object({ ...pageQuery, ...deliveryFilters }),
