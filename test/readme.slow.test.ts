@@ -1,203 +1,267 @@
-import { spawn } from 'node:child_process'
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join, relative, sep } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type SimulatorProcess, startSimulatorProcess } from '../src/simulator/simulator-process.ts'
-import { freePort } from './support/free-port.ts'
 import { emptyFolder } from './support/home.ts'
-import { type CodeBlock, codeBlocks, ROOT, shownOutput } from './support/markdown.ts'
+import {
+  type CodeBlock,
+  codeBlocks,
+  codeBlocksOf,
+  ROOT,
+  sectionOf,
+  shownOutput,
+} from './support/markdown.ts'
+import { Terminal } from './support/terminal.ts'
 
-// Runs every code block of the README in order, as a new user does: in a copy of the project, with
-// an empty home directory. Mail servers are simulated: the environment sets their addresses. The
-// only command that is not run is `npm ci`, because tests do not download packages; the copy uses
-// the packages of this project.
-
-/** A block that is run, and the output that the README shows for it. */
-type Step = { readonly run: CodeBlock; readonly shown: CodeBlock | null }
-
-const blocks = codeBlocks('README.md')
-const steps = blocks.flatMap((block, at): Step[] => {
-  if (isOutput(block)) return []
-  const next = blocks[at + 1]
-  return [{ run: block, shown: next !== undefined && isOutput(next) ? next : null }]
-})
-/** The first block shows what ev does; the second one builds it. */
-const [preview, setup, ...others] = steps
-const inOrder = [setup, preview, ...others].filter(step => step !== undefined)
+// Follows the README as a new user does: in a fresh clone, with an empty home directory and without
+// the programs of this project in PATH. After the first steps, each row of the table "I want to …"
+// is followed to its page, whose first commands are run as printed. Mail servers are simulated: the
+// environment sets their addresses. Only `npm ci` is not run, because tests do not download
+// packages: the clone uses the packages of this project.
 
 const folder = emptyFolder()
-const copy = join(folder, 'ev')
-const app = join(folder, 'app')
-/** The key that the service prints, and the ID of the job that was submitted last. */
-const seen = { key: '', job: '' }
-/** Where programs are stored: the copy, and after `npm install` a project that uses ev. */
-let programFolder = copy
-let environment: NodeJS.ProcessEnv = {}
+const clone = join(folder, 'ev')
+/** Where `npm link` installs `ev`. */
+const firstHome = join(folder, 'home')
+const terminals: Terminal[] = []
 let simulator: SimulatorProcess
-let service: ReturnType<typeof spawn> | null = null
-let port = 0
 
 beforeAll(async () => {
-  copyProject()
-  mkdirSync(app)
-  writeFileSync(join(app, 'package.json'), '{ "name": "app", "private": true }')
+  createClone()
+  mkdirSync(firstHome)
   simulator = await startSimulatorProcess(join(ROOT, 'fixtures/simulator/demo.json'))
-  port = await freePort()
-  environment = {
-    ...{ PATH: process.env.PATH, HOME: folder },
-    ...{ EV_DNS: simulator.dnsAddress, EV_SMTP_PORT: String(simulator.smtpPort) },
-    ...{ EV_ALLOW_RANGES: '127.0.0.0/8', EV_SPECIAL_DOMAINS: 'on' },
-    ...{ EV_HELO: 'probe.example.com', EV_LISTEN: `127.0.0.1:${port}` },
-    ...{ npm_config_offline: 'true', npm_config_update_notifier: 'false' },
-  }
 })
 
 afterAll(async () => {
-  if (service?.pid !== undefined) process.kill(-service.pid, 'SIGTERM')
+  for (const terminal of terminals) await terminal.close()
   await simulator.close()
 })
 
-test('the README has a block of each kind', () => {
-  expect(new Set(blocks.map(({ language }) => language))).toEqual(
-    new Set(['console', 'sh', 'json', 'csv', 'js']),
+/** A row of the table: its link, and the command to start with. */
+type Row = { readonly goal: string; readonly link: string; readonly command: string }
+
+const rows = [
+  ...sectionOf('README.md', 'I want to …').matchAll(/^\| \[(.+?)\]\((.+?)\) \| `(.+?)`/gm),
+].map(([, goal = '', link = '', command = '']): Row => ({ goal, link, command }))
+
+/** Where the first commands of a row are, and what a new user does with them. */
+const PATHS: Readonly<Record<string, { section: [page: string, heading: string]; run: Follow }>> = {
+  'docs/cli.md#lists': { section: ['README.md', 'Clean a list'], run: runBlocks },
+  'docs/dashboard.md#quick-start': {
+    section: ['docs/dashboard.md', 'Quick start'],
+    run: tryDashboard,
+  },
+  'docs/api.md#quick-start': { section: ['docs/api.md', 'Quick start'], run: runBlocks },
+  'docs/forms.md#quick-start': { section: ['docs/forms.md', 'Quick start'], run: tryForm },
+  'docs/mcp.md': { section: ['docs/mcp.md', ''], run: tryAgent },
+  'docs/service.md#quick-start': { section: ['docs/service.md', 'Quick start'], run: runBlocks },
+  'docs/simulator.md#quick-start': {
+    section: ['docs/simulator.md', 'Quick start'],
+    run: runBlocks,
+  },
+  'docs/engine.md#quick-start': { section: ['docs/engine.md', 'Quick start'], run: runBlocks },
+}
+
+type Follow = (terminal: Terminal, blocks: readonly CodeBlock[]) => Promise<void>
+
+describe('the first steps of the README', () => {
+  test('run the demo, which prints the verdict that is shown', async () => {
+    const terminal = await openTerminal(clone, firstHome)
+    const [command, shown] = codeBlocksOf(sectionOf('README.md', 'Try it'))
+    const { code, stdout } = await terminal.run(inClone(command))
+    expect(code, stdout).toBe(0)
+    expect(withoutVariables(stdout)).toContain(withoutVariables(shown?.text ?? ''))
+  })
+
+  test('make ev a command of every folder', async () => {
+    const section = sectionOf('README.md', 'Install')
+    const [, prefix = ''] = /`(npm config set prefix \S+)`/.exec(section) ?? []
+    const terminal = await openTerminal(clone, firstHome)
+    expect(await terminal.run(prefix)).toMatchObject({ code: 0 })
+    const [command] = codeBlocksOf(section)
+    const linked = await terminal.run(inClone(command))
+    expect(linked, linked.stderr).toMatchObject({ code: 0, stderr: '' })
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    const ran = await (await openTerminal(folder, firstHome)).run('ev --version')
+    expect(ran).toMatchObject({ code: 0, stdout: `${version}\n` })
+  })
+})
+
+test('the table of the README has eight goals, each with a page that starts with its command', () => {
+  expect(rows.map(({ link }) => link)).toEqual(Object.keys(PATHS))
+  for (const { link, command } of rows) {
+    const { page, text } = readSection(link)
+    expect(text, `${page} shows ${command}`).toContain(command)
+  }
+})
+
+describe('a new user who wants to', () => {
+  test.each(rows)('$goal', async ({ link }) => {
+    const home = emptyFolder()
+    const terminal = await openTerminal(home, home)
+    await PATHS[link]?.run(terminal, codeBlocksOf(readSection(link).text))
+    await terminal.close()
+  })
+})
+
+test('the examples of docs/engine.md print what they show', async () => {
+  const home = emptyFolder()
+  const terminal = await openTerminal(home, home)
+  await runBlocks(terminal, codeBlocks('docs/engine.md'))
+  await terminal.close()
+})
+
+/** Builds what `npm ci` builds, without the download. */
+const inClone = (block: CodeBlock | undefined): string =>
+  (block?.text ?? '').replace('npm ci', 'node tools/build.mjs --if-changed')
+
+function readSection(link: string): { page: string; text: string } {
+  const [page = '', heading = ''] = PATHS[link]?.section ?? []
+  const text = heading === '' ? readFileSync(join(ROOT, page), 'utf8') : sectionOf(page, heading)
+  return { page, text }
+}
+
+/** Runs blocks in their order, and compares their output with the one that is shown. */
+async function runBlocks(terminal: Terminal, blocks: readonly CodeBlock[]): Promise<void> {
+  for (const [at, { language, text }] of blocks.entries()) {
+    if (OUTPUTS.has(language)) continue
+    const next = blocks[at + 1]
+    const shown = next !== undefined && OUTPUTS.has(next.language) ? next : null
+    if (language === 'js') await runProgram(terminal, text)
+    else if (language === 'sh') await runCommands(terminal, text, shown)
+    else throw new Error(`A block of the language "${language}" is not run: ${text}`)
+  }
+}
+
+const OUTPUTS = new Set(['json', 'csv', 'text'])
+
+/** Commands that run until Ctrl-C, and what they print when they are ready. */
+const SERVERS: readonly [command: RegExp, ready: RegExp][] = [
+  [/^ev serve\b/, /API documentation:/],
+  [/^ev simulate\b/, /Try it:/],
+]
+
+async function runCommands(terminal: Terminal, text: string, shown: CodeBlock | null) {
+  const ready = SERVERS.find(([command]) => command.test(text))?.[1]
+  if (ready !== undefined) return terminal.start(text, ready)
+  const isInClone = text.startsWith('npm run ')
+  const { code, stdout, stderr } = await terminal.run(
+    isInClone ? `cd ${clone} && ${text}` : text.replaceAll('/path/to/ev', clone),
   )
-  expect(steps.length).toBeGreaterThan(11)
-})
-
-describe('the README', () => {
-  test.each(inOrder)('runs $run.language: $run.text', async ({ run, shown }) => {
-    if (run.language === 'js') return runProgram(run.text)
-    if (run.text === 'npx ev serve') return startService()
-    const [command, output] = run.language === 'console' ? split(run.text) : [run.text, null]
-    const isInstall = command.startsWith('npm install')
-    if (isInstall) programFolder = app
-    if (seen.job !== '' && command.includes('/download')) await jobEnd()
-    const ran = await runShell(withValues(command), isInstall ? app : copy)
-    // The doctor reports that the simulated network has no public address.
-    const allowed = command === 'npx ev doctor' ? [0, 1] : [0]
-    expect(allowed, ran.stdout + ran.stderr).toContain(ran.code)
-    seen.job = /"job_id":"(\w+)"/.exec(ran.stdout)?.[1] ?? seen.job
-    if (output !== null) expect(withoutVariables(ran.stdout)).toBe(withoutVariables(output))
-    if (shown !== null) expect(parseOutput(shown, ran.stdout)).toEqual(parseOutput(shown))
-  })
-})
-
-function isOutput({ language }: CodeBlock): boolean {
-  return language === 'json' || language === 'csv'
+  // The doctor reports that the simulated network has no public address.
+  expect(text === 'ev doctor' ? [0, 1] : [0], `${text}\n${stdout}${stderr}`).toContain(code)
+  expect(stdout, text).not.toContain('"success":false')
+  if (shown === null) return
+  const [found, expected] = [withoutVariables(stdout), withoutVariables(shown.text)]
+  if (shown.language === 'json') expect(JSON.parse(found)).toEqual(JSON.parse(expected))
+  else if (shown.language === 'csv') expect(found.split(/\r?\n/)).toEqual(expected.split('\n'))
+  else expect(found).toContain(expected)
 }
 
-/** Copies the project without its packages, which are linked, and without build output. */
-function copyProject(): void {
-  const skipped = new Set(['node_modules', 'dist', '.git', 'coverage'])
-  cpSync(ROOT, copy, {
-    recursive: true,
-    filter: path => !skipped.has(relative(ROOT, path).split(sep)[0] ?? ''),
-  })
-  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+async function runProgram(terminal: Terminal, text: string): Promise<void> {
+  const shown = shownOutput(text)
+  expect(shown).not.toEqual([])
+  writeFileSync(join(terminal.folder, 'program.mjs'), text)
+  const { code, stdout, stderr } = await terminal.run('node program.mjs')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout.trim().split('\n')).toEqual(shown)
 }
 
-/** Replaces the placeholders of a block by values of this run. */
-const withValues = (text: string): string =>
-  text
-    .replace('npm ci', 'node tools/build.mjs')
-    .replaceAll('/path/to/ev', copy)
-    .replaceAll('127.0.0.1:8080', `127.0.0.1:${port}`)
-    .replaceAll('ev_live_…', seen.key)
-    .replaceAll(/job_sbx_\w+/g, seen.job)
+/** Signs in with the key that the demo prints, and verifies the address that the page names. */
+async function tryDashboard(terminal: Terminal, [demo]: readonly CodeBlock[]): Promise<void> {
+  await terminal.start(`cd ${clone} && ${demo?.text}`, /ev_live_\w+/)
+  const url = terminal.withValues('http://127.0.0.1:8080')
+  const body = new URLSearchParams({ key: terminal.key, next: '/overview' })
+  const signedIn = await fetch(`${url}/sign-in`, { method: 'POST', body, redirect: 'manual' })
+  expect(signedIn.status).toBe(303)
+  const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? ''
+  const overview = await fetch(`${url}/overview`, { headers: { cookie } })
+  expect(await overview.text()).toContain('Overview')
+  const [, email = ''] =
+    /enter `(\S+@\S+)`/.exec(sectionOf('docs/dashboard.md', 'Quick start')) ?? []
+  const verified = await fetch(`${url}/v1/verify/single`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Bearer ${terminal.key}`,
+      'Content-Type': 'application/json',
+    },
+    body: JSON.stringify({ email }),
+  })
+  expect(await verified.json()).toMatchObject({ class: 'deliverable' })
+}
+
+/** Runs the commands, and loads the script of the page from the service. */
+async function tryForm(terminal: Terminal, blocks: readonly CodeBlock[]): Promise<void> {
+  const isPage = ({ language }: CodeBlock) => language === 'html'
+  await runBlocks(
+    terminal,
+    blocks.filter(block => !isPage(block)),
+  )
+  const [, src = ''] = /src="(\S+)"/.exec(blocks.find(isPage)?.text ?? '') ?? []
+  const script = await fetch(terminal.withValues(src))
+  expect(script.headers.get('content-type')).toMatch(/^text\/javascript/)
+}
+
+/** Configures the server as an application does, and calls its tool. */
+async function tryAgent(terminal: Terminal, blocks: readonly CodeBlock[]): Promise<void> {
+  const { text = '{}' } = blocks.find(block => block.text.includes('"mcpServers"')) ?? {}
+  const { mcpServers } = JSON.parse(terminal.withValues(text).replaceAll('/path/to/ev', clone))
+  const { command, args } = mcpServers.ev
+  const client = new Client({ name: 'test', version: '1.0.0' })
+  await client.connect(
+    new StdioClientTransport({ command, args, env: { ...terminal.environment } }),
+  )
+  const { tools } = await client.listTools()
+  expect(tools.map(({ name }) => name)).toContain('verify')
+  const email = 'anna.moreau@northwind-tea.example'
+  const answer = await client.callTool({ name: 'verify', arguments: { email } })
+  expect(JSON.stringify(answer)).toContain('deliverable')
+  await client.close()
+}
+
+/** Copies what a clone contains: files that git ignores, such as build output, are not in one. */
+function createClone(): void {
+  const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
+  const { stdout } = spawnSync('git', args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1e8 })
+  const paths = stdout.split('\0').filter(path => path !== '')
+  expect(paths.length).toBeGreaterThan(1_000)
+  for (const path of paths) {
+    mkdirSync(dirname(join(clone, path)), { recursive: true })
+    cpSync(join(ROOT, path), join(clone, path))
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+}
 
 /** Replaces what differs between two runs. */
 const withoutVariables = (text: string): string =>
   text
     .trim()
-    .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
-    .replaceAll(/job_sbx_\w+/g, 'JOB')
     .replaceAll(/"response_time": ?\d+/g, '"response_time":0')
     .replaceAll(/^( +time +)\d+ ms$/gm, '$1TIME')
 
-/** Parses the output of a block, or the output that the README shows for it. */
-function parseOutput(shown: CodeBlock, text = shown.text): unknown {
-  const plain = withoutVariables(text)
-  return shown.language === 'json' ? JSON.parse(plain) : plain.split(/\r?\n/)
-}
-
-/** Splits a block into its command, the line that begins with `$`, and the output below it. */
-function split(text: string): [command: string, output: string] {
-  const [first = '', ...rest] = text.split('\n')
-  expect(first).toMatch(/^\$ /)
-  return [first.slice(2), rest.join('\n')]
-}
-
-type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
-
-/** Exported variables stay for later blocks, as in a terminal. */
-const exported: string[] = []
-
-async function runShell(text: string, cwd: string): Promise<Ran> {
-  const script = [...exported, text].join('\n')
-  exported.push(...(text.match(/^export .*$/gm) ?? []))
-  const child = spawn('bash', ['--norc', '-e', '-o', 'pipefail', '-c', script], {
-    cwd,
-    env: environment,
-    stdio: ['ignore', 'pipe', 'pipe'],
+/** Opens a terminal without the programs of this project: only `npm link` adds one to its PATH. */
+async function openTerminal(cwd: string, home: string): Promise<Terminal> {
+  const paths = (process.env.PATH ?? '').split(delimiter)
+  const terminal = await Terminal.open({
+    folder: cwd,
+    environment: {
+      PATH: [
+        join(firstHome, '.local/bin'),
+        ...paths.filter(path => !/node_modules/.test(path)),
+      ].join(delimiter),
+      HOME: home,
+      EV_DNS: simulator.dnsAddress,
+      EV_SMTP_PORT: String(simulator.smtpPort),
+      EV_ALLOW_RANGES: '127.0.0.0/8',
+      EV_SPECIAL_DOMAINS: 'on',
+      EV_HELO: 'probe.example.com',
+      npm_config_offline: 'true',
+      npm_config_update_notifier: 'false',
+    },
   })
-  const output = { stdout: '', stderr: '' }
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (chunk: string) => {
-      output[name] += chunk
-    })
-  }
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.on('error', reject)
-    child.on('close', resolve)
-  })
-  return { code, ...output }
-}
-
-/** Starts the service as its own process group, and resolves when it listens. */
-async function startService(): Promise<void> {
-  const child = spawn('npx', ['ev', 'serve'], {
-    cwd: copy,
-    env: environment,
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  service = child
-  await new Promise<void>((resolve, reject) => {
-    let log = ''
-    const check = () => {
-      if (seen.key !== '' && log.includes('API documentation:')) resolve()
-    }
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      seen.key = /ev_live_\w+/.exec(chunk)?.[0] ?? seen.key
-      check()
-    })
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-      log += chunk
-      check()
-    })
-    child.on('close', () => reject(new Error(`the service has stopped: ${log}`)))
-  })
-}
-
-/** Resolves when the job has ended: a user takes longer than the simulated job. */
-async function jobEnd(): Promise<void> {
-  const headers = { Authorization: `Bearer ${seen.key}` }
-  const url = `http://127.0.0.1:${port}/v1/jobs/${seen.job}?wait=50`
-  for (;;) {
-    const { status } = (await (await fetch(url, { headers })).json()) as { status: string }
-    if (status === 'completed') return
-    expect(['queued', 'processing']).toContain(status)
-  }
-}
-
-let programs = 0
-
-async function runProgram(text: string): Promise<void> {
-  const shown = shownOutput(text)
-  expect(shown).not.toEqual([])
-  const name = `program${++programs}.mjs`
-  writeFileSync(join(programFolder, name), withValues(text))
-  const { code, stdout, stderr } = await runShell(`node ${name}`, programFolder)
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout.trim().split('\n')).toEqual(shown)
+  terminals.push(terminal)
+  return terminal
 }

@@ -11,11 +11,22 @@ export const readDoc = (path: string): string => readFileSync(join(ROOT, path), 
 export type CodeBlock = { readonly language: string; readonly text: string }
 
 /** Returns the code blocks of a file, in their order. */
-export const codeBlocks = (path: string): CodeBlock[] =>
-  [...readDoc(path).matchAll(FENCE)].map(([, language = '', text = '']) => ({
+export const codeBlocks = (path: string): CodeBlock[] => codeBlocksOf(readDoc(path))
+
+/** Returns the code blocks of a Markdown text, in their order. */
+export const codeBlocksOf = (text: string): CodeBlock[] =>
+  [...text.matchAll(FENCE)].map(([, language = '', text = '']) => ({
     language,
     text: text.trim(),
   }))
+
+/** Returns the text below a heading of the second level, up to the next one; throws without it. */
+export function sectionOf(path: string, heading: string): string {
+  const [, ...sections] = readDoc(path).split(/^## /m)
+  const section = sections.find(text => text.startsWith(`${heading}\n`))
+  if (section === undefined) throw new Error(`${path} has no section "${heading}"`)
+  return section
+}
 
 /** Returns a Markdown text without its code blocks. */
 export const withoutCode = (text: string): string => text.replaceAll(FENCE, '')
