@@ -84,16 +84,6 @@ const WITHOUT_EXAMPLE = [
   'POST /v1/feedback/{provider}/{id}',
 ]
 
-describe.skipIf(!hasCurl)('the first example of docs/api.md', () => {
-  test('shows the response of its command', () => {
-    const [line = ''] = blocksOf('').filter(text => text.startsWith('curl'))
-    const [shown = '{}'] = blocksOf('json')
-    const [output] = run([line.replaceAll('\\\n', ' ')])
-    expect(output?.status, output?.body).toBe(200)
-    expect(shapeOf(JSON.parse(output?.body ?? ''))).toEqual(shapeOf(JSON.parse(shown)))
-  })
-})
-
 /** Returns the code blocks of docs/api.md in a language. */
 const blocksOf = (language: string): string[] =>
   codeBlocks('docs/api.md').flatMap(block => (block.language === language ? [block.text] : []))
@@ -149,10 +139,4 @@ function findViolation(
   const media = operation?.responses[status]?.content?.[type]
   if (media === undefined) return `${status} ${type} is not in the document`
   return type.endsWith('/json') ? checks.answer(media.schema)(JSON.parse(body)) : null
-}
-
-/** Returns the keys in their order with the types of the values. */
-function shapeOf(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return typeof value
-  return Object.entries(value).map(([key, inner]) => [key, shapeOf(inner)])
 }
