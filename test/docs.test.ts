@@ -43,6 +43,39 @@ test('docs/cli.md names the columns of a list in their order', () => {
   expect(readDoc('docs/cli.md').match(/(?<=`)ev_\w+(?=`)/g)).toEqual([...LIST_COLUMNS])
 })
 
+/** The pages for users. */
+const USER_PAGES = ['README.md', 'docs/*.md', 'docs/recipes/*.md'].flatMap(pattern =>
+  globSync(pattern, { cwd: ROOT }),
+)
+
+/** Phrases that read as translated, and what to write instead. */
+const TRANSLATED: readonly [pattern: RegExp, instead: string][] = [
+  [/\bverif(y|ies|ied) (it |them |(a|the) list |lists )?again\b/i, 're-verify'],
+  [/, too[.;:]/, 'also'],
+  [/\bis done\b/, 'is finished'],
+  [/\bsome \d/, 'about'],
+  [/\bmeanwhile\b/i, 'in the meantime'],
+  [/\bwhatever\b/i, 'even if, regardless of'],
+  [/\bof (yours|theirs)\b/, 'your, their'],
+  [/\b(there )?are no (?!longer)/, "aren't, without"],
+]
+
+test.each(TRANSLATED)('no page and no text of the API has %s: write "%s"', pattern => {
+  const texts = [...USER_PAGES.map(page => withoutCode(readDoc(page))), apiTexts()]
+  const lines = texts.flatMap(text => text.split('\n'))
+  expect(lines.filter(line => pattern.test(line))).toEqual([])
+})
+
+/** Returns the summaries and descriptions of the OpenAPI document, one a line. */
+function apiTexts(): string {
+  const texts: string[] = []
+  JSON.parse(readDoc('docs/openapi.json'), (key, value) => {
+    if ((key === 'description' || key === 'summary') && typeof value === 'string') texts.push(value)
+    return value
+  })
+  return texts.join('\n')
+}
+
 function exists(page: string, target: string): boolean {
   const [file = '', anchor] = target.split('#')
   const path = file === '' ? page : join(dirname(page), file)

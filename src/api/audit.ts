@@ -67,7 +67,7 @@ export function auditRoutes(service: Service) {
     id: 'listAuditEntries',
     summary: 'List the audit log, newest first',
     description:
-      'Returns changes to keys, webhooks and the account, sign-ins to the dashboard, and downloads of results, each with who did it from which address. Entries are kept for a year.',
+      'Returns changes to keys, webhooks and the account, sign-ins to the dashboard, and downloads of results, each with the actor and the IP address. Entries are kept for a year.',
     scope: 'audit:read',
     query: z.object({ ...pageQuery, ...auditFilters }),
     answer: json(AuditPage, 'One page of the audit log', AUDIT_EXAMPLE),

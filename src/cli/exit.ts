@@ -185,7 +185,7 @@ const SENTENCES: OperationTexts<EvError> = {
     new EvError(
       'usage',
       isList
-        ? `Job ${id} is ${state}. Only a list that is completed, cancelled or failed can be verified again.`
+        ? `Job ${id} is ${state}. Only a list that is completed, cancelled or failed can be re-verified.`
         : `Job ${id} is not a list of the service. To verify a list again, run "ev bulk" with "--cache off".`,
     ),
   no_row_selected: ({ id }) =>

@@ -212,7 +212,7 @@ const ANSWERS: OperationTexts<ApiError> = {
     new ApiError(
       'job_not_reverifiable',
       isList
-        ? `The job is ${state}. Only a list that is completed, cancelled or failed can be verified again.`
+        ? `The job is ${state}. Only a list that is completed, cancelled or failed can be re-verified.`
         : 'The job is a single address, not a list. Verify it again with POST /v1/verify and "force_refresh": true.',
     ),
   no_row_selected: () =>

@@ -210,7 +210,7 @@ const EXAMPLES = {
   job_not_finishable: 'The job has been cancelled. Resume it first with POST /v1/jobs/{id}/resume.',
   job_not_resumable: 'The job is completed. Only a cancelled or failed job can be resumed.',
   job_not_reverifiable:
-    'The job is processing. Only a list that is completed, cancelled or failed can be verified again.',
+    'The job is processing. Only a list that is completed, cancelled or failed can be re-verified.',
   idempotency_in_progress: 'A request with this Idempotency-Key is in progress. Try again later.',
   idempotency_mismatch:
     'This Idempotency-Key was used for another request. Use a new key for each request.',
