@@ -77,7 +77,7 @@ export class Terminal {
   /** Stops the servers, and commands that have not ended, with all their processes. */
   async close(): Promise<void> {
     for (const child of this.#children) {
-      if (child.exitCode !== null || child.pid === undefined) continue
+      if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) continue
       const closed = once(child, 'close')
       process.kill(-child.pid, 'SIGTERM')
       await closed
