@@ -165,8 +165,8 @@ function buildInfo({ settings }: MonitoringDeps, registers: Registry[]): void {
  */
 const OTHER_OPERATORS = 'other'
 
-function egressMetrics({ engine: { egressPool } }: MonitoringDeps, registers: Registry[]): void {
-  const probers = () => egressPool.names.map(name => egressPool.prober(name))
+function egressMetrics({ engine }: MonitoringDeps, registers: Registry[]): void {
+  const probers = () => engine.egressPool.names.map(name => engine.egressPool.prober(name))
   new Gauge({
     name: 'ev_smtp_port_reachable',
     help: '1 if mail servers are reachable on the SMTP port (25) from an egress, 0 if none is; none before the first connection',
@@ -208,7 +208,7 @@ function egressMetrics({ engine: { egressPool } }: MonitoringDeps, registers: Re
         for (const [name, rate] of prober.rateControllers()) {
           if (!rate.isRefused || isDomainKey(name)) continue
           // Lists are shared between egresses at known operators only.
-          const operator = egressPool.sharesLists(name) ? name : OTHER_OPERATORS
+          const operator = engine.egressPool.sharesLists(name) ? name : OTHER_OPERATORS
           this.inc({ egress, operator })
         }
       }
