@@ -62,7 +62,8 @@ export const toPageBody = <Item>(items: Item[], next: string | null) => ({
 export const encodeCursor = ({ createdAt, id }: CursorPosition): string =>
   Buffer.from(JSON.stringify([createdAt, id])).toString('base64url')
 
-function decodeCursor(cursor: string): unknown[] {
+/** Decodes the parts of an opaque cursor; an empty array if it is malformed. */
+export function decodeCursor(cursor: string): unknown[] {
   try {
     const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
     return Array.isArray(parts) ? parts : []
@@ -106,6 +107,14 @@ function parseNames<Name extends string>(
   }
   return known.filter(one => names.includes(one))
 }
+
+/** A query parameter that is true or false; false if it is omitted. */
+export const flagQuery = (description: string) =>
+  z
+    .enum(['1', '0', 'true', 'false'])
+    .optional()
+    .transform(value => value === '1' || value === 'true')
+    .openapi({ type: 'string', enum: ['true', 'false', '1', '0'], description })
 
 /** A query parameter with a time or a day (UTC), as epoch ms; undefined if it is omitted. */
 export const timeFilter = (description: string) =>

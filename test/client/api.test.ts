@@ -24,6 +24,8 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[jobs.get('{id}'), jobs.list().page(), jobs.cancel('{id}'), jobs.delete('{id}')],
     jobs.finish('{id}'),
     ...[jobs.rows('{id}').page(), jobs.breakdown('{id}'), jobs.resume('{id}')],
+    // The path of the document in place of a number.
+    jobs.row('{id}', '{row}' as never),
     ...[jobs.reverify('{id}'), jobs.changes('{id}')],
     ...[client.schedules.list().page(), client.schedules.get('{id}')],
     client.schedules.create({ job_id: 'a', every_days: 30 }),
@@ -98,6 +100,7 @@ test('the options of each method are known to the API', async () => {
   await client.jobs.list({ limit: 1, status: 'completed' }).page()
   const rows = { class: ['deliverable'], reason: ['accepted_email'] } as const
   await client.jobs.rows(job_id, { ...rows, limit: 1, after: 0, search: 'a' }).page()
+  await client.jobs.rows(job_id, { sort: 'email', order: 'desc', count: true }).page()
   const filter = ['deliverable'] as const
   const download = { format: 'csv', filter, partial: true, raw: true } as const
   expect(await new Response(await client.jobs.download(job_id, download)).text()).toContain('@')

@@ -18,6 +18,7 @@ from .models import (
     ListedJob,
     Reason,
     ResultRow,
+    ResultRowAnswerData,
     ReverifyJob,
 )
 from .pagination import Listing
@@ -342,11 +343,14 @@ class Jobs:
         class_: Optional[Sequence[Class]] = None,
         reason: Optional[Sequence[Reason]] = None,
         search: Optional[str] = None,
+        sort: Optional[Literal["row", "email", "class", "reason", "operator"]] = None,
+        order: Optional[Literal["asc", "desc"]] = None,
+        count: Optional[bool] = None,
         limit: Optional[int] = None,
     ) -> Listing[ResultRow]:
-        """Lists the rows in the order of the list, including those without a result.
+        """Lists the rows, including those without a result.
 
-        Any page may be short or empty.
+        In the order of the list, any page may be short or empty.
 
         Args:
             job_id: ID of the job.
@@ -354,6 +358,9 @@ class Jobs:
             class_: Only rows of these classes.
             reason: Only rows with these reasons.
             search: Only rows whose address contains this text.
+            sort: Sorts the rows. Default: the order of the list.
+            order: Direction of ``sort``. Default: ascending.
+            count: True adds ``total`` and ``offset`` to each page.
             limit: Rows per page.
         """
 
@@ -363,12 +370,20 @@ class Jobs:
                 "class": class_,
                 "reason": reason,
                 "search": search,
+                "sort": sort,
+                "order": order,
+                "count": count,
                 "limit": limit,
                 "cursor": cursor,
             }
             return _data(self._connection.json(Call("GET", f"{_path(job_id)}/results", query)))
 
         return Listing(fetch)
+
+    def row(self, job_id: str, row: int) -> ResultRowAnswerData:
+        """Returns a row, numbered from 1, with its flags and evidence."""
+        answer = self._connection.json(Call("GET", f"{_path(job_id)}/results/{row}"))
+        return cast(ResultRowAnswerData, answer["data"])
 
     def breakdown(self, job_id: str) -> BreakdownData:
         """Returns result counts by class, reason and mail operator."""

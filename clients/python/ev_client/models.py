@@ -2162,6 +2162,10 @@ class ResultPageData(TypedDict):
     next_cursor: Optional[str]
     # Whether there is a next page.
     has_more: bool
+    # Number of rows that match the filter. Only with `count` or `sort`.
+    total: NotRequired[int]
+    # Number of these rows before this page. Only with `count` or `sort`.
+    offset: NotRequired[int]
 
 
 _ResultRowKeywords = TypedDict(
@@ -2197,6 +2201,21 @@ class ResultRow(_ResultRowKeywords):
     smtp_text: Optional[str]
     checked_at: Optional[str]
     # True if the address was erased. Only the class of its result is kept.
+    erased: NotRequired[Literal[True]]
+
+
+class ResultRowAnswer(TypedDict):
+    success: Literal[True]
+    data: ResultRowAnswerData
+
+
+class ResultRowAnswerData(TypedDict):
+    # Number of the row in the list, from 1.
+    row: int
+    email: str
+    # Null while the row has no result, and if the address was erased.
+    result: Optional[SingleResult]
+    # True if the address was erased. Only the class of its result is left.
     erased: NotRequired[Literal[True]]
 
 

@@ -79,6 +79,9 @@ class ServiceTest(unittest.TestCase):
         self.assertEqual([row["id"] for row in rows], [item["id"] for item in items])
         pages = self.client.jobs.rows(job["job_id"], limit=25)
         self.assertEqual([row["email"] for row in pages], [item["email"] for item in items])
+        pages = self.client.jobs.rows(job["job_id"], sort="row", order="desc", count=True)
+        self.assertEqual(next(iter(pages))["row"], 60)
+        self.assertEqual(self.client.jobs.row(job["job_id"], 2)["email"], items[1]["email"])
         self.assertEqual(self.client.jobs.breakdown(job["job_id"])["total"], 60)
         self.assertIn("March", [one["name"] for one in self.client.jobs.list(limit=1)])
         with self.assertRaises(EvApiError) as caught:

@@ -27,7 +27,7 @@ import { getListName, type Job, parseOrigin } from '../../jobs/job-store.ts'
 import { limitByAccount } from '../account-share.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { namesQuery } from '../query.ts'
+import { flagQuery, namesQuery } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { DownloadRow } from '../schemas/job.ts'
@@ -227,20 +227,13 @@ const toDeduplicateBy = (value: string | undefined): DeduplicateBy | null => {
   return DEDUPLICATE_BY.find(by => by === value) ?? null
 }
 
-const flag = (description: string) =>
-  z
-    .enum(['1', '0', 'true', 'false'])
-    .optional()
-    .transform(value => value === '1' || value === 'true')
-    .openapi({ type: 'string', enum: ['true', 'false', '1', '0'], description })
-
 const query = z.object({
   format: z.enum(FORMATS).default('csv').openapi({ description: 'File format.' }),
   filter: namesQuery(STATUSES, {
     description: 'Only rows of these classes',
     example: 'deliverable,risky',
   }),
-  raw: flag(
+  raw: flagQuery(
     'Set to true to leave cells unchanged, for programs. A spreadsheet can run some of them as formulas.',
   ),
   deduplicate: z
@@ -252,7 +245,7 @@ const query = z.object({
       enum: ['true', 'false', '1', '0', ...DEDUPLICATE_BY],
       description: DEDUPLICATE,
     }),
-  partial: flag("Set to true to get the results so far of a job that isn't completed."),
+  partial: flagQuery("Set to true to get the results so far of a job that isn't completed."),
 })
 
 /** An ID has 24 characters, a signature 64. */

@@ -1,5 +1,4 @@
 import { z } from '@hono/zod-openapi'
-import { presentRow } from '../../engine/verdict/present-result.ts'
 import { cancelJob, deleteJob, finishJob } from '../../jobs/change-job.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
 import type { Job, Metadata } from '../../jobs/job-store.ts'
@@ -9,10 +8,8 @@ import {
   METADATA_VALUE_LENGTH_MAX,
 } from '../../jobs/metadata.ts'
 import type { Breakdown as Counted } from '../../jobs/results/breakdown.ts'
-import { findResults, type ResultRow } from '../../jobs/results/result-store.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
-import { ApiError } from '../errors/api-error.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
@@ -27,24 +24,17 @@ import {
   PAGE_EXAMPLE,
   RESUMED_EXAMPLE,
 } from '../schemas/job.ts'
-import {
-  BREAKDOWN_EXAMPLE,
-  Breakdown,
-  RESULTS_EXAMPLE,
-  ResultPage,
-  resultsQuery,
-} from '../schemas/job-results.ts'
+import { BREAKDOWN_EXAMPLE, Breakdown } from '../schemas/job-results.ts'
 import type { Service } from '../service.ts'
 import { getState } from '../state.ts'
 import { downloadRoutes } from './download.ts'
 import { downloadLinkRoutes } from './download-link.ts'
 import { jobEventRoutes } from './events.ts'
-import { toRow } from './job-row.ts'
 import { presentJob } from './job-view.ts'
 import { jobParams, jobServices, loadJob } from './load-job.ts'
 import { queuedOutlook } from './outlook.ts'
+import { resultRoutes } from './results.ts'
 import { reverifyRoutes } from './reverify.ts'
-import { parseRowCursor, plainRow, toRowCursor } from './row-view.ts'
 import { statusRoutes } from './status.ts'
 
 /** Routes of submitted lists. */
@@ -230,56 +220,4 @@ function jobChangeRoutes(service: Service) {
   })
 
   return router
-}
-
-/** Route that lists the rows of a job page by page. */
-function resultRoutes(service: Service) {
-  const results = route(service, 'GET /v1/jobs/{id}/results', {
-    id: 'listResults',
-    summary: 'List the rows of a job',
-    description:
-      'Returns rows in the order of the list. It works while the job is running: fields of rows without a result are null. In a long list, a page of a search can be short or empty while `has_more` is true: continue with `next_cursor`. To get all rows, use the download.',
-    scope: 'jobs:read',
-    params: jobParams,
-    query: z.object(resultsQuery),
-    answer: json(ResultPage, 'One page of rows', RESULTS_EXAMPLE),
-  })
-  return newRouter().openapi(results, async c => {
-    const { limit, cursor, after, class: classes, reason, search } = c.req.valid('query')
-    const job = await loadJob(c, service, c.req.valid('param').id)
-    const searchText = search?.trim()
-    const { rows, next } = await findResults(service.database, {
-      ...{ jobId: job.id, after: startRow(cursor, after), max: limit },
-      ...(classes === undefined ? {} : { classes }),
-      ...(reason === undefined ? {} : { reasons: reason }),
-      ...(searchText ? { search: searchText } : {}),
-    })
-    const nextCursor = next === null ? null : toRowCursor(next)
-    return c.json(toPageBody(rows.map(presentStored), nextCursor), 200)
-  })
-}
-
-function presentStored(stored: ResultRow) {
-  const [row] = toRow(stored)
-  const head = { row: stored.position, email: stored.text }
-  if (row === undefined) return { ...head, ...NO_RESULT }
-  if (row.result !== null) return { ...head, ...presentRow(row.result) }
-  const { valid, deliverable, risk_level, reason, cached, confidence } = plainRow(row)
-  const known = { class: row.class, valid, deliverable, risk_level, reason, cached, confidence }
-  return { ...head, ...NO_RESULT, ...known, erased: true as const }
-}
-
-const NO_RESULT = {
-  ...{ class: null, valid: null, deliverable: null, risk_level: null, reason: null, cached: null },
-  ...{ confidence: null, did_you_mean: null, operator: null, mx_host: null },
-  ...{ smtp_code: null, smtp_text: null, checked_at: null },
-}
-
-/** Returns the row after which the page starts; 0 for the first page. */
-function startRow(cursor: string | undefined, after: number | undefined): number {
-  if (after === undefined || cursor === undefined) return after ?? parseRowCursor(cursor)
-  throw new ApiError(
-    'invalid_request',
-    '"cursor" and "after" both set the start. Send only one of them.',
-  )
 }

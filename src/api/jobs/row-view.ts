@@ -7,7 +7,9 @@ import {
 } from '../../engine/verdict/present-result.ts'
 import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { type Class, DEFAULT_REASON_BY_CLASS, type Result } from '../../engine/verdict/verdict.ts'
+import type { SortedPosition, SortField } from '../../jobs/results/sorted-results.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { decodeCursor } from '../query.ts'
 import type { JobRow } from './job-row.ts'
 
 /** A row of `data.results` (spec 2.2) with its class and its submitted ID. */
@@ -70,16 +72,59 @@ function erasedResult(klass: Class): ReturnType<typeof plainResult> {
 }
 
 /** Returns the row after which a page starts; 0 for the first page. Throws ApiError. */
-export function parseRowCursor(cursor: string | undefined): number {
-  if (cursor === undefined) return 0
+export const parseRowCursor = (cursor: string | undefined): number => parseRowStart(cursor).after
+
+/** Where a page in the order of the list starts. */
+export type RowStart = {
+  /** The row before the page; 0 for the first page. */
+  readonly after: number
+  /** Number of matching rows before the page; null if it was not counted. */
+  readonly offset: number | null
+}
+
+/** Returns where a page in the order of the list starts. Throws ApiError. */
+export function parseRowStart(cursor: string | undefined): RowStart {
+  if (cursor === undefined) return { after: 0, offset: 0 }
   const text = Buffer.from(cursor, 'base64url').toString('utf8')
-  const digits = /^\[(\d{1,15})\]$/.exec(text)?.[1]
-  if (digits !== undefined) return Number(digits)
+  const [, after, offset] = /^\[(\d{1,15})(?:,(\d{1,15}))?\]$/.exec(text) ?? []
+  if (after !== undefined) {
+    return { after: Number(after), offset: offset === undefined ? null : Number(offset) }
+  }
   throw new ApiError(
     'invalid_request',
     '"cursor" must be the `next_cursor` of an earlier response; omit it to start with the first row',
   )
 }
 
-/** Encodes the row after which the next page starts as an opaque cursor. */
-export const toRowCursor = (position: number) => Buffer.from(`[${position}]`).toString('base64url')
+/**
+ * Returns the position after which a page of rows that are sorted by `field` starts; null for the
+ * first page. Throws ApiError.
+ */
+export function parseSortedCursor(
+  field: SortField,
+  cursor: string | undefined,
+): SortedPosition | null {
+  if (cursor === undefined) return null
+  const [sortedBy, key, position] = decodeCursor(cursor)
+  const isKey = key === null || typeof key === 'string'
+  if (sortedBy === field && isKey && Number.isSafeInteger(position)) {
+    return { key, position: Number(position) }
+  }
+  throw new ApiError(
+    'invalid_request',
+    `"cursor" must be the \`next_cursor\` of an earlier response with the same "sort", here "${field}". Omit it to start with the first row.`,
+  )
+}
+
+/** Encodes the last row of a page that is sorted by `field` as an opaque cursor. */
+export const toSortedCursor = (field: SortField, { key, position }: SortedPosition): string =>
+  Buffer.from(JSON.stringify([field, key, position])).toString('base64url')
+
+/**
+ * Encodes the row after which the next page starts as an opaque cursor, with the number of matching
+ * rows up to it if it is known.
+ */
+export const toRowCursor = (position: number, offset?: number): string =>
+  Buffer.from(JSON.stringify(offset === undefined ? [position] : [position, offset])).toString(
+    'base64url',
+  )

@@ -1,9 +1,18 @@
 import { z } from '@hono/zod-openapi'
 import { REASONS } from '../../engine/verdict/reason.ts'
-import { namesQuery } from '../query.ts'
+import { SORT_FIELDS } from '../../jobs/results/sorted-results.ts'
+import { flagQuery, namesQuery } from '../query.ts'
 import { pageBody, successBody } from './answers.ts'
 import { DownloadRow } from './job.ts'
-import { DELIVERABLE, hostFields, plainFields, STATUSES, VALID } from './result.ts'
+import {
+  DELIVERABLE,
+  hostFields,
+  plainFields,
+  RESULT_EXAMPLE,
+  SingleResult,
+  STATUSES,
+  VALID,
+} from './result.ts'
 
 // Schemas of the rows of a job and of their breakdown.
 
@@ -32,10 +41,37 @@ const ResultRow = z
     description: 'A row of a list. Fields of the result are null until the row has a result.',
   })
 
-export const ResultPage = pageBody(ResultRow).openapi('ResultPage')
+const resultPage = pageBody(ResultRow)
+
+export const ResultPage = resultPage
+  .extend({
+    data: resultPage.shape.data.extend({
+      total: z.int().min(0).optional().openapi({
+        description: 'Number of rows that match the filter. Only with `count` or `sort`.',
+      }),
+      offset: z.int().min(0).optional().openapi({
+        description: 'Number of these rows before this page. Only with `count` or `sort`.',
+      }),
+    }),
+  })
+  .openapi('ResultPage')
+
+export const ResultRowAnswer = successBody(
+  z.object({
+    row: DownloadRow.shape.row,
+    email: z.string(),
+    result: z
+      .union([SingleResult, z.null()])
+      .openapi({ description: 'Null while the row has no result, and if the address was erased.' }),
+    erased: DownloadRow.shape.erased,
+  }),
+).openapi('ResultRowAnswer')
 
 /** A page in the browser shows fewer; programs that need all rows use the download. */
 const ROWS_MAX = 500
+
+/** A cursor has the sorted value of a row in it, up to 100 characters that are escaped twice. */
+const CURSOR_LENGTH_MAX = 1_000
 
 export const resultsQuery = {
   limit: z.coerce
@@ -45,7 +81,7 @@ export const resultsQuery = {
     .max(ROWS_MAX)
     .default(50)
     .openapi({ description: 'Maximum number of rows.' }),
-  cursor: z.string().max(300).optional().openapi({
+  cursor: z.string().max(CURSOR_LENGTH_MAX).optional().openapi({
     description: '`next_cursor` of the previous page. Omit it to start with the first row.',
   }),
   after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional().openapi({
@@ -64,7 +100,15 @@ export const resultsQuery = {
     description: 'Only rows with this text in the address, case-insensitive.',
     example: '@example.com',
   }),
+  sort: z.enum(SORT_FIELDS).default('row').openapi({
+    description:
+      'row: the order of the list. class: from deliverable to unknown. reason: by its name in plain words. Rows without a value come last in both orders.',
+  }),
+  order: z.enum(['asc', 'desc']).default('asc').openapi({ description: 'Direction of `sort`.' }),
+  count: flagQuery('Set to true to get `total` and `offset`.'),
 }
+
+export type ResultsQuery = z.output<z.ZodObject<typeof resultsQuery>>
 
 const count = z.int().min(0)
 
@@ -113,6 +157,11 @@ export const RESULTS_EXAMPLE = {
     ],
     ...{ next_cursor: 'WzEyXQ', has_more: true },
   },
+}
+
+export const RESULT_ROW_EXAMPLE = {
+  success: true as const,
+  data: { row: 12, email: 'user@example.com', result: RESULT_EXAMPLE },
 }
 
 export const BREAKDOWN_EXAMPLE = {

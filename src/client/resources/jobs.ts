@@ -21,6 +21,7 @@ import type {
   Reason,
   ResultPage,
   ResultRow,
+  ResultRowAnswer,
   ReverifyJob,
   ReverifyRequest,
 } from '../types.ts'
@@ -50,11 +51,13 @@ export type DownloadOptions = RowsOptions & {
   readonly deduplicate?: boolean | 'address' | 'canonical' | undefined
 }
 
-export type RowsQuery = Omit<ListResultsQuery, 'cursor' | 'class' | 'reason'> & {
+export type RowsQuery = Omit<ListResultsQuery, 'cursor' | 'class' | 'reason' | 'count'> & {
   /** Only rows of these classes. */
   readonly class?: readonly Class[] | undefined
   /** Only rows with these reasons. */
   readonly reason?: readonly Reason[] | undefined
+  /** Adds `total` and `offset` to each page. */
+  readonly count?: boolean | undefined
 }
 
 export type ChangesQuery = Omit<ListChangesQuery, 'from' | 'to'> & {
@@ -107,10 +110,12 @@ export type Jobs = {
   /** Iterates the results in the order of the list. */
   results(jobId: string, options?: RowsOptions): AsyncIterable<DownloadRow>
   /**
-   * Lists the rows in the order of the list, including those without a result. Any page may be
-   * short or empty.
+   * Lists the rows, including those without a result. In the order of the list, any page may be short
+   * or empty.
    */
   rows(jobId: string, query?: RowsQuery, options?: CallOptions): Listing<ResultRow>
+  /** Returns a row, numbered from 1, with its flags and evidence. */
+  row(jobId: string, row: number, options?: CallOptions): Promise<ResultRowAnswer['data']>
   /** Returns result counts by class, reason and mail operator. */
   breakdown(jobId: string, options?: CallOptions): Promise<Breakdown['data']>
 }
@@ -183,6 +188,8 @@ export function createJobsResource(connection: Connection): Jobs {
         const query = { ...filters, ...(cursor === undefined ? { after } : { cursor }) }
         return requests.get<ResultPage>(`${jobPath(jobId)}/results`, options, query)
       }),
+    row: (jobId, row, options) =>
+      requests.get<ResultRowAnswer>(`${jobPath(jobId)}/results/${row}`, options),
     breakdown: (jobId, options) => requests.get<Breakdown>(`${jobPath(jobId)}/breakdown`, options),
   }
 }

@@ -77,6 +77,9 @@ export type FindOptions = PageOptions & {
   readonly scannedMax?: number
 }
 
+/** Conditions on rows. */
+export type RowConditions = Pick<FindOptions, 'classes' | 'reasons' | 'search'>
+
 type Found = {
   /** Matching rows, without their cells. */
   readonly rows: readonly ResultRow[]
@@ -113,15 +116,15 @@ type Part = Omit<FindOptions, 'scannedMax'> & {
 }
 
 async function selectRows({ reader }: Database, o: Part): Promise<ResultRow[]> {
+  const cells = o.withoutCells ? sql`null` : sql`item.cells`
   const { rows } = await sql<ResultRow>`
-    select item.position as position, item.text as text,
-      item.dedupe_key as "dedupeKey",
-      ${o.withoutCells ? sql`null` : sql`item.cells`} as cells,
-      coalesce(item.class, first.class) as class, coalesce(item.result, first.result) as result,
-      coalesce(item.previous, first.previous) as previous
-    ${selection(reader, o)}`.execute(reader)
+    select ${rowColumns(cells)} ${selection(reader, o)}`.execute(reader)
   return rows
 }
+
+const rowColumns = (cells: RawBuilder<unknown>) => sql`
+  item.position as position, item.text as text, item.dedupe_key as "dedupeKey", ${cells} as cells,
+  ${CLASS} as class, ${RESULT} as result, coalesce(item.previous, first.previous) as previous`
 
 /** Both databases know the length of a value without reading it. */
 async function selectLengths({ reader }: Database, o: Part): Promise<number[]> {
@@ -131,20 +134,28 @@ async function selectLengths({ reader }: Database, o: Part): Promise<number[]> {
 }
 
 const selection = (reader: Kysely<Schema>, o: Part) => sql`
+    ${matchingRows(reader, o)}
+    order by item.position limit ${o.max}`
+
+/** Rows of the job after a position, up to another, that match the conditions. */
+type RowRange = RowConditions & Pick<Part, 'jobId' | 'after' | 'to'>
+
+/** Selects rows, with the row of `first` whose result a duplicate has. */
+export const matchingRows = (reader: Kysely<Schema>, o: RowRange) => sql`
     from item left join item as first
       on first.job_id = item.job_id and first.position = item.same_as
     where item.job_id = ${o.jobId} and item.position > ${o.after} and item.position <= ${o.to}
-      ${searchCondition(reader, o)} ${classCondition(o)} ${reasonCondition(reader, o)}
-    order by item.position limit ${o.max}`
+      ${searchCondition(reader, o)} ${classCondition(o)} ${reasonCondition(reader, o)}`
 
-const CLASS = sql`coalesce(item.class, first.class)`
-const RESULT = sql`coalesce(item.result, first.result)`
+/** The class and the result of a row of `matchingRows`. */
+export const CLASS = sql`coalesce(item.class, first.class)`
+export const RESULT = sql`coalesce(item.result, first.result)`
 
-const classCondition = ({ classes }: Part) =>
+const classCondition = ({ classes }: RowConditions) =>
   classes === undefined ? sql`` : sql`and ${CLASS} in (${sql.join(classes)})`
 
 /** Filters by the classes of the reasons first, because a class is read without parsing JSON. */
-function reasonCondition(db: Kysely<Schema>, { reasons }: Part): RawBuilder<unknown> {
+function reasonCondition(db: Kysely<Schema>, { reasons }: RowConditions): RawBuilder<unknown> {
   if (reasons === undefined) return sql``
   const classes = new Set(reasons.flatMap(classesOf))
   return sql`and ${CLASS} in (${sql.join([...classes])})
@@ -175,7 +186,7 @@ export const reasonIn = (
  * Databases ignore case only in ASCII: if the search has other characters, this selects every text
  * that has some, and `matches` filters them.
  */
-function searchCondition(db: Kysely<Schema>, { search }: Part): RawBuilder<unknown> {
+function searchCondition(db: Kysely<Schema>, { search }: RowConditions): RawBuilder<unknown> {
   if (search === undefined) return sql``
   const needle = search.toLowerCase()
   return isAscii(needle)
@@ -185,8 +196,25 @@ function searchCondition(db: Kysely<Schema>, { search }: Part): RawBuilder<unkno
 
 const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text)
 
-const matches = ({ text }: ResultRow, search = '') =>
+/** Whether a text has the search in it, whatever the case of either. */
+export const matches = ({ text }: Pick<ResultRow, 'text'>, search = ''): boolean =>
   text.toLowerCase().includes(search.toLowerCase())
+
+/** Reads rows by their positions, without their cells, in this order; missing ones are left out. */
+export async function readRows(
+  { reader }: Database,
+  jobId: string,
+  positions: readonly number[],
+): Promise<ResultRow[]> {
+  if (positions.length === 0) return []
+  const { rows } = await sql<ResultRow>`
+    select ${rowColumns(sql`null`)}
+    from item left join item as first
+      on first.job_id = item.job_id and first.position = item.same_as
+    where item.job_id = ${jobId} and item.position in (${sql.join(positions)})`.execute(reader)
+  const byPosition = new Map(rows.map(row => [Number(row.position), row]))
+  return positions.flatMap(position => byPosition.get(position) ?? [])
+}
 
 /** Returns the position of the last row of a list; 0 if it has no rows. */
 export async function lastPosition({ reader }: Database, jobId: string): Promise<number> {

@@ -180,3 +180,170 @@ describe('the rows of a job', () => {
     expect((await request('/v1/jobs/job_none/results')).status).toBe(404)
   })
 })
+
+/** Returns the row numbers of all pages of a query, with the counts of each page. */
+async function pagesOf(json: TestJson, query: string) {
+  const pages: { rows: number[]; total: unknown; offset: unknown }[] = []
+  for (let cursor = ''; ; ) {
+    const { data } = (await json(`${RESULTS}?${query}${cursor}`)) as unknown as { data: Counted }
+    pages.push({ rows: data.items.map(({ row }) => row), total: data.total, offset: data.offset })
+    if (data.next_cursor === null) return pages
+    cursor = `&cursor=${data.next_cursor}`
+  }
+}
+
+type TestJson = Awaited<ReturnType<typeof createTestService>>['json']
+type Counted = Page & { readonly total?: number; readonly offset?: number }
+
+describe('sorted rows', () => {
+  // The reasons by name: Accepted, Internal error, Low deliverability, Mailbox not found, Role address, Timeout.
+  test.each([
+    ['sort=row&order=desc', [6, 5, 4, 3, 2, 1]],
+    ['sort=email', [5, 3, 2, 6, 4, 1]],
+    ['sort=email&order=desc', [1, 4, 6, 2, 3, 5]],
+    ['sort=class', [1, 2, 6, 3, 4, 5]],
+    ['sort=class&order=desc', [4, 5, 3, 2, 6, 1]],
+    ['sort=reason', [1, 5, 2, 3, 6, 4]],
+    ['sort=email&class=unknown,risky', [5, 2, 6, 4]],
+    ['sort=class&search=I', [1, 2, 3, 4]],
+    ['sort=email&search=nobody', []],
+  ])('by %s', async (query, rows) => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const one = await pagesOf(json, query)
+    expect(one).toEqual([{ rows, total: rows.length, offset: 0 }])
+    const pages = await pagesOf(json, `${query}&limit=2`)
+    expect(pages.flatMap(page => page.rows)).toEqual(rows)
+    expect(pages.map(({ total, offset }) => [total, offset])).toEqual(
+      pages.map((_, n) => [rows.length, 2 * n]),
+    )
+  })
+
+  test('without a value come last in both directions', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    for (const order of ['asc', 'desc']) {
+      const [page] = await pagesOf(json, `sort=class&order=${order}`)
+      expect(page?.rows.slice(2)).toEqual([3, 4, 5, 6])
+    }
+  })
+
+  test('with equal values are each returned once, duplicates with the result of their first row', async () => {
+    const { database, json } = await createTestService()
+    const texts = Array.from({ length: 1_100 }, (_, n) =>
+      n % 2 ? 'valid@a.example' : `risky${n}@a.example`,
+    )
+    await seedJob(database, { texts })
+    const pages = await pagesOf(json, 'sort=class&limit=400')
+    const rows = pages.flatMap(page => page.rows)
+    const even = Array.from({ length: 550 }, (_, n) => 2 * n + 2)
+    expect(rows).toEqual([...even, ...even.map(row => row - 1)])
+    expect(pages.map(({ offset }) => offset)).toEqual([0, 400, 800])
+  })
+
+  test('sort by the whole alphabet, and take a cursor of long addresses back', async () => {
+    const { database, json } = await createTestService()
+    const long = '\u{1f600}'.repeat(120)
+    await seedJob(database, { texts: [`${long}b`, `${long}a`, 'Zoe@a.example', 'ada@a.example'] })
+    const pages = await pagesOf(json, 'sort=email&limit=1')
+    // Texts that are equal for a hundred characters keep the order of the list.
+    expect(pages.map(({ rows }) => rows)).toEqual([[4], [3], [1], [2]])
+  })
+
+  test('are rejected with a cursor of another order, and with a row of the list to start after', async () => {
+    const { database, request, json } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const { data } = (await json(`${RESULTS}?sort=email&limit=1`)) as unknown as { data: Page }
+    for (const [query, message] of [
+      [`sort=class&cursor=${data.next_cursor}`, 'with the same "sort", here "class"'],
+      ['sort=class&cursor=x', 'with the same "sort"'],
+      ['sort=email&after=3', '"after" is a row in the order of the list'],
+      ['sort=name', 'sort'],
+    ]) {
+      const response = await request(`${RESULTS}?${query}`)
+      expect([query, response.status]).toEqual([query, 400])
+      expect(((await response.json()) as { error: string }).error).toContain(message)
+    }
+  })
+})
+
+describe('counted rows', () => {
+  test('have the number of rows that match and that are before the page', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    expect(await pagesOf(json, 'count=true&limit=4')).toEqual([
+      { rows: [1, 2, 3, 4], total: 6, offset: 0 },
+      { rows: [5, 6], total: 6, offset: 4 },
+    ])
+    expect(await pagesOf(json, 'count=true&after=5')).toEqual([{ rows: [6], total: 6, offset: 5 }])
+    expect(await pagesOf(json, 'count=true&after=99')).toEqual([{ rows: [], total: 6, offset: 6 }])
+    expect(await pagesOf(json, 'count=true&class=risky,unknown&limit=3')).toEqual([
+      { rows: [2, 4, 5], total: 4, offset: 0 },
+      { rows: [6], total: 4, offset: 3 },
+    ])
+    expect(await pagesOf(json, 'count=true&class=risky,unknown&after=2')).toEqual([
+      { rows: [4, 5, 6], total: 4, offset: 1 },
+    ])
+    expect(await pagesOf(json, 'count=true&search=valid&after=1')).toEqual([
+      { rows: [3], total: 2, offset: 1 },
+    ])
+    expect(await pagesOf(json, '')).toEqual([
+      { rows: [1, 2, 3, 4, 5, 6], total: undefined, offset: undefined },
+    ])
+  })
+})
+
+test('counted pages of a long list are full, however rare the rows are', async () => {
+  const { database, json } = await createTestService()
+  await seedJob(database, { texts: MIXED })
+  const moved = database.db.updateTable('item').where('position', '>', 1)
+  await moved.set(eb => ({ position: eb('position', '+', 200_000) })).execute()
+  for (const query of [
+    'class=deliverable,risky',
+    'search=a.example',
+    'reason=role_account,timeout',
+  ]) {
+    const pages = await pagesOf(json, `count=true&limit=2&${query}`)
+    const sizes = pages.map(({ rows }) => rows.length)
+    expect([query, sizes.slice(0, -1).every(size => size === 2)]).toEqual([query, true])
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(pages[0]?.total)
+  }
+})
+
+describe('one row of a job', () => {
+  test('has its flags and evidence; the reply of the mail server is sanitized', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: ['valid@a.example', 'later@a.example'], done: 1 })
+    expect((await json(`${RESULTS}/1`)).data).toMatchObject({
+      ...{ row: 1, email: 'valid@a.example' },
+      result: { reason: 'accepted_email', flags: { is_role: false }, evidence: { operator: null } },
+    })
+    expect((await json(`${RESULTS}/2`)).data).toEqual({
+      ...{ row: 2, email: 'later@a.example', result: null },
+    })
+  })
+
+  test('that was erased has no result', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: ['valid@a.example'] })
+    await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
+    expect((await json(`${RESULTS}/1`)).data).toEqual({
+      ...{ row: 1, email: '', result: null, erased: true },
+    })
+  })
+
+  test('is missing beyond the list, in another account, and with a wrong number', async () => {
+    const { database, request } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    await seedJob(database, { texts: MIXED, id: 'job_b', accountId: 'acc_2' })
+    for (const [path, status] of [
+      ['/v1/jobs/job_a/results/7', 404],
+      ['/v1/jobs/job_b/results/1', 404],
+      ['/v1/jobs/job_b/results?sort=email', 404],
+      ['/v1/jobs/job_a/results/0', 400],
+      ['/v1/jobs/job_a/results/x', 400],
+    ] as const) {
+      expect([path, (await request(path)).status]).toEqual([path, status])
+    }
+  })
+})
