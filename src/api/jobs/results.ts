@@ -54,7 +54,7 @@ function pageRoutes(service: Service) {
     id: 'listResults',
     summary: 'List the rows of a job',
     description:
-      'Rows in the order of the list, also while the job is running: fields are null if a row has no result yet. A search in a long list stops after a while: the page then has fewer rows than requested, or none, although `has_more` is true; continue at `next_cursor`. With `sort` or `count`, pages are full; to sort, or to count the rows that match a reason or a search, a request reads the whole list, which takes about 2 seconds for a million rows. To get all rows, use the download.',
+      'Returns rows in the order of the list. It works while the job is running: fields of rows without a result are null. In a long list, a page of a search can be short or empty while `has_more` is true: continue with `next_cursor`. With `sort` or `count`, pages are full, but sorting, and counting the rows that match a reason or a search, reads the whole list: a few seconds for a million rows. To get all rows, use the download.',
     scope: 'jobs:read',
     params: jobParams,
     query: z.object(resultsQuery),

@@ -164,6 +164,15 @@ export function enhance(/** @type {ParentNode} */ root) {
   makeScrollable(root)
 }
 
+/** Replaces the element with the same ID by markup of the server; returns the new element. */
+export function replacePart(/** @type {string} */ markup) {
+  const part = new DOMParser().parseFromString(markup, 'text/html').body.firstElementChild
+  if (part === null) return null
+  document.getElementById(part.id)?.replaceWith(part)
+  enhance(part)
+  return part
+}
+
 /** Removes an earlier error notice after a successful request. */
 function clearError(/** @type {Event} */ event) {
   // htmx reports every swapped response as successful, errors included.

@@ -1,6 +1,6 @@
 // Streams a verification into the page. The server renders the parts; this script inserts them.
 
-import { enhance } from './app.js'
+import { replacePart } from './app.js'
 
 const options = /** @type {HTMLFormElement} */ (document.querySelector('#options'))
 const email = /** @type {HTMLInputElement} */ (document.querySelector('#email'))
@@ -51,7 +51,10 @@ async function verify(/** @type {FormData} */ data, /** @type {AbortSignal} */ s
   for await (const change of readChanges(response.body)) {
     // Changes read before the abort may still arrive.
     if (signal.aborted) return
-    if (change.html !== undefined) put(change.html)
+    if (change.html !== undefined) {
+      replacePart(change.html)
+      scrollToEnd()
+    }
     if (change.line !== undefined) addLine(change.line)
     if (change.over !== undefined) return finish(change.over, address)
   }
@@ -70,15 +73,6 @@ async function* readChanges(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} 
     rest = lines.pop() ?? ''
     for (const line of lines) yield/** @type {Change} */ (JSON.parse(line))
   }
-}
-
-/** Replaces the element with the same ID. */
-function put(/** @type {string} */ markup) {
-  const part = new DOMParser().parseFromString(markup, 'text/html').body.firstElementChild
-  if (part === null) return
-  document.getElementById(part.id)?.replaceWith(part)
-  enhance(part)
-  scrollToEnd()
 }
 
 function addLine(/** @type {string} */ line) {

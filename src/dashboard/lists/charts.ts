@@ -98,6 +98,7 @@ type Counts = Breakdown['data']
 export const classChart = (id: string, classes: Counts['classes']): Html =>
   card({
     title: 'By class',
+    id: 'by-class',
     body: html`
       ${donut(
         CLASSES.map(kind => ({

@@ -1,21 +1,31 @@
 import { html } from 'hono/html'
 import type { Job } from '../../client/types.ts'
 import { REASONS } from '../../engine/verdict/reason.ts'
+import type { SortField } from '../../jobs/results/sorted-results.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { icon } from '../page/icon.ts'
 import { reasonWord } from '../page/notice.ts'
 import { CLASS_NAMES, CLASSES } from '../page/text.ts'
-import { NO_FILTER, pathTo, type RowFilter } from './filters.ts'
+import {
+  fromStart,
+  isListOrder,
+  NO_FILTER,
+  parametersOf,
+  pathTo,
+  type RowFilter,
+} from './filters.ts'
 
-/**
- * Attributes that replace only the rows and keep the form; `show` is the scroll modifier of htmx.
- */
+/** The form of the filter stays while the rows below it change, so that typing is not disturbed. */
+export const ROWS = 'rows'
+export const FOUND = 'found'
+
+/** Attributes that replace only the rows; `show` is the scroll modifier of htmx. */
 const intoRows = (path: string, show = ''): Html =>
-  html`hx-get="${path}" hx-target="#rows" hx-swap="outerHTML settle:0s${show}" hx-push-url="true"`
+  html`hx-get="${path}" hx-target="#${ROWS}" hx-swap="outerHTML settle:0s${show}" hx-push-url="true"`
 
 /** Scrolls to the first row of the new page. */
-const FROM_THE_TOP = ' show:#rows:top'
+const FROM_THE_TOP = ` show:#${ROWS}:top`
 
 /** Renders a link that shows only the rows of this filter. */
 export function rowsLink(jobId: string, only: Partial<RowFilter>, label: Html | string): Html {
@@ -23,56 +33,132 @@ export function rowsLink(jobId: string, only: Partial<RowFilter>, label: Html | 
   return html`<a class="rows-link" href="${path}#rows" ${intoRows(path, FROM_THE_TOP)}>${label}</a>`
 }
 
-/** Renders the filter: a search, a chip for each class, and the reason if one is chosen. */
-export function filter(job: Job, rowFilter: RowFilter): Html {
-  const { search, classes, reason } = rowFilter
-  const id = job.job_id
-  const chip = (name: string, isCurrent: boolean, change: Partial<RowFilter>, label: Html) => {
-    const path = pathTo(id, { ...rowFilter, cursor: '', row: '', ...change })
-    const current = isCurrent ? html`aria-current="true"` : NOTHING
-    return html`<a class="chip" id="chip-${name}" href="${path}#rows" ${intoRows(path)} ${current}>${label}</a>`
-  }
-  const count = (name: string, value: number) =>
-    html` <b data-live="${name}" data-max="${formatNumber(job.total_emails)}">${formatNumber(value)}</b>`
+/** Longer than between two keys of a fast typist, shorter than anyone waits for. */
+const TYPING_MS = 300
+
+/**
+ * Renders the form of the filter: a search as you type, the reason, and on a phone the order. Without
+ * JavaScript it has a button.
+ */
+export function filterForm(jobId: string, rowFilter: RowFilter): Html {
+  const { search, reason } = rowFilter
+  const others = parametersOf(fromStart(rowFilter)).filter(([name]) => name === 'class')
   return html`
-    <div class="row is-level filters">
-      <form method="get" action="/lists/${id}#rows" class="search" role="search" ${intoRows(`/lists/${id}`)}>
+    <form method="get" action="/lists/${jobId}#rows" class="row is-level filters" role="search"
+      hx-get="/lists/${jobId}" hx-target="#${FOUND}" hx-swap="outerHTML settle:0s"
+      hx-trigger="submit, change, input changed delay:${TYPING_MS}ms from:#search">
+      <div class="search">
         ${icon('search')}
         <input id="search" name="search" type="search" value="${search}" placeholder="Search addresses"
           aria-label="Search addresses" autocomplete="off" />
-        ${hidden('reason', reason)}${classes.map(kind => hidden('class', kind))}
-      </form>
-      <nav class="chips" aria-label="Classes">
-        ${chip('all', classes.length === 0, { classes: [] }, html`All${count('done', job.processed_emails)}`)}
-        ${CLASSES.map(kind =>
-          chip(
-            kind,
-            classes.includes(kind),
-            { classes: [kind] },
-            html`${CLASS_NAMES[kind]}${count(kind, job.data.classes[kind])}`,
-          ),
+      </div>
+      <select id="reason" name="reason" aria-label="Reason">
+        <option value="">All reasons</option>
+        ${REASON_CHOICES.map(
+          one =>
+            html`<option value="${one}" ${one === reason ? html`selected` : NOTHING}>${reasonWord(one)}</option>`,
         )}
-        ${REASONS.filter(one => one === reason).map(one =>
-          chip(
-            'reason',
-            true,
-            { reason: '' },
-            html`${reasonWord(one)} ${icon('x')}<span class="unseen">Remove</span>`,
-          ),
+      </select>
+      <select id="sort" name="sort" aria-label="Sort by" class="on-phone">
+        ${SORT_CHOICES.map(
+          ([field, label]) =>
+            html`<option value="${field}" ${field === rowFilter.sort ? html`selected` : NOTHING}>Sort by ${label.toLowerCase()}</option>`,
         )}
-      </nav>
-    </div>`
+      </select>
+      <span id="filter-hidden">${hiddenFields(others)}${rowFilter.isDescending ? hiddenField('order', 'desc') : NOTHING}</span>
+      <button class="unscripted">Apply</button>
+    </form>`
 }
 
-/** Renders the pagination. Rows have fixed numbers, so any row can be opened directly. */
-export function pages(jobId: string, rowFilter: RowFilter, next: string | null): Html {
-  const isFirst = rowFilter.cursor === '' && rowFilter.row === ''
-  const first = pathTo(jobId, { ...rowFilter, cursor: '', row: '' })
+/** The reasons by name. */
+const REASON_CHOICES = REASONS.toSorted((a, b) => (reasonWord(a) < reasonWord(b) ? -1 : 1))
+
+const SORT_LABELS: Readonly<Record<SortField, string>> = {
+  row: 'Row',
+  email: 'Address',
+  class: 'Class',
+  reason: 'Reason',
+  operator: 'Provider',
+}
+const SORT_CHOICES = Object.entries(SORT_LABELS)
+
+/** Renders a chip for each class with its count, and the reason if one is chosen. */
+export function chips(job: Job, rowFilter: RowFilter): Html {
+  const { classes, reason } = rowFilter
+  const chip = (name: string, isCurrent: boolean, change: Partial<RowFilter>, label: Html) => {
+    const path = pathTo(job.job_id, { ...fromStart(rowFilter), ...change })
+    const current = isCurrent ? html`aria-current="true"` : NOTHING
+    return html`<a class="chip" id="chip-${name}" href="${path}#rows" ${intoRows(path)} ${current}>${label}</a>`
+  }
+  return html`
+    <nav class="chips" aria-label="Classes">
+      ${chip('all', classes.length === 0, { classes: [] }, html`All ${chipCount('all', job.processed_emails, job.total_emails)}`)}
+      ${CLASSES.map(kind =>
+        chip(
+          kind,
+          classes.includes(kind),
+          { classes: [kind] },
+          html`${CLASS_NAMES[kind]} ${chipCount(kind, job.data.classes[kind], job.total_emails)}`,
+        ),
+      )}
+      ${REASONS.filter(one => one === reason).map(one =>
+        chip(
+          'reason',
+          true,
+          { reason: '' },
+          html`${reasonWord(one)} ${icon('x')}<span class="unseen">Remove</span>`,
+        ),
+      )}
+    </nav>`
+}
+
+/** CSS reserves the width of `data-max`, so that the chips of a running list do not move. */
+const chipCount = (name: string, value: number, max: number): Html =>
+  html`<b id="count-${name}" data-max="${formatNumber(max)}">${formatNumber(value)}</b>`
+
+/** Renders the counts of the chips, which change while a list runs. */
+export const chipCounts = (o: {
+  readonly done: number
+  readonly total: number
+  readonly classes: Job['data']['classes']
+}): readonly Html[] => [
+  chipCount('all', o.done, o.total),
+  ...CLASSES.map(kind => chipCount(kind, o.classes[kind], o.total)),
+]
+
+/** Renders the heading of a column as a link that sorts by it, and reverses the order if it does. */
+export function sortLink(jobId: string, rowFilter: RowFilter, sort: SortField) {
+  const isCurrent = rowFilter.sort === sort
+  const isDescending = isCurrent && !rowFilter.isDescending
+  const path = pathTo(jobId, { ...fromStart(rowFilter), sort, isDescending })
+  const arrow = isCurrent
+    ? html`<span aria-hidden="true">${rowFilter.isDescending ? '↓' : '↑'}</span>`
+    : NOTHING
+  const direction = rowFilter.isDescending ? ('descending' as const) : ('ascending' as const)
+  return {
+    link: html`<a id="sort-${sort}" href="${path}#rows" ${intoRows(path)}>${SORT_LABELS[sort]}${arrow}</a>`,
+    direction: isCurrent ? direction : null,
+  }
+}
+
+/** Where a page of rows is among the rows that match. */
+type PageRange = {
+  readonly offset: number
+  readonly count: number
+  readonly total: number
+  readonly next: string | null
+}
+
+/** Renders the pagination. */
+export function pages(jobId: string, rowFilter: RowFilter, range: PageRange): Html {
+  const { offset, count, total, next } = range
+  const shown = `${formatNumber(offset + 1)}–${formatNumber(offset + count)}`
   return html`
     <nav class="row pages" aria-label="Pages of rows">
-      ${isFirst ? NOTHING : button('first', first, 'First page')}
-      ${next === null ? NOTHING : button('next', pathTo(jobId, { ...rowFilter, cursor: next, row: '' }), 'Next page')}
-      ${goTo(jobId, rowFilter)}
+      ${count === 0 ? NOTHING : html`<span class="range">${shown} of ${formatNumber(total)}</span>`}
+      ${offset === 0 ? NOTHING : button('first', pathTo(jobId, fromStart(rowFilter)), 'First page')}
+      ${next === null ? NOTHING : button('next', pathTo(jobId, { ...fromStart(rowFilter), cursor: next }), 'Next page')}
+      ${isListOrder(rowFilter) ? goTo(jobId, rowFilter) : NOTHING}
     </nav>`
 }
 
@@ -80,13 +166,17 @@ export function pages(jobId: string, rowFilter: RowFilter, next: string | null):
 const button = (id: string, path: string, label: string): Html =>
   html`<a class="button" id="page-${id}" href="${path}#rows" ${intoRows(path, FROM_THE_TOP)}>${label}</a>`
 
-const goTo = (jobId: string, { search, reason, classes, row }: RowFilter): Html => html`
+/** Rows have fixed numbers, so in the order of the list any row can be opened directly. */
+const goTo = (jobId: string, rowFilter: RowFilter): Html => html`
   <form method="get" action="/lists/${jobId}#rows" class="row" ${intoRows(`/lists/${jobId}`, FROM_THE_TOP)}>
-    ${hidden('search', search)}${hidden('reason', reason)}${classes.map(kind => hidden('class', kind))}
+    ${hiddenFields(parametersOf(fromStart(rowFilter)))}
     <label for="go-to">From row</label>
-    <input id="go-to" name="row" value="${row}" inputmode="numeric" size="9" required />
+    <input id="go-to" name="row" value="${rowFilter.row}" inputmode="numeric" size="9" required />
     <button>Go</button>
   </form>`
 
-const hidden = (name: string, value: string): Html =>
-  value === '' ? NOTHING : html`<input type="hidden" name="${name}" value="${value}" />`
+const hiddenFields = (parameters: ReturnType<typeof parametersOf>): readonly Html[] =>
+  parameters.map(([name, value]) => hiddenField(name, value))
+
+const hiddenField = (name: string, value: string): Html =>
+  html`<input type="hidden" name="${name}" value="${value}" />`

@@ -1,16 +1,14 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import type { DownloadLink, Job, ResultPage, ResultRow } from '../../client/types.ts'
-import { formatNumber } from '../../platform/format.ts'
-import { ApiProblem } from '../api.ts'
+import type { DownloadLink, Job } from '../../client/types.ts'
+import type { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { confirmed, form, nonceField } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
-import { meanings, notice, reasonCell } from '../page/notice.ts'
-import { table } from '../page/table.ts'
-import { badge, copyable, time } from '../page/text.ts'
+import { notice } from '../page/notice.ts'
+import { copyable, time } from '../page/text.ts'
 import { may } from '../session/signed-in.ts'
 import {
   chartsOf,
@@ -22,31 +20,60 @@ import {
   titleOf,
 } from './charts.ts'
 import { downloads } from './downloads.ts'
-import { filter, pages, rowsLink } from './filter.ts'
-import { filterError, isFiltered, queryFor, type RowFilter, readFilter } from './filters.ts'
+import { FOUND, ROWS } from './filter.ts'
+import { pathTo, type RowFilter, readFilter } from './filters.ts'
 import { progress } from './progress.ts'
 import { changesOf, reverifyCard } from './reverify.ts'
+import { PANEL, rowPanel } from './row-panel.ts'
+import { found, rows } from './rows.ts'
 
 type JobPageDeps = Pick<DashboardDeps, 'clock' | 'random'>
 
 /** Route of a list: its state, results and rows. */
 export const jobRoutes = (deps: JobPageDeps) =>
   new Hono<Env>().get('/lists/:id', async c => {
-    // htmx replaces only the rows when the page or the filter changes.
-    if (c.req.header('HX-Target') === 'rows')
-      return part(c, await newRows(c, await findJob(c), readFilter(c)))
-    return jobPage(c, deps)
+    // htmx replaces only a part when the page of rows, the filter or the open row changes.
+    const target = c.req.header('HX-Target') ?? ''
+    const render = PARTS[target]
+    if (render === undefined) return jobPage(c, deps)
+    const [job, rowFilter] = [await findJob(c), readFilter(c)]
+    c.header(isTyping(c, target) ? 'HX-Replace-Url' : 'HX-Push-Url', pathTo(job.job_id, rowFilter))
+    return part(c, await render(c, job, rowFilter))
   })
 
-/** Renders the page of a list; `problem` is the error of a failed action, `link` a new link. */
+/** A search is one step of the history of the browser, however many keys are typed. */
+function isTyping({ req }: Context<Env>, target: string): boolean {
+  const before = URL.parse(req.header('HX-Current-URL') ?? '')?.searchParams
+  return target === FOUND && before?.has('search') === true
+}
+
+type RenderPart = (c: Context<Env>, job: Job, rowFilter: RowFilter) => Promise<Html>
+
+/** The parts of the page that htmx replaces, by their IDs. */
+const PARTS: Readonly<Record<string, RenderPart>> = {
+  [ROWS]: async (...args) => html`${await rows(...args)}${CHANGED}`,
+  [FOUND]: async (...args) => html`${await found(...args)}${CHANGED}`,
+  [PANEL]: rowPanel,
+}
+
+/** What a page of a list shows beside the list. */
+type Outcome = {
+  /** The error of a failed action. */
+  readonly problem?: ApiProblem
+  /** A new link. */
+  readonly link?: DownloadLink['data']
+  /** The row whose details are open, with the result of its verification. */
+  readonly row?: { readonly open: string; readonly check: Html }
+}
+
+/** Renders the page of a list. */
 export async function jobPage(
   c: Context<Env>,
   deps: JobPageDeps,
-  problem?: ApiProblem,
-  link?: DownloadLink['data'],
+  { problem, link, row }: Outcome = {},
 ): Promise<Response> {
   const job = await findJob(c)
-  const rowFilter = readFilter(c)
+  const rowFilter = row === undefined ? readFilter(c) : { ...readFilter(c), open: row.open }
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', problem.message)}
     ${link === undefined ? NOTHING : notice('ok', html`This link works until ${time(link.expires_at)}. It is not shown again. ${copyable(link.url)}`)}
@@ -58,12 +85,14 @@ export async function jobPage(
       ${await changesOf(c, job)} ${await reverifyCard(c, deps, job)}
     </div>
     <h2>Rows</h2>
-    ${announcement} ${await rows(c, job, rowFilter)}`
+    ${announcement} ${await rows(c, job, rowFilter)}
+    ${await rowPanel(c, job, rowFilter, row?.check)}`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   const back = { href: '/lists', label: 'Lists' }
   return page(c, {
-    ...{ title: titleOf(job), back, body, scripts: ['live.js'], status },
+    ...{ title: titleOf(job), back, body, status },
     badge: html`${stateBadge(job)}${job.sandbox ? SANDBOX_BADGE : NOTHING}`,
+    scripts: ['live.js', 'rows.js'],
     intro: stateSentence(job, deps.clock.now()),
     actions: html`${downloads(c, job)} ${actions(c, deps, job)}`,
   })
@@ -110,104 +139,7 @@ const finishMenu = (c: Context<Env>, path: string): Html => html`
     </div>
   </details>`
 
-/** Renders new rows for a loaded page and announces the change to screen readers. */
-async function newRows(c: Context<Env>, job: Job, rowFilter: RowFilter): Promise<Html> {
-  return html`${await rows(c, job, rowFilter)}<p id="${ANNOUNCEMENT}" hx-swap-oob="innerHTML">The rows have changed.</p>`
-}
-
 const ANNOUNCEMENT = 'rows-said'
 const announcement: Html = html`<p id="${ANNOUNCEMENT}" class="unseen" role="status"></p>`
-
-/** Renders the filter and a page of rows with its pagination. */
-async function rows(c: Context<Env>, job: Job, rowFilter: RowFilter): Promise<Html> {
-  const content = await rowsOrError(c, job.job_id, rowFilter)
-  return html`<div id="rows">${filter(job, rowFilter)} ${content}</div>`
-}
-
-async function rowsOrError(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Html> {
-  const error = filterError(rowFilter)
-  if (error !== null) return errorRows(jobId, rowFilter, error)
-  try {
-    const { items, next } = await findRows(c, jobId, rowFilter)
-    return html`
-      ${items.length === 0 ? noRows(rowFilter, next) : resultTable(jobId, items)}
-      ${pages(jobId, rowFilter, next)}`
-  } catch (error) {
-    if (!(error instanceof ApiProblem)) throw error
-    return errorRows(jobId, rowFilter, error.message)
-  }
-}
-
-const errorRows = (jobId: string, rowFilter: RowFilter, sentence: string): Html =>
-  html`${notice('bad', sentence)}${pages(jobId, rowFilter, null)}`
-
-/** Short enough that the browser paints the whole page at once. */
-const PAGE_ROWS = 25
-/** One request scans up to 100,000 rows in 0.1 s, so ten cover a list of a million rows. */
-const SCANS_MAX = 10
-
-type RowPage = { readonly items: readonly ResultRow[]; readonly next: string | null }
-
-async function findRows(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<RowPage> {
-  const path = `/v1/jobs/${encodeURIComponent(jobId)}/results`
-  const items: ResultRow[] = []
-  let from: RowFilter = rowFilter
-  for (let scans = 1; ; scans++) {
-    const query = { ...queryFor(from), limit: PAGE_ROWS - items.length }
-    const { data } = await c.get('api').ask<ResultPage>(path, { query })
-    items.push(...data.items)
-    const next = data.next_cursor
-    if (next === null || items.length >= PAGE_ROWS || scans >= SCANS_MAX) return { items, next }
-    from = { ...rowFilter, cursor: next }
-  }
-}
-
-function noRows(rowFilter: RowFilter, next: string | null): Html {
-  if (next !== null) {
-    return html`<p>No matching rows found so far. The next page continues the search.</p>`
-  }
-  if (rowFilter.row !== '' || rowFilter.cursor !== '') {
-    return html`<p>No ${isFiltered(rowFilter) ? 'matching rows' : 'rows'} from this row on.</p>`
-  }
-  return html`<p>No matching rows.</p>`
-}
-
-const resultTable = (jobId: string, items: readonly ResultRow[]): Html => html`
-  ${table({
-    caption: 'Rows',
-    columns: [
-      { label: 'Row', kind: 'number', cell: one => formatNumber(one.row) },
-      { label: 'Address', kind: 'name', cell: addressOf },
-      {
-        label: 'Class',
-        cell: one =>
-          one.class === null ? html`<span class="badge">Pending</span>` : badge(one.class),
-      },
-      { label: 'Reason', cell: one => reasonOf(jobId, one) },
-      { label: 'Provider', cell: ({ operator }) => html`<span>${operator ?? '–'}</span>` },
-      { label: 'Mail server reply', cell: replyOf },
-    ],
-    rows: items,
-    // `live.js` replaces pending rows.
-    row: one => html`id="row-${one.row}"${one.class === null ? html` data-pending` : NOTHING}`,
-  })}
-  ${meanings(items.map(({ reason }) => reason))}`
-
-const addressOf = ({ email, did_you_mean }: ResultRow): Html =>
-  html`${email || html`<small>(empty)</small>`}${did_you_mean === null ? NOTHING : html` <br /><small>Did you mean ${did_you_mean}?</small>`}`
-
-function reasonOf(jobId: string, { reason, erased }: ResultRow): Html {
-  if (erased) return html`erased<br /><small>Only the class of the result is kept.</small>`
-  if (reason === null) return html`–`
-  return rowsLink(jobId, { reason }, reasonCell(reason))
-}
-
-function replyOf({ smtp_code, smtp_text, mx_host }: ResultRow): Html {
-  const reply = [smtp_code, smtp_text].filter(one => one !== null).join(' ')
-  const host = mx_host === null ? NOTHING : html` <small>${mx_host}</small>`
-  if (reply.length <= REPLY_CHARACTERS) return html`<span>${reply || '–'}${host}</span>`
-  return html`<details class="cut"><summary>${reply}</summary>${host}</details>`
-}
-
-/** Longer replies are collapsed to keep rows short. */
-const REPLY_CHARACTERS = 48
+/** Announces other rows to screen readers. */
+const CHANGED: Html = html`<p id="${ANNOUNCEMENT}" hx-swap-oob="innerHTML">The rows have changed.</p>`

@@ -28,6 +28,7 @@ import { downloadRoutes } from './downloads.ts'
 import { jobPage, jobRoutes } from './job.ts'
 import { progressRoutes } from './progress.ts'
 import { reverifyRoutes } from './reverify.ts'
+import { rowVerifyRoutes } from './row-panel.ts'
 import { intakeRoutes } from './upload.ts'
 
 /** Routes of lists: preview, upload, progress, results and actions. */
@@ -41,7 +42,11 @@ export function listRoutes(deps: DashboardDeps): Hono<Env> {
   router.route('/', actionRoutes(deps))
   router.route(
     '/',
-    reverifyRoutes((c, problem) => jobPage(c, deps, problem)),
+    reverifyRoutes((c, problem) => jobPage(c, deps, { problem })),
+  )
+  router.route(
+    '/',
+    rowVerifyRoutes((c, open, check) => jobPage(c, deps, { row: { open, check } })),
   )
   router.route('/', jobRoutes(deps))
   return router
@@ -200,7 +205,7 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
     try {
       await c.get('api').ask<Job | undefined>(`${apiPathOf(c)}${o.path}`, o.options)
     } catch (error) {
-      return jobPage(c, deps, problemWith(error))
+      return jobPage(c, deps, { problem: problemWith(error) })
     }
     leaveNote(c, o.note)
     return c.redirect(o.next, 303)
@@ -235,9 +240,9 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
       try {
         const path = `${apiPathOf(c)}/download_url`
         const { data } = await c.get('api').ask<DownloadLink>(path, { body })
-        return jobPage(c, deps, undefined, data)
+        return jobPage(c, deps, { link: data })
       } catch (error) {
-        return jobPage(c, deps, problemWith(error))
+        return jobPage(c, deps, { problem: problemWith(error) })
       }
     })
     .post('/lists/:id/delete', c =>

@@ -3,16 +3,16 @@ import type { Job } from '../../client/types.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { time } from '../page/text.ts'
 
-type Wait = NonNullable<Job['waiting_for']>[number]
+export type Wait = NonNullable<Job['waiting_for']>[number]
 
 /** Causes that an admin can examine on the Health page. */
 const HEALTH_REASONS: readonly Wait['reason'][] = ['dns_check', 'no_worker', 'refused']
 
 const PROCESSING = 'Processing as fast as the mail servers allow.'
 
-/** Renders what an active list waits for, or that it waits for nothing; `live.js` updates it. */
-export const waitList = ({ waiting_for: waits = [] }: Job, isAdmin: boolean): Html => html`
-  <ul data-live-waits="${PROCESSING}" aria-label="What the list waits for" ${isAdmin ? html`data-health-for="${HEALTH_REASONS.join(' ')}"` : NOTHING}>${
+/** Renders what an active list waits for, or that it waits for nothing. */
+export const waitList = (waits: readonly Wait[], isAdmin: boolean): Html => html`
+  <ul id="live-waits" aria-label="What the list waits for">${
     waits.length === 0
       ? html`<li>${PROCESSING}</li>`
       : waits.map(

@@ -13,10 +13,7 @@ type Slice = {
   readonly kind: Class
 }
 
-/**
- * Renders a donut chart with a legend as SVG, so it works without JavaScript. `live.js` updates it
- * while a list runs.
- */
+/** Renders a donut chart with a legend as SVG, so it works without JavaScript. */
 export function donut(slices: readonly Slice[]): Html {
   const total = sumOf(slices)
   let offset = 0
@@ -31,11 +28,11 @@ export function donut(slices: readonly Slice[]): Html {
     <figure class="donut">
       <svg viewBox="0 0 42 42" aria-hidden="true">
         <circle class="track" cx="21" cy="21" r="15.9155" />${arcs}
-        <text x="21" y="21.5" text-anchor="middle" dominant-baseline="middle" data-live="done">${formatNumber(total)}</text>
+        <text x="21" y="21.5" text-anchor="middle" dominant-baseline="middle">${formatNumber(total)}</text>
       </svg>
       <figcaption><ul class="legend">${slices.map(
         ({ label, link, value, kind }) =>
-          html`<li><span><span class="dot is-${kind}"></span>${link ?? label}</span> <b data-live="${kind}">${formatNumber(value)}</b> <small data-live="${kind}-share">${formatPercent(value, total)}</small></li>`,
+          html`<li><span><span class="dot is-${kind}"></span>${link ?? label}</span> <b>${formatNumber(value)}</b> <small>${formatPercent(value, total)}</small></li>`,
       )}</ul></figcaption>
     </figure>`
 }

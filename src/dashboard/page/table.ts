@@ -12,6 +12,8 @@ type Column<T> = {
    * an address. `wide` holds sentences. `action` holds buttons, and its heading is not visible.
    */
   readonly kind?: 'name' | 'number' | 'long' | 'wide' | 'action'
+  /** The heading as a link that sorts by this column. */
+  readonly sort?: { readonly link: Html; readonly direction: 'ascending' | 'descending' | null }
 }
 
 type Table<T> = {
@@ -20,17 +22,19 @@ type Table<T> = {
   readonly columns: readonly (Column<T> | null)[]
   readonly rows: readonly T[]
   readonly id?: string
+  /** On a phone: a card for each row with a line for each column, or two lines for each row. */
+  readonly onPhone?: 'cards' | 'lines'
   /** Attributes of `tbody`, as for polling. */
   readonly body?: Html
   /** Attributes of a row, as an ID. */
   readonly row?: (row: T, index: number) => Html
 }
 
-/** Renders a table; a null column is omitted. On a phone each row becomes a card. */
+/** Renders a table; a null column is omitted. */
 export function table<T>(o: Table<T>): Html {
   const columns = o.columns.filter(column => column !== null)
   return html`
-    <div class="scroll"><table class="is-cards"${o.id === undefined ? NOTHING : html` id="${o.id}"`}>
+    <div class="scroll"><table class="is-${o.onPhone ?? 'cards'}"${o.id === undefined ? NOTHING : html` id="${o.id}"`}>
       <caption class="unseen">${o.caption}</caption>
       <thead><tr>${columns.map(heading)}</tr></thead>
       <tbody ${o.body ?? NOTHING}>${o.rows.map(
@@ -40,10 +44,13 @@ export function table<T>(o: Table<T>): Html {
     </table></div>`
 }
 
-const heading = <T>({ label, kind }: Column<T>): Html =>
+const heading = <T>({ label, kind, sort }: Column<T>): Html =>
   kind === 'action'
     ? html` <th scope="col"><span class="unseen">${label}</span></th>`
-    : html` <th scope="col"${classOf(kind)}>${label}</th>`
+    : html` <th scope="col"${classOf(kind)}${directionOf(sort?.direction)}>${sort?.link ?? label}</th>`
+
+const directionOf = (direction: 'ascending' | 'descending' | null | undefined): Html =>
+  direction == null ? NOTHING : html` aria-sort="${direction}"`
 
 const cell = <T>({ label, kind }: Column<T>, content: Cell): Html =>
   kind === 'name'

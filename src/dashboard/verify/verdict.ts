@@ -52,15 +52,22 @@ const verdict = (o: Verdict): Html => html`
     ${o.body}
   </div>`
 
-/** Renders a verdict: meaning, recommendation and facts. */
-function verdictBody(c: Context<Env>, form: VerifyForm, result: SingleResult): Html {
+/** Renders a verdict with its actions. */
+const verdictBody = (c: Context<Env>, form: VerifyForm, result: SingleResult): Html => html`
+  ${findings(result, suggested => verifyForm(c, { ...form, email: suggested, again: false }, 'Verify suggestion'))}
+  ${result.cached ? verifyForm(c, { ...form, email: result.email, again: true }, 'Re-verify now') : NOTHING}`
+
+/**
+ * Renders what a result means, what to do and the facts; `action` renders the button beside a
+ * suggested address.
+ */
+export function findings(result: SingleResult, action: (suggested: string) => Html): Html {
   const { means, todo } = REASON_TEXTS[result.reason]
   const evidence = evidenceOf(result)
   return html`
     <p class="means">${means} <span class="muted">${todo}</span></p>
-    ${fault(evidence)} ${suggestion(c, form, result)} ${reply(evidence)} ${hints(evidence)}
-    ${figures(result, evidence)}
-    ${result.cached ? verifyForm(c, { ...form, email: result.email, again: true }, 'Re-verify now') : NOTHING}`
+    ${fault(evidence)} ${suggestion(result, action)} ${reply(evidence)} ${hints(evidence)}
+    ${figures(result, evidence)}`
 }
 
 /** Returns the verdict as text for screen readers. */
@@ -72,14 +79,12 @@ const fault = ({ syntax }: Evidence) =>
   syntax === null ? NOTHING : html`<p>${syntax.message} <small>${syntax.rule}</small></p>`
 
 function suggestion(
-  c: Context<Env>,
-  form: VerifyForm,
   { did_you_mean: suggested }: SingleResult,
+  action: (suggested: string) => Html,
 ): Html {
   if (suggested === null || suggested === undefined) return NOTHING
   return html`
-    <div class="row suggestion"><p>Did you mean <b>${suggested}</b>?</p>
-    ${verifyForm(c, { ...form, email: suggested, again: false }, 'Verify suggestion')}</div>`
+    <div class="row suggestion"><p>Did you mean <b>${suggested}</b>?</p> ${action(suggested)}</div>`
 }
 
 /** Renders the reply of the mail server and its interpretation. */

@@ -83,6 +83,12 @@ async function plant(): Promise<string[]> {
 const REFLECTED = [
   ...['/verify?email=EVIL', '/lists?status=EVIL&cursor=EVIL', '/lists/EVIL', '/keys/EVIL'],
   ...['/lists/JOB?search=EVIL', '/lists/JOB?row=EVIL&reason=EVIL', '/lists/JOB?cursor=EVIL'],
+  ...[
+    '/lists/JOB?open=1',
+    '/lists/JOB?open=2',
+    '/lists/JOB?open=EVIL',
+    '/lists/JOB?sort=EVIL&order=EVIL',
+  ],
   ...['/webhooks/EVIL', '/webhooks/WEBHOOK?status=EVIL', '/webhooks/WEBHOOK?cursor=EVIL&event=x'],
   ...['/webhooks/WEBHOOK/deliveries/EVIL', '/usage?search=EVIL&from=EVIL', '/usage?cursor=EVIL'],
   ...['/usage?search=evil.test', '/sign-in?next=EVIL', '/welcome/EVIL'],

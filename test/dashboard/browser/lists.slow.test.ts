@@ -43,6 +43,14 @@ const rowHeights = (page: Page) =>
     '[...new Set([...document.querySelectorAll("#rows tbody tr:not(:last-child)")].map(one => one.offsetHeight))]',
   )
 
+/** Returns the cells whose content is cut or does not fit. */
+const cutCells = (page: Page) =>
+  page.evaluate<string[]>(`
+    [...document.querySelectorAll('#rows tbody :is(th, td, a, span, small)')]
+      .filter(one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0 ||
+        getComputedStyle(one).textOverflow === 'ellipsis')
+      .map(one => one.outerHTML)`)
+
 test('10,000 rows are uploaded, processed, searched, filtered and downloaded', async () => {
   const visitor = await set.open()
   const { page } = visitor
@@ -116,13 +124,13 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
   await visitor.check('draft-pasted')
   await page.getByRole('button', { name: 'Start' }).dblclick()
   await page.waitForURL(/\/lists\/job_/)
-  await expect.poll(() => page.locator('#live [data-live="done"]').textContent()).not.toBe('0')
+  await expect.poll(() => page.locator('#live-figures dd').first().textContent()).not.toBe('0')
   await page.evaluate(`
     window.shifts = 0
     new PerformanceObserver(list => {
       for (const { value } of list.getEntries()) window.shifts += value
     }).observe({ type: 'layout-shift' })`)
-  const done = () => page.locator('#live [data-live="done"]').textContent()
+  const done = () => page.locator('#live-figures dd').first().textContent()
   const before = await done()
   const pending = await pendingRows(page).count()
   await expect.poll(done).not.toBe(before)
@@ -169,24 +177,130 @@ test('an active list is watched, cancelled, resumed and deleted', async () => {
   expect(await listed.count()).toBe(0)
 })
 
+/** The height of the table of rows, with its heading. */
+const tableHeight = (page: Page) =>
+  page.evaluate<number>('document.querySelector("#rows .scroll").offsetHeight')
+
+/** Rows of a sandbox list that are like those of a real one: a suggestion, a syntax error, refusals. */
+const ORDINARY = Array.from({ length: 30 }, (_, n) =>
+  n % 5 === 0
+    ? `typo-carl.lefevre${n}@gmial.com`
+    : `${['valid', 'invalid', 'mailbox-full', 'catchall'][n % 4]}-maria.oliveira${n}@northwind-tea.example`,
+)
+
+test('a row opens a panel that the keyboard reaches, closes and links to', async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  await visitor.go('/lists/new')
+  await page.getByLabel('Sandbox').check()
+  await page.getByLabel('Or paste rows').fill(ORDINARY.join('\n'))
+  await start(page)
+  await page.getByText('Verified 30 rows').waitFor()
+  const panel = page.getByRole('dialog')
+  const focused = () => page.evaluate<string>('document.activeElement.id')
+
+  await page.locator('#open-2').focus()
+  await page.keyboard.press('Enter')
+  await panel.getByRole('heading', { name: 'maria.oliveira1@' }).waitFor()
+  expect(await focused()).toBe('panel-title')
+  const link = page.url()
+  expect(link).toMatch(/\?open=2$/)
+  await visitor.check('list-row')
+  // The rest of the page is out of reach while the dialog is open.
+  for (let presses = 0; presses < 8; presses++) {
+    await page.keyboard.press('Tab')
+    const where = await page.evaluate<string>(
+      'document.activeElement === document.body ? "body" : document.activeElement.closest("#panel")?.id ?? "page"',
+    )
+    expect(['body', 'panel']).toContain(where)
+  }
+  await page.keyboard.press('Escape')
+  await expect.poll(focused).toBe('open-2')
+  expect([await panel.count(), page.url()]).toEqual([0, link.replace('?open=2', '')])
+
+  // A click anywhere on a row opens it, and the link opens it in a new page.
+  await page.locator('#row-3 td').nth(3).click()
+  await panel.getByRole('heading', { name: 'maria.oliveira2@' }).waitFor()
+  await panel.getByRole('button', { name: 'Re-verify' }).click()
+  await panel.getByRole('heading', { name: 'New result' }).waitFor()
+  await visitor.check('list-row-verified')
+  await panel.getByRole('link', { name: 'Close' }).click()
+  expect(await panel.count()).toBe(0)
+  await visitor.go(link)
+  await panel.getByRole('heading', { name: 'maria.oliveira1@' }).waitFor()
+  expect(await focused()).toBe('panel-title')
+  await page.goBack()
+  await expect.poll(() => panel.count()).toBe(0)
+  expect(visitor.faults).toEqual([])
+})
+
+test('rows are searched as a text is typed, sorted by the headings, and short on a phone', async () => {
+  const visitor = await set.open({ width: 390 })
+  const { page } = visitor
+  await visitor.go('/lists/new')
+  await page.getByLabel('Sandbox').check()
+  await page.getByLabel('Or paste rows').fill(ORDINARY.join('\n'))
+  await start(page)
+  await page.getByText('Verified 30 rows').waitFor()
+  expect(await rowsShown(page).count()).toBe(25)
+  expect(await tableHeight(page)).toBeLessThanOrEqual(2_200)
+  await page.getByText('1–25 of 30').waitFor()
+  // Two lines: the address with the class, and the reason with the reply.
+  const heights = await rowHeights(page)
+  expect(Math.min(...heights)).toBeLessThanOrEqual(64)
+
+  const search = page.getByLabel('Search addresses')
+  const requests: string[] = []
+  page.on(
+    'request',
+    request => void (request.headers()['hx-target'] && requests.push(request.url())),
+  )
+  await search.pressSequentially('OLIVEIRA1', { delay: 30 })
+  await page.getByText(/^1–9 of 9$/).waitFor()
+  expect(requests).toHaveLength(1)
+  expect(await page.evaluate('document.activeElement.id')).toBe('search')
+  expect(page.url()).toMatch(/\?search=OLIVEIRA1$/)
+  await page.getByLabel('Reason').selectOption('Mailbox full')
+  await expect.poll(() => page.url()).toMatch(/\?search=OLIVEIRA1&reason=mailbox_full$/)
+  await page.reload()
+  expect(await search.inputValue()).toBe('OLIVEIRA1')
+  const few = await rowsShown(page).count()
+  await search.fill('')
+  await expect.poll(() => rowsShown(page).count()).toBeGreaterThan(few)
+  await page.getByLabel('Reason').selectOption('All reasons')
+  await page.getByLabel('Sort by').selectOption('Sort by address')
+  await expect.poll(() => page.url()).toMatch(/\?sort=email$/)
+  await expect
+    .poll(() => rowsShown(page).first().textContent())
+    .toContain('catchall-maria.oliveira11@')
+
+  await page.setViewportSize({ width: 1_280, height: 900 })
+  await page.getByRole('link', { name: 'Address' }).click()
+  await page.locator('th[aria-sort="descending"]', { hasText: 'Address' }).waitFor()
+  expect(await page.evaluate('document.activeElement.id')).toBe('sort-email')
+  expect(await rowsShown(page).first().textContent()).toContain('valid-maria.oliveira8@')
+  await visitor.check('list-sorted')
+  expect(visitor.faults).toEqual([])
+})
+
 test('markup in files, addresses and replies is rendered as text, by scripts too', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/lists/new')
   const evil = `${EVIL},bob@evil.test\n${EVIL},"${EVIL}"@evil.test\n`
   // This server delays each reply, so that the list is active for a while.
-  const slow = Array.from({ length: 10 }, (_, n) => `x,user9${n}@slow.test\n`).join('')
+  const slow = Array.from({ length: 40 }, (_, n) => `x,user9${n}@slow.test\n`).join('')
   await drop(page, `${EVIL}.csv`, `${EVIL},Email\n${evil}${slow}`)
   await page.getByRole('columnheader', { name: EVIL }).waitFor()
   await start(page)
-  // A long reply does not make a row higher while the list runs.
+  // A long reply is shown in full while the list runs, and no cell cuts it.
   await page.locator('#rows').getByText(`550 ${EVIL}`).first().waitFor()
   for (const width of [360, 1_200]) {
     await page.setViewportSize({ width, height: 900 })
-    expect(await rowHeights(page), `${width} px`).toHaveLength(1)
+    expect(await cutCells(page), `${width} px`).toEqual([])
   }
   expect(await pendingRows(page).count()).toBeGreaterThan(0)
-  await page.getByText('Verified 12 rows').waitFor()
+  await page.getByText('Verified 42 rows').waitFor()
   expect(await page.locator('#live').count()).toBe(0)
   expect(await rowsShown(page).getByText('Pending').count()).toBe(0)
   await page.locator('#rows').getByText(`550 ${EVIL}`).first().waitFor()
@@ -235,6 +349,18 @@ test('without JavaScript a list is started and shown', async () => {
   await page.reload()
   await page.getByText('Verified 2 rows').waitFor()
   await page.getByRole('link', { name: /^Risky \d/ }).click()
+  expect(await rowsShown(page).count()).toBe(1)
+  await page.getByRole('link', { name: 'risky@a.example' }).click()
+  await page.getByRole('heading', { name: 'risky@a.example' }).waitFor()
+  await page.getByRole('button', { name: 'Re-verify', exact: true }).click()
+  await page.getByRole('heading', { name: 'New result for risky@a.example' }).waitFor()
+  await page.getByRole('link', { name: 'Close' }).click()
+  expect(await page.getByRole('dialog').count()).toBe(0)
+  await page.getByRole('link', { name: 'All 2' }).click()
+  await page.getByRole('link', { name: 'Address' }).click()
+  expect(await rowsShown(page).first().textContent()).toContain('risky@a.example')
+  await page.getByLabel('Search addresses').fill('VALID')
+  await page.getByRole('button', { name: 'Apply' }).click()
   expect(await rowsShown(page).count()).toBe(1)
 })
 

@@ -165,6 +165,16 @@ const PAGES: readonly State[] = [
   { name: 'list-filtered', path: () => `/lists/${idOf('completed')}?class=risky&reason=catch_all` },
   { name: 'list-no-rows', path: () => `/lists/${idOf('completed')}?search=nothing` },
   { name: 'list-wrong-row', path: () => `/lists/${idOf('completed')}?row=x` },
+  { name: 'list-sorted', path: () => `/lists/${idOf('completed')}?sort=email&order=desc` },
+  { name: 'list-row', path: () => `/lists/${idOf('completed')}?open=2`, ready: '.panel' },
+  { name: 'list-row-missing', path: () => `/lists/${idOf('completed')}?open=x`, ready: '.panel' },
+  {
+    ...{ name: 'list-row-verified', path: () => `/lists/${idOf('completed')}?open=2` },
+    async act(page) {
+      await click(page, 'Re-verify')
+      await page.locator('.panel pre.dialogue').waitFor()
+    },
+  },
   { name: 'list-charts', path: () => `/lists/${idOf('completed')}/charts` },
   { name: 'list-failed', path: () => `/lists/${idOf('failed')}` },
   { name: 'list-cancelled', path: () => `/lists/${idOf('cancelled')}` },

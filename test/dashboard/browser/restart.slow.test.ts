@@ -43,7 +43,7 @@ test('the page of a running list says that the service died, and goes on when it
   const rows = Array.from({ length: 60 }, (_, n) => `user${n}@slow.test`)
   const { job_id } = await client.file(new Blob([rows.join('\n')]), { filename: 'list.csv' })
   await page.goto(`/lists/${job_id}`)
-  const done = page.locator('#live [data-live="done"]')
+  const done = page.locator('#live-figures dd').first()
   await expect.poll(() => done.textContent()).not.toBe('0')
 
   await service.end('SIGKILL')

@@ -1,13 +1,8 @@
-import { Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
-import type { Api, Env } from '../../../src/dashboard/deps.ts'
-import { jobRoutes } from '../../../src/dashboard/lists/job.ts'
 import { write } from '../../../src/db/database.ts'
 import { cancelJob, failJob, startJob } from '../../../src/jobs/job-state.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
-import { fakeClock } from '../../support/clock.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
-import { countedRandom } from '../../support/random.ts'
 import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 type TestDashboard = Awaited<ReturnType<typeof createListsDashboard>>
@@ -44,8 +39,8 @@ describe('the page of a list', () => {
     const processing = (await page()).text
     expect(plain(processing)).toContain('Processing as fast as the mail servers allow.')
     expect(plain(processing)).toContain('33% Done of 6 2 Per second –')
-    expect(processing).toContain('<progress class="unseen" max="6" value="2"')
-    expect(processing).toContain('<b data-live="risky">1</b> <small data-live="risky-share">50.0%<')
+    expect(processing).toContain('<progress class="unseen" id="live-meter" max="6" value="2"')
+    expect(processing).toContain('<b>1</b> <small>50.0%<')
     expect(linkOf(processing, 'Risky')).toBe('/lists/job_a?class=risky')
     expect(processing).toContain('Pending')
     expect(processing).toContain('/lists/job_a/cancel')
@@ -150,7 +145,7 @@ describe('the rows of a list', () => {
     const { page, database } = await dashboardWithList({ texts: ['valid@a.example'] })
     await says(database, '2.1.5 Ok')
     expect(plain((await page()).text)).toContain(
-      '1 valid@a.example Did you mean v@b.example? Deliverable Accepted – 250 2.1.5 Ok mx.a.example',
+      '1 valid@a.example Did you mean v@b.example? Deliverable Accepted – 250 2.1.5 Ok',
     )
   })
 
@@ -194,33 +189,96 @@ describe('the rows of a list', () => {
   test('start at any requested row', async () => {
     const { page } = await dashboardWithList()
     expect(numbersOf((await page('?row=5')).text)).toEqual(['5', '6'])
-    expect((await page('?row=1,000')).text).toContain('No rows from this row on.')
+    expect((await page('?row=1,000')).text).toContain('No rows at or after row 1,000.')
     for (const row of ['x', '0', '1.5']) {
       const { status, text } = await page(`?row=${row}`)
       expect([row, status, text.includes('role="alert"')]).toEqual([row, 200, true])
     }
   })
 
-  test('are searched in a long list until some are found, with a limit per request', async () => {
-    const asked: unknown[] = []
-    const api = {
-      ask: async (path: string, options?: { query: Record<string, unknown> }) => {
-        if (!path.endsWith('/results')) return LISTED
-        asked.push(options?.query.cursor)
-        return { data: { items: [], next_cursor: String(asked.length), has_more: true } }
-      },
+  test('are searched in the whole of a long list, and counted', async () => {
+    const { page, database } = await dashboardWithList({ texts: ['valid@a.example'] })
+    await database.db.updateTable('item').set({ position: 150_000 }).execute()
+    const { text } = await page('?search=VALID')
+    expect(numbersOf(text)).toEqual(['150,000'])
+    expect(plain(text)).toContain('1–1 of 1')
+  })
+
+  test('say which they are and how many match', async () => {
+    const texts = Array.from(
+      { length: 2_636 },
+      (_, n) => `${n % 2 ? 'risky' : 'valid'}${n}@a.example`,
+    )
+    const { page, get } = await dashboardWithList({ texts })
+    const first = (await page()).text
+    expect(plain(first)).toContain('1–25 of 2,636')
+    const second = (await get(linkOf(first, 'Next page') ?? '')).text
+    expect(plain(second)).toContain('26–50 of 2,636')
+    expect(plain((await page('?row=2,630')).text)).toContain('2,630–2,636 of 2,636')
+    expect(plain((await page('?class=risky')).text)).toContain('1–25 of 1,318')
+  })
+
+  test('are sorted by links in the heading, which reverse the order and keep the filter', async () => {
+    const { page, get } = await dashboardWithList()
+    const { text } = await page('?class=risky&class=unknown&row=2')
+    expect(text).toMatch(/<th scope="col" class="number" aria-sort="ascending"><a id="sort-row"/)
+    expect(text.split('aria-sort=')).toHaveLength(2)
+    const up = linkOf(text, 'Address') ?? ''
+    expect(up).toBe('/lists/job_a?sort=email&class=risky&class=unknown')
+    const ascending = (await get(up)).text
+    expect(numbersOf(ascending)).toEqual(['5', '2', '6', '4'])
+    expect(ascending).toMatch(/<th scope="col" aria-sort="ascending"><a id="sort-email"/)
+    // A row number is a position in the list, not in another order.
+    expect(ascending).not.toContain('From row')
+    const down = linkOf(ascending, 'Address') ?? ''
+    expect(down).toBe('/lists/job_a?sort=email&order=desc&class=risky&class=unknown')
+    const descending = (await get(down)).text
+    expect(numbersOf(descending)).toEqual(['4', '6', '2', '5'])
+    expect(descending).toContain('aria-sort="descending"')
+    expect(numbersOf((await page('?sort=name')).text)).toEqual(['1', '2', '3', '4', '5', '6'])
+  })
+
+  test('keep their order across pages and filters', async () => {
+    const texts = Array.from(
+      { length: 60 },
+      (_, n) => `valid${String(n).padStart(2, '0')}@a.example`,
+    )
+    const { page, get } = await dashboardWithList({ texts })
+    const first = (await page('?sort=email&order=desc')).text
+    expect(numbersOf(first).slice(0, 2)).toEqual(['60', '59'])
+    const second = (await get(linkOf(first, 'Next page') ?? '')).text
+    expect(numbersOf(second)[0]).toBe('35')
+    expect(plain(second)).toContain('26–50 of 60')
+    expect(second).toContain(
+      'id="chip-risky" href="/lists/job_a?sort=email&amp;order=desc&amp;class=risky#rows"',
+    )
+    expect(second).toContain('<input type="hidden" name="order" value="desc" />')
+  })
+
+  test('show the reply and the suggestion in full, while the list runs too', async () => {
+    const reply = `5.1.1 <carl.grun0@severn-rooms.test>: ${'Recipient address rejected. '.repeat(6)}End`
+    const suggestion = 'carl.lefevre1@greenroof.test'
+    for (const done of [1, 2]) {
+      const texts = ['valid@a.example', 'valid2@a.example']
+      const { page, database } = await dashboardWithList({ texts, done })
+      await says(database, reply, suggestion)
+      const { text } = await page()
+      expect(plain(text)).toContain('250 5.1.1 &lt;carl.grun0@severn-rooms.test&gt;: Recipient')
+      expect(plain(text)).toContain('Recipient address rejected. End')
+      expect(plain(text)).toContain(`Did you mean ${suggestion}?`)
+      expect(text).not.toContain('<details class="cut"')
     }
-    const router = new Hono<Env>()
-      .use((c, next) => {
-        c.set('api', api as unknown as Api)
-        return next()
-      })
-      .route('/', jobRoutes({ clock: fakeClock(), random: countedRandom() }))
-    const headers = { 'HX-Target': 'rows' }
-    const text = await (await router.request('/lists/job_a?search=rare', { headers })).text()
-    expect(asked).toEqual([undefined, ...['1', '2', '3', '4', '5', '6', '7', '8', '9']])
-    expect(text).toContain('No matching rows found so far')
-    expect(linkOf(text, 'Next page')).toBe('/lists/job_a?search=rare&cursor=10')
+  })
+
+  test('have no characters that control the text around them', async () => {
+    const { page, database } = await dashboardWithList({ texts: ['valid@a.example'] })
+    const text = 'a\u202eb\u0007c@a.example'
+    await database.db.updateTable('item').set({ text }).execute()
+    for (const query of ['', '?open=1']) {
+      const shown = (await page(query)).text
+      expect(shown).toContain('a\ufffdb\ufffdc@a.example')
+      expect(shown).not.toMatch(/[\u202e\u0007]/)
+    }
   })
 
   test('show an error for an invalid row number', async () => {
@@ -236,6 +294,22 @@ describe('the rows of a list', () => {
     expect(numbersOf((await page('?row=%200,002%20')).text)[0]).toBe('2')
   })
 
+  test('are rendered without the form while a text is typed, which is one step of the history', async () => {
+    const { get } = await dashboardWithList()
+    const search = (current: string) =>
+      get('/lists/job_a?search=valid&reason=&sort=row', {
+        ...{ 'HX-Request': 'true', 'HX-Target': 'found' },
+        'HX-Current-URL': `https://ev.test/lists/job_a${current}`,
+      })
+    const first = await search('?class=risky')
+    expect(numbersOf(first.text)).toEqual(['1', '3'])
+    expect(first.text).not.toContain('name="search" type="search"')
+    expect(first.headers.get('HX-Push-Url')).toBe('/lists/job_a?search=valid')
+    const second = await search('?search=val')
+    expect(second.headers.get('HX-Push-Url')).toBeNull()
+    expect(second.headers.get('HX-Replace-Url')).toBe('/lists/job_a?search=valid')
+  })
+
   test('are rendered alone for htmx', async () => {
     const { get } = await dashboardWithList()
     const headers = { 'HX-Request': 'true', 'HX-Target': 'rows' }
@@ -246,11 +320,82 @@ describe('the rows of a list', () => {
   })
 })
 
-/** A job as far as the filter shows it. */
-const LISTED = {
-  ...{ job_id: 'job_a', total_emails: 9, processed_emails: 0 },
-  data: { classes: { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 } },
-}
+describe('the details of a row', () => {
+  const PANEL = /<dialog id="panel".*<\/dialog>/s
+  const panelOf = (text: string) => plain(PANEL.exec(text)?.[0] ?? '')
+
+  test('are opened by a link in its row, in the page or alone, and closed by one', async () => {
+    const { page, get, database } = await dashboardWithList()
+    await says(database, '2.1.5 Ok')
+    const { text } = await page('?class=risky')
+    expect(text).toContain('<dialog id="panel" class="panel" aria-label="Row"></dialog>')
+    const href = linkOf(text, 'risky@a.example')?.replace('#panel', '') ?? ''
+    expect(href).toBe('/lists/job_a?open=2&class=risky')
+    const headers = { 'HX-Request': 'true', 'HX-Target': 'panel' }
+    const part = await get(href, headers)
+    expect(part.text).not.toContain('<html')
+    expect(part.headers.get('HX-Push-Url')).toBe(href)
+    for (const one of [part.text, (await get(href)).text]) {
+      expect(panelOf(one)).toContain('Row 2 risky@a.example Close Deliverable Re-verify')
+      expect(panelOf(one)).toContain('Did you mean v@b.example ?')
+      expect(panelOf(one)).toContain('Reply: 250 2.1.5 Ok')
+      expect(panelOf(one)).toContain('MX 10 mx.a.example')
+      expect(panelOf(one)).toContain('SMTP dialogue Lists store only the final reply.')
+      expect(one).toContain('aria-labelledby="panel-title" open')
+      expect(one).toContain('href="/lists/job_a?class=risky#rows" data-close')
+    }
+  })
+
+  test('say so if there is no result, or no such row', async () => {
+    const { page, database } = await dashboardWithList({ done: 1 })
+    expect(panelOf((await page('?open=2')).text)).toContain('This row has no result yet.')
+    expect(panelOf((await page('?open=7')).text)).toContain(
+      'There is no row 7. The rows are numbered from 1 to 6.',
+    )
+    const evil = await page(`?open=${encodeURIComponent(EVIL)}`)
+    expect([evil.status, evil.text.includes('<img')]).toEqual([200, false])
+    await database.db
+      .updateTable('item')
+      .set({ result: 'null', text: '' })
+      .where('position', '=', 1)
+      .execute()
+    expect(panelOf((await page('?open=1')).text)).toContain('The address was erased.')
+  })
+
+  test('render markup in addresses, replies and suggestions as text', async () => {
+    const { page, database } = await dashboardWithList({ texts: [EVIL] })
+    await says(database, EVIL, EVIL)
+    const { text } = await page('?open=1')
+    expect(PANEL.exec(text)?.[0].split(EVIL_SHOWN).length).toBeGreaterThan(2)
+    expect(text).not.toContain('<img')
+  })
+
+  test('verify the address or the suggestion, and the list keeps its result', async () => {
+    const { post, get, database } = await dashboardWithList({ sandbox: true })
+    await says(database, 'Ok', 'valid7@b.example')
+    const path = '/lists/job_a/rows/3/verify'
+    const part = await post(path, { subject: 'address' }, { 'HX-Request': 'true' })
+    expect(plain(part.text)).toMatch(/^ *New result for invalid@a.example Undeliverable/)
+    const whole = await post(path, { subject: 'suggestion' })
+    expect(panelOf(whole.text)).toContain('New result for valid7@b.example Deliverable')
+    expect(panelOf((await get('/lists/job_a?open=3')).text)).not.toContain('New result')
+    const { text } = await get('/lists/job_a')
+    expect(numbersOf(text)).toHaveLength(6)
+  })
+
+  test('verify no row of another account or without the scope', async () => {
+    const services = await dashboardWithList()
+    await services.as('jobs:read')
+    expect((await services.page('?open=1')).text).not.toContain('/rows/1/verify')
+    const path = '/lists/job_a/rows/1/verify'
+    expect((await services.post(path, { subject: 'address' })).text).not.toContain(
+      'New result for valid@a.example Deliverable',
+    )
+    await services.asAnother()
+    expect((await services.post(path, { subject: 'address' })).status).toBe(404)
+    expect((await services.page('?open=1')).status).toBe(404)
+  })
+})
 
 describe('the filter of a list', () => {
   test('is a chip for each class with its count, all of them by default', async () => {
@@ -423,12 +568,32 @@ describe('the download of a list', () => {
   })
 })
 
-test('the progress of a list is streamed', async () => {
+test('the progress of a list is streamed as the parts of its page', async () => {
   const { get } = await dashboardWithList()
   const { headers, text } = await get('/lists/job_a/events')
   expect(headers.get('Content-Type')).toContain('text/event-stream')
   expect(headers.get('X-Accel-Buffering')).toBe('no')
-  expect(text).toMatch(/^retry: 3000\n\nevent: end\ndata: \{"status":"completed"/)
+  const [, data = ''] = /^retry: 3000\n\nevent: end\ndata: (.*)\n\n$/.exec(text) ?? []
+  const { percent, parts } = JSON.parse(data) as { percent: number; parts: string[] }
+  expect(percent).toBe(100)
+  expect(parts.map(part => / id="([^"]+)"/.exec(part)?.[1])).toEqual([
+    ...['live-figures', 'live-meter', 'live-bar', 'live-waits', 'by-class'],
+    ...['count-all', 'count-deliverable', 'count-risky', 'count-undeliverable', 'count-unknown'],
+  ])
+  expect(plain(parts[0] ?? '')).toContain('100% Done of 6 6 Per second – Time left –')
+  expect(plain(parts[4] ?? '')).toContain('Risky 2 33.3%')
+})
+
+test('each part of the progress replaces one of the page, with the same text', async () => {
+  const { page, get, database } = await dashboardWithList({ done: 2 })
+  const { text } = await page()
+  await cancelJob(database, 'job_a')
+  const [, data = ''] = /data: (.*)/.exec((await get('/lists/job_a/events')).text) ?? []
+  for (const part of (JSON.parse(data) as { parts: string[] }).parts) {
+    const id = / id="([^"]+)"/.exec(part)?.[1] ?? ''
+    expect([id, text.split(` id="${id}"`).length]).toEqual([id, 2])
+    if (id.startsWith('count-') || id === 'live-meter') expect(text).toContain(part)
+  }
 })
 
 /** Adds a mail server reply and a suggestion to a result. */
@@ -444,5 +609,6 @@ async function says({ db }: TestDashboard['database'], text: string, suggestion 
   await db
     .updateTable('item')
     .set({ result: JSON.stringify({ ...known, evidence }) })
+    .where('state', '=', 'done')
     .execute()
 }
