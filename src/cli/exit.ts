@@ -191,7 +191,7 @@ const SENTENCES: OperationTexts<EvError> = {
   no_row_selected: ({ id }) =>
     new EvError(
       'usage',
-      `No row of job ${id} has to be verified again: none matches --only or --older-than.`,
+      `No row of job ${id} matches --only or --older-than, so there is nothing to re-verify.`,
     ),
   schedule_not_found: ({ id }) =>
     new EvError(

@@ -2215,7 +2215,7 @@ class ResultRowAnswerData(TypedDict):
     email: str
     # Null while the row has no result, and if the address was erased.
     result: Optional[SingleResult]
-    # True if the address was erased. Only the class of its result is left.
+    # True if the address was erased. Only the class of its result is kept.
     erased: NotRequired[Literal[True]]
 
 

@@ -40,7 +40,7 @@ export async function pathOf(fixture: ExampleService, { method, path }: Place): 
   const isToEnd = method === 'POST' && !/\/(download_url|reverify)$/.test(path)
   await seedJob(fixture.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
   if (path.endsWith('/resume')) await cancelJob(fixture.database, JOB)
-  return path.replace('{id}', JOB)
+  return path.replace('{id}', JOB).replace('{row}', '1')
 }
 
 async function newWebhook({ json }: ExampleService): Promise<string> {

@@ -39,7 +39,7 @@ test('a list without a row to verify says so', async () => {
   const { post } = await dashboardWithList({ texts: ['valid@a.example'] })
   const sent = await post('/lists/job_a/reverify', { selected: 'unknown' })
   expect(sent.status).toBe(400)
-  expect(plain(sent.text)).toContain('No row of the list has to be verified again')
+  expect(plain(sent.text)).toContain('there is nothing to re-verify')
 })
 
 test('a schedule is created, shown, paused, resumed and deleted', async () => {
