@@ -78,7 +78,7 @@ test('a suggestion and a recent address are verified with one click', async () =
   await verify(page, 'greylisted@polite.test')
   await page.locator('#verdict').getByText('Simulated').waitFor()
   await refreshed
-  await page.getByRole('button', { name: 'Verify ann@polite.test again' }).first().click()
+  await page.getByRole('button', { name: 'Re-verify ann@polite.test' }).first().click()
   await verdictOf(page, 'ann@polite.test')
   expect(await row(page, 'servers').textContent()).toContain('the cached answer is used')
   await page.getByRole('button', { name: 'Re-verify now' }).click()
