@@ -45,12 +45,13 @@ async function accountPage(c: Context<Env>, draft?: Draft): Promise<Response> {
         ${card({ title: 'Name and email address', body: settings(c, account, draft) })}
         ${card({
           title: 'Details',
-          body: facts([
-            ['Plan', capitalize(account.plan)],
-            ['Created', time(account.created_at)],
-            ['Admin account', account.admin ? 'Yes' : 'No'],
-            ['Account ID', html`<code>${account.id}</code>`],
-          ]),
+          body: html`
+            ${facts([
+              ['Plan', capitalize(account.plan)],
+              ['Created', time(account.created_at)],
+              ['Admin account', account.admin ? 'Yes' : 'No'],
+            ])}
+            <p><small>Account ID <code>${account.id}</code></small></p>`,
         })}
       </div>`,
     status: (draft?.problem.status ?? 200) as ContentfulStatusCode,

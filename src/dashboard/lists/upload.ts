@@ -357,7 +357,7 @@ async function send<T>(
     ...{ sheet, column, header, all_addresses, name },
     check_smtp: isOn('skip_smtp') ? 'false' : undefined,
     force_refresh: isOn('again') ? 'true' : undefined,
-    // A preview notifies nobody, and the account may not have an address yet.
+    // A preview sends no email, and the account may not have an address yet.
     notify: isOn('notify') && !isDryRun ? 'true' : undefined,
     dry_run: isDryRun ? 'true' : undefined,
   }

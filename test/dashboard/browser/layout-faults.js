@@ -58,14 +58,17 @@
     )
     if (texts.length === 0) continue
     const clip = clipOf(element)
-    const { display, textOverflow, overflowX } = getComputedStyle(element)
-    const own = element.getBoundingClientRect()
+    // The text of an inline element must be within the box that it is a part of.
+    let box = element
+    while (getComputedStyle(box).display === 'inline' && box.parentElement) box = box.parentElement
+    const { textOverflow, overflowX } = getComputedStyle(box)
+    const own = box.getBoundingClientRect()
     for (const text of texts) {
       const range = document.createRange()
       range.selectNodeContents(text)
       const lines = [...range.getClientRects()]
       if (lines.some(line => isCut(line, clip))) report('text is cut off', element)
-      const isBox = display !== 'inline' && overflowX === 'visible' && textOverflow !== 'ellipsis'
+      const isBox = overflowX === 'visible' && textOverflow !== 'ellipsis'
       if (isBox && lines.some(line => line.right > own.right + 1 || line.left < own.left - 1))
         report('text leaves its box', element)
     }

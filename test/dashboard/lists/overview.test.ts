@@ -48,6 +48,24 @@ describe('the lists of an account', () => {
     expect((await get('/lists')).text).not.toContain('every 5s')
   })
 
+  test('show their progress as on the overview and on their page, rounded down', async () => {
+    const { database, get } = await createListsDashboard()
+    const texts = Array.from({ length: 60 }, (_, n) => `valid${n}@a.example`)
+    await seedJob(database, { id: 'job_a', texts, done: 59 })
+    for (const path of ['/lists', '/overview', '/lists/job_a'])
+      expect((await get(path)).text).toMatch(/>98%( ·|<)/)
+  })
+
+  test('of the sandbox say on their page that the results are simulated', async () => {
+    const { database, get } = await createListsDashboard()
+    await seedJob(database, { id: 'job_a', texts: MIXED, sandbox: true })
+    await seedJob(database, { id: 'job_b', texts: MIXED })
+    const { text } = await get('/lists/job_a')
+    expect(text).toContain('This list is in the sandbox: its results are simulated.')
+    expect(text).toMatch(/<h1>job_a<\/h1>.*?>Completed<.*?>Sandbox</s)
+    expect((await get('/lists/job_b')).text).not.toContain('simulated')
+  })
+
   test('are filtered by state; those of the sandbox have a badge and a filter', async () => {
     const { database, get } = await createListsDashboard()
     await seedJob(database, { id: 'job_a', name: 'March', texts: MIXED })
