@@ -67,9 +67,16 @@ function show(/** @type {string[]} */ parts) {
     if (before === null || before.contains(document.activeElement)) continue
     if (shown.get(id) === markup) continue
     shown.set(id, markup)
+    keepHeight(before)
     const part = replacePart(markup)
     if (part !== null) htmxOf(window).process(part)
   }
+}
+
+/** What is below the waits moves only when there are more of them than before. */
+function keepHeight(/** @type {HTMLElement} */ part) {
+  const box = part.closest('.waits')
+  if (box instanceof HTMLElement) box.style.minHeight = `${box.offsetHeight}px`
 }
 
 /** Announces the progress to screen readers in steps of 10%. */

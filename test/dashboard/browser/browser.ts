@@ -133,6 +133,8 @@ async function openVisitor(
       await check(visitor, name, theme)
       if (process.env.EV_SCREENSHOTS !== '1') return
       mkdirSync(SCREENSHOTS, { recursive: true })
+      // The frame of a page that was scrolled would be in its middle.
+      await page.evaluate('window.scrollTo(0, 0)')
       const whole = await page.evaluate<number>('document.documentElement.scrollHeight')
       const clip = { x: 0, y: 0, width, height: Math.min(whole, heightMax) }
       await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true, clip })

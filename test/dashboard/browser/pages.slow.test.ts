@@ -345,6 +345,8 @@ async function takePicture(page: Page, name: string): Promise<void> {
   const folder = process.env.EV_PAGES
   if (folder === undefined) return
   mkdirSync(folder, { recursive: true })
+  // The frame of a page that was scrolled would be in its middle.
+  await page.evaluate('window.scrollTo(0, 0)')
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
 }
 
