@@ -248,6 +248,7 @@ const BROKEN: readonly State[] = [{ name: 'broken', path: '/webhooks', status: 5
 /** GET routes that are not pages: fragments, files, streams and redirects. */
 const NOT_PAGES = [
   ...['/', '/assets/:version/:name', '/form.js', '/overview/lists', '/verify/recent'],
+  ...['/overview/machine', '/overview/attention'],
   ...['/lists/:id/download', '/lists/:id/events', '/doctor/status', '/doctor/findings'],
 ]
 
