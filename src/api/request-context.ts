@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context, HonoRequest, MiddlewareHandler } from 'hono'
 import { matchedRoutes } from 'hono/route'
 import type { Origin } from '../audit.ts'
 import { inRanges, isLoopback, plainIp } from '../platform/ip.ts'
@@ -35,7 +35,10 @@ export function requestContext(
     const tookMs = clock.monotonicNow() - startedAt
     metrics.answered({ method, route, status, tookMs })
     // Only the template of the path: a path can contain IDs, a query addresses.
-    const fields = { requestId, method, route, status, ms: Math.round(tookMs), ...callerFrom(c) }
+    const fields = {
+      ...{ requestId, method, route, status, ms: Math.round(tookMs), ...callerFrom(c) },
+      ...(isPoll(c.req) && !route.startsWith('/v1/') && { poll: true }),
+    }
     if (QUIET.has(route) && status < 400) log.debug('request', fields)
     else log.info('request', fields)
   }
@@ -60,6 +63,11 @@ const ID_LENGTH = 20
 
 /** Polled every few seconds by monitoring systems. */
 const QUIET = new Set(['/livez', '/readyz', '/health', '/metrics'])
+
+/** Whether a request refreshes a part of an open page of the dashboard. */
+export const isPoll = (req: HonoRequest): boolean =>
+  req.method === 'GET' &&
+  (req.header('HX-Request') === 'true' || req.header('Accept') === 'text/event-stream')
 
 /**
  * The declared path; middleware matches all methods. Unmatched paths share one name, or clients

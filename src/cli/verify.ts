@@ -27,7 +27,7 @@ import { printJson, printMessage } from './print.ts'
 import { createOutboundHint } from './reachability-hint.ts'
 import { heloHint, readConfig } from './settings.ts'
 import { keyValues } from './table.ts'
-import { widthOf, wrapText } from './width.ts'
+import { terminalWidth, widthOf, wrapText } from './width.ts'
 
 type VerifyFormat = 'text' | 'json' | 'ndjson' | 'csv'
 
@@ -58,7 +58,7 @@ export async function verifyCommand(
   const config = readConfig(context, flags)
   const include = includes(flags)
   const format = flags.json ? 'json' : flags.ndjson ? 'ndjson' : (flags.format ?? 'text')
-  const log = stderrLog(context, config)
+  const log = stderrLog(context, config, () => terminalWidth(context, context.stderr))
   const reachability = createOutboundHint(format === 'text' ? withoutRejections(log) : log, config)
   const engine = composeEngine(config, externalDepsFrom(context, reachability.log), {
     sandbox: flags.sandbox ?? false,

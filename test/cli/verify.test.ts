@@ -81,7 +81,7 @@ describe.concurrent('ev verify as text', () => {
     expect(stderr).not.toContain('mail server rejected the connection')
     const json = await verify(['ann@wary.test', '--json'])
     expect(json.stderr).toContain(
-      'warning: mail server rejected the connection host="mx.wary.test"',
+      'warning: Mail server rejected the connection: blocklist (host: mx.wary.test, ',
     )
   })
 

@@ -11,7 +11,7 @@ import { importsOf, nameOf, replaceSpecifiers } from './modules.mjs'
  */
 const BUNDLED = [
   ...['@hono/node-server', '@hono/zod-openapi', 'hono', 'kysely', 'csv-parse', 'csv-stringify'],
-  ...['ora', 'pg-boss', 'pino-pretty', 'prom-client', 'zod', 'age-encryption'],
+  ...['ora', 'pg-boss', 'prom-client', 'zod', 'age-encryption'],
   '@modelcontextprotocol/server',
 ]
 
@@ -52,7 +52,7 @@ function importedNames(modules) {
   return names
 }
 
-/** The names in a statement such as `import pretty, { prettyFactory as x } from 'pino-pretty'`. */
+/** The names in a statement such as `import ora, { spinners as x } from 'ora'`. */
 function namesOf(statement) {
   const [, main, list] = /^import\s+(\w+)?,?\s*(?:\{([^}]*)\})?\s*from/.exec(statement) ?? []
   if (main === undefined && list === undefined) throw new Error(`Not supported: ${statement}`)

@@ -123,7 +123,7 @@ async function bulk(
   const warn = (text: string) => live.print(`${wrapLines(`note: ${text}`, live.width)}\n`)
   const config = fitToOpenFiles(readConfig(context, flags), flags.quiet ? () => {} : warn)
   const stderr = { write: (text: string) => live.print(text) }
-  const log = stderrLog({ stderr, clock: context.clock }, config)
+  const log = stderrLog({ stderr, clock: context.clock }, config, () => live.width)
   const reachability = createOutboundHint(log, config)
   const lists = openLists(listFiles(config))
   const stopReloading = reloadOnSighup(context, lists, flags, reachability.log)

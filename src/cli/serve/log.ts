@@ -1,9 +1,13 @@
-import { type DestinationStream, type Level, pino } from 'pino'
-import pretty, { type PrettyOptions, prettyFactory } from 'pino-pretty'
+import { styleText } from 'node:util'
+import { type Level, pino } from 'pino'
 import type { Config } from '../../config/settings.ts'
+import { formatNumber } from '../../platform/format.ts'
 import { type Log, type LogFields, silentLog } from '../../platform/log.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext, CliOutput } from '../context.ts'
+import { describeEvent, isLogged, TEXT_MAX } from '../log.ts'
+import { timeOfDay } from '../print.ts'
+import { terminalWidth, wrapLines } from '../width.ts'
 
 export type ServeLog = Log & {
   /** Whether lines are formatted for people. */
@@ -16,51 +20,40 @@ export type ServeLog = Log & {
  * Buffer for a slow reader, in bytes. Beyond it lines are dropped, so that the service continues.
  */
 const BUFFER_MAX = 4 * 1024 * 1024
-/** Longer than any message of ev, and enough of a stack. */
-const TEXT_MAX = 2_000
 
 /** Returns the log of the service, which writes one line per event to stderr. */
 export function serveLog(
-  context: Pick<CliContext, 'stderr' | 'clock'>,
+  context: Pick<CliContext, 'stderr' | 'clock' | 'env'>,
   config: Pick<Config, 'log' | 'logFormat'>,
 ): ServeLog {
-  const { stderr, clock } = context
-  const isTTY = stderr.isTTY === true
-  const isPretty = config.logFormat === null ? isTTY : config.logFormat === 'pretty'
+  const { stderr } = context
+  const isPretty = config.logFormat === null ? stderr.isTTY === true : config.logFormat === 'pretty'
   if (config.log === 'silent') return { ...silentLog, isPretty, flush: () => {} }
+  const { write, flush } = openDestination(stderr)
+  const log = isPretty ? textLog(context, config, write) : jsonLog(context, config, write)
+  return { ...log, isPretty, flush }
+}
+
+type Write = (text: string) => void
+
+function jsonLog(
+  { clock }: Pick<CliContext, 'clock'>,
+  { log }: Pick<Config, 'log'>,
+  write: Write,
+): Log {
   const options = {
-    level: config.log,
+    level: log,
     base: null,
     messageKey: 'message',
     timestamp: () => `,"time":${clock.now()}`,
     formatters: { level: (level: string) => ({ level }) },
   }
-  const format = { messageKey: 'message', colorize: isTTY, translateTime: true, singleLine: true }
-  const { to, flush } = destinationOf(stderr, isPretty ? format : null)
-  const logger = pino(options, to)
-  const at =
-    (level: Level) =>
-    (message: string, fields: LogFields = {}) => {
-      if (!logger.isLevelEnabled(level)) return
-      logger[level](cleaned(fields), sanitizeText(message, TEXT_MAX))
-    }
-  const levels = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  return { ...levels, isPretty, flush }
-}
-
-type Destination = { readonly to: DestinationStream; readonly flush: () => void }
-
-/** Opens the destination of log lines. They are JSON if `format` is null. */
-function destinationOf(stderr: CliOutput, format: PrettyOptions | null): Destination {
-  if (stderr.fd === undefined) {
-    // A stream in memory, as in tests, needs no buffer.
-    const line = format === null ? String : prettyFactory(format)
-    return { to: { write: json => void stderr.write(line(json)) }, flush: () => {} }
+  const logger = pino(options, { write })
+  const at = (level: Level) => (message: string, fields?: LogFields) => {
+    if (!logger.isLevelEnabled(level)) return
+    logger[level](cleaned(fields ?? {}), sanitizeText(message, TEXT_MAX))
   }
-  const file = pino.destination({ fd: stderr.fd, sync: false, maxLength: BUFFER_MAX })
-  file.on('error', () => {}) // The service continues when the reader of the log is gone.
-  const to = format === null ? file : pretty({ ...format, destination: file })
-  return { to, flush: () => flush(file) }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
 /** Sanitizes untrusted text, which must not forge log lines or send control sequences. */
@@ -71,6 +64,61 @@ function cleaned(fields: LogFields): LogFields {
       typeof value === 'string' ? sanitizeText(value, TEXT_MAX) : value,
     ]),
   )
+}
+
+/** A log for people: short lines with the local time, and of requests only those of clients. */
+function textLog(
+  context: Pick<CliContext, 'stderr' | 'clock' | 'env'>,
+  config: Pick<Config, 'log'>,
+  write: Write,
+): Log {
+  const { stderr, clock } = context
+  const at =
+    (level: keyof Log) =>
+    (message: string, fields: LogFields = {}) => {
+      if (!isLogged(level, config.log)) return
+      if (message === 'request' && config.log !== 'debug' && isSecondary(fields)) return
+      const text = message === 'request' ? describeRequest(fields) : describeEvent(message, fields)
+      const mark = MARKS[level]
+      const prefix =
+        mark === null ? '' : `${styleText(mark.color, mark.word, { stream: stderr })}: `
+      const line = `${timeOfDay(clock.now())} ${prefix}${text}`
+      const stack = typeof fields.stack === 'string' ? stackLines(fields.stack) : []
+      write(`${[wrapLines(line, terminalWidth(context, stderr)), ...stack].join('\n')}\n`)
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+const MARKS = {
+  debug: null,
+  info: null,
+  warn: { color: 'yellow', word: 'warning' },
+  error: { color: 'red', word: 'error' },
+} as const
+
+/** Assets, refreshes of an open page, and requests that a page of the dashboard makes in process. */
+const isSecondary = ({ route, poll, sessionId, status }: LogFields): boolean =>
+  sessionId !== undefined ||
+  (Number(status) < 400 && (poll === true || String(route).startsWith('/assets/')))
+
+/** `200 GET /v1/credits, 3 ms`; the route is the template of a path, which contains no secrets. */
+const describeRequest = ({ method, route, status, ms }: LogFields): string =>
+  `${status} ${method} ${route === 'none' ? '(unknown path)' : route}, ${formatNumber(Number(ms))} ms`
+
+const stackLines = (stack: string) =>
+  stack
+    .split('\n')
+    .slice(1)
+    .map(line => `    ${sanitizeText(line, TEXT_MAX)}`)
+
+type Destination = { readonly write: Write; readonly flush: () => void }
+
+function openDestination(stderr: CliOutput): Destination {
+  // A stream in memory, as in tests, needs no buffer.
+  if (stderr.fd === undefined) return { write: text => void stderr.write(text), flush: () => {} }
+  const file = pino.destination({ fd: stderr.fd, sync: false, maxLength: BUFFER_MAX })
+  file.on('error', () => {}) // The service continues when the reader of the log is gone.
+  return { write: text => void file.write(text), flush: () => flush(file) }
 }
 
 function flush(destination: ReturnType<typeof pino.destination>): void {

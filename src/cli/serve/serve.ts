@@ -30,9 +30,11 @@ import { createSmtpTransport } from '../../webhooks/smtp-transport.ts'
 import { type CliContext, version } from '../context.ts'
 import { databaseUrl, fileOf, isShared } from '../database.ts'
 import { fitToOpenFiles } from '../open-files.ts'
+import { timeZone } from '../print.ts'
 import { ensureSharedSecret } from '../service-secret.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
+import { terminalWidth, wrapHelp, wrapLines } from '../width.ts'
 import {
   deriveBaseUrl,
   type ListenAddress,
@@ -141,7 +143,6 @@ async function serve(run: ServeRun): Promise<void> {
     })
     const watch = await startWatchServer(deps, () => services?.watch ?? null)
     if (watch !== null) servers.push(watch)
-    await logStartupWarnings(services.service)
     const { plans } = services.service.settings
     const key = await createFirstAccount(services.service, { plan: config.plan, plans })
     if (address.files !== null && certificate !== null) {
@@ -153,7 +154,9 @@ async function serve(run: ServeRun): Promise<void> {
     const isPlain = address.files === null
     // The sign-in link works for its first reader, so print it to a terminal, never to a log.
     const path = key !== null && context.stderr.isTTY ? services.offerKey(key) : null
-    printBanner(context, log, { url, baseUrl, isPlain, key, path, hint: heloHint(config) })
+    const notes = [isPlain ? PLAIN_HTTP : null, heloHint(config)].filter(note => note !== null)
+    printBanner(context, log, { url, baseUrl, isPlain, key, path, notes })
+    await logStartupWarnings(services.service)
     await received
     stopReloading()
     if (isShared(config)) cancelExit = exitAfter(context, STOP_MS_MAX, log)
@@ -286,7 +289,7 @@ export async function logStartupWarnings({
   const orphans = accounts.filter(({ plan }) => !settings.plans.has(plan))
   for (const { id, plan } of orphans.slice(0, NAMED_MAX)) {
     log.warn(
-      `the plan "${plan}" does not exist; the limits of the plan free apply to the account. Add it to "plans" in the config file, or change the plan with "ev accounts set-plan"`,
+      `the plan "${plan}" does not exist; the limits of the Free plan apply to the account. Add it to "plans" in the config file, or change the plan with "ev accounts set-plan"`,
       { accountId: id },
     )
   }
@@ -309,35 +312,63 @@ type Banner = {
   readonly key: string | null
   /** Path of the page that shows the key once; null if there is none. */
   readonly path: string | null
-  /** Warning about the HELO name; null if it is valid. */
-  readonly hint: string | null
+  /** Sentences about plain HTTP and an invalid HELO name. */
+  readonly notes: readonly string[]
 }
 
 /**
- * Prints the addresses and the first steps. The key goes only to stdout, after the start succeeded.
+ * Prints the addresses and the first steps: a block on a terminal, otherwise events of the log. The
+ * key goes only to stdout, after the start succeeded.
  */
-function printBanner(
-  context: CliContext,
-  log: ServeLog,
-  { url, baseUrl, isPlain, key, path, hint }: Banner,
-): void {
-  const say = (text: string) =>
-    log.isPretty ? void context.stderr.write(`${text}\n`) : log.info(text)
-  if (hint !== null) say(log.isPretty ? `note: ${hint}` : hint)
-  log.info(`listening on ${url}`, { baseUrl, tls: !isPlain })
-  if (isPlain) say('This is plain HTTP. Use it for tests or behind a TLS proxy.')
-  if (key !== null) {
-    context.stdout.write(`${key}\n`)
-    say(
-      'The first key, with all scopes, is printed to stdout once. Store it: export EV_KEY=ev_live_…',
-    )
-  }
-  if (path === null) say(`Dashboard: ${baseUrl}/`)
-  else say(`Dashboard: ${baseUrl}${path} shows the key and signs you in, once, within an hour.`)
-  say(curlExample(baseUrl))
-  say(`API documentation: ${baseUrl}/docs`)
+function printBanner(context: CliContext, log: ServeLog, banner: Banner): void {
+  if (log.isPretty) printBlock(context, banner)
+  else logBanner(context, log, banner)
 }
 
+function printBlock(context: CliContext, { baseUrl, key, path, notes }: Banner): void {
+  const { stdout, stderr, clock } = context
+  const width = terminalWidth(context, stderr)
+  const say = (text: string) => void stderr.write(`${wrapLines(text, width)}\n`)
+  say(`ev ${version()} is running at ${baseUrl}`)
+  if (path !== null) {
+    say('\nDashboard (this link signs you in once, within an hour):')
+    say(`  ${baseUrl}${path}`)
+  }
+  if (key !== null) {
+    say('\nAPI key with all scopes (shown once, so store it now):')
+    const isShared = stdout.isTTY === true && stderr.isTTY === true
+    if (isShared) stderr.write('  ')
+    else say('  printed to stdout')
+    stdout.write(`${key}\n`)
+    say('\nVerify an address with it:')
+    say(wrapHelp(`  export EV_KEY=ev_live_…\n  ${curlExample(baseUrl)}`, width ?? BLOCK_WIDTH))
+  }
+  say(`\nAPI documentation: ${baseUrl}/docs`)
+  for (const note of notes) say(`note: ${note}`)
+  say(`\nPress Ctrl-C to stop. Times below are in ${timeZone(clock.now())}.`)
+}
+
+/** Width of the block if stderr is not a terminal. */
+const BLOCK_WIDTH = 80
+
+function logBanner(
+  context: CliContext,
+  log: ServeLog,
+  { url, baseUrl, isPlain, key, notes }: Banner,
+): void {
+  for (const note of notes) log.info(note)
+  log.info(`listening on ${url}`, { baseUrl, tls: !isPlain })
+  if (key !== null) {
+    context.stdout.write(`${key}\n`)
+    log.info('The first key, with all scopes, was printed to stdout. It is not shown again.')
+  }
+  log.info(`Dashboard: ${baseUrl}/`)
+  log.info(`Verify an address: ${curlExample(baseUrl)}`)
+  log.info(`API documentation: ${baseUrl}/docs`)
+}
+
+const PLAIN_HTTP = 'This is plain HTTP. Use it for tests or behind a TLS proxy.'
+
 const curlExample = (baseUrl: string) =>
-  `Verify an address: curl -s ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_KEY" ` +
+  `curl -s ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_KEY" ` +
   `-H 'Content-Type: application/json' -d '{"email": "user@example.com"}'`

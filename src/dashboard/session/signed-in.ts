@@ -9,6 +9,7 @@ import {
   hashToken,
   touchSession,
 } from '../../accounts/session-store.ts'
+import { isPoll } from '../../api/request-context.ts'
 import { type AuditAction, addAuditEntry } from '../../audit.ts'
 import { type Trx, write, writeConcurrent } from '../../db/database.ts'
 import { MINUTE } from '../../platform/clock.ts'
@@ -50,7 +51,8 @@ export async function userOf(
   const { session, key, account } = found
   // The API checks the IP address too, but some pages render without calling it.
   if (!ipAllowed(key, c.get('ip'))) return null
-  if (isUserAction(c) && now - session.lastSeenAt > TOUCH_EVERY_MS) {
+  // The polling of an open page must not keep the session alive.
+  if (!isPoll(c.req) && now - session.lastSeenAt > TOUCH_EVERY_MS) {
     // Not awaited: a slow or full disk must not delay or fail the page.
     writeConcurrent(database, trx => touchSession(trx, session.id, now)).catch(error =>
       log.warn('last use of a session could not be stored', { why: errorMessage(error) }),
@@ -64,13 +66,6 @@ export async function userOf(
     plan: account.plan,
     isAdmin: account.operator === 1,
   }
-}
-
-/** Returns false for the polling of an open page, which must not keep the session alive. */
-function isUserAction({ req }: Context<Env>): boolean {
-  const isPolling =
-    req.header('HX-Request') === 'true' || req.header('Accept') === 'text/event-stream'
-  return req.method !== 'GET' || !isPolling
 }
 
 /** Avoids a database write for every page. */

@@ -106,7 +106,7 @@ test('a poll reports what rows wait for while nothing else is done', async () =>
   stop()
   expect(waits).toEqual([
     expect.stringMatching(
-      /^2 addresses at slow\.test: the next attempt is due at \d{4}-\d\d-\d\d \d\d:\d\d\.$/,
+      /^2 addresses at slow\.test: the next attempt is due at \d{4}-\d\d-\d\d \d\d:\d\d UTC\S*\.$/,
     ),
   ])
 })

@@ -62,7 +62,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expect(code).toBe(0)
     expect(heading).toMatch(/^ID +STATE +ROWS +DONE .*CREATED +TYPE +LIST$/)
     expect(row).toMatch(
-      /^job_[a-z0-9]{16} +completed +3 +100% +1 +0 +2 +0 +\d{4}-\d\d-\d\d \d\d:\d\d +list +\/.*list\.csv$/,
+      /^job_[a-z0-9]{16} +completed +3 +100% +1 +0 +2 +0 +\d{4}-\d\d-\d\d \d\d:\d\d UTC\S* +list +\/.*list\.csv$/,
     )
     expect(rest).toEqual([''])
     expect((await jobs(home, 'list')).stdout).toBe(stdout)
