@@ -12,6 +12,7 @@ import { mergePlans } from '../accounts/plan.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { EvError } from '../platform/error.ts'
+import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 import { auditServices, databaseName, databaseUrl, openExisting } from './database.ts'
@@ -100,7 +101,7 @@ const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
   account.plan,
   account.email ?? '–',
   account.operator === 1 ? 'yes' : '–',
-  `${keys}`,
+  formatNumber(keys),
   timeText(account.created_at),
 ]
 

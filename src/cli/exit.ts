@@ -105,7 +105,7 @@ const SENTENCES: OperationTexts<EvError> = {
   webhook_limit_reached: ({ count }) =>
     new EvError(
       'usage',
-      `The account has ${count} webhooks, which is the maximum. Delete one first with "ev webhooks delete".`,
+      `The account has ${formatNumber(count)} webhooks, which is the maximum. To create another one, first delete one with "ev webhooks delete".`,
     ),
   webhook_url_rejected: ({ url, fault, isPrivate }) =>
     new EvError(
@@ -115,7 +115,10 @@ const SENTENCES: OperationTexts<EvError> = {
   webhook_header_rejected: ({ name, fault }) =>
     new EvError('usage', `The header "${sanitizeText(name, 100)}" is not allowed. ${fault}`),
   webhook_test_limit_reached: ({ count }) =>
-    new EvError('usage', `${count} test events of this account are in flight. Try again later.`),
+    new EvError(
+      'usage',
+      `The account has ${pluralize(count, 'test event')} in flight, which is the maximum. Try again in a minute.`,
+    ),
   delivery_not_found: ({ id, webhookId }) =>
     new EvError(
       'no_input',
@@ -129,7 +132,7 @@ const SENTENCES: OperationTexts<EvError> = {
   feedback_source_limit_reached: ({ count }) =>
     new EvError(
       'usage',
-      `The account has ${count} feedback sources, which is the maximum. Delete one first with "ev feedback sources delete".`,
+      `The account has ${formatNumber(count)} feedback sources, which is the maximum. To create another one, first delete one with "ev feedback sources delete".`,
     ),
   feedback_key_rejected: ({ title, keyName, expected }) =>
     new EvError(
@@ -149,7 +152,7 @@ const SENTENCES: OperationTexts<EvError> = {
   key_limit_reached: ({ count, max, plan }) =>
     new EvError(
       'usage',
-      `The account has ${pluralize(count, 'key')}; its plan "${sanitizeText(plan)}" allows ${max}. Revoke unused keys with "ev keys revoke", or set another plan with "ev accounts set-plan".`,
+      `The account has ${pluralize(count, 'key')}, and ${planText(plan)} allows ${formatNumber(max)}. Revoke unused keys with "ev keys revoke", or change the plan with "ev accounts set-plan".`,
     ),
   account_rights_exceeded: ({ field }) =>
     new EvError('usage', `The key may not set "${field}" of an account.`),
@@ -186,13 +189,10 @@ const SENTENCES: OperationTexts<EvError> = {
       'usage',
       isList
         ? `Job ${id} is ${state}. Only a list that is completed, cancelled or failed can be re-verified.`
-        : `Job ${id} is not a list of the service. To verify a list again, run "ev bulk" with "--cache off".`,
+        : `Job ${id} is not a list of the service. To re-verify a list, run "ev bulk" with "--cache off".`,
     ),
   no_row_selected: ({ id }) =>
-    new EvError(
-      'usage',
-      `No row of job ${id} matches --only or --older-than, so there is nothing to re-verify.`,
-    ),
+    new EvError('usage', `Job ${id} has no rows to re-verify: none match --only or --older-than.`),
   schedule_not_found: ({ id }) =>
     new EvError(
       'no_input',
@@ -201,12 +201,12 @@ const SENTENCES: OperationTexts<EvError> = {
   schedule_limit_reached: ({ count }) =>
     new EvError(
       'usage',
-      `The account has ${count} schedules, which is the maximum. Delete one first with "ev schedules delete".`,
+      `The account has ${formatNumber(count)} schedules, which is the maximum. To create another one, first delete one with "ev schedules delete".`,
     ),
   schedule_without_results: ({ id }) =>
     new EvError(
       'usage',
-      `Schedule ${id} cannot be resumed: the results that it would verify again were deleted. Delete it, and create a schedule of another list.`,
+      `Schedule ${id} cannot be resumed: the results of its list were deleted. Delete the schedule, and create one for another list.`,
     ),
   job_in_use: ({ id }) =>
     new EvError(
@@ -215,26 +215,26 @@ const SENTENCES: OperationTexts<EvError> = {
     ),
   list_empty: () => new EvError('bad_input', 'The list has no rows.'),
   credits_used_up: ({ limit }) =>
-    new EvError('usage', `The account has used all its ${limit} credits for today. ${OTHER_PLAN}`),
-  credits_exceeded: ({ plan, needed, left }) =>
     new EvError(
       'usage',
-      `The list needs ${needed ?? 'more'} credits, and the account has ${left ?? 'too few'} left today in the plan ${plan}. ${OTHER_PLAN}`,
+      `The account has used all of its ${formatNumber(limit)} credits for today. ${OTHER_PLAN}`,
     ),
+  credits_exceeded: ({ plan, needed, left }) =>
+    new EvError('usage', creditsText({ needed, left, plan })),
   concurrent_jobs_exceeded: ({ plan, openLists, max }) =>
     new EvError(
       'usage',
-      `The account has ${openLists} unfinished lists, and the plan ${plan} allows ${max} at a time. Wait for one to finish, cancel one with "ev jobs cancel", or change the plan with "ev accounts set-plan".`,
+      `The account has ${pluralize(openLists, 'unfinished list')}, and ${planText(plan)} allows ${formatNumber(max)} at a time. Wait for one to finish, cancel one with "ev jobs cancel", or change the plan with "ev accounts set-plan".`,
     ),
   stored_rows_exceeded: ({ plan, storedRows, rows, isMore, max }) =>
     new EvError(
       'usage',
-      `The account stores ${storedRows} rows of lists, this list has ${isMore ? 'more than ' : ''}${rows}, and the plan ${plan} allows ${max}. Delete lists with "ev jobs delete", or change the plan with "ev accounts set-plan".`,
+      `The account stores ${pluralize(storedRows, 'row')}, this list has ${isMore ? 'more than ' : ''}${formatNumber(rows)}, and ${planText(plan)} allows ${formatNumber(max)}. Delete lists with "ev jobs delete", or change the plan with "ev accounts set-plan".`,
     ),
   stored_feedback_exceeded: ({ plan, stored, pieces, max }) =>
     new EvError(
       'usage',
-      `The account stores ${formatNumber(stored)} pieces of feedback, ${formatNumber(pieces)} more cannot be recorded, and the plan ${plan} allows ${formatNumber(max)}. Change the plan with "ev accounts set-plan", or wait until old feedback is deleted. Then import the same files again: each piece counts once.`,
+      `The account stores ${formatNumber(stored)} pieces of feedback, ${formatNumber(pieces)} more cannot be recorded, and ${planText(plan)} allows ${formatNumber(max)}. Change the plan with "ev accounts set-plan", or wait until old feedback is deleted. Then import the same files again: each piece is counted once.`,
     ),
   address_invalid: ({ address, fault }) =>
     new EvError(
@@ -310,6 +310,23 @@ const SENTENCES: OperationTexts<EvError> = {
         ? `Many mail servers do not accept the address "${sanitizeText(email)}". Use one with a domain name and an unquoted ASCII local part, such as ops@example.com.`
         : `"${sanitizeText(email)}" is not an email address. ${fault}`,
     ),
+}
+
+/** `the Free plan`: the built-in plans have names, and the admin chooses those of the others. */
+const planText = (plan: string) =>
+  `the ${sanitizeText(plan).replace(/^[a-z]/, first => first.toUpperCase())} plan`
+
+type CreditFacts = {
+  /** Null if it is not known. */
+  readonly needed: number | null
+  readonly left: number | null
+  readonly plan: string
+}
+
+function creditsText({ needed, left, plan }: CreditFacts): string {
+  const needs = needed === null ? 'more credits than are left' : pluralize(needed, 'credit')
+  const rest = left === null ? '' : `, and the account has ${formatNumber(left)} left`
+  return `The list needs ${needs}${rest} today on ${planText(plan)}. ${OTHER_PLAN}`
 }
 
 const OTHER_PLAN = 'Try again tomorrow, or change the plan with "ev accounts set-plan".'

@@ -24,6 +24,7 @@ import { mergePlans } from '../accounts/plan.ts'
 import { presentKey } from '../api/keys.ts'
 import { HOUR } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
+import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { selectAccount, withAccounts } from './accounts.ts'
 import { confirm } from './confirm.ts'
@@ -121,7 +122,7 @@ function parseEntries(
   const entries = texts.map(read)
   const wrong = texts.find((_, n) => entries[n] === null)
   if (wrong === undefined && entries.length <= RESTRICTIONS_MAX) return entries as string[]
-  const fault = wrong === undefined ? `${texts.length} entries` : `"${sanitizeText(wrong)}"`
+  const fault = wrong === undefined ? pluralize(texts.length, 'entry') : `"${sanitizeText(wrong)}"`
   throw new EvError(
     'usage',
     `${flag} has ${fault}; it takes up to ${RESTRICTIONS_MAX} ${expected}, separated by commas.`,
@@ -232,7 +233,9 @@ function limitsText({ allowedIps, allowedDomains, rateLimitPerMinute, expiresAt 
   const limits = [
     ...(allowedIps.length === 0 ? [] : [`only from ${allowedIps.join(', ')}`]),
     ...(allowedDomains.length === 0 ? [] : [`only on ${allowedDomains.join(', ')}`]),
-    ...(rateLimitPerMinute === null ? [] : [`${rateLimitPerMinute} requests per minute`]),
+    ...(rateLimitPerMinute === null
+      ? []
+      : [`${pluralize(rateLimitPerMinute, 'request')} per minute`]),
     ...(expiresAt === null ? [] : [`until ${timeText(expiresAt)}`]),
   ]
   return limits.map(limit => `; ${limit}`).join('')

@@ -23,7 +23,7 @@ import {
 } from '../engine/address/custom-list-file.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { formatMebibytes, pluralize } from '../platform/format.ts'
+import { formatMebibytes, formatNumber, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type CliContext, inCwd } from './context.ts'
 import { type DownloadDeps, download, isHttp, shown } from './lists-download.ts'
@@ -66,7 +66,7 @@ export async function updateCommand(
   const read = await readAll(context, config, list, sources)
   const keys = new Set(read.flatMap(({ keys }) => [...keys]))
   if (keys.size > ENTRIES_MAX) {
-    const sentence = `The sources have ${keys.size} entries together; a list takes up to ${ENTRIES_MAX}.`
+    const sentence = `The sources have ${formatNumber(keys.size)} entries in total; a list takes up to ${formatNumber(ENTRIES_MAX)}.`
     throw new EvError('bad_input', sentence)
   }
   if (flags.dryRun !== true) {
@@ -128,11 +128,12 @@ type Report = {
 
 function textOf({ file, written, entries, added, removed, sources }: Report): string {
   const lines = sources.map(({ source, entries, left_out, first_left_out }) => {
-    const first = first_left_out === null ? '' : `; left out ${left_out}, first ${first_left_out}`
+    const first =
+      first_left_out === null ? '' : `; left out ${formatNumber(left_out)}, first ${first_left_out}`
     return `${source}: ${pluralize(entries, 'entry')}${first}\n`
   })
   const verb = written ? 'has' : 'would have'
-  const change = `${added} added, ${removed} removed`
+  const change = `${formatNumber(added)} added, ${formatNumber(removed)} removed`
   return `${lines.join('')}${file} ${verb} ${pluralize(entries, 'entry')}: ${change}.\n`
 }
 

@@ -199,7 +199,7 @@ function operatorOf(engine: Engine, email: string): string {
 function toWait(engine: Engine, operator: string, rows: number): Wait {
   const stop = engine.probeStop(operator)
   const common = { operator, rows, otherLists: 0 }
-  if (stop === null) return { ...common, reason: 'pace', until: null }
+  if (stop === null) return { ...common, reason: 'rate_limited', until: null }
   const reason = stop.why === 'unknown-users' ? 'unknown_users' : stop.why
   return { ...common, reason, until: stop.until }
 }

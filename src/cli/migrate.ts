@@ -12,7 +12,7 @@ import {
 } from '../maintenance/migrate.ts'
 import { SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
-import { pluralize } from '../platform/format.ts'
+import { formatNumber, pluralize } from '../platform/format.ts'
 import { type CliContext, inCwd } from './context.ts'
 import { fileOf, listsUrl } from './database.ts'
 import { LiveText } from './live-text.ts'
@@ -81,7 +81,7 @@ function copyProgress(context: Pick<CliContext, 'stderr' | 'clock' | 'env'>) {
       const now = clock.monotonicNow()
       if (now - drawnAt < (live.width === null ? PLAIN_EVERY_MS : DRAW_EVERY_MS)) return
       drawnAt = now
-      const line = `Copying ${NAMES[table]}: ${copied} of ${all}`
+      const line = `Copying ${NAMES[table]}: ${formatNumber(copied)} of ${formatNumber(all)}`
       if (live.width === null) live.print(`${line}\n`)
       else live.show(width => wrapText(line, width - 1))
     },
@@ -131,7 +131,7 @@ const NAMES: Readonly<Record<CopiedTable, string>> = {
 function migratedText(copied: Copied, { dataDir, file, to, secret }: MigrationReport): string {
   const rows = COPIED.filter(name => copied.rows[name] > 0).map(name => [
     `  ${NAMES[name]}`,
-    `${copied.rows[name]}`,
+    formatNumber(copied.rows[name]),
   ])
   const head = `Copied ${file} to ${withoutPassword(to)} and verified the row counts.\n`
   const shown = rows.length === 0 ? '  The database is empty.\n' : table(COLUMNS, rows)
@@ -145,14 +145,16 @@ function notCopied({ loadingJobs, ownJobs, probingItems }: Copied, dataDir: stri
   return [
     ...(probingItems === 0
       ? []
-      : [`Rows in flight when ev stopped, to be verified again: ${probingItems}.`]),
+      : [
+          `Rows in flight when ev stopped, which are verified again: ${formatNumber(probingItems)}.`,
+        ]),
     ...(loadingJobs === 0
       ? []
       : [`Incomplete uploads, not copied: ${pluralize(loadingJobs, 'list')}.`]),
     ...(ownJobs === 0
       ? []
       : [
-          `Lists of "ev bulk", not copied: ${ownJobs}. "ev bulk" and "ev jobs" still find them in the data directory.`,
+          `Lists of "ev bulk", not copied: ${formatNumber(ownJobs)}. "ev bulk" and "ev jobs" still find them in the data directory.`,
         ]),
     `${dataDir} is unchanged. Dashboard uploads that were not started and rate limit counters of the last hour`,
     'are not copied.',
@@ -173,6 +175,6 @@ const migratedObject = (copied: Copied, { dataDir, file, to, secret }: Migration
   rows: copied.rows,
   loading_lists: copied.loadingJobs,
   lists_of_bulk: copied.ownJobs,
-  rows_asked_again: copied.probingItems,
+  rows_in_flight: copied.probingItems,
   secret,
 })

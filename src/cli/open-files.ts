@@ -15,7 +15,7 @@ export function fitToOpenFiles(
   const concurrency = connectionsFor(filesMax, config.concurrency)
   if (concurrency === config.concurrency) return config
   warn(
-    `the limit of open files is ${formatNumber(filesMax ?? 0)}, so ev opens at most ${concurrency} connections, not ${config.concurrency}. ` +
+    `the limit of open files is ${formatNumber(filesMax ?? 0)}, so ev opens at most ${formatNumber(concurrency)} connections, not ${formatNumber(config.concurrency)}. ` +
       `Raise it: ulimit -n ${filesFor(config.concurrency)}, or LimitNOFILE= of systemd.`,
   )
   return { ...config, concurrency }

@@ -4,7 +4,7 @@ import type { Config } from '../config/settings.ts'
 import type { Database } from '../db/database.ts'
 import { unfinishedJobs } from '../jobs/job-list.ts'
 import { type Purged as PurgedRows, purge } from '../maintenance/purge.ts'
-import { formatBytes, pluralize } from '../platform/format.ts'
+import { formatBytes, formatNumber, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm } from './confirm.ts'
 import type { CliContext } from './context.ts'
@@ -141,7 +141,9 @@ function notes({ dryRun, young, unfinished, bytes, isGone, isShared }: Purged): 
     ...(dryRun || bytes.after >= bytes.before || before === after
       ? []
       : [`The database shrank from ${before} to ${after}.`]),
-    ...(unfinished === 0 ? [] : [`Unfinished lists are kept: ${unfinished}. See "ev jobs".`]),
+    ...(unfinished === 0
+      ? []
+      : [`Unfinished lists are kept: ${formatNumber(unfinished)}. See "ev jobs".`]),
     ...(young === 0
       ? []
       : [`Copies of lists less than 10 minutes old are kept: ${pluralize(young, 'copy')}.`]),
@@ -164,7 +166,7 @@ const IDS_MAX = 10
 function idsOf({ jobs }: Purged): string {
   const ids = jobs.slice(0, IDS_MAX).map(({ id }) => id)
   const more = jobs.length - ids.length
-  return `${ids.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  return `${ids.join(', ')}${more > 0 ? ` and ${formatNumber(more)} more` : ''}`
 }
 
 const indent = (line: string) => `  ${line}`

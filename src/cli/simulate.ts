@@ -1,4 +1,5 @@
 import { fstatSync, readFileSync } from 'node:fs'
+import { formatNumber, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { countersToJson, type HostCounters, type SimulatorCounters } from '../simulator/counters.ts'
 import { answerLines } from '../simulator/line-service.ts'
@@ -123,7 +124,7 @@ function endpointsText(simulator: Simulator, scenario: Scenario, width: number |
     `  DNS   ${dnsAddress}`,
     `  SMTP  port ${smtpPort}, each server on its own address\n`,
     table([{ title: 'domain' }, { title: 'mail servers' }], rows, width).trimEnd(),
-    ...(more > 0 ? [`… and ${more} more`] : []),
+    ...(more > 0 ? [`… and ${formatNumber(more)} more`] : []),
     '\nTry it:\n',
     `  ev verify ${[...argumentsFor(simulator), addressOf(scenario)].join(' ')}\n`,
   ].join('\n')
@@ -146,8 +147,8 @@ function countersText({ total, hosts, dns }: SimulatorCounters, width: number | 
       rows,
       width,
     ).trimEnd(),
-    ...(left > 0 ? [`(${left} more mail servers had connections)`] : []),
-    `\nDNS queries: ${dns.total}`,
+    ...(left > 0 ? [`(${pluralize(left, 'more mail server')} had connections)`] : []),
+    `\nDNS queries: ${formatNumber(dns.total)}`,
   ].join('\n')
 }
 
@@ -158,7 +159,7 @@ function figuresOf(host: HostCounters): string[] {
   const times = [...host.recipients.values()]
   const repeated = times.filter(each => each > 1).length
   const violations = host.pregreet + host.outOfOrder + host.badLines
-  return [host.connections, host.sessionsPeak, times.length, repeated, violations].map(String)
+  return [host.connections, host.sessionsPeak, times.length, repeated, violations].map(formatNumber)
 }
 
 const argumentsFor = (simulator: Simulator): string[] => [

@@ -237,7 +237,7 @@ function factsOf(result: Result): [name: string, value: string | null][] {
     ['flags', flagTexts(evidence)],
     ['signals', signalTexts(evidence)],
     ['feedback', feedbackText(evidence)],
-    ['time', `${result.tookMs} ms${result.cached ? ', cached' : ''}`],
+    ['time', `${formatNumber(result.tookMs)} ms${result.cached ? ', cached' : ''}`],
   ]
 }
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { type Account, findAccount } from '../accounts/account-store.ts'
 import { type Database, write } from '../db/database.ts'
+import { CLASSES } from '../engine/verdict/verdict.ts'
 import { type Clock, DAY, MINUTE, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
@@ -146,7 +147,6 @@ function jobMail(due: Job, account: Account | null, baseUrl: string): Mail {
   }
 }
 
-const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const
 /** Fits the longest class. */
 const COLUMN_WIDTH = 14
 const NAME_LENGTH_MAX = 80

@@ -58,7 +58,7 @@ describe('a list whose process is killed repeatedly with -9', () => {
     }
     const last = await runEv(args, { home })
     expect(last.code, last.stderr).toBe(0)
-    expect(last.stderr).toMatch(/Resuming this list: [1-9]\d* of 1500 rows are done/)
+    expect(last.stderr).toMatch(/Resuming this list: [1-9]\d* of 1500 rows are finished/)
 
     const text = readFileSync(join(home, 'out.csv'), 'utf8')
     expect(withoutTimes(text)).toBe(withoutTimes(readFileSync(join(reference, 'out.csv'), 'utf8')))

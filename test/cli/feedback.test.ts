@@ -53,7 +53,7 @@ describe.concurrent('ev feedback import', { timeout: 60_000 }, () => {
     expect(refused.code).toBe(64)
     expect(refused.stdout).toBe('Recorded 1,000 pieces of feedback.\n')
     expect(refused.stderr).toMatch(
-      /^error: The account stores 1,000 pieces of feedback, 200 more cannot be recorded, and the plan small allows 1,000\. Change the plan/,
+      /^error: The account stores 1,000 pieces of feedback, 200 more cannot be recorded, and the Small plan allows 1,000\. Change the plan/,
     )
     setPlan(1_200)
     expect(JSON.parse((await ev(home, 'import', 'events.csv', '--json')).stdout)).toMatchObject({

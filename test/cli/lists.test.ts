@@ -170,7 +170,7 @@ describe.concurrent('ev bulk', () => {
     const list = await startedList('later.test')
     writeFileSync(join(list.home, 'own.txt'), 'later.test\n')
     list.signal('SIGHUP')
-    await list.printed('info: configuration lists reloaded', 'stderr')
+    await list.printed('note: Configuration lists reloaded', 'stderr')
     expect(await reasonsOf(list)).toEqual(['disposable_email'])
     expect(probeCount('later.test')).toBe(1)
   })
@@ -182,7 +182,7 @@ describe.concurrent('ev bulk', () => {
     await list.printed('own.txt has "foo bar" on line 2.', 'stderr')
     expect(await reasonsOf(list)).toEqual(['accepted_email'])
     expect((await list.ended).stderr).toMatch(
-      /^error: configuration lists not reloaded\. The list .*own\.txt /m,
+      /^error: Configuration lists not reloaded\. The list .*own\.txt /m,
     )
   })
 
@@ -193,7 +193,7 @@ describe.concurrent('ev bulk', () => {
     })
     writeFileSync(join(list.home, 'ev.config.json'), '{"blocked-file":"b.txt"}')
     list.signal('SIGHUP')
-    await list.printed('configuration lists reloaded', 'stderr')
+    await list.printed('Configuration lists reloaded', 'stderr')
     expect(await reasonsOf(list)).toEqual(['blocklisted'])
   })
 })

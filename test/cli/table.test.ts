@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { printMessage, printText } from '../../src/cli/print.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { printMessage, printText, timeText } from '../../src/cli/print.ts'
 import { keyValues, table } from '../../src/cli/table.ts'
 import { widthOf, wrapLines } from '../../src/cli/width.ts'
 import { memoryContext } from '../support/cli.ts'
@@ -89,4 +89,16 @@ test('a long cell is cut behind its separators', () => {
   expect(table(columns, [['a', '/srv/lists/customers.csv']], 17)).toBe(
     'ID  LIST\na   /srv/lists/\n    customers.csv\n',
   )
+})
+
+test.each([
+  [0, 'UTC'],
+  [-60, 'UTC+1'],
+  [-330, 'UTC+5:30'],
+  [210, 'UTC-3:30'],
+])('a time has its zone: an offset of %i minutes is %s', (offset, zone) => {
+  const spy = vi.spyOn(Date.prototype, 'getTimezoneOffset').mockReturnValue(offset)
+  onTestFinished(() => spy.mockRestore())
+  expect(timeText(0)).toMatch(/^19(69|70)-\d\d-\d\d \d\d:\d\d /)
+  expect(timeText(0).slice('1970-01-01 00:00 '.length)).toBe(zone)
 })

@@ -188,7 +188,7 @@ describe('an IP address with many host names', () => {
         kind: 'no-response',
         why: 'own-limit',
         detail:
-          'not probed in time: ev waited for its own pace, which limits connections to this mail server',
+          'not probed in time: ev waited for its own rate limit for this mail server',
       })
     }
     expect(presentResult(held[0] as Result)).toMatchObject({ class: 'unknown', retry_after: 10 })

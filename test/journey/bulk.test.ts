@@ -351,12 +351,12 @@ describe.concurrent('a list with simulated mail servers', { timeout: 60_000 }, (
     const stopped = await first.ended
     expect(stopped).toMatchObject({ code: 130, stdout: '' })
     expect(stopped.stderr).toMatch(
-      /Stopped: \d+ of 300 rows are done and saved\. To resume, run the same command/,
+      /Stopped: \d+ of 300 rows are finished and saved\. To resume, run the same command/,
     )
     expect(readdirSync(home).sort()).toEqual(['data', 'list.csv'])
     const second = await runEv(args, { home })
     expect(second.code, second.stderr).toBe(0)
-    const [, done] = /Resuming this list: (\d+) of 300 rows are done/.exec(second.stderr) ?? []
+    const [, done] = /Resuming this list: (\d+) of 300 rows are finished/.exec(second.stderr) ?? []
     expect(Number(done)).toBeGreaterThan(0)
     // Addresses that were answered before the stop are not probed again.
     expect(

@@ -270,7 +270,7 @@ describe('ev bulk', () => {
     await first.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
     first.signal('SIGINT')
     const stopped = await finish(clock, first)
-    expect(stopped.stderr).toContain('Stopped: 0 of 100 rows are done')
+    expect(stopped.stderr).toContain('Stopped: 0 of 100 rows are finished')
     server.falseReply = null
     expect((await finish(clock, start())).code).toBe(0)
     expect(reasons()).toEqual(ROWS.map(reasonOf))

@@ -1480,11 +1480,11 @@ class JobWaitingForItem(TypedDict):
     emails: int
     # `refused`: the provider blocks the service. `throttled`: the provider asked to slow
     # down. `unknown_users`: the provider rejected many recipients in a row as unknown.
-    # `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`:
-    # not asked yet, for example because other domains at the same IP address come first.
-    # `pace`: addresses are probed at the rate that the provider accepts, in turn with other
-    # lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on
-    # lists. `queued`: the list has not started.
+    # `retrying`: mail servers asked for a later retry, as greylists do. `postponed`: not
+    # asked yet, for example because other domains at the same IP address come first.
+    # `rate_limited`: addresses are probed at the rate that the provider accepts, in turn with
+    # other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works
+    # on lists. `queued`: the list has not started.
     reason: Literal[
         "dns_check",
         "no_worker",
@@ -1492,9 +1492,9 @@ class JobWaitingForItem(TypedDict):
         "refused",
         "throttled",
         "unknown_users",
-        "asked_again_later",
+        "retrying",
         "postponed",
-        "pace",
+        "rate_limited",
     ]
     # Earliest time of the next attempt. Null if not known.
     until: Optional[str]
@@ -1601,11 +1601,11 @@ class JobProgressWaitingForItem(TypedDict):
     emails: int
     # `refused`: the provider blocks the service. `throttled`: the provider asked to slow
     # down. `unknown_users`: the provider rejected many recipients in a row as unknown.
-    # `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`:
-    # not asked yet, for example because other domains at the same IP address come first.
-    # `pace`: addresses are probed at the rate that the provider accepts, in turn with other
-    # lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on
-    # lists. `queued`: the list has not started.
+    # `retrying`: mail servers asked for a later retry, as greylists do. `postponed`: not
+    # asked yet, for example because other domains at the same IP address come first.
+    # `rate_limited`: addresses are probed at the rate that the provider accepts, in turn with
+    # other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works
+    # on lists. `queued`: the list has not started.
     reason: Literal[
         "dns_check",
         "no_worker",
@@ -1613,9 +1613,9 @@ class JobProgressWaitingForItem(TypedDict):
         "refused",
         "throttled",
         "unknown_users",
-        "asked_again_later",
+        "retrying",
         "postponed",
-        "pace",
+        "rate_limited",
     ]
     # Earliest time of the next attempt. Null if not known.
     until: Optional[str]
@@ -1856,11 +1856,11 @@ class ListedJobWaitingForItem(TypedDict):
     emails: int
     # `refused`: the provider blocks the service. `throttled`: the provider asked to slow
     # down. `unknown_users`: the provider rejected many recipients in a row as unknown.
-    # `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`:
-    # not asked yet, for example because other domains at the same IP address come first.
-    # `pace`: addresses are probed at the rate that the provider accepts, in turn with other
-    # lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on
-    # lists. `queued`: the list has not started.
+    # `retrying`: mail servers asked for a later retry, as greylists do. `postponed`: not
+    # asked yet, for example because other domains at the same IP address come first.
+    # `rate_limited`: addresses are probed at the rate that the provider accepts, in turn with
+    # other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works
+    # on lists. `queued`: the list has not started.
     reason: Literal[
         "dns_check",
         "no_worker",
@@ -1868,9 +1868,9 @@ class ListedJobWaitingForItem(TypedDict):
         "refused",
         "throttled",
         "unknown_users",
-        "asked_again_later",
+        "retrying",
         "postponed",
-        "pace",
+        "rate_limited",
     ]
     # Earliest time of the next attempt. Null if not known.
     until: Optional[str]

@@ -79,7 +79,7 @@ const waiting_for = z
       emails: z.int().min(0),
       reason: z.enum(WAIT_REASONS).openapi({
         description:
-          '`refused`: the provider blocks the service. `throttled`: the provider asked to slow down. `unknown_users`: the provider rejected many recipients in a row as unknown. `asked_again_later`: mail servers asked for a later retry, as greylists do. `postponed`: not asked yet, for example because other domains at the same IP address come first. `pace`: addresses are probed at the rate that the provider accepts, in turn with other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists. `queued`: the list has not started.',
+          '`refused`: the provider blocks the service. `throttled`: the provider asked to slow down. `unknown_users`: the provider rejected many recipients in a row as unknown. `retrying`: mail servers asked for a later retry, as greylists do. `postponed`: not asked yet, for example because other domains at the same IP address come first. `rate_limited`: addresses are probed at the rate that the provider accepts, in turn with other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists. `queued`: the list has not started.',
       }),
       until: time.nullable().openapi({
         description: 'Earliest time of the next attempt. Null if not known.',
@@ -193,7 +193,7 @@ const OUTLOOK_EXAMPLE = {
   ...{ rate_per_second: 4.5, seconds_left: 129 },
   waiting_for: [
     {
-      ...{ operator: 'slow.example', emails: 12, reason: 'asked_again_later' as const },
+      ...{ operator: 'slow.example', emails: 12, reason: 'retrying' as const },
       until: '2026-03-21T10:35:00.000Z',
       detail:
         '12 addresses at slow.example: the mail server deferred them. Next attempt at 2026-03-21T10:35:00.000Z.',

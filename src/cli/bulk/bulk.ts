@@ -284,7 +284,7 @@ async function finish(
   const now = await readJob(database, job.id)
   if (interrupted) {
     say(
-      `Stopped: ${now.done} of ${now.total} rows are done and saved. To resume, run the same command again.`,
+      `Stopped: ${formatNumber(now.done)} of ${formatNumber(now.total)} rows are finished and saved. To resume, run the same command again.`,
     )
     return EXIT_CODES.interrupted
   }

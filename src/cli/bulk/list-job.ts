@@ -10,7 +10,7 @@ import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../jo
 import type { JobState } from '../../jobs/tables.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
-import { pluralize } from '../../platform/format.ts'
+import { formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { openListDatabase } from '../database.ts'
@@ -63,7 +63,7 @@ export async function openJob(
   if (earlier !== null) {
     if (earlier.state !== 'loading' && !flags.fresh) {
       say(
-        `Resuming this list: ${earlier.done} of ${earlier.total} rows are done. To start over, use --fresh.`,
+        `Resuming this list: ${formatNumber(earlier.done)} of ${formatNumber(earlier.total)} rows are finished. To start over, add --fresh.`,
       )
       // The options of the latest command replace the stored ones, including the output path.
       const source = toSource(readAsBefore(list, earlier), flags)

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 import { dirname, extname } from 'node:path'
-import type { Class } from '../../engine/verdict/verdict.ts'
+import { CLASSES, type Class } from '../../engine/verdict/verdict.ts'
 import { SHEET_ROWS_MAX } from '../../formats/sheet-writer.ts'
 import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
@@ -101,8 +101,6 @@ export function checkRowCount(rows: number, format: Format = 'csv'): void {
     `The list has ${formatNumber(rows)} rows, but a worksheet has at most ${formatNumber(SHEET_ROWS_MAX)}. Name a CSV file with -o, such as out.csv.`,
   )
 }
-
-const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const satisfies Class[]
 
 /** Parses the value of `--only`. Throws EvError('usage'). */
 export function parseClasses(value: string): Class[] {

@@ -1,3 +1,4 @@
+import { CLASSES } from '../../engine/verdict/verdict.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { createJobRates } from '../../jobs/waits/job-rates.ts'
 import { estimateTimeLeft } from '../../jobs/waits/time-left.ts'
@@ -142,7 +143,7 @@ export function progressLines(
 ): string[] {
   // In the last column, some terminals wrap already.
   const room = width - 1
-  const figures = figuresText(job, progress, formatNumber)
+  const figures = figuresText(job, progress)
   const barWidth = Math.min(BAR_MAX, room - figures.length - 2)
   const head = barWidth < BAR_MIN ? figures : `${barText(job, barWidth)}  ${figures}`
   const lines = [head, countsText(job), ...(waiting === null ? [] : [`waiting: ${waiting}`])]
@@ -155,17 +156,13 @@ function barText({ done, total }: Job, width: number): string {
 }
 
 export const progressLine = (job: Job, progress: Figures, waiting: string | null): string =>
-  `${figuresText(job, progress, String)}  ${countsText(job)}` +
+  `${figuresText(job, progress)}  ${countsText(job)}` +
   `${waiting === null ? '' : `  waiting: ${waiting}`}`
 
-function figuresText(
-  job: Job,
-  { rate, leftMs }: Figures,
-  format: (count: number) => string,
-): string {
+function figuresText(job: Job, { rate, leftMs }: Figures): string {
   const left = leftMs === null ? '' : `, ${formatEstimate(leftMs)} left`
-  return `${formatProgress(job.done, job.total)}  ${format(job.done)}/${format(job.total)}  ${Math.round(rate)}/s${left}`
+  return `${formatProgress(job.done, job.total)}  ${formatNumber(job.done)}/${formatNumber(job.total)}  ${formatNumber(Math.round(rate))}/s${left}`
 }
 
-const countsText = ({ deliverable, risky, undeliverable, unknown }: Job) =>
-  `deliverable ${deliverable}, risky ${risky}, undeliverable ${undeliverable}, unknown ${unknown}`
+const countsText = (job: Job) =>
+  CLASSES.map(klass => `${klass} ${formatNumber(job[klass])}`).join(', ')

@@ -6,7 +6,7 @@ import type { Database } from '../../db/database.ts'
 import { cancelJob, deleteJob, finishJob } from '../../jobs/change-job.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
-import { pluralize } from '../../platform/format.ts'
+import { formatNumber, pluralize } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import { confirm } from '../confirm.ts'
@@ -48,7 +48,7 @@ export function cancelCommand(context: CliContext, id: string, flags: Flags): Pr
     await deleteStdinCopy(database, config, job)
     printText(
       context,
-      `Cancelled ${job.id}: ${job.done} of ${job.total} rows were done.` +
+      `Cancelled ${job.id}: ${doneOf(job)} rows were finished.` +
         `${wasActive ? stopText(job) : ''}\n`,
     )
     return 0
@@ -76,6 +76,8 @@ function finishText(job: Job, isRunning: boolean): string {
   if (isOfService(job)) return 'The next "ev serve" finishes it.'
   return `To write its output, run "ev jobs resume ${job.id}".`
 }
+
+const doneOf = ({ done, total }: Job) => `${formatNumber(done)} of ${formatNumber(total)}`
 
 const stopText = (job: Job) =>
   isOfService(job)
@@ -109,7 +111,7 @@ async function resumeInService(
     const isRunning = isActive(jobStatus(resumed, await jobContext(database, config)))
     printText(
       context,
-      `Resumed ${job.id}: ${job.done} of ${job.total} rows were done. ` +
+      `Resumed ${job.id}: ${doneOf(job)} rows were finished. ` +
         `${isRunning ? 'The service continues it within seconds.' : 'The next "ev serve" continues it.'}\n`,
     )
   })

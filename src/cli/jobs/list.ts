@@ -10,7 +10,7 @@ import {
   parseOrigin,
   parseWebhookId,
 } from '../../jobs/job-store.ts'
-import { pluralize } from '../../platform/format.ts'
+import { formatNumber, pluralize } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, databaseName, openAll } from '../database.ts'
 import { parseInteger, parseMetadataFlags } from '../flag-values.ts'
@@ -88,12 +88,12 @@ const COLUMNS: readonly Column[] = [
 const rowOf = ([job, status]: JobWithStatus): string[] => [
   job.id,
   status,
-  `${job.total}`,
+  formatNumber(job.total),
   `${getProgress(job)}%`,
-  `${job.deliverable}`,
-  `${job.risky}`,
-  `${job.undeliverable}`,
-  `${job.unknown}`,
+  formatNumber(job.deliverable),
+  formatNumber(job.risky),
+  formatNumber(job.undeliverable),
+  formatNumber(job.unknown),
   timeText(job.created_at),
   job.type,
   // The last column, because its width is not limited.

@@ -9,7 +9,7 @@ import {
 import { inheritOptions, reverifyJob } from '../../jobs/reverify/reverify-job.ts'
 import { OLDER_THAN_DAYS_MAX, type Selection } from '../../jobs/reverify/selection.ts'
 import { DAY } from '../../platform/clock.ts'
-import { pluralize } from '../../platform/format.ts'
+import { formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { parseClasses } from '../bulk/output-plan.ts'
 import type { CliContext } from '../context.ts'
@@ -46,7 +46,7 @@ export function reverifyCommand(
       const rows = `${created.total - created.done} of ${pluralize(created.total, 'row')}`
       printText(
         context,
-        `Created ${created.id}, which verifies ${rows} of ${job.id} again. ` +
+        `Created ${created.id}, which re-verifies ${rows} of ${job.id}. ` +
           `${isRunning ? 'The service starts it within seconds.' : 'The next "ev serve" starts it.'}\n`,
       )
     })
@@ -129,16 +129,16 @@ function printChanges(
   const verb = changed === 1 ? 'has' : 'have'
   printText(
     context,
-    `${verified} verified again; ${changed} ${verb} another class than in ${previousJobId}.\n`,
+    `${verified} re-verified; ${formatNumber(changed)} ${verb} a different class than in ${previousJobId}.\n`,
   )
   const width = widthOf(context, context.stdout)
-  const countRows = counts.map(({ from, to, count }) => [from, to, `${count}`])
+  const countRows = counts.map(({ from, to, count }) => [from, to, formatNumber(count)])
   if (countRows.length > 0) context.stdout.write(`\n${table(COUNT_COLUMNS, countRows, width)}`)
   const rows = changes.map(rowOf)
   if (rows.length > 0) context.stdout.write(`\n${table(COLUMNS, rows, width)}`)
   if (changed > rows.length) {
     const rest = pluralize(changed - rows.length, 'more changed row')
-    printMessage(context, 'note', `${rest} not shown. Use --limit to show more.`)
+    printMessage(context, 'note', `${rest} not shown. To show more, set --limit.`)
   }
 }
 
@@ -158,7 +158,7 @@ const COLUMNS: readonly Column[] = [
 ]
 
 const rowOf = ({ position, text, before, after }: Change): string[] => [
-  `${position}`,
+  formatNumber(position),
   before.class,
   after.class,
   after.reason,

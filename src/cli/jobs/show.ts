@@ -1,4 +1,5 @@
 import { type Account, findAccount } from '../../accounts/account-store.ts'
+import { CLASSES } from '../../engine/verdict/verdict.ts'
 import { getRemainingWork, type RemainingWork, type WaitingOperator } from '../../jobs/job-list.ts'
 import {
   getProgress,
@@ -10,7 +11,7 @@ import {
 import { estimateTimeLeft } from '../../jobs/waits/time-left.ts'
 import { buildWaitReport, describeWait, type Wait } from '../../jobs/waits/wait-report.ts'
 import { SECOND } from '../../platform/clock.ts'
-import { formatDuration, formatEstimate, pluralize } from '../../platform/format.ts'
+import { formatDuration, formatEstimate, formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { isoTimeOrNull, printJson, timeText } from '../print.ts'
@@ -54,8 +55,8 @@ export async function showCommand(
 
 function restObject({ queued, probing, waiting }: RemainingWork) {
   return {
-    not_looked_at: queued,
-    being_asked: probing,
+    queued,
+    in_flight: probing,
     waiting: waiting.map(({ operator, items, dueAt }) => ({
       operator,
       items,
@@ -76,39 +77,36 @@ type Shown = {
 
 function text(context: CliContext, { job, status, rest, account, leftMs, waits }: Shown): string {
   const { list, output } = listAndOutput(job)
+  const width = widthOf(context, context.stdout)
+  const figureWidth = formatNumber(job.total).length
+  const count = (value: number) => formatNumber(value).padStart(figureWidth)
   const facts: [string, string | null][] = [
     ['state', `${status}${nextStep(job, status)}`],
     [isOfService(job) ? 'name' : 'list', list],
     ['output', output],
     ['metadata', metadataText(job)],
     ['webhook', parseWebhookId(job)],
-    ['verifies again', parseOrigin(job).previousJobId],
+    ['re-verifies', parseOrigin(job).previousJobId],
     ['schedule', parseOrigin(job).scheduleId],
     ['type', isOfService(job) ? job.type : null],
     ['account', account === null ? null : sanitizeText(account.name)],
-    [
-      'rows',
-      job.duplicates === 0
-        ? `${job.total}`
-        : `${job.total}, with ${pluralize(job.duplicates, 'duplicate')}`,
-    ],
-    ['done', `${job.done} (${getProgress(job)}%)`],
+    ['rows', `${count(job.total)}${duplicatesText(job)}`],
+    ['finished', `${count(job.done)} (${getProgress(job)}%)`],
     ['time left', leftMs === null ? null : formatEstimate(leftMs)],
-    ['deliverable', `${job.deliverable}`],
-    ['risky', `${job.risky}`],
-    ['undeliverable', `${job.undeliverable}`],
-    ['unknown', `${job.unknown}`],
-    ['created', timeText(job.created_at)],
-    ['finished', job.finished_at === null ? null : timeText(job.finished_at)],
-    ['written', job.written_at === null ? null : timeText(job.written_at)],
-    ...(status === 'cancelled' ? [] : restFacts(rest, status)),
+    ...CLASSES.map((klass): [string, string] => [klass, count(job[klass])]),
+    ['created at', timeText(job.created_at)],
+    ['finished at', job.finished_at === null ? null : timeText(job.finished_at)],
+    ['written at', job.written_at === null ? null : timeText(job.written_at)],
+    ...(status === 'cancelled' ? [] : restFacts(rest, status, count)),
     ...(isActive(status) ? waits.map(waitFact) : []),
   ]
-  const width = widthOf(context, context.stdout)
   const lines = keyValues(facts, { width, nameWidth: 15 })
   const waiting = status === 'cancelled' ? '' : waitingText(context, rest.waiting)
   return `${job.id}\n${lines}${waiting}`
 }
+
+const duplicatesText = ({ duplicates }: Job) =>
+  duplicates === 0 ? '' : `, of which ${pluralize(duplicates, 'duplicate')}`
 
 function metadataText(job: Job): string | null {
   const pairs = Object.entries(parseMetadata(job)).map(([key, value]) => `${key}=${value}`)
@@ -125,10 +123,11 @@ function nextStep(job: Job, status: JobStatus): string {
 function restFacts(
   { queued, probing }: RemainingWork,
   status: JobStatus,
+  count: (value: number) => string,
 ): [string, string | null][] {
   return [
-    ['queued', queued === 0 ? null : `${queued}`],
-    [isActive(status) ? 'in flight' : 'to retry', probing === 0 ? null : `${probing}`],
+    ['queued', queued === 0 ? null : count(queued)],
+    [isActive(status) ? 'in flight' : 'to retry', probing === 0 ? null : count(probing)],
   ]
 }
 
@@ -142,14 +141,18 @@ function waitingText(context: CliContext, waiting: readonly WaitingOperator[]): 
   const now = context.clock.now()
   const rows = waiting
     .slice(0, OPERATORS_MAX)
-    .map(({ operator, items, dueAt }) => [sanitizeText(operator), `${items}`, dueText(dueAt, now)])
+    .map(({ operator, items, dueAt }) => [
+      sanitizeText(operator),
+      formatNumber(items),
+      dueText(dueAt, now),
+    ])
   const more = waiting.length - rows.length
   const columns = [
-    { title: 'WAITING FOR' },
-    { title: 'ITEMS', align: 'right' },
-    { title: 'DUE' },
+    { title: 'PROVIDER' },
+    { title: 'WAITING', align: 'right' },
+    { title: 'NEXT ATTEMPT' },
   ] as const
-  return `\n${table(columns, rows, widthOf(context, context.stdout))}${more > 0 ? `and ${more} more providers\n` : ''}`
+  return `\n${table(columns, rows, widthOf(context, context.stdout))}${more > 0 ? `and ${pluralize(more, 'more provider')}\n` : ''}`
 }
 
 const dueText = (dueAt: number, now: number) =>

@@ -1,6 +1,7 @@
 import { presentDelivery, presentDetail } from '../../api/webhooks/present.ts'
 import type { Database } from '../../db/database.ts'
 import { EvError } from '../../platform/error.ts'
+import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { getDelivery } from '../../webhooks/deliveries.ts'
 import {
@@ -243,7 +244,7 @@ const rowOf = (delivery: Delivery): string[] => [
   when(delivery.created_at),
   delivery.event,
   delivery.status,
-  `${delivery.attempt}`,
+  formatNumber(delivery.attempt),
   delivery.next_attempt_at === null ? '–' : when(delivery.next_attempt_at),
   ...outcome(delivery),
 ]
@@ -258,7 +259,7 @@ const ATTEMPT_COLUMNS: readonly Column[] = [
 ]
 
 const attemptRow = (attempt: Attempt): string[] => [
-  `${attempt.number}`,
+  formatNumber(attempt.number),
   attempt.trigger,
   when(attempt.started_at),
   ...outcome(attempt),
@@ -266,7 +267,7 @@ const attemptRow = (attempt: Attempt): string[] => [
 
 const outcome = (of: Pick<Delivery, 'status_code' | 'duration_ms' | 'error'>): string[] => [
   of.status_code === null ? '–' : `${of.status_code}`,
-  of.duration_ms === null ? '–' : `${of.duration_ms} ms`,
+  of.duration_ms === null ? '–' : `${formatNumber(of.duration_ms)} ms`,
   // The last column, because its width is not limited.
   of.error === null ? '' : sanitizeText(of.error),
 ]

@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { verifyWebhook } from '../../client/webhook-signature.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
+import { formatMebibytes } from '../../platform/format.ts'
 
 export type ReceivedRequest = { readonly headers: IncomingHttpHeaders; readonly body: Buffer }
 
@@ -57,7 +58,7 @@ async function answer(
   if (body === null) {
     // A kept connection would have to read the rest of the body before the next request.
     response.setHeader('Connection', 'close')
-    return say(response, 413, `The body is larger than ${BODY_MAX} bytes.`)
+    return say(response, 413, `The body is larger than ${formatMebibytes(BODY_MAX)}.`)
   }
   await onArrival({ headers: request.headers, body })
   say(response, status, 'Received by ev webhooks listen.')

@@ -3,6 +3,7 @@ import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { DAY } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
+import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import {
   DESCRIPTION_LENGTH_MAX,
@@ -150,7 +151,7 @@ function parseDescription(value: string | undefined): string | null {
   if (description === null || description.length <= DESCRIPTION_LENGTH_MAX) return description
   throw new EvError(
     'usage',
-    `--description has ${description.length} characters; it takes up to ${DESCRIPTION_LENGTH_MAX}.`,
+    `--description has ${formatNumber(description.length)} characters; it takes up to ${formatNumber(DESCRIPTION_LENGTH_MAX)}.`,
   )
 }
 

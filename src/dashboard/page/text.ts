@@ -51,8 +51,7 @@ export const CLASS_NAMES: Readonly<Record<Class, string>> = {
   unknown: 'Unknown',
 }
 
-/** In the order of stacked bars and legends. */
-export const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
+export { CLASSES } from '../../engine/verdict/verdict.ts'
 
 /** Makes the first letter upper-case. */
 export const capitalize = (text: string): string =>

@@ -70,7 +70,7 @@ export const NO_RESULT = noResponse('closed', 'rcpt', 'the session ended without
 const OWN_PACE = noResponse(
   'own-limit',
   'connect',
-  'not probed in time: ev waited for its own pace, which limits connections to this mail server',
+  'not probed in time: ev waited for its own rate limit for this mail server',
 )
 
 /** No socket could be opened, because this process or the system has no free file descriptor. */

@@ -68,7 +68,7 @@ export type RecipientOutcome =
  * `no-address`: the DNS confirms that no MX host has an address. `dns`: the lookup of their
  * addresses failed. `garbage`: the data was not valid SMTP. `not-public`: the IP policy forbids the
  * address. `smtputf8`: the server does not support SMTPUTF8. `own-limit`: the server was not
- * contacted, because the time ended while ev waited for its own pace, or because this process has no
+ * contacted, because the time ended while ev waited for its own rate limit, or because this process has no
  * free file descriptor.
  */
 export type NoResponseReason =

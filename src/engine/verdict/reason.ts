@@ -2,8 +2,10 @@
 
 export type Risk = 'low' | 'medium' | 'high' | 'unknown'
 
-/** The four classes for counting and filtering results. */
-export type Class = 'deliverable' | 'risky' | 'undeliverable' | 'unknown'
+/** The classes for counting and filtering results, in the order in which they are shown. */
+export const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const
+
+export type Class = (typeof CLASSES)[number]
 
 /** Returns the class of a verdict: what to do with the address. */
 export function toClass<V extends Pick<VerdictTemplate, 'valid' | 'risk'>>({

@@ -5,7 +5,7 @@ import type { Route } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { Class, Reason, Risk } from './reason.ts'
 
-export { type Class, toClass } from './reason.ts'
+export { CLASSES, type Class, toClass } from './reason.ts'
 
 /** All facts about an address; null if not determined. Plain data, serializable as JSON. */
 export type Evidence = {

@@ -2,11 +2,9 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { nextChunk, runChunk, SCANNED_MAX } from '../../db/paging.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'
-import type { Class } from '../../engine/verdict/verdict.ts'
+import { CLASSES, type Class } from '../../engine/verdict/verdict.ts'
 import { lastPosition, reasonIn } from '../results/result-store.ts'
 import { checkedAt } from './selection.ts'
-
-const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const satisfies Class[]
 
 /** Number of rows by their class in the previous job and in this one. */
 export type ChangeCount = { readonly from: Class; readonly to: Class; readonly count: number }

@@ -13,7 +13,7 @@ import { probingMs, typicalMs } from './estimate.ts'
 /** Why rows of a job wait. */
 export const WAIT_REASONS = [
   ...(['dns_check', 'no_worker', 'queued', 'refused', 'throttled', 'unknown_users'] as const),
-  ...(['asked_again_later', 'postponed', 'pace'] as const),
+  ...(['retrying', 'postponed', 'rate_limited'] as const),
 ]
 
 type WaitReason = (typeof WAIT_REASONS)[number]
@@ -44,7 +44,7 @@ function describeCause({ reason, failure, otherLists }: Wait): string {
   if (reason === 'dns_check' && failure !== undefined) {
     return `${toSentence(failure)} Next check at {time}.`
   }
-  if (reason !== 'pace' || otherLists === 0) return CAUSES[reason]
+  if (reason !== 'rate_limited' || otherLists === 0) return CAUSES[reason]
   return `they are probed at the rate that the provider accepts, in turn with ${pluralize(otherLists, 'other list')}.`
 }
 
@@ -56,9 +56,9 @@ const CAUSES: Readonly<Record<WaitReason, string>> = {
   throttled: 'the provider asked to slow down. Next attempt at {time}.',
   unknown_users:
     'the provider rejected many recipients in a row as unknown. Next attempt at {time}.',
-  asked_again_later: 'the mail server deferred them. Next attempt at {time}.',
+  retrying: 'the mail server deferred them. Next attempt at {time}.',
   postponed: 'the next attempt is due at {time}.',
-  pace: 'they are probed at the rate that the provider accepts.',
+  rate_limited: 'they are probed at the rate that the provider accepts.',
 }
 
 /** The outlook of an unfinished job. */
@@ -194,16 +194,16 @@ function toWait(row: WaitingRows, stop: ProbeStop | null): Wait {
   const wait = (reason: WaitReason, until: number | null) => ({
     ...{ operator, rows, reason, until, otherLists: 0 },
   })
-  if (cause === 'retry') return wait('asked_again_later', firstDueAt)
+  if (cause === 'retry') return wait('retrying', firstDueAt)
   if (stop !== null) {
     const reason = stop.why === 'unknown-users' ? 'unknown_users' : stop.why
     return wait(reason, stop.until)
   }
-  return cause === 'due' ? wait('pace', null) : wait('postponed', firstDueAt)
+  return cause === 'due' ? wait('rate_limited', null) : wait('postponed', firstDueAt)
 }
 
 async function withOtherLists(database: Database, jobId: string, wait: Wait): Promise<Wait> {
-  if (wait.reason !== 'pace' || wait.operator === null) return wait
+  if (wait.reason !== 'rate_limited' || wait.operator === null) return wait
   const ids = await jobsWaitingFor(database, wait.operator)
   return { ...wait, otherLists: ids.filter(id => id !== jobId).length }
 }

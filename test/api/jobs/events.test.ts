@@ -70,7 +70,7 @@ describe('the events of a job', () => {
       {
         data: {
           ...{ rate_per_second: null, seconds_left: 60 },
-          waiting_for: [{ operator: 'slow', emails: 2, reason: 'asked_again_later' }],
+          waiting_for: [{ operator: 'slow', emails: 2, reason: 'retrying' }],
         },
       },
     ])

@@ -336,11 +336,11 @@ describe('what a job waits for', () => {
           until: '2026-06-01T12:10:00.000Z',
         },
         {
-          ...{ operator: 'grey', emails: 2, reason: 'asked_again_later' },
+          ...{ operator: 'grey', emails: 2, reason: 'retrying' },
           until: '2026-06-01T13:00:00.000Z',
         },
         {
-          ...{ operator: 'quick', emails: 1, reason: 'pace', until: null },
+          ...{ operator: 'quick', emails: 1, reason: 'rate_limited', until: null },
           detail: '1 address at quick: they are probed at the rate that the provider accepts.',
         },
       ],
@@ -361,13 +361,13 @@ describe('what a job waits for', () => {
       const { waiting_for } = await json('/v1/jobs/job_a')
       return (waiting_for as { reason: string }[])[0]?.reason
     }
-    expect(await reasonNow()).toBe('pace')
+    expect(await reasonNow()).toBe('rate_limited')
     await database.db
       .updateTable('item')
       .set({ due_at: clock.now() + HOUR })
       .execute()
     await clock.advance(3 * SECOND)
-    expect(await reasonNow()).toBe('pace')
+    expect(await reasonNow()).toBe('rate_limited')
     await clock.advance(3 * SECOND)
     expect(await reasonNow()).toBe('postponed')
   })

@@ -113,7 +113,7 @@ describe.concurrent('the format of a list', () => {
       rmSync(join(home, 'out.xlsx'))
       const { code, stderr } = await bulk(home, ['list.xlsx', '-o', 'out.xlsx'])
       expect(code, stderr).toBe(0)
-      expect(stderr).toContain('Resuming this list: 3 of 3 rows are done.')
+      expect(stderr).toContain('Resuming this list: 3 of 3 rows are finished.')
       expect(classes(await rowsOfWorkbook(join(home, 'out.xlsx')))).toEqual(EXPECTED)
       expect(readdirSync(home).filter(name => name.endsWith('.partial'))).toEqual([])
     },

@@ -70,7 +70,7 @@ describe('ev bulk with a URL', () => {
     const { stdout } = await ev(['jobs', '--json'])
     expect(stdout).toContain('"march.csv"')
     const again = await bulk([url, '-o', 'out.csv'])
-    expect(again.stderr).toMatch(/Resuming this list: 2 of 2 rows are done/)
+    expect(again.stderr).toMatch(/Resuming this list: 2 of 2 rows are finished/)
     rmSync(output)
     const id = /job_\w{16}/.exec(stdout)?.[0] ?? ''
     expect((await ev(['jobs', 'resume', id])).code).toBe(0)

@@ -80,10 +80,10 @@ describe.concurrent('ev jobs with a job of the service', () => {
     await verifyQueued(database, ID, { as })
     const created = await jobs(home, 'reverify', ID, '--only', 'unknown', '--older-than', '30')
     expect(created.stdout).toMatch(
-      /^Created job_\w+, which verifies 1 of 3 rows of job_0123456789abcdef again\. The next "ev serve" starts it\.\n$/,
+      /^Created job_\w+, which re-verifies 1 of 3 rows of job_0123456789abcdef\. The next "ev serve" starts it\.\n$/,
     )
     const again = /job_\w+/.exec(created.stdout)?.[0] ?? ''
-    expect((await jobs(home, 'show', again)).stdout).toMatch(/verifies again +job_0123456789abcdef/)
+    expect((await jobs(home, 'show', again)).stdout).toMatch(/re-verifies +job_0123456789abcdef/)
     await verifyQueued(database, again, { as: { 'a2@x.example': 'invalid@x.example' } })
     const { stdout } = await jobs(home, 'changes', again)
     expect(stdout).toMatch(/^1 row verified again; 1 has another class than in job_/)
@@ -105,7 +105,7 @@ describe.concurrent('ev jobs with a job of the service', () => {
     await jobs(home, 'cancel', ID)
     expect(await jobs(home, 'resume', ID)).toMatchObject({
       ...{ code: 0, stderr: '' },
-      stdout: `Resumed ${ID}: 0 of 3 rows were done. The next "ev serve" continues it.\n`,
+      stdout: `Resumed ${ID}: 0 of 3 rows were finished. The next "ev serve" continues it.\n`,
     })
     expect(await findJob(database, ID)).toMatchObject({ state: 'queued', held: 3 })
     await jobs(home, 'cancel', ID)
@@ -130,7 +130,7 @@ describe.concurrent('ev jobs with a job of the service', () => {
     const { home, database } = await homeWithJob()
     const lock = acquireLock(join(home, 'data'), SERVE_LOCK)
     expect((await jobs(home, 'cancel', ID)).stdout).toMatch(
-      /^Cancelled .*0 of 3 rows were done\. The service stops working on it within seconds\./,
+      /^Cancelled .*0 of 3 rows were finished\. The service stops working on it within seconds\./,
     )
     lock?.release()
     expect(await findJob(database, ID)).toMatchObject({ state: 'cancelled' })

@@ -250,20 +250,20 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
     const { stdout } = await jobs(home, 'show', job_id)
     expect(stdout).toMatch(/state +processing\n/)
     expect(stdout).toMatch(
-      /WAITING FOR +ITEMS +DUE\ngrey\.test +2 +in \d+ (s|min)( \d+ s)?, at \d{4}-/,
+      /PROVIDER +WAITING +NEXT ATTEMPT\ngrey\.test +2 +in \d+ (s|min)( \d+ s)?, at \d{4}-/,
     )
     expect(stdout).toMatch(
       /waiting +2 addresses at grey\.test: the mail server deferred them\. Next attempt at \d{4}-/,
     )
     const shown = JSON.parse((await jobs(home, 'show', job_id, '--json')).stdout)
-    expect(shown).toMatchObject({ job_id, not_looked_at: 0, being_asked: 0 })
+    expect(shown).toMatchObject({ job_id, queued: 0, in_flight: 0 })
     expect(shown.waiting).toEqual([
       { operator: 'grey.test', items: 2, due_at: expect.stringMatching(/Z$/) },
     ])
     const cancelled = await jobs(home, 'cancel', job_id)
     expect(cancelled).toMatchObject({ code: 0, stderr: '' })
     expect(cancelled.stdout).toMatch(
-      /0 of 2 rows were done\. The process that works on it stops within/,
+      /0 of 2 rows were finished\. The process that works on it stops within/,
     )
     await expectCancelled(running, job_id)
     expect(existsSync(join(home, 'out.csv'))).toBe(false)

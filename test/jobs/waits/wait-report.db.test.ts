@@ -54,8 +54,8 @@ describe('what a job waits for', () => {
     await set('quick', { due_at: dueAt - MINUTE })
     const { waits, waitingRows, waitingMs, movingMs } = await report()
     expect(brief(waits)).toEqual([
-      ['slow', 3, 'pace'],
-      ['grey', 2, 'asked_again_later'],
+      ['slow', 3, 'rate_limited'],
+      ['grey', 2, 'retrying'],
       ['quick', 1, 'postponed'],
     ])
     expect(waits[1]?.until).toBe(dueAt)
@@ -99,10 +99,10 @@ describe('what a job waits for', () => {
     ])
     const inMemory = (jobId: string) => (jobId === 'job_a' ? counts : new Map())
     expect(brief((await report({ inMemory })).waits)).toEqual([
-      ['slow', 8, 'pace'],
-      ['new', 4, 'pace'],
-      ['grey', 2, 'pace'],
-      ['quick', 1, 'pace'],
+      ['slow', 8, 'rate_limited'],
+      ['new', 4, 'rate_limited'],
+      ['grey', 2, 'rate_limited'],
+      ['quick', 1, 'rate_limited'],
     ])
   })
 
@@ -132,7 +132,7 @@ describe('what a job waits for', () => {
     expect(brief(waits)).toEqual([
       ['slow', 3, 'unknown_users'],
       ['grey', 2, 'refused'],
-      ['quick', 1, 'pace'],
+      ['quick', 1, 'rate_limited'],
     ])
     expect(waits[0]?.until).toBe(now + 10_000)
   })

@@ -77,7 +77,7 @@ describe('commands on a PostgreSQL database', () => {
       const [queued] = JSON.parse(await runOk(at, 'jobs', '--json', ...DATA))
       expect(queued).toMatchObject({ state: 'queued' })
       expect(await runOk(at, 'jobs', 'cancel', 'job_serv', ...DATA)).toMatch(
-        /^Cancelled job_service1: 0 of 1 rows were done\. The service stops working on it/,
+        /^Cancelled job_service1: 0 of 1 rows were finished\. The service stops working on it/,
       )
       expect(await runOk(at, 'jobs', 'resume', 'job_serv', ...DATA)).toMatch(
         /continues it within seconds/,

@@ -77,7 +77,7 @@ test('prints what was copied as JSON with --json', TIMEOUT, async () => {
   expect(code, stderr).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({
     ...{ from: 'data', file: 'data/ev.sqlite', to: expect.stringMatching(/^postgres:\/\/…@/) },
-    ...{ loading_lists: 0, lists_of_bulk: 0, rows_asked_again: 0, secret: 'data/secret' },
+    ...{ loading_lists: 0, lists_of_bulk: 0, rows_in_flight: 0, secret: 'data/secret' },
     rows: { account: 1, webhook: 1, item: 0 },
   })
   expect(stderr.match(/can see the password in --to/g)).toHaveLength(1)
