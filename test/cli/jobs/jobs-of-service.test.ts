@@ -86,7 +86,7 @@ describe.concurrent('ev jobs with a job of the service', () => {
     expect((await jobs(home, 'show', again)).stdout).toMatch(/re-verifies +job_0123456789abcdef/)
     await verifyQueued(database, again, { as: { 'a2@x.example': 'invalid@x.example' } })
     const { stdout } = await jobs(home, 'changes', again)
-    expect(stdout).toMatch(/^1 row verified again; 1 has another class than in job_/)
+    expect(stdout).toMatch(/^1 row re-verified; 1 has a different class than in job_/)
     expect(stdout).toMatch(/unknown +undeliverable +1\n/)
     expect(stdout).toMatch(/2 +unknown +undeliverable +rejected_email +a2@x\.example\n/)
     expect(JSON.parse((await jobs(home, 'changes', again, '--json')).stdout)).toMatchObject({
