@@ -20,6 +20,8 @@ const WIDTH = 80
 export class EvCommand extends Command {
   /** Whether help shows all settings. */
   showsAll = false
+  /** The lines below "Examples:" in help. */
+  readonly #examples: string[] = []
 
   override createCommand(name?: string): Command {
     return new EvCommand(name)
@@ -47,6 +49,9 @@ export class EvCommand extends Command {
     text: Parameters<Command['addHelpText']>[1] | string,
   ): this {
     if (typeof text !== 'string') return super.addHelpText(position, text)
+    this.#examples.push(
+      ...(/^Examples:\n((?: {2}.*\n?)+)/m.exec(text)?.[1]?.trimEnd().split('\n') ?? []),
+    )
     return super.addHelpText(position, ({ error }) => {
       const { getOutHelpWidth, getErrHelpWidth } = this.configureOutput()
       return wrapHelp(text, (error ? getErrHelpWidth?.() : getOutHelpWidth?.()) ?? WIDTH)
@@ -71,7 +76,17 @@ export class EvCommand extends Command {
       const meant = suggestion.replace(/^\((.+)\)$/, ' $1')
       return `Unknown command "${pathOf(this)} ${sanitizeText(name)}".${meant} To list all commands, run "ev help".`
     }
-    return `${sanitizeText(plain(what), 500)} ${this.#remedy()}`
+    const sentence = sanitizeText(plain(what), 500)
+    return MISSING.has(code ?? '')
+      ? `${sentence}\n\n${this.#shortHelp()}\n\n${this.#remedy()}`
+      : `${sentence} ${this.#remedy()}`
+  }
+
+  /** Returns the usage and the first examples: a missing argument needs no list of options. */
+  #shortHelp(): string {
+    const width = this.configureOutput().getErrHelpWidth?.() ?? WIDTH
+    const examples = wrapHelp(this.#examples.slice(0, EXAMPLES_SHOWN).join('\n'), width)
+    return `Usage: ${this.createHelp().commandUsage(this)}\n\nExamples:\n${examples}`
   }
 
   #remedy(): string {
@@ -83,6 +98,13 @@ export class EvCommand extends Command {
 /** Returns a command as typed, such as `ev jobs show`. */
 export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
+
+/** The errors of commander that are answered with short help. */
+const MISSING: ReadonlySet<string> = new Set([
+  'commander.missingArgument',
+  'commander.missingMandatoryOptionValue',
+])
+const EXAMPLES_SHOWN = 2
 
 /** The error messages of commander, each with the sentence that replaces it. */
 const SENTENCES: readonly (readonly [RegExp, string])[] = [

@@ -16,7 +16,7 @@ import {
 } from './commands/maintenance.ts'
 import { addSchedules } from './commands/schedules.ts'
 import { addServe, addWorker } from './commands/serve.ts'
-import { addCompletion, addMcp, addSimulate } from './commands/tools.ts'
+import { addCompletion, addMcp, addSimulate, addVersion } from './commands/tools.ts'
 import { addBulk, addVerify } from './commands/verify.ts'
 import { addWebhooks } from './commands/webhooks.ts'
 import { type CliContext, type CliOutput, type SetExitCode, version } from './context.ts'
@@ -115,7 +115,7 @@ const GROUPS = [
     'Set up and maintain:',
     [addDoctor, addConfig, addLists, addBackup, addRestore, addMigrate, addPurge],
   ],
-  ['Tools:', [addMcp, addCompletion, addSimulate]],
+  ['Tools:', [addMcp, addCompletion, addSimulate, addVersion]],
 ] as const
 
 /** Help is as wide as the terminal and has no colors. */

@@ -103,8 +103,8 @@ function wrapBlock(lines: readonly string[], width: number): string {
 
 const CONTINUED = ' \\'
 
-/** An option with its value, a quoted argument, or another word. */
-const PART = /(?:--?[A-Za-z][a-z-]* (?!-))?(?:[^\s"']|"[^"]*"|'[^']*')+/g
+/** An option with its value, a redirection, a quoted argument, or another word. */
+const PART = /(?:--?[A-Za-z][a-z-]* (?!-)|< )?(?:[^\s"']|"[^"]*"|'[^']*')+/g
 
 /** A comment at the end of a long line goes above the command. */
 function wrapCommand(line: string, width: number): string[] {

@@ -107,15 +107,15 @@ function detect(bytes: Uint8Array): string {
 
 /**
  * Returns the character encoding of a list (a WHATWG label): the requested one, or else the one
- * detected from its first bytes. Throws EvError `bad_input` for formats other than plain text (a
- * workbook, an archive, UTF-32) and for unknown encodings.
+ * detected from its first bytes. Throws EvError `bad_input` for files that are not plain
+ * text and for unknown encodings.
  */
 export function findEncoding(
   head: Uint8Array,
   complete: boolean,
   requested?: string,
 ): { encoding: string; bom: boolean } {
-  rejectUnsupportedFormats(head)
+  rejectBinary(head)
   if (requested !== undefined)
     return { encoding: parseEncoding(requested), bom: hasByteOrderMark(head) }
   if (startsWith(head, [0xef, 0xbb, 0xbf])) return { encoding: 'utf-8', bom: true }
@@ -210,21 +210,53 @@ const lastLineBreak = (bytes: Uint8Array) => Math.max(bytes.lastIndexOf(LF), byt
 const startsWith = (bytes: Uint8Array, prefix: readonly number[]) =>
   prefix.every((byte, index) => bytes[index] === byte)
 
-const UNSUPPORTED_FORMATS: readonly [prefix: readonly number[], name: string][] = [
+/** The first bytes of files that are not plain text. */
+const SIGNATURES: readonly [prefix: readonly number[], name: string][] = [
   [[0x50, 0x4b, 0x03, 0x04], 'an Excel workbook or a ZIP archive'],
   [[0xd0, 0xcf, 0x11, 0xe0], 'an old Excel workbook'],
   [[0x1f, 0x8b], 'a gzip archive'],
+  [[0x42, 0x5a, 0x68], 'a bzip2 archive'],
+  [[0xfd, 0x37, 0x7a, 0x58, 0x5a], 'an xz archive'],
+  [[0x28, 0xb5, 0x2f, 0xfd], 'a Zstandard archive'],
+  [[0x37, 0x7a, 0xbc, 0xaf], 'a 7-Zip archive'],
+  [[0x52, 0x61, 0x72, 0x21, 0x1a], 'a RAR archive'],
   [[0x25, 0x50, 0x44, 0x46, 0x2d], 'a PDF document'],
+  [[0x89, 0x50, 0x4e, 0x47], 'a PNG image'],
+  [[0xff, 0xd8, 0xff], 'a JPEG image'],
+  [[0x7f, 0x45, 0x4c, 0x46], 'a program'],
   [[0xff, 0xfe, 0x00, 0x00], 'text in UTF-32'],
   [[0x00, 0x00, 0xfe, 0xff], 'text in UTF-32'],
 ]
 
-function rejectUnsupportedFormats(head: Uint8Array): void {
-  const found = UNSUPPORTED_FORMATS.find(([prefix]) => startsWith(head, prefix))
-  if (!found) return
+/** Bytes that are checked for control characters. */
+const CHECKED_BYTES = 4_096
+/** A damaged export may have a few control characters. */
+const CONTROLS_MIN = 4
+/** Compressed data has one control character in nine bytes, text has hardly any. */
+const CONTROL_SHARE_MAX = 0.05
+
+/** Names the format of a file that is not plain text, such as `a PNG image`; null for text. */
+export function describeBinary(head: Uint8Array): string | null {
+  const found = SIGNATURES.find(([prefix]) => startsWith(head, prefix))
+  if (found !== undefined) return found[1]
+  // In UTF-16, each ASCII character has a NUL byte.
+  if (hasByteOrderMark(head) || detectUtf16(head) !== null) return null
+  const checked = head.subarray(0, CHECKED_BYTES)
+  const controls = checked.reduce((count, byte) => count + (isControl(byte) ? 1 : 0), 0)
+  const isBinary = controls >= CONTROLS_MIN && controls > CONTROL_SHARE_MAX * checked.length
+  return isBinary ? 'a binary file' : null
+}
+
+/** Whitespace and ESC, which ISO-2022-JP uses, occur in text. */
+const isControl = (byte: number) =>
+  (byte < 0x20 && !(byte >= 0x09 && byte <= 0x0d) && byte !== 0x1b) || byte === 0x7f
+
+function rejectBinary(head: Uint8Array): void {
+  const format = describeBinary(head)
+  if (format === null) return
   throw new EvError(
     'bad_input',
-    `The list is ${found[1]}, but ev reads plain text: CSV, TSV or one address per line. Save it as "CSV UTF-8" and use that file.`,
+    `The file is ${format}, not a text file. Save it as "CSV UTF-8", and use that file.`,
   )
 }
 

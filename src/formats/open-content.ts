@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises'
 import { createGunzip } from 'node:zlib'
 import type { Entry } from 'yauzl'
 import { CELL_LINE_BREAKS_MAX, type DetectOptions, HEAD_BYTES_MAX } from '../csv/csv.ts'
+import { describeBinary } from '../csv/encoding.ts'
 import { yieldToEventLoop } from '../platform/clock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -40,15 +41,17 @@ type ContentOptions = {
 
 /** Detects the format of a list file by its content. Throws EvError `bad_input`. */
 export async function openContent(path: string, options: ContentOptions): Promise<ListContent> {
-  const { signature, size, isHtml } = await readStart(path)
+  const { signature, size, isHtml, binary } = await readStart(path)
   const { expandedBytesMax, expandedBytesFree } = options
   const limit = () => new ExpansionLimit(size, expandedBytesMax, expandedBytesFree)
   if (signature.startsWith(OLE)) throw await oldWorkbook(path)
   if (isHtml) throw webPage()
   if (signature.startsWith(ZIP) || signature.startsWith(EMPTY_ZIP))
     return await openZip(path, options, limit)
+  const isGzip = signature.startsWith(GZIP)
+  if (!isGzip && binary !== null) throw notText(binary)
   if (options.sheet !== undefined) throw notWorkbook(options.sheet)
-  return signature.startsWith(GZIP)
+  return isGzip
     ? textContent('gzip', () => guardText(readGzip(path, limit())))
     : textContent('text', () => createReadStream(path))
 }
@@ -76,7 +79,13 @@ const EMPTY_ZIP = '504b0506'
 /** Compound File Binary: .xls, and encrypted workbooks. */
 const OLE = 'd0cf11e0'
 
-type FileStart = { readonly signature: string; readonly size: number; readonly isHtml: boolean }
+type FileStart = {
+  readonly signature: string
+  readonly size: number
+  readonly isHtml: boolean
+  /** The format of a file that is not text; null for text. */
+  readonly binary: string | null
+}
 
 async function readStart(path: string): Promise<FileStart> {
   const file = await open(path)
@@ -87,7 +96,8 @@ async function readStart(path: string): Promise<FileStart> {
     return {
       signature: start.subarray(0, SIGNATURE_BYTES).toString('hex'),
       size,
-      isHtml: HTML.test(start.toString('latin1')),
+      isHtml: HTML.test(start.subarray(0, HTML_BYTES).toString('latin1')),
+      binary: describeBinary(start),
     }
   } finally {
     await file.close()
@@ -95,8 +105,10 @@ async function readStart(path: string): Promise<FileStart> {
 }
 
 const SIGNATURE_BYTES = 4
+/** Enough to tell text from other content. */
+const START_BYTES = 4_096
 /** Enough for the blank lines at the start of a page. */
-const START_BYTES = 256
+const HTML_BYTES = 256
 /** After a byte order mark. Some services export tables as HTML named .xls. */
 const HTML = /^(\xef\xbb\xbf)?\s*<(!doctype\s+html|html)\b/i
 
@@ -204,7 +216,7 @@ async function* readArchive(
   }
 }
 
-/** Rejects a compressed file inside a compressed file. */
+/** Rejects content of a compressed file that is not text. */
 async function* guardText(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let isFirst = true
   for await (const chunk of bytes) {
@@ -215,6 +227,8 @@ async function* guardText(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint
         'The compressed file contains a workbook or another compressed file. Extract that file and use it.',
       )
     }
+    const format = isFirst ? describeBinary(chunk) : null
+    if (format !== null) throw notText(format)
     isFirst = false
     yield chunk
   }
@@ -224,6 +238,12 @@ const notWorkbook = (sheet: string) =>
   new EvError(
     'bad_input',
     `The list is not a workbook (.xlsx), so it has no sheet "${sanitizeText(sheet, 40)}". Omit the sheet.`,
+  )
+
+const notText = (format: string) =>
+  new EvError(
+    'bad_input',
+    `The list is ${format}, not a text file. A list is CSV, TSV, one address per line or an Excel workbook (.xlsx), also compressed with gzip or ZIP. Save it in one of these formats.`,
   )
 
 const webPage = () =>

@@ -29,7 +29,6 @@ describe.concurrent('invalid usage', () => {
       ['verify', 'a@b.example', '--jsn'],
       /^error: Unknown option "--jsn"\. Did you mean --json\? .*"ev verify --help-all"/,
     ],
-    ['no address', ['verify'], /^error: Argument "address" is missing\. .*"ev verify --help-all"/],
     [
       'an option by the name that other programs give it',
       ['verify', 'a@b.example', '--timeout', '5'],
@@ -78,6 +77,40 @@ describe.concurrent('invalid usage', () => {
     expect(ran.code).toBe(64)
     expectSentence(ran, about)
   })
+})
+
+test('a missing argument or option is answered with the usage and two examples', async () => {
+  const address = await runEv(['verify'], { home: emptyFolder(), offline: true })
+  expect(address).toMatchObject({ code: 64, stdout: '' })
+  expect(address.stderr).toBe(`error: Argument "address" is missing.
+
+Usage: ev verify [options] <address...>
+
+Examples:
+  ev verify ann@example.com
+  ev verify --explain ann@example.com
+
+To list all options, run "ev verify --help-all".
+`)
+  const option = await runEv(['keys', 'create'], { home: emptyFolder(), offline: true })
+  expect(option.stderr).toMatch(
+    /^error: Option "--name <name>" is required\.\n\nUsage: ev keys create .*\n\nExamples:\n {2}ev keys create --name CI\n/,
+  )
+})
+
+test('a binary file is refused as a list, as feedback and as a source of a list', async () => {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), Buffer.from('89504e470d0a1a0a0000000d', 'hex'))
+  const list = await runEv(['bulk', 'list.csv'], { home, offline: true })
+  expect(list).toMatchObject({ code: 65, stdout: '' })
+  expect(list.stderr).toMatch(
+    /^error: The list is a PNG image, not a text file\. A list is CSV, TSV, one address per line or an Excel workbook \(\.xlsx\), also compressed with gzip or ZIP\. .*\n$/,
+  )
+  const feedback = await runEv(['feedback', 'import', 'list.csv'], { home, offline: true })
+  expect(feedback).toMatchObject({ code: 65, stdout: '' })
+  expect(feedback.stderr).toMatch(/^error: The file is a PNG image, not a text file\./)
+  const lists = ['lists', 'update', 'blocked', 'list.csv', '--blocked-file', 'blocked.txt']
+  expect(await runEv(lists, { home, offline: true })).toMatchObject({ code: 65, stdout: '' })
 })
 
 describe.concurrent('invalid settings', () => {
@@ -240,5 +273,17 @@ describe.concurrent('help', () => {
     expect((await runEv(['--help'], { home })).stdout).toMatch(/verify .*\n +bulk /)
     const version = await runEv(['--version'], { home })
     expect(version).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
+  })
+
+  test('ev version prints the versions of ev and Node, as text and as JSON', async () => {
+    const home = emptyFolder()
+    const number = (await runEv(['--version'], { home })).stdout.trim()
+    const { code, stdout } = await runEv(['version'], { home })
+    expect([code, stdout]).toEqual([
+      0,
+      `ev ${number} (Node ${process.version}, ${process.platform} ${process.arch})\n`,
+    ])
+    const json = await runEv(['version', '--json'], { home })
+    expect(JSON.parse(json.stdout)).toMatchObject({ version: number, node: process.version })
   })
 })

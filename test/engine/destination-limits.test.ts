@@ -187,8 +187,7 @@ describe('an IP address with many host names', () => {
       expect(evidence.answer).toMatchObject({
         kind: 'no-response',
         why: 'own-limit',
-        detail:
-          'not probed in time: ev waited for its own rate limit for this mail server',
+        detail: 'not probed in time: ev waited for its own rate limit for this mail server',
       })
     }
     expect(presentResult(held[0] as Result)).toMatchObject({ class: 'unknown', retry_after: 10 })

@@ -86,6 +86,22 @@ describe('the content of a list', () => {
     ['a table of HTML', Buffer.from('<html xmlns:x="urn:x"><table>'), /is a web page \(HTML\)/],
     ['an old workbook', Buffer.from('d0cf11e0a1b11ae1', 'hex'), /old Excel workbook \(\.xls\)/],
     [
+      'an image',
+      Buffer.from('89504e470d0a1a0a', 'hex'),
+      /a PNG image, not a text file\. A list is/,
+    ],
+    ['a program', Buffer.from('7f454c4602010100', 'hex'), /is a program, not a text file/],
+    [
+      'an unknown binary file',
+      Buffer.from(Array.from({ length: 2_000 }, (_, n) => (n * 7_919) % 256)),
+      /is a binary file, not a text file\. .*CSV, TSV.*\.xlsx.*gzip or ZIP/,
+    ],
+    [
+      'a compressed image',
+      gzipSync(Buffer.from('89504e470d0a1a0a', 'hex')),
+      /is a PNG image, not a text file/,
+    ],
+    [
       'an encrypted workbook',
       Buffer.concat([
         Buffer.from('d0cf11e0', 'hex'),
@@ -96,6 +112,17 @@ describe('the content of a list', () => {
     ],
   ])('is not %s', async (_, file, error) => {
     await expect(open(file)).rejects.toThrow(error)
+  })
+
+  test.each([
+    [
+      'with a few control characters',
+      Buffer.from(`${'email\u0000\u0001\n'}${'ann@a.test\n'.repeat(20)}`),
+    ],
+    ['in UTF-16 without a byte order mark', Buffer.from('email\nann@a.test\n', 'utf16le')],
+    ['in ISO-2022-JP', Buffer.from('\u001b$B%a!<%k\u001b(B\nann@a.test\n', 'latin1')],
+  ])('may be a text %s', async (_, file) => {
+    expect(await open(file)).toMatchObject({ format: 'text' })
   })
 
   test('has no sheet unless it is a workbook', async () => {

@@ -27,6 +27,17 @@ export function addMcp(ev: Command, context: CliContext, setExitCode: SetExitCod
   addSettings(mcp, context)
 }
 
+export function addVersion(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  ev.command('version')
+    .description('print the versions of ev and Node')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev version\n  ev version --json')
+    .action(async flags => {
+      const { versionCommand } = await import('../version.ts')
+      setExitCode(versionCommand(context, flags))
+    })
+}
+
 const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
 
 const COMPLETION_EXAMPLES = `
