@@ -1,23 +1,17 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { styleText } from 'node:util'
 import { composeEngine } from '../compose/engine.ts'
 import type { Config } from '../config/settings.ts'
 import { detectDialect } from '../csv/csv.ts'
-import { cleanAddress, isFault } from '../engine/address/address.ts'
-import { noMailText } from '../engine/dns/route.ts'
+import { cleanAddress } from '../engine/address/address.ts'
 import { CONNECTION_REJECTED } from '../engine/probe/mx-group-probe.ts'
-import { retryAfterSeconds } from '../engine/probing/retry-policy.ts'
-import { describeOutcome } from '../engine/smtp/outcome-text.ts'
-import { type Include, isSimulated, presentResult } from '../engine/verdict/present-result.ts'
-import { REASON_TEXTS } from '../engine/verdict/reason.ts'
-import { type Class, type Evidence, type Result, toClass } from '../engine/verdict/verdict.ts'
-import { SECOND } from '../platform/clock.ts'
+import { type Include, presentResult } from '../engine/verdict/present-result.ts'
+import { type Result, toClass } from '../engine/verdict/verdict.ts'
 import { EvError } from '../platform/error.ts'
-import { formatDuration, formatNumber, isoTime, pluralize } from '../platform/format.ts'
+import { pluralize } from '../platform/format.ts'
 import type { Log } from '../platform/log.ts'
-import { sanitizeText, toSentence } from '../platform/text.ts'
+import { sanitizeText } from '../platform/text.ts'
 import { rowText } from './bulk/row-text.ts'
 import { type CliContext, externalDepsFrom } from './context.ts'
 import { EXIT_CODES } from './exit.ts'
@@ -25,9 +19,9 @@ import type { LocalFeedback } from './local-feedback.ts'
 import { stderrLog } from './log.ts'
 import { printJson, printMessage } from './print.ts'
 import { createOutboundHint } from './reachability-hint.ts'
+import { resultsText, resultText } from './result-text.ts'
 import { heloHint, readConfig } from './settings.ts'
-import { keyValues } from './table.ts'
-import { terminalWidth, widthOf, wrapText } from './width.ts'
+import { terminalWidth } from './width.ts'
 
 type VerifyFormat = 'text' | 'json' | 'ndjson' | 'csv'
 
@@ -64,6 +58,8 @@ export async function verifyCommand(
     sandbox: flags.sandbox ?? false,
   })
   const hasNotes = format === 'text' && !flags.quiet
+  // A dialogue belongs to its address, so --explain prints several addresses one below the other.
+  const isTable = format === 'text' && !flags.explain && isSeveral(addresses)
   const options = {
     checkSmtp: flags.smtp ?? true,
     ...(flags.explain ? { include: ['dialogue' as const] } : {}),
@@ -73,12 +69,15 @@ export async function verifyCommand(
     const result = await engine.verify(cleaned(context, text, !hasNotes), options)
     return feedback === null ? result : feedback.adjust(result)
   }
+  const progress = isTable && hasNotes ? await showProgress(context) : null
   const csv = rowText('csv', LIST_OF_ADDRESSES, { raw: false })
   const print = (result: Result) => {
+    progress?.add()
     if (format === 'ndjson') {
       context.stdout.write(`${JSON.stringify(presentResult(result, include))}\n`)
-    } else if (format === 'text') context.stdout.write(`${printResult(context, result)}\n`)
-    else if (format === 'csv') {
+    } else if (format === 'text' && !isTable) {
+      context.stdout.write(`${resultText(context, result)}\n`)
+    } else if (format === 'csv') {
       context.stdout.write(
         csv.row({ row: 1, line: 1, text: result.email, cells: [result.email] }, result),
       )
@@ -89,6 +88,8 @@ export async function verifyCommand(
   try {
     if (format === 'csv') context.stdout.write(csv.begin)
     const results = await inOrder(textsOf(context, addresses), verify, print)
+    progress?.end()
+    if (isTable) context.stdout.write(resultsText(context, results))
     if (results.length === 0) throw new EvError('bad_input', 'No addresses on stdin.')
     if (format === 'json') {
       const objects = results.map(result => presentResult(result, include))
@@ -102,11 +103,31 @@ export async function verifyCommand(
     if (hint !== null) printMessage(context, 'note', hint)
     return exitCode(results)
   } finally {
+    progress?.end()
     context.signals.off('SIGINT', stop)
     await engine.close()
     await feedback?.close()
   }
 }
+
+/** Shows on a terminal how many results there are, because a table is printed at the end. */
+async function showProgress(context: CliContext) {
+  if (context.stderr.isTTY !== true) return null
+  const { LiveText } = await import('./live-text.ts')
+  const live = new LiveText(context)
+  let finished = 0
+  const draw = () => live.show(() => [`Verifying: ${pluralize(finished, 'result')}`])
+  draw()
+  return {
+    add() {
+      finished++
+      draw()
+    },
+    end: () => live.end(),
+  }
+}
+
+const isSeveral = (addresses: readonly string[]) => addresses.length > 1 || addresses[0] === '-'
 
 /** Drops the warning about a server that rejected the connection: the text of a result has it. */
 const withoutRejections = (log: Log): Log => ({
@@ -181,126 +202,4 @@ function exitCode(results: readonly Result[]): number {
   const classes = results.map(({ verdict }) => toClass(verdict))
   if (classes.some(klass => klass === 'undeliverable' || klass === 'risky')) return 1
   return classes.includes('unknown') ? 2 : 0
-}
-
-const COLORS = {
-  deliverable: 'green',
-  risky: 'yellow',
-  undeliverable: 'red',
-  unknown: 'gray',
-} as const satisfies Record<Class, string>
-
-const MARKS: Readonly<Record<Class, string>> = {
-  deliverable: '✔',
-  risky: '!',
-  undeliverable: '✘',
-  unknown: '?',
-}
-
-/** Formats a verdict: the class, its meaning, what to do, and the evidence. */
-function printResult(context: Pick<CliContext, 'stdout' | 'env'>, result: Result): string {
-  const klass = toClass(result.verdict)
-  const color = COLORS[klass]
-  const mark = isSimulated(result) ? ' (SIMULATED)' : ''
-  const head = `${MARKS[klass]} ${sanitizeText(result.email)} is ${klass}${mark}`
-  const width = widthOf(context, context.stdout)
-  const facts = keyValues(factsOf(result), { width, nameWidth: 11 })
-  const { dialogue } = result.evidence
-  const dialogueLines = dialogue === null ? [] : ['', ...dialogueText(dialogue, width)]
-  const title = styleText(color, head, { stream: context.stdout })
-  return [`${title}\n${facts.trimEnd()}`, ...dialogueLines, ''].join('\n')
-}
-
-/** The lines after the first of a long command or reply are indented behind its `C:` or `S:`. */
-function dialogueText(lines: readonly string[], width: number | null): string[] {
-  if (lines.length === 0) return ['  No SMTP dialogue.']
-  const room = width === null ? Number.POSITIVE_INFINITY : Math.max(20, width - 7)
-  const wrapped = lines.map(line => wrapText(sanitizeText(line, 512), room).join('\n       '))
-  return ['  SMTP dialogue:', ...wrapped.map(line => `    ${line}`)]
-}
-
-function factsOf(result: Result): [name: string, value: string | null][] {
-  const { verdict, evidence } = result
-  const { means, todo } = REASON_TEXTS[verdict.reason]
-  const retryAfter = retryAfterSeconds(result)
-  return [
-    ['reason', `${verdict.reason} (risk ${verdict.risk}, confidence ${verdict.confidence})`],
-    ['means', means],
-    ['to do', todo],
-    ['suggestion', evidence.suggestion === null ? null : sanitizeText(evidence.suggestion)],
-    ['retry', retryAfter === null ? null : `in ${formatDuration(retryAfter * SECOND)}`],
-    ['evidence', evidenceText(evidence)],
-    ['details', detailsText(evidence)],
-    ['mail server', mailServer(evidence)],
-    ['reply', replyText(evidence)],
-    ['catch-all', evidence.catchAll === null ? null : evidence.catchAll ? 'yes' : 'no'],
-    ['flags', flagTexts(evidence)],
-    ['signals', signalTexts(evidence)],
-    ['feedback', feedbackText(evidence)],
-    ['time', `${formatNumber(result.tookMs)} ms${result.cached ? ', cached' : ''}`],
-  ]
-}
-
-function evidenceText(evidence: Evidence): string | null {
-  const { address, route, answer, failure } = evidence
-  if (failure !== null) return toSentence(sanitizeText(failure))
-  if (isFault(address)) return address.message
-  if (answer !== null) return describeOutcome(answer)
-  if (evidence.skipped === 'literal') return 'An address literal names a machine, not a domain.'
-  if (evidence.skipped === 'unwanted') return 'The SMTP check was skipped (--no-smtp).'
-  if (evidence.skipped === 'finished') return 'The list was finished before the address was probed.'
-  if (evidence.skipped === 'sandbox') return 'Simulated: no mail server was contacted.'
-  const noMail = route === null ? null : noMailText(route)
-  return noMail === null ? null : toSentence(noMail)
-}
-
-/** Returns the rule that an address violates, or the error of a connection. */
-function detailsText({ address, answer }: Evidence): string | null {
-  if (isFault(address)) return address.rule
-  return answer?.kind === 'no-response' ? toSentence(sanitizeText(answer.detail)) : null
-}
-
-function mailServer({ host, ip, tls, operator }: Evidence): string | null {
-  if (host === null) return operator === null ? null : `run by ${operator.title}`
-  const where = `${sanitizeText(host)}${ip === null ? '' : ` [${ip}]`}`
-  return `${where}${tls ? ', with TLS' : ''}${operator === null ? '' : `, run by ${operator.title}`}`
-}
-
-function replyText({ answer }: Evidence): string | null {
-  if (answer === null || answer.kind === 'no-response') return null
-  const { code, enhanced, text } = answer.reply
-  return [code, enhanced, sanitizeText(text)].filter(part => part !== null && part !== '').join(' ')
-}
-
-/** Formats the feedback about an address and its domain, and the measured confidence; null if none. */
-function feedbackText({ feedback, domainFeedback, calibration }: Evidence): string | null {
-  const parts = [
-    feedback === undefined
-      ? null
-      : `${feedback.kind} on ${isoTime(feedback.occurredAt).slice(0, 10)}${feedback.decides ? ', which decides' : ''}`,
-    domainFeedback === undefined
-      ? null
-      : `${formatNumber(domainFeedback.bounced)} of ${pluralize(domainFeedback.delivered + domainFeedback.bounced, 'address', 'addresses')} of the domain bounced`,
-    calibration === undefined
-      ? null
-      : `confidence measured by ${pluralize(Math.round(calibration.reason.total), 'verdict')}, fixed ${calibration.fixed}`,
-  ]
-  return parts.filter(part => part !== null).join('; ') || null
-}
-
-const signalTexts = ({ signals = [] }: Evidence): string | null =>
-  signals
-    .map(({ detail, shift }) => `${sanitizeText(detail)} (${shift > 0 ? '+' : ''}${shift})`)
-    .join(' ') || null
-
-function flagTexts({ flags, disposableHost }: Evidence): string | null {
-  if (flags === null) return null
-  const words = [
-    flags.disposable || disposableHost ? 'disposable' : null,
-    flags.role ? 'role account' : null,
-    flags.free ? 'free provider' : null,
-    flags.relay ? 'privacy relay' : null,
-    flags.quality === 'low' ? 'looks made up' : null,
-  ].filter(word => word !== null)
-  return words.length === 0 ? null : words.join(', ')
 }

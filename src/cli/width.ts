@@ -65,7 +65,7 @@ function fillLines(words: readonly string[], width: number, space = ' '): string
 
 function cutWord(word: string, width: number): string[] {
   if (stringWidth(word) <= width) return [word]
-  const pieces = word.split(/(?<=[/.:?&=-])/)
+  const pieces = word.split(/(?<=[/.:?&=_@,-])/)
   return fillLines(
     pieces.flatMap(piece => (stringWidth(piece) <= width ? [piece] : [...piece])),
     width,

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../../src/engine/verdict/present-result.ts'
 import type { Scenario } from '../../src/simulator/scenario.ts'
@@ -155,6 +156,44 @@ describe.concurrent('ev verify as text', () => {
     const { stdout, stderr } = await runEv(args, { home: emptyFolder() })
     expect(stderr).toMatch(/^note: .*--helo probe\.example\.com.*\n$/)
     expect(stdout).not.toContain('note')
+  })
+})
+
+describe.concurrent('ev verify of several addresses', () => {
+  const THREE = ['valid@x.example', 'invalid@y.example', 'catchall@gmial.com']
+  const sandbox = (addresses: readonly string[], options: Partial<CliOptions> = {}) =>
+    runEv(['verify', '--sandbox', ...addresses], { home: emptyFolder(), offline: true, ...options })
+  const COUNTS = '3 addresses (SIMULATED): 1 deliverable, 1 risky, 1 undeliverable.\n'
+
+  test('prints a table with the counts; into a pipe, its width does not depend on the terminal', async () => {
+    const { code, stdout, stderr } = await sandbox(THREE)
+    expect([code, stderr]).toEqual([1, ''])
+    expect(stdout).toBe(`  ADDRESS             CLASS          REASON          SUGGESTION
+✔ valid@x.example     deliverable    accepted_email
+✘ invalid@y.example   undeliverable  rejected_email
+! catchall@gmial.com  risky          catch_all       catchall@gmail.com
+
+${COUNTS}`)
+  })
+
+  test.each([
+    [60, '! catchall@gmial.com  risky          catch_all\n  Did you mean catchall@gmail.com?\n'],
+    [40, '! catchall@gmial.com\n  risky, catch_all\n  Did you mean catchall@gmail.com?\n'],
+  ])('fits a terminal of %i columns without cutting a word', async (columns, row) => {
+    const { stdout } = await sandbox(THREE, { columns })
+    expect(stripVTControlCharacters(stdout)).toContain(row)
+    for (const line of stripVTControlCharacters(stdout).split('\n')) {
+      expect(line.length, line).toBeLessThanOrEqual(columns)
+    }
+  })
+
+  test('prints each in full with --explain, and one address from stdin too', async () => {
+    const explained = await sandbox([...THREE, '--explain'])
+    expect(explained.stdout).toMatch(/^✔ valid@x\.example is deliverable \(SIMULATED\)\n/)
+    const one = await sandbox(['-'], { stdin: 'valid@x.example\n' })
+    expect(one.stdout).toMatch(/^✔ valid@x\.example is deliverable \(SIMULATED\)\n/)
+    const two = await sandbox(['-'], { stdin: `${THREE.join('\n')}\n` })
+    expect(two.stdout).toContain(COUNTS)
   })
 })
 
