@@ -126,7 +126,7 @@ describe.concurrent('the output', () => {
     expect(stdout).toBe('')
     expect(stderr).toMatch(/4 rows, addresses in column email\./)
     expect(stderr).toMatch(
-      /deliverable +2 +50%\n +risky +0 .*\n +undeliverable +1 .*\n +unknown +1 /,
+      /deliverable +2 +50%\n +accepted_email +2 .*\n +risky +0 .*\n +undeliverable +1 .*\n +rejected_email .*\n +unknown +1 /,
     )
     expect(stderr).toContain('written to out.csv.')
   })
@@ -156,6 +156,13 @@ describe.concurrent('the output', () => {
       undeliverable: 1,
       unknown: 1,
       no_address: 0,
+      reasons: {
+        deliverable: { accepted_email: 2 },
+        risky: {},
+        undeliverable: { rejected_email: 1 },
+        unknown: { timeout: 1 },
+      },
+      suggestions: 0,
       written: 4,
     })
   })

@@ -242,7 +242,7 @@ describe('ev bulk', () => {
   test('a list pauses with the cause, and has correct verdicts after the DNS server recovers', async () => {
     const { server, clock, start, reasons } = await list(NXDOMAIN_FOR_ALL)
     const running = start()
-    await running.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
+    await running.printed(`DNS check failed: ${GMAIL_DENIED}`, 'stderr')
     server.falseReply = null
     const { code, stderr } = await finish(clock, running)
     expect(code).toBe(0)
@@ -267,7 +267,7 @@ describe('ev bulk', () => {
   test('a list that is stopped while it waits loses nothing', async () => {
     const { server, clock, start, reasons } = await list(NXDOMAIN_FOR_ALL)
     const first = start()
-    await first.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
+    await first.printed(`DNS check failed: ${GMAIL_DENIED}`, 'stderr')
     first.signal('SIGINT')
     const stopped = await finish(clock, first)
     expect(stopped.stderr).toContain('Stopped: 0 of 100 rows are finished')

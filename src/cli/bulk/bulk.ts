@@ -17,7 +17,7 @@ import { createFirstFilter } from '../../jobs/import/import-counter.ts'
 import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.ts'
 import { canonicalPath } from '../../platform/directory.ts'
 import { EvError } from '../../platform/error.ts'
-import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
+import { formatNumber } from '../../platform/format.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
@@ -43,7 +43,7 @@ import {
   toSource,
 } from './list-source.ts'
 import { downloadList, isUrl, nameOfUrl } from './list-url.ts'
-import { type WrittenFile, type WrittenOutput, writeOutput } from './output.ts'
+import { type WrittenOutput, writeOutput } from './output.ts'
 import {
   checkOutput,
   checkRowCount,
@@ -55,6 +55,7 @@ import {
 import { resolveOutput } from './output-sink.ts'
 import { identifyFiles, refuseForeignFiles } from './own-output.ts'
 import { rowText } from './row-text.ts'
+import { summaryObject, summaryText } from './summary.ts'
 import { work } from './work.ts'
 
 export type BulkFlags = SourceFlags &
@@ -295,7 +296,8 @@ async function finish(
   await markWritten(database, job.id)
   await deleteStdinCopy(database, config, now)
   const tookMs = clock.monotonicNow() - startedAt
-  say(summary(now, { doneNow: now.done - job.done, tookMs, written, run }))
+  const doneNow = now.done - job.done
+  say(summaryText(now, { doneNow, tookMs, written, flags, dialect: list.dialect }))
   const hint = reachability.atEnd()
   if (hint !== null) printMessage(context, 'warning', hint)
   if (flags.json && flags.output !== '-') {
@@ -332,71 +334,5 @@ async function writeResults(
     return await writeOutput(context, files, list, { database, jobId: job.id }, options)
   } finally {
     stop?.dispose()
-  }
-}
-
-type SummaryInput = {
-  /** Rows that this run finished. */
-  readonly doneNow: number
-  readonly tookMs: number
-  readonly written: WrittenOutput
-  readonly run: Pick<BulkRun, 'flags' | 'list'>
-}
-
-/** Formats the counts of a finished job. */
-function summary(job: Job, { doneNow, tookMs, written, run }: SummaryInput): string {
-  const share = (count: number) =>
-    `${formatNumber(count).padStart(9)}  ${formatPercent(count, job.total).padStart(6)}`
-  const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
-  return [
-    '',
-    ...(run.flags.sandbox ? ['  SIMULATED results'] : []),
-    `  deliverable   ${share(job.deliverable)}`,
-    `  risky         ${share(job.risky)}`,
-    `  undeliverable ${share(job.undeliverable)}`,
-    `  unknown       ${share(job.unknown)}`,
-    ...(job.no_address > 0 ? [`   (no address  ${share(job.no_address)})`] : []),
-    '',
-    `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)} (${rate}/s)${writtenText(job, written)}`,
-    ...encodingText(run.list.dialect, written),
-  ].join('\n')
-}
-
-/** Returns the end of the sentence, such as `, written to out.csv.` */
-function writtenText(job: Job, { files }: WrittenOutput): string {
-  const [first] = files
-  if (first === undefined) return '.'
-  if (files.length > 1) {
-    return `, written to\n${files.map(({ path, rows }) => `${formatNumber(rows).padStart(9)}  ${path}`).join('\n')}`
-  }
-  const target = first.path === '-' ? '' : ` to ${first.path}`
-  if (countRows(files) === job.total) return target === '' ? '.' : `, written${target}.`
-  return `, ${formatNumber(first.rows)} of them written${target}.`
-}
-
-/** Returns a line about the encoding of the output; none if the list is UTF-8 as well. */
-function encodingText({ encoding }: ListDialect, written: WrittenOutput): string[] {
-  if (encoding === 'utf-8') return []
-  if (written.encoding === encoding) return [`The output is in ${encoding}, as the list.`]
-  return [`The output is in UTF-8; the list is in ${encoding}.`]
-}
-
-const countRows = (files: readonly WrittenFile[]) => files.reduce((sum, { rows }) => sum + rows, 0)
-
-function summaryObject(job: Job, { output, sandbox }: BulkFlags, written: WrittenOutput) {
-  return {
-    job_id: job.id,
-    output,
-    files: written.files,
-    encoding: written.encoding,
-    ...(sandbox ? { sandbox: true } : {}),
-    total: job.total,
-    duplicates: job.duplicates,
-    deliverable: job.deliverable,
-    risky: job.risky,
-    undeliverable: job.undeliverable,
-    unknown: job.unknown,
-    no_address: job.no_address,
-    written: countRows(written.files),
   }
 }

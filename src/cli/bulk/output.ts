@@ -1,6 +1,7 @@
 import { type ListDialect, type ListRow, readList } from '../../csv/csv.ts'
 import type { TextEncoding } from '../../csv/encoder.ts'
 import type { Database } from '../../db/database.ts'
+import type { Reason } from '../../engine/verdict/reason.ts'
 import { type Class, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import type { IsFirst } from '../../jobs/import/import-counter.ts'
 import { resultPage } from '../../jobs/results/result-store.ts'
@@ -15,8 +16,16 @@ import type { Format, RowText } from './row-text.ts'
 /** A file of the output and the number of rows written to it. */
 export type WrittenFile = OutputFile & { readonly rows: number }
 
+/** Counts of all rows of a list, including those that are not written. */
+export type ResultCounts = {
+  readonly reasons: Readonly<Record<Class, ReadonlyMap<Reason, number>>>
+  /** Rows with a suggested correction. */
+  readonly suggestions: number
+}
+
 export type WrittenOutput = {
   readonly files: readonly WrittenFile[]
+  readonly counts: ResultCounts
   /** The encoding of the files: a label of the WHATWG Encoding Standard. */
   readonly encoding: string
 }
@@ -54,17 +63,17 @@ export async function writeOutput(
   const encode = await findTextEncoding(files, dialect, options.format)
   if (encode === null) {
     const written = await writeFiles(context, files, list, source, options, { dialect, encode })
-    return { files: written, encoding: 'utf-8' }
+    return { ...written, encoding: 'utf-8' }
   }
   try {
     const written = await writeFiles(context, files, list, source, options, { dialect, encode })
-    return { files: written, encoding: dialect.encoding }
+    return { ...written, encoding: dialect.encoding }
   } catch (error) {
     if (!(error instanceof UnknownCharacter)) throw error
   }
   const marked = { dialect: { ...dialect, bom: true }, encode: null }
   const written = await writeFiles(context, files, list, source, options, marked)
-  return { files: written, encoding: 'utf-8' }
+  return { ...written, encoding: 'utf-8' }
 }
 
 /**
@@ -92,7 +101,7 @@ async function writeFiles(
   source: Source,
   options: OutputOptions,
   { dialect, encode }: TextForm,
-): Promise<WrittenFile[]> {
+): Promise<Omit<WrittenOutput, 'encoding'>> {
   const { createText, format } = options
   const writers: FileWriter[] = []
   try {
@@ -101,14 +110,14 @@ async function writeFiles(
       const sink = encodeSink(await openSink(context, path), { path, format, encode })
       writers.push(new FileWriter({ path, classes }, sink, text))
     }
-    await writeRows(writers, list, source, options)
+    const counts = await writeRows(writers, list, source, options)
     for (const writer of writers) await writer.close()
     await publishAll(writers.map(writer => writer.sink))
+    return { files: writers.map(({ file, rows }) => ({ ...file, rows })), counts }
   } catch (error) {
     for (const writer of writers) await writer.sink.discard()
     throw error
   }
-  return writers.map(({ file, rows }) => ({ ...file, rows }))
 }
 
 async function writeRows(
@@ -116,12 +125,19 @@ async function writeRows(
   list: ListFile,
   source: Source,
   { createFilter = null, stopping, onResult }: OutputOptions,
-): Promise<void> {
+): Promise<ResultCounts> {
   const isFirst = createFilter?.() ?? null
   const writerByClass = new Map<Class, FileWriter>()
   for (const writer of writers) {
     for (const klass of writer.file.classes) writerByClass.set(klass, writer)
   }
+  const reasons = {
+    deliverable: new Map<Reason, number>(),
+    risky: new Map<Reason, number>(),
+    undeliverable: new Map<Reason, number>(),
+    unknown: new Map<Reason, number>(),
+  }
+  let suggestions = 0
   let after = 0
   for await (const batch of readList(list.bytes(), list.dialect)) {
     if (stopping?.aborted) throw stopped()
@@ -135,12 +151,17 @@ async function writeRows(
       if (stored?.result == null) throw await missingResult(row, list)
       const result = JSON.parse(stored.result) as Result
       onResult?.(result)
+      const { verdict, evidence } = result
+      const ofClass = reasons[toClass(verdict)]
+      ofClass.set(verdict.reason, (ofClass.get(verdict.reason) ?? 0) + 1)
+      if (evidence.suggestion !== null) suggestions++
       if (isFirst !== null && !isFirst(stored)) continue
       writerByClass.get(toClass(result.verdict))?.add(row, result)
     }
     after += batch.length
     for (const writer of writers) await writer.flush()
   }
+  return { reasons, suggestions }
 }
 
 const stopped = () =>

@@ -20,7 +20,7 @@ import { wrapText } from '../width.ts'
 export interface Progress {
   /** Shows the progress of a job. */
   show(job: Job): void
-  /** Sets the failure that the whole list waits for, and redraws at once; null if there is none. */
+  /** Sets the failure that the whole list waits for; null if there is none. */
   note(why: string | null): void
   /** Sets what rows wait for, null if the list moves on, and what the remaining time depends on. */
   setWait(wait: string | null, report: WaitReport): void
@@ -76,7 +76,8 @@ export function createProgress(
     },
     note(why) {
       failure = why
-      draw()
+      // Without a terminal, the failure is in the log already.
+      if (live.width !== null) draw()
     },
     setWait(why, current) {
       const isNew = why !== wait

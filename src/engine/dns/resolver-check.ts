@@ -155,8 +155,8 @@ export class ResolverCheck {
 const RECOVERED = 'The DNS server passes the check again; its answers are trusted.'
 
 const describeFailure = ({ detail }: CheckFailure) =>
-  `DNS check failed: ${detail}. Run \`ev doctor\` for details. The check is repeated every ` +
-  `${FAILED_MS / SECOND} seconds; lists wait for it, and other addresses end as unknown (dns_error).`
+  `DNS check failed: ${detail}. To find the cause, run "ev doctor". The check is repeated every ` +
+  `${FAILED_MS / SECOND} seconds. Until it succeeds, lists wait, and other addresses get the result unknown (dns_error).`
 
 /**
  * `unanswered`: no name that must exist was answered, as by a server of a closed network. Its

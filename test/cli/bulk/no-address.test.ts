@@ -35,7 +35,7 @@ test('rows without an address are counted on their own, the same in CSV and in a
     expect(summary).toMatchObject({
       ...{ total: 7, deliverable: 1, undeliverable: 1, unknown: 5, no_address: 5, duplicates: 0 },
     })
-    expect(stderr).toMatch(/unknown +5 .*\n +\(no address +5 /)
+    expect(stderr).toMatch(/unknown +5 .*\n +no_address +5 /)
     expect(rows.map(row => [row.name, row.ev_class, row.ev_reason])).toEqual([
       ['Ann', 'deliverable', 'accepted_email'],
       ...['Bob', '', 'Cy', 'Dan', 'Eve'].map(name => [name, 'unknown', 'no_address']),

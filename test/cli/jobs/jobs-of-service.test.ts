@@ -95,7 +95,7 @@ describe.concurrent('ev jobs with a job of the service', () => {
     })
     expect((await jobs(home, 'changes', ID)).stdout).toMatch(/is a new list/)
     expect(await jobs(home, 'reverify', again, '--only', 'risky')).toMatchObject({
-      ...{ code: 64, stderr: expect.stringContaining('none matches --only or --older-than') },
+      ...{ code: 64, stderr: expect.stringContaining('none match --only or --older-than') },
     })
     await database.close()
   })

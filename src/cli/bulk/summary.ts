@@ -1,0 +1,126 @@
+import type { ListDialect } from '../../csv/csv.ts'
+import { CLASSES, type Class } from '../../engine/verdict/verdict.ts'
+import type { Job } from '../../jobs/job-store.ts'
+import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
+import type { SourceFlags } from './list-source.ts'
+import type { ResultCounts, WrittenFile, WrittenOutput } from './output.ts'
+
+type SummaryInput = {
+  /** Rows that this run finished. */
+  readonly doneNow: number
+  readonly tookMs: number
+  readonly written: WrittenOutput
+  readonly flags: SourceFlags
+  readonly dialect: ListDialect
+}
+
+/** Formats the results of a finished job: counts, files and what to do next. */
+export function summaryText(
+  job: Job,
+  { doneNow, tookMs, written, flags, dialect }: SummaryInput,
+): string {
+  const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
+  const speed = rate === 0 ? '' : ` (${formatNumber(rate)}/s)`
+  return [
+    '',
+    ...(flags.sandbox ? ['  SIMULATED results'] : []),
+    ...CLASSES.flatMap(klass => classLines(job, klass, written.counts)),
+    '',
+    `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)}${speed}${writtenText(job, written)}`,
+    ...encodingText(dialect, written),
+    ...nextSteps(job, flags, written.counts),
+  ].join('\n')
+}
+
+/** Reasons named below a class; the output has the reason of each row. */
+const REASONS_SHOWN = 3
+/** Fits the longest reason with its indentation. */
+const LABEL_WIDTH = 24
+
+/** Formats the count of a class and, below it, those of its most frequent reasons. */
+function classLines(job: Job, klass: Class, { reasons }: ResultCounts): string[] {
+  const line = (label: string, count: number) =>
+    `${label.padEnd(LABEL_WIDTH)}${formatNumber(count).padStart(9)}  ${formatPercent(count, job.total).padStart(7)}`
+  const sorted = [...reasons[klass]].sort(
+    ([nameA, a], [nameB, b]) => b - a || nameA.localeCompare(nameB),
+  )
+  const others = sorted.slice(REASONS_SHOWN).reduce((sum, [, count]) => sum + count, 0)
+  return [
+    line(`  ${klass}`, job[klass]),
+    ...sorted.slice(0, REASONS_SHOWN).map(([reason, count]) => line(`    ${reason}`, count)),
+    ...(others === 0 ? [] : [line('    other reasons', others)]),
+  ]
+}
+
+/** Formats the number of suggestions, and the options that filter and retry rows. */
+function nextSteps(
+  job: Job,
+  { only, split, sandbox, wait, output, format = 'csv' }: SourceFlags,
+  { reasons, suggestions }: ResultCounts,
+): string[] {
+  const steps: string[] = []
+  if (suggestions > 0) {
+    const column = format === 'csv' || format === 'xlsx' ? ' in the column ev_did_you_mean' : ''
+    const verb = suggestions === 1 ? 'has' : 'have'
+    steps.push(`${pluralize(suggestions, 'row')} ${verb} a suggested correction${column}.`)
+  }
+  const isFiltered = only !== undefined || split === true || output === '-'
+  if (!isFiltered && job.deliverable > 0 && job.deliverable < job.total) {
+    steps.push(
+      'To write only the deliverable rows, run the same command with --only deliverable -o good.csv.',
+    )
+  }
+  const retryable = job.unknown - (reasons.unknown.get('no_address') ?? 0)
+  if (!sandbox && retryable > 0) {
+    const waiting = wait === false ? ', without --no-wait' : ''
+    const rows = retryable === 1 ? 'the unknown row' : `the ${formatNumber(retryable)} unknown rows`
+    steps.push(
+      `To retry ${rows}, run the same command again later${waiting}: it reuses cached results.`,
+    )
+  }
+  return steps
+}
+
+/** Returns the end of the sentence, such as `, written to out.csv.` */
+function writtenText(job: Job, { files }: WrittenOutput): string {
+  const [first] = files
+  if (first === undefined) return '.'
+  if (files.length > 1) {
+    return `, written to\n${files.map(({ path, rows }) => `${formatNumber(rows).padStart(9)}  ${path}`).join('\n')}`
+  }
+  const target = first.path === '-' ? '' : ` to ${first.path}`
+  if (countRows(files) === job.total) return target === '' ? '.' : `, written${target}.`
+  return `, ${formatNumber(first.rows)} of them written${target}.`
+}
+
+/** Returns a line about the encoding of the output; none if the list is UTF-8 as well. */
+function encodingText({ encoding }: ListDialect, written: WrittenOutput): string[] {
+  if (encoding === 'utf-8') return []
+  if (written.encoding === encoding) return [`The output is in ${encoding}, as the list.`]
+  return [`The output is in UTF-8; the list is in ${encoding}.`]
+}
+
+const countRows = (files: readonly WrittenFile[]) => files.reduce((sum, { rows }) => sum + rows, 0)
+
+/** Returns the summary as JSON. */
+export function summaryObject(job: Job, { output, sandbox }: SourceFlags, written: WrittenOutput) {
+  return {
+    job_id: job.id,
+    output,
+    files: written.files,
+    encoding: written.encoding,
+    ...(sandbox ? { sandbox: true } : {}),
+    total: job.total,
+    duplicates: job.duplicates,
+    deliverable: job.deliverable,
+    risky: job.risky,
+    undeliverable: job.undeliverable,
+    unknown: job.unknown,
+    no_address: job.no_address,
+    reasons: Object.fromEntries(
+      CLASSES.map(klass => [klass, Object.fromEntries(written.counts.reasons[klass])]),
+    ),
+    suggestions: written.counts.suggestions,
+    written: countRows(written.files),
+  }
+}

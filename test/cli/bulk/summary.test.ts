@@ -1,0 +1,75 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { startSimulator } from '../../../src/simulator/simulator.ts'
+import { emptyFolder, runEv, simulatorFlags } from '../../support/cli.ts'
+
+/** Runs `ev bulk` on a list and returns the summary, without the time it took. */
+async function summarize(addresses: readonly string[], args: readonly string[], columns?: number) {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), ['email', ...addresses, ''].join('\n'))
+  const all = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...args]
+  const terminal = columns === undefined ? {} : { columns }
+  const { code, stderr } = await runEv(all, { home, ...terminal })
+  expect(code, stderr).toBe(0)
+  const text = stderr.slice(stderr.search(/^ {2}(SIMULATED results|deliverable )/m))
+  return text.replace(/in [\d.]+ (ms|s)( \([\d,]+\/s\))?/, 'in 1 s').replaceAll(`${home}/`, '')
+}
+
+const repeat = (count: number, prefix: string) =>
+  Array.from({ length: count }, (_, n) => `${prefix}${n}@x.example`)
+
+test('the summary names the reasons of each class, the suggestions and the next step', async () => {
+  const list = [
+    ...repeat(1_200, 'valid'),
+    ...['catchall@gmial.com', 'role@x.example', 'role1@x.example', 'disposable@x.example'],
+    ...['risky@x.example', 'invalid@x.example', 'not an address', 'timeout@x.example', 'n/a'],
+  ]
+  const summary = await summarize(list, ['--sandbox'])
+  expect(summary).toBe(`  SIMULATED results
+  deliverable               1,200    99.3%
+    accepted_email          1,200    99.3%
+  risky                         5     0.4%
+    role_account                2     0.2%
+    catch_all                   1     0.1%
+    disposable_email            1     0.1%
+    other reasons               1     0.1%
+  undeliverable                 2     0.2%
+    invalid_email               1     0.1%
+    rejected_email              1     0.1%
+  unknown                       2     0.2%
+    no_address                  1     0.1%
+    timeout                     1     0.1%
+
+1,209 rows in 1 s, written to out.csv.
+1 row has a suggested correction in the column ev_did_you_mean.
+To write only the deliverable rows, run the same command with --only deliverable -o good.csv.
+`)
+})
+
+test('numbers, percentages and words stay whole at 60 and 80 columns', async () => {
+  const list = [...repeat(5, 'valid'), ...repeat(3, 'invalid'), 'catchall@gmial.com']
+  for (const columns of [60, 80]) {
+    const summary = await summarize(list, ['--sandbox'], columns)
+    for (const line of summary.split('\n')) expect(line.length, line).toBeLessThanOrEqual(columns)
+    expect(summary.replaceAll('\n', ' ')).toContain(
+      'To write only the deliverable rows, run the same command with --only deliverable -o good.csv.',
+    )
+  }
+})
+
+test('the summary says how to retry rows whose server could not be reached', async () => {
+  const simulator = await startSimulator({
+    domains: { 'dead.test': { mx: [[10, 'mx.dead.test']] } },
+    hosts: { 'mx.dead.test': { behavior: 'dead' } },
+  })
+  onTestFinished(() => simulator.close())
+  const summary = await summarize(
+    ['ann@dead.test', 'bob@dead.test', 'n/a'],
+    ['--no-wait', ...simulatorFlags(simulator)],
+  )
+  expect(summary).toContain(
+    'To retry the 2 unknown rows, run the same command again later, without --no-wait: it reuses cached results.\n',
+  )
+  expect(summary).not.toContain('--only deliverable')
+})
