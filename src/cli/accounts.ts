@@ -76,7 +76,7 @@ export async function createCommand(context: CliContext, flags: AccountFlags): P
       const { id, name, plan } = account
       printText(
         context,
-        `Created account ${id} "${name}" with the plan ${plan}. To create a key for it, run "ev keys create --name NAME --account ${id}".\n`,
+        `Created account ${id} "${name}" on the plan "${plan}". To create a key for it, run "ev keys create --name NAME --account ${id}".\n`,
       )
     }
     return 0
@@ -133,7 +133,7 @@ export function selectAccount(accounts: readonly Account[], idOrName: string | u
   if (first === undefined) {
     throw new EvError(
       'no_input',
-      `There is no account ${sanitizeText(idOrName ?? '')}. To list accounts, run "ev accounts".`,
+      `Account ${sanitizeText(idOrName ?? '')} does not exist. To list accounts, run "ev accounts".`,
     )
   }
   if (second === undefined) return first
@@ -150,7 +150,7 @@ export function selectAccount(accounts: readonly Account[], idOrName: string | u
 const noAccount = (config: Config) =>
   new EvError(
     'no_input',
-    `There is no account in ${databaseName(config)} yet. Start "ev serve", which creates the first one, or run "ev accounts create --name NAME". If the data is elsewhere, set --data-dir or --database.`,
+    `No accounts in ${databaseName(config)} yet. Start "ev serve", which creates the first one, or run "ev accounts create --name NAME". If the data is elsewhere, set --data-dir or --database.`,
   )
 
 /** Runs `ev accounts set-name` and returns the exit code. */

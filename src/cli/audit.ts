@@ -61,7 +61,7 @@ function parseAction(value: string | undefined): AuditAction | undefined {
   if (value === undefined || isAuditAction(value)) return value
   throw new EvError(
     'usage',
-    `There is no action "${sanitizeText(value)}". Actions: ${AUDIT_ACTIONS.join(', ')}.`,
+    `Unknown action "${sanitizeText(value)}". Actions: ${AUDIT_ACTIONS.join(', ')}.`,
   )
 }
 

@@ -74,7 +74,7 @@ export function watchOutput(context: CliContext, debug: boolean): () => void {
   const endRun = (cause: NodeJS.ErrnoException) => {
     // In `ev … | head -1` the reader closes the pipe on purpose, so this needs no message.
     if (cause.code === 'EPIPE') context.exit(EXIT_CODES.io)
-    const sentence = `The output cannot be written: ${errorMessage(cause)}. Write it elsewhere. Stored results of a list are kept.`
+    const sentence = `The output cannot be written: ${errorMessage(cause)}. Write it to another place. Stored results of a list are kept.`
     context.exit(reportError(context, new EvError('cannot_write', sentence, { cause }), debug))
   }
   // A command continues when its progress output has no reader.
@@ -95,7 +95,7 @@ const SENTENCES: OperationTexts<EvError> = {
   webhook_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no webhook ${sanitizeText(id)}. To list webhooks, run "ev webhooks".`,
+      `Webhook ${sanitizeText(id)} does not exist. To list webhooks, run "ev webhooks".`,
     ),
   webhook_disabled: ({ id }) =>
     new EvError(
@@ -122,12 +122,12 @@ const SENTENCES: OperationTexts<EvError> = {
   delivery_not_found: ({ id, webhookId }) =>
     new EvError(
       'no_input',
-      `There is no delivery ${sanitizeText(id)}${webhookId === null ? '' : ` of webhook ${sanitizeText(webhookId)}`}. To list deliveries, run "ev webhooks deliveries ${webhookId === null ? 'WEBHOOK' : sanitizeText(webhookId)}". Completed deliveries are kept for seven days.`,
+      `Delivery ${sanitizeText(id)}${webhookId === null ? '' : ` of webhook ${sanitizeText(webhookId)}`} does not exist. To list deliveries, run "ev webhooks deliveries ${webhookId === null ? 'WEBHOOK' : sanitizeText(webhookId)}". Completed deliveries are kept for seven days.`,
     ),
   feedback_source_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no feedback source ${sanitizeText(id)}. To list them, run "ev feedback sources".`,
+      `Feedback source ${sanitizeText(id)} does not exist. To list them, run "ev feedback sources".`,
     ),
   feedback_source_limit_reached: ({ count }) =>
     new EvError(
@@ -148,14 +148,14 @@ const SENTENCES: OperationTexts<EvError> = {
       `--name is "${sanitizeText(name)}"; the name of ${of === 'key' ? 'a key' : 'an account'} takes 1 to ${lengthMax} characters on one line.`,
     ),
   key_not_found: ({ id }) =>
-    new EvError('no_input', `There is no key ${sanitizeText(id)}. To list keys, run "ev keys".`),
+    new EvError('no_input', `Key ${sanitizeText(id)} does not exist. To list keys, run "ev keys".`),
   key_limit_reached: ({ count, max, plan }) =>
     new EvError(
       'usage',
       `The account has ${pluralize(count, 'key')}, and ${planText(plan)} allows ${formatNumber(max)}. Revoke unused keys with "ev keys revoke", or change the plan with "ev accounts set-plan".`,
     ),
   account_rights_exceeded: ({ field }) =>
-    new EvError('usage', `The key may not set "${field}" of an account.`),
+    new EvError('usage', `The key is not allowed to set "${field}" of an account.`),
   domains_required: () =>
     new EvError(
       'usage',
@@ -172,7 +172,7 @@ const SENTENCES: OperationTexts<EvError> = {
   expiry_past: ({ expiresAt }) =>
     new EvError('usage', `The key would expire at ${timeText(expiresAt)}, which is in the past.`),
   job_not_found: ({ id }) =>
-    new EvError('no_input', `There is no job ${sanitizeText(id)}. To list jobs, run "ev jobs".`),
+    new EvError('no_input', `Job ${sanitizeText(id)} does not exist. To list jobs, run "ev jobs".`),
   job_not_finishable: ({ id, state }) =>
     new EvError(
       'usage',
@@ -181,7 +181,7 @@ const SENTENCES: OperationTexts<EvError> = {
   job_not_cancellable: ({ id, state }) =>
     new EvError(
       'usage',
-      `Job ${id} ${state === 'completed' ? 'is finished' : `is already ${state}`}: there is nothing to cancel. To delete it: ev jobs delete ${id}`,
+      `Job ${id} ${state === 'completed' ? 'is finished' : `is already ${state}`}, so there is nothing to cancel. To delete it: ev jobs delete ${id}`,
     ),
   job_not_resumable: ({ id, state }) => new EvError('usage', notResumable(id, state)),
   job_not_reverifiable: ({ id, state, isList }) =>
@@ -196,7 +196,7 @@ const SENTENCES: OperationTexts<EvError> = {
   schedule_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no schedule ${sanitizeText(id)}. To list schedules, run "ev schedules".`,
+      `Schedule ${sanitizeText(id)} does not exist. To list schedules, run "ev schedules".`,
     ),
   schedule_limit_reached: ({ count }) =>
     new EvError(
@@ -257,7 +257,7 @@ const SENTENCES: OperationTexts<EvError> = {
       'no_input',
       task === 'backup'
         ? `There is no database ${file}, so there is nothing to back up. If it is elsewhere, set its directory with --data-dir.`
-        : `There is no database ${file}, so there is nothing to copy. Set the data directory of "ev serve" with --from.`,
+        : `The database ${file} does not exist, so there is nothing to copy. Set the data directory of "ev serve" with --from.`,
     ),
   database_unusable: ({ file, why }) =>
     new EvError('io', `The database ${file} cannot be copied: ${why}.`),
@@ -269,7 +269,7 @@ const SENTENCES: OperationTexts<EvError> = {
   data_dir_in_use: ({ dataDir, command }) =>
     new EvError(
       'io',
-      `"ev ${command}" is running in ${dataDir}, and its changes during the copy would be lost. Stop it first; it can resume later.`,
+      `"ev ${command}" is running in ${dataDir}, and changes that it makes during the copy would be lost. Stop it first; it resumes its lists when you start it again.`,
     ),
   backup_of_itself: ({ file }) =>
     new EvError('usage', `${file} is the database itself. Name another file for the copy.`),
@@ -286,12 +286,12 @@ const SENTENCES: OperationTexts<EvError> = {
   account_not_found: ({ id }) =>
     new EvError(
       'no_input',
-      `There is no account ${sanitizeText(id)}. To list accounts, run "ev accounts".`,
+      `Account ${sanitizeText(id)} does not exist. To list accounts, run "ev accounts".`,
     ),
   account_exists: ({ id, name }) =>
     new EvError(
       'usage',
-      `There is already an account "${sanitizeText(name)}": ${id}. Use another --name.`,
+      `Account ${id} is already named "${sanitizeText(name)}". Use a different --name.`,
     ),
   account_name_taken: ({ name }) =>
     new EvError(
@@ -301,7 +301,7 @@ const SENTENCES: OperationTexts<EvError> = {
   plan_unknown: ({ plan, plans }) =>
     new EvError(
       'usage',
-      `There is no plan "${sanitizeText(plan)}". Plans: ${plans.join(', ')}. Add others under "plans" in the config file.`,
+      `Unknown plan "${sanitizeText(plan)}". Plans: ${plans.join(', ')}. To add others, define them under "plans" in the config file.`,
     ),
   email_invalid: ({ email, fault }) =>
     new EvError(
@@ -332,11 +332,11 @@ function creditsText({ needed, left, plan }: CreditFacts): string {
 const OTHER_PLAN = 'Try again tomorrow, or change the plan with "ev accounts set-plan".'
 
 function notResumable(id: string, state: string): string {
-  if (state === 'completed') return `Job ${id} is finished: there is nothing to resume.`
+  if (state === 'completed') return `Job ${id} is finished, so there is nothing to resume.`
   if (state === 'cancelled' || state === 'failed') {
     return `Another process has resumed job ${id}. To see its status: ev jobs show ${id}`
   }
-  return `Job ${id} belongs to the service: "ev serve" continues it automatically while it runs.`
+  return `Job ${id} belongs to the service. While "ev serve" runs, it continues the job automatically.`
 }
 
 const PRIVATE_HINT =

@@ -62,7 +62,7 @@ export function createSourceCommand(
   if (!isProviderName(provider)) {
     throw new EvError(
       'usage',
-      `There is no provider "${sanitizeText(provider)}". Providers: ${PROVIDER_NAMES.join(', ')}.`,
+      `Unknown provider "${sanitizeText(provider)}". Providers: ${PROVIDER_NAMES.join(', ')}.`,
     )
   }
   return withAccounts(context, config, async (database, accounts) => {

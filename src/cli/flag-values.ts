@@ -33,8 +33,8 @@ const DEDUPLICATE_CHOICES = ['address', 'canonical'] as const satisfies Deduplic
 export const deduplicateOption = (verb: string) =>
   new Option(
     '--deduplicate [by]',
-    `${verb} each address once, with the first of its rows; with "canonical", each mailbox: ` +
-      'ann+news@gmail.com is ann@gmail.com',
+    // Help inserts the choices before the default.
+    `${verb} only the first row of each (default: address; with canonical, ann+news@gmail.com is ann@gmail.com)`,
   )
     .choices(DEDUPLICATE_CHOICES)
     .preset('address')

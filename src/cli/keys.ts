@@ -107,7 +107,7 @@ function parseScopes(value: string): Scope[] {
   const wrong = all.find(one => !isSecretScope(one)) ?? ''
   throw new EvError(
     'usage',
-    `There is no scope "${sanitizeText(wrong)}". Scopes: ${SCOPES.join(', ')}.`,
+    `Unknown scope "${sanitizeText(wrong)}". Scopes: ${SCOPES.join(', ')}.`,
   )
 }
 

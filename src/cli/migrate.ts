@@ -146,7 +146,7 @@ function notCopied({ loadingJobs, ownJobs, probingItems }: Copied, dataDir: stri
     ...(probingItems === 0
       ? []
       : [
-          `Rows in flight when ev stopped, which are verified again: ${formatNumber(probingItems)}.`,
+          `Rows in flight when ev stopped, which will be re-verified: ${formatNumber(probingItems)}.`,
         ]),
     ...(loadingJobs === 0
       ? []

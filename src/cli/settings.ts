@@ -130,7 +130,10 @@ export function addSettings(
     command.option('-v, --verbose', 'also print debug messages')
   }
   if (isShort && command instanceof EvCommand) command.addHelpAll({ isListed: true })
-  command.option('--config <file>', "config file (default: ./ev.config.json, then the user's)")
+  command.option(
+    '--config <file>',
+    'config file (default: ./ev.config.json, otherwise ~/.config/ev/ev.config.json)',
+  )
   command.option('--debug', 'print stack traces')
   if (isShort) command.addHelpText('after', SOURCES)
   for (const [title, group] of SETTING_GROUPS) {

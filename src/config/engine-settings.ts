@@ -36,7 +36,12 @@ const AN_HOUR = integer(1, 3_600_000)
 
 /** Settings of the engine, for the command line and the service, in the order of the help. */
 export const ENGINE = {
-  dns: setting('--dns host[:port],…', 'DNS servers (default: those of the system)', servers, []),
+  dns: setting(
+    '--dns host[:port],…',
+    'DNS servers (default: the DNS servers of the system)',
+    servers,
+    [],
+  ),
   /** Empty for no check; null for the built-in names. */
   dnsCheckNames: setting(
     '--dns-check-names name,…|off',
@@ -112,13 +117,13 @@ export const ENGINE = {
   /** Null: the delay that the server states, otherwise five minutes. */
   greylistDelayMs: setting(
     '--greylist-delay seconds',
-    'delay before a greylisted address is tried again',
+    'delay before a greylisted address is retried',
     seconds,
   ),
   cache: setting('--cache on|off', 'cache definite results', onOff, true),
   feedbackScope: setting(
     '--feedback-scope whose',
-    'feedback to use: account (its own) or all (of all accounts)',
+    'whose feedback to use: account (only the account) or all (all accounts)',
     oneOf('account', 'all'),
     'account',
   ),
@@ -155,7 +160,7 @@ export const ENGINE = {
    */
   databaseConnections: setting(
     '--database-connections n',
-    'maximum of PostgreSQL connections of this process',
+    'maximum number of PostgreSQL connections of this process',
     integer(8, 1_000),
     17,
   ),

@@ -41,7 +41,12 @@ const SERVE = {
   ),
   /** Without a trailing slash; null to derive it from `listen`. */
   baseUrl: setting('--base-url url', 'public URL of the service (default: from --listen)', baseUrl),
-  work: setting('--work on|off', 'process jobs in this process; off: only workers do', onOff, true),
+  work: setting(
+    '--work on|off',
+    'process jobs in this process; with off, only workers do',
+    onOff,
+    true,
+  ),
   /** False disables rate limits; credits still apply. */
   limits: setting('--limits on|off', 'enforce rate limits', onOff, true),
   plan: setting(

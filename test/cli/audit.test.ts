@@ -50,7 +50,7 @@ describe.concurrent('ev audit', { timeout: 60_000 }, () => {
     expect((await ev(home, 'audit', '--account', 'Other')).code).toBe(66)
     const { code, stderr } = await ev(home, 'audit', '--action', 'key.lost')
     expect(code).toBe(64)
-    expect(stderr).toContain('There is no action "key.lost". Actions: account.created,')
+    expect(stderr).toContain('Unknown action "key.lost". Actions: account.created,')
     expect((await ev(home, 'audit', '--action', 'key.revoked')).stdout).toBe(
       'No entries in the audit log.\n',
     )

@@ -223,6 +223,6 @@ describe.concurrent('ev feedback sources', { timeout: 60_000 }, () => {
       /^error: Amazon SES needs a key\. Set --key to the ARN of the SNS topic, such as arn:aws:/,
     )
     const unknown = await ev(folder, 'sources', 'create', 'mailchimp')
-    expect(unknown.stderr).toMatch(/There is no provider "mailchimp"\. Providers: ses, sendgrid,/)
+    expect(unknown.stderr).toMatch(/Unknown provider "mailchimp"\. Providers: ses, sendgrid,/)
   })
 })

@@ -42,7 +42,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     for (const args of [['list'], ['create', '--name', 'CI'], ['revoke', 'key_a']]) {
       const { code, stdout, stderr } = await ev(home, 'keys', ...args)
       expect([code, stdout]).toEqual([66, ''])
-      expect(stderr).toContain(`There is no account in ${home}/data yet. Start "ev serve"`)
+      expect(stderr).toContain(`No accounts in ${home}/data yet. Start "ev serve"`)
       expect(stderr).toContain('"ev accounts create --name NAME"')
     }
     expect(readdirSync(join(home, 'data'))).toEqual([])
@@ -89,7 +89,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
   })
 
   test.each([
-    [['--scopes', 'verify:all'], 'There is no scope "verify:all". Scopes: verify:single,'],
+    [['--scopes', 'verify:all'], 'Unknown scope "verify:all". Scopes: verify:single,'],
     [
       ['--allow-ip', '10.0.0.0/33'],
       '--allow-ip has "10.0.0.0/33"; it takes up to 100 IP addresses and CIDRs',
@@ -147,7 +147,9 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect(await read(home, ...create, '--account', shop.id)).toMatchObject({ account_id: shop.id })
     expect(await read(home, 'keys')).toHaveLength(2)
     expect(await read(home, 'keys', 'list', '--account', 'Shop')).toHaveLength(1)
-    expect((await ev(home, ...create, '--account', 'Pub')).stderr).toContain('no account Pub.')
+    expect((await ev(home, ...create, '--account', 'Pub')).stderr).toContain(
+      'Account Pub does not exist.',
+    )
   })
 
   test('rotates a key; both secrets are valid during the grace period', async () => {
@@ -205,7 +207,10 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect(forced.stdout).toContain(`Revoked ${id} "CI"`)
     expect(await opens(home, key)).toBeNull()
     const again = await ev(home, 'keys', 'revoke', id, '--yes')
-    expect(again).toMatchObject({ code: 66, stderr: expect.stringContaining(`no key ${id}.`) })
+    expect(again).toMatchObject({
+      code: 66,
+      stderr: expect.stringContaining(`Key ${id} does not exist.`),
+    })
     expect((await ev(home, 'keys')).stdout).toContain('No keys.')
   })
 
@@ -229,7 +234,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       ['free', 0],
     ])
     const namesake = await ev(home, 'accounts', 'create', '--name', 'Shop')
-    expect(namesake.stderr).toContain('There is already an account "Shop"')
+    expect(namesake.stderr).toContain('is already named "Shop"')
   })
 
   test('changes the plan of an account to an existing one', async () => {
@@ -241,7 +246,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     const { code, stderr } = await ev(home, 'accounts', 'set-plan', 'Shop', 'huge')
     expect(code).toBe(64)
     expect(stderr).toContain(
-      'no plan "huge". Plans: free, starter, professional, enterprise, tiny.',
+      'Unknown plan "huge". Plans: free, starter, professional, enterprise, tiny.',
     )
   })
 })

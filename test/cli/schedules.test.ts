@@ -38,7 +38,7 @@ test('a schedule is created, listed, shown, paused, resumed and deleted', async 
   expect((await schedules(home, 'resume', id)).stdout).toMatch(/^Resumed sch_\w+\. The service/)
   expect((await schedules(home, 'delete', id, '--yes')).stdout).toBe(`Deleted schedule ${id}.\n`)
   expect(await schedules(home, 'show', id)).toMatchObject({
-    ...{ code: 66, stderr: expect.stringContaining(`There is no schedule ${id}.`) },
+    ...{ code: 66, stderr: expect.stringContaining(`Schedule ${id} does not exist.`) },
   })
 })
 
@@ -46,7 +46,7 @@ test.each([
   [['create', 'job_0123', '--every', '0'], /--every is "0"; it takes a whole number from 1 to 365/],
   [['create', 'job_0123', '--every', '30', '--only', 'valid'], /--only has "valid"/],
   [['create', 'job_0123', '--every', '30', '--notify'], /--notify needs an email address/],
-  [['create', 'job_9999', '--every', '30'], /There is no job job_9999/],
+  [['create', 'job_9999', '--every', '30'], /Job job_9999 does not exist/],
   [['stop'], /Unknown command "ev schedules stop"/],
 ])('%j is refused', async (args, message) => {
   const home = await homeWithList()

@@ -17,9 +17,9 @@ export function describeUnverified(dialect: ListDialect): string | null {
   if (allAddresses !== undefined || (others.length === 0 && !hasSeveral)) return null
   const verb = others.length === 1 ? 'holds' : 'hold'
   return [
-    ...(hasSeveral ? ['Cells with several addresses end as invalid_email.'] : []),
+    ...(hasSeveral ? ['Cells with several addresses get the reason invalid_email.'] : []),
     ...(others.length > 0
-      ? [`Not verified: ${nameColumns(dialect, others)}, which ${verb} addresses too.`]
+      ? [`Not verified: ${nameColumns(dialect, others)}, which also ${verb} addresses.`]
       : []),
     'To verify every address, each as a separate row, add --all-addresses.',
   ].join(' ')

@@ -99,7 +99,7 @@ export async function getResumableJob(
     if (job === null) {
       throw new EvError(
         'no_input',
-        `There is no job ${sanitizeText(jobId, 40)}. To list jobs, run "ev jobs".`,
+        `Job ${sanitizeText(jobId, 40)} does not exist. To list jobs, run "ev jobs".`,
       )
     }
     if (job.written_at === null && RESUMABLE.has(job.state)) return job

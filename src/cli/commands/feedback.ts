@@ -27,7 +27,7 @@ function addImport(feedback: Command, context: CliContext, setExitCode: SetExitC
     .description('import bounces, deliveries and complaints')
     .argument('<path>', 'file, Maildir or folder of messages; - for stdin')
     .option('--kind <kind>', 'kind of rows that have none: delivered, bounced or complained')
-    .option('--account <account>', 'ID or name; optional if there is only one account')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -52,7 +52,7 @@ function addReport(feedback: Command, context: CliContext, setExitCode: SetExitC
   const command = feedback
     .command('report')
     .description('compare confidence with reported outcomes')
-    .option('--account <account>', 'ID or name; optional if there is only one account')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -65,7 +65,7 @@ PREDICTED is the mean confidence, and OBSERVED is the share of verdicts that wer
 error, and ECE is the expected calibration error; for both, 0 is best.
 
 The report ends with the replies that feedback of the last 180 days contradicts: a mail server accepted an address whose
-mail then bounced, or rejected an address whose mail arrived. AT LEAST is the lower end of the 95 % interval of the
+mail then bounced, or rejected an address whose mail arrived. AT LEAST is the lower end of the 95% interval of the
 contradicted share.`,
     )
     .action(async flags => {
@@ -99,7 +99,7 @@ function addSources(feedback: Command, context: CliContext, setExitCode: SetExit
     .description('create a feedback source and show its URL')
     .argument('<provider>', 'provider: ses, sendgrid, mailgun, postmark or sparkpost')
     .option('--key <key>', 'key that authenticates the provider; - reads it from stdin')
-    .option('--account <account>', 'ID or name; optional if there is only one account')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', CREATE_EXAMPLES)
     .action(async (provider: string, flags) => {

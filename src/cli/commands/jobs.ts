@@ -22,13 +22,13 @@ You can shorten an ID to a unique prefix.
 A job is loading, queued, processing, writing, completed, cancelled or failed. A stopped job was interrupted: "ev jobs
 resume" continues it. An unwritten job has all its results but no output file: "ev jobs resume" writes it.
 
-The list includes jobs that were submitted to "ev serve". Only the service processes them; it applies a finish,
-cancel, delete or resume from here within seconds.`
+The list includes jobs that were submitted to "ev serve". Only the service processes them. It applies changes
+that you make here within seconds.`
 
 export function addJobs(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const jobs = ev
     .command('jobs')
-    .description('manage jobs: show, resume, finish, cancel, delete, share, verify again')
+    .description('manage jobs: show, resume, finish, cancel, delete, share, re-verify')
     .addHelpText('after', EXAMPLES)
   addList(jobs, context, setExitCode)
   addShow(jobs, context, setExitCode)
@@ -64,7 +64,7 @@ function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): 
 function addShow(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const show = jobs
     .command('show')
-    .description('show the status of a job and what it waits for')
+    .description('show the status of a job and what it is waiting for')
     .argument('<id>', 'ID of the job, or a unique prefix')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev jobs show job_4kq2\n  ev jobs show job_4kq2 --json')
@@ -125,13 +125,13 @@ function addCancel(jobs: Command, context: CliContext, setExitCode: SetExitCode)
 function addReverify(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const reverify = jobs
     .command('reverify')
-    .description('verify a finished list of the service again, as a new job')
+    .description('re-verify a finished list of the service, as a new job')
     .argument('<id>', 'ID of the job, or a unique prefix')
-    .option('--only <class,…>', 'verify only rows of these classes, such as unknown,risky')
-    .option('--older-than <days>', 'verify only rows with a result older than this')
+    .option('--only <class,…>', 're-verify only rows of these classes, such as unknown,risky')
+    .option('--older-than <days>', 're-verify only rows whose result is older than this')
     .addHelpText(
       'after',
-      '\nExamples:\n  ev jobs reverify job_4kq2\n  ev jobs reverify job_4kq2 --only unknown --older-than 90\n\nThe new job has all rows. Rows that match one of the options are verified again, without cached results; the others keep their result. Without options, all rows are verified again.',
+      '\nExamples:\n  ev jobs reverify job_4kq2\n  ev jobs reverify job_4kq2 --only unknown --older-than 90\n\nThe new job has all rows. Rows that match an option are re-verified without cached results, and the others keep their result. Without options, all rows are re-verified.',
     )
     .action(async (id: string, flags) => {
       const { reverifyCommand } = await import('../jobs/reverify.ts')
@@ -143,7 +143,7 @@ function addReverify(jobs: Command, context: CliContext, setExitCode: SetExitCod
 function addChanges(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const changes = jobs
     .command('changes')
-    .description('show what changed in a list that was verified again')
+    .description('show what changed in a re-verified list')
     .argument('<id>', 'ID of the job, or a unique prefix')
     .option('--limit <n>', 'number of rows to show (default: 50)')
     .option('--json', 'print JSON: one object')
@@ -188,7 +188,7 @@ function addDownloadUrl(jobs: Command, context: CliContext, setExitCode: SetExit
     .option('--only <class,…>', 'only these classes: deliverable, risky, undeliverable, unknown')
     .addOption(deduplicateOption('include'))
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
-    .option('--partial', 'print a URL even if the job is not completed')
+    .option('--partial', 'print a URL even if the job is not finished')
     .option('--key <key>', 'ID of the API key that grants access (default: one of the account)')
     .option('--json', 'print JSON: one object')
     .addHelpText(

@@ -59,7 +59,7 @@ function addCreate(keys: Command, context: CliContext, setExitCode: SetExitCode)
     .option('--allow-domain <domain,…>', 'accept the key only from browsers on these websites')
     .option('--expires <time>', 'expiry: 90d, 12h, or a date such as 2030-01-31')
     .option('--rate-limit <n>', 'requests per minute, in addition to the limit of the plan')
-    .option('--account <account>', 'ID or name; optional if there is only one account')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',

@@ -36,7 +36,7 @@ Examples:
   ev config --json
   EV_HELO=probe.example.com ev config --proxy socks5://proxy.example.com:1080
 
-Passwords in URLs are not shown. A setting with the value – is not set: ev uses its default.`
+Passwords in URLs are not shown. A setting shown as – is not set, so ev uses its default.`
 
 export function addConfig(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const config = ev
@@ -64,8 +64,8 @@ Examples:
   ev lists update blocked crm-export.txt
 
 A source is a text file with one entry per line, or a JSON array of strings. ev replaces the whole file of the
-list, and only if it could read every source. To keep entries of your own, name their file as a source. To make a
-running ev load the new list, send it SIGHUP.`
+list, and only if it could read every source. To keep your own entries, add their file as a source. To
+make a running ev load the new list, send it SIGHUP.`
 
 export function addLists(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const lists = ev
@@ -172,7 +172,10 @@ export function addMigrate(ev: Command, context: CliContext, setExitCode: SetExi
   const migrate = ev
     .command('migrate')
     .description('copy a data directory to a PostgreSQL database')
-    .option('--from <dir>', "data directory to copy (default: EV_DATA_DIR, then the user's)")
+    .option(
+      '--from <dir>',
+      'data directory to copy (default: EV_DATA_DIR, otherwise ~/.local/share/ev)',
+    )
     .option('--to <url>', 'target database: postgres://… (default: EV_DATABASE)')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', MIGRATE_EXAMPLES)

@@ -15,7 +15,7 @@ Examples:
 export function addSchedules(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const schedules = ev
     .command('schedules')
-    .description('verify lists of the service again at intervals')
+    .description('re-verify lists of the service on a schedule')
     .addHelpText('after', EXAMPLES)
   addList(schedules, context, setExitCode)
   addCreate(schedules, context, setExitCode)
@@ -43,12 +43,12 @@ function addList(schedules: Command, context: CliContext, setExitCode: SetExitCo
 function addCreate(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
   const create = schedules
     .command('create')
-    .description('verify a list again at intervals')
+    .description('create a schedule that re-verifies a list')
     .argument('<job>', 'ID of the list, or a unique prefix')
-    .requiredOption('--every <days>', 'days between two runs, from 1 to 365')
-    .option('--only <class,…>', 'verify only rows of these classes, such as unknown,risky')
-    .option('--older-than <days>', 'verify only rows with a result older than this')
-    .option('--notify', 'send an email to the account at the end of each run')
+    .requiredOption('--every <days>', 'days between runs, from 1 to 365')
+    .option('--only <class,…>', 're-verify only rows of these classes, such as unknown,risky')
+    .option('--older-than <days>', 're-verify only rows whose result is older than this')
+    .option('--notify', 'email the account after each run')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',

@@ -18,7 +18,7 @@ export function addMcp(ev: Command, context: CliContext, setExitCode: SetExitCod
     .command('mcp')
     .description('run a Model Context Protocol server on stdin and stdout')
     .option('--url <url>', 'URL of the service to use (default: verify from this machine)')
-    .option('--sandbox', 'simulate results, chosen by the prefix of the address')
+    .option('--sandbox', 'simulate results; the prefix of an address selects its result')
     .addHelpText('after', MCP_EXAMPLES)
     .action(async flags => {
       const { mcpCommand } = await import('../mcp.ts')

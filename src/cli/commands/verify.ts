@@ -35,7 +35,7 @@ export function addVerify(ev: Command, context: CliContext, setExitCode: SetExit
     .option('--include <field,…>', 'add fields to the JSON: flags, evidence')
     .option('--explain', 'show the SMTP dialogue with the mail server')
     .option('--no-smtp', 'skip the SMTP check')
-    .option('--sandbox', 'simulate results, chosen by the prefix of the address')
+    .option('--sandbox', 'simulate results; the prefix of an address selects its result')
     .addHelpText('after', VERIFY_EXAMPLES)
     .action(async (addresses: string[], flags) => {
       const { verifyCommand } = await import('../verify.ts')
@@ -76,13 +76,13 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
     .option('--no-header', 'treat the first row as data, not as a header')
     .option(
       '--all-addresses',
-      'verify every address of a row, each as a separate row (default for lists without a header)',
+      'verify every address in a row, each as a separate row (default for lists without a header)',
     )
-    .option('--no-all-addresses', 'verify one address per row: that of the address column')
+    .option('--no-all-addresses', 'verify one address per row, from the address column')
     .addOption(
       new Option(
         '--format <format>',
-        'output format (default: by the name of the output file, else csv)',
+        'output format (default: from the name of the output file, otherwise csv)',
       ).choices(OUTPUT_FORMATS),
     )
     .option(
@@ -92,11 +92,11 @@ export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCo
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
     .addOption(deduplicateOption('write'))
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
-    .option('--no-wait', 'do not wait until greylisting, pauses and blocks end')
+    .option('--no-wait', 'finish without waiting for greylisting, pauses and blocks')
     .option('--force', 'replace an output file that ev did not write')
     .option('--fresh', 'discard an unfinished run of this list and start over')
     .addOption(metadataOption('attach a key and a value to the job'))
-    .option('--sandbox', 'simulate results, chosen by the prefix of the address')
+    .option('--sandbox', 'simulate results; the prefix of an address selects its result')
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText('after', BULK_EXAMPLES)
     .action(async (file: string, flags) => {

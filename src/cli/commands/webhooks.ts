@@ -89,8 +89,8 @@ function addCreate(webhooks: Command, context: CliContext, setExitCode: SetExitC
     .requiredOption('--events <event,…>', 'events to send, or * for all')
     .option('--description <text>', 'title of the webhook in lists')
     .addOption(headerOption())
-    .option('--inactive', 'send nothing until "ev webhooks enable"')
-    .option('--account <account>', 'ID or name; optional if there is only one account')
+    .option('--inactive', 'create the webhook disabled; "ev webhooks enable" enables it')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
     .option('--json', 'print JSON: one object')
     .addHelpText(
       'after',
@@ -128,7 +128,7 @@ function addChange(webhooks: Command, context: CliContext, setExitCode: SetExitC
       'https URL that receives the events; with a new origin, all headers are removed',
     )
     .option('--events <event,…>', 'events to send, or * for all')
-    .option('--description <text>', 'title of the webhook in lists; empty: no title')
+    .option('--description <text>', 'title of the webhook in lists; an empty text removes it')
     .addOption(headerOption())
     .addOption(
       new Option(
@@ -238,14 +238,14 @@ function addListen(webhooks: Command, context: CliContext, setExitCode: SetExitC
   const listen = webhooks
     .command('listen')
     .description('receive events on this machine and print them, for development')
-    .option('--port <n>', 'port to listen on; 0: any free port (default: 8081)')
+    .option('--port <n>', 'port to listen on, or 0 for any free port (default: 8081)')
     .option('--host <ip>', 'address to listen on (default: 127.0.0.1)')
     .option('--status <n>', 'status code of responses, to test retries (default: 200)')
     .option(
       '--no-register',
       'create no webhook; check signatures with the secret in EV_WEBHOOK_SECRET',
     )
-    .option('--account <account>', 'ID or name; optional if there is only one account')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
     .option('--json', 'print JSON: one line per event')
     .addHelpText(
       'after',

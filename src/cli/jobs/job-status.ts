@@ -129,5 +129,5 @@ async function findAll(databases: readonly Database[], prefix: string): Promise<
 const unknownJob = (idOrPrefix: string) =>
   new EvError(
     'no_input',
-    `There is no job ${sanitizeText(idOrPrefix)}. To list jobs, run "ev jobs".`,
+    `Job ${sanitizeText(idOrPrefix)} does not exist. To list jobs, run "ev jobs".`,
   )

@@ -116,7 +116,7 @@ function parseEvent(value: string) {
   if (event !== undefined) return event
   throw new EvError(
     'usage',
-    `There is no event "${sanitizeText(value)}". Events: ${SENT_KINDS.join(', ')}.`,
+    `Unknown event "${sanitizeText(value)}". Events: ${SENT_KINDS.join(', ')}.`,
   )
 }
 

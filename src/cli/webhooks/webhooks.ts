@@ -142,7 +142,7 @@ function parseEvents(value: string): EventKind[] {
   const wrong = all.find(one => !isEventKind(one)) ?? ''
   throw new EvError(
     'usage',
-    `There is no event "${sanitizeText(wrong)}". Events: ${EVENT_KINDS.join(', ')}, or * for all.`,
+    `Unknown event "${sanitizeText(wrong)}". Events: ${EVENT_KINDS.join(', ')}, or * for all.`,
   )
 }
 

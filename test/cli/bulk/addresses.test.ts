@@ -49,7 +49,7 @@ describe('ev bulk of a list with several addresses per row', () => {
   test('names the columns that it does not verify', async () => {
     const { output, stderr } = await bulk(BOOK)
     expect(stderr).toContain(
-      'note: Not verified: column 4 (Manager), which holds addresses too. To verify every address',
+      'note: Not verified: column 4 (Manager), which also holds addresses. To verify every address',
     )
     expect(output.map(row => row.ev_email)).toEqual([A, B])
   })
@@ -68,7 +68,7 @@ describe('ev bulk of a list with several addresses per row', () => {
   test('ends a cell with two addresses as invalid, and suggests none made of both', async () => {
     const list = `id,email\n1,"two@a.com, three@b.com"\n2,${A}\n`
     const { output, stderr } = await bulk(list)
-    expect(stderr).toContain('Cells with several addresses end as invalid_email.')
+    expect(stderr).toContain('Cells with several addresses get the reason invalid_email.')
     expect(output[0]).toMatchObject({
       ...{ ev_email: 'two@a.com, three@b.com', ev_reason: 'invalid_email', ev_did_you_mean: '' },
     })

@@ -65,7 +65,7 @@ describe.concurrent('ev jobs with a job of the service', () => {
     expect({ code, stderr }).toMatchObject({
       code: 64,
       stderr: expect.stringMatching(
-        /belongs to the service: "ev serve" continues it automatically/,
+        /belongs to the service\. While "ev serve" runs, it continues the job/,
       ),
     })
     await database.close()

@@ -153,7 +153,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
       await runEv(BULK, { home })
       for (const ran of [nothing, await jobs(home, command, 'job_none')]) {
         expect(ran.code).toBe(66)
-        expectSentence(ran, /^error: There is no job job_none\. To list jobs, run "ev jobs"\.$/m)
+        expectSentence(ran, /^error: Job job_none does not exist\. To list jobs, run "ev jobs"\.$/m)
       }
     },
   )
@@ -173,7 +173,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     const { job_id } = await only(home)
     for (const [command, about] of [
       ['resume', /is finished, and its output is written/],
-      ['cancel', /is finished: there is nothing to cancel/],
+      ['cancel', /is finished, so there is nothing to cancel/],
     ] as const) {
       const ran = await jobs(home, command, job_id)
       expect(ran.code).toBe(64)

@@ -102,7 +102,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
 
   test.each([
     [['--limit', '0'], '--limit is "0"; it takes a whole number from 1 to 1000.'],
-    [['--event', 'batch.done'], 'There is no event "batch.done". Events: batch.completed'],
+    [['--event', 'batch.done'], 'Unknown event "batch.done". Events: batch.completed'],
     [['--status', 'gone'], 'takes one of pending, delivered, retry_scheduled, failed'],
   ])('rejects %j', async (args, message) => {
     const { code, stderr } = await ev(
@@ -139,7 +139,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     const other = await ev(home, 'webhooks', 'deliveries', 'wh_b', 'dlv_bad')
     expect([other.code, other.stderr]).toEqual([
       66,
-      expect.stringContaining('There is no delivery dlv_bad of webhook wh_b.'),
+      expect.stringContaining('Delivery dlv_bad of webhook wh_b does not exist.'),
     ])
     await ev(home, 'webhooks', 'delete', 'wh_a', '--yes')
     expect((await ev(home, 'webhooks', 'deliveries', 'dlv_bad')).code).toBe(66)

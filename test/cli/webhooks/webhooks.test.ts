@@ -34,7 +34,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     for (const args of [['webhooks'], CREATE, ['webhooks', 'test', 'wh_a']]) {
       const { code, stdout, stderr } = await ev(home, ...args)
       expect([code, stdout]).toEqual([66, ''])
-      expect(stderr).toContain(`There is no account in ${home}/data yet.`)
+      expect(stderr).toContain(`No accounts in ${home}/data yet.`)
     }
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
@@ -123,12 +123,8 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
       ['--url', 'https://localhost/\u202e'],
       'It contains spaces or control characters.',
     ],
-    [
-      'an unknown event',
-      ['--events', 'batch.done'],
-      'There is no event "batch.done". Events: batch',
-    ],
-    ['no event', ['--events', ''], 'There is no event "". Events: batch'],
+    ['an unknown event', ['--events', 'batch.done'], 'Unknown event "batch.done". Events: batch'],
+    ['no event', ['--events', ''], 'Unknown event "". Events: batch'],
     [
       'a long description',
       ['--description', 'x'.repeat(501)],
@@ -242,7 +238,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
         ...[
           command,
           66,
-          `error: There is no webhook ${id}. To list webhooks, run "ev webhooks".\n`,
+          `error: Webhook ${id} does not exist. To list webhooks, run "ev webhooks".\n`,
         ],
       ])
     }
