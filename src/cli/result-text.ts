@@ -114,7 +114,7 @@ export function resultText(context: Pick<CliContext, 'stdout' | 'env'>, result: 
   const facts = keyValues(factsOf(result), { width, nameWidth: 11 })
   const { dialogue } = result.evidence
   const dialogueLines = dialogue === null ? [] : ['', ...dialogueText(dialogue, width)]
-  const title = styleText(color, head, { stream: context.stdout })
+  const title = styleText(color, wrapLines(head, width), { stream: context.stdout })
   return [`${title}\n${facts.trimEnd()}`, ...dialogueLines, ''].join('\n')
 }
 

@@ -1,5 +1,5 @@
 import stringWidth from 'string-width'
-import { padded, wrapText } from './width.ts'
+import { longestPart, padded, wrapText } from './width.ts'
 
 /** Heading and alignment of a column. */
 export type Column = {
@@ -9,7 +9,7 @@ export type Column = {
   readonly dropRank?: number
 }
 
-/** Columns are not wrapped below this width. */
+/** Columns are not narrowed below this width. */
 const WIDTH_MIN = 8
 const GAP = '  '
 
@@ -25,7 +25,12 @@ export function table(
   const all = [columns.map(({ title }) => title), ...rows]
   const widths = columns.map((_, n) => Math.max(...all.map(row => stringWidth(row[n] ?? ''))))
   const shown = fittingColumns(columns, widths, width)
-  if (width !== null) narrow(shown, columns, widths, width)
+  if (width !== null) {
+    const parts = columns.map((_, n) => Math.max(...all.map(row => longestPart(row[n] ?? ''))))
+    narrow(shown, columns, widths, { width, widthsMin: parts })
+    // On a very narrow terminal, words are cut.
+    narrow(shown, columns, widths, { width, widthsMin: columns.map(() => WIDTH_MIN) })
+  }
   return all.map(row => rowText(row, shown, columns, widths)).join('')
 }
 
@@ -47,19 +52,22 @@ function fittingColumns(
   return shown
 }
 
+type NarrowOptions = { readonly width: number; readonly widthsMin: readonly number[] }
+
 /** Reduces the widest columns of text in `widths` until the table fits. */
 function narrow(
   shown: readonly number[],
   columns: readonly Column[],
   widths: number[],
-  width: number,
+  { width, widthsMin }: NarrowOptions,
 ): void {
   // The first column identifies the row, so that it is copied whole.
   const texts = shown.filter(n => n > 0 && columns[n]?.align !== 'right')
   for (let over = totalWidth(shown, widths) - width; over > 0; over--) {
-    const widest = Math.max(...texts.map(n => widths[n] ?? 0))
-    if (widest <= WIDTH_MIN) return
-    widths[texts.find(n => widths[n] === widest) as number] = widest - 1
+    const wide = texts.filter(n => (widths[n] ?? 0) > Math.max(WIDTH_MIN, widthsMin[n] ?? 0))
+    if (wide.length === 0) return
+    const widest = Math.max(...wide.map(n => widths[n] ?? 0))
+    widths[wide.find(n => widths[n] === widest) as number] = widest - 1
   }
 }
 

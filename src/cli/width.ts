@@ -63,9 +63,16 @@ function fillLines(words: readonly string[], width: number, space = ' '): string
   return lines
 }
 
+/** Where a long word, such as a path, may continue on the next line. */
+const BREAK = /(?<=[/.:?&=_@,-])/
+
+/** Returns the width of the longest part of a text that `wrapText` does not cut if it fits. */
+export const longestPart = (text: string): number =>
+  Math.max(...text.split(' ').flatMap(word => word.split(BREAK).map(part => stringWidth(part))))
+
 function cutWord(word: string, width: number): string[] {
   if (stringWidth(word) <= width) return [word]
-  const pieces = word.split(/(?<=[/.:?&=_@,-])/)
+  const pieces = word.split(BREAK)
   return fillLines(
     pieces.flatMap(piece => (stringWidth(piece) <= width ? [piece] : [...piece])),
     width,

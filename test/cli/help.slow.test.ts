@@ -49,6 +49,23 @@ describe.each([60, 80, 120])('help on a terminal of %i columns', columns => {
       for (const line of stderr.split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
     }
   }, 120_000)
+
+  test('a missing argument of every command is answered with usage and examples that fit', async () => {
+    const home = emptyFolder()
+    const all = LEAVES.filter(({ registeredArguments }) => registeredArguments[0]?.required)
+    expect(all.length).toBeGreaterThan(25)
+    for (const command of all) {
+      const args = wordsOf(command)
+      const { code, stdout, stderr } = await runEv(args, { home, columns, offline: true })
+      expect({ code, stdout }, args.join(' ')).toEqual({ code: 64, stdout: '' })
+      expect(stderr, args.join(' ')).toMatch(
+        /^error: (?:Argument|Option) ".*\n\nUsage: ev .*\n\nExamples:\n {2}.*\n\nTo list all options, run/s,
+      )
+      const lines = stderr.split('\n')
+      expect(lines.length, args.join(' ')).toBeLessThan(20)
+      for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(columns)
+    }
+  }, 120_000)
 })
 
 /** Each command with a file or folder that does not exist, or is not what it should be. */
