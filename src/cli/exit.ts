@@ -256,7 +256,7 @@ const SENTENCES: OperationTexts<EvError> = {
     new EvError(
       'no_input',
       task === 'backup'
-        ? `There is no database ${file}, so there is nothing to back up. If it is elsewhere, set its directory with --data-dir.`
+        ? `The database ${file} does not exist, so there is nothing to back up. If it is elsewhere, set its directory with --data-dir.`
         : `The database ${file} does not exist, so there is nothing to copy. Set the data directory of "ev serve" with --from.`,
     ),
   database_unusable: ({ file, why }) =>

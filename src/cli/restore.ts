@@ -37,7 +37,7 @@ export async function restoreCommand(
   if (isShared(config)) throw pgRestoreHint(source, config)
   const file = resolve(inCwd(context, source))
   if (!existsSync(file)) {
-    throw new EvError('no_input', `There is no backup ${file}. Correct the path.`)
+    throw new EvError('no_input', `The backup ${file} does not exist. Correct the path.`)
   }
   const key = await readKey(context, file, flags)
   const { force = false, withoutSecret = false } = flags

@@ -162,7 +162,7 @@ describe('ev restore', () => {
       ['ev.sqlite'],
       /does not have the secret .*--without-secret/s,
     ],
-    ['no file', ['none.age'], /There is no backup .*none\.age/],
+    ['no file', ['none.age'], /The backup .*none\.age does not exist/],
     ['another file', ['key.txt'], /is not a backup of ev/],
     ['the key of somebody else', ['ev.age', '--identity', 'other.txt'], /No identity .* decrypts/],
     ['a key file that is none', ['ev.age', '--identity', 'ev.sqlite'], /is not an identity of age/],
@@ -252,7 +252,7 @@ describe('ev restore', () => {
     const home = target()
     const args = ['serve', ...DATA, '--port', '0', '--log', 'silent', '--helo', 'probe.example.com']
     const service = startEv(args, { home, columns: 80 })
-    await service.printed('Dashboard: ', 'stderr')
+    await service.printed('API documentation:', 'stderr')
     const refused = { code: 74, stderr: expect.stringContaining('is in use. Stop "ev serve"') }
     expect(await ev(home, ...RESTORE, '--force')).toMatchObject(refused)
     service.signal('SIGTERM')

@@ -46,7 +46,7 @@ describe('ev bulk', () => {
       expect(running.stderr).toContain(STOPPING)
       const { code, stderr } = await running.ended
       expect(code).toBe(130)
-      expect(stderr).toMatch(/Stopped: 0 of 1 rows are done and saved\./)
+      expect(stderr).toMatch(/Stopped: 0 of 1 rows are finished and saved\./)
     },
   )
 
@@ -75,7 +75,7 @@ describe('ev serve', () => {
     const home = emptyFolder()
     const args = ['serve', '--data-dir', 'data', '--port', '0', '--log', 'silent']
     const running = startEv(args, { home, columns: 80 })
-    await running.printed('Dashboard: ', 'stderr')
+    await running.printed('API documentation:', 'stderr')
     running.signal('SIGINT')
     expect(running.stderr).toContain('Stopping: finishing requests in flight. Press Ctrl-C again')
     expect(await running.ended).toMatchObject({ code: 0 })

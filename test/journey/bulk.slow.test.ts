@@ -30,7 +30,7 @@ describe.concurrent('the output', () => {
     expect(result.stdout).toMatch(/^email,ev_class,.*\n74\n$/)
     expect(result.stderr).toBe('')
     const args = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--data-dir', 'data']
-    expect((await runEv(args, { home })).stderr).toContain('3000 of 3000 rows are finished')
+    expect((await runEv(args, { home })).stderr).toContain('3,000 of 3,000 rows are finished')
   })
 
   test.runIf(existsSync('/dev/full'))(

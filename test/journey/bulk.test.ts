@@ -126,7 +126,7 @@ describe.concurrent('the output', () => {
     expect(stdout).toBe('')
     expect(stderr).toMatch(/4 rows, addresses in column email\./)
     expect(stderr).toMatch(
-      /deliverable +2 +50%\n +accepted_email +2 .*\n +risky +0 .*\n +undeliverable +1 .*\n +rejected_email .*\n +unknown +1 /,
+      /deliverable +2 +50\.0%\n +accepted_email +2 .*\n +risky +0 .*\n +undeliverable +1 .*\n +rejected_email .*\n +unknown +1 /,
     )
     expect(stderr).toContain('written to out.csv.')
   })

@@ -101,11 +101,11 @@ Examples:
 The copy is a consistent snapshot; other processes can keep writing to the database. ev verifies the copy before it
 renames the file to its final name. Rate limit counters are not copied.
 
-An encrypted copy also has the secret that decrypts the secrets of webhooks; a copy that is not encrypted does not have
-it. Encrypted copies are age files (https://age-encryption.org): "age -d" decrypts them to the SQLite file. The
+An encrypted copy includes the secret that decrypts the secrets of webhooks; an unencrypted one does not. Encrypted
+copies are age files (https://age-encryption.org): "age -d" decrypts them to the SQLite file. The
 passphrase is read from --passphrase-file, from EV_BACKUP_PASSPHRASE or, with --encrypt, from the terminal. With
---recipient, the machine that makes the backups has nothing that could decrypt them: create a key pair elsewhere with
-"age-keygen", and set the public key.`
+--recipient, the machine that makes the backups cannot decrypt them: create a key pair elsewhere with "age-keygen", and
+set the public key.`
 
 export function addBackup(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
   const backup = ev
