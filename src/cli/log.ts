@@ -61,4 +61,4 @@ const toWords = (name: string) =>
   name
     .replace(/[_-]/g, ' ')
     .replace(/[A-Z]/g, letter => ` ${letter.toLowerCase()}`)
-    .replace(/\bid\b/g, 'ID')
+    .replace(/\b(id|url|ip)\b/g, name => name.toUpperCase())
