@@ -41,9 +41,7 @@ describe('commands on a PostgreSQL database', () => {
       const at = await cluster()
       const none = await at.run(['keys', ...DATA])
       expect(none.code).toBe(66)
-      expect(none.stderr).toMatch(
-        /^error: No accounts in the database postgres:\/\/…@127\.0\.0\.1/,
-      )
+      expect(none.stderr).toMatch(/^error: No accounts in the database postgres:\/\/…@127\.0\.0\.1/)
       expect(none.stderr).not.toContain(CANARY)
       expect(await runOk(at, 'accounts', ...DATA)).toMatch(/^No accounts in the database postgres:/)
       await runOk(at, 'accounts', 'create', '--name', 'Shop', '--plan', 'free', ...DATA)

@@ -122,7 +122,9 @@ test(
     const at = await cluster()
     const none = await at.run(['migrate', '--from', 'nowhere'], WITHOUT_SECRET)
     expect(none.code).toBe(66)
-    expect(none.stderr).toMatch(/^error: The database nowhere\/ev\.sqlite does not exist, .*--from\.\n$/)
+    expect(none.stderr).toMatch(
+      /^error: The database nowhere\/ev\.sqlite does not exist, .*--from\.\n$/,
+    )
     expect(existsSync(join(at.home, 'nowhere'))).toBe(false)
     await seedDataDir(at)
     const unnamed = await at.run(ARGS, { EV_DATABASE: '' })
