@@ -258,7 +258,7 @@ describe('ev bulk', () => {
     const [job] = JSON.parse((await ev('jobs', '--json')).stdout) as { job_id: string }[]
     const { stdout } = await ev('jobs', 'finish', job?.job_id ?? '')
     expect(stdout).toBe(
-      `Finishing ${job?.job_id}: 100 rows without a result. Rows that wait get their present result within seconds.\n`,
+      `Finishing ${job?.job_id}: 100 rows without a result. Waiting rows get their current result within seconds.\n`,
     )
     expect((await finish(clock, running)).code).toBe(0)
     expect(reasons()).toEqual(ROWS.map(() => 'dns_error'))

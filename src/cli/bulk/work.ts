@@ -57,7 +57,7 @@ export async function work(
     greylistDelayMs: config.greylistDelayMs,
     wait: () => options.wait ?? true,
     onFinishing: () => {
-      if (key !== null) options.live.print('Finishing: rows that wait get their present result.\n')
+      if (key !== null) options.live.print('Finishing: waiting rows get their current result.\n')
     },
     retryStorageErrors: false,
     timings: TIMINGS,

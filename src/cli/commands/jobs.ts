@@ -96,7 +96,7 @@ function addResume(jobs: Command, context: CliContext, setExitCode: SetExitCode)
 function addFinish(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const finish = jobs
     .command('finish')
-    .description('finish a job now: rows that wait get their present result')
+    .description('finish a job now: waiting rows get their current result')
     .argument('<id>', 'ID of the job, or a unique prefix')
     .addHelpText(
       'after',

@@ -72,7 +72,7 @@ export function finishCommand(context: CliContext, id: string, flags: Flags): Pr
 }
 
 function finishText(job: Job, isRunning: boolean): string {
-  if (isRunning) return 'Rows that wait get their present result within seconds.'
+  if (isRunning) return 'Waiting rows get their current result within seconds.'
   if (isOfService(job)) return 'The next "ev serve" finishes it.'
   return `To write its output, run "ev jobs resume ${job.id}".`
 }

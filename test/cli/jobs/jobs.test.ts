@@ -277,7 +277,7 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
     const finished = await jobs(home, 'finish', job_id)
     expect(finished).toMatchObject({ code: 0, stderr: '' })
     expect(finished.stdout).toBe(
-      `Finishing ${job_id}: 2 rows without a result. Rows that wait get their present result within seconds.\n`,
+      `Finishing ${job_id}: 2 rows without a result. Waiting rows get their current result within seconds.\n`,
     )
     expect((await running.ended).code).toBe(0)
     expect(readFileSync(join(home, 'out.csv'), 'utf8').match(/,greylisted,/g)).toHaveLength(2)
@@ -292,7 +292,7 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
     running.stdin.write('xf')
     const { code, stderr } = await running.ended
     expect(code).toBe(0)
-    expect(stderr).toContain('Finishing: rows that wait get their present result.')
+    expect(stderr).toContain('Finishing: waiting rows get their current result.')
     expect(readFileSync(join(home, 'out.csv'), 'utf8').match(/,greylisted,/g)).toHaveLength(2)
   })
 
