@@ -121,7 +121,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(
       /^Deleted:\n {2}1 finished list of 1,503 rows: job_[a-z0-9]+\n {2}3 cached answers\n/,
     )
-    expect(stdout).toMatch(/The database shrank from 1\.\d MB to \d+ KB\.\n$/)
+    expect(stdout).toMatch(/The database shrank from \d\.\d MB to \d+ KB\.\n$/)
     expect(holds(home, 'good.test')).toBe(false)
     expect(await jobsOf(home)).toEqual([])
   })
