@@ -106,10 +106,17 @@ const resultTable = (
 /** Renders the address as a link to the details of its row, with the suggestion. */
 function addressCell(jobId: string, rowFilter: RowFilter, one: ResultRow): Html {
   const path = pathTo(jobId, { ...rowFilter, open: String(one.row) })
-  const text = one.email === '' ? html`<small>(empty)</small>` : formatAddress(one.email)
+  const text = one.email === '' ? html`<small>(empty)</small>` : breakableAddress(one.email)
   const suggestion = one.did_you_mean
   return html`<a id="open-${one.row}" href="${path}#${PANEL}" hx-get="${path}" hx-target="#${PANEL}"
     hx-swap="outerHTML settle:0s" hx-push-url="true">${text}</a>${suggestion === null ? NOTHING : html` <small class="line">Did you mean ${formatAddress(suggestion)}?</small>`}`
+}
+
+/** A long address breaks after its last @, if it has to break at all. */
+function breakableAddress(email: string): Html {
+  const text = formatAddress(email)
+  const domainAt = text.lastIndexOf('@') + 1
+  return html`${text.slice(0, domainAt)}<wbr>${text.slice(domainAt)}`
 }
 
 function formatReason(jobId: string, { reason, erased }: ResultRow): Html {
