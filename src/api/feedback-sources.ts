@@ -1,9 +1,13 @@
 import { z } from '@hono/zod-openapi'
-import { BASIC_USERNAME } from '../feedback/providers/basic-auth.ts'
 import { PROVIDER_NAMES } from '../feedback/providers/providers.ts'
-import { type FeedbackSource, listSources } from '../feedback/source-store.ts'
-import { type CreatedSource, createSource, deleteSource, sourcePath } from '../feedback/sources.ts'
-import { isoTime } from '../platform/format.ts'
+import { listSources } from '../feedback/source-store.ts'
+import {
+  type CreatedSource,
+  createSource,
+  deleteSource,
+  presentCreatedSource,
+  presentSource,
+} from '../feedback/sources.ts'
 import { answerWith } from './middleware/idempotency.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
@@ -154,18 +158,4 @@ const sourceParams = z.object({
     .string()
     .max(100)
     .openapi({ description: 'ID of the source.', example: 'fbs_8f3a2c1d7b5e4096a1c3' }),
-})
-
-/** A source without its secret. */
-export const presentSource = (source: FeedbackSource, baseUrl: string) => ({
-  ...{ id: source.id, provider: source.provider, url: `${baseUrl}${sourcePath(source)}` },
-  key_hint: source.key_hint,
-  created_at: isoTime(source.created_at),
-  last_received_at: source.last_received_at === null ? null : isoTime(source.last_received_at),
-})
-
-/** A new source, with its password if it has one. */
-export const presentCreatedSource = ({ source, password }: CreatedSource, baseUrl: string) => ({
-  ...presentSource(source, baseUrl),
-  basic_auth: password === null ? null : { username: BASIC_USERNAME, password },
 })

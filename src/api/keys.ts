@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { isPublishable, type KeyRights, PUBLISHABLE_SCOPES } from '../accounts/key-rights.ts'
-import { type ApiKey, type KeyPatch, listKeys } from '../accounts/key-store.ts'
+import { type KeyRights, PUBLISHABLE_SCOPES } from '../accounts/key-rights.ts'
+import { type KeyPatch, listKeys } from '../accounts/key-store.ts'
 import {
   createKey,
   getKey,
@@ -13,6 +13,7 @@ import {
   rotateKey,
   updateKey,
 } from '../accounts/keys.ts'
+import { presentKey } from '../accounts/present-key.ts'
 import { SECOND } from '../platform/clock.ts'
 import { isoTime } from '../platform/format.ts'
 import type { Caller, Env } from './context.ts'
@@ -231,21 +232,3 @@ export function ownRights({ key, secretExpiresAt }: Caller): KeyRights {
   if (secretExpiresAt === null) return key
   return { ...key, expiresAt: Math.min(secretExpiresAt, key.expiresAt ?? secretExpiresAt) }
 }
-
-/** Presents a key. `text` is its secret, which is only included after creation and rotation. */
-export const presentKey = (key: ApiKey, text?: string) => ({
-  id: key.id,
-  name: key.name,
-  prefix: key.prefix,
-  ...(text !== undefined && { key: text }),
-  hint: key.hint,
-  publishable: isPublishable(key),
-  test: key.isTest,
-  scopes: [...key.scopes],
-  allowed_ips: [...key.allowedIps],
-  allowed_domains: [...key.allowedDomains],
-  rate_limit_per_minute: key.rateLimitPerMinute,
-  created_at: isoTime(key.createdAt),
-  expires_at: key.expiresAt === null ? null : isoTime(key.expiresAt),
-  last_used_at: key.lastUsedAt === null ? null : isoTime(key.lastUsedAt),
-})

@@ -1,12 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import type { SteadyClock } from '../db/steady-clock.ts'
 import {
   EVERY_DAYS_MAX,
+  presentSchedule,
   RUN_ERRORS,
-  runStatus,
   type Schedule,
-  toOptions,
 } from '../jobs/schedules/schedule.ts'
 import { listSchedules } from '../jobs/schedules/schedule-store.ts'
 import {
@@ -16,7 +14,6 @@ import {
   updateSchedule,
 } from '../jobs/schedules/schedules.ts'
 import type { RunError } from '../jobs/tables.ts'
-import { isoTime } from '../platform/format.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Env } from './context.ts'
 import { loadJob, noSuchJob } from './jobs/load-job.ts'
@@ -268,20 +265,4 @@ async function loadSchedule(c: Context<Env>, service: Service, id: string): Prom
   const schedule = await getSchedule(service.database.reader, { id, accountId: account.id })
   if (key.isTest && schedule.sandbox === 0) throw new OperationError('schedule_not_found', { id })
   return schedule
-}
-
-export function presentSchedule(schedule: Schedule, clock: SteadyClock) {
-  const { everyDays, classes, olderThanDays, notify } = toOptions(schedule)
-  const { job_id, latest_job_id, next_run_at, last_run_at, last_error, created_at } = schedule
-  const status = runStatus(schedule)
-  return {
-    ...{ id: schedule.id, job_id, every_days: everyDays, only: classes && [...classes] },
-    ...{ older_than_days: olderThanDays, notify, active: next_run_at !== null },
-    ...(schedule.sandbox === 1 ? { sandbox: true as const } : {}),
-    next_run_at: next_run_at === null ? null : isoTime(clock.toWallTime(next_run_at)),
-    last_run: last_run_at === null || status === null ? null : { at: isoTime(last_run_at), status },
-    last_error: last_error === null ? null : { code: last_error, message: RUN_ERRORS[last_error] },
-    last_job_id: latest_job_id === job_id ? null : latest_job_id,
-    created_at: isoTime(created_at),
-  }
 }

@@ -1,11 +1,12 @@
 import { text } from 'node:stream/consumers'
-import { presentCreatedSource, presentSource } from '../api/feedback-sources.ts'
 import { isProviderName, PROVIDER_NAMES, PROVIDERS } from '../feedback/providers/providers.ts'
 import { type FeedbackSource, findSource, listSources } from '../feedback/source-store.ts'
 import {
   type CreatedSource,
   createSource,
   deleteSource,
+  presentCreatedSource,
+  presentSource,
   sourceNotFound,
 } from '../feedback/sources.ts'
 import { EvError } from '../platform/error.ts'

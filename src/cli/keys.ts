@@ -21,7 +21,7 @@ import {
   rotateKey,
 } from '../accounts/keys.ts'
 import { mergePlans } from '../accounts/plan.ts'
-import { presentKey } from '../api/keys.ts'
+import { presentKey } from '../accounts/present-key.ts'
 import { HOUR } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'

@@ -1,9 +1,9 @@
 import { accountIn } from '../accounts/account-store.ts'
-import { presentSchedule } from '../api/schedules.ts'
 import type { SteadyClock } from '../db/steady-clock.ts'
 import { OLDER_THAN_DAYS_MAX } from '../jobs/reverify/selection.ts'
 import {
   EVERY_DAYS_MAX,
+  presentSchedule,
   RUN_ERRORS,
   runStatus,
   type Schedule,

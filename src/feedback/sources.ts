@@ -1,8 +1,10 @@
 import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, write, writeWith } from '../db/database.ts'
+import { isoTime } from '../platform/format.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
+import { BASIC_USERNAME } from './providers/basic-auth.ts'
 import { PROVIDERS, type ProviderName } from './providers/providers.ts'
 import {
   type FeedbackSource,
@@ -104,9 +106,23 @@ export async function deleteSource(
 }
 
 /** The path to which the provider sends events. */
-export const sourcePath = ({ provider, id }: Pick<FeedbackSource, 'provider' | 'id'>) =>
+const sourcePath = ({ provider, id }: Pick<FeedbackSource, 'provider' | 'id'>) =>
   `/v1/feedback/${provider}/${id}`
 
 export function sourceNotFound(id: string): never {
   throw new OperationError('feedback_source_not_found', { id })
 }
+
+/** A source without its secret. */
+export const presentSource = (source: FeedbackSource, baseUrl: string) => ({
+  ...{ id: source.id, provider: source.provider, url: `${baseUrl}${sourcePath(source)}` },
+  key_hint: source.key_hint,
+  created_at: isoTime(source.created_at),
+  last_received_at: source.last_received_at === null ? null : isoTime(source.last_received_at),
+})
+
+/** A new source, with its password if it has one. */
+export const presentCreatedSource = ({ source, password }: CreatedSource, baseUrl: string) => ({
+  ...presentSource(source, baseUrl),
+  basic_auth: password === null ? null : { username: BASIC_USERNAME, password },
+})

@@ -61,10 +61,11 @@ describe('a command loads only what it runs:', () => {
     expect(count).toBeLessThanOrEqual(most)
   })
 
-  test('keys list on SQLite loads no driver of PostgreSQL', () => {
+  test('keys list on SQLite loads no web server and no driver of PostgreSQL', () => {
     const { packages } = modulesOf('keys', 'list')
     expect(packages).toContain('better-sqlite3')
-    expect(packages).not.toContain('pg')
+    for (const name of ['pg', 'hono', 'zod', 'hono-zod-openapi', 'undici', 'nodemailer'])
+      expect(packages).not.toContain(name)
   })
 
   test('verify in the sandbox loads no database', () => {

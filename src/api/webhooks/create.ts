@@ -7,6 +7,7 @@ import {
   type WebhookTarget,
   type WebhookWithSecret,
 } from '../../webhooks/endpoints.ts'
+import { presentWebhook, presentWithSecret } from '../../webhooks/present.ts'
 import type { Env } from '../context.ts'
 import { answerWith } from '../middleware/idempotency.ts'
 import { withOrigin } from '../request-context.ts'
@@ -21,7 +22,6 @@ import {
   WebhookList,
 } from '../schemas/webhook.ts'
 import type { Service } from '../service.ts'
-import { presentWebhook, presentWithSecret } from './present.ts'
 
 /** Routes that list and create webhook endpoints. */
 export function webhookCreateRoutes(service: Service) {

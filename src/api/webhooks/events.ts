@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import { SENT_KINDS, type SentKind } from '../../webhooks/event.ts'
 import { findEvent, getEventPage } from '../../webhooks/event-store.ts'
+import { presentDelivery } from '../../webhooks/present.ts'
 import type { EventTable } from '../../webhooks/tables.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { pageQuery, parseCursor, timeFilter, toPage, toPageBody } from '../query.ts'
@@ -10,7 +11,6 @@ import { json, pageBody, successBody } from '../schemas/answers.ts'
 import { Delivery, SHOWN_DELIVERY } from '../schemas/delivery.ts'
 import { EVENTS } from '../schemas/event.ts'
 import type { Service } from '../service.ts'
-import { presentDelivery } from './present.ts'
 
 // Schemas of events that were emitted.
 

@@ -20,6 +20,13 @@ import {
   updateWebhook,
 } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
+import {
+  presentDelivery,
+  presentDetail,
+  presentTest,
+  presentWebhook,
+  presentWithSecret,
+} from '../../webhooks/present.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
 import { answerWith, commitResponse } from '../middleware/idempotency.ts'
 import { encodeCursor, pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
@@ -66,13 +73,6 @@ import {
   webhookTarget,
 } from './create.ts'
 import { eventRoutes } from './events.ts'
-import {
-  presentDelivery,
-  presentDetail,
-  presentTest,
-  presentWebhook,
-  presentWithSecret,
-} from './present.ts'
 
 /** Routes that get, update, replace and delete one endpoint. */
 function webhookChangeRoutes(service: Service) {

@@ -1,4 +1,3 @@
-import { presentDelivery, presentDetail } from '../../api/webhooks/present.ts'
 import type { Database } from '../../db/database.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
@@ -11,6 +10,7 @@ import {
 } from '../../webhooks/delivery-store.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { SENT_KINDS } from '../../webhooks/event.ts'
+import { presentDelivery, presentDetail } from '../../webhooks/present.ts'
 import type { DeliveryState, DeliveryTable } from '../../webhooks/tables.ts'
 import { withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'

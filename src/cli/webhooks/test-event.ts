@@ -1,11 +1,11 @@
 import { exampleOf } from '../../api/schemas/event.ts'
-import { presentTest } from '../../api/webhooks/present.ts'
 import { composeResolver } from '../../compose/engine.ts'
 import { composeTransport, readWebhookCa } from '../../compose/webhook-transport.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type SentKind, TEST_KIND } from '../../webhooks/event.ts'
+import { presentTest } from '../../webhooks/present.ts'
 import {
   createTestEventLimit,
   sendTestEvent,

@@ -1,5 +1,7 @@
+import type { SteadyClock } from '../../db/steady-clock.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { DAY } from '../../platform/clock.ts'
+import { isoTime } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
 import type { RunError, ScheduleTable } from '../tables.ts'
 
@@ -74,3 +76,20 @@ export function runStatus({ last_run_at, last_error }: Schedule): RunStatus | nu
 }
 
 const SKIPPED: ReadonlySet<RunError> = new Set(['previous_run_unfinished', 'nothing_to_verify'])
+
+/** Presents a schedule for the API and the command line. */
+export function presentSchedule(schedule: Schedule, clock: SteadyClock) {
+  const { everyDays, classes, olderThanDays, notify } = toOptions(schedule)
+  const { job_id, latest_job_id, next_run_at, last_run_at, last_error, created_at } = schedule
+  const status = runStatus(schedule)
+  return {
+    ...{ id: schedule.id, job_id, every_days: everyDays, only: classes && [...classes] },
+    ...{ older_than_days: olderThanDays, notify, active: next_run_at !== null },
+    ...(schedule.sandbox === 1 ? { sandbox: true as const } : {}),
+    next_run_at: next_run_at === null ? null : isoTime(clock.toWallTime(next_run_at)),
+    last_run: last_run_at === null || status === null ? null : { at: isoTime(last_run_at), status },
+    last_error: last_error === null ? null : { code: last_error, message: RUN_ERRORS[last_error] },
+    last_job_id: latest_job_id === job_id ? null : latest_job_id,
+    created_at: isoTime(created_at),
+  }
+}

@@ -1,11 +1,11 @@
-import type { SteadyClock } from '../../db/steady-clock.ts'
-import { isoTime } from '../../platform/format.ts'
-import type { LoggedDelivery } from '../../webhooks/delivery-store.ts'
-import { successRate } from '../../webhooks/endpoint.ts'
-import type { Webhook } from '../../webhooks/endpoint-store.ts'
-import type { SentKind } from '../../webhooks/event.ts'
-import type { TestOutcome } from '../../webhooks/send-test-event.ts'
-import type { AttemptTable, DeliveryTable } from '../../webhooks/tables.ts'
+import type { SteadyClock } from '../db/steady-clock.ts'
+import { isoTime } from '../platform/format.ts'
+import type { LoggedDelivery } from './delivery-store.ts'
+import { successRate } from './endpoint.ts'
+import type { Webhook } from './endpoint-store.ts'
+import type { SentKind } from './event.ts'
+import type { TestOutcome } from './send-test-event.ts'
+import type { AttemptTable, DeliveryTable } from './tables.ts'
 
 /** An endpoint without its secret. */
 export const presentWebhook = (webhook: Webhook) => ({
