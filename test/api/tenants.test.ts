@@ -33,7 +33,7 @@ describe('data of another account', () => {
     expect(asked.filter(([, path]) => path.includes('{'))).toEqual([])
     for (const path of [
       ...['/v1/jobs/job_a', '/v1/webhooks/wh_a', '/v1/jobs/job_a/download'],
-      ...['/v1/jobs/job_a/results', '/v1/jobs/job_a/breakdown'],
+      ...['/v1/jobs/job_a/results', '/v1/jobs/job_a/results/1', '/v1/jobs/job_a/breakdown'],
       ...[`/v1/webhooks/wh_a/deliveries/${deliveryId}`, `/v1/events/${eventId}`],
     ]) {
       expect((await request(path)).status).toBe(200)
@@ -109,6 +109,7 @@ function operationsOf(
           path
             .replace('{id}', id)
             .replace('{delivery_id}', ids.deliveryId)
+            .replace('{row}', '1')
             // The URL of a source needs no key: the source is one of another provider.
             .replace('{provider}', 'mailgun'),
         ])

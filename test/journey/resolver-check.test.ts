@@ -254,7 +254,7 @@ describe('ev bulk', () => {
   test('a list that is finished while it waits has no verdict about any row', async () => {
     const { clock, start, reasons, ev } = await list(NXDOMAIN_FOR_ALL)
     const running = start()
-    await running.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
+    await running.printed(`DNS check failed: ${GMAIL_DENIED}`, 'stderr')
     const [job] = JSON.parse((await ev('jobs', '--json')).stdout) as { job_id: string }[]
     const { stdout } = await ev('jobs', 'finish', job?.job_id ?? '')
     expect(stdout).toBe(

@@ -128,7 +128,8 @@ function formatReason(jobId: string, { reason, erased }: ResultRow): Html {
 /** Renders the reply in full. On a phone, CSS reduces a long one to its codes: the details have it. */
 function formatReply({ smtp_code: code, smtp_text: text }: ResultRow): Html {
   if (code === null && !text) return html`<span class="no-reply">–</span>`
-  const [, enhanced = '', rest = ''] = ENHANCED.exec(text ?? '') ?? []
+  const [enhanced = ''] = ENHANCED.exec(text ?? '') ?? []
+  const rest = (text ?? '').slice(enhanced.length).trimStart()
   const codes = [code, enhanced].filter(part => part !== null && part !== '').join(' ')
   const isLong = rest.length > PHONE_REPLY_LENGTH
   const classes = ['reply', ...(isLong ? ['is-long'] : []), ...(codes === '' ? [] : ['has-code'])]
@@ -136,7 +137,7 @@ function formatReply({ smtp_code: code, smtp_text: text }: ResultRow): Html {
 }
 
 /** The enhanced status code at the start of a reply (RFC 3463 §2). */
-const ENHANCED = /^([245]\.\d{1,3}\.\d{1,3}(?=\s|$))?\s*(.*)$/s
+const ENHANCED = /^[245]\.\d{1,3}\.\d{1,3}(?=\s|$)/
 
 /** On a phone this fits in a line with the class, the reason and the codes. */
 const PHONE_REPLY_LENGTH = 12
