@@ -6,11 +6,17 @@ import type { Clock } from '../../src/platform/clock.ts'
  */
 const STEP_MS = 20
 
-type Timer = { readonly at: number; callback: (() => void) | null }
+type Timer = {
+  readonly at: number
+  /** Timers that are due at the same time fire in the order in which they were set, as in Node. */
+  readonly order: number
+  callback: (() => void) | null
+}
 
 /** A virtual clock for millions of timers, which advances as fast as their callbacks run. */
 export class HeapClock implements Clock {
   #now = 0
+  #set = 0
   readonly #heap: Timer[] = []
 
   now(): number {
@@ -23,7 +29,7 @@ export class HeapClock implements Clock {
 
   after(delayMs: number, callback: () => void): () => void {
     const at = Math.ceil((this.#now + Math.max(0, delayMs)) / STEP_MS) * STEP_MS
-    const timer: Timer = { at, callback }
+    const timer: Timer = { at, order: this.#set++, callback }
     this.#push(timer)
     return () => {
       timer.callback = null
@@ -62,7 +68,7 @@ export class HeapClock implements Clock {
     while (at > 0) {
       const parent = (at - 1) >> 1
       const above = heap[parent] as Timer
-      if (above.at <= timer.at) break
+      if (!isEarlier(timer, above)) break
       heap[at] = above
       at = parent
     }
@@ -77,12 +83,15 @@ export class HeapClock implements Clock {
     for (;;) {
       let child = 2 * at + 1
       if (child >= heap.length) break
-      if (child + 1 < heap.length && (heap[child + 1] as Timer).at < (heap[child] as Timer).at)
-        child++
-      if ((heap[child] as Timer).at >= last.at) break
+      const right = heap[child + 1]
+      if (right !== undefined && isEarlier(right, heap[child] as Timer)) child++
+      if (!isEarlier(heap[child] as Timer, last)) break
       heap[at] = heap[child] as Timer
       at = child
     }
     heap[at] = last
   }
 }
+
+const isEarlier = (one: Timer, other: Timer) =>
+  one.at < other.at || (one.at === other.at && one.order < other.order)
