@@ -38,27 +38,35 @@ const HEADINGS = [
   'simulator CPU s',
   '**speed / bare probe**',
   '**CPU / bare probe**',
+  'speed / probe in C',
+  'CPU / probe in C',
 ] as const
 
 const NAMES: Record<Program, string> = {
   bare: 'bare probe',
+  c: 'bare probe in C',
   engine: '`verifyMany`',
   bulk: '`ev bulk`',
 }
 
-/** Formats a table row: the medians of a program, and its ratios to the bare probe. */
+/**
+ * Formats a table row: the medians of a program, and its ratios to the bare probe and to the one in
+ * C, which has no runs without a compiler.
+ */
 export function row(
   shape: Shape,
   roundTripMs: number,
   runs: readonly Measured[],
   bareRuns: readonly Measured[],
+  cRuns: readonly Measured[],
 ): string {
   const of = (figure: (run: Measured) => number, digits = 0) =>
     median(runs.map(figure)).toLocaleString('en', { maximumFractionDigits: digits })
-  const ratio = (figure: (run: Measured) => number) =>
-    runs === bareRuns
+  const ratio = (figure: (run: Measured) => number, others: readonly Measured[]) =>
+    runs === others || others.length === 0
       ? ''
-      : `**${(median(runs.map(figure)) / median(bareRuns.map(figure))).toFixed(2)}**`
+      : (median(runs.map(figure)) / median(others.map(figure))).toFixed(2)
+  const bold = (text: string) => (text === '' ? '' : `**${text}**`)
   return cells([
     shape.name,
     `${roundTripMs} ms`,
@@ -69,8 +77,10 @@ export function row(
     of(run => run.counters.total.connections),
     of(run => run.counters.dns.total),
     `${of(run => run.simulatorCpuMs / 1_000, 2)}${isSimulatorBusy(runs) ? ' *' : ''}`,
-    ratio(speed),
-    ratio(cpuSeconds),
+    bold(ratio(speed, bareRuns)),
+    bold(ratio(cpuSeconds, bareRuns)),
+    ratio(speed, cRuns),
+    ratio(cpuSeconds, cRuns),
   ])
 }
 

@@ -8,6 +8,7 @@ import {
   startScenarioProcess,
 } from '../../src/simulator/simulator-process.ts'
 import { runBulk } from './bulk-run.ts'
+import type { CProbe } from './c-probe.ts'
 import { cpuMsOf } from './process-usage.ts'
 import type { Program, Run, RunOptions } from './run-options.ts'
 import { addressesOf, type Shape, scenarioFor } from './scenario.ts'
@@ -25,14 +26,22 @@ export type Measured = Run & {
 export class TestBed {
   readonly #addresses: readonly string[]
   readonly #simulator: SimulatorProcess
+  readonly #cProbe: CProbe | null
 
-  private constructor(shape: Shape, simulator: SimulatorProcess) {
+  private constructor(shape: Shape, simulator: SimulatorProcess, cProbe: CProbe | null) {
     this.#addresses = addressesOf(shape)
     this.#simulator = simulator
+    this.#cProbe = cProbe
   }
 
-  static async open(shape: Shape, roundTripMs: number): Promise<TestBed> {
-    return new TestBed(shape, await startScenarioProcess(scenarioFor(shape, roundTripMs)))
+  /** `cProbe` is needed only to measure it. */
+  static async open(
+    shape: Shape,
+    roundTripMs: number,
+    cProbe: CProbe | null = null,
+  ): Promise<TestBed> {
+    const simulator = await startScenarioProcess(scenarioFor(shape, roundTripMs))
+    return new TestBed(shape, simulator, cProbe)
   }
 
   /** Measures a program in a separate process over the whole list. */
@@ -42,10 +51,17 @@ export class TestBed {
     const options = { program, addresses, dnsAddress, smtpPort }
     await this.#simulator.reset()
     const simulatorBeforeMs = cpuMsOf(pid)
-    const run = await (program === 'bulk' ? runBulk(options) : runInProcess(options))
+    const run = await this.#run(options)
     const simulatorCpuMs = cpuMsOf(pid) - simulatorBeforeMs
     const counters = await this.#simulator.counters()
     return { ...run, program, addresses: addresses.length, simulatorCpuMs, counters }
+  }
+
+  #run(options: RunOptions): Promise<Run> {
+    if (options.program === 'bulk') return runBulk(options)
+    if (options.program !== 'c') return runInProcess(options)
+    if (this.#cProbe === null) throw new Error('The bare probe in C is not compiled.')
+    return this.#cProbe.run(options)
   }
 
   close(): Promise<void> {

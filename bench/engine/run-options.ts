@@ -6,8 +6,8 @@ export type RunOptions = {
   readonly smtpPort: number
 }
 
-/** `bare` is the bare probe, `engine` is `verifyMany`, `bulk` is `ev bulk`. */
-export type Program = 'bare' | 'engine' | 'bulk'
+/** `bare` is the bare probe and `c` the one in C, `engine` is `verifyMany`, `bulk` is `ev bulk`. */
+export type Program = 'bare' | 'c' | 'engine' | 'bulk'
 
 /** Receives each result: whether the mailbox exists, or null if that is unknown. */
 export type OnResult = (address: string, deliverable: boolean | null) => void
