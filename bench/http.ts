@@ -2,30 +2,14 @@
 // node bench/http.ts [--speed] [--load] [--lists [--seconds 60]] [--download] [--flood] [--root
 // DIR]
 import { parseArgs } from 'node:util'
-import type { Scenario } from '../src/simulator/scenario.ts'
 import { machine } from './engine/figures.ts'
 import { compareDownload } from './http/download.ts'
 import { compareFlood } from './http/flood.ts'
 import { compareLists } from './http/lists.ts'
 import { compareLoad } from './http/load.ts'
+import { DOMAINS, ROUND_TRIP_MS, scenarioAt } from './http/scenario.ts'
 import { type Served, startService } from './http/servers.ts'
 import { compareSpeed } from './http/speed.ts'
-
-const DOMAINS = 500
-const ROUND_TRIP_MS = 50
-
-/** Many domains on hosts without limits, with this round trip time. */
-const scenarioAt = (roundTripMs: number) =>
-  ({
-    roundTripMs,
-    mailboxes: ['user*'],
-    hosts: Object.fromEntries(each(at => [`mx${at}.example`, { behavior: 'polite' }])),
-    domains: Object.fromEntries(each(at => [`d${at}.example`, { mx: [[10, `mx${at}.example`]] }])),
-  }) as Scenario
-
-function each<T>(make: (at: number) => T): T[] {
-  return Array.from({ length: DOMAINS }, (_, at) => make(at))
-}
 
 const print = (line: string) => console.log(line)
 

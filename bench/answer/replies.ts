@@ -32,10 +32,14 @@ function parseLine(line: string): LabeledReply {
   }
 }
 
-/** The replies with a different recipient each, also in the text, as in a list. */
+/** A list meets far fewer texts than the fixtures have. */
+const TEXTS_OF_LIST = 200
+
+/** Replies of the fixtures with a different recipient each, also in the text, as in a list. */
 export const forManyRecipients = (length: number): LabeledReply[] =>
   Array.from({ length }, (_, n) => {
-    const labeled = replies[n % replies.length] as LabeledReply
+    const nth = n % TEXTS_OF_LIST
+    const labeled = replies[Math.floor((nth * replies.length) / TEXTS_OF_LIST)] as LabeledReply
     const recipient = `user${n}@company-${n % 97}.example`
     const text = labeled.reply.text.replaceAll(ADDRESS, `<${recipient}>`)
     return { ...labeled, recipient, reply: { ...labeled.reply, text } }

@@ -25,15 +25,13 @@ export async function measureStatements(
   rows = 20_000,
 ): Promise<string[]> {
   print(`\n### PostgreSQL per address, ${rows.toLocaleString('en')} addresses\n`)
-  print('| lists | statements | WAL bytes | row updates | of these HOT |')
-  print('| --- | --- | --- | --- | --- |')
+  for (const line of HEAD) print(line)
   const per = (count: number, digits = 2) => (count / rows).toFixed(digits)
   const details: string[] = []
   for (const lists of LISTS) {
-    const { calls, wal, statements, tables } = await measureLists(rows, lists)
-    const [updates, hot] = [sumOf(tables, 'updates'), sumOf(tables, 'hot')]
-    const counts = [per(calls), per(wal, 0), per(updates), percent(hot, updates)]
-    print(`| ${lists} | ${counts.join(' | ')} |`)
+    const measured = await measureLists(rows, lists)
+    const { statements, tables } = measured
+    print(formatCounts(measured, rows, lists))
     details.push(
       `\n${lists} lists:\n`,
       '| statement | calls | WAL bytes |\n| --- | --- | --- |',
@@ -49,6 +47,28 @@ export async function measureStatements(
   }
   for (const line of details) print(line)
   return []
+}
+
+const HEAD = [
+  '| lists | statements | WAL bytes | row updates | of these HOT |',
+  '| --- | --- | --- | --- | --- |',
+]
+
+/** Counts the same for the page about performance, and returns the lines of its table. */
+export async function tabulateStatements(rows = 20_000): Promise<string[]> {
+  const lines = [...HEAD]
+  for (const lists of LISTS) lines.push(formatCounts(await measureLists(rows, lists), rows, lists))
+  return lines
+}
+
+function formatCounts(
+  { calls, wal, tables }: Awaited<ReturnType<typeof measureLists>>,
+  rows: number,
+  lists: number,
+): string {
+  const [updates, hot] = [sumOf(tables, 'updates'), sumOf(tables, 'hot')]
+  const per = (count: number, digits = 2) => (count / rows).toFixed(digits)
+  return `| ${[lists, per(calls), per(wal, 0), per(updates), percent(hot, updates)].join(' | ')} |`
 }
 
 /** Counts the statements of processes without work. */
@@ -76,7 +96,11 @@ function mostExpensive(byCalls: readonly Statement[]): Statement[] {
 const percent = (part: number, all: number) =>
   all === 0 ? '' : `${((100 * part) / all).toFixed(0)}%`
 
-async function measureLists(rows: number, lists: number) {
+/**
+ * Verifies addresses on 300 domains in several lists at once, with a server and two workers, and
+ * counts what they cause in PostgreSQL.
+ */
+export async function measureLists(rows: number, lists: number) {
   const list = { rows, domains: 300 }
   return withCluster(3, list, async (cluster, server) => {
     const addresses = addressesOf(list)

@@ -34,7 +34,8 @@ export async function runBulk({ addresses, dnsAddress, smtpPort }: RunOptions): 
     const child = spawn(
       process.execPath,
       [EV, 'bulk', list, '-o', output, '--quiet', '--special-domains', ...flags],
-      { stdio: ['ignore', 'inherit', 'inherit'] },
+      // No settings of the user's environment.
+      { stdio: ['ignore', 'inherit', 'inherit'], env: { PATH: process.env.PATH, HOME: folder } },
     )
     const peakRss = watchPeakRss(child)
     const [code] = await once(child, 'exit')

@@ -42,7 +42,7 @@ const HEADINGS = [
   'CPU / probe in C',
 ] as const
 
-const NAMES: Record<Program, string> = {
+export const PROGRAM_NAMES: Readonly<Record<Program, string>> = {
   bare: 'bare probe',
   c: 'bare probe in C',
   engine: '`verifyMany`',
@@ -70,7 +70,7 @@ export function row(
   return cells([
     shape.name,
     `${roundTripMs} ms`,
-    NAMES[runs[0]?.program ?? 'bare'],
+    PROGRAM_NAMES[runs[0]?.program ?? 'bare'],
     of(speed),
     of(cpuSeconds, 2),
     of(run => run.peakRssMiB),

@@ -1,0 +1,103 @@
+import { statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import SqliteDatabase from 'better-sqlite3'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { TestBed } from '../../bench/engine/measure.ts'
+import { addressesOf, type Shape, scenarioFor } from '../../bench/engine/scenario.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { emptyFolder, runEv, simulatorFlags } from '../support/ev-process.ts'
+
+/** What a list causes at DNS and mail servers. */
+type Counts = {
+  readonly shape: Shape
+  /** At most, because connections to one host depend on which rows arrive first. */
+  readonly connectionsMax: number
+  readonly questions: number
+  /** One for each address, and a random name for each domain with an accepted one. */
+  readonly recipients: number
+}
+
+const LISTS: readonly Counts[] = [
+  {
+    shape: { name: 'a domain for each address', addresses: 500, domains: 500, hosts: 500 },
+    connectionsMax: 500,
+    questions: 2 * 500,
+    recipients: 500 + 450,
+  },
+  {
+    shape: { name: 'fifty addresses for each domain', addresses: 2_000, domains: 40, hosts: 40 },
+    connectionsMax: 40,
+    questions: 2 * 40,
+    recipients: 2_000 + 40,
+  },
+  {
+    shape: { name: 'all domains at one hoster', addresses: 2_000, domains: 200, hosts: 1 },
+    connectionsMax: 60,
+    questions: 200 + 1,
+    recipients: 2_000 + 200,
+  },
+]
+
+describe.each(LISTS)('a list with $shape.name', ({ shape, ...counts }) => {
+  let testBed: TestBed
+  beforeAll(async () => {
+    testBed = await TestBed.open(shape, 0)
+  })
+  afterAll(() => testBed.close())
+
+  test.each([
+    ['verifyMany', 'engine'],
+    ['ev bulk', 'bulk'],
+  ] as const)(
+    'takes the same few connections, questions and recipients: %s',
+    async (_, program) => {
+      const { counters, missing, repeated, wrong } = await testBed.measure(program)
+      expect({ missing, repeated, wrong }).toEqual({ missing: 0, repeated: 0, wrong: 0 })
+      expect(counters.total.connections).toBeLessThanOrEqual(counts.connectionsMax)
+      expect(counters.dns.total).toBe(counts.questions)
+      expect(counters.total.commands.RCPT).toBe(counts.recipients)
+    },
+  )
+})
+
+describe('the database after a list', () => {
+  const shape: Shape = { name: 'list', addresses: 5_000, domains: 500, hosts: 500 }
+  /** One row for each address; the others do not grow with the list. */
+  const OTHER_ROWS_MAX = 30
+  /** Of the whole file, tables without rows included. */
+  const BYTES_PER_ADDRESS_MAX = 1_700
+  let simulator: Simulator
+  beforeAll(async () => {
+    simulator = await startSimulator(scenarioFor(shape, 0))
+  })
+  afterAll(() => simulator.close())
+
+  test('has a row for each address, and few bytes', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.csv'), ['email', ...addressesOf(shape)].join('\n'))
+    const limits = ['--sessions-per-second', '1000', '--concurrency', '200', '--cache', 'off']
+    const files = ['list.csv', '-o', 'out.csv', '--data-dir', 'data', '--quiet']
+    const flags = [...simulatorFlags(simulator), ...limits]
+    const { code, stderr } = await runEv(['bulk', ...files, ...flags], { home })
+    expect(code, stderr).toBe(0)
+    const file = join(home, 'data/ev.sqlite')
+    const rows = countRows(file)
+    expect(rows).toBeLessThanOrEqual(shape.addresses + OTHER_ROWS_MAX)
+    expect(statSync(file).size / shape.addresses).toBeLessThan(BYTES_PER_ADDRESS_MAX)
+  })
+})
+
+function countRows(file: string): number {
+  const database = new SqliteDatabase(file, { readonly: true })
+  try {
+    const tables = database
+      .prepare<[], { name: string }>("select name from sqlite_master where type = 'table'")
+      .all()
+    const counts = tables.map(({ name }) =>
+      Number(database.prepare(`select count(*) from "${name}"`).pluck().get()),
+    )
+    return counts.reduce((sum, count) => sum + count, 0)
+  } finally {
+    database.close()
+  }
+}
