@@ -1,12 +1,12 @@
-// The benchmarks with budgets: node bench/suite.ts [--check] [--write] [PART …]
+// The benchmarks with budgets: node bench/suite.ts [--check] [--write] [--renew] [PART …]
 // --check compares the ratios with budgets.json, and fails beyond them; --write writes the measured
-// sections of the page about performance. Without either, both tables are printed.
+// sections of the page about performance; --renew makes the measured ratios the budgets.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { machine } from './engine/figures.ts'
-import { type Budgets, findOverruns, formatBudget } from './suite/budgets.ts'
+import { type Budgets, findOverruns, formatBudget, renewBudgets } from './suite/budgets.ts'
 import { replaceSection } from './suite/page.ts'
 import { PARTS, type PartName } from './suite/parts.ts'
 
@@ -15,10 +15,14 @@ const PAGE = join(ROOT, 'docs/performance.md')
 const BUDGETS = join(import.meta.dirname, 'budgets.json')
 
 const { values, positionals } = parseArgs({
-  options: { check: { type: 'boolean' }, write: { type: 'boolean' } },
+  options: {
+    check: { type: 'boolean' },
+    write: { type: 'boolean' },
+    renew: { type: 'boolean' },
+  },
   allowPositionals: true,
 })
-const budgets: Readonly<Record<string, Budgets>> = JSON.parse(readFileSync(BUDGETS, 'utf8'))
+const budgets: Record<string, Budgets> = JSON.parse(readFileSync(BUDGETS, 'utf8'))
 const overruns: string[] = []
 print(`Machine: ${machine()}.\n`)
 for (const name of selectParts(positionals)) {
@@ -30,6 +34,10 @@ for (const name of selectParts(positionals)) {
     const own = budgets[name] ?? {}
     printRatios(ratios, own)
     overruns.push(...findOverruns(ratios, own).map(text => `${name}: ${text}`))
+  }
+  if (values.renew && budgets[name] !== undefined) {
+    budgets[name] = renewBudgets(ratios, budgets[name])
+    writeFileSync(BUDGETS, `${JSON.stringify(budgets, null, 2)}\n`)
   }
   if (values.write) {
     const page = readFileSync(PAGE, 'utf8')

@@ -22,13 +22,26 @@ export function findOverruns(ratios: Readonly<Record<string, number>>, budgets: 
   ]
 }
 
+/** Returns the budgets with the measured ratios as their limits, as after an intended change. */
+export function renewBudgets(ratios: Readonly<Record<string, number>>, budgets: Budgets): Budgets {
+  return Object.fromEntries(
+    Object.entries(budgets).map(([name, budget]) => {
+      const ratio = ratios[name]
+      if (ratio === undefined) return [name, budget]
+      const limit = Number(ratio.toPrecision(3))
+      const { tolerance } = budget
+      return [name, 'min' in budget ? { min: limit, tolerance } : { max: limit, tolerance }]
+    }),
+  )
+}
+
 function isWithin(ratio: number, budget: Budget): boolean {
   return 'min' in budget
     ? ratio >= budget.min * (1 - budget.tolerance)
     : ratio <= budget.max * (1 + budget.tolerance)
 }
 
-/** Formats a budget: `at least 0.5 (-20%)`. */
+/** Formats a budget: `at least 0.5 (−20%)`. */
 export function formatBudget(budget: Budget): string {
   const percent = `${Math.round(budget.tolerance * 100)}%`
   return 'min' in budget

@@ -13,8 +13,8 @@ const ROUND_TRIP_MS = 50
 const REPEATS = 3
 
 const HEADINGS = [
-  ...['list', 'program', 'addresses/s', 'of the bare probe', 'CPU', 'of the bare probe in C'],
-  ...['peak memory', 'connections', 'DNS questions'],
+  ...['list', 'program', 'addresses/s', 'of the bare probe', 'of the one in C'],
+  ...['CPU of the bare probe', 'of the one in C', 'peak memory', 'connections', 'DNS questions'],
 ]
 
 /** Compares `verifyMany` and `ev bulk` with the bare probes. Throws if a run has a wrong result. */
@@ -44,8 +44,9 @@ export async function measureLists(): Promise<PartResult> {
             PROGRAM_NAMES[program],
             `${count(medianOf(speed, ours))}${isSimulatorBusy(ours) ? ' *' : ''}`,
             ratio(speed, bare).toFixed(2),
-            `${ratio(cpu, bare).toFixed(1)}× of the bare probe`,
             runs.c.length === 0 ? '' : ratio(speed, runs.c).toFixed(2),
+            `${ratio(cpu, bare).toFixed(1)}×`,
+            runs.c.length === 0 ? '' : `${ratio(cpu, runs.c).toFixed(0)}×`,
             `${count(medianOf(run => run.peakRssMiB, ours))} MiB`,
             count(medianOf(run => run.counters.total.connections, ours)),
             count(medianOf(run => run.counters.dns.total, ours)),
