@@ -1,7 +1,6 @@
 // The benchmarks with budgets: node bench/suite.ts [--check] [--write] [--renew] [PART …]
 // --check compares the ratios with budgets.json, and fails beyond them; --write writes the measured
 // sections of the page about performance; --renew makes the measured ratios the budgets.
-import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -65,14 +64,11 @@ function printRatios(ratios: Readonly<Record<string, number>>, own: Budgets): vo
   print('')
 }
 
-/** Tells when, where and with which code a section was measured. */
+/** Tells when, where and with which version a section was measured. */
 function describeRun(): string {
-  const git = (...args: string[]) =>
-    execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim()
-  const isChanged = git('status', '--porcelain', '--', 'src', 'bench') !== ''
-  const commit = `${git('rev-parse', '--short', 'HEAD')}${isChanged ? ' with changes' : ''}`
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const date = new Date().toISOString().slice(0, 10)
-  return `Measured on ${date} at commit ${commit}: ${machine()}.`
+  return `Measured on ${date} with version ${version}: ${machine()}.`
 }
 
 function print(line: string): void {
