@@ -6,11 +6,10 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { machine } from './engine/figures.ts'
 import { type Budgets, findOverruns, formatBudget, renewBudgets } from './suite/budgets.ts'
-import { replaceSection } from './suite/page.ts'
+import { PAGE, replaceSection } from './suite/page.ts'
 import { PARTS, type PartName } from './suite/parts.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const PAGE = join(ROOT, 'docs/performance.md')
 const BUDGETS = join(import.meta.dirname, 'budgets.json')
 
 const { values, positionals } = parseArgs({

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Budgets, findOverruns, renewBudgets } from '../../bench/suite/budgets.ts'
-import { replaceSection, sectionsOf } from '../../bench/suite/page.ts'
+import { PAGE, replaceSection, sectionsOf } from '../../bench/suite/page.ts'
 import { PARTS } from '../../bench/suite/parts.ts'
 
 const BENCH = join(import.meta.dirname, '../../bench')
@@ -55,6 +55,13 @@ test('the budgets belong to parts of the suite, with a limit and a tolerance bel
     expect(budget.tolerance).toBeGreaterThan(0)
     expect(budget.tolerance).toBeLessThan(1)
   }
+})
+
+test('the page about performance has a measured section for each part, and no other figures', () => {
+  const page = readFileSync(PAGE, 'utf8')
+  expect(sectionsOf(page).toSorted()).toEqual(Object.keys(PARTS).toSorted())
+  const withoutSections = page.replaceAll(/<!-- bench: .*?<!-- end -->/gs, '')
+  expect(withoutSections).not.toMatch(/^\|/m)
 })
 
 describe('a page', () => {
