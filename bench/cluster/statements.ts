@@ -29,7 +29,7 @@ export async function measureStatements(
   const per = (count: number, digits = 2) => (count / rows).toFixed(digits)
   const details: string[] = []
   for (const lists of LISTS) {
-    const measured = await measureLists(rows, lists)
+    const measured = await countStatements(rows, lists)
     const { statements, tables } = measured
     print(formatCounts(measured, rows, lists))
     details.push(
@@ -57,12 +57,13 @@ const HEAD = [
 /** Counts the same for the page about performance, and returns the lines of its table. */
 export async function tabulateStatements(rows = 20_000): Promise<string[]> {
   const lines = [...HEAD]
-  for (const lists of LISTS) lines.push(formatCounts(await measureLists(rows, lists), rows, lists))
+  for (const lists of LISTS)
+    lines.push(formatCounts(await countStatements(rows, lists), rows, lists))
   return lines
 }
 
 function formatCounts(
-  { calls, wal, tables }: Awaited<ReturnType<typeof measureLists>>,
+  { calls, wal, tables }: Awaited<ReturnType<typeof countStatements>>,
   rows: number,
   lists: number,
 ): string {
@@ -100,7 +101,7 @@ const percent = (part: number, all: number) =>
  * Verifies addresses on 300 domains in several lists at once, with a server and two workers, and
  * counts what they cause in PostgreSQL.
  */
-export async function measureLists(rows: number, lists: number) {
+export async function countStatements(rows: number, lists: number) {
   const list = { rows, domains: 300 }
   return withCluster(3, list, async (cluster, server) => {
     const addresses = addressesOf(list)

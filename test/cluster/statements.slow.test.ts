@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { measureLists } from '../../bench/cluster/statements.ts'
+import { countStatements } from '../../bench/cluster/statements.ts'
 
 const ROWS = 4_000
 /**
@@ -12,7 +12,7 @@ const WAL_BYTES_MAX = 5_500
 const ITEM_UPDATES = 3
 
 test('an address costs PostgreSQL few statements, little log and three updates', async () => {
-  const { calls, wal, tables } = await measureLists(ROWS, 2)
+  const { calls, wal, tables } = await countStatements(ROWS, 2)
   expect(calls / ROWS).toBeLessThan(STATEMENTS_MAX)
   expect(wal / ROWS).toBeLessThan(WAL_BYTES_MAX)
   const item = tables.find(({ name }) => name === 'item')
