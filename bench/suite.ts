@@ -2,6 +2,7 @@
 // --check compares the ratios with budgets.json, and fails beyond them; --write writes the measured
 // sections of the page about performance; --renew makes the measured ratios the budgets.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { machine } from './engine/figures.ts'
@@ -25,6 +26,7 @@ const overruns: string[] = []
 print(`Machine: ${machine()}.\n`)
 for (const name of selectParts(positionals)) {
   print(`### ${name}\n`)
+  const [otherLoad = 0] = loadavg()
   const { ratios, lines } = await PARTS[name].measure()
   for (const line of lines) print(line)
   print('')
@@ -39,7 +41,7 @@ for (const name of selectParts(positionals)) {
   }
   if (values.write) {
     const page = readFileSync(PAGE, 'utf8')
-    writeFileSync(PAGE, replaceSection(page, name, [...lines, '', describeRun()]))
+    writeFileSync(PAGE, replaceSection(page, name, [...lines, '', describeRun(otherLoad)]))
   }
 }
 if (values.check)
@@ -63,11 +65,11 @@ function printRatios(ratios: Readonly<Record<string, number>>, own: Budgets): vo
   print('')
 }
 
-/** Tells when, where and with which version a section was measured. */
-function describeRun(): string {
+/** Tells when, where, with which version and beside how much load a section was measured. */
+function describeRun(otherLoad: number): string {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const date = new Date().toISOString().slice(0, 10)
-  return `Measured on ${date} with version ${version}: ${machine()}.`
+  return `Measured on ${date} with version ${version}: ${machine()}, load average ${otherLoad.toFixed(1)} at the start.`
 }
 
 function print(line: string): void {
