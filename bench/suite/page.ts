@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 
 /** The page about performance, whose sections the suite writes. */
-export const PAGE = join(import.meta.dirname, '../../docs/performance.md')
+export const PAGE = join(import.meta.dirname, '../../docs/contributing/performance.md')
 
 /** Where a section begins, such as `<!-- bench: lists -->`. */
 const start = (section: string) => `<!-- bench: ${section} -->`

@@ -57,11 +57,9 @@ test('the budgets belong to parts of the suite, with a limit and a tolerance bel
   }
 })
 
-test('the page about performance has a measured section for each part, and no other figures', () => {
+test('the page about performance has a measured section for each part', () => {
   const page = readFileSync(PAGE, 'utf8')
   expect(sectionsOf(page).toSorted()).toEqual(Object.keys(PARTS).toSorted())
-  const withoutSections = page.replaceAll(/<!-- bench: .*?<!-- end -->/gs, '')
-  expect(withoutSections).not.toMatch(/^\|/m)
 })
 
 describe('a page', () => {
