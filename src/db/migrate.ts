@@ -92,6 +92,7 @@ export const MIGRATIONS: Migrations = {
   '0014_no_address': { up: addNoAddress },
   '0015_learned_replies': { up: createLearnedReplies },
   '0016_finish': { up: addFinish },
+  '0017_short_results': { up: reduceItemSpace },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -125,6 +126,14 @@ async function addPreviousResults(db: Kysely<unknown>): Promise<void> {
  */
 async function reserveItemSpace(db: Kysely<unknown>): Promise<void> {
   if (isPostgres(db)) await sql`alter table item set (fillfactor = 15)`.execute(db)
+}
+
+/**
+ * Results are stored without what is not determined, so with its result a row is about four times as
+ * long. An older version cannot read them, and does not start on a database with this migration.
+ */
+async function reduceItemSpace(db: Kysely<unknown>): Promise<void> {
+  if (isPostgres(db)) await sql`alter table item set (fillfactor = 20)`.execute(db)
 }
 
 /** Adds the number of rows without an address; in older jobs they are malformed. */

@@ -107,6 +107,7 @@ export type Fence =
 export type Recorded = {
   readonly jobId: string
   readonly position: number
+  /** See `encodeResult`. */
   readonly result: string
   readonly class: string
   readonly fence?: Fence

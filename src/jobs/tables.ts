@@ -99,7 +99,7 @@ export type ItemTable = {
   tries: number
   /** When the item was first ready to be probed, epoch ms. */
   ready_at: number | null
-  /** JSON of the result. */
+  /** The result as `encodeResult` stores it; `null` for an erased address. */
   result: string | null
   /** JSON of the result of the latest probe, while the item waits for another one. */
   latest_result: string | null

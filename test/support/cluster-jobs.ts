@@ -8,6 +8,7 @@ import { composeWork, type Services } from '../../src/compose/worker.ts'
 import { toConfig } from '../../src/config/config.ts'
 import { type Database, write } from '../../src/db/database.ts'
 import { openLists } from '../../src/engine/lists.ts'
+import { decodeResult } from '../../src/engine/verdict/stored-result.ts'
 import type { Result } from '../../src/engine/verdict/verdict.ts'
 import { addItems, queueJobIn } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
@@ -165,5 +166,5 @@ async function createOwner(database: Database): Promise<void> {
 
 async function resultsOf(database: Database, jobId: string): Promise<(Result | null)[]> {
   const rows = await resultPage(database, { jobId, after: 0, max: 100_000 })
-  return rows.map(({ result }) => (result === null ? null : (JSON.parse(result) as Result)))
+  return rows.map(({ result }) => (result === null ? null : decodeResult(result)))
 }

@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import { composeEngine, type ExternalDeps } from '../../src/compose/engine.ts'
 import { type RawSettings, toConfig } from '../../src/config/config.ts'
 import type { Database } from '../../src/db/database.ts'
+import { decodeResult } from '../../src/engine/verdict/stored-result.ts'
 import type { Result } from '../../src/engine/verdict/verdict.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
@@ -133,7 +134,7 @@ async function load(database: Database, texts: readonly string[]): Promise<void>
 
 async function resultsOf(database: Database, max: number): Promise<(Result | null)[]> {
   const rows = await resultPage(database, { jobId: JOB, after: 0, max })
-  return rows.map(({ result }) => (result === null ? null : (JSON.parse(result) as Result)))
+  return rows.map(({ result }) => (result === null ? null : decodeResult(result)))
 }
 
 /** Advances the clock until the promise settles, by at most a day. */

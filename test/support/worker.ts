@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest'
 import type { UsageLedger } from '../../src/accounts/credits/usage-ledger.ts'
 import { composeEngine } from '../../src/compose/engine.ts'
 import { write } from '../../src/db/database.ts'
-import type { Result } from '../../src/engine/verdict/verdict.ts'
+import { decodeResult } from '../../src/engine/verdict/stored-result.ts'
 import { addItems, queueJobIn } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/jobs/job-store.ts'
@@ -97,7 +97,7 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: TestWork
   async function reasons(jobId: string): Promise<(string | null)[]> {
     const rows = await resultPage(database, { jobId, after: 0, max: 100_000 })
     return rows.map(({ result }) =>
-      result === null ? null : (JSON.parse(result) as Result).verdict.reason,
+      result === null ? null : (decodeResult(result)?.verdict.reason ?? null),
     )
   }
 

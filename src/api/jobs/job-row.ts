@@ -1,4 +1,5 @@
 import type { Database } from '../../db/database.ts'
+import { decodeResult } from '../../engine/verdict/stored-result.ts'
 import type { Class, Result } from '../../engine/verdict/verdict.ts'
 import { accountJob } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
@@ -109,7 +110,7 @@ function formatRows(
 export function toRow(row: ResultRow): JobRow[] {
   const { position, text, cells, dedupeKey, class: klass } = row
   if (row.result === null || klass === null) return []
-  const result = JSON.parse(row.result) as Result | null
+  const result = decodeResult(row.result)
   const parsed = cells === null ? null : (JSON.parse(cells) as string | string[])
   return [
     {

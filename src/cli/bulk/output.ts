@@ -2,6 +2,7 @@ import { type ListDialect, type ListRow, readList } from '../../csv/csv.ts'
 import type { TextEncoding } from '../../csv/encoder.ts'
 import type { Database } from '../../db/database.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'
+import { decodeResult } from '../../engine/verdict/stored-result.ts'
 import { type Class, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import type { IsFirst } from '../../jobs/import/import-counter.ts'
 import { resultPage } from '../../jobs/results/result-store.ts'
@@ -148,8 +149,8 @@ async function writeRows(
     })
     for (const [index, row] of batch.entries()) {
       const stored = page[index]
-      if (stored?.result == null) throw await missingResult(row, list)
-      const result = JSON.parse(stored.result) as Result
+      const result = stored?.result == null ? null : decodeResult(stored.result)
+      if (stored === undefined || result === null) throw await missingResult(row, list)
       onResult?.(result)
       const { verdict, evidence } = result
       const ofClass = reasons[toClass(verdict)]

@@ -114,28 +114,31 @@ const rejected = ({ answer }: Evidence, why: Explanation<'rejected'>) =>
 const learnedFrom = ({ answer }: Evidence) =>
   (answer?.kind === 'rejected' && answer.learned?.scope) || null
 
-/** Returns evidence with defaults for everything that was not determined. */
-export function toEvidence(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {
-  return {
-    flags: null,
-    suggestion: null,
-    typo: null,
-    disposableHost: false,
-    route: null,
-    operator: null,
-    answer: null,
-    catchAll: null,
-    egress: null,
-    host: null,
-    ip: null,
-    tls: false,
-    timings: { dnsMs: null, connectMs: null },
-    skipped: null,
-    failure: null,
-    dialogue: null,
-    ...facts,
-  }
+/** Evidence of which nothing was determined. */
+export const UNDETERMINED: Omit<Evidence, 'address'> = {
+  flags: null,
+  suggestion: null,
+  typo: null,
+  disposableHost: false,
+  route: null,
+  operator: null,
+  answer: null,
+  catchAll: null,
+  egress: null,
+  host: null,
+  ip: null,
+  tls: false,
+  timings: { dnsMs: null, connectMs: null },
+  skipped: null,
+  failure: null,
+  dialogue: null,
 }
+
+/** Returns evidence with defaults for everything that was not determined. */
+export const toEvidence = (facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence => ({
+  ...UNDETERMINED,
+  ...facts,
+})
 
 /** Builds a result: the verdict on the evidence, and the facts of the run. */
 export function toResult(

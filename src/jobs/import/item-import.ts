@@ -3,6 +3,7 @@ import { addStoredRows } from '../../accounts/account-store.ts'
 import { type Database, writeConcurrent } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
 import { isPostgres, jsonRows } from '../../db/sql-dialect.ts'
+import { encodeResult } from '../../engine/verdict/stored-result.ts'
 import { type Class, isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { HOUR } from '../../platform/clock.ts'
 import { deleteJob } from '../delete-job.ts'
@@ -191,7 +192,7 @@ const finished =
   (jobId: string) =>
   ({ position, text, dedupeKey, cells = null, result }: FinishedItem): ItemTable => ({
     ...{ job_id: jobId, position, text, cells, dedupe_key: dedupeKey },
-    ...{ state: 'done', result: JSON.stringify(result), class: toClass(result.verdict) },
+    ...{ state: 'done', result: encodeResult(result), class: toClass(result.verdict) },
     ...{ same_as: null, copies: 1, operator: null, backup_operator: null },
     ...{ domain: null, route: null },
     ...{

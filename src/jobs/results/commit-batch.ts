@@ -4,6 +4,7 @@ import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
 import { type Database, type Trx, write, writeConcurrent } from '../../db/database.ts'
 import { isFault } from '../../engine/address/address.ts'
 import type { CachedAnswer } from '../../engine/result-cache.ts'
+import { encodeResult } from '../../engine/verdict/stored-result.ts'
 import { isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import type { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import type { Random } from '../../platform/random.ts'
@@ -181,7 +182,7 @@ const toPostponed = ({ postponed = [], ...change }: ItemUpdate): Postponed[] =>
 const toRows = (jobId: string, { results = [], ...change }: ItemUpdate) =>
   results.map(outcome => ({
     ...{ jobId, position: outcome.position, outcome },
-    ...{ result: JSON.stringify(outcome.result), class: toClass(outcome.result.verdict) },
+    ...{ result: encodeResult(outcome.result), class: toClass(outcome.result.verdict) },
     ...toFence(change),
   }))
 

@@ -15,7 +15,7 @@ export type ResultRow = {
   /** JSON of the data that came with the address; null if there is none. */
   readonly cells: string | null
   readonly class: Class | null
-  /** JSON of the result; null if there is none yet. */
+  /** The stored result (`decodeResult`); null if there is none yet. */
   readonly result: string | null
   /** See `ItemTable.previous`. */
   readonly previous: string | null

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Database, write } from '../../../src/db/database.ts'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
+import { encodeResult } from '../../../src/engine/verdict/stored-result.ts'
 import { toClass } from '../../../src/engine/verdict/verdict.ts'
 import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
@@ -114,9 +115,10 @@ type ResultRow = readonly [position: number, text: string, operator: string | nu
 async function storeResults(database: Database, rows: readonly ResultRow[]): Promise<void> {
   const recorded = rows.map(([position, text, operator]) => {
     const result = sandboxResult(database.clock, text)
-    const evidence = { ...result.evidence, operator: operator && { name: operator } }
-    const json = JSON.stringify({ ...result, evidence })
-    return { position, result: json, class: toClass(result.verdict) }
+    const named =
+      operator === null ? null : { name: operator, title: operator, truth: 'tells' as const }
+    const stored = encodeResult({ ...result, evidence: { ...result.evidence, operator: named } })
+    return { position, result: stored, class: toClass(result.verdict) }
   })
   await write(database, trx => recordResults(trx, ofJob('job_a', recorded)))
 }

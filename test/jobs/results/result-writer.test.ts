@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { UsageLedger } from '../../../src/accounts/credits/usage-ledger.ts'
 import type { Database } from '../../../src/db/database.ts'
-import type { Result } from '../../../src/engine/verdict/verdict.ts'
 import { getCachedAnswers } from '../../../src/jobs/cached-answers.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { queuedItems } from '../../../src/jobs/item-store.ts'
@@ -12,12 +11,11 @@ import { type Change, ResultWriter } from '../../../src/jobs/results/result-writ
 import { silentLog } from '../../../src/platform/log.ts'
 import { addJob, queuedJob } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'
+import { resultOf } from '../../support/result.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-/** The parts of results that the writer reads. */
-const ADDRESS = { evidence: { address: {} } }
-const RESULT = { ...ADDRESS, verdict: { valid: true, risk: 'low' } } as unknown as Result
-const UNKNOWN = { ...ADDRESS, verdict: { valid: true, risk: 'unknown' } } as unknown as Result
+const RESULT = resultOf('accepted_email')
+const UNKNOWN = resultOf('timeout')
 
 const result = (position: number, copies = 1, of = RESULT): Change => ({
   results: [{ position, copies, result: of }],

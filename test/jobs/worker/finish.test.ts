@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/db/database.ts'
+import { decodeResult } from '../../../src/engine/verdict/stored-result.ts'
 import type { Result } from '../../../src/engine/verdict/verdict.ts'
 import { finishJob } from '../../../src/jobs/change-job.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
@@ -33,7 +34,7 @@ const createWaitingJob = async (flags: Readonly<Record<string, string>> = {}) =>
   const services = { database, clock, random: countedRandom(), origin }
   const results = async (jobId: string) =>
     (await resultPage(database, { jobId, after: 0, max: 1_000 })).map(
-      ({ result }) => JSON.parse(result ?? 'null') as Result,
+      ({ result }) => decodeResult(result ?? 'null') as Result,
     )
   return {
     ...fixture,

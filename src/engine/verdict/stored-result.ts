@@ -1,0 +1,200 @@
+import { type Address, isFault, type SyntaxFault } from '../address/address.ts'
+import type { AddressFlags } from '../address/classifier.ts'
+import type { Domain } from '../address/domain.ts'
+import { UNDETERMINED } from './judge.ts'
+import { type Evidence, type Result, toClass, type Verdict } from './verdict.ts'
+
+/** JSON leaves out properties that are undefined. */
+type Optional<T> = { readonly [Name in keyof T]?: T[Name] | undefined }
+
+/**
+ * A result as it is stored with its row of a list: JSON without what is not determined and without
+ * what repeats the address, about a quarter of the length of a `Result`. SQL reads
+ * `verdict.reason`, `evidence.operator.name` and `checkedAt`, so these keep their paths.
+ */
+type StoredResult = {
+  readonly email: string
+  /** Left out if it is the domain of the address, or null without an address. */
+  readonly provider: string | null | undefined
+  readonly verdict: StoredVerdict
+  readonly evidence: StoredEvidence
+  readonly tookMs: number
+  /** Left out if false. */
+  readonly cached: true | undefined
+  readonly checkedAt: number
+}
+
+/** `marks` has a T or an F for each property that is true or false; see `readVerdict`. */
+type StoredVerdict = Pick<Verdict, 'reason' | 'risk' | 'confidence'> & { readonly marks: string }
+
+/** Evidence without the values of `UNDETERMINED`. */
+type StoredEvidence = Optional<Omit<Evidence, 'address' | 'flags'>> & {
+  /** Left out if all of it follows from the email. */
+  readonly address: StoredAddress | undefined
+  /** The flags that are set; `canonical` is left out if it is the email. */
+  readonly flags: Optional<AddressFlags> | undefined
+}
+
+/** The text is left out if it is the email, and the parts if they follow from the text. */
+type StoredAddress = SyntaxFault | Optional<Address>
+
+/** Returns the JSON to store for a result. */
+export function encodeResult(result: Result): string {
+  const { email, provider, verdict, evidence, tookMs, cached, checkedAt } = result
+  const { reason, risk, confidence } = verdict
+  const stored: StoredResult = {
+    email,
+    provider: provider === getProvider(evidence.address) ? undefined : provider,
+    verdict: { reason, risk, confidence, marks: toMarks(verdict) },
+    evidence: shortenEvidence(email, evidence),
+    tookMs,
+    cached: cached || undefined,
+    checkedAt,
+  }
+  return JSON.stringify(stored)
+}
+
+/**
+ * Parses a stored result, including one that an earlier version stored with all fields. Returns
+ * null for `null`, which replaces the result of an erased address.
+ */
+export function decodeResult(text: string): Result | null {
+  const stored = JSON.parse(text) as StoredResult | Result | null
+  if (stored === null || isComplete(stored)) return stored
+  const { email, verdict, evidence, tookMs, cached = false, checkedAt } = stored
+  const address = readAddress(email, evidence.address)
+  const { provider = getProvider(address) } = stored
+  return {
+    email,
+    provider,
+    verdict: readVerdict(verdict),
+    evidence: {
+      ...UNDETERMINED,
+      ...(evidence as Partial<Evidence>),
+      address,
+      flags: readFlags(email, evidence.flags),
+    },
+    tookMs,
+    cached,
+    checkedAt,
+  }
+}
+
+const isComplete = (stored: StoredResult | Result): stored is Result => 'details' in stored.verdict
+
+const getProvider = (address: Evidence['address']): string | null =>
+  isFault(address) ? null : address.domain.ascii
+
+const toMarks = ({ valid, deliverable, details }: Verdict): string =>
+  toMark(valid) +
+  toMark(deliverable) +
+  toMark(details.syntaxValid) +
+  toMark(details.domainExists) +
+  toMark(details.mxRecord) +
+  toMark(details.smtpValid)
+
+const toMark = (holds: boolean) => (holds ? 'T' : 'F')
+
+function readVerdict({ reason, risk, confidence, marks }: StoredVerdict): Verdict {
+  const valid = marks[0] === 'T'
+  return {
+    class: toClass({ valid, risk }),
+    valid,
+    deliverable: marks[1] === 'T',
+    risk,
+    reason,
+    confidence,
+    details: {
+      syntaxValid: marks[2] === 'T',
+      domainExists: marks[3] === 'T',
+      mxRecord: marks[4] === 'T',
+      smtpValid: marks[5] === 'T',
+    },
+  }
+}
+
+// Each property is named: an object of a fixed shape is written twice as fast as one that is built
+// from entries, and the compiler reports a property of `Evidence` that is missing here.
+function shortenEvidence(email: string, evidence: Evidence): StoredEvidence {
+  const { address, flags, timings, catchAll } = evidence
+  return {
+    address: shortenAddress(email, address),
+    flags: flags === null ? undefined : shortenFlags(email, flags),
+    suggestion: evidence.suggestion ?? undefined,
+    typo: evidence.typo ?? undefined,
+    disposableHost: evidence.disposableHost || undefined,
+    route: evidence.route ?? undefined,
+    operator: evidence.operator ?? undefined,
+    answer: evidence.answer ?? undefined,
+    catchAll: catchAll ?? undefined,
+    egress: evidence.egress ?? undefined,
+    host: evidence.host ?? undefined,
+    ip: evidence.ip ?? undefined,
+    tls: evidence.tls || undefined,
+    timings: timings.dnsMs === null && timings.connectMs === null ? undefined : timings,
+    skipped: evidence.skipped ?? undefined,
+    failure: evidence.failure ?? undefined,
+    dialogue: evidence.dialogue ?? undefined,
+    signals: evidence.signals,
+    feedback: evidence.feedback,
+    domainFeedback: evidence.domainFeedback,
+    calibration: evidence.calibration,
+  } satisfies Record<keyof Evidence, unknown>
+}
+
+function shortenAddress(email: string, address: Evidence['address']): StoredAddress | undefined {
+  if (isFault(address)) return address
+  const { text, local, domain } = address
+  const parts = splitText(text)
+  const isDerived =
+    domain.kind === 'name' && domain.ascii === parts.domain && domain.unicode === parts.domain
+  if (text === email && local === parts.local && isDerived) return undefined
+  return {
+    text: text === email ? undefined : text,
+    local: local === parts.local ? undefined : local,
+    domain: isDerived ? undefined : domain,
+  }
+}
+
+function readAddress(email: string, stored: StoredAddress | undefined): Evidence['address'] {
+  if (stored !== undefined && 'fault' in stored) return stored
+  const text = stored?.text ?? email
+  const parts = splitText(text)
+  return {
+    text,
+    local: stored?.local ?? parts.local,
+    domain: stored?.domain ?? toName(parts.domain),
+  }
+}
+
+function splitText(text: string) {
+  const at = text.lastIndexOf('@')
+  return { local: text.slice(0, at), domain: text.slice(at + 1) }
+}
+
+const toName = (name: string): Domain => ({ ascii: name, unicode: name, kind: 'name' })
+
+const shortenFlags = (email: string, flags: AddressFlags): Optional<AddressFlags> => ({
+  disposable: flags.disposable || undefined,
+  role: flags.role || undefined,
+  free: flags.free || undefined,
+  relay: flags.relay || undefined,
+  blocked: flags.blocked || undefined,
+  spamTrap: flags.spamTrap || undefined,
+  quality: flags.quality ?? undefined,
+  canonical: flags.canonical === email ? undefined : flags.canonical,
+})
+
+const readFlags = (email: string, flags: StoredEvidence['flags']): AddressFlags | null =>
+  flags === undefined
+    ? null
+    : {
+        disposable: flags.disposable ?? false,
+        role: flags.role ?? false,
+        free: flags.free ?? false,
+        relay: flags.relay ?? false,
+        blocked: flags.blocked ?? false,
+        spamTrap: flags.spamTrap ?? false,
+        quality: flags.quality ?? null,
+        canonical: flags.canonical ?? email,
+      }
