@@ -5,10 +5,11 @@ import { getHistoryPage } from '../../src/accounts/credits/history-page.ts'
 import { type Database, write } from '../../src/db/database.ts'
 import { type Schema, TABLES } from '../../src/db/schema.ts'
 import { inArray } from '../../src/db/sql-dialect.ts'
-import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { addItems } from '../../src/jobs/import/item-import.ts'
 import { newRow, readJob } from '../../src/jobs/job-store.ts'
 import { findResults, resultPage } from '../../src/jobs/results/result-store.ts'
 import { addJob, onPostgres, tempDatabase } from '../support/database.ts'
+import { queueJob } from '../support/queue-job.ts'
 
 // What people write is kept as it is, whatever it is, in whichever database.
 

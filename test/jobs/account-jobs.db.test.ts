@@ -3,12 +3,13 @@ import { readCredit, reserveCredits } from '../../src/accounts/credits/credit-st
 import { type Database, write } from '../../src/db/database.ts'
 import { sandboxResult } from '../../src/engine/sandbox.ts'
 import { fromFailure } from '../../src/engine/verdict/build-result.ts'
+import { decodeResult } from '../../src/engine/verdict/stored-result.ts'
 import { deleteJob } from '../../src/jobs/delete-job.ts'
 import {
   addItems,
   deleteLoadingJobs,
   insertFinishedJob,
-  queueJobIn,
+  queueJobIn as queueCountedJob,
 } from '../../src/jobs/import/item-import.ts'
 import { accountJob, accountJobs, openJobs } from '../../src/jobs/job-list.ts'
 import { cancelJob, failJob, startJob } from '../../src/jobs/job-state.ts'
@@ -17,6 +18,7 @@ import { resultPage } from '../../src/jobs/results/result-store.ts'
 import { HOUR } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
+import { queueJobIn } from '../support/queue-job.ts'
 
 type Owner = NonNullable<NewJob['owner']>
 
@@ -148,7 +150,7 @@ test('a job that verifies duplicates separately has no duplicates', async () => 
   const twice = [1, 2].map(position => ({ position, text: 'a', dedupeKey: 'a' }))
   await addItems(database, 'j', twice)
   const options = { now: 0, counted: { total: 2, duplicates: 0 }, malformed: 1 }
-  expect(await write(database, trx => queueJobIn(trx, 'j', options))).toMatchObject({
+  expect(await write(database, trx => queueCountedJob(trx, 'j', options))).toMatchObject({
     ...{ state: 'queued', total: 2, duplicates: 0, malformed: 1, held: 0, credit_period: null },
   })
 })
@@ -178,7 +180,7 @@ test('a list that was answered directly is stored as a completed job with its re
     ['no address', '"2"', 'undeliverable'],
     ['c@x.test', '"3"', 'unknown'],
   ])
-  expect(rows.map(({ result }) => JSON.parse(result ?? ''))).toEqual(results)
+  expect(rows.map(({ result }) => decodeResult(result ?? 'null'))).toEqual(results)
 })
 
 describe('reserved credits of a job', () => {

@@ -2,12 +2,13 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { deleteJob, deleteJobsBefore } from '../../src/jobs/delete-job.ts'
-import { addItems, deleteLoadingJobs, queueJob } from '../../src/jobs/import/item-import.ts'
+import { addItems, deleteLoadingJobs } from '../../src/jobs/import/item-import.ts'
 import { accountJob, openJobs } from '../../src/jobs/job-list.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { createJob, findJob, getLockedOpenJob } from '../../src/jobs/job-store.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { onPostgres, tempDatabase, tempFolder, tempPostgres } from '../support/database.ts'
+import { queueJob } from '../support/queue-job.ts'
 
 const ROWS = 9_000
 

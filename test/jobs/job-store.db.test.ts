@@ -3,13 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import { acquireLock, jobLock } from '../../src/db/file-lock.ts'
 import { deleteJob, deleteJobsBefore } from '../../src/jobs/delete-job.ts'
-import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { addItems } from '../../src/jobs/import/item-import.ts'
 import { queuedItems, recordResults } from '../../src/jobs/item-store.ts'
 import { cancelJob, countResults, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, markWritten, readJob, unfinishedJob } from '../../src/jobs/job-store.ts'
 import { reopenJob } from '../../src/jobs/prepare-resume.ts'
 import { addJob, onPostgres, queuedJob, tempDatabase, tempFolder } from '../support/database.ts'
 import { ofJob } from '../support/job-rows.ts'
+import { queueJob } from '../support/queue-job.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 
@@ -31,29 +32,6 @@ describe('a job that is loaded', () => {
     const stored = await queuedItems(database, { jobId: job.id, after: 0, max: 10_000 })
     expect(stored.map(({ position }) => position)).toEqual(texts.map((_, n) => n + 1))
     expect(stored.map(({ text }) => text)).toEqual(texts)
-  })
-
-  test('marks duplicates with their first row, which counts them', async () => {
-    const { database, job } = await queuedJob(['a', 'b', 'a', 'c', 'a', 'b'])
-    expect(job).toMatchObject({ total: 6, duplicates: 3 })
-    const rows = await database.db
-      .selectFrom('item')
-      .select(['position', 'state', 'same_as', 'copies'])
-      .orderBy('position')
-      .execute()
-    expect(rows.map(row => [row.position, row.state, row.same_as, row.copies])).toEqual([
-      [1, 'queued', null, 3],
-      [2, 'queued', null, 2],
-      [3, 'same', 1, 0],
-      [4, 'queued', null, 1],
-      [5, 'same', 1, 0],
-      [6, 'same', 2, 0],
-    ])
-  })
-
-  test('does not treat rows of another job as duplicates', async () => {
-    const { database } = await queuedJob(['a', 'b'], 'job_a')
-    expect(await addJob(database, ['a', 'b'], 'job_b')).toMatchObject({ duplicates: 0 })
   })
 
   test('without rows is completed at once', async () => {

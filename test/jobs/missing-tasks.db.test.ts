@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
-import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { addItems } from '../../src/jobs/import/item-import.ts'
 import { queuedItems, storeRoutes } from '../../src/jobs/item-store.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { createJob } from '../../src/jobs/job-store.ts'
@@ -12,6 +12,7 @@ import {
 } from '../../src/jobs/missing-tasks.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
+import { queueJob } from '../support/queue-job.ts'
 
 const FIRST_PAGE = { operator: '', jobId: '' }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { register } from '../../src/cluster/members.ts'
 import type { Database } from '../../src/db/database.ts'
-import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { addItems } from '../../src/jobs/import/item-import.ts'
 import {
   claimOperators,
   nextDueByOperator,
@@ -10,6 +10,7 @@ import {
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import { createJob } from '../../src/jobs/job-store.ts'
 import { addJob, fileAll, onPostgres, tempDatabase } from '../support/database.ts'
+import { queueJob } from '../support/queue-job.ts'
 import { twoServers } from '../support/two-servers.ts'
 
 const owner = {

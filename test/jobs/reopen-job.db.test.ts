@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
-import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { addItems } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
 import { recordResults } from '../../src/jobs/item-store.ts'
 import { cancelJob, countResults, failJob, startJob } from '../../src/jobs/job-state.ts'
@@ -11,6 +11,7 @@ import { plansOf } from '../db/plan/query-plans.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fileAll, onPostgres, tempDatabase } from '../support/database.ts'
 import { ofJob } from '../support/job-rows.ts'
+import { queueJob } from '../support/queue-job.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { register } from '../../src/cluster/members.ts'
 import type { Database } from '../../src/db/database.ts'
-import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { addItems } from '../../src/jobs/import/item-import.ts'
 import { claimItems, listClaimedItems, releaseItems } from '../../src/jobs/item-claims.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import {
@@ -11,6 +11,7 @@ import {
   startSharedJob,
 } from '../../src/jobs/job-store.ts'
 import { addJob, fileAll, tempDatabase } from '../support/database.ts'
+import { queueJob } from '../support/queue-job.ts'
 
 const owner = {
   ...{ accountId: 'acc_1', keyId: 'key_1', type: 'batch' as const, name: null, sandbox: false },

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { queueJob } from '../../src/jobs/import/item-import.ts'
 import { createJob } from '../../src/jobs/job-store.ts'
 import { startRetentionJob } from '../../src/maintenance/retention-job.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
 import { type LogFields, silentLog } from '../../src/platform/log.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase, tempFolder } from '../support/database.ts'
+import { queueJob } from '../support/queue-job.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 async function services() {

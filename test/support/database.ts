@@ -7,7 +7,7 @@ import { inject, onTestFinished } from 'vitest'
 import { type Database, openDatabase, write } from '../../src/db/database.ts'
 import { TABLES } from '../../src/db/schema.ts'
 import { SteadyClock } from '../../src/db/steady-clock.ts'
-import { addItems, queueJob } from '../../src/jobs/import/item-import.ts'
+import { addItems } from '../../src/jobs/import/item-import.ts'
 import { queuedItems, storeRoutes } from '../../src/jobs/item-store.ts'
 import { startJob } from '../../src/jobs/job-state.ts'
 import { createJob, type Job } from '../../src/jobs/job-store.ts'
@@ -16,6 +16,7 @@ import { type FakeClock, fakeClock } from './clock.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { ask } from './postgres-server.ts'
 import { TEMPLATE } from './postgres-setup.ts'
+import { queueJob } from './queue-job.ts'
 
 /** Creates an empty folder, which is deleted after the test. */
 export function tempFolder(): string {

@@ -1,11 +1,12 @@
 import { type Database, write } from '../../src/db/database.ts'
 import { sandboxResult } from '../../src/engine/sandbox.ts'
 import { isFailure, toClass } from '../../src/engine/verdict/verdict.ts'
-import { addItems, queueJobIn } from '../../src/jobs/import/item-import.ts'
+import { addItems } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
 import { recordResults, storeRoutes } from '../../src/jobs/item-store.ts'
 import { countResults, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/jobs/job-store.ts'
+import { queueJobIn } from './queue-job.ts'
 
 export type Seed = Partial<NonNullable<NewJob['owner']>> & {
   readonly id?: string

@@ -4,11 +4,11 @@ import type { Config } from '../../config/settings.ts'
 import { readList } from '../../csv/csv.ts'
 import type { Database } from '../../db/database.ts'
 import { deleteJob } from '../../jobs/delete-job.ts'
-import { addItems, type NewItem, queueJob } from '../../jobs/import/item-import.ts'
-import { hasNoAddress, parseRow } from '../../jobs/import/submission.ts'
+import { ImportCounter } from '../../jobs/import/import-counter.ts'
+import { queueJob } from '../../jobs/import/item-import.ts'
+import { RowImporter } from '../../jobs/import/load-job.ts'
 import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../jobs/job-store.ts'
 import type { JobState } from '../../jobs/tables.ts'
-import { yieldToEventLoop } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
@@ -17,9 +17,6 @@ import { openListDatabase } from '../database.ts'
 import { describeUnverified, describeVerified } from './describe-list.ts'
 import type { ListFile } from './list-file.ts'
 import { readAsBefore, type SourceFlags, toSource } from './list-source.ts'
-
-/** Rows stored per transaction while a list is imported. */
-const LOAD_CHUNK_MAX = 2_000
 
 /**
  * Returns the key that two runs of the same list with the same reading options share. Runs against
@@ -74,8 +71,9 @@ export async function openJob(
   }
   const id = `job_${context.random.token(16)}`
   await createJob(database, { id, sourceKey, source: JSON.stringify(toSource(list, flags)) })
-  const noAddress = await importRows(database, id, list)
-  const job = await queueJob(database, id, { noAddress })
+  const { total, duplicates, malformed, noAddress } = await importRows(context, database, id, list)
+  const counted = { total, duplicates }
+  const job = await queueJob(database, id, { counted, malformed, noAddress })
   const twice = job.duplicates === 0 ? '' : `; ${duplicatesText(job.duplicates)} verified once`
   const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
   const sheet = list.sheet === null ? '' : ` of sheet ${sanitizeText(list.sheet, 40)}`
@@ -124,25 +122,21 @@ const noLongerResumable = ({ id }: Job) =>
     `Another ev process has finished or deleted ${id}. To list jobs, run "ev jobs".`,
   )
 
-/** Stores the rows of a list. Returns the number of rows without an address. */
-async function importRows(database: Database, jobId: string, list: ListFile): Promise<number> {
-  let position = 0
-  let noAddress = 0
-  let chunk: NewItem[] = []
-  for await (const batch of readList(list.bytes(), list.dialect)) {
-    for (const { text } of batch) {
-      const row = parseRow(text, ++position)
-      if (hasNoAddress(row)) noAddress++
-      chunk.push({ position, ...row })
-    }
-    if (chunk.length >= LOAD_CHUNK_MAX) {
-      await addItems(database, jobId, chunk)
-      await yieldToEventLoop()
-      chunk = []
-    }
+/** Stores the rows of a list and returns their counts. */
+async function importRows(
+  { random }: CliContext,
+  database: Database,
+  jobId: string,
+  list: ListFile,
+): Promise<ImportCounter> {
+  const counter = new ImportCounter({ deduplicate: true, random })
+  const importer = new RowImporter({ database }, jobId, counter)
+  for await (const rows of readList(list.bytes(), list.dialect)) {
+    // The cells are read from the list again for the output.
+    await importer.add(rows.map(({ text }) => ({ text })))
   }
-  await addItems(database, jobId, chunk)
-  return noAddress
+  await importer.end()
+  return counter
 }
 
 const duplicatesText = (count: number) =>

@@ -2,7 +2,7 @@ import { sql, type Transaction } from 'kysely'
 import { addStoredRows } from '../../accounts/account-store.ts'
 import { type Database, writeConcurrent } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
-import { isPostgres, jsonRows } from '../../db/sql-dialect.ts'
+import { jsonRows } from '../../db/sql-dialect.ts'
 import { encodeResult } from '../../engine/verdict/stored-result.ts'
 import { type Class, isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { HOUR } from '../../platform/clock.ts'
@@ -64,11 +64,11 @@ export async function markCopies(
   )
 }
 
-/** Marks duplicates and queues a job that has all its items. */
-export async function queueJob(
+/** Queues a job that has all its items. */
+export function queueJob(
   database: Database,
   jobId: string,
-  options: Pick<QueueOptions, 'noAddress'> = {},
+  options: Omit<QueueOptions, 'now'>,
 ): Promise<Job> {
   return writeConcurrent(database, trx =>
     queueJobIn(trx, jobId, { now: database.clock.now(), ...options }),
@@ -78,11 +78,8 @@ export async function queueJob(
 type QueueOptions = {
   /** Epoch ms. */
   readonly now: number
-  /**
-   * Left out to mark and count duplicates now, which blocks other writers. Given if they were
-   * marked while the list was loaded, or if each row is verified separately.
-   */
-  readonly counted?: { readonly total: number; readonly duplicates: number }
+  /** Numbers of rows, and of those that duplicate an earlier one. */
+  readonly counted: { readonly total: number; readonly duplicates: number }
   /** Number of rows that are malformed addresses. */
   readonly malformed?: number
   /** Number of rows without an address. */
@@ -112,7 +109,7 @@ export async function queueJobIn(
   }: QueueOptions,
 ): Promise<Job> {
   refuseCancelled(await getLockedJob(trx, jobId))
-  const { total, duplicates } = counted ?? (await markDuplicates(trx, jobId))
+  const { total, duplicates } = counted
   const reserved =
     reservation === null ? {} : { held: reservation.amount, credit_period: reservation.period }
   const done = kept.deliverable + kept.risky + kept.undeliverable + kept.unknown
@@ -133,31 +130,6 @@ export async function queueJobIn(
     .executeTakeFirstOrThrow()
   await addStoredRows(trx, job)
   return total === 0 ? completeJob(trx, jobId, now) : job
-}
-
-async function markDuplicates(trx: Transaction<Schema>, jobId: string) {
-  // With outdated statistics PostgreSQL plans for one row, and nested loops take quadratic time.
-  if (isPostgres(trx)) await sql`set local enable_nestloop = off`.execute(trx)
-  await sql`
-    update item set
-      state = case when item.position = first.position then 'queued' else 'same' end,
-      same_as = case when item.position = first.position then null else first.position end,
-      copies = case when item.position = first.position then first.copies else 0 end
-    from (select dedupe_key, min(position) as position, count(*) as copies from item
-          where job_id = ${jobId} group by dedupe_key having count(*) > 1) as first
-    where item.job_id = ${jobId} and item.dedupe_key = first.dedupe_key`.execute(trx)
-  if (isPostgres(trx)) await sql`set local enable_nestloop = default`.execute(trx)
-  return countItems(trx, jobId)
-}
-
-async function countItems(trx: Transaction<Schema>, jobId: string) {
-  const count = await trx
-    .selectFrom('item')
-    .select(eb => eb.fn.countAll<number>().as('total'))
-    .select(sql<number>`coalesce(sum(case when state = 'same' then 1 else 0 end), 0)`.as('same'))
-    .where('job_id', '=', jobId)
-    .executeTakeFirstOrThrow()
-  return { total: Number(count.total), duplicates: Number(count.same) }
 }
 
 type FinishedItem = NewItem & { readonly result: Result }

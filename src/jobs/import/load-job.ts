@@ -61,8 +61,13 @@ type LoadDeps = {
   readonly priority?: Pick<Priority, 'yieldToRequests'>
 }
 
-/** Rows read and stored per turn of the event loop, in one transaction: some 6 ms and a commit. */
+/**
+ * Rows read and stored per turn of the event loop, in one transaction, while requests are served:
+ * about 6 ms and a commit.
+ */
 const IMPORT_ROWS_MAX = 500
+/** The same for a process that serves no requests. */
+const IMPORT_ROWS_MAX_ALONE = 2_000
 /** Rows scanned per statement when copies are counted: 10 ms. */
 const CHUNK_MAX = 20_000
 /** Maximum text per transaction, excluding its last row: a row of a file may have a megabyte. */
@@ -82,15 +87,15 @@ export async function loadJob(
   await createJob(deps.database, toJob(jobId, submission))
   try {
     const counter = new ImportCounter({ deduplicate: submission.deduplicate, random: deps.random })
-    const loader = new RowLoader(deps, jobId, counter)
+    const importer = new RowImporter(deps, jobId, counter)
     for await (const batch of rows) {
-      await loader.add(batch)
+      await importer.add(batch)
       if (addressesMax !== null && counter.addressCount > addressesMax) {
         await deleteJob(deps.database, jobId)
         return null
       }
     }
-    await loader.end()
+    await importer.end()
     const { total, malformed, noAddress, duplicates, domains } = counter
     const addressCount = addressesMax === null ? null : counter.addressCount
     return { jobId, submission, total, malformed, noAddress, duplicates, addressCount, domains }
@@ -146,19 +151,29 @@ export const toJob = (id: string, { source, ...submission }: Submission) => {
   return { id, sourceKey: id, source, owner: { accountId, keyId, type, name, sandbox } }
 }
 
-class RowLoader {
+/**
+ * Stores the rows of a list as items of a job that is loading, with their duplicates marked. The
+ * counter has their numbers.
+ */
+export class RowImporter {
   readonly #database: Database
   readonly #yieldToRequests: () => Promise<void>
   readonly #jobId: string
   readonly #counter: ImportCounter
+  readonly #rowsMax: number
   #chunk: NewItem[] = []
   #length = 0
 
-  constructor({ database, priority }: LoadDeps, jobId: string, counter: ImportCounter) {
+  constructor(
+    { database, priority }: Omit<LoadDeps, 'random'>,
+    jobId: string,
+    counter: ImportCounter,
+  ) {
     this.#database = database
     this.#yieldToRequests = () => priority?.yieldToRequests('import') ?? yieldToEventLoop()
     this.#jobId = jobId
     this.#counter = counter
+    this.#rowsMax = priority === undefined ? IMPORT_ROWS_MAX_ALONE : IMPORT_ROWS_MAX
   }
 
   async add(rows: readonly Row[]): Promise<void> {
@@ -181,7 +196,7 @@ class RowLoader {
     }
     for (const row of this.#counter.repeated()) {
       const first = chunk[0]?.position ?? row.position
-      if (chunk.length === IMPORT_ROWS_MAX || row.position - first > CHUNK_MAX) await flush()
+      if (chunk.length === this.#rowsMax || row.position - first > CHUNK_MAX) await flush()
       chunk.push(row)
     }
     await flush()
@@ -195,7 +210,7 @@ class RowLoader {
   }
 
   get #isFull(): boolean {
-    return this.#chunk.length >= IMPORT_ROWS_MAX || this.#length >= CHUNK_LENGTH_MAX
+    return this.#chunk.length >= this.#rowsMax || this.#length >= CHUNK_LENGTH_MAX
   }
 
   #addRow({ text, cells = null }: Row) {

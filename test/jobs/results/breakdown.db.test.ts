@@ -3,13 +3,14 @@ import { type Database, write } from '../../../src/db/database.ts'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { encodeResult } from '../../../src/engine/verdict/stored-result.ts'
 import { toClass } from '../../../src/engine/verdict/verdict.ts'
-import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
+import { addItems } from '../../../src/jobs/import/item-import.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { createJob } from '../../../src/jobs/job-store.ts'
 import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
 import { plansOf } from '../../db/plan/query-plans.ts'
 import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
 import { ofJob } from '../../support/job-rows.ts'
+import { queueJob } from '../../support/queue-job.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 

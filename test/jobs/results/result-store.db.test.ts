@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/db/database.ts'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { toClass } from '../../../src/engine/verdict/verdict.ts'
-import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
+import { addItems } from '../../../src/jobs/import/item-import.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
 import { createJob } from '../../../src/jobs/job-store.ts'
 import {
@@ -13,6 +13,7 @@ import {
 import { plansOf } from '../../db/plan/query-plans.ts'
 import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
 import { ofJob } from '../../support/job-rows.ts'
+import { queueJob } from '../../support/queue-job.ts'
 
 test('returns a row with its text, its cells and the class of its result', async () => {
   const database = await tempDatabase()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { write } from '../../../src/db/database.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
-import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
+import { addItems } from '../../../src/jobs/import/item-import.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { createJob, readJob } from '../../../src/jobs/job-store.ts'
 import { resumeJob } from '../../../src/jobs/prepare-resume.ts'
@@ -9,6 +9,7 @@ import { watchCancellations } from '../../../src/jobs/worker/cancellation-poller
 import { silentLog } from '../../../src/platform/log.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'
+import { queueJob } from '../../support/queue-job.ts'
 import { idleWorker } from '../../support/service.ts'
 
 const owner = {

@@ -4,11 +4,12 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
 import { register } from '../../../src/cluster/members.ts'
 import { type Database, openDatabase, write } from '../../../src/db/database.ts'
-import { addItems, queueJob } from '../../../src/jobs/import/item-import.ts'
+import { addItems } from '../../../src/jobs/import/item-import.ts'
 import { createJob, type NewJob } from '../../../src/jobs/job-store.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { startSimulator } from '../../../src/simulator/simulator.ts'
 import { CANARY, type Cluster, cluster, fileOf } from '../../support/cluster-cli.ts'
+import { queueJob } from '../../support/queue-job.ts'
 
 const TIMEOUT = { timeout: 120_000 }
 
