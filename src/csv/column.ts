@@ -1,10 +1,4 @@
-import {
-  cleanAddress,
-  isFault,
-  parseAddress,
-  withoutJson,
-  withoutLabel,
-} from '../engine/address/address.ts'
+import { cleanAddress, withoutJson, withoutLabel } from '../engine/address/address.ts'
 import { isPlaceholder } from '../engine/address/placeholder.ts'
 import { findAddresses } from '../engine/address/several.ts'
 import { type NameHint, nameHint } from './header-names.ts'
@@ -39,7 +33,7 @@ const APPROXIMATE_ADDRESS =
 export function splitAddresses(cell: string): readonly string[] {
   if (!SEVERAL_ATS.test(cell)) return [cell]
   // One address may have two @: `"a@b"@c.test`, `a@b.test <a@b.test>`.
-  if (!isFault(parseAddress(cleanAddress(cell).text))) return [cell]
+  if (cleanAddress(cell).address !== null) return [cell]
   const found = findAddresses(cell).map(({ text }) => text)
   return found.length > 1 ? found : [cell]
 }

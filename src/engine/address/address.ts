@@ -72,12 +72,20 @@ export const wireAddress = ({ local, domain }: Address): string => `${local}@${d
 /** Returns the key for caching and deduplication: exact local part, lower-case A-label domain. */
 export const addressKey = (address: Address): string => wireAddress(address)
 
+/** A text without what was pasted around the address. */
+type CleanAddress = {
+  readonly text: string
+  /** What was removed. */
+  readonly notes: readonly string[]
+  /** The parsed text; null if it is not an address. */
+  readonly address: Address | null
+}
+
 /**
- * Removes text pasted around an address; `notes` lists what was removed. Valid text is unchanged,
- * except that a full-width @ becomes @.
+ * Removes text pasted around an address. Valid text is unchanged, except that a full-width @ becomes
+ * @.
  */
-export const cleanAddress = (text: string): { text: string; notes: string[] } =>
-  extractAddress(readWideAt(text), inner => !isSyntaxError(parseText(inner)))
+export const cleanAddress = (text: string): CleanAddress => extractAddress(readWideAt(text))
 
 const PRINTABLE_ASCII = /^[\x20-\x7E]+$/
 
@@ -101,21 +109,19 @@ const PASTED_LENGTH_MAX = 2_000
  */
 const ROUNDS_MAX = 5
 
-/** Removes one wrapping at a time until `isDone` accepts the text; `notes` names the wrappings. */
-function extractAddress(
-  text: string,
-  isDone: (text: string) => boolean,
-): { text: string; notes: string[] } {
+/** Removes one wrapping at a time until the text is an address; `notes` names the wrappings. */
+function extractAddress(text: string): CleanAddress {
   const notes: string[] = []
+  if (text.length > PASTED_LENGTH_MAX) return { text, notes, address: null }
   let clean = text
-  if (text.length > PASTED_LENGTH_MAX) return { text, notes }
-  for (let round = 0; round < ROUNDS_MAX && !isDone(clean); round++) {
-    const step = unwrapOnce(clean)
-    if (step === null) break
+  for (let round = 0; ; round++) {
+    const address = parseText(clean)
+    if (!isSyntaxError(address)) return { text: clean, notes, address }
+    const step = round < ROUNDS_MAX ? unwrapOnce(clean) : null
+    if (step === null) return { text: clean, notes, address: null }
     clean = step.text
     if (!notes.includes(step.note)) notes.push(step.note)
   }
-  return { text: clean, notes }
 }
 
 /** Wrappings in order of precedence; a row that does not change the text does not apply. */

@@ -206,17 +206,34 @@ export type ColumnValues = Partial<Record<ColumnName, ColumnValue>>
  * would be read as "invalid".
  */
 export function columnValues(result: Result): ColumnValues {
-  const { is_relay: _, ...flags } = presentAddressFlags(result.evidence)
-  const { details, ...plain } = plainResult(result)
+  const { verdict, evidence } = result
   return {
-    ...plain,
-    ...details,
-    ...flags,
-    ...presentRow(result),
+    email: result.email,
     valid: getValid(result),
-    canonical: result.evidence.flags?.canonical ?? null,
+    deliverable: verdict.deliverable,
+    risk_level: verdict.risk,
+    reason: verdict.reason,
+    cached: result.cached,
+    class: toClass(verdict),
+    confidence: verdict.confidence,
+    provider: result.provider ?? '',
+    syntax_valid: verdict.details.syntaxValid,
+    domain_exists: verdict.details.domainExists,
+    mx_record: verdict.details.mxRecord,
+    smtp_valid: verdict.details.smtpValid,
+    is_disposable: isDisposable(evidence),
+    is_role: evidence.flags?.role ?? false,
+    is_catch_all: evidence.catchAll,
+    is_free: evidence.flags?.free ?? false,
+    did_you_mean: evidence.suggestion,
+    operator: evidence.operator?.name ?? null,
+    mx_host: mxHost(evidence),
+    smtp_code: evidence.answer === null ? null : smtpCode(evidence.answer),
+    smtp_text: evidence.answer === null ? null : smtpText(evidence.answer),
+    checked_at: isoTime(result.checkedAt),
+    canonical: evidence.flags?.canonical ?? null,
     simulated: isSimulated(result),
-  }
+  } satisfies Record<ColumnName, ColumnValue>
 }
 
 /** Orders values by `RESULT_COLUMNS`. */

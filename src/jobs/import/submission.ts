@@ -23,7 +23,8 @@ const MALFORMED_PREFIX = '\u0000'
 
 /** Parses the cell of the row at `position`, from 1. */
 export function parseRow(cell: string, position: number): ParsedRow {
-  const { text } = cleanAddress(cell)
+  const { text, address } = cleanAddress(cell)
+  if (address !== null) return { text, dedupeKey: addressKey(address) }
   // A surrogate pair cut in half cannot be encoded as UTF-8.
   const truncated = text.slice(0, TEXT_LENGTH_MAX).toWellFormed()
   const parsed = parseAddress(truncated)
