@@ -10,17 +10,20 @@ import { toConfig } from '../../src/config/config.ts'
 import { write } from '../../src/db/database.ts'
 import { openLists } from '../../src/engine/lists.ts'
 import { systemClock } from '../../src/platform/clock.ts'
-import { type Log, silentLog } from '../../src/platform/log.ts'
+import { silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { tempFolder } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { unlimitedKey } from './service.ts'
 
-type WiredServiceOptions = Pick<ExternalDeps, 'freeBytes' | 'resolver' | 'dial' | 'clock'> & {
-  readonly log?: Log
-  /** Default: a new SQLite file, or a PostgreSQL database if this run uses it. */
+type WiredServiceOptions = Partial<ExternalDeps> & {
+  /** Default: a new SQLite file. */
   readonly databaseUrl?: string
   readonly settings?: Readonly<Record<string, string>>
+  /** Content of the config file. */
+  readonly file?: Readonly<Record<string, unknown>>
+  /** A key that the database has already. Default: the one of a new account. */
+  readonly key?: string | undefined
   readonly timings?: Partial<Timings>
 }
 
@@ -30,11 +33,18 @@ type WiredServiceOptions = Pick<ExternalDeps, 'freeBytes' | 'resolver' | 'dial' 
 export async function createWiredService({
   databaseUrl,
   settings = {},
+  file = {},
+  key,
   timings = {},
   ...deps
 }: WiredServiceOptions = {}) {
+  const { clock = systemClock } = deps
   const dataDir = tempFolder()
-  const config = toConfig({ flags: { dataDir, ...settings }, environment: {}, file: null })
+  const config = toConfig({
+    flags: { dataDir, ...settings },
+    environment: {},
+    file: { path: 'ev.config.json', values: file },
+  })
   const services = await composeService(
     config,
     { log: silentLog, ...deps },
@@ -46,11 +56,16 @@ export async function createWiredService({
       lists: openLists(listFiles(config)),
     },
   )
-  onTestFinished(() => services.close())
+  let closed: Promise<void> | null = null
+  const close = () => {
+    closed ??= services.close()
+    return closed
+  }
+  onTestFinished(close)
   /** Creates an account and returns the secret of its key. */
   async function addAccount(accountId: string, rights: Partial<NewKey> = {}): Promise<string> {
     const secret = newSecret(systemRandom, 'live')
-    const now = systemClock.now()
+    const now = clock.now()
     await write(services.service.database, async trx => {
       await createAccount(trx, { id: accountId, name: 'test', plan: 'enterprise', now })
       const id = `key_of_${accountId}`
@@ -62,5 +77,5 @@ export async function createWiredService({
     services.app.fetch(new Request(url, init), {
       incoming: { socket: { remoteAddress: '127.0.0.1' } },
     })
-  return { key: await addAccount('acc_1'), addAccount, fetch, ...services }
+  return { ...services, key: key ?? (await addAccount('acc_1')), addAccount, fetch, close }
 }

@@ -1,0 +1,401 @@
+import { expect } from 'vitest'
+import { type Clock, HOUR, MINUTE, SECOND, sleep } from '../../src/platform/clock.ts'
+import { mail } from '../support/engine.ts'
+import { HANG_UP, type MxSession, refused } from '../support/mx.ts'
+import { knows, recipientOf, toRecipients } from '../support/recipients.ts'
+import type { ZoneEntry } from '../support/zone.ts'
+import type { Door, ListRequest, Verified } from './doors.ts'
+import type { MailPlan } from './list-mail.ts'
+
+/** A list with its correct results, and what its mail servers may be asked for them. */
+export type ListScenario = ListRequest & {
+  readonly name: string
+  /** The reason of each row. */
+  readonly reasons: readonly string[]
+  /**
+   * Number of RCPT commands about each address that is probed, or the most of them. Default: 1,
+   * exactly.
+   */
+  readonly asks?: number | { readonly max: number }
+  /** Number of random recipients of a domain, for one process. Default: 1. */
+  readonly randomMax?: number
+  /** Number of connections, for one process. */
+  readonly connectionsMax: number
+  /** Whether it waits for a minute or more, so that only doors with a fake clock can verify it. */
+  readonly waits?: boolean
+  /** What else holds, by the door that verified the list. */
+  check?(verified: Verified, door: Door): void
+}
+
+/** A pause after a block takes half an hour. */
+const BLOCK_MS = 20 * MINUTE
+const YES = '250 2.1.5 Ok'
+const NO = '550 5.1.1 No such user'
+const GREYLISTED = '450 4.2.0 Greylisted, try again later'
+const BLOCKED = '554 5.7.1 Service unavailable; Client host blocked using bl.example'
+
+/** Every fourth of these addresses is unknown. */
+const people = (count: number, ...domains: readonly string[]) =>
+  Array.from({ length: count }, (_, n) => {
+    const domain = domains[n % domains.length]
+    return `${isGone(n) ? 'gone' : 'user'}${n}@${domain}`
+  })
+const isGone = (n: number) => n % 4 === 3
+
+const truth = (text: string) => (text.startsWith('user') ? 'accepted_email' : 'rejected_email')
+
+const answer = (recipient: string) => (recipient.startsWith('user') ? YES : NO)
+
+/** Accepts `user…` and rejects all others as unknown. */
+const polite = toRecipients(answer)
+
+const d = (count: number) => Array.from({ length: count }, (_, n) => `d${n}.test`)
+
+/** Domains with an exchanger each: 192.0.2.1, 192.0.2.2 … */
+const separate = (...domains: readonly string[]): Record<string, ZoneEntry> =>
+  Object.assign({}, ...domains.map((name, n) => mail(name, `192.0.2.${n + 1}`)))
+
+/** Rejects each recipient the first time that it is asked. */
+function greylisting() {
+  const seen = new Set<string>()
+  return toRecipients(recipient => {
+    if (seen.has(recipient)) return answer(recipient)
+    seen.add(recipient)
+    return GREYLISTED
+  })
+}
+
+/** Takes `ms` for each reply to RCPT. */
+const slow = (clock: Clock, ms: number) => async (line: string) => {
+  const recipient = recipientOf(line)
+  if (recipient === '') return undefined
+  await sleep(clock, ms)
+  return answer(recipient)
+}
+
+const plain = (texts: readonly string[], zone: Record<string, ZoneEntry>) => ({
+  texts,
+  reasons: texts.map(truth),
+  mail: (): MailPlan => ({ zone, servers: () => polite }),
+})
+
+export const SCENARIOS: readonly ListScenario[] = [
+  {
+    name: 'of domains in turn needs one connection for each',
+    ...plain(people(90, ...d(9)), separate(...d(9))),
+    connectionsMax: 9,
+  },
+  {
+    name: 'with duplicates and rows that need no mail server asks each address once',
+    texts: [
+      ...['user1@a.test', 'USER2@a.test', 'user1@A.test', 'nonsense', 'user1@a.test'],
+      ...['user1@nowhere.test', 'user1@nomail.test', 'gone1@a.test', 'gone1@a.test'],
+    ],
+    reasons: [
+      ...['accepted_email', 'accepted_email', 'accepted_email', 'invalid_email', 'accepted_email'],
+      ...['invalid_domain', 'does_not_accept_mail', 'rejected_email', 'rejected_email'],
+    ],
+    mail: () => ({
+      zone: { ...separate('a.test'), 'nomail.test': { MX: [[0, '']] } },
+      servers: () => knows('user1', 'user2', 'USER2'),
+    }),
+    connectionsMax: 1,
+  },
+  {
+    name: 'of catch-all domains asks one random recipient for each',
+    texts: people(20, 'a.test', 'b.test'),
+    reasons: Array(20).fill('catch_all'),
+    mail: () => ({ zone: separate('a.test', 'b.test'), servers: () => () => undefined }),
+    connectionsMax: 2,
+  },
+  {
+    name: 'at a server that greylists is asked twice, also about the unknown recipients',
+    ...plain(people(24, 'grey.test'), {}),
+    mail: () => ({ zone: separate('grey.test'), servers: greylisting }),
+    options: { greylistDelayMs: SECOND },
+    asks: 2,
+    randomMax: 2,
+    connectionsMax: 8,
+  },
+  {
+    name: 'at a server that always fails temporarily is unknown after three attempts',
+    texts: people(5, 'busy.test'),
+    reasons: Array(5).fill('unavailable_smtp'),
+    mail: () => ({
+      zone: separate('busy.test'),
+      servers: () => toRecipients(() => '450 4.2.0 Mailbox busy, try again later'),
+    }),
+    options: { greylistDelayMs: SECOND },
+    asks: 3,
+    randomMax: 3,
+    connectionsMax: 4,
+    waits: true,
+  },
+  {
+    name: 'whose exchangers are down is verified at the backup of another operator',
+    ...plain(people(20, 'backed.test'), {}),
+    mail: () => ({
+      zone: {
+        'backed.test': {
+          MX: [
+            [10, 'mx.down.test'],
+            [20, 'mx.backup.example'],
+          ],
+        },
+        'mx.down.test': { A: ['192.0.2.1'] },
+        'mx.backup.example': { A: ['192.0.2.2'] },
+      },
+      servers: () => ({
+        connect: to => {
+          if (to.ip === '192.0.2.1') throw refused(to)
+        },
+        answer: polite,
+      }),
+    }),
+    connectionsMax: 6,
+  },
+  {
+    name: 'whose first exchanger rejects connections for now is verified at the second',
+    ...plain(people(20, 'two.test'), {}),
+    mail: () => ({
+      zone: {
+        'two.test': {
+          MX: [
+            [10, 'mx1.two.test'],
+            [20, 'mx2.two.test'],
+          ],
+        },
+        'mx1.two.test': { A: ['192.0.2.1'] },
+        'mx2.two.test': { A: ['192.0.2.2'] },
+      },
+      servers: () => ({
+        greeting: ({ to }) => (to.ip === '192.0.2.1' ? '450 4.3.2 Try another host' : undefined),
+        answer: polite,
+      }),
+    }),
+    connectionsMax: 6,
+    waits: true,
+  },
+  {
+    name: 'of which one domain has no reachable server has results for the others',
+    texts: ['user1@down.test', ...people(20, 'a.test'), 'user2@down.test'],
+    reasons: ['no_connect', ...people(20, 'a.test').map(truth), 'no_connect'],
+    mail: () => ({
+      zone: separate('a.test', 'down.test'),
+      servers: () => ({
+        connect: to => {
+          if (to.host === 'mx.down.test') throw refused(to)
+        },
+        answer: polite,
+      }),
+    }),
+    connectionsMax: 10,
+    waits: true,
+  },
+  {
+    name: 'at an operator that blocks the client is unknown, and opens no connection after that',
+    texts: [...people(5, 'blocking.test'), ...people(20, 'a.test')],
+    reasons: [...Array(5).fill('probe_blocked'), ...people(20, 'a.test').map(truth)],
+    mail: () => ({
+      zone: separate('a.test', 'blocking.test'),
+      servers: () => ({
+        greeting: ({ to }) => (to.host === 'mx.blocking.test' ? BLOCKED : undefined),
+        answer: polite,
+      }),
+    }),
+    connectionsMax: 3,
+  },
+  {
+    name: 'at an operator that blocks the client for twenty minutes is continued afterwards',
+    texts: people(40, 'blocking.test').map(text => text.replace('gone', 'user')),
+    reasons: [],
+    mail: clock => {
+      const startedAt = clock.monotonicNow()
+      return {
+        zone: separate('blocking.test'),
+        servers: () => ({
+          greeting: () => (clock.monotonicNow() - startedAt < BLOCK_MS ? BLOCKED : undefined),
+          answer: polite,
+        }),
+      }
+    },
+    options: { recipientsPerSession: 5 },
+    // Two connections at first, one each half hour, and those of the verified addresses.
+    connectionsMax: 2 + 2 + 8,
+    waits: true,
+    check({ reasons, mail }) {
+      const blocked = reasons.filter(reason => reason === 'probe_blocked')
+      expect(blocked.length).toBeLessThanOrEqual(4 * 5)
+      const accepted = reasons.filter(reason => reason === 'accepted_email')
+      expect(accepted).toHaveLength(40 - blocked.length)
+      expect(mail.tookMs()).toBeGreaterThan(BLOCK_MS)
+      expect(mail.tookMs()).toBeLessThan(2 * HOUR)
+    },
+  },
+  {
+    name: 'at an operator that asks for a pause is continued after it',
+    ...plain([...people(10, 'tired.test'), ...people(10, 'a.test')], {}),
+    mail: () => {
+      let connections = 0
+      return {
+        zone: separate('a.test', 'tired.test'),
+        servers: () => ({
+          greeting: ({ to }) =>
+            to.host === 'mx.tired.test' && connections++ === 0
+              ? '421 4.7.0 Too many connections, try again later'
+              : undefined,
+          answer: polite,
+        }),
+      }
+    },
+    connectionsMax: 4,
+    waits: true,
+    check({ mail }) {
+      expect(mail.tookMs()).toBeGreaterThan(10 * SECOND)
+      expect(mail.tookMs()).toBeLessThan(10 * MINUTE)
+    },
+  },
+  {
+    name: 'never exceeds the connections and recipients that an operator allows',
+    ...plain(people(100, 'slow.test'), {}),
+    mail: clock => ({ zone: separate('slow.test'), servers: () => slow(clock, 10) }),
+    options: { sessionsPerOperator: 3, recipientsPerSession: 10 },
+    connectionsMax: 20,
+    check({ mail }, { yieldsToRequests }) {
+      expect(mail.peak('192.0.2.1')).toBeLessThanOrEqual(3)
+      if (!yieldsToRequests) expect(mail.peak('192.0.2.1')).toBe(3)
+      expect(recipientsMax(mail)).toBeLessThanOrEqual(11)
+    },
+  },
+  {
+    name: 'opens no more connections at once than the setting allows',
+    ...plain(people(60, ...d(30)), separate(...d(30))),
+    mail: clock => ({ zone: separate(...d(30)), servers: () => slow(clock, 10) }),
+    options: { concurrency: 4 },
+    connectionsMax: 30,
+    check({ mail }, { members }) {
+      expect(mail.openMax()).toBeLessThanOrEqual(4 * members)
+    },
+  },
+  {
+    name: 'of vanity exchangers on one IP address keeps the limits of one operator',
+    ...plain(people(48, ...d(24)), {}),
+    mail: clock => ({
+      zone: Object.assign({}, ...d(24).map(name => mail(name, '192.0.2.80'))),
+      servers: () => slow(clock, 10),
+    }),
+    options: { sessionsPerOperator: 2, sessionsPerSecond: 50 },
+    connectionsMax: 24,
+    check({ mail }) {
+      expect(mail.peak('192.0.2.80')).toBeLessThanOrEqual(2)
+    },
+  },
+  {
+    name: 'at a server with a limit of recipients per transaction asks about each once',
+    ...plain(people(24, 'few.test'), {}),
+    mail: () => ({
+      zone: separate('few.test'),
+      servers: () =>
+        toRecipients((recipient, session) =>
+          inTransaction(session) > 3 ? '452 4.5.3 Too many recipients' : answer(recipient),
+        ),
+    }),
+    asks: { max: 3 },
+    connectionsMax: 12,
+    waits: true,
+  },
+  {
+    name: 'at a server that hangs up after ten recipients has the results of the others too',
+    ...plain(people(30, 'short.test'), {}),
+    mail: () => ({
+      zone: separate('short.test'),
+      servers: () =>
+        toRecipients((recipient, session) =>
+          inConnection(session) > 10 ? HANG_UP : answer(recipient),
+        ),
+    }),
+    asks: { max: 3 },
+    randomMax: 4,
+    connectionsMax: 12,
+    waits: true,
+  },
+  {
+    name: 'at a server without PIPELINING has the same results',
+    ...plain(people(20, 'plain.test'), {}),
+    mail: () => ({
+      zone: separate('plain.test'),
+      servers: () => line => (line.startsWith('EHLO') ? '250 mx.plain.test' : polite(line, NONE)),
+    }),
+    connectionsMax: 3,
+  },
+  {
+    name: 'at an operator that blocks one egress is verified by the other',
+    ...plain(people(30, 'a.test'), {}),
+    mail: () => ({
+      zone: separate('a.test'),
+      servers: egress =>
+        egress === 'a' ? { greeting: BLOCKED, answer: polite } : { answer: polite },
+    }),
+    options: { egresses: [{ name: 'a' }, { name: 'b' }], recipientsPerSession: 10 },
+    connectionsMax: 8,
+    check({ mail }, { members }) {
+      expect(mail.sessionsOf('a').length).toBeGreaterThan(0)
+      expect(mail.sessionsOf('a').length).toBeLessThanOrEqual(2 * members)
+    },
+  },
+  {
+    name: 'at a server that greylists each egress is retried by the one that was greylisted',
+    ...plain(people(60, 'grey.test'), {}),
+    mail: () => ({ zone: separate('grey.test'), servers: greylisting }),
+    options: {
+      egresses: [{ name: 'a' }, { name: 'b' }],
+      recipientsPerSession: 10,
+      greylistDelayMs: SECOND,
+      operators: { 'grey.test': { sessionsPerOperator: 2 } },
+    },
+    asks: 2,
+    randomMax: 4,
+    connectionsMax: 24,
+    check({ mail }) {
+      for (const egress of ['a', 'b']) {
+        expect(mail.sessionsOf(egress).length, egress).toBeGreaterThan(0)
+      }
+    },
+  },
+]
+
+const NONE = {} as MxSession
+
+const inTransaction = ({ lines }: MxSession): number =>
+  lines.slice(lines.findLastIndex(line => line.startsWith('MAIL'))).filter(isRecipient).length
+
+const inConnection = ({ lines }: MxSession): number => lines.filter(isRecipient).length
+
+const isRecipient = (line: string) => line.startsWith('RCPT')
+
+const recipientsMax = ({ sessions }: Verified['mail']) => Math.max(...sessions().map(inConnection))
+
+const ALLOWED = ['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'NOOP', 'QUIT']
+
+/** Checks what holds for every list. */
+export function checkVerified(scenario: ListScenario, verified: Verified, door: Door): void {
+  const { mail, reasons } = verified
+  const { texts, asks = 1, randomMax = 1, waits = false } = scenario
+  expect(reasons).toHaveLength(texts.length)
+  if (scenario.reasons.length > 0) expect(reasons).toEqual(scenario.reasons)
+  const asked = mail.asked()
+  const isWrong = (times: number) => (typeof asks === 'number' ? times !== asks : times > asks.max)
+  expect([...asked].filter(([, times]) => isWrong(times))).toEqual([])
+  const randomLimit = randomMax * door.members
+  expect([...mail.randomAsked()].filter(([, times]) => times > randomLimit)).toEqual([])
+  // The addresses of an exchanger are asked again after minutes, and its domain is not.
+  const questions = [...mail.questions()].filter(([one]) => !waits || one.startsWith('MX '))
+  expect(questions.filter(([, times]) => times > door.members)).toEqual([])
+  expect(mail.dialled.length).toBeLessThanOrEqual(scenario.connectionsMax * door.members)
+  expect(mail.open()).toBe(0)
+  const verbs = new Set(mail.sessions().flatMap(({ lines }) => lines.map(verbOf)))
+  expect([...verbs].filter(verb => !ALLOWED.includes(verb))).toEqual([])
+  scenario.check?.(verified, door)
+}
+
+const verbOf = (line: string) => line.split(/[ :]/, 1)[0] ?? ''
