@@ -6,10 +6,10 @@ import { EvClient } from '../../src/client/client.ts'
 import { DEFAULT_TIMINGS } from '../../src/compose/timings.ts'
 import { createEngine, type EngineOptions } from '../../src/index.ts'
 import { type Clock, DAY, MINUTE, SECOND, sleep, systemClock } from '../../src/platform/clock.ts'
-import { emptyFolder, runEv } from '../support/cli.ts'
+import { emptyFolder, startEv } from '../support/cli.ts'
 import { type FakeClock, fakeClock, letTimePass } from '../support/clock.ts'
 import { rowsIn } from '../support/csv.ts'
-import { tempPostgres } from '../support/database.ts'
+import { tempFolder, tempPostgres } from '../support/database.ts'
 import { countedRandom } from '../support/random.ts'
 import { drainEventLoop } from '../support/wait.ts'
 import { createWiredService } from '../support/wired-service.ts'
@@ -31,7 +31,11 @@ export type ListRequest = {
   readonly texts: readonly string[]
   readonly mail: CreateMail
   readonly options?: ListOptions
+  /** Replaces the DNS or the connections by ones that fail. */
+  readonly breaks?: (mail: ListMail) => Partial<Network>
 }
+
+type Network = Pick<ListMail, 'resolver' | 'dial'>
 
 export type Verified = {
   /** The reason of each row, in the order of the list; null without a result. */
@@ -61,31 +65,36 @@ const COMMON = {
   sessionsPerSecond: 1_000,
 }
 
+/** What a list needs: its mail servers, the clock that they and ev share, and random numbers. */
+function prepare<C extends Clock>({ mail: createMail, breaks }: ListRequest, clock: C) {
+  const mail = startMail(createMail, clock)
+  const { resolver, dial } = mail
+  const network = { resolver, dial, ...breaks?.(mail) }
+  return { mail, network, clock, random: countedRandom() }
+}
+
+/** Creates an engine with a fake clock. */
+export function createListEngine(request: ListRequest) {
+  const { mail, network, clock, random } = prepare(request, fakeClock())
+  const engine = createEngine({ ...COMMON, ...request.options, ...network, clock, random })
+  onTestFinished(() => engine.close())
+  return { engine, mail, clock }
+}
+
 export const throughEngine: Door = {
   name: 'verifyMany',
   members: 1,
   yieldsToRequests: false,
-  async verify({ texts, mail: createMail, options = {} }) {
-    const clock = fakeClock()
-    const mail = startMail(createMail, clock)
-    const { resolver, dial } = mail
-    const engine = createEngine({
-      ...COMMON,
-      ...options,
-      clock,
-      random: countedRandom(),
-      resolver,
-      dial,
-    })
-    onTestFinished(() => engine.close())
+  async verify(request) {
+    const { engine, mail, clock } = createListEngine(request)
     const found = new Map<string, string[]>()
     const collect = async () => {
-      for await (const { email, verdict } of engine.verifyMany(texts)) {
+      for await (const { email, verdict } of engine.verifyMany(request.texts)) {
         found.set(email, [...(found.get(email) ?? []), verdict.reason])
       }
     }
     await untilDone(clock, collect())
-    const reasons = texts.map(text => found.get(text)?.shift() ?? null)
+    const reasons = request.texts.map(text => found.get(text)?.shift() ?? null)
     const surplus = [...found.values()].flat()
     if (surplus.length > 0) throw new Error(`${surplus.length} results belong to no row`)
     await untilDone(clock, engine.close())
@@ -93,71 +102,107 @@ export const throughEngine: Door = {
   },
 }
 
+/** Prepares a folder with a list and its settings, in which `ev bulk` can run several times. */
+export function prepareBulk(request: ListRequest) {
+  const { mail, network, clock, random } = prepare(request, fakeClock())
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), ['email', ...request.texts, ''].join('\n'))
+  writeFileSync(join(home, 'ev.config.json'), JSON.stringify(toFile(request.options)))
+  const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
+  return {
+    mail,
+    clock,
+    start: () => startEv(args, { home, context: { clock, random, externalDeps: network } }),
+    /** Returns the reasons in the output, whose rows must be those of the list. */
+    readReasons() {
+      const rows = rowsIn(join(home, 'out.csv'))
+      if (`${rows.map(({ email }) => email)}` !== `${request.texts}`) {
+        throw new Error('the output has other rows than the list')
+      }
+      return rows.map(row => row.ev_reason ?? null)
+    },
+  }
+}
+
 export const throughBulk: Door = {
   name: 'ev bulk',
   members: 1,
   yieldsToRequests: false,
-  async verify({ texts, mail: createMail, options = {} }) {
-    const clock = fakeClock()
-    const mail = startMail(createMail, clock)
-    const { resolver, dial } = mail
-    const home = emptyFolder()
-    writeFileSync(join(home, 'list.csv'), ['email', ...texts, ''].join('\n'))
-    writeFileSync(join(home, 'ev.config.json'), JSON.stringify(toFile(options)))
-    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
-    const context = { clock, random: countedRandom(), externalDeps: { resolver, dial } }
-    const ran = await untilSettled(clock, mail, runEv(args, { home, context }))
+  async verify(request) {
+    const { mail, clock, start, readReasons } = prepareBulk(request)
+    const ran = await untilSettled(clock, mail, start().ended)
     if (ran.code !== 0) throw new Error(`ev bulk ended with ${ran.code}: ${ran.stderr}`)
-    const rows = rowsIn(join(home, 'out.csv'))
-    if (`${rows.map(({ email }) => email)}` !== `${texts}`) throw new Error('the rows differ')
-    const reasons = rows.map(row => row.ev_reason ?? null)
-    return { reasons, mail }
+    return { reasons: readReasons(), mail }
   },
+}
+
+type WiredService = Awaited<ReturnType<typeof createWiredService>>
+
+/** Prepares a service with a fake clock, which can be started several times on its database. */
+export function prepareService(request: ListRequest) {
+  const { mail, network, clock, random } = prepare(request, fakeClock())
+  const databaseUrl = `sqlite:${join(tempFolder(), 'ev.sqlite')}`
+  const start = (key?: string) =>
+    createWiredService({
+      ...network,
+      databaseUrl,
+      clock,
+      random,
+      file: toFile(request.options),
+      timings: DEFAULT_TIMINGS,
+      settings: UNLIMITED,
+      key,
+    })
+  return { mail, clock, start }
 }
 
 export const throughService: Door = {
   name: 'HTTP',
   members: 1,
   yieldsToRequests: true,
-  async verify({ texts, mail: createMail, options = {} }) {
-    const clock = fakeClock()
-    const mail = startMail(createMail, clock)
-    const { resolver, dial } = mail
-    const service = await createWiredService({
-      clock,
-      random: countedRandom(),
-      resolver,
-      dial,
-      file: toFile(options),
-      timings: DEFAULT_TIMINGS,
-      settings: UNLIMITED,
-    })
-    const reasons = await untilSettled(clock, mail, submitAndRead(service, clock, texts))
+  async verify(request) {
+    const { mail, clock, start } = prepareService(request)
+    const service = await start()
+    const reasons = await untilSettled(clock, mail, submitAndRead(service, clock, request.texts))
     await untilSettled(clock, mail, service.close())
     return { reasons, mail }
   },
+}
+
+/** Creates a database and mail servers for members of a cluster, which have the real clock. */
+export async function prepareMembers(request: ListRequest) {
+  const { mail, network } = prepare(request, systemClock)
+  const databaseUrl = await tempPostgres()
+  let key: string | undefined
+  /** Starts another member. Its connection to PostgreSQL may go through a proxy. */
+  async function join(url = databaseUrl): Promise<WiredService> {
+    const member = await createWiredService({
+      ...network,
+      databaseUrl: url,
+      file: toFile(request.options),
+      settings: UNLIMITED,
+      key,
+    })
+    key = member.key
+    return member
+  }
+  return { mail, databaseUrl, join }
 }
 
 export const throughMembers: Door = {
   name: 'HTTP with two members on PostgreSQL',
   members: 2,
   yieldsToRequests: true,
-  async verify({ texts, mail: createMail, options = {} }) {
-    const mail = startMail(createMail, systemClock)
-    const { resolver, dial } = mail
-    const databaseUrl = await tempPostgres()
-    const member = { databaseUrl, resolver, dial, file: toFile(options), settings: UNLIMITED }
-    const one = await createWiredService(member)
-    const other = await createWiredService({ ...member, key: one.key })
-    const reasons = await submitAndRead(one, systemClock, texts)
+  async verify(request) {
+    const { mail, join } = await prepareMembers(request)
+    const [one, other] = [await join(), await join()]
+    const reasons = await submitAndRead(one, systemClock, request.texts)
     await Promise.all([one.close(), other.close()])
     return { reasons, mail }
   },
 }
 
 const UNLIMITED = { limits: 'off' }
-
-type WiredService = Awaited<ReturnType<typeof createWiredService>>
 
 /** Interval of the poll for a finished list. Hours of a fake clock pass in few polls. */
 const pollIntervalMs = (clock: Clock) => (clock === systemClock ? 50 : MINUTE)
@@ -173,12 +218,18 @@ async function submitAndRead(service: WiredService, clock: Clock, texts: readonl
   return readReasons(service, job_id)
 }
 
-export async function untilFinished(service: WiredService, clock: Clock, jobId: string) {
+/** Waits until a job of a service is finished. */
+export async function untilFinished(
+  service: WiredService,
+  clock: Clock,
+  jobId: string,
+  everyMs = pollIntervalMs(clock),
+): Promise<void> {
   const client = clientOf(service)
   for (;;) {
     const job = await client.jobs.get(jobId)
     if (job.status === 'completed') return
-    await sleep(clock, pollIntervalMs(clock))
+    await sleep(clock, everyMs)
   }
 }
 
@@ -191,43 +242,61 @@ export async function readReasons(service: WiredService, jobId: string) {
 
 /** Advances the clock until a promise settles that waits for nothing else. */
 export async function untilDone<T>(clock: FakeClock, promise: Promise<T>): Promise<T> {
-  let isSettled = false
-  const settle = () => {
-    isSettled = true
-  }
-  promise.then(settle, settle)
-  await letTimePass(clock, () => isSettled, { stepMs: STEP_MS, maxMs: DAY })
+  const isSettled = watchPromise(promise)
+  await letTimePass(clock, isSettled, { stepMs: STEP_MS, maxMs: DAY })
   return promise
 }
 
 /**
- * Advances the clock until the promise settles. Files, and requests that go before lists, take real
- * time: until nothing was asked of a mail server for some of it, the clock advances slowly.
+ * Advances the clock of a list until the promise settles. Files, and requests that go before lists,
+ * take real time: until nothing was asked of a mail server for some of it, the clock advances slowly.
  */
 export async function untilSettled<T>(
   clock: FakeClock,
   mail: ListMail,
   promise: Promise<T>,
 ): Promise<T> {
-  let isSettled = false
-  const settle = () => {
-    isSettled = true
-  }
-  promise.then(settle, settle)
+  const isSettled = watchPromise(promise)
   let quietSince = performance.now()
-  while (!isSettled) {
-    const before = mail.activity()
+  while (!isSettled()) {
     const isQuiet = performance.now() - quietSince > QUIET_MS
-    await clock.advance(isQuiet ? QUIET_STEP_MS : STEP_MS)
-    await drainEventLoop()
-    if (mail.open() > 0 || mail.activity() > before) quietSince = performance.now()
+    const isBusy = await advance(clock, mail, isQuiet ? QUIET_STEP_MS : STEP_MS)
+    if (isBusy) quietSince = performance.now()
     else if (!isQuiet) await setTimeout(1)
   }
   return promise
 }
 
+/** Advances the clock of a list slowly until a condition holds, so that it can be interrupted. */
+export async function untilTrue(
+  clock: FakeClock,
+  mail: ListMail,
+  condition: () => boolean,
+): Promise<void> {
+  while (!condition()) {
+    if (!(await advance(clock, mail, STEP_MS))) await setTimeout(1)
+  }
+}
+
+/** Advances the clock, and returns whether anything is or was asked of a mail server. */
+async function advance(clock: FakeClock, mail: ListMail, ms: number): Promise<boolean> {
+  const before = mail.activity()
+  await clock.advance(ms)
+  await drainEventLoop()
+  return mail.open() > 0 || mail.activity() > before
+}
+
+function watchPromise(promise: Promise<unknown>): () => boolean {
+  let isSettled = false
+  const settle = () => {
+    isSettled = true
+  }
+  promise.then(settle, settle)
+  return () => isSettled
+}
+
 /** The settings as the content of a config file. */
-function toFile(options: ListOptions): Record<string, unknown> {
+function toFile(options: ListOptions = {}): Record<string, unknown> {
   const { allowRanges, ...common } = COMMON
   const { greylistDelayMs, ...others } = { ...common, ...options }
   return {

@@ -364,6 +364,75 @@ export const SCENARIOS: readonly ListScenario[] = [
   },
 ]
 
+const toList = (texts: readonly string[]) => ({ texts, reasons: texts.map(truth) })
+
+/** A long and a short list at one operator, which allows two connections. */
+export const LISTS_AT_ONE_OPERATOR = {
+  long: toList(people(120, 'one.test')),
+  short: toList(people(8, 'one.test').map(text => text.replace(/\d/, 'er$&'))),
+  request: {
+    texts: [],
+    mail: (clock: Clock): MailPlan => ({
+      zone: separate('one.test'),
+      servers: () => slow(clock, 30),
+    }),
+    options: { sessionsPerOperator: 2, recipientsPerSession: 5 },
+  },
+}
+
+const MIXED_DOMAINS = d(5)
+const MIXED_ROWS = [
+  ...people(60, ...MIXED_DOMAINS),
+  ...people(10, 'grey.test'),
+  ...people(10, 'backed.test'),
+].map(text => [text, truth(text)] as const)
+
+/**
+ * A list that takes every way through a probe: accepted, rejected and greylisted addresses, a backup
+ * exchanger at another operator, vanity exchangers at one IP address, and rows that need no server.
+ * It takes seconds, so that tests can interrupt it.
+ */
+export const MIXED_LIST: ListRequest & Pick<ListScenario, 'reasons'> = {
+  texts: [...MIXED_ROWS.map(([text]) => text), 'user1@absent.test', 'nonsense'],
+  reasons: [...MIXED_ROWS.map(([, reason]) => reason), 'invalid_domain', 'invalid_email'],
+  mail: clock => {
+    const toGrey = new Map<string, ReturnType<typeof greylisting>>()
+    return {
+      zone: {
+        ...Object.assign({}, ...MIXED_DOMAINS.map(name => mail(name, '192.0.2.80'))),
+        ...mail('grey.test', '192.0.2.2'),
+        'backed.test': {
+          MX: [
+            [10, 'mx.down.test'],
+            [20, 'mx.backup.example'],
+          ],
+        },
+        'mx.down.test': { A: ['192.0.2.3'] },
+        'mx.backup.example': { A: ['192.0.2.4'] },
+      },
+      servers: egress => {
+        // The server remembers its clients while ev restarts.
+        const answerGrey = toGrey.get(egress) ?? greylisting()
+        toGrey.set(egress, answerGrey)
+        const answerSlowly = slow(clock, 30)
+        return {
+          connect: to => {
+            if (to.ip === '192.0.2.3') throw refused(to)
+          },
+          answer: (line, session) =>
+            session.to.ip === '192.0.2.2' ? answerGrey(line, session) : answerSlowly(line),
+        }
+      },
+    }
+  },
+  options: {
+    sessionsPerOperator: 2,
+    recipientsPerSession: 5,
+    sessionsPerSecond: 50,
+    greylistDelayMs: SECOND,
+  },
+}
+
 const NONE = {} as MxSession
 
 const inTransaction = ({ lines }: MxSession): number =>

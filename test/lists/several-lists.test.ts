@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import {
+  clientOf,
+  createListEngine,
+  prepareService,
+  readReasons,
+  untilDone,
+  untilFinished,
+  untilSettled,
+} from './doors.ts'
+import { LISTS_AT_ONE_OPERATOR } from './scenarios.ts'
+
+const { long, short, request } = LISTS_AT_ONE_OPERATOR
+
+test('lists at one operator share its connections, and a short one does not wait for a long one', async () => {
+  const { mail, clock, start } = prepareService(request)
+  const service = await start()
+  const [first, second] = [
+    await clientOf(service).batch([...long.texts]),
+    await clientOf(service).batch([...short.texts]),
+  ]
+  await untilSettled(clock, mail, untilFinished(service, clock, second.job_id, SOON_MS))
+  const { processed_emails } = await clientOf(service).jobs.get(first.job_id)
+  expect(processed_emails).toBeLessThan(long.texts.length)
+  await untilSettled(clock, mail, untilFinished(service, clock, first.job_id))
+  expect(await readReasons(service, first.job_id)).toEqual(long.reasons)
+  expect(await readReasons(service, second.job_id)).toEqual(short.reasons)
+  expect(mail.peak('192.0.2.1')).toBeLessThanOrEqual(2)
+  expect([...mail.asked().values()].every(times => times === 1)).toBe(true)
+  expect(mail.randomAsked()).toEqual(new Map([['one.test', 1]]))
+  await untilSettled(clock, mail, service.close())
+})
+
+test('streams of one engine share the connections of an operator, and a short one ends first', async () => {
+  const { engine, mail, clock } = createListEngine(request)
+  const ended: string[] = []
+  const collect = async (name: string, texts: readonly string[]) => {
+    const found = new Map<string, string>()
+    for await (const { email, verdict } of engine.verifyMany(texts)) {
+      found.set(email, verdict.reason)
+    }
+    ended.push(name)
+    return texts.map(text => found.get(text))
+  }
+  const both = Promise.all([collect('long', long.texts), collect('short', short.texts)])
+  const [ofLong, ofShort] = await untilDone(clock, both)
+  expect(ofLong).toEqual(long.reasons)
+  expect(ofShort).toEqual(short.reasons)
+  expect(ended).toEqual(['short', 'long'])
+  expect(mail.peak('192.0.2.1')).toBe(2)
+  expect([...mail.asked().values()].every(times => times === 1)).toBe(true)
+})
+
+/** The interval of the polls while both lists are verified, which takes seconds. */
+const SOON_MS = 100
