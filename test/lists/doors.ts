@@ -223,13 +223,12 @@ export async function untilFinished(
   service: WiredService,
   clock: Clock,
   jobId: string,
-  everyMs = pollIntervalMs(clock),
 ): Promise<void> {
   const client = clientOf(service)
   for (;;) {
     const job = await client.jobs.get(jobId)
     if (job.status === 'completed') return
-    await sleep(clock, everyMs)
+    await sleep(clock, pollIntervalMs(clock))
   }
 }
 

@@ -2,7 +2,7 @@ import type { EgressConfig } from '../../src/config/file-settings.ts'
 import type { Dial, Target } from '../../src/engine/smtp/dial.ts'
 import type { Clock } from '../../src/platform/clock.ts'
 import { type MxScript, type MxSession, scriptedMx } from '../support/mx.ts'
-import { isRandomRecipient, recipientsOf } from '../support/recipients.ts'
+import { isRandomRecipient, recipientOf } from '../support/recipients.ts'
 import { type ZoneEntry, zone } from '../support/zone.ts'
 
 /** DNS records and mail servers. */
@@ -29,7 +29,6 @@ export function startMail(createMail: CreateMail, clock: Clock) {
     return servers
   }
   const sessions = () => [...byEgress.values()].flatMap(servers => servers.sessions)
-  const recipients = () => recipientsOf(sessions().flatMap(({ lines }) => lines))
   return {
     resolver: names,
     dial({ name }: Pick<EgressConfig, 'name'>): Dial {
@@ -65,10 +64,12 @@ export function startMail(createMail: CreateMail, clock: Clock) {
     activity: () => dialled.length + names.asked.length,
     /** Time from the first connection to the end of the last one, in ms. */
     tookMs: () => log.lastAt - (log.firstAt ?? log.lastAt),
+    /** The recipients of all RCPT commands, in order, without random ones. */
+    recipients: () => log.recipients.filter(to => !isRandomRecipient(to)),
     /** Number of RCPT commands by address, without random ones. */
-    asked: () => countEach(recipients().filter(to => !isRandomRecipient(to))),
+    asked: () => countEach(log.recipients.filter(to => !isRandomRecipient(to))),
     /** Number of random recipients by domain. */
-    randomAsked: () => countEach(recipients().filter(isRandomRecipient).map(domainOf)),
+    randomAsked: () => countEach(log.recipients.filter(isRandomRecipient).map(domainOf)),
     /** Number of DNS questions by `type name`. */
     questions: () => countEach(names.asked),
   }
@@ -78,6 +79,8 @@ export function startMail(createMail: CreateMail, clock: Clock) {
 class ConnectionLog {
   readonly peaks = new Map<string, number>()
   readonly sessions = new WeakMap<MxSession, () => void>()
+  /** The recipients of all RCPT commands, in order. */
+  readonly recipients: string[] = []
   openNow = 0
   openMax = 0
   firstAt: number | null = null
@@ -106,6 +109,8 @@ class ConnectionLog {
       ...script,
       answer: (line, session) => {
         if (line.startsWith('QUIT')) this.sessions.get(session)?.()
+        const recipient = recipientOf(line)
+        if (recipient !== '') this.recipients.push(recipient)
         return script.answer?.(line, session)
       },
     }
