@@ -10,6 +10,7 @@ import { emptyFolder, startEv } from '../support/cli.ts'
 import { type FakeClock, fakeClock, letTimePass } from '../support/clock.ts'
 import { rowsIn } from '../support/csv.ts'
 import { tempFolder, tempPostgres } from '../support/database.ts'
+import { FAST_TIMINGS } from '../support/fast-timings.ts'
 import { countedRandom } from '../support/random.ts'
 import { drainEventLoop } from '../support/wait.ts'
 import { createWiredService } from '../support/wired-service.ts'
@@ -169,6 +170,12 @@ export const throughService: Door = {
   },
 }
 
+/** Open sessions can finish even on a busy machine. */
+const MEMBER_TIMINGS = {
+  ...FAST_TIMINGS,
+  worker: { ...FAST_TIMINGS.worker, drainMs: MINUTE },
+}
+
 /** Creates a database and mail servers for members of a cluster, which have the real clock. */
 export async function prepareMembers(request: ListRequest) {
   const { mail, network } = prepare(request, systemClock)
@@ -181,6 +188,7 @@ export async function prepareMembers(request: ListRequest) {
       databaseUrl: url,
       file: toFile(request.options),
       settings: UNLIMITED,
+      timings: MEMBER_TIMINGS,
       key,
     })
     key = member.key
