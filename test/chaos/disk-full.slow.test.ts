@@ -1,15 +1,13 @@
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { onFileFinished } from '../support/cleanup.ts'
-import { emptyFolder } from '../support/ev-process.ts'
+import { fillDisk, mountSmallDisk } from '../support/small-disk.ts'
 import { startChaosService } from './service.ts'
 
 /** Room for the database before and after the disk is full. */
 const DISK_MIB = 64
 
-const disk = mountSmallDisk()
+const disk = mountSmallDisk(DISK_MIB)
 
 test.skipIf(disk === null)(
   'a full disk rejects lists with 507, reads work, no data is lost, and work resumes when space is freed (needs root)',
@@ -23,7 +21,7 @@ test.skipIf(disk === null)(
     const workload = chaos.startWorkload()
     await workload.everyKind()
 
-    const ballast = fill(disk as string)
+    const ballast = fillDisk(disk as string)
     const getStatus = async (path: string) => {
       const headers = { Authorization: `Bearer ${key}` }
       const response = await fetch(`${service.url}${path}`, { headers })
@@ -50,28 +48,3 @@ test.skipIf(disk === null)(
 )
 
 const REFUSALS_MIN = 20
-
-/** Fills a disk and returns the file that does so. */
-function fill(folder: string): string {
-  const file = join(folder, 'ballast')
-  for (let bytes = 1024 * 1024; bytes >= 1; bytes = Math.floor(bytes / 2)) {
-    const chunk = Buffer.alloc(bytes, 1)
-    try {
-      for (;;) writeFileSync(file, chunk, { flag: 'a' })
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
-    }
-  }
-  expect(statfsSync(folder).bavail).toBe(0)
-  return file
-}
-
-/** Mounts a small disk and returns a folder on it, or null if mounting is not possible. */
-function mountSmallDisk(): string | null {
-  const folder = join(emptyFolder(), 'disk')
-  mkdirSync(folder)
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'tmpfs', folder])
-  if (mounted.status !== 0) return null
-  onFileFinished(() => spawnSync('umount', ['--lazy', folder]))
-  return folder
-}
