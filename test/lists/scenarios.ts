@@ -329,6 +329,108 @@ export const SCENARIOS: readonly ListScenario[] = [
     connectionsMax: 3,
   },
   {
+    name: 'whose first operator asks for a pause is verified at the second',
+    ...plain(people(20, 'both.test'), {}),
+    mail: () => ({
+      zone: {
+        'both.test': {
+          MX: [
+            [10, 'mx.tired.test'],
+            [20, 'mx.backup.example'],
+          ],
+        },
+        'mx.tired.test': { A: ['192.0.2.1'] },
+        'mx.backup.example': { A: ['192.0.2.2'] },
+      },
+      servers: () => ({
+        greeting: ({ to }) =>
+          to.ip === '192.0.2.1' ? '421 4.7.0 Too many connections, try again later' : undefined,
+        answer: polite,
+      }),
+    }),
+    connectionsMax: 4,
+    waits: true,
+  },
+  {
+    name: 'whose backup accepts everyone waits for the first exchanger',
+    ...plain(people(10, 'returning.test'), {}),
+    mail: clock => {
+      const startedAt = clock.monotonicNow()
+      return {
+        zone: {
+          'returning.test': {
+            MX: [
+              [10, 'mx.returning.test'],
+              [20, 'mx.backup.example'],
+            ],
+          },
+          'mx.returning.test': { A: ['192.0.2.1'] },
+          'mx.backup.example': { A: ['192.0.2.2'] },
+        },
+        servers: () => ({
+          connect: to => {
+            const isDown = clock.monotonicNow() - startedAt < MINUTE
+            if (to.ip === '192.0.2.1' && isDown) throw refused(to)
+          },
+          answer: (line, session) =>
+            session.to.ip === '192.0.2.1' ? polite(line, session) : undefined,
+        }),
+      }
+    },
+    options: { greylistDelayMs: 5 * MINUTE },
+    asks: 2,
+    randomMax: 2,
+    connectionsMax: 6,
+    waits: true,
+  },
+  {
+    name: 'whose domain has no DNS answer is unknown, and the others are verified',
+    texts: ['user1@servfail.test', ...people(20, 'a.test')],
+    reasons: ['dns_error', ...people(20, 'a.test').map(truth)],
+    mail: () => ({
+      zone: { ...separate('a.test'), 'servfail.test': 'server' },
+      servers: () => polite,
+    }),
+    connectionsMax: 3,
+    waits: true,
+  },
+  {
+    name: 'with many unknown recipients in a row pauses, and asks about each once',
+    ...plain(
+      people(60, 'a.test').map(text => text.replace('user', 'gone')),
+      {},
+    ),
+    mail: () => ({ zone: separate('a.test'), servers: () => polite }),
+    randomMax: 0,
+    // A connection ends after eight refusals.
+    connectionsMax: 14,
+    waits: true,
+    check({ mail }) {
+      expect(mail.tookMs()).toBeGreaterThan(20 * SECOND)
+      expect(mail.tookMs()).toBeLessThan(5 * MINUTE)
+    },
+  },
+  {
+    name: 'of which a server loses a reply is verified again over another connection',
+    ...plain(people(12, 'lossy.test'), {}),
+    mail: () => {
+      let isLost = false
+      return {
+        zone: separate('lossy.test'),
+        servers: () =>
+          toRecipients(recipient => {
+            if (isLost || !recipient.startsWith('user4')) return answer(recipient)
+            isLost = true
+            return null
+          }),
+      }
+    },
+    asks: { max: 2 },
+    randomMax: 2,
+    connectionsMax: 5,
+    waits: true,
+  },
+  {
     name: 'at an operator that blocks one egress is verified by the other',
     ...plain(people(30, 'a.test'), {}),
     mail: () => ({
