@@ -291,6 +291,40 @@ export const SCENARIOS: readonly ListScenario[] = [
     },
   },
   {
+    name: 'of vanity exchangers with a backup of another operator loses no row while it waits',
+    ...plain(people(20, ...d(20)), {}),
+    mail: () => ({
+      zone: {
+        ...Object.fromEntries(
+          d(20).flatMap(name => [
+            [
+              name,
+              {
+                MX: [
+                  [10, `mx.${name}`],
+                  [20, 'mx.backup.example'],
+                ],
+              },
+            ],
+            [`mx.${name}`, { A: ['192.0.2.80'] }],
+          ]),
+        ),
+        'mx.backup.example': { A: ['192.0.2.2'] },
+      },
+      servers: () => polite,
+    }),
+    options: { sessionsPerSecond: 2 },
+    connectionsMax: 20,
+    waits: true,
+  },
+  {
+    name: 'with many refusals is shared by the connections that an operator allows',
+    ...plain(people(60, 'a.test'), {}),
+    mail: () => ({ zone: separate('a.test'), servers: () => polite }),
+    options: { recipientsPerSession: 100, sessionsPerOperator: 5 },
+    connectionsMax: 6,
+  },
+  {
     name: 'at a server with a limit of recipients per transaction asks about each once',
     ...plain(people(24, 'few.test'), {}),
     mail: () => ({
