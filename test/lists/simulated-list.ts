@@ -41,6 +41,16 @@ function isGone(n: number): boolean {
 export const TEXTS = ROWS.map(([text]) => text)
 export const REASONS = ROWS.map(([, reason]) => reason)
 
+/**
+ * Replaces what kills may add. Each process asks a greylisting server about another random recipient,
+ * so after several kills its accepted addresses may end without the catch-all test.
+ */
+export const withoutKills = (reasons: readonly (string | null | undefined)[]) =>
+  reasons.map((reason, row) => {
+    const isUntested = reason === 'low_deliverability' && TEXTS[row]?.endsWith('@grey.test')
+    return isUntested ? 'accepted_email' : reason
+  })
+
 export const SCENARIO: Scenario = {
   roundTripMs: 20,
   mailboxes: ['user*'],
