@@ -21,7 +21,7 @@ describe.concurrent('output that cannot be written', () => {
     expect(ran.code).toBe(73)
     expectSentence(
       ran,
-      /^error: The output cannot be written: no space left on device.* Write it elsewhere/,
+      /^error: The output cannot be written: no space left on device.* Write it to another place/,
     )
   })
 
