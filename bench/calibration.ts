@@ -71,7 +71,9 @@ const KINDS: readonly Kind[] = [
   { share: 0.14, reason: 'accepted_email', operator: 'Microsoft', alive: always(0.96), domains: 1 },
   // An operator that starts to accept everything and bounces later.
   {
-    ...{ share: 0.08, reason: 'accepted_email', operator: 'Drifting' },
+    share: 0.08,
+    reason: 'accepted_email',
+    operator: 'Drifting',
     alive: time => 0.97 - 0.3 * time,
     domains: 1,
   },
@@ -129,7 +131,12 @@ function createWorld(seed: number, kinds: readonly Kind[]) {
     return {
       isAlive: random() < kind.alive((at - START) / YEAR),
       result: {
-        ...{ email, provider: domain, evidence, tookMs: 1, cached: false, checkedAt: at },
+        email,
+        provider: domain,
+        evidence,
+        tookMs: 1,
+        cached: false,
+        checkedAt: at,
         verdict: { ...verdict, reason: kind.reason, details: { ...details, smtpValid } },
       },
     }
@@ -212,12 +219,12 @@ async function measure(
       const isCorrect = verdict.deliverable === batch[index]?.isAlive
       if (!isCorrect) wrong++
       counts.push({
-        ...{ period: 0, reason: countedReason(result), operator: evidence.operator?.name ?? '' },
-        ...{
-          confidence: verdict.confidence,
-          correct: Number(isCorrect),
-          wrong: Number(!isCorrect),
-        },
+        period: 0,
+        reason: countedReason(result),
+        operator: evidence.operator?.name ?? '',
+        confidence: verdict.confidence,
+        correct: Number(isCorrect),
+        wrong: Number(!isCorrect),
       })
     }
   }

@@ -69,7 +69,8 @@ async function submit(served: Served, rows: number, isSandbox: boolean) {
   const response = await fetch(`${served.url}/v1/verify/batch`, {
     method: 'POST',
     headers: {
-      ...{ Authorization: `Bearer ${served.key}`, 'Content-Type': 'application/json' },
+      Authorization: `Bearer ${served.key}`,
+      'Content-Type': 'application/json',
       ...(isSandbox && { 'X-EV-Sandbox': 'true' }),
     },
     body: JSON.stringify({ emails, name: 'Bench' }),

@@ -15,8 +15,11 @@ const print = (line: string) => console.log(line)
 
 const { values } = parseArgs({
   options: {
-    ...{ speed: { type: 'boolean' }, load: { type: 'boolean' }, lists: { type: 'boolean' } },
-    ...{ download: { type: 'boolean' }, flood: { type: 'boolean' } },
+    speed: { type: 'boolean' },
+    load: { type: 'boolean' },
+    lists: { type: 'boolean' },
+    download: { type: 'boolean' },
+    flood: { type: 'boolean' },
     // Duration of the steady part of --lists.
     seconds: { type: 'string', default: '60' },
     // The root directory of another built copy of ev to measure.

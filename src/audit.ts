@@ -97,9 +97,15 @@ export async function addAuditEntry(
   await trx
     .insertInto('audit')
     .values({
-      ...{ id: `aud_${random.token(ID_LENGTH)}`, account_id: accountId, action },
-      ...{ actor: origin.actor, key_id: origin.keyId, session_id: origin.sessionId },
-      ...{ ip: origin.ip, target_id: target?.id ?? null, target_name: target?.name ?? null },
+      id: `aud_${random.token(ID_LENGTH)}`,
+      account_id: accountId,
+      action,
+      actor: origin.actor,
+      key_id: origin.keyId,
+      session_id: origin.sessionId,
+      ip: origin.ip,
+      target_id: target?.id ?? null,
+      target_name: target?.name ?? null,
       changed: changed === undefined ? null : JSON.stringify(changed.toSorted()),
       created_at: clock.now(),
     })

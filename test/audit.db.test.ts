@@ -43,9 +43,17 @@ test('an entry has its actor, its target and the names of the changed fields', a
   await add('key.updated')
   expect(await getAuditPage(database, QUERY)).toEqual([
     {
-      ...{ id: expect.stringMatching(/^aud_\w{16}$/), account_id: 'acc_a', action: 'key.updated' },
-      ...{ actor: 'key', key_id: 'key_a', session_id: null, ip: '192.0.2.1' },
-      ...{ target_id: 'key_b', target_name: 'CI', changed: '["a","b"]', created_at: clock.now() },
+      id: expect.stringMatching(/^aud_\w{16}$/),
+      account_id: 'acc_a',
+      action: 'key.updated',
+      actor: 'key',
+      key_id: 'key_a',
+      session_id: null,
+      ip: '192.0.2.1',
+      target_id: 'key_b',
+      target_name: 'CI',
+      changed: '["a","b"]',
+      created_at: clock.now(),
     },
   ])
 })

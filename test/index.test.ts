@@ -129,7 +129,9 @@ describe('createEngine', () => {
     writeFileSync(allowFile, 'both.test\nmailinator.com\n')
     const records = { MX: [[10, 'mx.throwaway.test']] as const }
     const resolver = zone({
-      ...{ 'throwaway.test': records, 'both.test': records, 'mailinator.com': records },
+      'throwaway.test': records,
+      'both.test': records,
+      'mailinator.com': records,
     })
     const engine = createEngine({
       ...fakeDeps(),

@@ -303,7 +303,9 @@ describe('evmail', () => {
     'says in Node $version which one it needs',
     async ({ path, version }) => {
       expect(await runEv(['--version'], { home: emptyFolder(), launcher, node: path })).toEqual({
-        ...{ code: 70, signal: null, stdout: '' },
+        code: 70,
+        signal: null,
+        stdout: '',
         stderr: `error: ev needs Node 22.19 or newer; this is ${version.slice(1)}. Install a newer Node.\n`,
       })
     },

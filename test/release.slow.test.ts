@@ -150,7 +150,9 @@ function repository() {
   const commit = () => git('add', '.') + git('commit', '--quiet', '-m', 'test')
   commit()
   return {
-    ...{ folder, git, write },
+    folder,
+    git,
+    write,
     /** Replaces a part of the changelog and commits it. */
     change(part: string, by: string) {
       write('CHANGELOG.md', CHANGELOG.replace(part, by))

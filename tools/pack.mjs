@@ -154,7 +154,12 @@ function finishPackage(folder, others = {}) {
   const required = all.filter(name => !(name in peerDependencies))
   const dependencies = required.map(name => [name, others[name] ?? versionOf(name)])
   const complete = {
-    ...{ name: own.name, version, ...own, license, author, ...repository() },
+    name: own.name,
+    version,
+    ...own,
+    license,
+    author,
+    ...repository(),
     dependencies: Object.fromEntries(dependencies),
     ...(all.length > required.length ? { peerDependencies, peerDependenciesMeta } : {}),
   }

@@ -30,7 +30,13 @@ export async function measureChaos(
   })
   try {
     const ledger = await runChaos(harness.cluster, {
-      ...{ list, lists: 1, servers: 2, workers: 3, kills, everyMs: EVERY_MS, seed: 20_261_122 },
+      list,
+      lists: 1,
+      servers: 2,
+      workers: 3,
+      kills,
+      everyMs: EVERY_MS,
+      seed: 20_261_122,
     })
     print(`\n### ${rows.toLocaleString('en')} addresses, ${kills} kills, one every five seconds\n`)
     print(JSON.stringify(ledger, null, 2))

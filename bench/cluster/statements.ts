@@ -194,7 +194,8 @@ async function readStatements(cluster: ProcessCluster): Promise<Statement[]> {
     order by calls desc`)
   return rows.map(({ query, calls, wal }) => ({
     query: query.replace(/\s+/g, ' ').replaceAll('|', '\\|').trim().slice(0, TEXT_MAX),
-    ...{ calls: Number(calls), wal: Number(wal) },
+    calls: Number(calls),
+    wal: Number(wal),
   }))
 }
 

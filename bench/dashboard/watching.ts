@@ -28,7 +28,8 @@ export async function watchMemory(
     const { metrics } = await session.send('Performance.getMetrics')
     const of = (name: string) => metrics.find(metric => metric.name === name)?.value ?? 0
     const need = {
-      ...{ heapMb: of('JSHeapUsedSize') / 1e6, nodes: of('Nodes') },
+      heapMb: of('JSHeapUsedSize') / 1e6,
+      nodes: of('Nodes'),
       listeners: of('JSEventListeners'),
     }
     needs.push(need)

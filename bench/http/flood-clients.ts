@@ -22,8 +22,11 @@ const TIMEOUT_MS = 60_000
 
 const { values } = parseArgs({
   options: {
-    ...{ url: { type: 'string' }, key: { type: 'string' }, clients: { type: 'string' } },
-    ...{ domains: { type: 'string' }, name: { type: 'string' } },
+    url: { type: 'string' },
+    key: { type: 'string' },
+    clients: { type: 'string' },
+    domains: { type: 'string' },
+    name: { type: 'string' },
   },
 })
 const { hostname, port } = new URL(values.url ?? '')

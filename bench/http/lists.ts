@@ -101,7 +101,10 @@ async function compareSteady(
   const sampling = setInterval(() => samples.push(served.memory().now), POLL_MS)
   const count = STEADY_SINGLES_PER_SECOND * seconds
   const answered = singles(served, {
-    ...{ count, perSecond: STEADY_SINGLES_PER_SECOND, domains, name: 'steady' },
+    count,
+    perSecond: STEADY_SINGLES_PER_SECOND,
+    domains,
+    name: 'steady',
   })
   for (let at = 0; at * STEADY_EVERY_MS < seconds * 1_000; at++) {
     await submit(served, STEADY_ROWS, domains, `steady${at}`)

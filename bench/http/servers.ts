@@ -59,7 +59,8 @@ export async function startService(
   )
   const key = await firstKey(child)
   return {
-    ...{ url: `http://127.0.0.1:${port}`, key },
+    url: `http://127.0.0.1:${port}`,
+    key,
     memory: () => memoryOf(child.pid ?? 0),
     async close() {
       child.kill('SIGTERM')

@@ -97,7 +97,12 @@ export async function measureSpeeds(served: Served): Promise<PathSpeed[]> {
 
 async function run({ url, body, headers }: Variant, duration: number): Promise<Figures> {
   const result = await autocannon({
-    ...{ url, body, headers, duration, method: 'POST', connections: CONNECTIONS },
+    url,
+    body,
+    headers,
+    duration,
+    method: 'POST',
+    connections: CONNECTIONS,
   })
   if (result.errors > 0) throw new Error(`${result.errors} requests to ${url} failed`)
   return { perSecond: result.requests.average, p99Ms: result.latency.p99 }

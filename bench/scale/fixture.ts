@@ -157,7 +157,10 @@ class SimulatedWorkers {
   loadResult(): LoadResult {
     const tookMs = this.#clock.now()
     return {
-      ...{ tookMs, lists: this.finished, sessions: this.#sessions, runs: this.#runs },
+      tookMs,
+      lists: this.finished,
+      sessions: this.#sessions,
+      runs: this.#runs,
       idleShare: 1 - this.#busyMs / (tookMs * this.#workers * CONCURRENCY),
       tasksMax: this.#tasksMax,
     }

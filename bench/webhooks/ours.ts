@@ -28,13 +28,15 @@ await write(database, async trx => {
   for (const url of targets.urls) {
     const { text, hint } = newSigningSecret(random)
     await createWebhook(trx, {
-      ...{ id: newWebhookId(random), accountId: ACCOUNT, url, events: [KIND], active: true },
-      ...{
-        description: null,
-        secret: secretBox.encrypt(text),
-        secretHint: hint,
-        createdAt: clock.now(),
-      },
+      id: newWebhookId(random),
+      accountId: ACCOUNT,
+      url,
+      events: [KIND],
+      active: true,
+      description: null,
+      secret: secretBox.encrypt(text),
+      secretHint: hint,
+      createdAt: clock.now(),
     })
   }
 })
@@ -52,7 +54,9 @@ answer({
 
 function deliver(): void {
   const post = createHttpsTransport({
-    ...{ clock, ca: targets.ca, mayDial: createIpPolicy(['127.0.0.0/8']) },
+    clock,
+    ca: targets.ca,
+    mayDial: createIpPolicy(['127.0.0.0/8']),
     // The URLs of the endpoints have IP addresses.
     resolver: { resolve: async () => ({ fault: 'no-name' }) },
   })
@@ -80,7 +84,13 @@ const emitSome = (count: number) =>
     for (let n = 0; n < count; n++) {
       const now = clock.now()
       await emit(trx, {
-        ...{ accountId: ACCOUNT, kind: KIND, data: DATA, sandbox: false, now, dueAt: now, random },
+        accountId: ACCOUNT,
+        kind: KIND,
+        data: DATA,
+        sandbox: false,
+        now,
+        dueAt: now,
+        random,
       })
     }
   })

@@ -30,7 +30,10 @@ let [firstAt, lastAt] = [0, 0]
 const now = Date.now()
 const authority = makeAuthority({ name: 'bench', now, days: 1, random })
 const identity = certify(authority, {
-  ...{ names: ['127.0.0.1'], notBefore: now - DAY, notAfter: now + DAY, random },
+  names: ['127.0.0.1'],
+  notBefore: now - DAY,
+  notAfter: now + DAY,
+  random,
 })
 const urls = await Promise.all(endpoints.map(listen))
 answer({

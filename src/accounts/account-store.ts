@@ -107,6 +107,10 @@ export async function subtractStoredRows(trx: Trx, { account_id, total }: Stored
 
 /** Returns the JSON form of an account, for the API and the command line. */
 export const presentAccount = ({ id, name, plan, email, operator, created_at }: Account) => ({
-  ...{ id, name, plan, email, admin: operator === 1 },
+  id,
+  name,
+  plan,
+  email,
+  admin: operator === 1,
   created_at: isoTime(created_at),
 })

@@ -28,9 +28,16 @@ export async function createFirstAccount(
     const account = { id: accountId, name: 'default', plan, operator: true, now }
     await createAccount(trx, account)
     const key = await createKey(trx, {
-      ...{ id: newKeyId(random), accountId, name: 'first', secret, now },
-      ...{ scopes: ['*'], allowedIps: [], allowedDomains: [] },
-      ...{ rateLimitPerMinute: null, expiresAt: null },
+      id: newKeyId(random),
+      accountId,
+      name: 'first',
+      secret,
+      now,
+      scopes: ['*'],
+      allowedIps: [],
+      allowedDomains: [],
+      rateLimitPerMinute: null,
+      expiresAt: null,
     })
     const services = { clock, random, origin: SERVICE }
     await addAuditEntry(trx, services, { action: 'account.created', accountId, target: account })

@@ -48,8 +48,11 @@ export type KeyPatch = Partial<
 
 export async function createKey(trx: Transaction<Schema>, key: NewKey): Promise<ApiKey> {
   const row = {
-    ...{ id: key.id, account_id: key.accountId },
-    ...{ created_at: key.now, last_used_at: null, revoked_at: null },
+    id: key.id,
+    account_id: key.accountId,
+    created_at: key.now,
+    last_used_at: null,
+    revoked_at: null,
     ...toColumns(key),
   }
   await trx.insertInto('api_key').values(row).execute()

@@ -133,7 +133,10 @@ export async function updateKey(
     const updated = (await updateRow(trx, accountId, key.id, patch)) ?? keyNotFound(target)
     const changed = Object.keys(patch)
     await addAuditEntry(trx, services, {
-      ...{ action: 'key.updated', accountId, target: updated, changed },
+      action: 'key.updated',
+      accountId,
+      target: updated,
+      changed,
     })
     return updated
   })
@@ -238,11 +241,17 @@ function keyNotFound({ keyId: id }: Pick<KeyTarget, 'keyId'>): never {
 }
 
 const UNRESTRICTED: Omit<KeyRights, 'scopes'> = {
-  ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+  allowedIps: [],
+  allowedDomains: [],
+  rateLimitPerMinute: null,
+  expiresAt: null,
 }
 
 /** Drops the fields that are not rights: an actor may be a complete `ApiKey`. */
 const pickRights = (key: KeyRights): KeyRights => ({
-  ...{ scopes: key.scopes, allowedIps: key.allowedIps, allowedDomains: key.allowedDomains },
-  ...{ rateLimitPerMinute: key.rateLimitPerMinute, expiresAt: key.expiresAt },
+  scopes: key.scopes,
+  allowedIps: key.allowedIps,
+  allowedDomains: key.allowedDomains,
+  rateLimitPerMinute: key.rateLimitPerMinute,
+  expiresAt: key.expiresAt,
 })

@@ -34,24 +34,44 @@ export const KEYS_MAX = 500
  */
 export const PLANS: readonly Plan[] = [
   {
-    ...{ name: 'free', requests: 10, perMs: MINUTE, creditsPerDay: 100 },
-    ...{ concurrentJobs: 10, storedRows: 100_000 },
-    ...{ storedFeedback: 100_000, keys: 10 },
+    name: 'free',
+    requests: 10,
+    perMs: MINUTE,
+    creditsPerDay: 100,
+    concurrentJobs: 10,
+    storedRows: 100_000,
+    storedFeedback: 100_000,
+    keys: 10,
   },
   {
-    ...{ name: 'starter', requests: 10, perMs: SECOND, creditsPerDay: null },
-    ...{ concurrentJobs: 20, storedRows: 2_000_000 },
-    ...{ storedFeedback: 2_000_000, keys: 50 },
+    name: 'starter',
+    requests: 10,
+    perMs: SECOND,
+    creditsPerDay: null,
+    concurrentJobs: 20,
+    storedRows: 2_000_000,
+    storedFeedback: 2_000_000,
+    keys: 50,
   },
   {
-    ...{ name: 'professional', requests: 50, perMs: SECOND, creditsPerDay: null },
-    ...{ concurrentJobs: 50, storedRows: 10_000_000 },
-    ...{ storedFeedback: 10_000_000, keys: 200 },
+    name: 'professional',
+    requests: 50,
+    perMs: SECOND,
+    creditsPerDay: null,
+    concurrentJobs: 50,
+    storedRows: 10_000_000,
+    storedFeedback: 10_000_000,
+    keys: 200,
   },
   {
-    ...{ name: 'enterprise', requests: 500, perMs: SECOND, creditsPerDay: null },
-    ...{ concurrentJobs: 200, storedRows: 100_000_000 },
-    ...{ storedFeedback: 100_000_000, keys: KEYS_MAX },
+    name: 'enterprise',
+    requests: 500,
+    perMs: SECOND,
+    creditsPerDay: null,
+    concurrentJobs: 200,
+    storedRows: 100_000_000,
+    storedFeedback: 100_000_000,
+    keys: KEYS_MAX,
   },
 ]
 
@@ -82,8 +102,12 @@ export function mergePlans(
 }
 
 const UNLIMITED = {
-  ...{ perMs: MINUTE, creditsPerDay: null, concurrentJobs: null },
-  ...{ storedRows: null, storedFeedback: null, keys: null },
+  perMs: MINUTE,
+  creditsPerDay: null,
+  concurrentJobs: null,
+  storedRows: null,
+  storedFeedback: null,
+  keys: null,
 }
 
 /** Whether a plan allows more of anything than another one. */
@@ -126,7 +150,8 @@ export type IpLimits = {
 const FORM_PER_MINUTE = 30
 
 export const IP_LIMITS: IpLimits = {
-  ...{ singlePerMinute: 100, bulkPerHour: 10 },
+  singlePerMinute: 100,
+  bulkPerHour: 10,
   formPerMinute: FORM_PER_MINUTE,
 }
 

@@ -86,10 +86,16 @@ export async function createSession(
   await trx
     .insertInto('session')
     .values({
-      ...{ id: session.id, hash, key_id: session.keyId, account_id: session.accountId },
-      ...{ created_at: now, last_seen_at: now, expires_at: session.expiresAt },
+      id: session.id,
+      hash,
+      key_id: session.keyId,
+      account_id: session.accountId,
+      created_at: now,
+      last_seen_at: now,
+      expires_at: session.expiresAt,
       secret_expires_at: secretExpiresAt,
-      ...{ ip: session.ip, agent: session.agent },
+      ip: session.ip,
+      agent: session.agent,
     })
     .execute()
   return session

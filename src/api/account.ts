@@ -111,9 +111,14 @@ function creditRoutes(service: Service) {
     const { used, held } = await readCredit(service.database, account.id, periodStart(now))
     const limit = plan.creditsPerDay
     const data = {
-      ...{ account_id: account.id, api_key_id: key.id, api_key_name: key.name, plan: plan.name },
+      account_id: account.id,
+      api_key_id: key.id,
+      api_key_name: key.name,
+      plan: plan.name,
       credits_balance: limit === null ? null : Math.max(0, limit - used - held),
-      ...{ credits_consumed: used, credits_held: held, credits_added: limit },
+      credits_consumed: used,
+      credits_held: held,
+      credits_added: limit,
       period: 'day' as const,
       resets_at: isoTime(periodEnd(now)),
       last_updated: isoTime(now),
@@ -188,7 +193,10 @@ const presentLimit = (
   { name, text, perMs }: LimitLabel,
   { limit, remaining, resetAt }: BucketState,
 ) => ({
-  ...{ name, text, limit, remaining },
+  name,
+  text,
+  limit,
+  remaining,
   window_seconds: perMs / SECOND,
   resets_at: isoTime(resetAt),
 })
@@ -219,7 +227,9 @@ function statsRoutes(service: Service) {
     const keys = await listKeys(service.database, account.id)
     const names = new Map(keys.map(({ id, name }) => [id, name]))
     const data = {
-      ...{ period, from: isoTime(from), to: isoTime(to) },
+      period,
+      from: isoTime(from),
+      to: isoTime(to),
       total: sumUsage(usage),
       previous: sumUsage(all.filter(({ day }) => day < from)),
       days: listDays(from, to).map(day => ({
@@ -227,7 +237,8 @@ function statsRoutes(service: Service) {
         ...sumUsage(usage.filter(row => row.day === day)),
       })),
       keys: [...new Set(usage.map(row => row.key_id))].toSorted().map(key_id => ({
-        ...{ key_id, key_name: names.get(key_id) ?? null },
+        key_id,
+        key_name: names.get(key_id) ?? null,
         ...sumUsage(usage.filter(row => row.key_id === key_id)),
       })),
     }
@@ -242,8 +253,13 @@ const listDays = (from: number, to: number) =>
 
 function sumUsage(rows: readonly Usage[]) {
   const sum = {
-    ...{ verifications: 0, cached: 0, credits: 0 },
-    ...{ deliverable: 0, undeliverable: 0, risky: 0, unknown: 0 },
+    verifications: 0,
+    cached: 0,
+    credits: 0,
+    deliverable: 0,
+    undeliverable: 0,
+    risky: 0,
+    unknown: 0,
   }
   for (const row of rows) {
     sum.verifications += row.verifications

@@ -50,9 +50,15 @@ const AUDIT_EXAMPLE = {
   data: {
     items: [
       {
-        ...{ id: 'aud_01', action: 'key.updated' as const, actor: 'session' as const },
-        ...{ key_id: 'key_01', session_id: 'ses_01', ip: '203.0.113.9' },
-        ...{ target_id: 'key_02', target_name: 'CI', changed: ['scopes'] },
+        id: 'aud_01',
+        action: 'key.updated' as const,
+        actor: 'session' as const,
+        key_id: 'key_01',
+        session_id: 'ses_01',
+        ip: '203.0.113.9',
+        target_id: 'key_02',
+        target_name: 'CI',
+        changed: ['scopes'],
         created_at: '2026-03-21T10:30:00.000Z',
       },
     ],
@@ -75,8 +81,10 @@ export function auditRoutes(service: Service) {
   return newRouter().openapi(list, async c => {
     const { limit, cursor, ...filters } = c.req.valid('query')
     const found = await getAuditPage(service.database, {
-      ...{ ...filters, accountId: c.get('caller').account.id },
-      ...{ before: parseCursor(cursor), max: limit + 1 },
+      ...filters,
+      accountId: c.get('caller').account.id,
+      before: parseCursor(cursor),
+      max: limit + 1,
     })
     const { rows, next } = toPage(found, limit)
     return c.json(toPageBody(rows.map(presentEntry), next), 200)

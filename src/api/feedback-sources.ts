@@ -71,7 +71,8 @@ const NEW_FEEDBACK_SOURCE_EXAMPLE = {
 }
 
 const example = {
-  ...{ id: 'fbs_8f3a2c1d7b5e4096a1c3', provider: 'ses' as const },
+  id: 'fbs_8f3a2c1d7b5e4096a1c3',
+  provider: 'ses' as const,
   url: 'https://ev.example.com/v1/feedback/ses/fbs_8f3a2c1d7b5e4096a1c3',
   key_hint: NEW_FEEDBACK_SOURCE_EXAMPLE.key,
 }

@@ -179,8 +179,11 @@ const FeedbackReport = z
 const FeedbackReportAnswer = successBody(FeedbackReport).openapi('FeedbackReportAnswer')
 
 const FIGURES_EXAMPLE = {
-  ...{ count: 1_200, predicted: 0.943, observed: 0.951 },
-  ...{ brier_score: 0.044, calibration_error: 0.012 },
+  count: 1_200,
+  predicted: 0.943,
+  observed: 0.951,
+  brier_score: 0.044,
+  calibration_error: 0.012,
 }
 
 const REPORT_EXAMPLE = {
@@ -194,14 +197,19 @@ const REPORT_EXAMPLE = {
     ],
     fixed_bins: [{ count: 1_200, predicted: 0.902, observed: 0.951 }],
     outcomes: {
-      ...{ predicted_bounces: 96, missed_bounces: 14 },
-      ...{ kept_deliveries: 1_045, lost_deliveries: 45 },
+      predicted_bounces: 96,
+      missed_bounces: 14,
+      kept_deliveries: 1_045,
+      lost_deliveries: 45,
     },
     reasons: [{ reason: 'accepted_email', ...FIGURES_EXAMPLE }],
     operators: [{ reason: 'accepted_email', operator: 'google', ...FIGURES_EXAMPLE }],
     received: [
       {
-        ...{ date: '2026-03-21', source: 'api', delivered: 1_090, bounced: 110 },
+        date: '2026-03-21',
+        source: 'api',
+        delivered: 1_090,
+        bounced: 110,
         complained: 2,
       },
     ],
@@ -275,7 +283,8 @@ type Item = z.output<typeof FeedbackRequest>['items'][number]
 
 const toInput = ({ email, enhanced_code, occurred_at, ...item }: Item) => ({
   ...item,
-  ...{ address: email, enhancedCode: enhanced_code },
+  address: email,
+  enhancedCode: enhanced_code,
   occurredAt: occurred_at === undefined ? null : Date.parse(occurred_at),
 })
 
@@ -289,18 +298,26 @@ export function providerFeedbackRoutes(service: Service) {
   const { database, clock, secretBox, transport, settings } = service
   const { metrics } = getState(service)
   const services = {
-    ...{ database, clock, secretBox, metrics, certificates: new SnsCertificates() },
+    database,
+    clock,
+    secretBox,
+    metrics,
+    certificates: new SnsCertificates(),
     getPlan: async (accountId: string) =>
       findPlan(settings.plans, (await findAccount(database, accountId))?.plan ?? ''),
     getDocument: (url: string) => transport.get(url),
     bindToken: bindToken(service),
   }
   const receive = createRoute({
-    ...{ method: 'post', path: '/v1/feedback/{provider}/{id}', operationId: 'receiveFeedback' },
+    method: 'post',
+    path: '/v1/feedback/{provider}/{id}',
+    operationId: 'receiveFeedback',
     summary: 'Receive events of an email provider',
     description:
       'The URL of a feedback source. Your email provider calls it: Amazon SES (through Amazon SNS), SendGrid, Mailgun, Postmark or SparkPost, each with its own format and authentication. Bounces, deliveries and complaints are recorded; other events and copies are ignored. When the account has reached the storage limit of its plan, the response is 429, and the provider retries.',
-    ...{ tags: ['Feedback'], security: [], middleware: [readEvents(service)] },
+    tags: ['Feedback'],
+    security: [],
+    middleware: [readEvents(service)],
     request: {
       params: providerParams,
       body: {
@@ -340,20 +357,28 @@ const ERRORS = [
 
 /** An event of Postmark. */
 const EVENTS_EXAMPLE = {
-  ...{ RecordType: 'Delivery', MessageID: '883953f4-6105-42a2-a16a-77a8eac79483' },
-  ...{ Recipient: 'bob@example.com', DeliveredAt: '2026-03-21T10:30:00Z' },
+  RecordType: 'Delivery',
+  MessageID: '883953f4-6105-42a2-a16a-77a8eac79483',
+  Recipient: 'bob@example.com',
+  DeliveredAt: '2026-03-21T10:30:00Z',
 }
 
 /** A message of Amazon SNS, shortened. */
 const SNS_EXAMPLE = {
-  ...{ Type: 'Notification', TopicArn: 'arn:aws:sns:us-east-1:123456789012:ses-feedback' },
-  ...{ Message: '{"eventType":"Delivery"}', SignatureVersion: '1', Signature: 'EXAMPLE' },
+  Type: 'Notification',
+  TopicArn: 'arn:aws:sns:us-east-1:123456789012:ses-feedback',
+  Message: '{"eventType":"Delivery"}',
+  SignatureVersion: '1',
+  Signature: 'EXAMPLE',
 }
 
 /** A form of Mailgun. */
 const FORM_EXAMPLE = {
-  ...{ event: 'delivered', recipient: 'bob@example.com', timestamp: '1780315140' },
-  ...{ token: '651869375b9df3c98fc15c4889b102119add1235c38fc92824', signature: 'EXAMPLE' },
+  event: 'delivered',
+  recipient: 'bob@example.com',
+  timestamp: '1780315140',
+  token: '651869375b9df3c98fc15c4889b102119add1235c38fc92824',
+  signature: 'EXAMPLE',
 }
 
 const providerParams = z.object({
@@ -389,8 +414,12 @@ function bindToken({ database, clock, secretBox }: Service) {
   return async (sourceId: string, token: string, fingerprint: string): Promise<boolean> => {
     const since = clock.now() - REPLAY_MS
     const row = {
-      ...{ key_id: sourceId, idempotency_key: token, fingerprint, status: 200 },
-      ...{ answer: secretBox.encrypt(''), created_at: clock.now() },
+      key_id: sourceId,
+      idempotency_key: token,
+      fingerprint,
+      status: 200,
+      answer: secretBox.encrypt(''),
+      created_at: clock.now(),
     }
     if (await write(database, trx => saveResponse(trx, row, since))) return true
     const stored = await findResponse(database, { keyId: sourceId, key: token, since })

@@ -200,7 +200,8 @@ export function addKey(
     service,
     beforeCommit => createKey(services, input, beforeCommit),
     ({ key, text }) => ({
-      ...{ status: 201, body: { success: true, data: presentKey(key, text) } },
+      status: 201,
+      body: { success: true, data: presentKey(key, text) },
       ...(isOwn ? { headers: { Location: `/v1/keys/${key.id}` } } : {}),
     }),
   )

@@ -100,7 +100,9 @@ const NEW_ACCOUNT_EXAMPLE = { name: 'Shop', plan: 'starter', email: 'owner@shop.
 const ACCOUNT_PATCH_EXAMPLE = { plan: 'professional' }
 
 const account = {
-  ...{ id: 'acc_01', ...NEW_ACCOUNT_EXAMPLE, admin: false },
+  id: 'acc_01',
+  ...NEW_ACCOUNT_EXAMPLE,
+  admin: false,
   created_at: '2026-03-21T10:30:00.000Z',
 }
 
@@ -114,8 +116,13 @@ const PLAN_LIST_EXAMPLE = {
   data: {
     plans: [
       {
-        ...{ name: 'free', requests: 10, window_seconds: 60, credits_per_day: 100 },
-        ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000 },
+        name: 'free',
+        requests: 10,
+        window_seconds: 60,
+        credits_per_day: 100,
+        concurrent_jobs: 10,
+        stored_rows: 100_000,
+        stored_feedback: 100_000,
         keys: 10,
       },
     ],
@@ -167,7 +174,8 @@ export function managedAccountRoutes(service: Service) {
       service,
       beforeCommit => createAccount(services, { ...input, actor: getActor(c) }, beforeCommit),
       account => ({
-        ...{ status: 201, body: { success: true, data: presentAccount(account) } },
+        status: 201,
+        body: { success: true, data: presentAccount(account) },
         headers: { Location: `/v1/accounts/${account.id}` },
       }),
     )
@@ -231,7 +239,9 @@ export function managedAccountRoutes(service: Service) {
   })
   router.openapi(plans, c => {
     const all = [...settings.plans.values()].map(plan => ({
-      ...{ name: plan.name, requests: plan.requests, window_seconds: plan.perMs / SECOND },
+      name: plan.name,
+      requests: plan.requests,
+      window_seconds: plan.perMs / SECOND,
       credits_per_day: plan.creditsPerDay,
       concurrent_jobs: plan.concurrentJobs,
       stored_rows: plan.storedRows,

@@ -125,7 +125,9 @@ export const timeFilter = (description: string) =>
     .transform(text => Date.parse(text))
     .optional()
     .openapi({
-      ...{ type: 'string', maxLength: TIME_LENGTH_MAX, description },
+      type: 'string',
+      maxLength: TIME_LENGTH_MAX,
+      description,
       example: '2026-03-21T00:00:00Z',
     })
 

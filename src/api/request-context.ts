@@ -36,7 +36,12 @@ export function requestContext(
     metrics.answered({ method, route, status, tookMs })
     // Only the template of the path: a path can contain IDs, a query addresses.
     const fields = {
-      ...{ requestId, method, route, status, ms: Math.round(tookMs), ...callerFrom(c) },
+      requestId,
+      method,
+      route,
+      status,
+      ms: Math.round(tookMs),
+      ...callerFrom(c),
       ...(isPoll(c.req) && !route.startsWith('/v1/') && { poll: true }),
     }
     if (QUIET.has(route) && status < 400) log.debug('request', fields)
@@ -84,7 +89,8 @@ const originOf = (c: Context<Env>): Origin => {
   return {
     actor: session !== undefined ? 'session' : c.get('isLink') ? 'link' : 'key',
     keyId: c.get('caller').key.id,
-    ...{ sessionId: session?.sessionId ?? null, ip: c.get('ip') },
+    sessionId: session?.sessionId ?? null,
+    ip: c.get('ip'),
   }
 }
 

@@ -20,18 +20,20 @@ import { sandboxDelay } from './verify/sandbox.ts'
 
 /** Tags of the OpenAPI document by scope. */
 const TAGS = {
-  ...{ 'verify:single': 'Verification', 'verify:bulk': 'Verification' },
+  'verify:single': 'Verification',
+  'verify:bulk': 'Verification',
   'verify:form': 'Verification',
-  ...{ 'jobs:read': 'Jobs', 'jobs:write': 'Jobs' },
-  ...{ 'webhooks:read': 'Webhooks', 'webhooks:write': 'Webhooks' },
-  ...{ 'feedback:read': 'Feedback', 'feedback:write': 'Feedback' },
-  ...{
-    'account:read': 'Account',
-    'account:write': 'Account',
-    'audit:read': 'Account',
-    'keys:write': 'Keys',
-  },
-  ...{ 'accounts:write': 'Accounts' },
+  'jobs:read': 'Jobs',
+  'jobs:write': 'Jobs',
+  'webhooks:read': 'Webhooks',
+  'webhooks:write': 'Webhooks',
+  'feedback:read': 'Feedback',
+  'feedback:write': 'Feedback',
+  'account:read': 'Account',
+  'account:write': 'Account',
+  'audit:read': 'Account',
+  'keys:write': 'Keys',
+  'accounts:write': 'Accounts',
 } as const satisfies Partial<Record<Scope, string>>
 
 type RouteOptions<Params, Query, Body, Answer, Status> = {
@@ -195,10 +197,13 @@ function routeMiddleware(service: Service, o: AnyOptions): MiddlewareHandler<Env
   return [
     ...(o.beforeKey ?? []),
     ...requireKey(service, {
-      ...{ scope: o.scope, counts, body: isForm ? 'stream' : 'json' },
+      scope: o.scope,
+      counts,
+      body: isForm ? 'stream' : 'json',
       gzip: body?.gzip ?? false,
       takesLinks: o.takesLinks === true,
-      ...{ bodyMax: body?.max ?? EMPTY_BODY_MAX, freeBodyMax: body?.freeMax },
+      bodyMax: body?.max ?? EMPTY_BODY_MAX,
+      freeBodyMax: body?.freeMax,
       beforeBody: o.beforeBody,
       valuesMax: body?.valuesMax,
     }),

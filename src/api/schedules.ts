@@ -53,8 +53,10 @@ const NewScheduleRequest = z
   .openapi('NewScheduleRequest')
 
 const NEW_SCHEDULE_EXAMPLE = {
-  ...{ job_id: 'job_xyz789', every_days: 30 },
-  ...{ only: ['unknown' as const], older_than_days: 90 },
+  job_id: 'job_xyz789',
+  every_days: 30,
+  only: ['unknown' as const],
+  older_than_days: 90,
 }
 
 const ScheduleChanges = z
@@ -115,10 +117,15 @@ const ScheduleAnswer = successBody(ScheduleFields).openapi('ScheduleAnswer')
 const SchedulePage = pageBody(ScheduleFields).openapi('SchedulePage')
 
 const SCHEDULE = {
-  ...{ id: 'sch_abc123', ...NEW_SCHEDULE_EXAMPLE, notify: false, active: true },
+  id: 'sch_abc123',
+  ...NEW_SCHEDULE_EXAMPLE,
+  notify: false,
+  active: true,
   next_run_at: '2026-04-20T10:30:00.000Z',
   last_run: { at: '2026-03-21T10:30:00.000Z', status: 'started' as const },
-  ...{ last_error: null, last_job_id: 'job_abc123', created_at: '2026-02-19T10:30:00.000Z' },
+  last_error: null,
+  last_job_id: 'job_abc123',
+  created_at: '2026-02-19T10:30:00.000Z',
 }
 
 const SCHEDULE_EXAMPLE = { success: true as const, data: SCHEDULE }
@@ -159,8 +166,11 @@ export function scheduleRoutes(service: Service) {
   router.openapi(list, async c => {
     const { limit, cursor, job_id: jobId } = c.req.valid('query')
     const found = await listSchedules(service.database, {
-      ...{ accountId: c.get('caller').account.id, sandbox: c.get('sandbox'), jobId },
-      ...{ after: parseCursor(cursor), max: limit + 1 },
+      accountId: c.get('caller').account.id,
+      sandbox: c.get('sandbox'),
+      jobId,
+      after: parseCursor(cursor),
+      max: limit + 1,
     })
     const { rows, next } = toPage(found, limit)
     return c.json(toPageBody(rows.map(present), next), 200)
@@ -184,8 +194,12 @@ export function scheduleRoutes(service: Service) {
     // A request to the sandbox must not cause a charge.
     if (c.get('sandbox') && job.sandbox === 0) noSuchJob(job_id)
     const input = {
-      ...{ job, keyId: c.get('caller').key.id, everyDays: every_days, classes: only ?? null },
-      ...{ olderThanDays: older_than_days ?? null, notify: readNotify(c, notify) },
+      job,
+      keyId: c.get('caller').key.id,
+      everyDays: every_days,
+      classes: only ?? null,
+      olderThanDays: older_than_days ?? null,
+      notify: readNotify(c, notify),
     }
     return answerWith<Schedule>(
       c,

@@ -154,7 +154,10 @@ interface LastUsed {
 
 function createLastUsed({ clock, database, log }: Service): LastUsed {
   const used = new Batcher<KeyUse>({
-    ...{ clock, waitMs: WRITE_MS, sizeMax: KEYS_MAX, keyOf: ({ keyId }) => keyId },
+    clock,
+    waitMs: WRITE_MS,
+    sizeMax: KEYS_MAX,
+    keyOf: ({ keyId }) => keyId,
     async run(uses) {
       const times = new Map(uses.map(({ keyId, at }) => [keyId, at]))
       await writeAsyncCommit(database, db => touchKeys({ db }, times))

@@ -95,7 +95,9 @@ export const externalDepsFrom = (
   { clock, random, externalDeps }: CliContext,
   log: Log,
 ): ExternalDeps => ({
-  ...{ clock, random, log },
+  clock,
+  random,
+  log,
   ...externalDeps,
 })
 

@@ -48,7 +48,8 @@ export async function importCommand(
   try {
     const owner = await findOwner(database, flags.account)
     const submission = {
-      ...{ accountId: owner?.id ?? '', source: 'import' },
+      accountId: owner?.id ?? '',
+      source: 'import',
       plan: owner === null ? null : findPlan(mergePlans(config.plans), owner.plan),
     }
     const counts = { recorded: 0, duplicates: 0, rejected: 0, ignored: 0 }

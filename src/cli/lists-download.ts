@@ -82,7 +82,10 @@ async function get(
   try {
     const authorization = basicAuth(url)
     const response = await request(`${url.origin}${url.pathname}${url.search}`, {
-      ...{ dispatcher, signal, headersTimeout: 0, bodyTimeout: 0 },
+      dispatcher,
+      signal,
+      headersTimeout: 0,
+      bodyTimeout: 0,
       headers: authorization === null ? {} : { authorization },
     })
     const { location } = response.headers

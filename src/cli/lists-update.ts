@@ -73,11 +73,17 @@ export async function updateCommand(
     writeList(file, [...keys].toSorted(), read, new Date(context.clock.now()))
   }
   const report = {
-    ...{ list: choice, file, written: flags.dryRun !== true, entries: keys.size },
+    list: choice,
+    file,
+    written: flags.dryRun !== true,
+    entries: keys.size,
     added: [...keys].filter(key => !before.has(key)).length,
     removed: [...before].filter(key => !keys.has(key)).length,
     sources: read.map(({ source, keys, bad, firstBad }) => ({
-      ...{ source, entries: keys.size, left_out: bad, first_left_out: firstBad },
+      source,
+      entries: keys.size,
+      left_out: bad,
+      first_left_out: firstBad,
     })),
   }
   if (flags.json) printJson(context, report)

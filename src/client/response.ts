@@ -49,8 +49,11 @@ export function parseApiError(response: Response, text: string, now: number): Ev
 /** Converts an error sent after the response had started. Only internal errors occur then. */
 export const toApiError = (body: ErrorBody): EvApiError =>
   new EvApiError(body.error, {
-    ...{ status: 500, code: body.code, requestId: body.request_id },
-    ...{ retryAfterMs: null, body: body },
+    status: 500,
+    code: body.code,
+    requestId: body.request_id,
+    retryAfterMs: null,
+    body: body,
   })
 
 function errorMessage({ status, headers }: Response, fields: Record<string, unknown>): string {

@@ -32,7 +32,10 @@ export function openCatchAll(deps: CatchAllDeps): SharedCatchAll {
   const { clock } = database
   let deletedAt = clock.monotonicNow()
   const results = new Batcher<CatchAllResult>({
-    ...{ clock, waitMs: timings.batchMs, sizeMax: PENDING_MAX, keyOf: ({ domain }) => domain },
+    clock,
+    waitMs: timings.batchMs,
+    sizeMax: PENDING_MAX,
+    keyOf: ({ domain }) => domain,
     async run(domains) {
       await putCatchAllDomains(database, domains)
       if (clock.monotonicNow() - deletedAt < timings.deleteEveryMs) return

@@ -34,7 +34,9 @@ export function openLearnedReplies({ database, log, network }: StoredRepliesDeps
   const { clock } = database
   let deletedAt = Number.NEGATIVE_INFINITY
   const writes = new Batcher<LearnedReply>({
-    ...{ clock, sizeMax: PENDING_MAX, keyOf: ({ domain, reply }) => `${domain} ${reply}` },
+    clock,
+    sizeMax: PENDING_MAX,
+    keyOf: ({ domain, reply }) => `${domain} ${reply}`,
     async run(replies) {
       await putLearnedReplies(database, network, replies)
       if (clock.monotonicNow() - deletedAt < DELETE_EVERY_MS) return

@@ -56,8 +56,13 @@ export async function listMembers(database: Database): Promise<Member[]> {
     .orderBy('id')
     .execute()
   return rows.map(({ id, role, name, version, egresses, joined_at, seen_at, now }) => ({
-    ...{ id, role, name, version, egresses: JSON.parse(egresses) as string[] },
-    ...{ joinedAt: joined_at, quietMs: now - seen_at },
+    id,
+    role,
+    name,
+    version,
+    egresses: JSON.parse(egresses) as string[],
+    joinedAt: joined_at,
+    quietMs: now - seen_at,
   }))
 }
 

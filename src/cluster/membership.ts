@@ -191,10 +191,15 @@ class LocalMember {
   #start(name: string, everyMs: number, run: () => Promise<void>): Loop {
     const { retryMs } = this.#timings
     return startLoop({
-      ...{ name, everyMs, clock: this.#clock, log: this.#deps.log },
+      name,
+      everyMs,
+      clock: this.#clock,
+      log: this.#deps.log,
       // The retry delay does not grow, so that a short outage does not expire members.
-      ...{ retryMs, retryMaxMs: retryMs },
-      ...{ signal: this.#stopping.signal, run: () => this.#withTimeout(run()) },
+      retryMs,
+      retryMaxMs: retryMs,
+      signal: this.#stopping.signal,
+      run: () => this.#withTimeout(run()),
     })
   }
 
@@ -205,7 +210,8 @@ class LocalMember {
   #withTimeout(call: Promise<void>): Promise<void> {
     const { timeoutMs } = this.#timings
     return withTimeout(this.#clock, call, {
-      ...{ timeoutMs, signal: this.#stopping.signal },
+      timeoutMs,
+      signal: this.#stopping.signal,
       message: `no response within ${timeoutMs} ms`,
     })
   }

@@ -38,7 +38,9 @@ export function composeDoctor(
   const { clock = systemClock, random = systemRandom, dial = tcpDial } = externalDeps
   const { all, each, close } = composeServers(config, externalDeps.resolver)
   return {
-    ...{ clock, random, close },
+    clock,
+    random,
+    close,
     resolver: cachedResolver(all, { clock }),
     dnsServers: each,
     // An injected resolver is trusted.

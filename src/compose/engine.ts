@@ -99,7 +99,9 @@ export function composeEngine(
     startTls: config.startTls,
     connectionSlots: new ConnectionSemaphore(config.concurrency),
     destinationLimits: new DestinationLimits({
-      ...{ clock, row: limitsFor('', config), share: cluster?.rateStates ?? null },
+      clock,
+      row: limitsFor('', config),
+      share: cluster?.rateStates ?? null,
       isKnown: operator => lists.operators.isKnown(operator) || hasOwnLimits(config, operator),
       hasSeveralEgresses: () => (cluster?.egresses() ?? config.egresses).length > 1,
     }),
@@ -192,7 +194,10 @@ function composeEgressPool(
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
     const identity = {
-      ...{ name, helo, mailFrom, dial: typeof dial === 'function' ? dial(egress) : dial },
+      name,
+      helo,
+      mailFrom,
+      dial: typeof dial === 'function' ? dial(egress) : dial,
       hasIpv6: hasIpv6([egress], dial),
     }
     return new EgressProber(

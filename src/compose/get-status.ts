@@ -27,7 +27,9 @@ const getThrough =
       const { request } = await import('node:https')
       const sent = request(url, {
         // Without an agent the default is that of plain HTTP.
-        ...{ headers, signal, defaultPort: HTTPS_PORT },
+        headers,
+        signal,
+        defaultPort: HTTPS_PORT,
         createConnection: () => connectTls({ socket, servername: host }),
       })
       sent.end()

@@ -101,12 +101,15 @@ function buildService(
   const { resolver, close: closeResolver } = composeResolver(config, externalDeps.resolver, clock)
   const transport = externalDeps.transport ?? composeTransport(config, { clock, resolver, ca })
   const disk = diskReader({
-    ...{ dataDir, log, minBytes: config.minFreeDisk },
+    dataDir,
+    log,
+    minBytes: config.minFreeDisk,
     freeBytes: externalDeps.freeBytes ?? thisMachine.freeBytes,
   })
   const { databaseUrl, version } = deps
   const doctorCache = createDoctorCache({
-    ...{ clock, log },
+    clock,
+    log,
     runChecks: runDoctor(() =>
       composeDoctor(config, { databaseUrl, exchangers: null }, externalDeps),
     ),
@@ -118,17 +121,39 @@ function buildService(
     })
   let isStopping = false
   const deliveries = startDeliveries({
-    ...{ database, queue: work.queue, transport, secretBox, clock, log },
+    database,
+    queue: work.queue,
+    transport,
+    secretBox,
+    clock,
+    log,
     version: deps.version,
     fastSandboxRetries: config.fastSandboxRetries,
     timings: timings.deliveries,
   })
   const service: Service = {
-    ...{ clock, random, log, database, engine, worker, ledger, limits, secretBox, resolver },
-    ...{ transport, deliveries, disk, priority, machine, feedback: work.feedback },
+    clock,
+    random,
+    log,
+    database,
+    engine,
+    worker,
+    ledger,
+    limits,
+    secretBox,
+    resolver,
+    transport,
+    deliveries,
+    disk,
+    priority,
+    machine,
+    feedback: work.feedback,
     download: composeDownload(config, { clock, resolver, ca }),
     settings: {
-      ...{ baseUrl: deps.baseUrl, version: deps.version, plans, dataDir },
+      baseUrl: deps.baseUrl,
+      version: deps.version,
+      plans,
+      dataDir,
       ipLimits: { ...IP_LIMITS, ...config.ipLimits },
       limits: config.limits,
       trustProxy: config.trustProxy,
@@ -144,31 +169,65 @@ function buildService(
   }
   const notify = externalDeps.notify ?? createLogTransport(log)
   const jobMails = startJobMails({
-    ...{ database, clock, log, notify, baseUrl: deps.baseUrl, timings: timings.jobMails },
+    database,
+    clock,
+    log,
+    notify,
+    baseUrl: deps.baseUrl,
+    timings: timings.jobMails,
   })
   const schedules = startSchedules({
-    ...{ database, clock, random, log, ledger, plans, worker, priority, disk },
+    database,
+    clock,
+    random,
+    log,
+    ledger,
+    plans,
+    worker,
+    priority,
+    disk,
     timings: timings.schedules,
   })
   const alerts = startEndpointAlerts({
-    ...{ database, clock, log, notify },
-    ...{ baseUrl: deps.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
+    database,
+    clock,
+    log,
+    notify,
+    baseUrl: deps.baseUrl,
+    notifyTo: config.notifyTo,
+    timings: timings.notices,
   })
   const reservationCheck = startReservationCheck({ database, ledger, member: work.member, log })
   const retentionJob = startRetentionJob({
     ...config,
-    ...{ database, clock, log, everyMs: timings.retentionEveryMs },
+    database,
+    clock,
+    log,
+    everyMs: timings.retentionEveryMs,
   })
   const keyPages = firstKeys(clock, random)
   const health = createHealth({
-    ...{ clock, database, worker, deliveries, disk, egressPool: engine.egressPool },
-    ...{ smtpPort: config.smtpPort, titleOf: titleParser(config.operators) },
-    ...{ doctorCache, machine },
+    clock,
+    database,
+    worker,
+    deliveries,
+    disk,
+    egressPool: engine.egressPool,
+    smtpPort: config.smtpPort,
+    titleOf: titleParser(config.operators),
+    doctorCache,
+    machine,
     memoryBytes: () => process.memoryUsage.rss(),
     settings: { version, databaseUrl, concurrency: config.concurrency },
   })
   const dashboard = createDashboard({
-    ...{ clock, random, log, database, disk, limits, firstKeys: keyPages },
+    clock,
+    random,
+    log,
+    database,
+    disk,
+    limits,
+    firstKeys: keyPages,
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: { baseUrl: deps.baseUrl, version: deps.version, dataDir },
     health,

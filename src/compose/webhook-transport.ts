@@ -31,7 +31,9 @@ export const composeDownload = (
   { clock, resolver, ca }: TransportDeps,
 ): Download =>
   createDownload({
-    ...{ clock, resolver, mayDial: createIpPolicy(listAllowRanges) },
+    clock,
+    resolver,
+    mayDial: createIpPolicy(listAllowRanges),
     ...(ca === null ? {} : { ca }),
   })
 

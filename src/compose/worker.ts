@@ -89,7 +89,12 @@ export async function composeWorker(
   const { trustProxy, metricsToken } = config
   let isStopping = false
   const watched: MonitoringDeps = {
-    ...{ clock, random, log, database: work.database, engine: work.engine, worker: work.worker },
+    clock,
+    random,
+    log,
+    database: work.database,
+    engine: work.engine,
+    worker: work.worker,
     settings: { baseUrl: deps.baseUrl, version: deps.version, trustProxy, metricsToken },
     machine: () =>
       readMachineStatus(work.engine, { smtpPort: config.smtpPort, findPortFailure: () => null }),
@@ -151,7 +156,13 @@ function build(
   // Measures the real event loop, so it takes the real clock.
   const priority = new Priority(systemClock)
   const worker = startWorker({
-    ...{ database, log, random, ledger, baseUrl, priority, feedback },
+    database,
+    log,
+    random,
+    ledger,
+    baseUrl,
+    priority,
+    feedback,
     ...(shared === null ? {} : { queue: shared.queue, cluster: shared.cluster }),
     engineFor: job => (job.sandbox === 1 ? sandbox : engine),
     egresses: probingEgresses(config),
@@ -173,7 +184,9 @@ function build(
   // An answer is visible here before its batch is committed.
   const layeredCache = localCache(cache, clock)
   const engine = composeEngine(config, externalDeps, {
-    ...{ lists, learnedReplies, ...(config.cache ? { cache: layeredCache } : {}) },
+    lists,
+    learnedReplies,
+    ...(config.cache ? { cache: layeredCache } : {}),
     ...(shared === null ? {} : { cluster: shared.clusterDeps }),
   })
   const { egressPool } = engine
@@ -182,14 +195,25 @@ function build(
       ? startCancellationPoller(database, worker, externalDeps, timings)
       : config.work
         ? startReconcile({
-            ...{ database, queue: shared.queue, egressPool, random, log },
+            database,
+            queue: shared.queue,
+            egressPool,
+            random,
+            log,
             egresses: shared.clusterDeps.egresses,
             timings: timings.cluster,
           })
         : null
   const clockSync = startClockSync(database, log)
   return {
-    ...{ database, plans, ledger, engine, priority, worker, member, feedback },
+    database,
+    plans,
+    ledger,
+    engine,
+    priority,
+    worker,
+    member,
+    feedback,
     queue: shared?.queue ?? createMemoryQueue(database.steadyClock, log, timings.queue),
     stopSoon() {
       isStopping = true
@@ -228,15 +252,24 @@ async function joinCluster(
   const options = { max: QUEUE_CONNECTIONS, name: 'ev queue', timings: timings.pool }
   const queue = await createBossQueue({
     database: new ListeningPool(databaseUrl, clock, options),
-    ...{ clock: database.steadyClock, log, random, timings: timings.queue },
+    clock: database.steadyClock,
+    log,
+    random,
+    timings: timings.queue,
   }).catch(error => {
     throw unusableServer(databaseUrl, error)
   })
   const name = `${hostname()}:${process.pid}`
   const cluster = await startMembership({
     claims: memberClaims,
-    ...{ role, version, name, egresses: probingEgresses(config) },
-    ...{ database, random, log, timings: timings.cluster },
+    role,
+    version,
+    name,
+    egresses: probingEgresses(config),
+    database,
+    random,
+    log,
+    timings: timings.cluster,
   }).catch(async error => {
     await queue.close()
     throw error
@@ -249,7 +282,8 @@ async function joinCluster(
   })
   const catchAll = openCatchAll({ database, log, timings: timings.catchAll })
   return {
-    ...{ queue, cluster },
+    queue,
+    cluster,
     clusterDeps: { rateStates, catchAll, egresses: () => cluster.egresses() },
     async close() {
       await Promise.all([rateStates.close(), catchAll.close(), queue.close()])

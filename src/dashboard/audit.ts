@@ -37,11 +37,14 @@ function filterOf({ req }: Context<Env>): Filter {
 const filterForm = ({ action = '', since = '', until = '' }: Filter): Html => html`
   <form method="get" action="/audit" class="row">
     ${select({
-      ...{ label: 'Action', name: 'action' },
+      label: 'Action',
+      name: 'action',
       choices: [
         { value: '', label: 'All', checked: action === '' },
         ...AUDIT_ACTIONS.map(value => ({
-          ...{ value, label: ACTION_NAMES[value], checked: value === action },
+          value,
+          label: ACTION_NAMES[value],
+          checked: value === action,
         })),
       ],
     })}
@@ -81,13 +84,11 @@ const actorOf = ({ actor, key_id, session_id }: AuditEntry): Html =>
   html`${ACTOR_NAMES[actor]} ${key_id === null ? NOTHING : html`<small class="line" title="${session_id ?? ''}">${key_id}</small>`}`
 
 const ACTOR_NAMES: Readonly<Record<AuditEntry['actor'], string>> = {
-  ...{
-    key: 'API key',
-    link: 'Link',
-    session: 'Dashboard',
-    command_line: 'Command line',
-    service: 'Service',
-  },
+  key: 'API key',
+  link: 'Link',
+  session: 'Dashboard',
+  command_line: 'Command line',
+  service: 'Service',
 }
 
 const ACTION_NAMES: Readonly<Record<AuditAction, string>> = {

@@ -95,7 +95,8 @@ function notFoundPage(deps: DashboardDeps): MiddlewareHandler<Env> {
     const isPage = c.req.method === 'GET' && c.req.header('Accept')?.includes('text/html')
     if (!isPage || /^\/(v1|assets)\//.test(c.req.path)) return next()
     const missing = {
-      ...{ title: 'Page not found', status: 404 as const },
+      title: 'Page not found',
+      status: 404 as const,
       body: html`
         <p>This page doesn't exist. It may have been moved or deleted.</p>
         <p><a class="button primary" href="/">Go to the overview</a></p>`,
@@ -154,7 +155,9 @@ async function answerError(
 }
 
 const TITLES: Readonly<Record<number, string>> = {
-  ...{ 403: 'Not allowed', 404: 'Not found', 503: 'Temporarily unavailable' },
+  403: 'Not allowed',
+  404: 'Not found',
+  503: 'Temporarily unavailable',
 }
 
 const UNAVAILABLE =
@@ -198,7 +201,9 @@ function docsRoutes(deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>().use('/docs/*', alerts(deps)).get('/docs', async c => {
     c.header('Content-Security-Policy', policy)
     const reference = {
-      ...{ title: 'API reference', style: 'docs.css', scripts: ['docs.js'] },
+      title: 'API reference',
+      style: 'docs.css',
+      scripts: ['docs.js'],
       body: html`
         <h2 class="unseen">Operations</h2>
         <div id="reference" data-document="/openapi.json"></div>

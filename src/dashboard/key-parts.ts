@@ -36,13 +36,15 @@ export type Typed = {
  */
 export const newKey = (creator: Key): Typed => ({
   ...typedOf(creator),
-  ...{ name: '', scopes: ['verify:single', 'verify:bulk', 'jobs:read'] },
+  name: '',
+  scopes: ['verify:single', 'verify:bulk', 'jobs:read'],
 })
 
 /** Returns the defaults of a new publishable key. */
 export const newPublishableKey = (creator: Key): Typed => ({
   ...typedOf(creator),
-  ...{ name: '', scopes: [] },
+  name: '',
+  scopes: [],
   rateLimit: String(creator.rate_limit_per_minute ?? PUBLISHABLE_KEY_RATE),
 })
 
@@ -111,13 +113,17 @@ export const fields = (c: Context<Env>, typed: Typed): Html => html`
   ${nameField(typed)}
   ${boxes(LABELS.scopes, 'scopes', choices(c, typed.scopes))}
   ${field({
-    ...{ label: LABELS.allowed_ips, name: 'allowed_ips', value: typed.allowedIps },
-    ...{ placeholder: '203.0.113.0/24, 2001:db8::1' },
+    label: LABELS.allowed_ips,
+    name: 'allowed_ips',
+    value: typed.allowedIps,
+    placeholder: '203.0.113.0/24, 2001:db8::1',
     hint: 'IP addresses and CIDR ranges, separated by commas. Empty: no restriction.',
   })}
   ${field({
-    ...{ label: LABELS.allowed_domains, name: 'allowed_domains', value: typed.allowedDomains },
-    ...{ placeholder: 'app.example.com' },
+    label: LABELS.allowed_domains,
+    name: 'allowed_domains',
+    value: typed.allowedDomains,
+    placeholder: 'app.example.com',
     hint: 'Domains whose pages may use the key in a browser, subdomains included. Empty: any. Programs outside a browser can forge the origin.',
   })}
   ${limitFields(typed)}`
@@ -125,26 +131,36 @@ export const fields = (c: Context<Env>, typed: Typed): Html => html`
 export const publishableFields = (typed: Typed): Html => html`
   ${nameField(typed)}
   ${field({
-    ...{ label: LABELS.allowed_domains, name: 'allowed_domains', value: typed.allowedDomains },
-    ...{ placeholder: 'shop.example.com', required: true },
+    label: LABELS.allowed_domains,
+    name: 'allowed_domains',
+    value: typed.allowedDomains,
+    placeholder: 'shop.example.com',
+    required: true,
     hint: 'Domains of the websites with the form, subdomains included, separated by commas.',
   })}
   ${limitFields(typed)}`
 
 const nameField = (typed: Typed) =>
   field({
-    ...{ label: LABELS.name, name: 'name', value: typed.name, required: true },
+    label: LABELS.name,
+    name: 'name',
+    value: typed.name,
+    required: true,
     hint: 'Describes where the key is used, such as "Shop, sign-up form".',
   })
 
 const limitFields = (typed: Typed) => html`
   ${field({
-    ...{ label: LABELS.rate_limit_per_minute, name: 'rate_limit_per_minute', type: 'number' },
+    label: LABELS.rate_limit_per_minute,
+    name: 'rate_limit_per_minute',
+    type: 'number',
     value: typed.rateLimit,
     hint: 'Applies in addition to the limit of the plan. Empty: no extra limit.',
   })}
   ${field({
-    ...{ label: LABELS.expires_at, name: 'expires_at', type: 'datetime-local' },
+    label: LABELS.expires_at,
+    name: 'expires_at',
+    type: 'datetime-local',
     value: typed.expires,
     hint: 'The key stops working at this time. Empty: never expires.',
   })}`
@@ -152,7 +168,9 @@ const limitFields = (typed: Typed) => html`
 /** Offers the scopes of the user, which it may grant, and those that the key already has. */
 const choices = (c: Context<Env>, current: readonly string[]) =>
   SCOPES.filter(scope => may(c.get('user'), scope) || current.includes(scope)).map(scope => ({
-    ...{ value: scope, label: scope, hint: SCOPE_TEXTS[scope] },
+    value: scope,
+    label: scope,
+    hint: SCOPE_TEXTS[scope],
     checked: current.includes(scope),
   }))
 

@@ -102,7 +102,9 @@ type NewKeyPage = {
 const testField = (isChecked: boolean) =>
   boxes('Sandbox', 'test', [
     {
-      ...{ value: 'on', label: 'Test key', checked: isChecked },
+      value: 'on',
+      label: 'Test key',
+      checked: isChecked,
       hint: 'All its requests are simulated and cost no credits.',
     },
   ])
@@ -268,10 +270,8 @@ function revocation(c: Context<Env>, key: Key, isLast: boolean): Html {
     body: html`
       <p>Revoke a key that is no longer needed or was compromised.</p>
       ${confirmed(c, {
-        ...{
-          action: `/keys/${key.id}/revoke${isLast ? '?force=true' : ''}`,
-          label: 'Revoke key',
-        },
+        action: `/keys/${key.id}/revoke${isLast ? '?force=true' : ''}`,
+        label: 'Revoke key',
         question: `${question}${last}`,
         yes: 'Yes, revoke key',
       })}`,

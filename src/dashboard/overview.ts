@@ -96,7 +96,9 @@ async function findUsage(c: Context<Env>, period: Stats['data']['period']): Prom
     api.ask<HistoryPage>('/v1/history', { query: { limit: SHOWN } }),
   ])
   return {
-    ...{ stats: stats.data, credits: credits.data, limits: limits.data.limits },
+    stats: stats.data,
+    credits: credits.data,
+    limits: limits.data.limits,
     history: history.data.items,
   }
 }
@@ -114,7 +116,9 @@ const periods = (chosen: string): Html =>
   segment(
     'Period',
     PERIODS.map(({ period, name }) => ({
-      ...{ href: `/overview?period=${period}`, label: name, isCurrent: period === chosen },
+      href: `/overview?period=${period}`,
+      label: name,
+      isCurrent: period === chosen,
     })),
   )
 
@@ -188,7 +192,8 @@ const daysCard = ({ stats: { days, total } }: Usage): Html =>
 
 const creditsCard = ({ credits, limits }: Usage, span: 4 | 8): Html =>
   card({
-    ...{ title: 'Credits and limits', span },
+    title: 'Credits and limits',
+    span,
     more: html`<a href="/usage">Usage</a>`,
     body: html`
       ${creditMeter(credits)}
@@ -197,7 +202,8 @@ const creditsCard = ({ credits, limits }: Usage, span: 4 | 8): Html =>
 
 const listsCard = (lists: readonly ListedJob[]): Html =>
   card({
-    ...{ title: 'Recent lists', span: 8 },
+    title: 'Recent lists',
+    span: 8,
     more: html`<a href="/lists">All lists</a>`,
     body: listsTable(lists),
   })
@@ -214,7 +220,8 @@ function listsTable(lists: readonly ListedJob[]): Html {
     body: html`id="recent-lists" ${polling}`,
     columns: [
       {
-        ...{ label: 'Name', kind: 'name' },
+        label: 'Name',
+        kind: 'name',
         cell: listLink,
       },
       { label: 'Status', cell: stateBadge },
@@ -239,7 +246,8 @@ function resultBar(job: ListedJob): Html {
 
 const activityCard = ({ history }: Usage): Html =>
   card({
-    ...{ title: 'Recent verifications', span: 12 },
+    title: 'Recent verifications',
+    span: 12,
     more: html`<a href="/usage#history">History</a>`,
     body: historyTable(history),
   })
@@ -371,7 +379,9 @@ const webhookItem = ({ id, url, active, disabled_reason, failing_since }: Webhoo
 })
 
 const failedItem = (job: ListedJob): Item => ({
-  ...{ tone: 'bad', title: 'List failed', note: titleOf(job) },
+  tone: 'bad',
+  title: 'List failed',
+  note: titleOf(job),
   link: { href: `/lists/${job.job_id}`, label: 'View' },
 })
 

@@ -81,7 +81,9 @@ const periods = (chosen: Period): Html =>
   segment(
     'Period',
     PERIODS.map(({ period, name }) => ({
-      ...{ href: `/usage?period=${period}#statistics`, label: name, isCurrent: period === chosen },
+      href: `/usage?period=${period}#statistics`,
+      label: name,
+      isCurrent: period === chosen,
     })),
   )
 
@@ -271,9 +273,12 @@ type Named = readonly [value: string, label: string]
 
 const choose = (label: string, name: string, values: readonly Named[], chosen = '') =>
   select({
-    ...{ label, name },
+    label,
+    name,
     choices: ([['', 'All'], ...values] as const).map(([value, text]) => ({
-      ...{ value, label: text, checked: value === chosen },
+      value,
+      label: text,
+      checked: value === chosen,
     })),
   })
 
@@ -318,7 +323,10 @@ export const classOf = ({ reason, valid, risk_level: risk }: Verification) =>
   toClass({ ...VERDICT_BY_REASON[reason], valid, risk })
 
 const SOURCE_NAMES: Readonly<Record<Verification['source'], string>> = {
-  ...{ single: 'Single', bulk: 'Bulk', batch: 'Batch', file: 'File' },
+  single: 'Single',
+  bulk: 'Bulk',
+  batch: 'Batch',
+  file: 'File',
 }
 
 function sourceOf({ source, job_id: jobId, cached }: Verification): Html {

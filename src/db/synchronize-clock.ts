@@ -17,7 +17,10 @@ const STORE_INTERVAL_MS = 10 * SECOND
 /** Keeps the steady clock of a database while the process runs. */
 export function startClockSync(database: Database, log: Log): Loop {
   return startLoop({
-    ...{ name: 'clock check', everyMs: CHECK_INTERVAL_MS, clock: database.clock, log },
+    name: 'clock check',
+    everyMs: CHECK_INTERVAL_MS,
+    clock: database.clock,
+    log,
     async run() {
       const jumpMs = await synchronizeClock(database)
       if (jumpMs === 0) return

@@ -37,7 +37,9 @@ export class BatchedCache {
     this.#clock = deps.clock
     this.#log = deps.log
     this.#reads = new Batcher({
-      ...{ clock: deps.clock, sizeMax: BATCH_MAX, keyOf: key => key },
+      clock: deps.clock,
+      sizeMax: BATCH_MAX,
+      keyOf: key => key,
       run: keys => this.#readBatch(keys),
     })
   }

@@ -357,7 +357,8 @@ export class Engine {
     if (signals === null || !signals.isFor(result)) return result
     const startedAt = clock.monotonicNow()
     const added = await signals.addTo(result, {
-      ...{ limitMs, aborts: [this.#closing.signal, ...aborts] },
+      limitMs,
+      aborts: [this.#closing.signal, ...aborts],
     })
     return { ...added, tookMs: added.tookMs + Math.round(clock.monotonicNow() - startedAt) }
   }
@@ -410,7 +411,9 @@ export class Engine {
     const startedAt = clock.monotonicNow()
     const observer = observerFor(options, this.#deps)
     const prepared = await this.#prepare(text, options, {
-      ...{ limitMs, isUrgent: true, observer },
+      limitMs,
+      isUrgent: true,
+      observer,
     })
     if ('result' in prepared) return prepared.result
     const { task } = prepared

@@ -96,8 +96,11 @@ export function observerFor(
     listener: {
       onCall: call =>
         notify({
-          ...{ kind: 'server', ok: call.answer === null },
-          ...{ host: call.host, ip: call.ip, text: callText(call) },
+          kind: 'server',
+          ok: call.answer === null,
+          host: call.host,
+          ip: call.ip,
+          text: callText(call),
         }),
       onLine: text => {
         if (linesLeft-- > 0) notify({ kind: 'line', text })
@@ -132,8 +135,11 @@ const TEXT_LENGTH_MAX = 512
 export function syntaxStep(address: Address | SyntaxFault, intended: string | null): SyntaxStep {
   if (isFault(address)) {
     return {
-      ...{ kind: 'syntax', ok: false, address: null },
-      ...{ suggestion: intended, text: address.message },
+      kind: 'syntax',
+      ok: false,
+      address: null,
+      suggestion: intended,
+      text: address.message,
     }
   }
   const { local, domain } = address

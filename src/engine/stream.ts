@@ -491,7 +491,9 @@ class Stream {
         urgent: this.#options.urgent ?? false,
         onResult: (task, result, asked) => {
           this.#handleOutcome(pendingOf(task), {
-            ...{ result, asked, egress },
+            result,
+            asked,
+            egress,
             isBackupOnly: isBackupOnly(task.exchangers, result),
           })
           open.delete(task)

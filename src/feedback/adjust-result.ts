@@ -61,7 +61,8 @@ export function adjustResult(result: Result, { state, domain, model }: Knowledge
     byDomain === null
       ? { ...result, evidence }
       : {
-          ...{ ...result, verdict: byDomain.verdict },
+          ...result,
+          verdict: byDomain.verdict,
           evidence: { ...evidence, domainFeedback: byDomain.observed },
         }
   return calibrateResult(judged, { domain, model })
@@ -129,7 +130,10 @@ function calibrateResult(
       ? verdict.confidence
       : VERDICT_BY_REASON[verdict.reason].confidence
   const measured = calibrate(model, {
-    ...{ reason: verdict.reason, deliverable: verdict.deliverable, fixed, domain },
+    reason: verdict.reason,
+    deliverable: verdict.deliverable,
+    fixed,
+    domain,
     operator: evidence.operator?.name ?? null,
   })
   if (measured === null) return result

@@ -99,7 +99,10 @@ function fitDomains(domains: readonly CatchAllCount[]) {
     const mean = (dead + 1) / (total + 2)
     return fitWeight(
       all.map(one => ({
-        ...{ correct: one.dead, total: one.alive + one.dead, mean, groups: one.domains },
+        correct: one.dead,
+        total: one.alive + one.dead,
+        mean,
+        groups: one.domains,
       })),
     )
   }

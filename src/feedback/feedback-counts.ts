@@ -59,8 +59,11 @@ export async function getDayCounts(
     .limit(max)
     .execute()
   return rows.map(({ day, source, delivered, bounced, complained }) => ({
-    ...{ day, source, delivered: Number(delivered) },
-    ...{ bounced: Number(bounced), complained: Number(complained) },
+    day,
+    source,
+    delivered: Number(delivered),
+    bounced: Number(bounced),
+    complained: Number(complained),
   }))
 }
 
@@ -89,7 +92,10 @@ export async function addDomainCounts(
       .insertInto('feedback_domain')
       .values(
         chunk.map(({ domain, alive, dead, catchAllOperator }) => ({
-          ...{ domain, alive, dead, account_id: accountId },
+          domain,
+          alive,
+          dead,
+          account_id: accountId,
           catch_all_operator: catchAllOperator,
         })),
       )

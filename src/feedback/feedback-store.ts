@@ -20,10 +20,17 @@ export async function insertFeedback(
       .insertInto('feedback')
       .values(
         chunk.map(row => ({
-          ...{ account_id: accountId, dedupe_key: row.dedupeKey, address_key: row.addressKey },
-          ...{ kind: row.kind, outcome: row.outcome, code: row.code },
-          ...{ enhanced_code: row.enhancedCode, text: row.text, occurred_at: row.occurredAt },
-          ...{ source, created_at: now },
+          account_id: accountId,
+          dedupe_key: row.dedupeKey,
+          address_key: row.addressKey,
+          kind: row.kind,
+          outcome: row.outcome,
+          code: row.code,
+          enhanced_code: row.enhancedCode,
+          text: row.text,
+          occurred_at: row.occurredAt,
+          source,
+          created_at: now,
         })),
       )
       .onConflict(conflict => conflict.doNothing())

@@ -126,7 +126,9 @@ export class FeedbackKnowledge {
       return cached.model
     }
     const built: CachedModel = {
-      ...{ at: now, isStale: false, keepMs: REFRESH_MS },
+      at: now,
+      isStale: false,
+      keepMs: REFRESH_MS,
       model: this.#build(owner).finally(() => {
         built.keepMs = KEEP_FACTOR * (clock.monotonicNow() - now)
       }),
@@ -167,9 +169,12 @@ function toVerdicts(accountId: string, results: readonly Result[]): AddressState
     if (key === null || !CALIBRATED.has(verdict.reason) || evidence.feedback?.decides) continue
     states.set(key, {
       ...newAddressState(key, accountId),
-      ...{ reason: countedReason(result), operator: evidence.operator?.name ?? null },
-      ...{ confidence: verdict.confidence, deliverable: Number(verdict.deliverable) },
-      ...{ verified_at: checkedAt, reply: decidingReply(result) },
+      reason: countedReason(result),
+      operator: evidence.operator?.name ?? null,
+      confidence: verdict.confidence,
+      deliverable: Number(verdict.deliverable),
+      verified_at: checkedAt,
+      reply: decidingReply(result),
     })
   }
   return [...states.values()]

@@ -20,7 +20,8 @@ export const presentReport = (
   },
   reasons: reasons.map(row => ({ reason: row.reason, ...presentRow(row) })),
   operators: operators.slice(0, operatorsMax).map(row => ({
-    ...{ reason: row.reason, operator: row.operator === '' ? null : row.operator },
+    reason: row.reason,
+    operator: row.operator === '' ? null : row.operator,
     ...presentRow(row),
   })),
   received: days.map(({ day, ...counts }) => ({
@@ -34,7 +35,9 @@ const DATE_LENGTH = 'YYYY-MM-DD'.length
 /** Presents replies that feedback contradicts, for JSON. */
 export const presentReplies = (replies: readonly ContradictedReply[]) => ({
   contradicted_replies: replies.map(({ operator, shareMin, ...row }) => ({
-    ...{ operator: operator === '' ? null : operator, ...row, share_min: round(shareMin) },
+    operator: operator === '' ? null : operator,
+    ...row,
+    share_min: round(shareMin),
   })),
 })
 

@@ -161,11 +161,22 @@ async function applyOutcomes(
 
 /** The state of an address without feedback and verdict. */
 export const newAddressState = (addressKey: string, accountId: string): AddressState => ({
-  ...{ address_key: addressKey, account_id: accountId },
-  ...{ outcome: null, kind: null, code: null, enhanced_code: null, text: null },
-  ...{ occurred_at: null, contradicted: 0 },
-  ...{ reason: null, operator: null, confidence: null, deliverable: null, verified_at: null },
-  ...{ counted: null, reply: null },
+  address_key: addressKey,
+  account_id: accountId,
+  outcome: null,
+  kind: null,
+  code: null,
+  enhanced_code: null,
+  text: null,
+  occurred_at: null,
+  contradicted: 0,
+  reason: null,
+  operator: null,
+  confidence: null,
+  deliverable: null,
+  verified_at: null,
+  counted: null,
+  reply: null,
 })
 
 /** Feedback is compared with a verdict that was at most this old: later, mailboxes have changed. */
@@ -194,7 +205,12 @@ function applyOutcome(
     counts,
     state: {
       ...before,
-      ...{ outcome, kind, code, enhanced_code: enhancedCode, text, occurred_at: occurredAt },
+      outcome,
+      kind,
+      code,
+      enhanced_code: enhancedCode,
+      text,
+      occurred_at: occurredAt,
       contradicted: Number(isContradicted),
       counted: isCounted ? outcome : before.counted,
     },
@@ -213,8 +229,12 @@ function verdictCounts(state: AddressState, outcome: Outcome, at: number): Verdi
   const count = (seen: Outcome, by: 1 | -1): VerdictCount => {
     const isCorrect = (seen === 'alive') === (deliverable === 1)
     return {
-      ...{ period: periodOf(at), reason, operator: operator ?? '', confidence },
-      ...{ correct: isCorrect ? by : 0, wrong: isCorrect ? 0 : by },
+      period: periodOf(at),
+      reason,
+      operator: operator ?? '',
+      confidence,
+      correct: isCorrect ? by : 0,
+      wrong: isCorrect ? 0 : by,
     }
   }
   return counted === null ? [count(outcome, 1)] : [count(counted, -1), count(outcome, 1)]
@@ -230,7 +250,9 @@ function countDomain(
   const change = (outcome: Outcome) =>
     Number(after.outcome === outcome) - Number(before.outcome === outcome)
   domains.set(domain, {
-    ...{ domain, alive: known.alive + change('alive'), dead: known.dead + change('dead') },
+    domain,
+    alive: known.alive + change('alive'),
+    dead: known.dead + change('dead'),
     catchAllOperator: catchAllOperator(after) ?? known.catchAllOperator,
   })
 }

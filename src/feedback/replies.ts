@@ -59,8 +59,13 @@ export function findContradictedReplies(sums: readonly ReplySum[]): Contradicted
       const count = Math.max(0, confirmed) + contradicted
       const [meaning = '', ...rest] = reply.split(' ')
       return {
-        ...{ operator, said: meaning.startsWith('accepted') ? 'accepted' : 'rejected', meaning },
-        ...{ reply: rest.join(' '), count, contradicted, accounts },
+        operator,
+        said: meaning.startsWith('accepted') ? 'accepted' : 'rejected',
+        meaning,
+        reply: rest.join(' '),
+        count,
+        contradicted,
+        accounts,
         shareMin: wilsonInterval(contradicted, count).low,
       }
     })

@@ -42,8 +42,11 @@ export function replyChanges(
   const count = (outcome: 'alive' | 'dead', by: 1 | -1): ReplyCount => {
     const isConfirmed = (outcome === 'alive') === (deliverable === 1)
     return {
-      ...{ period, operator: operator ?? '', reply },
-      ...{ confirmed: isConfirmed ? by : 0, contradicted: isConfirmed ? 0 : by },
+      period,
+      operator: operator ?? '',
+      reply,
+      confirmed: isConfirmed ? by : 0,
+      contradicted: isConfirmed ? 0 : by,
     }
   }
   return before === null ? [count(after, 1)] : [count(before, -1), count(after, 1)]
@@ -86,8 +89,11 @@ export async function getReplySums({ reader }: Database, since: number): Promise
     group by operator, reply having sum(contradicted) >= ${CONTRADICTED_MIN}
     order by operator, reply`.execute(reader)
   return rows.map(row => ({
-    ...{ operator: row.operator, reply: row.reply, confirmed: Number(row.confirmed) },
-    ...{ contradicted: Number(row.contradicted), accounts: Number(row.accounts) },
+    operator: row.operator,
+    reply: row.reply,
+    confirmed: Number(row.confirmed),
+    contradicted: Number(row.contradicted),
+    accounts: Number(row.accounts),
   }))
 }
 

@@ -65,7 +65,8 @@ export function buildReport(counts: readonly VerdictCount[]): FeedbackReport {
       .sort(byCount),
     operators: operators
       .map(all => ({
-        ...{ reason: all[0]?.reason ?? '', operator: all[0]?.operator ?? '' },
+        reason: all[0]?.reason ?? '',
+        operator: all[0]?.operator ?? '',
         ...toRow(all),
       }))
       .sort(byCount),

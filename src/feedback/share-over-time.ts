@@ -73,7 +73,9 @@ function toPoints(counts: readonly VerdictCount[], now: number): Point[] {
       const total = Math.max(0, sum.total)
       const end = Math.max(period, Math.min(now, period + PERIOD_MS))
       return {
-        ...{ period, total, day: (period + end) / (2 * DAY) },
+        period,
+        total,
+        day: (period + end) / (2 * DAY),
         correct: Math.min(total, Math.max(0, sum.correct)),
       }
     })
@@ -184,7 +186,8 @@ function average(a: Aged, b: Aged, share: number): Aged {
   const mix = (first: number, second: number) => (1 - share) * first + share * second
   const total = mix(a.total, b.total)
   return {
-    ...{ total, correct: mix(a.correct, b.correct) },
+    total,
+    correct: mix(a.correct, b.correct),
     halfLifeDays: Math.exp(mix(Math.log(a.halfLifeDays), Math.log(b.halfLifeDays))),
     trend: total <= 0 ? 0 : mix(a.trend * a.total, b.trend * b.total) / total,
   }

@@ -53,9 +53,13 @@ export async function createSource(
   const { database, clock, random, secretBox } = services
   const { secret, hint, password } = toSecret(provider, key, random)
   const source: FeedbackSource = {
-    ...{ id: `fbs_${random.token(ID_LENGTH)}`, account_id: accountId, provider },
-    ...{ secret: secretBox.encrypt(secret), key_hint: hint },
-    ...{ created_at: clock.now(), last_received_at: null },
+    id: `fbs_${random.token(ID_LENGTH)}`,
+    account_id: accountId,
+    provider,
+    secret: secretBox.encrypt(secret),
+    key_hint: hint,
+    created_at: clock.now(),
+    last_received_at: null,
   }
   return writeWith(
     database,
@@ -98,7 +102,8 @@ export async function deleteSource(
   return write(services.database, async trx => {
     if (!(await removeSource(trx, id))) sourceNotFound(id)
     await addAuditEntry(trx, services, {
-      ...{ action: 'feedback_source.deleted', accountId: source.account_id },
+      action: 'feedback_source.deleted',
+      accountId: source.account_id,
       target: { id, name: source.provider },
     })
     return source
@@ -115,7 +120,9 @@ export function sourceNotFound(id: string): never {
 
 /** A source without its secret. */
 export const presentSource = (source: FeedbackSource, baseUrl: string) => ({
-  ...{ id: source.id, provider: source.provider, url: `${baseUrl}${sourcePath(source)}` },
+  id: source.id,
+  provider: source.provider,
+  url: `${baseUrl}${sourcePath(source)}`,
   key_hint: source.key_hint,
   created_at: isoTime(source.created_at),
   last_received_at: source.last_received_at === null ? null : isoTime(source.last_received_at),

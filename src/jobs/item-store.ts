@@ -151,7 +151,12 @@ async function recordAll(
 ): Promise<boolean[]> {
   const written = recorded.map(() => false)
   const all = recorded.map(({ jobId, position, fence, result, class: klass }, index) => ({
-    ...{ jobId, position, fence, result, class: klass, index },
+    jobId,
+    position,
+    fence,
+    result,
+    class: klass,
+    index,
   }))
   for (const rows of withoutDuplicates(all, ({ jobId, position }) => `${jobId} ${position}`)) {
     const done = await sql<{ index: number }>`

@@ -128,8 +128,11 @@ const CHECK_INTERVAL_MS = 10 * SECOND
 /** Releases orphaned reservations at intervals. */
 export const startReservationCheck = (deps: ReservationCheckDeps): Loop =>
   startLoop({
-    ...{ name: 'reservation check', clock: deps.database.clock, log: deps.log },
-    ...{ everyMs: CHECK_INTERVAL_MS, startAfterMs: CHECK_INTERVAL_MS },
+    name: 'reservation check',
+    clock: deps.database.clock,
+    log: deps.log,
+    everyMs: CHECK_INTERVAL_MS,
+    startAfterMs: CHECK_INTERVAL_MS,
     async run() {
       const released = await checkReservations(deps)
       if (released > 0) deps.log.warn('credits held for no verification released', { released })

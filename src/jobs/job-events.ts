@@ -23,8 +23,14 @@ export async function emitJobEvent(
   if (parseNotify(job) && o.onlyJob !== true) await requestMail(trx, job.id, o.dueAt)
   const { now, dueAt, random, onlyJob = false } = o
   return emit(trx, {
-    ...{ ...emitted, jobId: job.id, onlyJob },
-    ...{ accountId: job.account_id, sandbox: job.sandbox === 1, now, dueAt, random },
+    ...emitted,
+    jobId: job.id,
+    onlyJob,
+    accountId: job.account_id,
+    sandbox: job.sandbox === 1,
+    now,
+    dueAt,
+    random,
   })
 }
 
@@ -58,9 +64,15 @@ function eventFor(
 }
 
 const toCounts = (job: Job) => ({
-  ...{ jobId: job.id, total: job.total, done: job.done, failed: job.failed },
-  ...{ deliverable: job.deliverable, risky: job.risky },
-  ...{ undeliverable: job.undeliverable, unknown: job.unknown, error: job.error },
+  jobId: job.id,
+  total: job.total,
+  done: job.done,
+  failed: job.failed,
+  deliverable: job.deliverable,
+  risky: job.risky,
+  undeliverable: job.undeliverable,
+  unknown: job.unknown,
+  error: job.error,
   metadata: parseMetadata(job),
   ...parseOrigin(job),
 })

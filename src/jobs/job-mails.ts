@@ -43,7 +43,10 @@ export function startJobMails(deps: JobMailsDeps): { stop(): Promise<void> } {
   const { clock, log, timings = DEFAULT_JOB_MAIL_TIMINGS } = deps
   const failingSince = new Map<string, number>()
   return startLoop({
-    ...{ name: 'job mail poll', everyMs: timings.pollMs, clock, log },
+    name: 'job mail poll',
+    everyMs: timings.pollMs,
+    clock,
+    log,
     run: async signal => {
       for (const due of await listDue(deps.database, deps.database.steadyClock.now())) {
         if (signal.aborted) return

@@ -111,10 +111,13 @@ export async function reopenJob(
   return trx
     .updateTable('job')
     .set({
-      ...{ state: started_at === null ? 'queued' : 'processing', error: null, finished_at: null },
+      state: started_at === null ? 'queued' : 'processing',
+      error: null,
+      finished_at: null,
       finish_requested_at: null,
       started_at: started_at === null ? null : started_at + stoppedMs,
-      ...{ held: o.reservation?.amount ?? 0, credit_period: o.reservation?.period ?? null },
+      held: o.reservation?.amount ?? 0,
+      credit_period: o.reservation?.period ?? null,
     })
     .where('id', '=', id)
     .returningAll()

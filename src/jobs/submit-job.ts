@@ -109,8 +109,12 @@ export async function creditsAvailable(
 }
 
 const toSubmission = ({ source, options, ...input }: JobInput): Submission => ({
-  ...{ accountId: input.accountId, keyId: input.keyId, type: input.type, name: input.name },
-  ...{ sandbox: input.sandbox, deduplicate: input.deduplicate },
+  accountId: input.accountId,
+  keyId: input.keyId,
+  type: input.type,
+  name: input.name,
+  sandbox: input.sandbox,
+  deduplicate: input.deduplicate,
   source: JSON.stringify({ ...source, ...toSourceFields(options) }),
 })
 
@@ -203,6 +207,10 @@ function storedRowsExceeded(
 ) {
   metrics?.refused('stored-rows')
   return new OperationError('stored_rows_exceeded', {
-    ...{ plan, storedRows, rows, isMore, max: max ?? 0 },
+    plan,
+    storedRows,
+    rows,
+    isMore,
+    max: max ?? 0,
   })
 }

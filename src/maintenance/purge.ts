@@ -73,7 +73,10 @@ export async function purge(services: PurgeServices, input: PurgeInput): Promise
 
 type Deleted = Omit<Purged, 'traces'>
 const NOTHING: Deleted = {
-  ...{ jobs: [], answers: 0, service: { history: 0, deliveries: 0, replays: 0 }, isGone: true },
+  jobs: [],
+  answers: 0,
+  service: { history: 0, deliveries: 0, replays: 0 },
+  isGone: true,
 }
 
 const sumDeleted = (all: readonly Deleted[]): Deleted =>
@@ -173,7 +176,9 @@ async function findInAll(databases: readonly Database[], input: string): Promise
   const [first] = unfinished
   if (first === undefined) return all
   throw new OperationError('address_in_use', {
-    ...{ address: text, jobId: first.jobId, isOfAccount: first.ofService },
+    address: text,
+    jobId: first.jobId,
+    isOfAccount: first.ofService,
     otherJobs: new Set(unfinished.map(one => one.jobId)).size - 1,
   })
 }

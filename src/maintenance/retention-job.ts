@@ -49,7 +49,10 @@ export function startRetentionJob(deps: RetentionJobDeps): Loop {
   const { clock, log, everyMs = EVERY_MS } = deps
   const clockCheck = new ClockCheck(deps)
   return startLoop({
-    ...{ name: 'retention run', everyMs, clock, log },
+    name: 'retention run',
+    everyMs,
+    clock,
+    log,
     async run(signal) {
       if (await clockCheck.isTrusted()) await deleteExpired(deps, signal)
     },

@@ -85,7 +85,9 @@ export function createDownload(deps: DownloadDeps): Download {
 }
 
 const agentOptions = (dial: Dial, { bytesMax }: DownloadRequest, { signal }: Watch) => ({
-  ...{ dial: (to: URL) => dial(to, signal), idleMs: SECOND, requestsPerConnection: 1 },
+  dial: (to: URL) => dial(to, signal),
+  idleMs: SECOND,
+  requestsPerConnection: 1,
   // The sizes of chunks are sent with them.
   connectionBytesMax: 2 * bytesMax + HEADER_BYTES_MAX,
 })
@@ -113,7 +115,10 @@ async function open({ url, headers, agent }: Hop, watch: Watch): Promise<Respons
   try {
     return await watch.wait(
       agent.request({
-        ...{ method: 'GET', origin, path, signal: watch.signal },
+        method: 'GET',
+        origin,
+        path,
+        signal: watch.signal,
         // A file is stored as it is; its format is detected by its content.
         headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'ev', ...headers },
       }),

@@ -28,7 +28,11 @@ export async function signS3Request(
   const url = toObjectUrl(text, access)
   const { AwsV4Signer } = await import('aws4fetch')
   const signer = new AwsV4Signer({
-    ...{ url, region, service: 's3', accessKeyId, secretAccessKey },
+    url,
+    region,
+    service: 's3',
+    accessKeyId,
+    secretAccessKey,
     datetime: new Date(now).toISOString().replace(/[-:]|\.\d+/g, ''),
     ...(sessionToken === undefined ? {} : { sessionToken }),
   })

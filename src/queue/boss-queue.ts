@@ -87,10 +87,15 @@ class BossQueue implements Queue {
     this.#busyAt = deps.clock.monotonicNow()
     this.#faults = new FaultLog({ ...deps, clearMs: this.#timings.clearMs })
     this.#boss = new PgBoss({
-      ...{ db: this.#notifyingDatabase(), schema: SCHEMA, useListenNotify: true },
+      db: this.#notifyingDatabase(),
+      schema: SCHEMA,
+      useListenNotify: true,
       // `supervise` is called by this class: the built-in one also runs schedules and flows, which
       // are not used.
-      ...{ supervise: false, schedule: false, reindex: false, monitorVacuum: false },
+      supervise: false,
+      schedule: false,
+      reindex: false,
+      monitorVacuum: false,
       monitorIntervalSeconds: Math.max(1, this.#timings.monitorMs / SECOND),
     })
     this.#boss.on('error', error => {
@@ -139,7 +144,8 @@ class BossQueue implements Queue {
     if (existing !== undefined) return existing
     const consumer = new TaskConsumer({
       store: new BossTasks(this.#boss, name, optionsFor(this.#timings)),
-      ...{ clock: this.#deps.clock, timings: this.#timings },
+      clock: this.#deps.clock,
+      timings: this.#timings,
       onFault: (message, fields) => this.#faults.fault(message, { kind, ...fields }),
       onFailure: fields => this.#faults.failure(kind, fields),
     })
@@ -280,7 +286,9 @@ class BossTasks implements TaskStore {
     const options = { batchSize: max, ignoreStartAfter: true }
     const jobs = await this.#boss.fetch<{ key: string }>(this.#name, options)
     return jobs.map(({ id, data, retryCount }) => ({
-      ...{ id, key: fromText(data.key), attempt: retryCount },
+      id,
+      key: fromText(data.key),
+      attempt: retryCount,
     }))
   }
 

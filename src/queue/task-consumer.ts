@@ -192,8 +192,13 @@ export class TaskConsumer {
     previous?.lost.abort()
     this.#cancelDeferred(claim.key)
     const run: Run = {
-      ...{ claim, claimedAt: since, aliveUntil: since + this.#timings.aliveMs },
-      ...{ lost: new AbortController(), isActive: true, putAt: null, ended: Promise.resolve() },
+      claim,
+      claimedAt: since,
+      aliveUntil: since + this.#timings.aliveMs,
+      lost: new AbortController(),
+      isActive: true,
+      putAt: null,
+      ended: Promise.resolve(),
     }
     this.#active++
     this.#runs.set(claim.key, run)

@@ -152,7 +152,9 @@ export async function markAlertSent(
   await trx
     .updateTable('notice')
     .set({
-      ...{ failed_events, disabled_reason, sent_at: now },
+      failed_events,
+      disabled_reason,
+      sent_at: now,
       last_error: failed_events > 0 ? row.last_error : null,
       due_at: isMore ? now + ALERT_INTERVAL_MS : null,
     })

@@ -114,8 +114,11 @@ async function dropRecorded(
 type Request = Pick<AttemptTable, 'delivery_id' | 'trigger' | 'url' | 'started_at' | 'duration_ms'>
 
 const toRequest = ({ attempt, delivery }: RecordedAttempt): Request => ({
-  ...{ delivery_id: delivery.id, trigger: attempt.delivery.cycle.trigger, url: attempt.url },
-  ...{ started_at: attempt.startedAt, duration_ms: attempt.durationMs },
+  delivery_id: delivery.id,
+  trigger: attempt.delivery.cycle.trigger,
+  url: attempt.url,
+  started_at: attempt.startedAt,
+  duration_ms: attempt.durationMs,
 })
 
 const requestKey = ({ delivery_id, trigger, url, started_at, duration_ms }: Request) =>
@@ -245,8 +248,15 @@ export async function recordTest(trx: Transaction<Schema>, test: NewTest): Promi
   await trx
     .insertInto('delivery')
     .values({
-      ...{ id: deliveryId, event_id: event.id, webhook_id: webhookId, kind, trigger },
-      ...{ ...after, due_at: after.due_at ?? test.dueAt, attempt: 1, created_at: now },
+      id: deliveryId,
+      event_id: event.id,
+      webhook_id: webhookId,
+      kind,
+      trigger,
+      ...after,
+      due_at: after.due_at ?? test.dueAt,
+      attempt: 1,
+      created_at: now,
     })
     .execute()
   await insertAttempts(trx, [toAttemptRow(test, { delivery_id: deliveryId, number: 1, trigger })])
@@ -260,7 +270,8 @@ async function countByDay(
   const groups = Map.groupBy(records, ({ delivery }) => delivery.webhookId)
   const rows = [...groups].map(([id, group]) => {
     const attempts = group.map(({ attempt: { startedAt, next } }) => ({
-      ...{ startedAt, isDelivered: next.state === 'delivered' },
+      startedAt,
+      isDelivered: next.state === 'delivered',
     }))
     const days = parseDailyAttempts(group[0]?.delivery.dailyAttempts ?? null)
     return { id, days: JSON.stringify(countAttempts(days, attempts)) }

@@ -74,14 +74,21 @@ export async function makeAttempt(deps: AttemptDeps, sent: Sent): Promise<Attemp
   const requestedMs = retryAfterMs(answer?.headers['retry-after'], now)
   const outcome = { status, retryAfterMs: requestedMs }
   return {
-    ...{ startedAt, url: sent.webhook.url, durationMs, statusCode: status },
+    startedAt,
+    url: sent.webhook.url,
+    durationMs,
+    statusCode: status,
     // A receiver may repeat the request in its response.
     headers: answer === null ? null : mapValues(answer.headers, hide),
     excerpt: answer === null ? null : hide(answer.excerpt),
     requestHeaders: 'fault' in request ? null : mapValues(request.headers, hide),
-    ...{ ...toError(result), retryAfterMs: requestedMs },
+    ...toError(result),
+    retryAfterMs: requestedMs,
     next: nextState({
-      ...{ attempt: sent.attempt, trigger: sent.trigger, outcome, now },
+      attempt: sent.attempt,
+      trigger: sent.trigger,
+      outcome,
+      now,
       steadyNow: deps.database.steadyClock.now(),
       sandbox: isSandboxBody(sent.body),
       fastSandboxRetries: deps.fastSandboxRetries,
@@ -195,7 +202,9 @@ export function createAttemptWriter(deps: AttemptWriterDeps): AttemptWriter {
   const stopping = new AbortController()
   const { signal } = stopping
   const batcher = new Batcher<NewAttempt, boolean>({
-    ...{ clock, sizeMax: BATCH_MAX, whileBusy: true },
+    clock,
+    sizeMax: BATCH_MAX,
+    whileBusy: true,
     async run(attempts) {
       const write = () =>
         writeConcurrent(database, trx =>
@@ -245,8 +254,10 @@ export function createAttemptLog({ log, clock }: { log: Log; clock: Clock }): At
     const about = { webhook: webhook.id, event: eventId, status: statusCode }
     const attempts = due.attempt + 1
     log.debug('webhook delivery attempt', {
-      ...{ ...about, attempt: attempts },
-      ...{ state: next.state, ms: durationMs },
+      ...about,
+      attempt: attempts,
+      state: next.state,
+      ms: durationMs,
     })
     const logHourly = (level: 'info' | 'warn', message: string, fields: object) => {
       const times = countSinceLogged(`${webhook.id} ${message}`)

@@ -188,8 +188,11 @@ export async function recoverDeliveries(
 const STEP_ROWS = 1_000
 
 const newCycle = (now: number) => ({
-  ...{ state: 'pending' as const, trigger: 'manual' as const },
-  ...{ attempt: 0, due_at: now, expires_at: null },
+  state: 'pending' as const,
+  trigger: 'manual' as const,
+  attempt: 0,
+  due_at: now,
+  expires_at: null,
 })
 
 export type DeliveryQuery = {

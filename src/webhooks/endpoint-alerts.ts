@@ -40,7 +40,10 @@ export function startEndpointAlerts(deps: EndpointAlertsDeps): EndpointAlerts {
   const { clock, log, notify, timings = DEFAULT_ALERT_TIMINGS } = deps
   const failingSince = new Map<string, number>()
   const loop = startLoop({
-    ...{ name: 'webhook alert poll', everyMs: timings.pollMs, clock, log },
+    name: 'webhook alert poll',
+    everyMs: timings.pollMs,
+    clock,
+    log,
     run: signal => sendDue({ ...deps, timings, signal, failingSince }),
   })
   return {
@@ -124,7 +127,9 @@ function canRetry(
   const willRetry = clock.monotonicNow() - since < timings.giveUpMs
   const nextStep = willRetry ? 'will retry' : 'giving up'
   log.warn(`webhook alert could not be sent; ${nextStep}`, {
-    ...{ webhookId, accountId, why: errorMessage(error) },
+    webhookId,
+    accountId,
+    why: errorMessage(error),
   })
   return willRetry
 }

@@ -177,7 +177,9 @@ export async function rotateSecret(
   const row = await trx
     .updateTable('webhook')
     .set(eb => ({
-      ...{ secret, secret_hint: secretHint, updated_at: now },
+      secret,
+      secret_hint: secretHint,
+      updated_at: now,
       previous_secret: graceMs > 0 ? eb.ref('secret') : null,
       previous_until: graceMs > 0 ? now + graceMs : null,
     }))

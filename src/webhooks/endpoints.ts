@@ -88,9 +88,13 @@ export function createUncheckedWebhook(
   const { database, clock, random, secretBox } = services
   const { text: secret, hint } = newSigningSecret(random)
   const row = {
-    ...{ ...input, id: newWebhookId(random), description: blankToNull(input.description) },
+    ...input,
+    id: newWebhookId(random),
+    description: blankToNull(input.description),
     headers: patchHeaders(secretBox, {}, input.headers ?? {}),
-    ...{ secret: secretBox.encrypt(secret), secretHint: hint, createdAt: clock.now() },
+    secret: secretBox.encrypt(secret),
+    secretHint: hint,
+    createdAt: clock.now(),
   }
   const insert = async (trx: Parameters<typeof insertRow>[0]) => {
     const count = await countWebhooks(trx, input.accountId)
@@ -196,7 +200,8 @@ async function applyChange(
 ): Promise<Webhook> {
   const { database, clock, deliveries } = services
   const patch = {
-    ...{ ...change, now: clock.now() },
+    ...change,
+    now: clock.now(),
     description: description === undefined ? undefined : blankToNull(description),
   }
   const webhook = await write(database, async trx => {

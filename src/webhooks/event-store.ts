@@ -33,9 +33,15 @@ export async function emit(trx: Transaction<Schema>, o: Emission): Promise<strin
     .values({ id, account_id: o.accountId, kind: o.kind, body, created_at: now })
     .execute()
   const deliveries = webhooks.map(webhook_id => ({
-    ...{ id: newDeliveryId(random), event_id: id, webhook_id, kind: o.kind },
+    id: newDeliveryId(random),
+    event_id: id,
+    webhook_id,
+    kind: o.kind,
     trigger: 'scheduled' as const,
-    ...{ state: 'pending' as const, attempt: 0, due_at: dueAt, created_at: now },
+    state: 'pending' as const,
+    attempt: 0,
+    due_at: dueAt,
+    created_at: now,
   }))
   await trx.insertInto('delivery').values(deliveries).execute()
   return id

@@ -29,11 +29,20 @@ export async function newJobWebhook(
   const id = newWebhookId(random)
   const { text: secret, hint: secretHint } = newSigningSecret(random)
   return {
-    ...{ id, secret },
+    id,
+    secret,
     async insert(trx, jobId) {
       await createWebhook(trx, {
-        ...{ id, accountId, url, events, active: true, description: null, jobId },
-        ...{ secret: secretBox.encrypt(secret), secretHint, createdAt: clock.now() },
+        id,
+        accountId,
+        url,
+        events,
+        active: true,
+        description: null,
+        jobId,
+        secret: secretBox.encrypt(secret),
+        secretHint,
+        createdAt: clock.now(),
       })
       const target = { id, name: new URL(url).host }
       await addAuditEntry(trx, services, { action: 'webhook.created', accountId, target })

@@ -23,7 +23,11 @@ export const presentWithSecret = (webhook: Webhook, secret: string) => ({
 })
 
 const presentFields = ({ id, url, events, active, description, headers, jobId }: Webhook) => ({
-  ...{ id, url, events: [...events], active, description },
+  id,
+  url,
+  events: [...events],
+  active,
+  description,
   ...(jobId === null ? {} : { job_id: jobId }),
   header_names: Object.keys(headers),
 })
@@ -44,12 +48,17 @@ const presentGracePeriod = ({ previousSecret }: Webhook) =>
 
 /** A delivery as a row of the log. */
 export const presentDelivery = (row: DeliveryTable, { active }: Webhook, clock: SteadyClock) => ({
-  ...{ id: row.id, webhook_id: row.webhook_id, event_id: row.event_id },
+  id: row.id,
+  webhook_id: row.webhook_id,
+  event_id: row.event_id,
   event: row.kind as SentKind,
   status: row.state,
-  ...{ attempt: row.attempt, trigger: row.trigger },
-  ...{ status_code: row.status_code, duration_ms: row.duration_ms },
-  ...{ error: row.error, error_code: row.error_code },
+  attempt: row.attempt,
+  trigger: row.trigger,
+  status_code: row.status_code,
+  duration_ms: row.duration_ms,
+  error: row.error,
+  error_code: row.error_code,
   // Deliveries to a disabled endpoint wait until it is enabled.
   next_attempt_at: isOpen(row) && active ? isoTime(clock.toWallTime(row.due_at)) : null,
   created_at: isoTime(row.created_at),
@@ -83,7 +92,8 @@ export const presentTest = (outcome: TestOutcome) => ({
   status_code: outcome.statusCode,
   duration_ms: outcome.durationMs,
   response_excerpt: outcome.excerpt,
-  ...{ error: outcome.error, error_code: outcome.errorCode },
+  error: outcome.error,
+  error_code: outcome.errorCode,
 })
 
 const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
@@ -116,10 +126,14 @@ const presentResponse = (last: AttemptTable | undefined) =>
       }
 
 const presentAttempt = (attempt: AttemptTable) => ({
-  ...{ number: attempt.number, trigger: attempt.trigger },
+  number: attempt.number,
+  trigger: attempt.trigger,
   started_at: isoTime(attempt.started_at),
-  ...{ url: attempt.url, status_code: attempt.status_code, duration_ms: attempt.duration_ms },
-  ...{ error: attempt.error, error_code: attempt.error_code },
+  url: attempt.url,
+  status_code: attempt.status_code,
+  duration_ms: attempt.duration_ms,
+  error: attempt.error,
+  error_code: attempt.error_code,
   response_excerpt: attempt.excerpt,
   response_headers: parseHeaders(attempt),
 })

@@ -63,7 +63,8 @@ async function send(
   const [at, eventId, deliveryId] = [clock.now(), newEventId(random), newDeliveryId(random)]
   const dueAt = database.steadyClock.now()
   const { kind, data } = example ?? {
-    ...{ kind: TEST_KIND, data: { webhook_id: webhook.id, message: 'Test event' } },
+    kind: TEST_KIND,
+    data: { webhook_id: webhook.id, message: 'Test event' },
   }
   const isSandbox = sandbox || example !== null
   const body = eventBody({ id: eventId, kind, at, data, sandbox: isSandbox })
@@ -74,7 +75,15 @@ async function send(
   await write(database, trx => recordTest(trx, { ...attempt, ...of, now: clock.now() }))
   const { statusCode, durationMs, excerpt, error, errorCode } = attempt
   return {
-    ...{ webhook, deliveryId, eventId, kind, statusCode, durationMs, excerpt, error, errorCode },
+    webhook,
+    deliveryId,
+    eventId,
+    kind,
+    statusCode,
+    durationMs,
+    excerpt,
+    error,
+    errorCode,
     state: attempt.next.state === 'delivered' ? 'delivered' : 'failed',
   }
 }

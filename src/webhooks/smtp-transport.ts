@@ -59,14 +59,20 @@ async function createTransporter(
 ) {
   const { createTransport } = await import('nodemailer')
   return createTransport({
-    ...{ host: server.host, port: server.port, secure: server.isTls },
-    ...{ requireTLS: server.tls === 'demanded', ignoreTLS: server.tls === 'never' },
+    host: server.host,
+    port: server.port,
+    secure: server.isTls,
+    requireTLS: server.tls === 'demanded',
+    ignoreTLS: server.tls === 'never',
     ...(server.login === null ? {} : { auth: server.login }),
     tls: { rejectUnauthorized: true, minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }) },
-    ...{ connectionTimeout: limits.connectMs, dnsTimeout: limits.connectMs },
-    ...{ greetingTimeout: limits.greetingMs, socketTimeout: limits.socketMs },
+    connectionTimeout: limits.connectMs,
+    dnsTimeout: limits.connectMs,
+    greetingTimeout: limits.greetingMs,
+    socketTimeout: limits.socketMs,
     // Contents are text only, never paths or URLs to load.
-    ...{ disableFileAccess: true, disableUrlAccess: true },
+    disableFileAccess: true,
+    disableUrlAccess: true,
   })
 }
 
@@ -74,7 +80,8 @@ async function createTransporter(
 const toMessage = ({ to, subject, text, messageId }: Mail, from: string) => ({
   from: { name: 'ev', address: from },
   to: { name: '', address: to },
-  ...{ subject, text },
+  subject,
+  text,
   ...(messageId === undefined ? {} : { messageId }),
   // RFC 3834 §5: suppresses out-of-office replies.
   headers: { 'Auto-Submitted': 'auto-generated' },

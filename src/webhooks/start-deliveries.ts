@@ -46,8 +46,13 @@ export function startDeliveries(deps: DeliveryDeps): Deliveries {
   const counts = { inFlight: 0, delivered: 0, retried: 0, failed: 0 }
   const runDeps = {
     ...deps,
-    ...{ writer, endpoints, counts, timings, logAttempt: createAttemptLog(deps) },
-    ...{ stopping: stopping.signal, abandoned: abandoned.signal },
+    writer,
+    endpoints,
+    counts,
+    timings,
+    logAttempt: createAttemptLog(deps),
+    stopping: stopping.signal,
+    abandoned: abandoned.signal,
   }
   const slots = createDeliveryConcurrency(endpoints)
   const serve = (webhookId: string, { lost }: Lease) =>
@@ -67,8 +72,12 @@ export function startDeliveries(deps: DeliveryDeps): Deliveries {
   }
   const poll = startLoop({
     // Other parts and other processes write events without a notification.
-    ...{ name: 'delivery poll', run: pollDue, clock, log },
-    ...{ everyMs: timings.duePollMs, retryMs: timings.retryMs },
+    name: 'delivery poll',
+    run: pollDue,
+    clock,
+    log,
+    everyMs: timings.duePollMs,
+    retryMs: timings.retryMs,
   })
   const concurrency = isShared(database) ? SHARED_CLAIMED_MAX : CLAIMED_MAX
   const worker = queue.work(KIND, serve, { concurrency })

@@ -10,8 +10,11 @@ import {
 import { fc, runs } from '../support/property.ts'
 
 const ALL: KeyRights = {
-  ...{ scopes: ['*'], allowedIps: [], allowedDomains: [] },
-  ...{ rateLimitPerMinute: null, expiresAt: null },
+  scopes: ['*'],
+  allowedIps: [],
+  allowedDomains: [],
+  rateLimitPerMinute: null,
+  expiresAt: null,
 }
 
 describe('a key exceeds a limit', () => {
@@ -32,8 +35,11 @@ describe('a key exceeds a limit', () => {
       'in all rights',
       {},
       {
-        ...{ scopes: ['jobs:read'], allowedIps: ['::1'], allowedDomains: ['a.example'] },
-        ...{ rateLimitPerMinute: 1, expiresAt: 1 },
+        scopes: ['jobs:read'],
+        allowedIps: ['::1'],
+        allowedDomains: ['a.example'],
+        rateLimitPerMinute: 1,
+        expiresAt: 1,
       },
       ['scopes', 'allowedIps', 'allowedDomains', 'rateLimitPerMinute', 'expiresAt'],
     ],

@@ -22,8 +22,11 @@ const OURS = { accountId: 'acc_a', actor: null, name: 'CI', scopes: ['*'] as con
 const OF_ADMIN = { keyId: 'key_a', accountId: null, actor: null }
 /** Has fewer rights than a key with all scopes. */
 const SMALL = {
-  ...{ scopes: ['keys:write', 'jobs:read'] as const, allowedIps: ['192.0.2.0/24'] },
-  ...{ allowedDomains: ['example.com'], rateLimitPerMinute: 60, expiresAt: null },
+  scopes: ['keys:write', 'jobs:read'] as const,
+  allowedIps: ['192.0.2.0/24'],
+  allowedDomains: ['example.com'],
+  rateLimitPerMinute: 60,
+  expiresAt: null,
 }
 
 async function createServices() {

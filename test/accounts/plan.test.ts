@@ -20,8 +20,13 @@ describe('the plans', () => {
 
   test('can have other names, with a minute and no limits by default', () => {
     expect(mergePlans({ tiny: { requests: 3 } }).get('tiny')).toEqual({
-      ...{ name: 'tiny', requests: 3, perMs: 60_000, creditsPerDay: null },
-      ...{ concurrentJobs: null, storedRows: null, storedFeedback: null },
+      name: 'tiny',
+      requests: 3,
+      perMs: 60_000,
+      creditsPerDay: null,
+      concurrentJobs: null,
+      storedRows: null,
+      storedFeedback: null,
       keys: null,
     })
   })

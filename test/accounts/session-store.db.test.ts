@@ -31,8 +31,13 @@ async function services() {
   const signIn = (id: string, o: Partial<NewSession> = {}) =>
     write(database, trx =>
       createSession(trx, {
-        ...{ id: `ses_${id}`, hash: `hash of ${id}`, keyId: 'key_a', accountId: 'acc_a' },
-        ...{ ip: '192.0.2.1', agent: 'Browser', now: clock.now() },
+        id: `ses_${id}`,
+        hash: `hash of ${id}`,
+        keyId: 'key_a',
+        accountId: 'acc_a',
+        ip: '192.0.2.1',
+        agent: 'Browser',
+        now: clock.now(),
         ...o,
       }),
     )

@@ -15,7 +15,11 @@ describe('the account of a key', () => {
     const { json } = await createTestService({ plan: 'free' })
     const { data } = await json('/v1/account')
     expect(data).toEqual({
-      ...{ id: 'acc_1', name: 'acc_1', plan: 'free', email: null, admin: false },
+      id: 'acc_1',
+      name: 'acc_1',
+      plan: 'free',
+      email: null,
+      admin: false,
       created_at: '2026-06-01T12:00:00.000Z',
     })
     const body = { name: ' Shop ', email: 'Owner@Shop.example' }
@@ -29,7 +33,9 @@ describe('the account of a key', () => {
     expect(await json('/v1/audit?action=account.updated')).toMatchObject({
       data: {
         items: Array.from({ length: 2 }, () => ({
-          ...{ key_id: 'key_1', target_id: 'acc_1', changed: ['email', 'name'] },
+          key_id: 'key_1',
+          target_id: 'acc_1',
+          changed: ['email', 'name'],
         })),
       },
     })
@@ -80,12 +86,20 @@ describe('the history', () => {
       data: {
         items: [
           {
-            ...{ id: 'ver_1', email: 'ann@a.test', valid: true, deliverable: true },
-            ...{ risk_level: 'low', reason: 'accepted_email', cached: true },
-            ...{ source: 'batch', job_id: 'job_a', created_at: '2026-06-01T12:00:00.000Z' },
+            id: 'ver_1',
+            email: 'ann@a.test',
+            valid: true,
+            deliverable: true,
+            risk_level: 'low',
+            reason: 'accepted_email',
+            cached: true,
+            source: 'batch',
+            job_id: 'job_a',
+            created_at: '2026-06-01T12:00:00.000Z',
           },
         ],
-        ...{ next_cursor: null, has_more: false },
+        next_cursor: null,
+        has_more: false,
       },
     })
   })
@@ -115,7 +129,8 @@ describe('the history', () => {
     const { database, json } = await createTestService()
     await add(database, [{ id: 'ver_1' }, { id: 'ver_2' }])
     expect((await json('/v1/history?limit=2')).data).toMatchObject({
-      ...{ has_more: false, next_cursor: null },
+      has_more: false,
+      next_cursor: null,
     })
   })
 
@@ -168,7 +183,9 @@ describe('the history', () => {
     const first = await ask()
     expect(first).toMatchObject({ items: [], has_more: true, next_cursor: expect.any(String) })
     expect(await ask(`&cursor=${first.next_cursor}`)).toMatchObject({
-      ...{ items: [{ id: id(2) }], has_more: false, next_cursor: null },
+      items: [{ id: id(2) }],
+      has_more: false,
+      next_cursor: null,
     })
   })
 
@@ -210,9 +227,16 @@ describe('credits', () => {
     expect(await json('/v1/credits')).toEqual({
       success: true,
       data: {
-        ...{ account_id: 'acc_1', api_key_id: 'key_1', api_key_name: 'test', plan: 'free' },
-        ...{ credits_balance: 85, credits_consumed: 5, credits_held: 10, credits_added: 100 },
-        ...{ period: 'day', resets_at: '2026-06-02T00:00:00.000Z' },
+        account_id: 'acc_1',
+        api_key_id: 'key_1',
+        api_key_name: 'test',
+        plan: 'free',
+        credits_balance: 85,
+        credits_consumed: 5,
+        credits_held: 10,
+        credits_added: 100,
+        period: 'day',
+        resets_at: '2026-06-02T00:00:00.000Z',
         last_updated: '2026-06-01T12:00:00.000Z',
       },
     })
@@ -221,7 +245,10 @@ describe('credits', () => {
   test('of a plan without a limit have no balance', async () => {
     const { json } = await createTestService({ plan: 'enterprise' })
     expect((await json('/v1/credits')).data).toMatchObject({
-      ...{ plan: 'enterprise', credits_balance: null, credits_consumed: 0, credits_added: null },
+      plan: 'enterprise',
+      credits_balance: null,
+      credits_consumed: 0,
+      credits_added: null,
     })
   })
 })
@@ -244,15 +271,27 @@ describe('statistics', () => {
     )
     const { data } = (await json('/v1/stats?period=week')) as unknown as { data: Stats }
     expect(data).toMatchObject({
-      ...{ period: 'week', from: '2026-05-26T00:00:00.000Z', to: '2026-06-02T00:00:00.000Z' },
+      period: 'week',
+      from: '2026-05-26T00:00:00.000Z',
+      to: '2026-06-02T00:00:00.000Z',
     })
     expect(data.total).toEqual({
-      ...{ verifications: 12, cached: 2, credits: 10 },
-      ...{ deliverable: 5, undeliverable: 4, risky: 2, unknown: 1 },
+      verifications: 12,
+      cached: 2,
+      credits: 10,
+      deliverable: 5,
+      undeliverable: 4,
+      risky: 2,
+      unknown: 1,
     })
     expect(data.previous).toEqual({
-      ...{ verifications: 110, cached: 10, credits: 100 },
-      ...{ deliverable: 100, undeliverable: 0, risky: 10, unknown: 0 },
+      verifications: 110,
+      cached: 10,
+      credits: 100,
+      deliverable: 100,
+      undeliverable: 0,
+      risky: 10,
+      unknown: 0,
     })
     expect(data.days.map(({ date, verifications }) => [date, verifications])).toEqual([
       ...[
@@ -308,8 +347,13 @@ const use = (
   verifications: number,
   cached: number,
 ) => ({
-  ...{ account_id: 'acc_1', key_id, day, class: klass },
-  ...{ verifications, cached, credits: verifications - cached },
+  account_id: 'acc_1',
+  key_id,
+  day,
+  class: klass,
+  verifications,
+  cached,
+  credits: verifications - cached,
 })
 
 /** Adds verifications. The defaults are a good address that was verified as a single one. */
@@ -318,10 +362,20 @@ const add = (database: Database, rows: readonly Partial<Verification>[]) =>
     addHistory(
       trx,
       rows.map(row => ({
-        ...{ id: 'ver_1', account_id: 'acc_1', key_id: 'key_1', email: 'ann@a.test' },
-        ...{ valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' },
-        ...{ class: 'deliverable', cached: 0, source: 'single' as const, job_id: null },
-        ...{ sandbox: 0, created_at: database.clock.now() },
+        id: 'ver_1',
+        account_id: 'acc_1',
+        key_id: 'key_1',
+        email: 'ann@a.test',
+        valid: 1,
+        deliverable: 1,
+        risk_level: 'low',
+        reason: 'accepted_email',
+        class: 'deliverable',
+        cached: 0,
+        source: 'single' as const,
+        job_id: null,
+        sandbox: 0,
+        created_at: database.clock.now(),
         ...row,
       })),
     ),

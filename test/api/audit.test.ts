@@ -33,9 +33,16 @@ describe('the audit log', () => {
     ])
     const [last] = await entriesOf(service)
     expect(last).toEqual({
-      ...{ id: expect.stringMatching(/^aud_/), action: 'key.revoked', actor: 'key' },
-      ...{ key_id: 'key_1', session_id: null, ip: '192.0.2.1', changed: null },
-      ...{ target_id: id, target_name: 'CI 2', created_at: '2026-06-01T12:00:00.000Z' },
+      id: expect.stringMatching(/^aud_/),
+      action: 'key.revoked',
+      actor: 'key',
+      key_id: 'key_1',
+      session_id: null,
+      ip: '192.0.2.1',
+      changed: null,
+      target_id: id,
+      target_name: 'CI 2',
+      created_at: '2026-06-01T12:00:00.000Z',
     })
   })
 

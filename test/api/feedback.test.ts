@@ -62,8 +62,11 @@ describe('GET /v1/feedback/report', () => {
         ],
         received: [
           {
-            ...{ date: new Date(clock.now()).toISOString().slice(0, 10), source: 'api' },
-            ...{ delivered: 2, bounced: 2, complained: 0 },
+            date: new Date(clock.now()).toISOString().slice(0, 10),
+            source: 'api',
+            delivered: 2,
+            bounced: 2,
+            complained: 0,
           },
         ],
       },
@@ -102,7 +105,9 @@ describe('later verifications of the account', () => {
     const day = new Date(clock.now()).toISOString().slice(0, 10)
     const body = { email: 'ann@a.test' }
     expect(await json('/v1/verify/single?include=evidence', { body })).toMatchObject({
-      ...{ class: 'undeliverable', reason: 'rejected_email', deliverable: false },
+      class: 'undeliverable',
+      reason: 'rejected_email',
+      deliverable: false,
       evidence: { feedback: { summary: `bounced on ${day}`, code: 550, decides: true } },
     })
     expect(await json('/v1/verify/bulk', { body: { emails: ['ann@a.test'] } })).toMatchObject({
@@ -161,8 +166,12 @@ describe('the limit of stored feedback', () => {
     })
     const { data } = await json('/v1/limits')
     expect((data as { limits: unknown[] }).limits).toContainEqual({
-      ...{ name: 'stored_feedback', text: 'Stored feedback of your account', limit: 2 },
-      ...{ remaining: 0, window_seconds: null, resets_at: null },
+      name: 'stored_feedback',
+      text: 'Stored feedback of your account',
+      limit: 2,
+      remaining: 0,
+      window_seconds: null,
+      resets_at: null,
     })
   })
 

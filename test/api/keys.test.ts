@@ -13,21 +13,30 @@ describe('creating a key', () => {
     const { request, json } = await createTestService()
     const response = await request('/v1/keys', {
       body: {
-        ...{ name: ' CI ', scopes: ['verify:single', 'verify:bulk', 'verify:bulk'] },
-        ...{ allowed_ips: ['203.0.113.0/24', '2001:DB8::1'], allowed_domains: ['App.Example.com'] },
-        ...{ rate_limit_per_minute: 60, expires_at: '2026-06-02T14:00:00+02:00' },
+        name: ' CI ',
+        scopes: ['verify:single', 'verify:bulk', 'verify:bulk'],
+        allowed_ips: ['203.0.113.0/24', '2001:DB8::1'],
+        allowed_domains: ['App.Example.com'],
+        rate_limit_per_minute: 60,
+        expires_at: '2026-06-02T14:00:00+02:00',
       },
     })
     expect(response.status).toBe(201)
     const { data } = (await response.json()) as { data: { key: string; id: string } }
     expect(data).toEqual({
       id: expect.stringMatching(/^key_[a-z0-9]{16}$/),
-      ...{ name: 'CI', key: data.key, prefix: data.key.slice(0, 12), hint: data.key.slice(-4) },
-      ...{ publishable: false, test: false },
+      name: 'CI',
+      key: data.key,
+      prefix: data.key.slice(0, 12),
+      hint: data.key.slice(-4),
+      publishable: false,
+      test: false,
       scopes: ['verify:single', 'verify:bulk'],
       allowed_ips: ['203.0.113.0/24', '2001:db8::1'],
-      ...{ allowed_domains: ['app.example.com'], rate_limit_per_minute: 60 },
-      ...{ created_at: '2026-06-01T12:00:00.000Z', expires_at: '2026-06-02T12:00:00.000Z' },
+      allowed_domains: ['app.example.com'],
+      rate_limit_per_minute: 60,
+      created_at: '2026-06-01T12:00:00.000Z',
+      expires_at: '2026-06-02T12:00:00.000Z',
       last_used_at: null,
     })
     expect(isWellFormed(data.key)).toBe(true)
@@ -117,7 +126,9 @@ describe('a key that may write keys', () => {
 
   const restricted = {
     scopes: ['keys:write', 'jobs:read'] as Scope[],
-    ...{ allowedIps: ['192.0.2.0/24'], allowedDomains: ['example.com'], rateLimitPerMinute: 60 },
+    allowedIps: ['192.0.2.0/24'],
+    allowedDomains: ['example.com'],
+    rateLimitPerMinute: 60,
     expiresAt: Date.parse('2026-06-02T12:00:00Z'),
   }
   const from = { ip: '192.0.2.1', headers: { Origin: 'https://example.com' } }
@@ -141,7 +152,8 @@ describe('a key that may write keys', () => {
     for (const response of await Promise.all(asked)) {
       expect(response.status).toBe(403)
       expect(await response.json()).toMatchObject({
-        ...{ code: 'insufficient_scope', error: expect.stringContaining(right) },
+        code: 'insufficient_scope',
+        error: expect.stringContaining(right),
       })
     }
     const { keys } = (await json('/v1/keys')).data as { keys: object[] }
@@ -150,8 +162,11 @@ describe('a key that may write keys', () => {
   })
 
   const SMALL = {
-    ...{ id: 'key_small', scopes: ['keys:write', 'jobs:read'], allowed_ips: ['192.0.2.0/24'] },
-    ...{ allowed_domains: ['example.com'], rate_limit_per_minute: 60 },
+    id: 'key_small',
+    scopes: ['keys:write', 'jobs:read'],
+    allowed_ips: ['192.0.2.0/24'],
+    allowed_domains: ['example.com'],
+    rate_limit_per_minute: 60,
     expires_at: '2026-06-02T12:00:00.000Z',
   }
 
@@ -171,11 +186,14 @@ describe('a key that may write keys', () => {
     async right => {
       const { request, addKey } = await createTestService()
       const all = {
-        ...{ scopes: ['*'] as Scope[], allowedIps: [], allowedDomains: [] },
-        ...{ rateLimitPerMinute: null, expiresAt: null },
+        scopes: ['*'] as Scope[],
+        allowedIps: [],
+        allowedDomains: [],
+        rateLimitPerMinute: null,
+        expiresAt: null,
       }
       const target = await addKey({ id: 'key_b', ...all })
-      const key = await addKey({ ...all, ...{ [right]: restricted[right] } })
+      const key = await addKey({ ...all, [right]: restricted[right] })
       const asked = [
         request('/v1/keys/key_b', { method: 'PATCH', key, body: { name: 'mine' }, ...from }),
         request('/v1/keys/key_b', { method: 'DELETE', key, ...from }),
@@ -241,7 +259,11 @@ describe('changing a key', () => {
     const body = { allowed_ips: [], rate_limit_per_minute: 5 }
     const patched = await json('/v1/keys/key_b', { method: 'PATCH', body })
     expect(patched.data).toMatchObject({
-      ...{ id: 'key_b', name: 'b', scopes: ['*'], allowed_ips: [], rate_limit_per_minute: 5 },
+      id: 'key_b',
+      name: 'b',
+      scopes: ['*'],
+      allowed_ips: [],
+      rate_limit_per_minute: 5,
     })
     expect((await request('/v1/jobs', { key })).status).toBe(200)
     const off = { method: 'PATCH', body: { rate_limit_per_minute: null, expires_at: null } }
@@ -268,7 +290,9 @@ describe('rotating a key', () => {
     expect(response.status).toBe(200)
     const { data } = (await response.json()) as { data: { key: string } }
     expect(data).toMatchObject({
-      ...{ id: 'key_b', prefix: data.key.slice(0, 12), hint: data.key.slice(-4) },
+      id: 'key_b',
+      prefix: data.key.slice(0, 12),
+      hint: data.key.slice(-4),
       previous_key_expires_at: '2026-06-01T13:00:00.000Z',
     })
     const works = async (key: string) => (await request('/v1/jobs', { key })).status === 200
@@ -360,8 +384,13 @@ describe('a session of a key', () => {
     const signIn = (id: string, keyId: string) =>
       write(h.database, trx =>
         createSession(trx, {
-          ...{ id, hash: id, keyId, accountId: 'acc_1', now: h.clock.now() },
-          ...{ ip: '192.0.2.1', agent: '' },
+          id,
+          hash: id,
+          keyId,
+          accountId: 'acc_1',
+          now: h.clock.now(),
+          ip: '192.0.2.1',
+          agent: '',
         }),
       )
     for (const id of ['ses_1', 'ses_2']) await signIn(id, 'key_b')
@@ -371,7 +400,8 @@ describe('a session of a key', () => {
     return { ...h, left }
   }
   const asking = (keyId: string, sessionId: string) => ({
-    ...{ key: null, session: { keyId, sessionId, secretExpiresAt: null } },
+    key: null,
+    session: { keyId, sessionId, secretExpiresAt: null },
   })
 
   test('is signed out when the key is rotated, except the session that does it', async () => {
@@ -415,8 +445,11 @@ describe('a publishable key', () => {
   test('is created without scopes, and shown as publishable', async () => {
     const { json } = await createTestService()
     const shown = {
-      ...{ publishable: true, scopes: ['verify:form'], rate_limit_per_minute: 120 },
-      ...{ prefix: expect.stringMatching(/^ev_pub_\w{4}$/), allowed_domains: ['shop.example.com'] },
+      publishable: true,
+      scopes: ['verify:form'],
+      rate_limit_per_minute: 120,
+      prefix: expect.stringMatching(/^ev_pub_\w{4}$/),
+      allowed_domains: ['shop.example.com'],
     }
     const { data } = (await json('/v1/keys', { body: FORM })) as { data: { id: string } }
     expect(data).toMatchObject({ ...shown, key: expect.stringMatching(/^ev_pub_\w{38}$/) })

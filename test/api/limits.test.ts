@@ -31,40 +31,68 @@ test('all limits of the key and its IP address are listed, with their windows', 
   const [inMinute, inHour] = ['2026-06-01T12:01:00.000Z', '2026-06-01T13:00:00.000Z']
   expect(await listedLimits()).toEqual([
     {
-      ...{ name: 'ip:single', text: 'Single verifications from your IP address', limit: 100 },
-      ...{ remaining: 100, window_seconds: 60, resets_at: inMinute },
+      name: 'ip:single',
+      text: 'Single verifications from your IP address',
+      limit: 100,
+      remaining: 100,
+      window_seconds: 60,
+      resets_at: inMinute,
     },
     {
-      ...{ name: 'ip:bulk', text: 'Lists from your IP address', limit: 10 },
-      ...{ remaining: 10, window_seconds: 3_600, resets_at: inHour },
+      name: 'ip:bulk',
+      text: 'Lists from your IP address',
+      limit: 10,
+      remaining: 10,
+      window_seconds: 3_600,
+      resets_at: inHour,
     },
     {
-      ...{ name: 'ip:form', text: 'Verifications for forms from your IP address', limit: 30 },
-      ...{ remaining: 30, window_seconds: 60, resets_at: inMinute },
+      name: 'ip:form',
+      text: 'Verifications for forms from your IP address',
+      limit: 30,
+      remaining: 30,
+      window_seconds: 60,
+      resets_at: inMinute,
     },
     {
-      ...{
-        name: 'account:plan',
-        text: 'Requests with all keys of your account, limit of your plan',
-        limit: 10,
-      },
-      ...{ remaining: 9, window_seconds: 60, resets_at: inMinute },
+      name: 'account:plan',
+      text: 'Requests with all keys of your account, limit of your plan',
+      limit: 10,
+      remaining: 9,
+      window_seconds: 60,
+      resets_at: inMinute,
     },
     {
-      ...{ name: 'credits', text: 'Daily verifications of your plan', limit: 100 },
-      ...{ remaining: 100, window_seconds: 86_400, resets_at: '2026-06-02T00:00:00.000Z' },
+      name: 'credits',
+      text: 'Daily verifications of your plan',
+      limit: 100,
+      remaining: 100,
+      window_seconds: 86_400,
+      resets_at: '2026-06-02T00:00:00.000Z',
     },
     {
-      ...{ name: 'concurrent_jobs', text: 'Unfinished lists of your account', limit: 10 },
-      ...{ remaining: 10, window_seconds: null, resets_at: null },
+      name: 'concurrent_jobs',
+      text: 'Unfinished lists of your account',
+      limit: 10,
+      remaining: 10,
+      window_seconds: null,
+      resets_at: null,
     },
     {
-      ...{ name: 'stored_rows', text: 'Stored rows of your account', limit: 100_000 },
-      ...{ remaining: 100_000, window_seconds: null, resets_at: null },
+      name: 'stored_rows',
+      text: 'Stored rows of your account',
+      limit: 100_000,
+      remaining: 100_000,
+      window_seconds: null,
+      resets_at: null,
     },
     {
-      ...{ name: 'stored_feedback', text: 'Stored feedback of your account', limit: 100_000 },
-      ...{ remaining: 100_000, window_seconds: null, resets_at: null },
+      name: 'stored_feedback',
+      text: 'Stored feedback of your account',
+      limit: 100_000,
+      remaining: 100_000,
+      window_seconds: null,
+      resets_at: null,
     },
   ])
 })
@@ -110,7 +138,8 @@ test('the own limit of a key is listed, and its IP address has separate limits',
   await verify('ann@good.test', { key })
   expect(await left({ key })).toMatchObject({ 'ip:single': 99, 'key:own': 5 })
   expect(await left({ key, ip: '203.0.113.9' })).toMatchObject({
-    ...{ 'ip:single': IP_LIMITS.singlePerMinute, 'key:own': 4 },
+    'ip:single': IP_LIMITS.singlePerMinute,
+    'key:own': 4,
   })
   expect(Object.keys(await left())).not.toContain('key:own')
 })
@@ -120,9 +149,15 @@ test('a session has its own limit in addition to those of its key', async () => 
   const session = { keyId: 'key_1', sessionId: 'ses_a', secretExpiresAt: null }
   await left({ key: null, session })
   expect(await left({ key: null, session })).toEqual({
-    ...{ 'ip:single': 100, 'ip:bulk': 10, 'ip:form': 30, 'account:plan': 10 },
-    ...{ session: 598, credits: 100 },
-    ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000 },
+    'ip:single': 100,
+    'ip:bulk': 10,
+    'ip:form': 30,
+    'account:plan': 10,
+    session: 598,
+    credits: 100,
+    concurrent_jobs: 10,
+    stored_rows: 100_000,
+    stored_feedback: 100_000,
   })
 })
 
@@ -133,6 +168,8 @@ test('only limits of the plan are listed if rate limits are off', async () => {
   expect(await free.left()).toEqual({ credits: 100, ...ofLists })
   const other = await limited({ settings })
   expect(await other.left()).toEqual({
-    ...{ concurrent_jobs: 200, stored_rows: 100_000_000, stored_feedback: 100_000_000 },
+    concurrent_jobs: 200,
+    stored_rows: 100_000_000,
+    stored_feedback: 100_000_000,
   })
 })

@@ -15,13 +15,17 @@ describe('an admin account', () => {
     expect(created.status).toBe(201)
     expect(created.headers.get('Location')).toBe(`/v1/accounts/${id}`)
     expect(account).toEqual({
-      ...{ ...SHOP, id: expect.stringMatching(/^acc_/), admin: false },
+      ...SHOP,
+      id: expect.stringMatching(/^acc_/),
+      admin: false,
       created_at: '2026-06-01T12:00:00.000Z',
     })
     const body = { name: 'CI', scopes: ['account:read'] }
     const { key } = (await json(`/v1/accounts/${id}/keys`, { body })).data as { key: string }
     expect((await json('/v1/credits', { key })).data).toMatchObject({
-      ...{ account_id: id, plan: 'starter', credits_added: null },
+      account_id: id,
+      plan: 'starter',
+      credits_added: null,
     })
     const patch = { plan: 'free', email: null }
     expect(await json(`/v1/accounts/${id}`, { method: 'PATCH', body: patch })).toMatchObject({
@@ -52,8 +56,14 @@ describe('an admin account', () => {
     const { plans } = (await json('/v1/plans')).data as { plans: { name: string }[] }
     expect(plans).toHaveLength(4)
     expect(plans[0]).toEqual({
-      ...{ name: 'free', requests: 10, window_seconds: 60, credits_per_day: 100 },
-      ...{ concurrent_jobs: 10, stored_rows: 100_000, stored_feedback: 100_000, keys: 10 },
+      name: 'free',
+      requests: 10,
+      window_seconds: 60,
+      credits_per_day: 100,
+      concurrent_jobs: 10,
+      stored_rows: 100_000,
+      stored_feedback: 100_000,
+      keys: 10,
     })
   })
 
@@ -194,16 +204,21 @@ describe('a key gives an account nothing that it lacks', () => {
   const anyStep = fc.record({ by: fc.nat(5) }).chain(({ by }) =>
     fc.oneof(
       fc.record({
-        ...{ by: fc.constant(by), method: fc.constant('PATCH') },
-        ...{ path: anyId.map(id => `/v1/accounts/${id}`), body: anyPatch },
+        by: fc.constant(by),
+        method: fc.constant('PATCH'),
+        path: anyId.map(id => `/v1/accounts/${id}`),
+        body: anyPatch,
       }),
       fc.record({
-        ...{ by: fc.constant(by), method: fc.constant('POST') },
+        by: fc.constant(by),
+        method: fc.constant('POST'),
         path: anyId.map(id => `/v1/accounts/${id}/keys`),
         body: anyScopes.map(scopes => ({ name: 'x', scopes })),
       }),
       fc.record({
-        ...{ by: fc.constant(by), method: fc.constant('POST'), path: fc.constant('/v1/keys') },
+        by: fc.constant(by),
+        method: fc.constant('POST'),
+        path: fc.constant('/v1/keys'),
         body: anyScopes.map(scopes => ({ name: 'x', scopes })),
       }),
     ),

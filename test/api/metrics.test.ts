@@ -81,8 +81,12 @@ describe('metrics', () => {
       .insertInto('delivery')
       .values(
         states.map(state => ({
-          ...{ ...row, id: `dlv_${state}`, state, trigger: 'scheduled' as const },
-          ...{ due_at: 0, created_at: 0 },
+          ...row,
+          id: `dlv_${state}`,
+          state,
+          trigger: 'scheduled' as const,
+          due_at: 0,
+          created_at: 0,
         })),
       )
       .execute()

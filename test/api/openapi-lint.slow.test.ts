@@ -13,7 +13,8 @@ test('redocly lint finds no fault in docs/openapi.json', () => {
       ...['--extends', 'recommended-strict'],
     ],
     {
-      ...{ cwd: ROOT, encoding: 'utf8' },
+      cwd: ROOT,
+      encoding: 'utf8',
       env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
     },
   )

@@ -50,7 +50,10 @@ async function createReceiver(
   const send = ({ headers, text }: SignedRequest) =>
     request(path, { key: null, body: text, method: 'POST', headers: { ...headers } })
   return {
-    ...{ ...service, path, send, password: basic_auth?.password },
+    ...service,
+    path,
+    send,
+    password: basic_auth?.password,
     /** Sends an event with the password of the source, if it has one. */
     sendEvent: (name: EventName) =>
       send(
@@ -84,7 +87,8 @@ describe.each(PROVIDER_NAMES)('a request of %s', provider => {
         continue
       }
       expect(await response.json()).toEqual({
-        ...{ success: true, data: { received: 1, recorded: 1, duplicates: 0, rejected: [] } },
+        success: true,
+        data: { received: 1, recorded: 1, duplicates: 0, rejected: [] },
       })
     }
     expect(await (await sendEvent('bounce')).json()).toMatchObject({
@@ -92,7 +96,10 @@ describe.each(PROVIDER_NAMES)('a request of %s', provider => {
     })
     const rows = await stored()
     expect(rows.find(row => row.address_key === 'jane@example.com')).toMatchObject({
-      ...{ account_id: 'acc_1', source: provider, outcome: 'dead', code: 550 },
+      account_id: 'acc_1',
+      source: provider,
+      outcome: 'dead',
+      code: 550,
     })
     const { data } = await json('/v1/feedback/sources')
     expect(data).toMatchObject({
@@ -160,7 +167,9 @@ test('a new source has what authenticates its provider', async () => {
     basic_auth: { username: 'ev', password: expect.stringMatching(/^\w{32}$/) },
   })
   expect((await create({ provider: 'ses', key: SOURCE_KEYS.ses })).data).toMatchObject({
-    ...{ basic_auth: null, key_hint: SOURCE_KEYS.ses, last_received_at: null },
+    basic_auth: null,
+    key_hint: SOURCE_KEYS.ses,
+    last_received_at: null,
     url: expect.stringMatching(/^https:\/\/ev\.test\/v1\/feedback\/ses\/fbs_\w{20}$/),
   })
   const { data } = await create({ provider: 'mailgun', key: SOURCE_KEYS.mailgun })

@@ -22,7 +22,9 @@ async function createService(seed: Partial<Parameters<typeof seedJob>[1]> = {}) 
   const job = await seedJob(fixture.database, { texts: TEXTS, ...seed })
   const { service } = fixture
   return {
-    ...{ ...fixture, worker, job },
+    ...fixture,
+    worker,
+    job,
     create: async (body: object = {}) => {
       const sent = { job_id: 'job_a', every_days: 30, ...body }
       return (await fixture.json(PATH, { body: sent })).data as Schedule
@@ -42,10 +44,18 @@ test('a schedule has its conditions and the time of its next run', async () => {
   const { create, get } = await createService({ done: 1 })
   const created = await create({ only: ['unknown'], older_than_days: 90 })
   expect(created).toEqual({
-    ...{ id: expect.stringMatching(/^sch_\w{20}$/), job_id: 'job_a', every_days: 30 },
-    ...{ only: ['unknown'], older_than_days: 90, notify: false, active: true },
-    ...{ next_run_at: '2026-07-01T12:00:00.000Z', last_run: null, last_error: null },
-    ...{ last_job_id: null, created_at: '2026-06-01T12:00:00.000Z' },
+    id: expect.stringMatching(/^sch_\w{20}$/),
+    job_id: 'job_a',
+    every_days: 30,
+    only: ['unknown'],
+    older_than_days: 90,
+    notify: false,
+    active: true,
+    next_run_at: '2026-07-01T12:00:00.000Z',
+    last_run: null,
+    last_error: null,
+    last_job_id: null,
+    created_at: '2026-06-01T12:00:00.000Z',
   })
   expect(await get(created.id)).toEqual(created)
 })
@@ -58,8 +68,11 @@ test('a run is shown with its job, which names the schedule, also in its event',
   await run()
   const [jobId = ''] = worker.taken
   expect(await get(id)).toMatchObject({
-    ...{ last_run: { at: '2026-07-01T12:00:00.000Z', status: 'started' }, last_error: null },
-    ...{ last_job_id: jobId, next_run_at: '2026-07-31T12:00:00.000Z', active: true },
+    last_run: { at: '2026-07-01T12:00:00.000Z', status: 'started' },
+    last_error: null,
+    last_job_id: jobId,
+    next_run_at: '2026-07-31T12:00:00.000Z',
+    active: true,
   })
   const origin = { previous_job_id: 'job_a', schedule_id: id }
   expect(await json(`/v1/jobs/${jobId}`)).toMatchObject(origin)
@@ -78,7 +91,9 @@ test('a skipped run has a reason', async () => {
   await clock.advance(30 * DAY)
   await run()
   expect(await get(id)).toMatchObject({
-    ...{ active: true, last_run: { status: 'skipped' }, last_job_id: null },
+    active: true,
+    last_run: { status: 'skipped' },
+    last_job_id: null,
     last_error: {
       code: 'previous_run_unfinished',
       message: 'The previous run had not ended. The list is verified the next time.',
@@ -91,16 +106,21 @@ test('a schedule is changed, paused and resumed', async () => {
   const { id, next_run_at } = await create({ only: ['unknown'], older_than_days: 90 })
   await clock.advance(DAY)
   expect(await update(id, { only: null, older_than_days: 30 })).toMatchObject({
-    ...{ only: null, older_than_days: 30, every_days: 30, next_run_at },
+    only: null,
+    older_than_days: 30,
+    every_days: 30,
+    next_run_at,
   })
   expect(await update(id, { every_days: 7 })).toMatchObject({
-    ...{ every_days: 7, next_run_at: '2026-06-09T12:00:00.000Z' },
+    every_days: 7,
+    next_run_at: '2026-06-09T12:00:00.000Z',
   })
   expect(await update(id, { active: false })).toMatchObject({ active: false, next_run_at: null })
   expect(await update(id, { every_days: 8 })).toMatchObject({ active: false, next_run_at: null })
   await clock.advance(DAY)
   expect(await update(id, { active: true })).toMatchObject({
-    ...{ active: true, next_run_at: '2026-06-11T12:00:00.000Z' },
+    active: true,
+    next_run_at: '2026-06-11T12:00:00.000Z',
   })
 })
 
@@ -119,7 +139,9 @@ test('a schedule is paused when its results are deleted, and cannot be resumed',
   const { id } = await create()
   await deleteJob({ database, settings: { dataDir: '' } }, job)
   expect(await get(id)).toMatchObject({
-    ...{ active: false, next_run_at: null, last_error: { code: 'results_deleted' } },
+    active: false,
+    next_run_at: null,
+    last_error: { code: 'results_deleted' },
   })
   const response = await request(`${PATH}/${id}`, { method: 'PATCH', body: { active: true } })
   expect(response.status).toBe(400)

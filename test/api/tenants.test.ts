@@ -63,10 +63,12 @@ describe('data of another account', () => {
     expect((await json('/v1/webhooks', { key })).data).toEqual({ webhooks: [], total: 0 })
     expect((await json('/v1/schedules', { key })).data).toEqual(empty)
     expect((await json('/v1/keys', { key })).data).toMatchObject({
-      ...{ keys: [{ id: 'key_stranger' }], total: 1 },
+      keys: [{ id: 'key_stranger' }],
+      total: 1,
     })
     expect((await json('/v1/stats', { key })).data).toMatchObject({
-      ...{ total: { verifications: 0 }, keys: [] },
+      total: { verifications: 0 },
+      keys: [],
     })
     expect((await json('/v1/jobs')).data).toMatchObject({ items: [{ job_id: 'job_a' }] })
     expect((await json('/v1/stats')).data).toMatchObject({ total: { verifications: 3 } })

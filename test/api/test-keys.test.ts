@@ -12,7 +12,8 @@ describe('a test key', () => {
     const made = (await json('/v1/keys', { body })).data as Made
     expect(made).toMatchObject({ key: expect.stringMatching(/^ev_test_/), test: true })
     expect((await json(`/v1/keys/${made.id}`)).data).toMatchObject({
-      ...{ prefix: made.key.slice(0, 12), test: true },
+      prefix: made.key.slice(0, 12),
+      test: true,
     })
     const rotated = await json(`/v1/keys/${made.id}/rotate`, { method: 'POST' })
     expect(rotated.data).toMatchObject({ key: expect.stringMatching(/^ev_test_/), test: true })
@@ -27,7 +28,8 @@ describe('a test key', () => {
       const key = await addKey({ kind: 'test' })
       const body = { email: 'valid@a.example' }
       expect(await json('/v1/verify', { body, key, headers })).toMatchObject({
-        ...{ status: 'deliverable', sandbox: true },
+        status: 'deliverable',
+        sandbox: true,
       })
       await json('/v1/verify/bulk', { body: { emails: ['risky@a.example'] }, key, headers })
       expect((await json('/v1/credits', { key })).data).toMatchObject({ credits_consumed: 0 })

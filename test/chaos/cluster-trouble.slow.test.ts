@@ -47,7 +47,11 @@ const WEBHOOK_ARGS = ['--webhook-allow-ranges', '127.0.0.0/8']
 /** Returns the expected ledger: a result for each row and an event for each list. */
 const completeLedger = ({ rows }: List): Partial<Ledger> => ({
   jobs: [{ state: 'completed', done: rows, total: rows }],
-  ...{ wrongRows: 0, history: rows, events: 1, deliveries: 1, creditsHeld: 0 },
+  wrongRows: 0,
+  history: rows,
+  events: 1,
+  deliveries: 1,
+  creditsHeld: 0,
 })
 
 test('a worker that stalls until it expires drops its results and continues as a new member', async () => {
@@ -73,7 +77,8 @@ test('a worker that stalls until it expires drops its results and continues as a
 test('all processes wait for PostgreSQL while it restarts, and the API returns 503', async () => {
   server = await startPostgres()
   const cluster = await openCluster(await server.create('ev'), {
-    ...{ scenario: scenarioOf(LIST, 20), args: SLOW_ARGS },
+    scenario: scenarioOf(LIST, 20),
+    args: SLOW_ARGS,
   })
   const api = await cluster.start('serve', 'server')
   await cluster.start('worker', 'worker')

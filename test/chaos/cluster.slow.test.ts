@@ -30,14 +30,24 @@ test('servers and workers on one PostgreSQL lose nothing and do nothing twice wh
       askedAgain,
       ...ledger
     } = await runChaos(cluster, {
-      ...{ list: LIST, lists: LISTS, servers: 2, workers: 2 },
-      ...{ kills: KILLS, everyMs: 4_000, seed: SEED },
+      list: LIST,
+      lists: LISTS,
+      servers: 2,
+      workers: 2,
+      kills: KILLS,
+      everyMs: 4_000,
+      seed: SEED,
     })
     const completed = { state: 'completed', done: LIST.rows, total: LIST.rows }
     expect(ledger).toEqual({
       jobs: Array.from({ length: LISTS }, () => completed),
-      ...{ wrongRows: 0, history: rows, events: LISTS, deliveries: LISTS },
-      ...{ creditsUsed: expect.any(Number), creditsHeld: 0, sessionsPeak: 2 },
+      wrongRows: 0,
+      history: rows,
+      events: LISTS,
+      deliveries: LISTS,
+      creditsUsed: expect.any(Number),
+      creditsHeld: 0,
+      sessionsPeak: 2,
     })
     expect(askedAgain).toBeLessThanOrEqual(KILLS * IN_FLIGHT_MAX + LIST.rows * (LISTS - 1))
   } finally {

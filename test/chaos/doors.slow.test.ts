@@ -265,7 +265,9 @@ const DOORS: Door[] = [
     ),
   ),
   {
-    ...{ door: 'download', input: '32,000 columns, 2,000 rows: CSV, JSON, XLSX', sent: '0.1 MB' },
+    door: 'download',
+    input: '32,000 columns, 2,000 rows: CSV, JSON, XLSX',
+    sent: '0.1 MB',
     async prepare(service) {
       const path = await storeList(service, WIDEST)
       return () =>
@@ -273,21 +275,27 @@ const DOORS: Door[] = [
     },
   },
   {
-    ...{ door: 'download', input: '20 readers of 45 MB that stop reading', sent: '0.4 MB' },
+    door: 'download',
+    input: '20 readers of 45 MB that stop reading',
+    sent: '0.4 MB',
     async prepare(service) {
       const path = await storeList(service, PADDED)
       return () => holdIdle(service, `${path}/download`, 20)
     },
   },
   {
-    ...{ door: 'download', input: '20 stopped readers of rows of a megabyte', sent: '60 MB' },
+    door: 'download',
+    input: '20 stopped readers of rows of a megabyte',
+    sent: '60 MB',
     async prepare(service) {
       const path = await storeList(service, SHORT_THEN_LONG)
       return () => holdIdle(service, `${path}/download?format=ndjson`, 20)
     },
   },
   {
-    ...{ door: 'stream', input: '200 followers of a list that stop reading', sent: '0.4 MB' },
+    door: 'stream',
+    input: '200 followers of a list that stop reading',
+    sent: '0.4 MB',
     async prepare(service) {
       const path = await storeList(service, PADDED)
       return () => holdIdle(service, `${path}/events`, 200)

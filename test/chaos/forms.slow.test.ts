@@ -19,7 +19,9 @@ test('under load exactly the requests of the limits of forms pass, of each visit
   const client = new EvClient({ apiKey: chaos.key, baseUrl: chaos.service.url })
   const createKey = async (limit: number | null) => {
     const created = await client.keys.create({
-      ...{ name: 'form', publishable: true, allowed_domains: ['example.com'] },
+      name: 'form',
+      publishable: true,
+      allowed_domains: ['example.com'],
       rate_limit_per_minute: limit,
     })
     return created.key
@@ -46,8 +48,11 @@ test('under load exactly the requests of the limits of forms pass, of each visit
         const response = await fetch(`${chaos.service.url}/v1/verify/form`, {
           method: 'POST',
           headers: {
-            ...{ Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-            ...{ Origin: SITE, 'X-Forwarded-For': visitor, 'X-Forwarded-Proto': 'https' },
+            Authorization: `Bearer ${key}`,
+            'Content-Type': 'application/json',
+            Origin: SITE,
+            'X-Forwarded-For': visitor,
+            'X-Forwarded-Proto': 'https',
           },
           body: JSON.stringify({ email: `user.form.${n}@d${n % 20}.test` }),
         })

@@ -56,7 +56,11 @@ async function learnedReplies(home: string): Promise<readonly Record<string, unk
 }
 
 const TEXT = {
-  ...{ reply: '550 <> ei asu meilla', domains: 3, operators: 1, operator: 'op.test', refuted: 0 },
+  reply: '550 <> ei asu meilla',
+  domains: 3,
+  operators: 1,
+  operator: 'op.test',
+  refuted: 0,
 }
 
 test('what a list has learned survives a kill with -9', { timeout: 60_000 }, async () => {

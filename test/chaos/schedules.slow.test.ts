@@ -49,7 +49,8 @@ test('a service that is killed repeatedly with -9 creates one job for each due r
   const { job_id: listId } = await client.batch(EMAILS)
   await client.waitForJob(listId)
   const { id: scheduleId } = await client.schedules.create({
-    ...{ job_id: listId, every_days: 1 },
+    job_id: listId,
+    every_days: 1,
   })
 
   const random = xorshift(SEED)

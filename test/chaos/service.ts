@@ -75,7 +75,11 @@ export async function startChaosService(options: ChaosOptions = {}): Promise<Cha
   const events = ['batch.completed', 'verification.completed'] as const
   await client.webhooks.create({ url: receiver.url, events: [...events] })
   return {
-    ...{ home, dataDir, key, simulator, receiver },
+    home,
+    dataDir,
+    key,
+    simulator,
+    receiver,
     get service() {
       return service
     },

@@ -142,12 +142,16 @@ type Accepted = { readonly job_id?: string; readonly verification_id?: string }
 async function submit(run: KilledService, path: string, idempotencyKey: string, input: object) {
   const body = JSON.stringify(input)
   const headers = {
-    ...{ Authorization: `Bearer ${run.key}`, 'Content-Type': 'application/json' },
-    ...{ 'X-EV-Sandbox': 'true', 'Idempotency-Key': idempotencyKey },
+    Authorization: `Bearer ${run.key}`,
+    'Content-Type': 'application/json',
+    'X-EV-Sandbox': 'true',
+    'Idempotency-Key': idempotencyKey,
   }
   for (;;) {
     const response = await wholeAnswer(`${run.service.url}${path}`, {
-      ...{ method: 'POST', headers, body },
+      method: 'POST',
+      headers,
+      body,
     })
     if (response?.status === 200) {
       run.accepted++

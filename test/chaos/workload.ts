@@ -41,8 +41,11 @@ const PAUSE_MS = 20
  */
 export function startWorkload(target: () => Target, key: string): Workload {
   const acknowledged: Acknowledged = {
-    ...{ singles: new Map(), singlesWithoutKey: new Map(), asyncSingles: new Map() },
-    ...{ instantLists: new Map(), batches: new Map() },
+    singles: new Map(),
+    singlesWithoutKey: new Map(),
+    asyncSingles: new Map(),
+    instantLists: new Map(),
+    batches: new Map(),
   }
   const refusals = new Map<number, number>()
   const kinds = Object.values(acknowledged)
@@ -51,7 +54,8 @@ export function startWorkload(target: () => Target, key: string): Workload {
 
   async function send(path: string, body: object, idempotencyKey: string | null) {
     const headers = {
-      ...{ Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      Authorization: `Bearer ${key}`,
+      'Content-Type': 'application/json',
       ...(idempotencyKey === null ? {} : { 'Idempotency-Key': idempotencyKey }),
     }
     const text = JSON.stringify(body)
@@ -133,7 +137,8 @@ export function startWorkload(target: () => Target, key: string): Workload {
   const failed = new Promise<never>((_, reject) => clients.catch(reject))
   failed.catch(() => {})
   return {
-    ...{ acknowledged, refusals },
+    acknowledged,
+    refusals,
     next: () => Promise.race([next.promise, failed]),
     async everyKind() {
       const before = kinds.map(({ size }) => size)

@@ -20,9 +20,12 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       ' Owner@Shop.Example ',
     ]
     expect(await read(home, ...createArgs)).toEqual({
-      ...{ id: expect.stringMatching(/^acc_\w{16}$/), name: 'Shop', plan: 'free' },
-      ...{ email: 'Owner@shop.example', admin: false },
-      ...{ created_at: expect.stringMatching(/Z$/) },
+      id: expect.stringMatching(/^acc_\w{16}$/),
+      name: 'Shop',
+      plan: 'free',
+      email: 'Owner@shop.example',
+      admin: false,
+      created_at: expect.stringMatching(/Z$/),
     })
     expect((await ev(home, 'create', '--name', 'Other')).code).toBe(0)
     expect(await read(home, 'list')).toMatchObject([
@@ -46,7 +49,8 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/^Removed the address of account .* --notify-to .* log\.$/m)
     expect(await read(home)).toMatchObject([{ email: null }])
     expect(await read(home, 'set-email', 'Shop', 'a@b.example')).toMatchObject({
-      ...{ name: 'Shop', email: 'a@b.example' },
+      name: 'Shop',
+      email: 'a@b.example',
     })
   })
 
@@ -57,7 +61,8 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/^Renamed account acc_\w+ from "Shop" to "Web shop"\.$/m)
     expect(await read(home)).toMatchObject([{ name: 'Web shop' }, { name: 'Other' }])
     expect(await ev(home, 'set-name', 'Web shop', 'Other')).toMatchObject({
-      ...{ code: 64, stdout: '' },
+      code: 64,
+      stdout: '',
       stderr: 'error: Another account has the name "Other". Choose another name.\n',
     })
     expect((await ev(home, 'set-name', 'Other', ' ')).code).toBe(64)

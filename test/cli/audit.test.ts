@@ -32,9 +32,16 @@ describe.concurrent('ev audit', { timeout: 60_000 }, () => {
       ['account.created', null],
     ])
     expect((await read(home, '--limit', '1'))[0]).toEqual({
-      ...{ account_id: expect.stringMatching(/^acc_/), id: expect.stringMatching(/^aud_/) },
-      ...{ action: 'key.created', actor: 'command_line', key_id: null, session_id: null },
-      ...{ ip: null, target_id: expect.stringMatching(/^key_/), target_name: 'CI', changed: null },
+      account_id: expect.stringMatching(/^acc_/),
+      id: expect.stringMatching(/^aud_/),
+      action: 'key.created',
+      actor: 'command_line',
+      key_id: null,
+      session_id: null,
+      ip: null,
+      target_id: expect.stringMatching(/^key_/),
+      target_name: 'CI',
+      changed: null,
       created_at: expect.stringMatching(/Z$/),
     })
     const { stdout, stderr } = await ev(home, 'audit', '--limit', '2')

@@ -53,7 +53,17 @@ describe('bash', () => {
     expect(offered(['ev', ''])).toEqual(commands)
     expect(offered(['ev', 'pu'])).toEqual(['purge'])
     expect(offered(['ev', 'jobs', ''])).toEqual([
-      ...['list', 'show', 'resume', 'finish', 'cancel', 'delete', 'download-url', 'reverify', 'changes'],
+      ...[
+        'list',
+        'show',
+        'resume',
+        'finish',
+        'cancel',
+        'delete',
+        'download-url',
+        'reverify',
+        'changes',
+      ],
       'help',
     ])
     expect(offered(['ev', 'help', 'co'])).toEqual(['config', 'completion'])

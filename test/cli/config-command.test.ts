@@ -54,12 +54,19 @@ describe.concurrent('ev config', () => {
 
   test('ignores the variables that Kubernetes and Docker set for a service named ev, and names them', async () => {
     const environment = {
-      ...{ EV_PORT: 'tcp://10.0.0.1:8080', EV_SERVICE_HOST: '10.0.0.1', EV_SERVICE_PORT: '8080' },
-      ...{ EV_SERVICE_PORT_HTTP: '8080', EV_PORT_8080_TCP: 'tcp://10.0.0.1:8080' },
-      ...{ EV_PORT_8080_TCP_PROTO: 'tcp', EV_PORT_8080_TCP_PORT: '8080' },
-      ...{ EV_PORT_8080_TCP_ADDR: '10.0.0.1', EV_WORKER_SERVICE_HOST: '10.0.0.2' },
-      ...{ EV_SMTP_PORT: 'tcp://10.0.0.3:25', EV_SMTP_PORT_25_TCP_ADDR: '10.0.0.3' },
-      ...{ EV_NAME: '/web/ev', EV_ENV_PATH: '/usr/bin' },
+      EV_PORT: 'tcp://10.0.0.1:8080',
+      EV_SERVICE_HOST: '10.0.0.1',
+      EV_SERVICE_PORT: '8080',
+      EV_SERVICE_PORT_HTTP: '8080',
+      EV_PORT_8080_TCP: 'tcp://10.0.0.1:8080',
+      EV_PORT_8080_TCP_PROTO: 'tcp',
+      EV_PORT_8080_TCP_PORT: '8080',
+      EV_PORT_8080_TCP_ADDR: '10.0.0.1',
+      EV_WORKER_SERVICE_HOST: '10.0.0.2',
+      EV_SMTP_PORT: 'tcp://10.0.0.3:25',
+      EV_SMTP_PORT_25_TCP_ADDR: '10.0.0.3',
+      EV_NAME: '/web/ev',
+      EV_ENV_PATH: '/usr/bin',
     }
     const { settings, ignored } = await json([], { environment })
     expect(ignored).toEqual(Object.keys(environment).sort())

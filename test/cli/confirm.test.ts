@@ -5,7 +5,8 @@ import { homeWith, read } from '../support/cli-webhooks.ts'
 
 const ask = (stdin: string, columns?: number) => {
   const { context } = memoryContext({
-    ...{ home: '/', stdin },
+    home: '/',
+    stdin,
     ...(columns === undefined ? {} : { columns }),
   })
   return { context, answer: confirm(context, {}, 'delete job_a') }
@@ -47,7 +48,8 @@ test.each([
   const home = await homeWith('acc_a')
   const args = [...line.split(' '), '--data-dir', 'data']
   expect(await runEv(args, { home })).toMatchObject({
-    ...{ code: 64, stdout: '' },
+    code: 64,
+    stdout: '',
     stderr: `error: This would ${action}. To confirm, add --yes.\n`,
   })
   const asked = await runEv(args, { home, columns: 80, stdin: 'y\n' })
@@ -64,7 +66,9 @@ test('ev keys revoke and ev webhooks delete change nothing without a confirmatio
   const revoked = await runEv(['keys', 'revoke', id, '--force', ...data], { home })
   expect(revoked.stderr).toBe(`error: This would revoke ${id} "CI". To confirm, add --yes.\n`)
   const removed = await runEv(['webhooks', 'delete', webhook.id, ...data], {
-    ...{ home, columns: 80, stdin: 'n\n' },
+    home,
+    columns: 80,
+    stdin: 'n\n',
   })
   expect(removed.code).toBe(130)
   expect(removed.stderr).toContain(`This will delete webhook ${webhook.id} to ${url}.`)

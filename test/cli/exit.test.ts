@@ -60,7 +60,8 @@ async function stopped(name: string, args: readonly string[]): Promise<number | 
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), `user1@${name}\n`)
   const running = startEv([...args, ...simulatorFlags(simulator), '--greeting-timeout', '2000'], {
-    ...{ home, environment: { EV_DATA_DIR: 'data' } },
+    home,
+    environment: { EV_DATA_DIR: 'data' },
   })
   while ((simulator.counters().hosts[`mx.${name}`]?.connections ?? 0) === 0) {
     await new Promise(resolve => setImmediate(resolve))

@@ -23,7 +23,10 @@ describe.concurrent('ev feedback import', { timeout: 60_000 }, () => {
       /^Recorded 1 piece of feedback\.\n1 piece rejected: The address is invalid: .*\n1 row or message without feedback\. To import rows without a kind, such as an export of bounces, add --kind bounced\.\n$/,
     )
     expect(JSON.parse((await ev(home, 'import', 'events.csv', '--json')).stdout)).toMatchObject({
-      ...{ recorded: 0, duplicates: 1, rejected: 1, ignored: 1 },
+      recorded: 0,
+      duplicates: 1,
+      rejected: 1,
+      ignored: 1,
     })
   })
 
@@ -57,7 +60,8 @@ describe.concurrent('ev feedback import', { timeout: 60_000 }, () => {
     )
     setPlan(1_200)
     expect(JSON.parse((await ev(home, 'import', 'events.csv', '--json')).stdout)).toMatchObject({
-      ...{ recorded: 200, duplicates: 1_000 },
+      recorded: 200,
+      duplicates: 1_000,
     })
   })
 
@@ -79,7 +83,9 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/^There are no outcomes to compare yet\./)
     expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
-      ...{ total: { count: 0 }, reasons: [], operators: [] },
+      total: { count: 0 },
+      reasons: [],
+      operators: [],
     })
   })
 
@@ -106,7 +112,7 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
     )
     expect(stdout).toMatch(/^catch_all, unknown operator +100 +90\.0% +40\.0%/m)
     expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
-      ...{ total: { count: 200, predicted: 0.9, observed: 0.65, calibration_error: 0.25 } },
+      total: { count: 200, predicted: 0.9, observed: 0.65, calibration_error: 0.25 },
       reasons: [{ reason: 'accepted_email' }, { reason: 'catch_all' }],
       outcomes: { predicted_bounces: 40, missed_bounces: 10, lost_deliveries: 60 },
       received: [{ source: 'import', delivered: 1, bounced: 0, complained: 0 }],
@@ -138,8 +144,14 @@ test('ev feedback report lists the replies that feedback contradicts', async () 
   expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
     contradicted_replies: [
       {
-        ...{ operator: 'Google', said: 'accepted', meaning: 'accepted/recipient' },
-        ...{ reply: '250 2.1.5 ok', count: 40, contradicted: 30, share_min: 0.5981, accounts: 1 },
+        operator: 'Google',
+        said: 'accepted',
+        meaning: 'accepted/recipient',
+        reply: '250 2.1.5 ok',
+        count: 40,
+        contradicted: 30,
+        share_min: 0.5981,
+        accounts: 1,
       },
     ],
   })
@@ -153,8 +165,13 @@ test('ev feedback report lists what servers said to random recipients', async ()
   const store = openLearnedReplies({ database, log: silentLog, network: null })
   for (const domain of ['a.example', 'b.example']) {
     store.put({
-      ...{ domain, reply: '550 <> ei asu meilla', operator: 'op.example', software: null },
-      ...{ subnet: '192.0.2.0/24', isRefuted: false, at: systemClock.now() },
+      domain,
+      reply: '550 <> ei asu meilla',
+      operator: 'op.example',
+      software: null,
+      subnet: '192.0.2.0/24',
+      isRefuted: false,
+      at: systemClock.now(),
     })
   }
   await store.close()
@@ -165,8 +182,11 @@ test('ev feedback report lists what servers said to random recipients', async ()
   expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
     learned_replies: [
       {
-        ...{ reply: '550 <> ei asu meilla', domains: 2, refuted: 0 },
-        ...{ operators: 1, operator: 'op.example' },
+        reply: '550 <> ei asu meilla',
+        domains: 2,
+        refuted: 0,
+        operators: 1,
+        operator: 'op.example',
       },
     ],
   })

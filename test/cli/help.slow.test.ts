@@ -98,7 +98,8 @@ test.each(FILE_ERRORS)(
     writeFileSync(join(home, 'list.csv'), 'email\nvalid@x.example\n')
     const { code, stdout, stderr } = await runEv(args.filter(Boolean), { home, offline: true })
     expect({ stdout, isExpected: [64, 65, 66, 73, 74, 78].includes(code ?? 0) }).toEqual({
-      ...{ stdout: '', isExpected: true },
+      stdout: '',
+      isExpected: true,
     })
     expect(stderr).toMatch(/^error: [A-Z"/a-z-][^`“”‘’]*[.)]\n$/)
     expect(stderr).not.toMatch(/\bE[A-Z]{4,}\b|Internal error|saved/)

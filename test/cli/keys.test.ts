@@ -79,9 +79,13 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     const more = ['--allow-domain', 'Shop.Example', '--expires', '2035-01-31', '--rate-limit', '30']
     const key = await read(home, 'keys', 'create', '--name', ' CI ', ...limits, ...more)
     expect(key).toMatchObject({
-      ...{ name: 'CI', scopes: ['verify:single', 'jobs:read'], rate_limit_per_minute: 30 },
-      ...{ allowed_ips: ['203.0.113.0/24', '::1'], allowed_domains: ['shop.example'] },
-      ...{ expires_at: '2035-01-31T00:00:00.000Z', last_used_at: null },
+      name: 'CI',
+      scopes: ['verify:single', 'jobs:read'],
+      rate_limit_per_minute: 30,
+      allowed_ips: ['203.0.113.0/24', '::1'],
+      allowed_domains: ['shop.example'],
+      expires_at: '2035-01-31T00:00:00.000Z',
+      last_used_at: null,
     })
     expect(Object.keys(key).slice(0, 2)).toEqual(['id', 'key'])
     const { key: _, ...rest } = key
@@ -181,8 +185,13 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
       write(database, async trx => {
         for (const { id, account_id: accountId } of keys) {
           await createSession(trx, {
-            ...{ id: `ses of ${id}`, hash: id, keyId: id, accountId },
-            ...{ ip: '192.0.2.1', agent: '', now: systemClock.now() },
+            id: `ses of ${id}`,
+            hash: id,
+            keyId: id,
+            accountId,
+            ip: '192.0.2.1',
+            agent: '',
+            now: systemClock.now(),
           })
         }
       }),
@@ -225,7 +234,8 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     const home = emptyFolder()
     expect((await ev(home, 'accounts')).stdout).toContain(`No accounts in ${home}/data.`)
     expect(await read(home, 'accounts', 'create', '--name', 'Shop')).toMatchObject({
-      ...{ name: 'Shop', plan: 'enterprise' },
+      name: 'Shop',
+      plan: 'enterprise',
     })
     await ev(home, 'accounts', 'create', '--name', 'Club', '--plan', 'free')
     const all = await read(home, 'accounts')

@@ -93,7 +93,11 @@ describe('ev lists update', () => {
     const { code, stdout, stderr } = await update(sources, { home, args: ['--json'] })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(JSON.parse(stdout)).toMatchObject({
-      ...{ list: 'disposable', written: true, entries: 5, added: 5, removed: 0 },
+      list: 'disposable',
+      written: true,
+      entries: 5,
+      added: 5,
+      removed: 0,
       sources: [{ source: 'ours.txt', entries: 2 }, { entries: 3 }, { entries: 2 }],
     })
     expect(entriesOf(home)).toEqual([

@@ -131,7 +131,8 @@ const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
 /** Starts a list of one deferred row, with a custom list of disposable domains. */
 async function startedList(domain: string, files: Record<string, string> = {}) {
   const home = homeWith({
-    ...{ 'list.csv': `email\nuser1@${domain}\n`, 'own.txt': '# none yet\n' },
+    'list.csv': `email\nuser1@${domain}\n`,
+    'own.txt': '# none yet\n',
     ...files,
   })
   // Longer than the steps of a test, which take milliseconds.

@@ -85,7 +85,9 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
   test('deletes nothing and creates nothing if there is no data', async () => {
     const home = emptyFolder()
     expect(await purge(home, '--all')).toMatchObject({
-      ...{ code: 0, stdout: 'Nothing to delete.\n', stderr: '' },
+      code: 0,
+      stdout: 'Nothing to delete.\n',
+      stderr: '',
     })
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
@@ -107,7 +109,9 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     })
     expect(await purged(home, '--keep-results', '4')).toMatchObject({ jobs: [], answers: 1 })
     expect(await purged(home, '--keep-results', '2')).toMatchObject({
-      ...{ jobs: [expect.stringMatching(/^job_/)], rows: 3, answers: 0 },
+      jobs: [expect.stringMatching(/^job_/)],
+      rows: 3,
+      answers: 0,
     })
     expect(await jobsOf(home)).toEqual([])
     expect([holds(home, 'ann@good.test'), holds(home, 'ben@good.test')]).toEqual([false, true])

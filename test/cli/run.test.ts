@@ -36,7 +36,8 @@ describe('a run in this process', () => {
 
   test('exits with 99 if an offline run uses the network', async () => {
     const ran = await runEv(['verify', 'ann@good.test', '--special-domains'], {
-      ...{ home: emptyFolder(), offline: true },
+      home: emptyFolder(),
+      offline: true,
     })
     expect(ran.code).toBe(99)
     expect(ran.stderr).toMatch(/^no-network: /m)

@@ -38,7 +38,8 @@ test('a schedule is created, listed, shown, paused, resumed and deleted', async 
   expect((await schedules(home, 'resume', id)).stdout).toMatch(/^Resumed sch_\w+\. The service/)
   expect((await schedules(home, 'delete', id, '--yes')).stdout).toBe(`Deleted schedule ${id}.\n`)
   expect(await schedules(home, 'show', id)).toMatchObject({
-    ...{ code: 66, stderr: expect.stringContaining(`Schedule ${id} does not exist.`) },
+    code: 66,
+    stderr: expect.stringContaining(`Schedule ${id} does not exist.`),
   })
 })
 

@@ -94,9 +94,12 @@ describe('ev mcp', () => {
 })
 
 const INITIALIZE = `${JSON.stringify({
-  ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
   params: {
-    ...{ protocolVersion: '2025-06-18', capabilities: {} },
+    protocolVersion: '2025-06-18',
+    capabilities: {},
     clientInfo: { name: 'test', version: '1' },
   },
 })}\n`

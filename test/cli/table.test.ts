@@ -44,7 +44,8 @@ test('values are wrapped below themselves', () => {
 test('COLUMNS of the environment wins over the terminal; a pipe has no width', () => {
   const width = (columns?: number, environment: Record<string, string> = {}) => {
     const { context } = memoryContext({
-      ...{ home: '/', environment },
+      home: '/',
+      environment,
       ...(columns === undefined ? {} : { columns }),
     })
     return widthOf(context, context.stdout)

@@ -76,8 +76,10 @@ describe.concurrent('the launcher', () => {
 
   test.skipIf(old === undefined)('on an old Node forwards the signal that stops it', async () => {
     const running = startEv(['verify', '-', '--sandbox', '--ndjson'], {
-      ...{ home: emptyFolder(), node: old as string },
-      ...{ stdin: 'valid@x.example\n', stdinOpen: true },
+      home: emptyFolder(),
+      node: old as string,
+      stdin: 'valid@x.example\n',
+      stdinOpen: true,
     })
     await running.printed('valid@x.example')
     running.child.kill('SIGINT')

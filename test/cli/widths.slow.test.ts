@@ -102,7 +102,10 @@ async function runAll(home: string, columns: number): Promise<readonly Ran[]> {
     await seedJob(database, { id: JOB, texts: ['valid@x.example', 'timeout@x.example'] })
   })
   const options = {
-    ...{ home, columns, offline: true, environment: { EV_DATA_DIR: 'data' } },
+    home,
+    columns,
+    offline: true,
+    environment: { EV_DATA_DIR: 'data' },
     context: { random: countedRandom() },
   }
   const ran: Ran[] = []

@@ -114,7 +114,10 @@ test('a workbook is sent with its sheet, and downloaded as a workbook', async ()
   const sheets = { Notes: textRow('a note'), List: textRow('email') + textRow('valid@example.com') }
   const file = new Blob([await workbookOf({ sheets })])
   expect(await client.preview(file, { sheet: 'List' })).toMatchObject({
-    ...{ format: 'xlsx', sheet: 'List', sheets: ['Notes', 'List'], rows: 1 },
+    format: 'xlsx',
+    sheet: 'List',
+    sheets: ['Notes', 'List'],
+    rows: 1,
   })
   const { job_id, sheet } = await client.file(file, { sheet: 'List' })
   expect(sheet).toBe('List')
@@ -281,7 +284,8 @@ describe('with the service', () => {
     expect(await all(client.jobs.list({ metadata: { customer: '42' } }))).toEqual([])
     expect(await failureOf(client.jobs.download(job_id))).toMatchObject({ code: 'job_not_ready' })
     expect(await client.jobs.finish(job_id)).toMatchObject({
-      ...{ status: 'queued', finish_requested_at: expect.stringMatching(/Z$/) },
+      status: 'queued',
+      finish_requested_at: expect.stringMatching(/Z$/),
     })
     expect(await client.jobs.cancel(job_id)).toMatchObject({ status: 'cancelled' })
     expect(await client.waitForJob(job_id)).toMatchObject({ status: 'cancelled' })
@@ -343,7 +347,9 @@ describe('with the service', () => {
     expect(ids[1]).toBe(tried.delivery_id)
     expect((await webhooks.deliveries(id, { event: 'batch.failed' }).page()).items).toEqual([])
     expect(await webhooks.delivery(id, tried.delivery_id)).toMatchObject({
-      ...{ request: { url }, response: { status_code: 500 }, attempts: [{ number: 1 }] },
+      request: { url },
+      response: { status_code: 500 },
+      attempts: [{ number: 1 }],
     })
     expect(await webhooks.retry(id, tried.delivery_id)).toMatchObject({ status: 'pending' })
     expect(await webhooks.recover(id, { since: '2026-03-21T00:00:00Z' })).toEqual({ recovered: 0 })

@@ -139,7 +139,8 @@ describe('a webhook is rejected', () => {
 describe('a signature of the package standardwebhooks', () => {
   const at = new Date(NOW_S * 1_000)
   const sent = (...secrets: string[]) => ({
-    ...{ 'webhook-id': 'evt_abc126', 'webhook-timestamp': String(NOW_S) },
+    'webhook-id': 'evt_abc126',
+    'webhook-timestamp': String(NOW_S),
     'webhook-signature': secrets
       .map(secret => new Webhook(secret).sign('evt_abc126', at, BODY))
       .join(' '),

@@ -12,8 +12,14 @@ const open = (database: Database, network: string | null = null) =>
   openLearnedReplies({ database, log: silentLog, network })
 
 const learned = (domain: string, more: Partial<LearnedReply> = {}): LearnedReply => ({
-  ...{ domain, reply: '550 5.7.1 <> ei onnistu', operator: 'op.test', software: 'postfix' },
-  ...{ subnet: '192.0.2.0/24', isRefuted: false, at: 5 * DAY, ...more },
+  domain,
+  reply: '550 5.7.1 <> ei onnistu',
+  operator: 'op.test',
+  software: 'postfix',
+  subnet: '192.0.2.0/24',
+  isRefuted: false,
+  at: 5 * DAY,
+  ...more,
 })
 
 async function temp() {

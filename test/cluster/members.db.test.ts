@@ -59,7 +59,10 @@ describe('a member', () => {
     await setHeartbeatAge(database, 'mem_a', 4_000)
     const [member] = await listMembers(database)
     expect(member).toMatchObject({
-      ...{ id: 'mem_a', role: 'worker', name: 'host mem_a', version: '1.2' },
+      id: 'mem_a',
+      role: 'worker',
+      name: 'host mem_a',
+      version: '1.2',
       egresses: ['oslo', 'paris'],
     })
     expect(member?.quietMs).toBeGreaterThanOrEqual(4_000)

@@ -36,7 +36,10 @@ function member(egresses: readonly string[] = ['default']) {
   const engine = composeEngine(
     config,
     {
-      ...{ clock, random: countedRandom(), log: silentLog, dial: mx },
+      clock,
+      random: countedRandom(),
+      log: silentLog,
+      dial: mx,
       resolver: zone(mail('a.test', '192.0.2.1')),
     },
     { cluster: { rateStates, catchAll, egresses: () => egresses } },
@@ -111,17 +114,20 @@ describe('the signal gravatar', () => {
     onTestFinished(() => void server.close())
     const proxy = await startSocksProxy((server.address() as AddressInfo).port)
     const flags = {
-      ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: true },
-      ...{ proxy: proxy.url, signals: 'gravatar' },
+      helo: 'probe.test',
+      allowRanges: '192.0.2.0/24',
+      specialDomains: true,
+      proxy: proxy.url,
+      signals: 'gravatar',
     }
     const engine = composeEngine(
       toConfig({ flags, environment: { EV_GRAVATAR_KEY: KEY }, file: null }),
       {
-        ...{ clock: fakeClock(), random: countedRandom(), log: silentLog },
-        ...{
-          dial: scriptedMx(toRecipients(() => '250 2.1.5 Ok')),
-          resolver: zone(mail('a.test', '192.0.2.1')),
-        },
+        clock: fakeClock(),
+        random: countedRandom(),
+        log: silentLog,
+        dial: scriptedMx(toRecipients(() => '250 2.1.5 Ok')),
+        resolver: zone(mail('a.test', '192.0.2.1')),
       },
     )
     const { verdict, evidence } = await engine.verify('ann@a.test')

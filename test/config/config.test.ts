@@ -577,8 +577,13 @@ describe('flags, environment and file', () => {
 
   test('an unknown variable without a value, and those of clients and commands, are allowed', () => {
     const environment = {
-      ...{ ...HOME, EV_HELLO: '', EV_KEY: 'ev_live_x', EV_URL: 'https://ev.example.com' },
-      ...{ EV_WEBHOOK_SECRET: 'whsec_x', EV_CONFIG: 'ev.json', EVENT: '1' },
+      ...HOME,
+      EV_HELLO: '',
+      EV_KEY: 'ev_live_x',
+      EV_URL: 'https://ev.example.com',
+      EV_WEBHOOK_SECRET: 'whsec_x',
+      EV_CONFIG: 'ev.json',
+      EVENT: '1',
     }
     expect(toConfig(raw({ environment })).helo).toBe(hostname())
   })
@@ -799,12 +804,18 @@ describe('egresses of the config file', () => {
     ]
     expect(egresses(two)).toEqual([
       {
-        ...{ name: 'a', helo: 'all.example.com', mailFrom: '' },
-        ...{ sourceAddress: '192.0.2.1', proxy: null },
+        name: 'a',
+        helo: 'all.example.com',
+        mailFrom: '',
+        sourceAddress: '192.0.2.1',
+        proxy: null,
       },
       {
-        ...{ name: 'b', helo: 'all.example.com', mailFrom: 'x@y.test' },
-        ...{ sourceAddress: null, proxy: null },
+        name: 'b',
+        helo: 'all.example.com',
+        mailFrom: 'x@y.test',
+        sourceAddress: null,
+        proxy: null,
       },
     ])
   })
@@ -847,8 +858,13 @@ describe('operators of the config file', () => {
   test('omitted fields keep their value', () => {
     expect(operators({ google: { 'sessions-per-operator': 1, egresses: ['b'] } })).toEqual({
       google: {
-        ...{ hosts: [], title: null, truth: null, sessionsPerOperator: 1 },
-        ...{ recipientsPerSession: null, sessionsPerSecond: null, egresses: ['b'] },
+        hosts: [],
+        title: null,
+        truth: null,
+        sessionsPerOperator: 1,
+        recipientsPerSession: null,
+        sessionsPerSecond: null,
+        egresses: ['b'],
       },
     })
   })

@@ -47,7 +47,8 @@ describe('an API call of a page', () => {
 
   test('has the IP address of the client, behind a trusted proxy too', async () => {
     const services = await createTestDashboard({
-      ...{ signIn: false, settings: { trustProxy: ['192.0.2.1'] } },
+      signIn: false,
+      settings: { trustProxy: ['192.0.2.1'] },
     })
     const key = await services.addKey({ allowedIps: ['198.51.100.0/24'] })
     const headers = { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' }

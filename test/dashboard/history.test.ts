@@ -13,10 +13,20 @@ async function verified(rows: readonly Partial<Verification>[]) {
     addHistory(
       trx,
       rows.map((row, n) => ({
-        ...{ id: `ver_${String(n).padStart(9, '0')}`, account_id: 'acc_1', key_id: 'key_1' },
-        ...{ email: 'ann@a.test', valid: 1, deliverable: 1, risk_level: 'low' },
-        ...{ reason: 'accepted_email', class: 'deliverable', cached: 0 },
-        ...{ source: 'single' as const, job_id: null, sandbox: 0, created_at: now },
+        id: `ver_${String(n).padStart(9, '0')}`,
+        account_id: 'acc_1',
+        key_id: 'key_1',
+        email: 'ann@a.test',
+        valid: 1,
+        deliverable: 1,
+        risk_level: 'low',
+        reason: 'accepted_email',
+        class: 'deliverable',
+        cached: 0,
+        source: 'single' as const,
+        job_id: null,
+        sandbox: 0,
+        created_at: now,
         ...row,
       })),
     ),
@@ -64,8 +74,11 @@ describe('the history', () => {
       { email: 'Ann@a.test', created_at: now - 2 * DAY },
       { email: 'bob@b.test', created_at: now - DAY, source: 'batch', job_id: 'job_a' },
       {
-        ...{ email: 'eve@b.test', created_at: now - HOUR, class: 'risky', risk_level: 'medium' },
-        ...{ reason: 'catch_all' },
+        email: 'eve@b.test',
+        created_at: now - HOUR,
+        class: 'risky',
+        risk_level: 'medium',
+        reason: 'catch_all',
       },
     ])
     const found = async (query: string) => emails((await dashboard.get(`/usage?${query}`)).text)

@@ -22,7 +22,9 @@ describe('every page', () => {
     const { text } = await services.get('/sessions')
     const written = /name="htmx-config" content="([^"]+)"/.exec(text)?.[1] ?? ''
     expect(JSON.parse(written.replaceAll('&quot;', '"'))).toMatchObject({
-      ...{ allowEval: false, selfRequestsOnly: true, includeIndicatorStyles: false },
+      allowEval: false,
+      selfRequestsOnly: true,
+      includeIndicatorStyles: false,
       historyCacheSize: 0,
     })
   })

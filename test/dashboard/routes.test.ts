@@ -40,7 +40,11 @@ async function createOwner() {
     .select('id')
     .executeTakeFirstOrThrow()
   const ids = {
-    ...{ lists: 'job_a', webhooks: 'wh_a', keys: 'key_1', sessions: session.id, delivery },
+    lists: 'job_a',
+    webhooks: 'wh_a',
+    keys: 'key_1',
+    sessions: session.id,
+    delivery,
     sources: 'fbs_a',
   }
   return { services, ids }
@@ -218,6 +222,11 @@ const FRAGMENT_HEADERS: readonly Record<string, string>[] = [
 
 /** Fields for every form. */
 const FIELDS = {
-  ...{ grace: '0', active: 'false', since: '2026-01-01T00:00', name: 'x' },
-  ...{ url: 'https://8.8.8.8/', scopes: 'jobs:read', events: 'batch.completed' },
+  grace: '0',
+  active: 'false',
+  since: '2026-01-01T00:00',
+  name: 'x',
+  url: 'https://8.8.8.8/',
+  scopes: 'jobs:read',
+  events: 'batch.completed',
 }

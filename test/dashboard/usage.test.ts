@@ -25,8 +25,13 @@ async function used(
     addUsage(
       trx,
       uses.map(({ kind, count, daysAgo = 0, keyId = 'key_1', credits = 0 }) => ({
-        ...{ account_id: 'acc_1', key_id: keyId, day: today - daysAgo * DAY, class: kind },
-        ...{ verifications: count, cached: 0, credits },
+        account_id: 'acc_1',
+        key_id: keyId,
+        day: today - daysAgo * DAY,
+        class: kind,
+        verifications: count,
+        cached: 0,
+        credits,
       })),
     ),
   )

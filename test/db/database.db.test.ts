@@ -115,7 +115,8 @@ describe.skipIf(onPostgres)('two that write', () => {
     // Each reading of this clock is ten seconds later.
     let ticks = 0
     const hurried: Clock = {
-      ...{ now: () => 0, monotonicNow: () => (ticks += 10_000) },
+      now: () => 0,
+      monotonicNow: () => (ticks += 10_000),
       after: (_, callback) => {
         setImmediate(callback)
         return () => {}

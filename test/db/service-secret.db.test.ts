@@ -6,7 +6,9 @@ import { systemRandom } from '../../src/platform/random.ts'
 import { tempFolder } from '../support/database.ts'
 
 const place = (given: { secret?: string; secretFile?: string; dataDir?: string } = {}) => ({
-  ...{ secret: null, secretFile: null, dataDir: tempFolder() },
+  secret: null,
+  secretFile: null,
+  dataDir: tempFolder(),
   ...given,
 })
 

@@ -47,7 +47,10 @@ test('rows of a list preserve them with their cells, and are found by them', asy
     .execute()
   const cells = (text: string) => JSON.stringify([text, `${text}\0`])
   const items = ODD.map((text, n) => ({
-    ...{ position: n + 1, text, dedupeKey: `${n} ${text}`, cells: cells(text) },
+    position: n + 1,
+    text,
+    dedupeKey: `${n} ${text}`,
+    cells: cells(text),
   }))
   await addItems(database, 'j', items)
   await queueJob(database, 'j')
@@ -78,9 +81,20 @@ test('a result with a NUL and a lone surrogate is read like any other', async ()
 test('the history preserves them, and can be searched and deleted by them', async () => {
   const database = await tempDatabase()
   const rows = ODD.map((email, n) => ({
-    ...{ id: `ver_${n}`, account_id: 'acc_a', key_id: 'key_a', email, valid: 1, deliverable: 1 },
-    ...{ risk_level: 'low', reason: 'accepted_email', class: 'deliverable', cached: 0 },
-    ...{ source: 'batch' as const, job_id: 'job_a', sandbox: 0, created_at: 100 + n },
+    id: `ver_${n}`,
+    account_id: 'acc_a',
+    key_id: 'key_a',
+    email,
+    valid: 1,
+    deliverable: 1,
+    risk_level: 'low',
+    reason: 'accepted_email',
+    class: 'deliverable',
+    cached: 0,
+    source: 'batch' as const,
+    job_id: 'job_a',
+    sandbox: 0,
+    created_at: 100 + n,
   }))
   await write(database, trx => addHistory(trx, rows))
   const query = { accountId: 'acc_a', sandbox: false, before: null, max: 99 }

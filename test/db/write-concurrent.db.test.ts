@@ -61,8 +61,13 @@ describe.runIf(onPostgres)('processes that write concurrently on PostgreSQL', ()
     const [one, other] = await bothOf()
     const rows = MANY.map(
       (n): Usage => ({
-        ...{ account_id: 'acc_a', key_id: `key_${n % 4}`, day: n % 3, class: 'risky' },
-        ...{ verifications: 1, cached: 0, credits: 1 },
+        account_id: 'acc_a',
+        key_id: `key_${n % 4}`,
+        day: n % 3,
+        class: 'risky',
+        verifications: 1,
+        cached: 0,
+        credits: 1,
       }),
     )
     const before = await deadlocks(one)
@@ -96,9 +101,20 @@ describe.runIf(onPostgres)('processes that write concurrently on PostgreSQL', ()
     const [one, other] = await bothOf()
     const rows = MANY.map(
       (n): Verification => ({
-        ...{ id: `ver_${n}`, account_id: 'acc_a', key_id: 'key_a', email: 'a@x.test', valid: 1 },
-        ...{ deliverable: 1, risk_level: 'low', reason: 'accepted_email', class: 'deliverable' },
-        ...{ cached: 0, source: 'batch', job_id: null, sandbox: 0, created_at: n },
+        id: `ver_${n}`,
+        account_id: 'acc_a',
+        key_id: 'key_a',
+        email: 'a@x.test',
+        valid: 1,
+        deliverable: 1,
+        risk_level: 'low',
+        reason: 'accepted_email',
+        class: 'deliverable',
+        cached: 0,
+        source: 'batch',
+        job_id: null,
+        sandbox: 0,
+        created_at: n,
       }),
     )
     await Promise.all(
@@ -124,7 +140,11 @@ describe.runIf(onPostgres)('processes that write concurrently on PostgreSQL', ()
 test('store only one of several concurrent responses for the same key', async () => {
   const database = await tempDatabase()
   const row = (answer: string) => ({
-    ...{ key_id: 'key_a', idempotency_key: 'k', fingerprint: 'f', status: 200, answer },
+    key_id: 'key_a',
+    idempotency_key: 'k',
+    fingerprint: 'f',
+    status: 200,
+    answer,
     created_at: 100,
   })
   const keep = (answer: string) =>

@@ -50,7 +50,9 @@ describe('the Dockerfile', () => {
     for (const path of others) {
       const { version, integrity } = packages[path] as Locked
       expect({ path, version, integrity }).toEqual({
-        ...{ path, version: locked[path]?.version, integrity: locked[path]?.integrity },
+        path,
+        version: locked[path]?.version,
+        integrity: locked[path]?.integrity,
       })
     }
     const absent = ['src', 'test', 'packages', 'node_modules/hono', 'node_modules/.bin/node']

@@ -78,11 +78,15 @@ describe.each([
   test('runs as the user of the image, without privileges, on a read-only file system', () => {
     const [uid, gid] = lastArguments(image, 'USER').split(':').map(Number)
     expect(pod.securityContext).toEqual({
-      ...{ runAsNonRoot: true, runAsUser: uid, runAsGroup: gid, fsGroup: gid },
+      runAsNonRoot: true,
+      runAsUser: uid,
+      runAsGroup: gid,
+      fsGroup: gid,
       seccompProfile: { type: 'RuntimeDefault' },
     })
     expect(container.securityContext).toEqual({
-      ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true },
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     })
     expect(pod).toMatchObject({ automountServiceAccountToken: false, enableServiceLinks: false })
@@ -140,8 +144,11 @@ describe('the manifests', () => {
 
 test('a service with the settings of the manifests answers the probes, and metrics with the token', async () => {
   const environment = {
-    ...{ ...settings, EV_METRICS_TOKEN: 'token-of-the-test', EV_LOG_FORMAT: 'json' },
-    ...{ EV_LISTEN: '0.0.0.0:0', EV_METRICS_LISTEN: '0.0.0.0:0' },
+    ...settings,
+    EV_METRICS_TOKEN: 'token-of-the-test',
+    EV_LOG_FORMAT: 'json',
+    EV_LISTEN: '0.0.0.0:0',
+    EV_METRICS_LISTEN: '0.0.0.0:0',
   }
   const running = startEv(['serve', '--data-dir', 'data'], { home: emptyFolder(), environment })
   await running.printed('API documentation:', 'stderr')

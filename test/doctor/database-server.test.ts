@@ -5,20 +5,23 @@ import { MINUTE, SECOND } from '../../src/platform/clock.ts'
 
 const PLACE = 'postgres://db.example/ev'
 const WELL: ServerFacts = {
-  ...{
-    version: 180_003,
-    isStandby: false,
-    canCreateTables: true,
-    canCreateQueue: true,
-    closedTables: [],
-    isNewer: false,
-    isPooled: false,
-  },
-  ...{ encoding: 'UTF8', clockAheadMs: 40, commitMs: 1.23 },
+  version: 180_003,
+  isStandby: false,
+  canCreateTables: true,
+  canCreateQueue: true,
+  closedTables: [],
+  isNewer: false,
+  isPooled: false,
+  encoding: 'UTF8',
+  clockAheadMs: 40,
+  commitMs: 1.23,
   limit: { of: 'server', name: '', used: 12, max: 97 },
 }
 const limit = (of: ConnectionLimit['of'], used: number): ConnectionLimit => ({
-  ...{ of, name: of === 'server' ? '' : 'ann', used, max: 97 },
+  of,
+  name: of === 'server' ? '' : 'ann',
+  used,
+  max: 97,
 })
 const findings = (facts: Partial<ServerFacts>) =>
   databaseServerFindings({ kind: 'reached', ...WELL, ...facts }, PLACE, 17)

@@ -6,7 +6,11 @@ import { silentLog } from '../../src/platform/log.ts'
 import { fakeClock } from '../support/clock.ts'
 
 const check = (says: string): Check => ({
-  ...{ check: 'dns', egress: null, state: 'ok', says, todo: null },
+  check: 'dns',
+  egress: null,
+  state: 'ok',
+  says,
+  todo: null,
 })
 
 /** A doctor cache with scripted checks. */

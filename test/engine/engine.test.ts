@@ -283,7 +283,10 @@ describe('suggestions', () => {
       })
       const { verdict } = await verify('ann@yhao.com')
       expect(verdict).toMatchObject({
-        ...{ reason: 'possible_typo', valid: true, deliverable: false, risk: 'high' },
+        reason: 'possible_typo',
+        valid: true,
+        deliverable: false,
+        risk: 'high',
         details: { mxRecord: true, smtpValid: false },
       })
       expect(mx.dialled).toEqual([])

@@ -28,7 +28,8 @@ function queueOf(...all: readonly PendingAddress[]): OperatorQueue {
 const textsOf = (batch: readonly PendingAddress[]) => batch.map(({ task }) => task.text)
 
 const options = (sizeMax: number) => ({
-  ...{ takesFree: true, takesPartial: true },
+  takesFree: true,
+  takesPartial: true,
   capacityFor: () => sizeMax,
 })
 

@@ -123,7 +123,12 @@ describe('the cache of a process', () => {
     const cache = processCache(clock)
     const probed = {
       answer: { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: reply(550) },
-      ...{ catchAll: null, host: null, ip: null, tls: false, connectMs: null, asked: true },
+      catchAll: null,
+      host: null,
+      ip: null,
+      tls: false,
+      connectMs: null,
+      asked: true,
     } as const
     await cache.set(new Map([['ann@a.test', { probed, at: clock.now() }]]))
     expect((await cache.get(['ann@a.test', 'bob@a.test'])).size).toBe(1)

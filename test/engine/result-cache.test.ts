@@ -293,7 +293,10 @@ describe('getCached', () => {
     const steps: string[] = []
     const onStep = ({ kind }: { kind: string }) => void steps.push(kind)
     expect(await engine.getCached('ann@a.test', { onStep })).toMatchObject({
-      ...{ email: 'ann@a.test', verdict: first.verdict, cached: true, checkedAt: first.checkedAt },
+      email: 'ann@a.test',
+      verdict: first.verdict,
+      cached: true,
+      checkedAt: first.checkedAt,
     })
     expect(steps).toEqual(['syntax', 'domain', 'cached'])
     await clock.advance(DAY + 1)

@@ -10,16 +10,25 @@ describe('the steps of a simulated result', () => {
   test('match those of a real verification and are marked as simulated', () => {
     expect(stepsOf('valid@a.test')).toEqual([
       {
-        ...{ kind: 'syntax', ok: true, suggestion: null, text: 'The syntax is fine.' },
+        kind: 'syntax',
+        ok: true,
+        suggestion: null,
+        text: 'The syntax is fine.',
         address: { local: 'valid', domain: 'a.test' },
       },
       {
-        ...{ kind: 'domain', ok: true, route: 'mx', operator: null },
+        kind: 'domain',
+        ok: true,
+        route: 'mx',
+        operator: null,
         hosts: [{ preference: 10, host: 'mx.a.test' }],
         text: 'Simulated: a.test has one mail server, mx.a.test.',
       },
       {
-        ...{ kind: 'server', ok: true, host: 'mx.a.test', ip: null },
+        kind: 'server',
+        ok: true,
+        host: 'mx.a.test',
+        ip: null,
         text: 'Simulated: mx.a.test answers.',
       },
       { kind: 'line', text: 'C: MAIL FROM:<>' },

@@ -12,7 +12,10 @@ function services(options: Parameters<typeof createTestEngine>[0] = {}) {
   const of = <K extends Step['kind']>(kind: K) =>
     steps.filter((step): step is Extract<Step, { kind: K }> => step.kind === kind)
   return {
-    ...{ ...home, steps, onStep, of },
+    ...home,
+    steps,
+    onStep,
+    of,
     kinds: () => steps.map(({ kind }) => kind).filter((kind, at, all) => kind !== all[at - 1]),
     listen: (text: string, more: Parameters<typeof home.verify>[1] = {}) =>
       home.verify(text, { onStep, ...more }),
@@ -95,7 +98,10 @@ describe('the steps of a verification', () => {
     await listen('ann@gmail')
     expect(steps).toEqual([
       {
-        ...{ kind: 'syntax', ok: false, address: null, suggestion: 'ann@gmail.com' },
+        kind: 'syntax',
+        ok: false,
+        address: null,
+        suggestion: 'ann@gmail.com',
         text: expect.stringMatching(/dot/),
       },
     ])
@@ -139,7 +145,8 @@ describe('the steps of a verification', () => {
             [30, 'mx3.a.test'],
           ],
         },
-        ...{ 'mx1.a.test': 'no-name', 'mx2.a.test': { A: ['127.0.0.1', '192.0.2.2'] } },
+        'mx1.a.test': 'no-name',
+        'mx2.a.test': { A: ['127.0.0.1', '192.0.2.2'] },
         'mx3.a.test': { A: ['192.0.2.3'] },
       },
       script: {

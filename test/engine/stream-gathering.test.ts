@@ -80,7 +80,8 @@ test('domains on the same MX hosts share connections, those on others do not del
     'mx2.host.test': { A: ['192.0.2.2'] },
   }
   const { many, mx, recipients } = createTestEngine({
-    ...{ zone, script },
+    zone,
+    script,
     engine: { recipientsPerSession: 100 },
   })
   expect(await many(INTERLEAVED.slice(0, 100))).toHaveLength(100)
@@ -107,7 +108,8 @@ test('the catch-all test of a domain costs no round trip of its own if another d
     'mx.host.test': { A: ['192.0.2.1'] },
   }
   const { many, mx, clock } = createTestEngine({
-    ...{ zone, script },
+    zone,
+    script,
     dial: (mx, clock) => remoteDial(mx, clock, roundTripMs),
     engine: { connectTimeoutMs: 5_000 },
   })

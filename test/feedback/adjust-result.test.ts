@@ -133,10 +133,15 @@ describe('confidence', () => {
     const { verdict, evidence } = adjust('accepted_email', { model: counted('accepted_email') })
     expect(verdict).toMatchObject({ confidence: 50, risk: 'low', deliverable: true })
     expect(evidence.calibration).toEqual({
-      ...{ fixed: 95, operator: null, domain: null },
+      fixed: 95,
+      operator: null,
+      domain: null,
       reason: {
-        ...{ correct: 500, total: 1_000, priorWeight: expect.any(Number) },
-        ...{ halfLifeDays: 90, trend: 0 },
+        correct: 500,
+        total: 1_000,
+        priorWeight: expect.any(Number),
+        halfLifeDays: 90,
+        trend: 0,
       },
     })
   })

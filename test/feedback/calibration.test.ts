@@ -10,13 +10,22 @@ import { DAY } from '../../src/platform/clock.ts'
 const NOW = 100 * 30 * DAY
 
 const counts = (correct: number, wrong: number, o: Partial<VerdictCount> = {}): VerdictCount => ({
-  ...{ period: NOW, reason: 'accepted_email', operator: '', confidence: 95, correct, wrong },
+  period: NOW,
+  reason: 'accepted_email',
+  operator: '',
+  confidence: 95,
+  correct,
+  wrong,
   ...o,
 })
 
 const measure = (all: VerdictCount[], operator: string | null = null) =>
   calibrate(buildModel(all, [], NOW), {
-    ...{ reason: 'accepted_email', operator, fixed: 95, deliverable: true, domain: null },
+    reason: 'accepted_email',
+    operator,
+    fixed: 95,
+    deliverable: true,
+    domain: null,
   })
 
 describe('confidence', () => {
@@ -40,7 +49,8 @@ describe('confidence', () => {
       counts(0, 1, { operator: 'small' }),
     ]
     expect(measure(all, 'Yahoo')).toMatchObject({
-      ...{ confidence: 0, operator: { correct: 0, total: 400 } },
+      confidence: 0,
+      operator: { correct: 0, total: 400 },
       reason: { correct: 950, total: 1_401 },
     })
     expect(measure(all, 'Google')?.confidence).toBe(95)
@@ -163,7 +173,10 @@ describe('the confidence of a catch-all domain', () => {
     { alive, dead, deliverable = false }: { alive: number; dead: number; deliverable?: boolean },
   ) =>
     calibrate(buildModel(verdicts, domains, NOW), {
-      ...{ reason: 'catch_all', operator: 'own', fixed: 50, deliverable },
+      reason: 'catch_all',
+      operator: 'own',
+      fixed: 50,
+      deliverable,
       domain: { domain: 'example.com', alive, dead },
     })
 
@@ -266,15 +279,22 @@ describe('the report', () => {
       counts(40, 1, { reason: 'rejected_email' }),
     ])
     expect(outcomes).toEqual({
-      ...{ predictedBounces: 90, missedBounces: 12 },
-      ...{ keptDeliveries: 120, lostDeliveries: 21 },
+      predictedBounces: 90,
+      missedBounces: 12,
+      keptDeliveries: 120,
+      lostDeliveries: 21,
     })
   })
 
   test('is empty without verdicts', () => {
     const none = { count: 0, predicted: 0, observed: 0, brierScore: 0, calibrationError: 0 }
     expect(buildReport([])).toEqual({
-      ...{ total: none, fixed: none, reasons: [], operators: [], bins: [], fixedBins: [] },
+      total: none,
+      fixed: none,
+      reasons: [],
+      operators: [],
+      bins: [],
+      fixedBins: [],
       outcomes: { predictedBounces: 0, missedBounces: 0, keptDeliveries: 0, lostDeliveries: 0 },
     })
   })

@@ -5,7 +5,9 @@ import { DAY } from '../../src/platform/clock.ts'
 const NOW = Date.parse('2026-11-23T12:00:00Z')
 
 const piece = (o: Partial<FeedbackInput> = {}): FeedbackInput => ({
-  ...{ address: 'ann@Example.com', kind: 'bounced', occurredAt: NOW - DAY },
+  address: 'ann@Example.com',
+  kind: 'bounced',
+  occurredAt: NOW - DAY,
   ...o,
 })
 
@@ -69,7 +71,9 @@ test('a clock that is ahead by less than a day counts as now', () => {
 
 test('text is cleaned and bounded, and codes that are none are left out', () => {
   const { text, code, enhancedCode } = parsed({
-    ...{ text: `a\u0000b\u001b[31m ${'x'.repeat(2_000)}`, code: 99, enhancedCode: '9.9.9' },
+    text: `a\u0000b\u001b[31m ${'x'.repeat(2_000)}`,
+    code: 99,
+    enhancedCode: '9.9.9',
   })
   expect(text).toHaveLength(500)
   expect(text).not.toMatch(/\p{Cc}/u)

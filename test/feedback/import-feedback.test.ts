@@ -52,8 +52,13 @@ ann@example.com;x;5.1.1;smtp; 550 unknown;2026-11-01T10:00:00Z;e1
 `
     expect((await read(text.replace('smtp; 550', '550'), 'bounced')).items).toEqual([
       {
-        ...{ address: 'ann@example.com', kind: 'bounced', code: 550, enhancedCode: '5.1.1' },
-        ...{ text: 'unknown', occurredAt: Date.parse('2026-11-01T10:00:00Z'), id: 'e1' },
+        address: 'ann@example.com',
+        kind: 'bounced',
+        code: 550,
+        enhancedCode: '5.1.1',
+        text: 'unknown',
+        occurredAt: Date.parse('2026-11-01T10:00:00Z'),
+        id: 'e1',
         isPermanent: null,
       },
     ])

@@ -22,7 +22,8 @@ async function setUp({
   const monotonicNow = () => clock.monotonicNow() + tickMs * ticks++
   const database = await tempDatabase({ clock: { ...clock, monotonicNow } })
   const knowledge = new FeedbackKnowledge(database, {
-    ...{ feedbackScope: 'account', calibration: true },
+    feedbackScope: 'account',
+    calibration: true,
     ...settings,
   })
   const report = async (address: string, kind: FeedbackInput['kind'], accountId = 'acc_1') => {

@@ -20,10 +20,17 @@ async function setUp() {
   const database = await tempDatabase({ clock })
   const now = clock.now()
   const bounce = (address: string, occurredAt = now - DAY): FeedbackInput => ({
-    ...{ address, kind: 'bounced', code: 550, enhancedCode: '5.1.1', text: 'unknown', occurredAt },
+    address,
+    kind: 'bounced',
+    code: 550,
+    enhancedCode: '5.1.1',
+    text: 'unknown',
+    occurredAt,
   })
   const delivery = (address: string, occurredAt = now - DAY): FeedbackInput => ({
-    ...{ address, kind: 'delivered', occurredAt },
+    address,
+    kind: 'delivered',
+    occurredAt,
   })
   const record = (
     items: FeedbackInput[],
@@ -39,8 +46,11 @@ async function setUp() {
       putVerdicts(trx, [
         {
           ...newAddressState(address, 'acc_1'),
-          ...{ reason: 'accepted_email', operator: 'Google', confidence: 95 },
-          ...{ deliverable: Number(deliverable), verified_at: at },
+          reason: 'accepted_email',
+          operator: 'Google',
+          confidence: 95,
+          deliverable: Number(deliverable),
+          verified_at: at,
         },
       ]),
     )
@@ -61,7 +71,8 @@ test('the same piece counts once, in one batch and in several', async () => {
 test('an invalid piece is rejected, and the others are recorded', async () => {
   const { record, bounce } = await setUp()
   expect(await record([bounce('no address'), bounce('ann@example.com')])).toMatchObject({
-    ...{ recorded: 1, rejected: [{ index: 0, error: expect.stringContaining('invalid') }] },
+    recorded: 1,
+    rejected: [{ index: 0, error: expect.stringContaining('invalid') }],
   })
 })
 

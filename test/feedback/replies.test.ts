@@ -12,10 +12,16 @@ import { resultOf } from '../support/result.ts'
 type Answer = NonNullable<Evidence['answer']>
 
 const accepted = (text: string, code = 250, enhanced: string | null = null): Answer => ({
-  ...{ kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: { code, enhanced, text } },
+  kind: 'accepted',
+  why: 'recipient',
+  stage: 'rcpt',
+  reply: { code, enhanced, text },
 })
 const rejected = (text: string, enhanced: string | null = '5.1.1'): Answer => ({
-  ...{ kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: { code: 550, enhanced, text } },
+  kind: 'rejected',
+  why: 'no-mailbox',
+  stage: 'rcpt',
+  reply: { code: 550, enhanced, text },
 })
 
 function replyOf(reason: Reason, answer: Answer | null): string | null {
@@ -62,15 +68,24 @@ describe('the reply that decided a result', () => {
 
 describe('a contradicted reply', () => {
   const sum = (confirmed: number, contradicted: number, reply = 'accepted/recipient 250 ok') => ({
-    ...{ operator: 'Google', reply, confirmed, contradicted, accounts: 1 },
+    operator: 'Google',
+    reply,
+    confirmed,
+    contradicted,
+    accounts: 1,
   })
 
   test('is reported with its meaning and the lower end of the interval', () => {
     const reply = 'rejected/no-mailbox 550 5.1.1 user unknown'
     expect(findContradictedReplies([sum(10, 10, reply)])).toEqual([
       {
-        ...{ operator: 'Google', said: 'rejected', meaning: 'rejected/no-mailbox' },
-        ...{ reply: '550 5.1.1 user unknown', count: 20, contradicted: 10, accounts: 1 },
+        operator: 'Google',
+        said: 'rejected',
+        meaning: 'rejected/no-mailbox',
+        reply: '550 5.1.1 user unknown',
+        count: 20,
+        contradicted: 10,
+        accounts: 1,
         shareMin: expect.closeTo(0.299, 3),
       },
     ])

@@ -23,9 +23,14 @@ async function setUp() {
     recordFeedback(
       { database },
       {
-        ...{ accountId, plan: null, source: 'api' },
+        accountId,
+        plan: null,
+        source: 'api',
         items: names.map(address => ({
-          ...{ address, kind, code, occurredAt: clock.now() },
+          address,
+          kind,
+          code,
+          occurredAt: clock.now(),
           enhancedCode: kind === 'bounced' ? '5.1.1' : null,
         })),
       },

@@ -15,7 +15,10 @@ import { countedRandom } from '../support/random.ts'
 async function createServices() {
   const [clock, random] = [fakeClock(), countedRandom()]
   return {
-    ...{ clock, random, database: await tempDatabase({ clock }), origin: COMMAND_LINE },
+    clock,
+    random,
+    database: await tempDatabase({ clock }),
+    origin: COMMAND_LINE,
     secretBox: createSecretBox('a secret of tests', random),
     certificates: new SnsCertificates(),
     getDocument: async () => null,
@@ -58,7 +61,8 @@ test('a request is recorded with its time, which is stored once a minute', async
   const { headers, text } = sendgridRequest(Object.values(EVENTS.sendgrid))
   const request = {
     header: (name: string) => new Headers(headers).get(name) ?? undefined,
-    ...{ bytes: Buffer.from(text), body: JSON.parse(text) as unknown },
+    bytes: Buffer.from(text),
+    body: JSON.parse(text) as unknown,
   }
   const receive = async () => receiveFeedback(services, await getSource(services, source), request)
   const lastReceived = async () => (await getSource(services, source)).last_received_at

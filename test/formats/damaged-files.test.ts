@@ -57,7 +57,8 @@ test('a file with changed, missing or added bytes is read or refused', async () 
 
 test('a workbook with changed XML is read or refused', async () => {
   const parts = workbookParts({
-    ...{ sheet: rows(10), styles: '<cellXfs><xf numFmtId="14"/></cellXfs>' },
+    sheet: rows(10),
+    styles: '<cellXfs><xf numFmtId="14"/></cellXfs>',
     strings: '<si><t>a</t></si>',
   })
   const snippet = fc.constantFrom(

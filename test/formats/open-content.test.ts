@@ -20,7 +20,9 @@ async function open(
   { sheet, max = 64 * MIB, free }: { sheet?: string; max?: number; free?: number } = {},
 ) {
   const content = await openContent(storeFile(file), {
-    ...{ sheet, expandedBytesMax: max, expandedBytesFree: free },
+    sheet,
+    expandedBytesMax: max,
+    expandedBytesFree: free,
   })
   return { ...content, text: await textOf(content) }
 }
@@ -29,7 +31,9 @@ async function open(
 async function rowsOf(file: Uint8Array): Promise<(readonly string[])[]> {
   const content = await openContent(storeFile(file), { expandedBytesMax: 64 * MIB })
   const dialect = detectDialect(Buffer.from(await textOf(content)), {
-    ...{ ...content.known, header: false, column: 1 },
+    ...content.known,
+    header: false,
+    column: 1,
   })
   const rows: (readonly string[])[] = []
   for await (const batch of readList(content.read(), dialect))
@@ -228,7 +232,9 @@ describe('a workbook', () => {
     })
     const { head, complete } = await readContentHead(content)
     expect(detectDialect(head, { ...content.known, complete })).toMatchObject({
-      ...{ header: ['Name', 'E-mail'], column: 1, delimiter: ',' },
+      header: ['Name', 'E-mail'],
+      column: 1,
+      delimiter: ',',
     })
   })
 

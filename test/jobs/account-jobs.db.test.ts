@@ -23,9 +23,15 @@ import { queueJobIn } from '../support/queue-job.ts'
 type Owner = NonNullable<NewJob['owner']>
 
 const newJob = (id: string, owner: Partial<Owner> = {}): NewJob => ({
-  ...{ id, sourceKey: id, source: '{}' },
+  id,
+  sourceKey: id,
+  source: '{}',
   owner: {
-    ...{ accountId: 'acc_a', keyId: 'key_a', type: 'batch', name: null, sandbox: false },
+    accountId: 'acc_a',
+    keyId: 'key_a',
+    type: 'batch',
+    name: null,
+    sandbox: false,
     ...owner,
   },
 })
@@ -34,7 +40,9 @@ const newJob = (id: string, owner: Partial<Owner> = {}): NewJob => ({
 async function addQueuedJob(database: Database, id: string, owner: Partial<Owner> = {}, rows = 1) {
   await createJob(database, newJob(id, owner))
   const items = Array.from({ length: rows }, (_, n) => ({
-    ...{ position: n + 1, text: `t${n}`, dedupeKey: `t${n}` },
+    position: n + 1,
+    text: `t${n}`,
+    dedupeKey: `t${n}`,
   }))
   await addItems(database, id, items)
   const { clock } = database
@@ -151,7 +159,12 @@ test('a job that verifies duplicates separately has no duplicates', async () => 
   await addItems(database, 'j', twice)
   const options = { now: 0, counted: { total: 2, duplicates: 0 }, malformed: 1 }
   expect(await write(database, trx => queueCountedJob(trx, 'j', options))).toMatchObject({
-    ...{ state: 'queued', total: 2, duplicates: 0, malformed: 1, held: 0, credit_period: null },
+    state: 'queued',
+    total: 2,
+    duplicates: 0,
+    malformed: 1,
+    held: 0,
+    credit_period: null,
   })
 })
 
@@ -165,13 +178,25 @@ test('a list that was answered directly is stored as a completed job with its re
     fromFailure(clock, { text: 'c@x.test', startedAt: 0 }, new Error('poison')),
   ]
   const items = results.map((result, n) => ({
-    ...{ position: n + 1, text: result.email, dedupeKey: result.email, cells: `"${n}"`, result },
+    position: n + 1,
+    text: result.email,
+    dedupeKey: result.email,
+    cells: `"${n}"`,
+    result,
   }))
   const job = await write(database, trx => insertFinishedJob(trx, newJob('j'), items, 5_000))
   expect(await findJob(database, 'j')).toEqual(job)
   expect(job).toMatchObject({
-    ...{ state: 'completed', total: 4, done: 4, malformed: 1, failed: 1, finished_at: 5_000 },
-    ...{ deliverable: 1, undeliverable: 2, unknown: 1, risky: 0 },
+    state: 'completed',
+    total: 4,
+    done: 4,
+    malformed: 1,
+    failed: 1,
+    finished_at: 5_000,
+    deliverable: 1,
+    undeliverable: 2,
+    unknown: 1,
+    risky: 0,
   })
   const rows = await resultPage(database, { jobId: 'j', after: 0, max: 9 })
   expect(rows.map(row => [row.text, row.cells, row.class])).toEqual([

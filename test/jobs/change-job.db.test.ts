@@ -31,10 +31,12 @@ describe('cancelling a job', () => {
     const services = await createServices()
     const job = await seedJob(services.database, { texts: MIXED, done: 2 })
     expect(await cancelJob(services, job)).toMatchObject({
-      ...{ isChanged: true, job: { state: 'cancelled', done: 2 } },
+      isChanged: true,
+      job: { state: 'cancelled', done: 2 },
     })
     expect(await cancelJob(services, job)).toMatchObject({
-      ...{ isChanged: false, job: { state: 'cancelled' } },
+      isChanged: false,
+      job: { state: 'cancelled' },
     })
     expect(services.worker.dropped).toEqual(['job_a'])
   })
@@ -44,7 +46,8 @@ describe('cancelling a job', () => {
     const job = await seedJob(services.database, { texts: MIXED })
     await expect(cancelJob(services, job)).rejects.toThrow(
       expect.objectContaining({
-        ...{ code: 'job_not_cancellable', facts: { id: 'job_a', state: 'completed' } },
+        code: 'job_not_cancellable',
+        facts: { id: 'job_a', state: 'completed' },
       }),
     )
     await deleteJob(services, job)
@@ -63,8 +66,15 @@ describe('deleting a job', () => {
       await reserveCredits(trx, { accountId: 'acc_1', period, amount: 4, limit: null })
       await trx.updateTable('job').set({ held: 4, credit_period: period }).execute()
       const row = {
-        ...{ account_id: 'acc_1', key_id: 'key_1', email: 'a@x.example', sandbox: 0, cached: 0 },
-        ...{ valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' },
+        account_id: 'acc_1',
+        key_id: 'key_1',
+        email: 'a@x.example',
+        sandbox: 0,
+        cached: 0,
+        valid: 1,
+        deliverable: 1,
+        risk_level: 'low',
+        reason: 'accepted_email',
         ...({ class: 'deliverable', source: 'batch' } as const),
         created_at: database.clock.now(),
       }

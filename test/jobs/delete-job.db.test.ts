@@ -113,7 +113,9 @@ async function createDatabaseWithJob(): Promise<Database> {
 async function addLongJob(database: Database): Promise<void> {
   const owner = { accountId: 'acc_a', keyId: 'key_a', type: 'batch' as const, name: null }
   await createJob(database, {
-    ...{ id: 'j', sourceKey: 'j', source: '{}' },
+    id: 'j',
+    sourceKey: 'j',
+    source: '{}',
     owner: { ...owner, sandbox: false },
   })
   const items = Array.from({ length: ROWS }, (_, n) => {

@@ -97,9 +97,16 @@ async function startService() {
     const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
     const engine = composeEngine(config, doors, { list: true })
     const worker = startWorker({
-      ...{ database, log: silentLog, random, ledger, baseUrl: 'https://ev.test' },
-      ...{ engineFor: () => engine, egresses: engine.egresses, concurrency: 10 },
-      ...{ greylistDelayMs: null, wait: () => true },
+      database,
+      log: silentLog,
+      random,
+      ledger,
+      baseUrl: 'https://ev.test',
+      engineFor: () => engine,
+      egresses: engine.egresses,
+      concurrency: 10,
+      greylistDelayMs: null,
+      wait: () => true,
     })
     await deleteLoadingJobs(database)
     await write(database, releaseOrphanedReservations)
@@ -109,8 +116,13 @@ async function startService() {
 
   async function load(accountId: string, texts: readonly string[], deduplicate = true) {
     const submission = {
-      ...{ accountId, keyId: 'key', type: 'batch' as const, name: null, sandbox: false },
-      ...{ source: '{}', deduplicate },
+      accountId,
+      keyId: 'key',
+      type: 'batch' as const,
+      name: null,
+      sandbox: false,
+      source: '{}',
+      deduplicate,
     }
     return loadJob(
       { database: services.database, random },
@@ -237,10 +249,16 @@ const subscribe = ({ db }: Awaited<ReturnType<typeof openDatabase>>, accountId: 
   db
     .insertInto('webhook')
     .values({
-      ...{ id: `wh_${accountId}`, account_id: accountId, url: 'https://hook.test/', active: 1 },
+      id: `wh_${accountId}`,
+      account_id: accountId,
+      url: 'https://hook.test/',
+      active: 1,
       events: JSON.stringify(['batch.completed', 'batch.failed']),
-      ...{ description: null, secret: '', secret_hint: '' },
-      ...{ created_at: 0, updated_at: 0 },
+      description: null,
+      secret: '',
+      secret_hint: '',
+      created_at: 0,
+      updated_at: 0,
     })
     .execute()
 

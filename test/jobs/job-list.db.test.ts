@@ -45,7 +45,10 @@ test('the remaining work of a job lists operators in due order', async () => {
         jobId: job.id,
         now,
         routed: items.map(item => ({
-          ...{ position: item?.position ?? 0, operator, domain: 'd.test', route: '{}' },
+          position: item?.position ?? 0,
+          operator,
+          domain: 'd.test',
+          route: '{}',
         })),
       }),
     )

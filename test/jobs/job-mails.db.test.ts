@@ -35,7 +35,11 @@ async function services({ email = 'owner@shop.example' }: { email?: string | nul
   const notify = fakeNotify()
   const start = (timings: Partial<JobMailTimings> = {}) => {
     const mails = startJobMails({
-      ...{ database, notify, clock, log, baseUrl: 'https://ev.example' },
+      database,
+      notify,
+      clock,
+      log,
+      baseUrl: 'https://ev.example',
       timings: { ...DEFAULT_JOB_MAIL_TIMINGS, ...timings },
     })
     onTestFinished(() => mails.stop())
@@ -53,7 +57,13 @@ async function services({ email = 'owner@shop.example' }: { email?: string | nul
     await write(database, trx => emitJobEvent(trx, job, o))
   }
   return {
-    ...{ clock, database, notify, lines, start, emit, untilPolled },
+    clock,
+    database,
+    notify,
+    lines,
+    start,
+    emit,
+    untilPolled,
     end: async (seed: Partial<Seed> = {}) => {
       await seedJob(database, { texts: TEXTS, name: 'customers.csv', source: NOTIFY, ...seed })
       await emit()

@@ -85,7 +85,12 @@ describe('a job in progress', () => {
     const finishedAt = clock.now()
     expect(await count({ unknown: 1 })).toMatchObject([
       {
-        ...{ state: 'completed', done: 3, deliverable: 2, unknown: 1, risky: 0, undeliverable: 0 },
+        state: 'completed',
+        done: 3,
+        deliverable: 2,
+        unknown: 1,
+        risky: 0,
+        undeliverable: 0,
         finished_at: finishedAt,
       },
     ])
@@ -111,7 +116,9 @@ describe('a job that is cancelled', () => {
     const { database, job, clock } = await queuedJob(['a'], 'job_a')
     expect(await cancelJob(database, job.id)).toBe(true)
     expect(await readJob(database, job.id)).toMatchObject({
-      ...{ state: 'cancelled', finished_at: clock.now(), written_at: null },
+      state: 'cancelled',
+      finished_at: clock.now(),
+      written_at: null,
     })
     expect(await unfinishedJob(database, 'source of job_a')).toBeNull()
   })
@@ -148,7 +155,8 @@ describe('a job that is cancelled', () => {
     await clock.advance(1_000)
     expect(await cancelJob(database, job.id)).toBe(false)
     expect(await readJob(database, job.id)).toMatchObject({
-      ...{ state: 'completed', finished_at: finishedAt },
+      state: 'completed',
+      finished_at: finishedAt,
     })
   })
 })

@@ -14,7 +14,11 @@ import { queueJob } from '../support/queue-job.ts'
 import { twoServers } from '../support/two-servers.ts'
 
 const owner = {
-  ...{ accountId: 'acc_1', keyId: 'key_1', type: 'batch' as const, name: null, sandbox: false },
+  accountId: 'acc_1',
+  keyId: 'key_1',
+  type: 'batch' as const,
+  name: null,
+  sandbox: false,
 }
 const REQUEST = { operator: 'op', egress: 'a', max: 9, after: '', holder: 'mem_a' }
 

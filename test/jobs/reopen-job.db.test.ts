@@ -50,8 +50,13 @@ describe('a reopened job', () => {
     await write(database, trx => failJob(trx, 'job_a', 'server_error', clock.now()))
     await clock.advance(HOUR_MS)
     expect(await reopen(database, { amount: 1, period: 0 })).toMatchObject({
-      ...{ state: 'processing', done: 1, error: null, finished_at: null },
-      ...{ started_at: startedAt + HOUR_MS, held: 1, credit_period: 0 },
+      state: 'processing',
+      done: 1,
+      error: null,
+      finished_at: null,
+      started_at: startedAt + HOUR_MS,
+      held: 1,
+      credit_period: 0,
     })
   })
 
@@ -60,7 +65,10 @@ describe('a reopened job', () => {
     await cancelJob(database, 'job_a')
     await clock.advance(HOUR_MS)
     expect(await reopen(database)).toMatchObject({
-      ...{ state: 'queued', started_at: null, held: 0, credit_period: null },
+      state: 'queued',
+      started_at: null,
+      held: 0,
+      credit_period: null,
     })
   })
 
@@ -95,7 +103,9 @@ async function job(texts: readonly string[]) {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   await createJob(database, {
-    ...{ id: 'job_a', sourceKey: 'job_a', source: '{}' },
+    id: 'job_a',
+    sourceKey: 'job_a',
+    source: '{}',
     owner: { accountId: 'acc_1', keyId: 'key_1', type: 'batch', name: null, sandbox: false },
   })
   const items = texts.map((text, n) => ({ position: n + 1, ...parseRow(text, n + 1) }))

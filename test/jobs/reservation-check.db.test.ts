@@ -31,14 +31,23 @@ async function createProcess() {
     warn: (text: string, fields = {}) => void warnings.push([text, fields]),
   }
   const ledger = createUsageLedger({
-    ...{ database, clock, log, random: countedRandom(), plans: PLANS, member: () => member },
+    database,
+    clock,
+    log,
+    random: countedRandom(),
+    plans: PLANS,
+    member: () => member,
   })
   const check = startReservationCheck({ database, ledger, log, member: () => member })
   onTestFinished(() => check.stop())
   const period = periodStart(clock.now())
   const credit = (of = period) => readCredit(database, 'acc_a', of)
   return {
-    ...{ clock, database, ledger, warnings, period },
+    clock,
+    database,
+    ledger,
+    warnings,
+    period,
     /** Reserves without a record of it, as when the acknowledgment is lost. */
     leak: (amount: number, of = { member, period }) =>
       reserveCredits(database.db, { accountId: 'acc_a', amount, limit: 1_000, ...of }),
@@ -65,8 +74,12 @@ test('credits whose reservation was not acknowledged are released; those in flig
   expect(await held()).toBe(5)
   expect(warnings).toEqual([['credits held for no verification released', { released: 7 }]])
   await ledger.settle({
-    ...{ accountId: 'acc_a', keyId: 'key_a', source: 'single', sandbox: false },
-    ...{ reservation: inFlight, entry: { result: resultOf('accepted_email') } },
+    accountId: 'acc_a',
+    keyId: 'key_a',
+    source: 'single',
+    sandbox: false,
+    reservation: inFlight,
+    entry: { result: resultOf('accepted_email') },
   })
   await pass()
   expect(await held()).toBe(2)

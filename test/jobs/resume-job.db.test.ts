@@ -52,12 +52,15 @@ test('resumes a job with credits for its remaining rows and notifies the worker'
   const services = await createServices()
   const job = await createCancelledJob(services)
   expect(await resumeJob(services, { job, plan: FREE })).toMatchObject({
-    ...{ state: 'processing', done: 2, held: 4 },
+    state: 'processing',
+    done: 2,
+    held: 4,
   })
   expect(services.worker.taken).toEqual(['job_a'])
   await expect(resumeJob(services, { job, plan: FREE })).rejects.toThrow(
     expect.objectContaining({
-      ...{ code: 'job_not_resumable', facts: { id: 'job_a', state: 'processing' } },
+      code: 'job_not_resumable',
+      facts: { id: 'job_a', state: 'processing' },
     }),
   )
   expect(await credit(services)).toMatchObject({ held: 4 })
@@ -69,7 +72,8 @@ test('counts a resumed job toward the concurrent lists of the plan', async () =>
   const open = await seedJob(services.database, { id: 'job_b', texts: MIXED, done: 1 })
   await expect(resumeJob(services, { job, plan: ONE_LIST })).rejects.toThrow(
     expect.objectContaining({
-      ...{ code: 'concurrent_jobs_exceeded', facts: { plan: 'free', openLists: 1, max: 1 } },
+      code: 'concurrent_jobs_exceeded',
+      facts: { plan: 'free', openLists: 1, max: 1 },
     }),
   )
   expect(services.refused).toEqual(['concurrent-jobs'])
@@ -100,7 +104,8 @@ test('emits an event and leaves the job unchanged if the credits are used up', a
   const all = { accountId: 'acc_1', period, amount: 100, limit: null }
   await write(database, trx => reserveCredits(trx, all))
   await expect(resumeJob(services, { job, plan: FREE })).rejects.toMatchObject({
-    ...{ code: 'credits_exceeded', facts: { plan: 'free', needed: 4, left: 0 } },
+    code: 'credits_exceeded',
+    facts: { plan: 'free', needed: 4, left: 0 },
   })
   expect(await readJob(database, 'job_a')).toEqual(job)
   const events = await database.db.selectFrom('event').select('kind').execute()

@@ -14,7 +14,11 @@ import { addJob, fileAll, tempDatabase } from '../support/database.ts'
 import { queueJob } from '../support/queue-job.ts'
 
 const owner = {
-  ...{ accountId: 'acc_1', keyId: 'key_1', type: 'batch' as const, name: null, sandbox: false },
+  accountId: 'acc_1',
+  keyId: 'key_1',
+  type: 'batch' as const,
+  name: null,
+  sandbox: false,
 }
 
 async function addAccountJob(database: Database, id: string): Promise<void> {

@@ -29,8 +29,14 @@ async function createServices() {
 type Services = Awaited<ReturnType<typeof createServices>>
 
 const listOf = (count: number, plan: Partial<Plan> = {}): JobInput => ({
-  ...{ accountId: 'acc_1', keyId: 'key_1', plan: { ...FREE, ...plan }, sandbox: false },
-  ...{ type: 'batch', name: 'March list', deduplicate: true, rowCount: count },
+  accountId: 'acc_1',
+  keyId: 'key_1',
+  plan: { ...FREE, ...plan },
+  sandbox: false,
+  type: 'batch',
+  name: 'March list',
+  deduplicate: true,
+  rowCount: count,
   options: { checkSmtp: true, forceRefresh: false },
   rows: [Array.from({ length: count }, (_, n) => ({ text: `u${n}@a.test` }))],
 })
@@ -89,7 +95,8 @@ test('emits an event and stores nothing if the credits are used up', async () =>
   const services = await createServices()
   await reserve(services, 100)
   await expect(submitJob(services, listOf(1))).rejects.toMatchObject({
-    ...{ code: 'credits_used_up', facts: { limit: 100 } },
+    code: 'credits_used_up',
+    facts: { limit: 100 },
   })
   expect(await events(services)).toEqual(['quota.exceeded'])
   expect(await jobs(services)).toEqual([])
@@ -99,7 +106,8 @@ test('rejects a list if its credits are used up while it is stored, and leaves n
   const services = await createServices()
   const afterLoad = () => reserve(services, 100)
   await expect(submitJob(services, { ...listOf(3), afterLoad })).rejects.toMatchObject({
-    ...{ code: 'credits_exceeded', facts: { needed: 3, left: 0 } },
+    code: 'credits_exceeded',
+    facts: { needed: 3, left: 0 },
   })
   expect(await events(services)).toEqual(['quota.exceeded'])
   expect(await jobs(services)).toEqual([])

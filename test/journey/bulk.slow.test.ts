@@ -103,8 +103,13 @@ describe('the demo list', () => {
       })
       expect(code, stderr).toBe(0)
       expect(JSON.parse(stdout)).toMatchObject({
-        ...{ total: 378, duplicates: 8 },
-        ...{ deliverable: 258, risky: 33, undeliverable: 67, unknown: 20, no_address: 3 },
+        total: 378,
+        duplicates: 8,
+        deliverable: 258,
+        risky: 33,
+        undeliverable: 67,
+        unknown: 20,
+        no_address: 3,
       })
       const rows = rowsIn(join(home, 'out.csv'))
       const originals = rowsOf(list.toString('utf8'))

@@ -36,7 +36,10 @@ async function startHosts(
 }
 
 const blockClient = (client: string): Rule => ({
-  ...{ on: 'CONNECT', client, reply: BLOCKED, end: 'close' },
+  on: 'CONNECT',
+  client,
+  reply: BLOCKED,
+  end: 'close',
 })
 
 const users = (count: number, domain: string) =>
@@ -104,7 +107,9 @@ describe('a list with two egresses, one of which an operator blocks', () => {
     'recipients-per-session': LIMITS.recipients,
     'sessions-per-second': LIMITS.perSecond,
     egresses: EGRESSES.map(({ name, sourceAddress, helo }) => ({
-      ...{ name, helo, 'source-address': sourceAddress },
+      name,
+      helo,
+      'source-address': sourceAddress,
     })),
     operators: {
       'left.test': { 'sessions-per-operator': LIMITS.sessions },

@@ -33,7 +33,10 @@ async function startHosts(
 }
 
 const blockClient = (client: string): Rule => ({
-  ...{ on: 'CONNECT', client, reply: BLOCKED, end: 'close' },
+  on: 'CONNECT',
+  client,
+  reply: BLOCKED,
+  end: 'close',
 })
 
 const users = (count: number, domain: string) =>
@@ -42,8 +45,13 @@ const users = (count: number, domain: string) =>
 describe('an engine with two source addresses', () => {
   function engineFor({ dnsAddress, smtpPort }: Simulator, options: EngineOptions = {}): Engine {
     const engine = createEngine({
-      ...{ dns: [dnsAddress], smtpPort, allowRanges: ['127.0.0.0/8'], specialDomains: true },
-      ...{ egresses: EGRESSES, sessionsPerSecond: 1_000, ...options },
+      dns: [dnsAddress],
+      smtpPort,
+      allowRanges: ['127.0.0.0/8'],
+      specialDomains: true,
+      egresses: EGRESSES,
+      sessionsPerSecond: 1_000,
+      ...options,
     })
     closing.push(engine)
     return engine

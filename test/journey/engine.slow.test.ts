@@ -14,8 +14,12 @@ test('verifying one address without a cache takes six round trips, including DNS
   })
   onTestFinished(() => simulator.close())
   const engine = createEngine({
-    ...{ dns: [simulator.dnsAddress], smtpPort: simulator.smtpPort, allowRanges: ['127.0.0.0/8'] },
-    ...{ specialDomains: true, helo: 'probe.test', sessionsPerSecond: 1_000 },
+    dns: [simulator.dnsAddress],
+    smtpPort: simulator.smtpPort,
+    allowRanges: ['127.0.0.0/8'],
+    specialDomains: true,
+    helo: 'probe.test',
+    sessionsPerSecond: 1_000,
     deadlineMs: 60_000,
   })
   onTestFinished(() => engine.close())

@@ -92,7 +92,10 @@ describe.concurrent('--only', () => {
     expect(stderr).toMatch(/undeliverable +1 .*\n/)
     expect(stderr).toMatch(/6 rows in .*, 4 of them written to out\.csv\.$/m)
     expect(JSON.parse(stdout)).toMatchObject({
-      ...{ total: 6, written: 4, risky: 1, undeliverable: 1 },
+      total: 6,
+      written: 4,
+      risky: 1,
+      undeliverable: 1,
       files: [{ path: 'out.csv', classes: ['deliverable', 'unknown'], rows: 4 }],
     })
   })

@@ -54,8 +54,12 @@ async function startLyingServer(falseReply: FalseReply | null) {
 function engineOn(dnsAddress: string, options: EngineOptions = {}) {
   const { log, lines } = recordingLog()
   const engine = createEngine({
-    ...{ dns: [dnsAddress], smtpPort: simulator.smtpPort, allowRanges: ['127.0.0.0/8'] },
-    ...{ helo: 'probe.example.com', sessionsPerSecond: 1_000, log },
+    dns: [dnsAddress],
+    smtpPort: simulator.smtpPort,
+    allowRanges: ['127.0.0.0/8'],
+    helo: 'probe.example.com',
+    sessionsPerSecond: 1_000,
+    log,
     ...options,
   })
   onTestFinished(() => engine.close())
@@ -174,7 +178,9 @@ describe('a stream of addresses', () => {
     server.falseReply = null
     await passHalfMinutes(clock, engine, 1)
     await letTimePass(clock, () => results.length === 100, {
-      ...{ stepMs: 20, maxMs: 20 * SECOND, skips: false },
+      stepMs: 20,
+      maxMs: 20 * SECOND,
+      skips: false,
     })
     await run
     const reasons = new Map(results.map(({ email, verdict }) => [email, verdict.reason]))

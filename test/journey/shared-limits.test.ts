@@ -33,8 +33,13 @@ async function startServer(
 
 function engineFor({ dnsAddress, smtpPort }: Simulator, options: EngineOptions = {}): Engine {
   const engine = createEngine({
-    ...{ dns: [dnsAddress], smtpPort, allowRanges: ['127.0.0.0/8'], specialDomains: true },
-    ...{ helo: 'probe.test', sessionsPerSecond: 50, ...options },
+    dns: [dnsAddress],
+    smtpPort,
+    allowRanges: ['127.0.0.0/8'],
+    specialDomains: true,
+    helo: 'probe.test',
+    sessionsPerSecond: 50,
+    ...options,
   })
   closing.unshift(engine)
   return engine

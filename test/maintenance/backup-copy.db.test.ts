@@ -17,7 +17,13 @@ test('a copy of a file is complete while another process writes to it', async ()
   copyFile(`sqlite:${file}`, copy)
   await addJob(database, ['c@x.test'], 'job_b')
   expect(contentsOf(copy)).toEqual({
-    ...{ accounts: 1, keys: 0, webhooks: 1, lists: 1, rows: 2, verifications: 0, answers: 0 },
+    accounts: 1,
+    keys: 0,
+    webhooks: 1,
+    lists: 1,
+    rows: 2,
+    verifications: 0,
+    answers: 0,
   })
 })
 

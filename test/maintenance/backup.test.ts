@@ -16,8 +16,11 @@ async function withDatabase() {
   mkdirSync(join(folder, 'copies'))
   const file = join(folder, 'copies/copy')
   const input = {
-    ...{ databaseUrl: `sqlite:${database}`, file, force: false },
-    ...{ encryption: null, secret: null },
+    databaseUrl: `sqlite:${database}`,
+    file,
+    force: false,
+    encryption: null,
+    secret: null,
   }
   const copies = () => readdirSync(join(folder, 'copies'))
   return { folder, database, file, copies, input }
@@ -30,7 +33,10 @@ const refused = (code: string, facts: object) => expect.objectContaining({ code,
 test('a copy reports its row counts, and is readable only by its owner', async () => {
   const { input, file, database, copies } = await withDatabase()
   expect(await backup(input, NEVER)).toMatchObject({
-    ...{ file, database, contents: { accounts: 1, keys: 0 }, bytes: statSync(file).size },
+    file,
+    database,
+    contents: { accounts: 1, keys: 0 },
+    bytes: statSync(file).size,
   })
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(copies()).toEqual(['copy'])

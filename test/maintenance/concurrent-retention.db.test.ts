@@ -58,8 +58,12 @@ async function fill(database: Database): Promise<void> {
     await db
       .insertInto('replay')
       .values({
-        ...{ key_id: `key_${n}`, idempotency_key: 'k', fingerprint: 'f', status: 200 },
-        ...{ answer: 'a', created_at: at },
+        key_id: `key_${n}`,
+        idempotency_key: 'k',
+        fingerprint: 'f',
+        status: 200,
+        answer: 'a',
+        created_at: at,
       })
       .execute()
     const credit = { used: 1, held: 0, warned: 0, period_start: at }
@@ -75,7 +79,12 @@ async function fill(database: Database): Promise<void> {
     await db
       .insertInto('session')
       .values({
-        ...{ id: `ses_${n}`, hash: `${n}`, key_id: 'key', account_id: 'acc', ip: '', agent: '' },
+        id: `ses_${n}`,
+        hash: `${n}`,
+        key_id: 'key',
+        account_id: 'acc',
+        ip: '',
+        agent: '',
         ...times,
       })
       .execute()
@@ -106,8 +115,14 @@ describe('two concurrent retention jobs', () => {
     const rest = await cleanUp(database)
     expect(await cleanUp(database)).toBe(0)
     const gone = {
-      ...{ replays: MANY, credits: MANY, answers: MANY, sessions: MANY, secrets: 1 },
-      ...{ over: 3 * MANY, off: MANY, ofDeleted: MANY + 1 },
+      replays: MANY,
+      credits: MANY,
+      answers: MANY,
+      sessions: MANY,
+      secrets: 1,
+      over: 3 * MANY,
+      off: MANY,
+      ofDeleted: MANY + 1,
     }
     const expected = Object.values(gone).reduce((sum, each) => sum + each, 0)
     expect(one + other + rest).toBeGreaterThanOrEqual(expected)

@@ -58,8 +58,14 @@ async function fill(database: Database): Promise<void> {
   await db
     .insertInto('api_key')
     .values({
-      ...{ id: 'key_a', account_id: 'acc_a', name: TEXTS[2] ?? '', scopes: '["verify"]' },
-      ...{ allowed_ips: '[]', allowed_domains: '[]', rate_limit_per_minute: null, created_at: 1 },
+      id: 'key_a',
+      account_id: 'acc_a',
+      name: TEXTS[2] ?? '',
+      scopes: '["verify"]',
+      allowed_ips: '[]',
+      allowed_domains: '[]',
+      rate_limit_per_minute: null,
+      created_at: 1,
     })
     .execute()
   const secret = { hash: 'h', key_id: 'key_a', prefix: 'ev_', hint: 'abcd', created_at: 1 }
@@ -67,23 +73,39 @@ async function fill(database: Database): Promise<void> {
   await db
     .insertInto('session')
     .values({
-      ...{ id: 'ses_a', hash: 'h', key_id: 'key_a', account_id: 'acc_a', created_at: 1 },
-      ...{ last_seen_at: 2, expires_at: 3, ip: '192.0.2.1', agent: TEXTS[2] ?? '' },
+      id: 'ses_a',
+      hash: 'h',
+      key_id: 'key_a',
+      account_id: 'acc_a',
+      created_at: 1,
+      last_seen_at: 2,
+      expires_at: 3,
+      ip: '192.0.2.1',
+      agent: TEXTS[2] ?? '',
     })
     .execute()
   await addCredit(database, 0)
   await db
     .insertInto('usage')
     .values({
-      ...{ account_id: 'acc_a', key_id: 'key_a', day: 1, class: 'risky' },
-      ...{ verifications: 2 ** 40, cached: 0, credits: 1 },
+      account_id: 'acc_a',
+      key_id: 'key_a',
+      day: 1,
+      class: 'risky',
+      verifications: 2 ** 40,
+      cached: 0,
+      credits: 1,
     })
     .execute()
   await db
     .insertInto('replay')
     .values({
-      ...{ key_id: 'key_a', idempotency_key: 'one', fingerprint: 'f', status: 200 },
-      ...{ answer: 'sealed', created_at: 1 },
+      key_id: 'key_a',
+      idempotency_key: 'one',
+      fingerprint: 'f',
+      status: 200,
+      answer: 'sealed',
+      created_at: 1,
     })
     .execute()
   await addWebhook(database)
@@ -94,9 +116,20 @@ async function fill(database: Database): Promise<void> {
   await db
     .insertInto('verification')
     .values({
-      ...{ id: 'ver_a', account_id: 'acc_a', key_id: 'key_a', email: TEXTS[0] ?? '', valid: 1 },
-      ...{ deliverable: 0, risk_level: 'low', reason: 'x', class: 'risky', cached: 0 },
-      ...{ source: 'single', job_id: null, sandbox: 0, created_at: 1 },
+      id: 'ver_a',
+      account_id: 'acc_a',
+      key_id: 'key_a',
+      email: TEXTS[0] ?? '',
+      valid: 1,
+      deliverable: 0,
+      risk_level: 'low',
+      reason: 'x',
+      class: 'risky',
+      cached: 0,
+      source: 'single',
+      job_id: null,
+      sandbox: 0,
+      created_at: 1,
     })
     .execute()
   await db
@@ -106,38 +139,71 @@ async function fill(database: Database): Promise<void> {
   await db
     .insertInto('audit')
     .values({
-      ...{ id: 'aud_a', account_id: 'acc_a', action: 'key.created', actor: 'key', key_id: 'key_a' },
-      ...{ session_id: null, ip: null, target_id: 'key_b', target_name: TEXTS[0] ?? '' },
-      ...{ changed: null, created_at: 1 },
+      id: 'aud_a',
+      account_id: 'acc_a',
+      action: 'key.created',
+      actor: 'key',
+      key_id: 'key_a',
+      session_id: null,
+      ip: null,
+      target_id: 'key_b',
+      target_name: TEXTS[0] ?? '',
+      changed: null,
+      created_at: 1,
     })
     .execute()
   await db
     .insertInto('feedback_count')
     .values({
-      ...{ account_id: 'acc_a', period: 0, reason: 'accepted_email', operator: TEXTS[0] ?? '' },
-      ...{ confidence: 95, correct: 1, wrong: 2 },
+      account_id: 'acc_a',
+      period: 0,
+      reason: 'accepted_email',
+      operator: TEXTS[0] ?? '',
+      confidence: 95,
+      correct: 1,
+      wrong: 2,
     })
     .execute()
   await db
     .insertInto('feedback_source')
     .values({
-      ...{ id: 'fbs_a', account_id: 'acc_a', provider: 'ses', secret: 'x', key_hint: 'y' },
-      ...{ created_at: 1, last_received_at: null },
+      id: 'fbs_a',
+      account_id: 'acc_a',
+      provider: 'ses',
+      secret: 'x',
+      key_hint: 'y',
+      created_at: 1,
+      last_received_at: null,
     })
     .execute()
   await db
     .insertInto('schedule')
     .values({
-      ...{ id: 'sch_a', account_id: 'acc_a', key_id: 'key_a', sandbox: 0, notify: 1 },
-      ...{ job_id: 'job_a', latest_job_id: 'job_b', every_days: 30, classes: 'risky,unknown' },
-      ...{ older_than_days: 90, next_run_at: 2, claimed_until: 3, last_run_at: 1 },
-      ...{ last_error: 'nothing_to_verify', created_at: 1 },
+      id: 'sch_a',
+      account_id: 'acc_a',
+      key_id: 'key_a',
+      sandbox: 0,
+      notify: 1,
+      job_id: 'job_a',
+      latest_job_id: 'job_b',
+      every_days: 30,
+      classes: 'risky,unknown',
+      older_than_days: 90,
+      next_run_at: 2,
+      claimed_until: 3,
+      last_run_at: 1,
+      last_error: 'nothing_to_verify',
+      created_at: 1,
     })
     .execute()
   await db
     .insertInto('feedback_reply')
     .values({
-      ...{ account_id: 'acc_a', period: 0, operator: '', reply: TEXTS[0] ?? '', confirmed: 1 },
+      account_id: 'acc_a',
+      period: 0,
+      operator: '',
+      reply: TEXTS[0] ?? '',
+      confirmed: 1,
       contradicted: 2,
     })
     .execute()
@@ -274,8 +340,13 @@ describe.runIf(onPostgres)('a copy is refused', () => {
     await to.db
       .insertInto('member')
       .values({
-        ...{ id: 'mem_a', role: 'worker', name: 'n', version: '1', egresses: '[]' },
-        ...{ joined_at: 1, seen_at: 1 },
+        id: 'mem_a',
+        role: 'worker',
+        name: 'n',
+        version: '1',
+        egresses: '[]',
+        joined_at: 1,
+        seen_at: 1,
       })
       .execute()
     await expect(copyDatabase(from, to)).rejects.toThrow('it has 1 of member')

@@ -20,8 +20,12 @@ const addAttempt = ({ db }: Database, id: string, number = 1) =>
   db
     .insertInto('attempt')
     .values({
-      ...{ delivery_id: id, number, trigger: 'scheduled', url: 'https://x.example/' },
-      ...{ started_at: 0, duration_ms: 9 },
+      delivery_id: id,
+      number,
+      trigger: 'scheduled',
+      url: 'https://x.example/',
+      started_at: 0,
+      duration_ms: 9,
     })
     .execute()
 
@@ -57,7 +61,8 @@ describe('an expired delivery', () => {
     expect(await run(database, deleteDeliveriesUntil, 9)).toBe(0)
     expect(await run(database, deleteDeliveriesUntil, 10)).toBe(1)
     expect(await kept(database)).toMatchObject({
-      ...{ deliveries: ['dlv_b', 'dlv_c'], events: ['evt_b', 'evt_c'] },
+      deliveries: ['dlv_b', 'dlv_c'],
+      events: ['evt_b', 'evt_c'],
       attempts: ['dlv_b', 'dlv_c'],
     })
     expect(await run(database, deleteDeliveriesUntil, 1e15)).toBe(1)
@@ -101,8 +106,10 @@ test('open deliveries of a disabled webhook are deleted by their due time, and n
   expect(await run(database, deleteStrandedUntil, 10, 1)).toBe(1)
   expect(await run(database, deleteStrandedUntil, 10)).toBe(1)
   expect(await kept(database)).toEqual({
-    ...{ deliveries: ['dlv_c', 'dlv_d', 'dlv_e'], events: ['evt_c', 'evt_d', 'evt_e'] },
-    ...{ attempts: [], webhooks: ['wh_off', 'wh_on'] },
+    deliveries: ['dlv_c', 'dlv_d', 'dlv_e'],
+    events: ['evt_c', 'evt_d', 'evt_e'],
+    attempts: [],
+    webhooks: ['wh_off', 'wh_on'],
   })
 })
 
@@ -126,7 +133,10 @@ test('a deleted webhook is removed with the last of its deliveries, in steps', a
   expect((await kept(database)).webhooks).toEqual(['wh_a', 'wh_b'])
   expect(await run(database, deleteWebhooksUntil, 10, 2)).toBe(1)
   expect(await kept(database)).toEqual({
-    ...{ deliveries: ['dlv_b'], events: ['evt_b'], attempts: [], webhooks: ['wh_b'] },
+    deliveries: ['dlv_b'],
+    events: ['evt_b'],
+    attempts: [],
+    webhooks: ['wh_b'],
   })
   const notices = await database.db.selectFrom('notice').select('webhook_id').execute()
   expect(notices).toEqual([{ webhook_id: 'wh_b' }])

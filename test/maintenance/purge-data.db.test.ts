@@ -176,7 +176,11 @@ describe('data of the service about an address', () => {
     const database = await tempDatabase()
     const text = (address: string) => `550 5.1.1 ${address} unknown`
     const items = ['Ann@example.com', 'ben@example.com', 'joann@example.com'].map(address => ({
-      ...{ address, kind: 'bounced' as const, code: 550, text: text(address), occurredAt: null },
+      address,
+      kind: 'bounced' as const,
+      code: 550,
+      text: text(address),
+      occurredAt: null,
     }))
     const forwarded = { ...items[1], address: 'cy@example.com', text: text('ann@example.com') }
     await recordFeedback(

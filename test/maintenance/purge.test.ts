@@ -62,6 +62,7 @@ test('an address of an unfinished list is erased in no database', async () => {
   )
   expect(await texts(databases[0])).toEqual([{ text: ANN }, { text: 'bob@x.example' }])
   await expect(purge(services, { ...OLD, address: 'ann' })).rejects.toMatchObject({
-    ...{ code: 'address_invalid', facts: { address: 'ann' } },
+    code: 'address_invalid',
+    facts: { address: 'ann' },
   })
 })

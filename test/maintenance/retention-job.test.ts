@@ -19,8 +19,12 @@ async function services() {
   }
   const begin = () =>
     startRetentionJob({
-      ...{ database, clock, log, dataDir: tempFolder() },
-      ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
+      database,
+      clock,
+      log,
+      dataDir: tempFolder(),
+      keepResultsMs: 30 * DAY,
+      keepHistoryMs: 90 * DAY,
     })
   const count = async (table: string) => {
     const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.ref(table)}`.execute(
@@ -67,9 +71,22 @@ test('expired data is deleted, and nothing younger', async () => {
   expect(await count('job')).toBe(0)
   expect(logged).toEqual([
     {
-      ...{ jobs: 1, sessions: 0, history: 1, sandboxHistory: 0, replays: 1 },
-      ...{ credits: 1, answers: 1, feedback: 0, feedbackAddresses: 0, feedbackReplies: 0 },
-      ...{ deliveries: 1, stranded: 0, webhooks: 0, events: 0, secrets: 0, audit: 0 },
+      jobs: 1,
+      sessions: 0,
+      history: 1,
+      sandboxHistory: 0,
+      replays: 1,
+      credits: 1,
+      answers: 1,
+      feedback: 0,
+      feedbackAddresses: 0,
+      feedbackReplies: 0,
+      deliveries: 1,
+      stranded: 0,
+      webhooks: 0,
+      events: 0,
+      secrets: 0,
+      audit: 0,
     },
   ])
   for (let passes = 0; passes < 2; passes++) {

@@ -13,8 +13,14 @@ test('old rows are deleted in steps, and young ones are kept', async () => {
   const verdict = { valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' }
   const origin = { account_id: 'a', key_id: 'k', source: 'batch' as const, job_id: null }
   const rows = Array.from({ length: 2_500 }, (_, n) => ({
-    ...{ ...origin, ...verdict, id: `ver_${n}`, email: 'ann@good.test', class: 'deliverable' },
-    ...{ cached: 0, sandbox: 0, created_at: n < 2_499 ? now - 90 * DAY - 1 : now - 90 * DAY },
+    ...origin,
+    ...verdict,
+    id: `ver_${n}`,
+    email: 'ann@good.test',
+    class: 'deliverable',
+    cached: 0,
+    sandbox: 0,
+    created_at: n < 2_499 ? now - 90 * DAY - 1 : now - 90 * DAY,
   }))
   for (let from = 0; from < rows.length; from += 500) {
     await database.db
@@ -33,16 +39,20 @@ test('sandbox rows and stored responses are kept for a day, deliveries of a disa
     retentions(100 * DAY, 100 * DAY, 90 * DAY).map(one => [one.name, one.before / DAY]),
   )
   expect(Object.fromEntries(before)).toEqual({
-    ...{
-      history: 10,
-      sandboxHistory: 99,
-      replays: 99,
-      deliveries: 100,
-      stranded: 93,
-      webhooks: 100,
-    },
-    ...{ feedback: 10, feedbackAddresses: 100 - 730, feedbackReplies: 100 - 180 },
-    ...{ events: 100 - 1 / 24, secrets: 100, credits: 60, answers: 100, sessions: 100 },
+    history: 10,
+    sandboxHistory: 99,
+    replays: 99,
+    deliveries: 100,
+    stranded: 93,
+    webhooks: 100,
+    feedback: 10,
+    feedbackAddresses: 100 - 730,
+    feedbackReplies: 100 - 180,
+    events: 100 - 1 / 24,
+    secrets: 100,
+    credits: 60,
+    answers: 100,
+    sessions: 100,
     audit: 100 - 365,
   })
 })

@@ -32,7 +32,10 @@ type Options = Partial<Omit<DownloadRequest, 'url'>> & {
 function get(url: string, { allowed = ['127.0.0.1'], ...options }: Options = {}): Promise<string> {
   const { clock = fakeClock(), resolver = NAMES(), ...request } = options
   const download = createDownload({
-    ...{ clock, resolver, mayDial: createIpPolicy(allowed), ca: testAuthority().cert },
+    clock,
+    resolver,
+    mayDial: createIpPolicy(allowed),
+    ca: testAuthority().cert,
   })
   return download({ url, bytesMax: 1_000, totalMs: null, ...request }, async bytes =>
     Buffer.concat(await bytes.toArray()).toString(),
@@ -297,7 +300,9 @@ test('a download ends with the signal of its caller', async () => {
 test('the connection is closed when the caller fails', async () => {
   const { url, receiver } = await serve({ end: 'flood' })
   const download = createDownload({
-    ...{ clock: fakeClock(), resolver: NAMES(), mayDial: createIpPolicy(['127.0.0.1']) },
+    clock: fakeClock(),
+    resolver: NAMES(),
+    mayDial: createIpPolicy(['127.0.0.1']),
     ca: testAuthority().cert,
   })
   const error = new Error('the disk is full')

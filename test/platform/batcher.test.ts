@@ -15,7 +15,9 @@ function bench(
   const failures: number[] = []
   const state = { failing: false, poison: -1 }
   const batcher = new Batcher<number>({
-    ...{ clock, sizeMax: 1_000, retryMs: 1_000 },
+    clock,
+    sizeMax: 1_000,
+    retryMs: 1_000,
     async run(items, attempt) {
       if (state.failing || items.includes(state.poison)) throw new Error('disk full')
       written.push({ items: [...items], attempt })

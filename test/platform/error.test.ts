@@ -6,7 +6,10 @@ test('EvError has a code, a message and a cause', () => {
   const error = new EvError('cannot_write', 'out.csv cannot be written.', { cause })
   expect(error).toBeInstanceOf(Error)
   expect(error).toMatchObject({
-    ...{ name: 'EvError', code: 'cannot_write', message: 'out.csv cannot be written.', cause },
+    name: 'EvError',
+    code: 'cannot_write',
+    message: 'out.csv cannot be written.',
+    cause,
   })
 })
 

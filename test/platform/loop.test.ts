@@ -11,7 +11,10 @@ function bench(options: Partial<LoopOptions> = {}) {
   const runs: number[] = []
   const state = { error: null as Error | null, lastsMs: 0 }
   const loop = startLoop({
-    ...{ name: 'the check', everyMs: 1_000, clock, log },
+    name: 'the check',
+    everyMs: 1_000,
+    clock,
+    log,
     async run() {
       runs.push((clock.monotonicNow() - startedAt) / 1_000)
       if (state.lastsMs > 0) await new Promise<void>(end => clock.after(state.lastsMs, end))
@@ -63,7 +66,9 @@ test('backs off after failures, and resets after a success', async () => {
 test('retries within the given bounds', async () => {
   let runs = 0
   const { clock } = bench({
-    ...{ everyMs: 3_600_000, retryMs: 500, retryMaxMs: 1_000 },
+    everyMs: 3_600_000,
+    retryMs: 500,
+    retryMaxMs: 1_000,
     run() {
       runs++
       throw new Error('away')

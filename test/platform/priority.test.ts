@@ -11,7 +11,10 @@ function loop() {
   const started: string[] = []
   const ends: (() => void)[] = []
   return {
-    ...{ clock, priority, started, ends },
+    clock,
+    priority,
+    started,
+    ends,
     ask(work: BackgroundWork, name: string = work) {
       const start =
         work === 'probe'

@@ -125,7 +125,8 @@ describe('with TLS', () => {
     expect(rows).toEqual([{ ssl: true }])
     await refused(url, /cannot be used: .*certificate.*\. Connect to a name in the certificate/)
     expect(await inspectServer(url, systemClock)).toMatchObject({
-      ...{ kind: 'unreachable', remedy: expect.stringContaining('sslrootcert=FILE') },
+      kind: 'unreachable',
+      remedy: expect.stringContaining('sslrootcert=FILE'),
     })
     await refused(
       `${url}&sslrootcert=${authority}.none`,
@@ -150,7 +151,8 @@ describe('with TLS', () => {
     ]
     writeFileSync(access, lines.join('\n'))
     const server = await withTls('right', {
-      ...{ hba_file: access, ssl_ca_file: writeAuthority(folder) },
+      hba_file: access,
+      ssl_ca_file: writeAuthority(folder),
     })
     const url = `${server.url}&sslrootcert=${server.authority}`
     await refused(url, /valid client certificate\. Set sslcert and sslkey in --database/)

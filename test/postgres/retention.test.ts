@@ -37,8 +37,12 @@ test('retention jobs of several servers delete expired lists together and keep a
       const ownDatabase = await openDatabase(url, clock)
       onTestFinished(() => ownDatabase.close())
       return startRetentionJob({
-        ...{ database: ownDatabase, clock, log, dataDir: tempFolder() },
-        ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
+        database: ownDatabase,
+        clock,
+        log,
+        dataDir: tempFolder(),
+        keepResultsMs: 30 * DAY,
+        keepHistoryMs: 90 * DAY,
       })
     }),
   )

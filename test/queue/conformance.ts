@@ -156,7 +156,8 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       recorder.end('a', 'done')
       await bench.pass(2 * bench.waitMs)
       expect({ rechecked, order: recorder.order }).toEqual({
-        ...{ rechecked: ['a', 'a'], order: ['a', 'a', 'a'] },
+        rechecked: ['a', 'a'],
+        order: ['a', 'a', 'a'],
       })
     })
 

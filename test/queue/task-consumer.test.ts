@@ -151,7 +151,9 @@ describe('a consumer of a shared kind', () => {
     store.takeAway('a')
     await pass(5_000)
     expect({ lost, order: recorder.order, twice: recorder.twiceAtOnce }).toEqual({
-      ...{ lost: ['a'], order: ['a'], twice: [] },
+      lost: ['a'],
+      order: ['a'],
+      twice: [],
     })
     recorder.end('a', 'done')
     await pass(1_000)
@@ -232,7 +234,9 @@ describe('a consumer of a shared kind', () => {
     await consumer.put(['a'], 300)
     await clock.advance(299)
     expect({ keys: store.keys, order: recorder.order, later: consumer.later }).toEqual({
-      ...{ keys: [], order: [], later: 2 },
+      keys: [],
+      order: [],
+      later: 2,
     })
     await clock.advance(1)
     expect({ order: recorder.order, later: consumer.later }).toEqual({ order: ['a'], later: 1 })
@@ -258,7 +262,8 @@ describe('a consumer of a shared kind', () => {
     store.fault = null
     await clock.advance(1_000)
     expect({ keys: store.keys, logged: new Set(logged) }).toEqual({
-      ...{ keys: ['a'], logged: new Set(['task could not be re-enqueued; will retry']) },
+      keys: ['a'],
+      logged: new Set(['task could not be re-enqueued; will retry']),
     })
   })
 
@@ -308,7 +313,8 @@ describe('a consumer of a shared kind', () => {
     recorder.end('a', 'done')
     await clock.advance(1_000)
     expect({ order: recorder.order, logged }).toEqual({
-      ...{ order: ['a', 'a'], logged: ['task failed; will retry'] },
+      order: ['a', 'a'],
+      logged: ['task failed; will retry'],
     })
   })
 

@@ -60,8 +60,12 @@ describe('the simulated DNS', () => {
     const hosts = { 'mx.a.test': { behavior: 'polite' as const } }
     const simulator = await startSimulator({ domains, hosts, dnsAdditional: true })
     const engine = createEngine({
-      ...{ dns: [simulator.dnsAddress], smtpPort: simulator.smtpPort, helo: 'probe.test' },
-      ...{ allowRanges: ['127.0.0.0/8'], specialDomains: true, sourceAddress: '127.0.0.1' },
+      dns: [simulator.dnsAddress],
+      smtpPort: simulator.smtpPort,
+      helo: 'probe.test',
+      allowRanges: ['127.0.0.0/8'],
+      specialDomains: true,
+      sourceAddress: '127.0.0.1',
     })
     try {
       const { verdict } = await engine.verify('user1@a.test')

@@ -18,8 +18,14 @@ export async function addKey(
   const { text: _, ...kept } = secret
   const key = await write(database, trx =>
     createKey(trx, {
-      ...{ id: 'key_a', accountId: 'acc_a', name: 'CI', scopes: ['*'] as const },
-      ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+      id: 'key_a',
+      accountId: 'acc_a',
+      name: 'CI',
+      scopes: ['*'] as const,
+      allowedIps: [],
+      allowedDomains: [],
+      rateLimitPerMinute: null,
+      expiresAt: null,
       secret: kept,
       now: database.clock.now(),
       ...facts,

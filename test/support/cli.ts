@@ -99,7 +99,8 @@ export function startEv(args: readonly string[], options: CliOptions): RunningCl
   const ended = ran().finally(() => running.delete(one))
   ended.catch(() => {}) // The test may await it later.
   const one: RunningCli = {
-    ...{ stdin, ended },
+    stdin,
+    ended,
     get stdout() {
       return stdout.text
     },

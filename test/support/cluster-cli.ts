@@ -40,7 +40,9 @@ export async function cluster(): Promise<Cluster> {
   const environment = { EV_DATABASE: url, EV_SECRET: SECRET, EV_HELO: 'probe.example.com' }
   const options = (own = {}) => ({ home, environment: { ...environment, ...own } })
   return {
-    ...{ url, home, environment },
+    url,
+    home,
+    environment,
     run: async (args, own) => withRelativePaths(await runEv(args, options(own)), home),
     serve: (name, args = [], own = {}) =>
       startEv(['serve', '--data-dir', name, '--listen', '127.0.0.1:0', ...args], options(own)),

@@ -45,7 +45,9 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
   const loggedErrors: string[] = []
   const joined: Services[] = []
   const log: Log = {
-    ...{ debug() {}, info() {}, warn() {} },
+    debug() {},
+    info() {},
+    warn() {},
     error: (message, fields) =>
       void loggedErrors.push(`${message} ${JSON.stringify(fields ?? {})}`),
   }
@@ -61,8 +63,12 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
     const ownMx = own === null ? mx : scriptedMx(own)
     const config = toConfig({
       flags: {
-        ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
-        ...{ sessionsPerSecond: '1000', dataDir: tempFolder(), ...flags },
+        helo: 'probe.test',
+        allowRanges: '192.0.2.0/24',
+        specialDomains: 'on',
+        sessionsPerSecond: '1000',
+        dataDir: tempFolder(),
+        ...flags,
       },
       environment: {},
       file: null,
@@ -80,8 +86,11 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
       { ...config, work: true },
       { resolver, dial, log },
       {
-        ...{ databaseUrl: url, baseUrl: 'https://ev.test', version: '0.0.0' },
-        ...{ timings, role: 'worker' as const },
+        databaseUrl: url,
+        baseUrl: 'https://ev.test',
+        version: '0.0.0',
+        timings,
+        role: 'worker' as const,
         lists: openLists(listFiles(config)),
       },
     )
@@ -124,7 +133,14 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
   }
 
   return {
-    ...{ url, database, mx, loggedErrors, join, submit, until, known },
+    url,
+    database,
+    mx,
+    loggedErrors,
+    join,
+    submit,
+    until,
+    known,
     /** Submits a job without an account, as `ev bulk` does. */
     submitAlone: (id: string, texts: readonly string[]) => queued({ id }, texts),
     finished: (id: string) => until(id, job => job.finished_at !== null),
@@ -154,12 +170,26 @@ async function createOwner(database: Database): Promise<void> {
   await write(database, async trx => {
     await createAccount(trx, { id: 'acc_1', name: 'test', plan: 'enterprise', now })
     await createKey(trx, {
-      ...{ id: 'key_1', accountId: 'acc_1', name: 'test', secret, scopes: ['*'], now },
-      ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+      id: 'key_1',
+      accountId: 'acc_1',
+      name: 'test',
+      secret,
+      scopes: ['*'],
+      now,
+      allowedIps: [],
+      allowedDomains: [],
+      rateLimitPerMinute: null,
+      expiresAt: null,
     })
     await createWebhook(trx, {
-      ...{ id: 'wh_1', accountId: 'acc_1', url: 'https://hook.test/', active: true },
-      ...{ events: ['batch.completed'], description: null, secret: 'sealed', secretHint: '' },
+      id: 'wh_1',
+      accountId: 'acc_1',
+      url: 'https://hook.test/',
+      active: true,
+      events: ['batch.completed'],
+      description: null,
+      secret: 'sealed',
+      secretHint: '',
       createdAt: now,
     })
   })

@@ -25,7 +25,9 @@ export const ROW: RateLimits = {
 }
 
 export const REFUSAL: RecipientOutcome = {
-  ...{ kind: 'blocked', why: 'blocklist', stage: 'greeting' },
+  kind: 'blocked',
+  why: 'blocklist',
+  stage: 'greeting',
   // Replies are untrusted, and PostgreSQL cannot store a NUL in text.
   reply: { code: 554, enhanced: null, text: 'listed \0 "refusal":null \u{10fffe}1' },
 }
@@ -77,14 +79,20 @@ async function process(url: string, first: string): Promise<Process> {
   }
   await join(first)
   const paces = openSharedRates({
-    ...{ database, log: silentLog, member: () => member, timings: FAST_TIMINGS.rates },
+    database,
+    log: silentLog,
+    member: () => member,
+    timings: FAST_TIMINGS.rates,
   })
   onTestFinished(async () => {
     await paces.close()
     await database.close()
   })
   return {
-    ...{ url, database, paces, join },
+    url,
+    database,
+    paces,
+    join,
     async polled(times) {
       const wanted = polls + times + 1
       await waitUntil(() => polls >= wanted)

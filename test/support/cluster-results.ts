@@ -29,8 +29,15 @@ export async function createTwoServers(accounts: readonly string[] = ['acc_a']) 
     const events = ['batch.completed', 'batch.failed', 'quota.warning', 'quota.exceeded'] as const
     await write(a, trx =>
       createWebhook(trx, {
-        ...{ id: `wh_${id}`, accountId: id, url: 'https://hook.test/', active: true },
-        ...{ events: [...events], description: null, secret: 's', secretHint: 's', createdAt: 0 },
+        id: `wh_${id}`,
+        accountId: id,
+        url: 'https://hook.test/',
+        active: true,
+        events: [...events],
+        description: null,
+        secret: 's',
+        secretHint: 's',
+        createdAt: 0,
       }),
     )
   }
@@ -54,8 +61,13 @@ export async function claimedList(
   o: { accountId: string; rows: number; holder: string },
 ): Promise<string> {
   const submission = {
-    ...{ accountId: o.accountId, keyId: 'key_a', type: 'batch' as const, name: null },
-    ...{ sandbox: false, source: '{}', deduplicate: true },
+    accountId: o.accountId,
+    keyId: 'key_a',
+    type: 'batch' as const,
+    name: null,
+    sandbox: false,
+    source: '{}',
+    deduplicate: true,
   }
   const rows = Array.from({ length: o.rows }, (_, n) => ({ text: `u${n}@good.test` }))
   const loaded = await loadJob({ database, random: systemRandom }, submission, [rows], 1_000)
@@ -79,7 +91,9 @@ export const join = (database: Database, id: string) =>
 export const resultsOf = (holder: string, from: number, to: number): ItemUpdate => ({
   holder,
   results: Array.from({ length: to - from + 1 }, (_, n) => ({
-    ...{ position: from + n, copies: 1, result: RESULT },
+    position: from + n,
+    copies: 1,
+    result: RESULT,
   })),
 })
 

@@ -57,18 +57,33 @@ export async function createClusterService(url: string, given: ServerOptions = {
   const ledger = createUsageLedger({ database, clock, random, log, plans })
   const dataDir = tempFolder()
   const service: Service = {
-    ...{ clock, random, log, database, engine, ledger, limits },
+    clock,
+    random,
+    log,
+    database,
+    engine,
+    ledger,
+    limits,
     feedback: new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: true }),
     priority: new Priority(systemClock),
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
-    ...{ worker: idleWorker(), transport: fakeTransport(), resolver: zone },
+    worker: idleWorker(),
+    transport: fakeTransport(),
+    resolver: zone,
     download: fakeDownload,
     deliveries: idleDeliveries(),
     secretBox: createSecretBox('a secret of tests', random),
     settings: {
-      ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS, dataDir },
+      baseUrl: 'https://ev.test',
+      version: '0.0.0',
+      plans,
+      ipLimits: IP_LIMITS,
+      dataDir,
       limits: true,
-      ...{ trustProxy: [], trustLoopback: true, webhookAllowRanges: [], metricsToken: null },
+      trustProxy: [],
+      trustLoopback: true,
+      webhookAllowRanges: [],
+      metricsToken: null,
       ...given.settings,
     },
     machine: () => readMachineStatus(service.engine, { smtpPort: 25, findPortFailure: () => null }),
@@ -77,7 +92,11 @@ export async function createClusterService(url: string, given: ServerOptions = {
     ...given.deps?.(database),
   }
   const pages = createDashboard({
-    ...{ clock, random, log, database, firstKeys: firstKeys(clock, random) },
+    clock,
+    random,
+    log,
+    database,
+    firstKeys: firstKeys(clock, random),
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: service.settings,
     disk: service.disk,
@@ -138,7 +157,9 @@ export async function addKey(database: Database, o: Partial<NewKey> = {}): Promi
   await write(database, trx =>
     createKey(trx, {
       ...unlimitedKey(),
-      ...{ id: 'key_1', secret, now },
+      id: 'key_1',
+      secret,
+      now,
       ...o,
     }),
   )

@@ -98,7 +98,9 @@ export async function cutProxy(target: string): Promise<CutProxy> {
     ({ text, before }) =>
       /^commit/i.test(text) && containing.test(before)
   return {
-    ...{ url: url.href, port, reset },
+    url: url.href,
+    port,
+    reset,
     get open() {
       return pairs.size
     },

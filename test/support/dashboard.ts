@@ -36,7 +36,10 @@ export async function createTestDashboard({
   const { service, app: api, key } = base
   const keys: FirstKeys = firstKeys(service.clock, service.random)
   const pages = createDashboard({
-    ...{ clock: service.clock, random: service.random, log: service.log, firstKeys: keys },
+    clock: service.clock,
+    random: service.random,
+    log: service.log,
+    firstKeys: keys,
     database: service.database,
     app: {
       fetch: failOnUnknownNames((request: Request, bindings: ApiBindings) =>

@@ -8,12 +8,19 @@ export const idleHealth = (): HealthSource => ({
   operators: () => ({ egresses: [], shown: [], left: 0 }),
   queue: () => ({ jobs: 0, waiting: 0, running: 0 }),
   workers: async () => ({
-    ...{ concurrency: 200, requestsInFlight: 0, deliveriesOpen: 0, noticesOpen: 0 },
+    concurrency: 200,
+    requestsInFlight: 0,
+    deliveriesOpen: 0,
+    noticesOpen: 0,
   }),
   members: async () => [],
   peerBlocks: async () => [],
   process: async () => ({
-    ...{ version: '0.0.0', upMs: 0, memoryBytes: 0, databaseBytes: null, freeBytes: null },
+    version: '0.0.0',
+    upMs: 0,
+    memoryBytes: 0,
+    databaseBytes: null,
+    freeBytes: null,
   }),
   alert: () => null,
 })

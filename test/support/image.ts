@@ -142,7 +142,8 @@ function copyFiles(
     // COPY puts a file into a target that ends with a slash, and the content of a folder into it.
     const isInto = target.endsWith('/') && statSync(path).isFile()
     cpSync(path, join(folder, target, isInto ? basename(source) : ''), {
-      ...{ recursive: true, verbatimSymlinks: true },
+      recursive: true,
+      verbatimSymlinks: true,
     })
   }
 }

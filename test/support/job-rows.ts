@@ -29,7 +29,9 @@ export async function seedJob(database: Database, seed: Seed): Promise<Job> {
   const { id = 'job_a', texts, cells = [], source = {}, done = texts.length, ...given } = seed
   const owner = { accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false, ...given }
   await createJob(database, {
-    ...{ id, sourceKey: id, source: JSON.stringify(source) },
+    id,
+    sourceKey: id,
+    source: JSON.stringify(source),
     owner: { type: 'batch', ...owner },
   })
   const items = texts.map((text, n) => {

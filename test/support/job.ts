@@ -61,8 +61,11 @@ export async function createJobDeps({ script = {}, flags = {}, ...given }: JobDe
   const configWith = (structures = given.structures ?? {}) =>
     toConfig({
       flags: {
-        ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
-        ...{ sessionsPerSecond: '1000', ...flags },
+        helo: 'probe.test',
+        allowRanges: '192.0.2.0/24',
+        specialDomains: 'on',
+        sessionsPerSecond: '1000',
+        ...flags,
       },
       environment: {},
       file: null,
@@ -82,11 +85,16 @@ export async function createTestJob({ texts, ...given }: TestJobOptions) {
     const config = configWith(options.structures)
     const finished = Promise.withResolvers<void>()
     const worker = startWorker({
-      ...{ database, log: doors.log, random: doors.random, ledger: null, baseUrl: '' },
+      database,
+      log: doors.log,
+      random: doors.random,
+      ledger: null,
+      baseUrl: '',
       feedback: new FeedbackKnowledge(database, config),
       engineFor: () => engine,
       egresses: config.egresses.map(({ name }) => name),
-      ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
+      concurrency: config.concurrency,
+      greylistDelayMs: config.greylistDelayMs,
       wait: () => options.wait ?? true,
       retryStorageErrors: false,
       onProgress: job => job.state === 'completed' && finished.resolve(),

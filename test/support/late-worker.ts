@@ -15,9 +15,16 @@ export async function finishJob(
 ): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<Job>()
   const worker = startWorker({
-    ...{ database, log: silentLog, random, ledger, baseUrl: 'https://ev.test' },
-    ...{ engineFor: () => engine, egresses: engine.egresses, concurrency: 10 },
-    ...{ greylistDelayMs: null, wait: () => true },
+    database,
+    log: silentLog,
+    random,
+    ledger,
+    baseUrl: 'https://ev.test',
+    engineFor: () => engine,
+    egresses: engine.egresses,
+    concurrency: 10,
+    greylistDelayMs: null,
+    wait: () => true,
     onProgress: job => job.finished_at !== null && resolve(job),
   })
   worker.take(jobId)

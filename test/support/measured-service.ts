@@ -56,7 +56,10 @@ export async function startMeasuredService(
     return Number(readFileSync(file, 'utf8'))
   }
   return {
-    ...{ url: service.url, key: service.key, home, pid },
+    url: service.url,
+    key: service.key,
+    home,
+    pid,
     async measure(work) {
       await readHold()
       // Begins the peak anew.

@@ -14,8 +14,13 @@ type TestService = Pick<
 >
 
 export const WEBHOOK = {
-  ...{ url: 'https://app.test/', active: true, events: ['batch.completed' as const] },
-  ...{ description: null, secret: 'sealed', secretHint: 'LaSw', createdAt: 0 },
+  url: 'https://app.test/',
+  active: true,
+  events: ['batch.completed' as const],
+  description: null,
+  secret: 'sealed',
+  secretHint: 'LaSw',
+  createdAt: 0,
 }
 
 /**
@@ -32,22 +37,49 @@ export async function addOneOfEverything({
   return write(database, async trx => {
     await createWebhook(trx, { ...WEBHOOK, id: 'wh_a', accountId: 'acc_1' })
     await insertSource(trx, {
-      ...{ id: 'fbs_a', account_id: 'acc_1', provider: 'ses', secret: '', key_hint: '' },
-      ...{ created_at: now, last_received_at: null },
+      id: 'fbs_a',
+      account_id: 'acc_1',
+      provider: 'ses',
+      secret: '',
+      key_hint: '',
+      created_at: now,
+      last_received_at: null,
     })
     await insertSchedule(trx, {
-      ...{ id: 'sch_a', account_id: 'acc_1', key_id: 'key_1', sandbox: 0, notify: 0 },
-      ...{ job_id: 'job_a', latest_job_id: 'job_a', every_days: 30, classes: null },
-      ...{ older_than_days: null, next_run_at: now, claimed_until: null, last_run_at: null },
-      ...{ last_error: null, created_at: now },
+      id: 'sch_a',
+      account_id: 'acc_1',
+      key_id: 'key_1',
+      sandbox: 0,
+      notify: 0,
+      job_id: 'job_a',
+      latest_job_id: 'job_a',
+      every_days: 30,
+      classes: null,
+      older_than_days: null,
+      next_run_at: now,
+      claimed_until: null,
+      last_run_at: null,
+      last_error: null,
+      created_at: now,
     })
     const happened = { accountId: 'acc_1', data: {}, sandbox: false, now, dueAt: now, random }
     await emit(trx, { ...happened, kind: 'batch.completed' })
     await addHistory(trx, [
       {
-        ...{ id: 'ver_a', account_id: 'acc_1', key_id: 'key_1', email: 'ann@a.test', valid: 1 },
-        ...{ deliverable: 1, risk_level: 'low', reason: 'accepted_email', class: 'deliverable' },
-        ...{ cached: 0, source: 'single', job_id: null, sandbox: 0, created_at: now },
+        id: 'ver_a',
+        account_id: 'acc_1',
+        key_id: 'key_1',
+        email: 'ann@a.test',
+        valid: 1,
+        deliverable: 1,
+        risk_level: 'low',
+        reason: 'accepted_email',
+        class: 'deliverable',
+        cached: 0,
+        source: 'single',
+        job_id: null,
+        sandbox: 0,
+        created_at: now,
       },
     ])
     const day = now - (now % 86_400_000)

@@ -46,7 +46,8 @@ export async function openQueue(
 /** With these timings a queue claims tasks only when a put wakes it. */
 export const NO_POLLING: QueueTimings = {
   ...FAST_TIMINGS.queue,
-  ...{ beatMs: HOUR, pollMs: HOUR },
+  beatMs: HOUR,
+  pollMs: HOUR,
 }
 
 /** Returns the task rows of pg-boss. */

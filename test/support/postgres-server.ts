@@ -72,10 +72,15 @@ async function runPostgres(installation: Installation): Promise<PostgresServer> 
   const { home, bin, data, options, settings } = installation
   const port = await freePort()
   const allSettings = {
-    ...{ listen_addresses: '127.0.0.1', port: String(port), unix_socket_directories: '' },
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
     // Tests do not depend on durability.
-    ...{ fsync: 'off', full_page_writes: 'off', max_connections: '200' },
-    ...{ shared_buffers: '32MB', log_min_messages: 'panic' },
+    fsync: 'off',
+    full_page_writes: 'off',
+    max_connections: '200',
+    shared_buffers: '32MB',
+    log_min_messages: 'panic',
     // Autovacuum would analyze tables at uncontrolled times.
     autovacuum: 'off',
     ...settings,
@@ -105,7 +110,9 @@ async function runPostgres(installation: Installation): Promise<PostgresServer> 
   await start()
   process.on('exit', killServer)
   return {
-    ...{ url, port, stop },
+    url,
+    port,
+    stop,
     get pid() {
       return server.pid as number
     },
@@ -131,7 +138,9 @@ async function runPostgres(installation: Installation): Promise<PostgresServer> 
       const primary_conninfo = `host=127.0.0.1 port=${port} user=ev`
       return runPostgres({
         ...installation,
-        ...{ home: copy, data: copy, settings: { ...settings, primary_conninfo } },
+        home: copy,
+        data: copy,
+        settings: { ...settings, primary_conninfo },
       })
     },
   }
@@ -171,7 +180,10 @@ function binaries(home: string): string {
 function isOpenToAll(folder: string): boolean {
   try {
     execFileSync(join(folder, 'bin/postgres'), ['--version'], {
-      ...{ uid: NOBODY_UID, gid: NOBODY_UID, stdio: 'pipe', cwd: '/' },
+      uid: NOBODY_UID,
+      gid: NOBODY_UID,
+      stdio: 'pipe',
+      cwd: '/',
     })
     return true
   } catch {

@@ -97,7 +97,9 @@ export class ProcessCluster {
     const child = spawn(process.execPath, [PROGRAM, ...all], {
       cwd: this.home,
       env: {
-        ...{ PATH: process.env.PATH, HOME: this.home, EV_SECRET: SECRET },
+        PATH: process.env.PATH,
+        HOME: this.home,
+        EV_SECRET: SECRET,
         ...(databaseUrl === '' ? {} : { EV_DATABASE: databaseUrl }),
       },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -111,7 +113,9 @@ export class ProcessCluster {
     })
     const ended = once(child, 'close')
     const unit: Unit = {
-      ...{ role, name, child },
+      role,
+      name,
+      child,
       log: () => output.log,
       url: () => /listening on (\S+?)"/.exec(output.log)?.[1] ?? '',
       end: async signal => {

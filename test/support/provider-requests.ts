@@ -16,7 +16,10 @@ let authority: { readonly cert: string; readonly key: string } | undefined
 /** The certificate of SNS and its private key, one per process. */
 export function snsCertificate() {
   authority ??= makeAuthority({
-    ...{ name: 'sns.amazonaws.com', now: SIGNED_AT, days: 365, random: countedRandom() },
+    name: 'sns.amazonaws.com',
+    now: SIGNED_AT,
+    days: 365,
+    random: countedRandom(),
   })
   return authority
 }
@@ -50,7 +53,9 @@ type SnsOptions = {
 export function snsRequest(message: unknown, o: SnsOptions = {}): SignedRequest {
   const { type = 'Notification', version = '1', at = SIGNED_AT } = o
   const fields: Record<string, string> = {
-    ...{ Type: type, MessageId: '19ba9823-d7f2-53c1-860e-cb10e0d13dfc', TopicArn: TOPIC },
+    Type: type,
+    MessageId: '19ba9823-d7f2-53c1-860e-cb10e0d13dfc',
+    TopicArn: TOPIC,
     Message: typeof message === 'string' ? message : JSON.stringify(message),
     Timestamp: new Date(at).toISOString(),
     ...(type === 'Notification'
@@ -113,16 +118,27 @@ export function mailgunForm(
 /** Events of legacy webhooks of Mailgun. */
 export const MAILGUN_FORMS = {
   bounced: {
-    ...{ event: 'bounced', recipient: 'jane@example.com', domain: 'news.example.net' },
-    ...{ code: '550', notification: '', 'message-headers': '[["Received", "by …"]]' },
+    event: 'bounced',
+    recipient: 'jane@example.com',
+    domain: 'news.example.net',
+    code: '550',
+    notification: '',
+    'message-headers': '[["Received", "by …"]]',
     error: '5.1.1 The email account that you tried to reach does not exist.',
   },
   dropped: {
-    ...{ event: 'dropped', recipient: 'jane@example.com', domain: 'news.example.net' },
-    ...{ reason: 'hardfail', code: '550', description: '5.1.1 No such user' },
+    event: 'dropped',
+    recipient: 'jane@example.com',
+    domain: 'news.example.net',
+    reason: 'hardfail',
+    code: '550',
+    description: '5.1.1 No such user',
   },
   suppressed: {
-    ...{ event: 'dropped', recipient: 'jane@example.com', reason: 'hardfail', code: '605' },
+    event: 'dropped',
+    recipient: 'jane@example.com',
+    reason: 'hardfail',
+    code: '605',
     description: 'Not delivering to previously bounced address',
   },
   delivered: { event: 'delivered', recipient: 'bob@example.com', 'Message-Id': '<1@example.net>' },
@@ -153,11 +169,16 @@ export const EVENTS = {
     bounce: {
       notificationType: 'Bounce',
       bounce: {
-        ...{ bounceType: 'Permanent', bounceSubType: 'General', timestamp: AT },
-        ...{ feedbackId: '00000138111222aa-44455566', reportingMTA: 'dns; email.example.com' },
+        bounceType: 'Permanent',
+        bounceSubType: 'General',
+        timestamp: AT,
+        feedbackId: '00000138111222aa-44455566',
+        reportingMTA: 'dns; email.example.com',
         bouncedRecipients: [
           {
-            ...{ emailAddress: 'jane@example.com', status: '5.1.1', action: 'failed' },
+            emailAddress: 'jane@example.com',
+            status: '5.1.1',
+            action: 'failed',
             diagnosticCode: 'smtp; 550 5.1.1 <jane@example.com>... User unknown',
           },
         ],
@@ -172,8 +193,10 @@ export const EVENTS = {
     complaint: {
       notificationType: 'Complaint',
       complaint: {
-        ...{ complainedRecipients: [{ emailAddress: 'carl@example.com' }], timestamp: AT },
-        ...{ feedbackId: '000001378603177f-18c07c78', complaintFeedbackType: 'abuse' },
+        complainedRecipients: [{ emailAddress: 'carl@example.com' }],
+        timestamp: AT,
+        feedbackId: '000001378603177f-18c07c78',
+        complaintFeedbackType: 'abuse',
       },
       mail: { messageId: '000001378603177f-7a5433e7', destination: ['carl@example.com'] },
     },
@@ -181,67 +204,105 @@ export const EVENTS = {
   },
   sendgrid: {
     bounce: {
-      ...{ email: 'jane@example.com', timestamp: 1_780_315_140, event: 'bounce', type: 'bounce' },
-      ...{ status: '5.1.1', reason: '550 5.1.1 <jane@example.com>: User unknown' },
+      email: 'jane@example.com',
+      timestamp: 1_780_315_140,
+      event: 'bounce',
+      type: 'bounce',
+      status: '5.1.1',
+      reason: '550 5.1.1 <jane@example.com>: User unknown',
       sg_event_id: 'Ym91bmNl',
     },
     delivery: {
-      ...{ email: 'bob@example.com', timestamp: 1_780_315_140, event: 'delivered' },
-      ...{ response: '250 OK', sg_event_id: 'ZGVsaXZlcmVk' },
+      email: 'bob@example.com',
+      timestamp: 1_780_315_140,
+      event: 'delivered',
+      response: '250 OK',
+      sg_event_id: 'ZGVsaXZlcmVk',
     },
     complaint: {
-      ...{ email: 'carl@example.com', timestamp: 1_780_315_140, event: 'spamreport' },
+      email: 'carl@example.com',
+      timestamp: 1_780_315_140,
+      event: 'spamreport',
       sg_event_id: 'c3BhbXJlcG9ydA',
     },
     other: {
-      ...{ email: 'dora@example.com', timestamp: 1_780_315_140, event: 'dropped' },
-      ...{ reason: 'Bounced Address', status: '5.0.0', sg_event_id: 'ZHJvcHBlZA' },
+      email: 'dora@example.com',
+      timestamp: 1_780_315_140,
+      event: 'dropped',
+      reason: 'Bounced Address',
+      status: '5.0.0',
+      sg_event_id: 'ZHJvcHBlZA',
     },
   },
   mailgun: {
     bounce: {
-      ...{ event: 'failed', severity: 'permanent', reason: 'bounce', id: 'Ase7i2zsRYeDXztHGENqRA' },
-      ...{ recipient: 'jane@example.com', timestamp: 1_780_315_140.153125 },
+      event: 'failed',
+      severity: 'permanent',
+      reason: 'bounce',
+      id: 'Ase7i2zsRYeDXztHGENqRA',
+      recipient: 'jane@example.com',
+      timestamp: 1_780_315_140.153125,
       'delivery-status': {
-        ...{
-          code: 550,
-          message: '5.1.1 The email account that you tried to reach does not exist.',
-        },
-        ...{ 'mx-host': 'mx.example.com', description: '' },
+        code: 550,
+        message: '5.1.1 The email account that you tried to reach does not exist.',
+        'mx-host': 'mx.example.com',
+        description: '',
       },
     },
     delivery: {
-      ...{ event: 'delivered', id: 'hTWCTD81RtiDN', recipient: 'bob@example.com' },
-      ...{ timestamp: 1_780_315_140.153125, 'delivery-status': { code: 250, message: 'OK' } },
+      event: 'delivered',
+      id: 'hTWCTD81RtiDN',
+      recipient: 'bob@example.com',
+      timestamp: 1_780_315_140.153125,
+      'delivery-status': { code: 250, message: 'OK' },
     },
     complaint: {
-      ...{ event: 'complained', id: 'ncV2XwymRUKbPek', recipient: 'carl@example.com' },
+      event: 'complained',
+      id: 'ncV2XwymRUKbPek',
+      recipient: 'carl@example.com',
       timestamp: 1_780_315_140.153125,
     },
     other: {
-      ...{ event: 'failed', severity: 'permanent', reason: 'suppress-bounce', id: 'x' },
-      ...{ recipient: 'dora@example.com', timestamp: 1_780_315_140.1 },
+      event: 'failed',
+      severity: 'permanent',
+      reason: 'suppress-bounce',
+      id: 'x',
+      recipient: 'dora@example.com',
+      timestamp: 1_780_315_140.1,
       'delivery-status': { code: 605, message: 'Not delivering to previously bounced address' },
     },
   },
   postmark: {
     bounce: {
-      ...{ RecordType: 'Bounce', ID: 901_542_550, Type: 'HardBounce', TypeCode: 1 },
-      ...{ Email: 'jane@example.com', BouncedAt: '2026-06-01T07:59:00.3963933-04:00' },
+      RecordType: 'Bounce',
+      ID: 901_542_550,
+      Type: 'HardBounce',
+      TypeCode: 1,
+      Email: 'jane@example.com',
+      BouncedAt: '2026-06-01T07:59:00.3963933-04:00',
       Details: 'smtp;550 5.1.1 The email account that you tried to reach does not exist.',
       MessageID: '2706ee8a-737c-4285-b032-ccd317af53ed',
     },
     delivery: {
-      ...{ RecordType: 'Delivery', Recipient: 'bob@example.com', Details: '250 OK' },
-      ...{ DeliveredAt: '2026-06-01T07:59:00.2735393-04:00' },
+      RecordType: 'Delivery',
+      Recipient: 'bob@example.com',
+      Details: '250 OK',
+      DeliveredAt: '2026-06-01T07:59:00.2735393-04:00',
       MessageID: '883953f4-6105-42a2-a16a-77a8eac79483',
     },
     complaint: {
-      ...{ RecordType: 'SpamComplaint', ID: 42, Type: 'SpamComplaint', TypeCode: 512 },
-      ...{ Email: 'carl@example.com', BouncedAt: '2026-06-01T11:59:00.9070259Z' },
+      RecordType: 'SpamComplaint',
+      ID: 42,
+      Type: 'SpamComplaint',
+      TypeCode: 512,
+      Email: 'carl@example.com',
+      BouncedAt: '2026-06-01T11:59:00.9070259Z',
     },
     other: {
-      ...{ RecordType: 'Bounce', ID: 43, Type: 'ManuallyDeactivated', Email: 'dora@example.com' },
+      RecordType: 'Bounce',
+      ID: 43,
+      Type: 'ManuallyDeactivated',
+      Email: 'dora@example.com',
       BouncedAt: AT,
     },
   },
@@ -249,8 +310,12 @@ export const EVENTS = {
     bounce: {
       msys: {
         message_event: {
-          ...{ type: 'bounce', bounce_class: '10', error_code: '550', timestamp: '1780315140' },
-          ...{ event_id: '84345317653491230', rcpt_to: 'jane@example.com' },
+          type: 'bounce',
+          bounce_class: '10',
+          error_code: '550',
+          timestamp: '1780315140',
+          event_id: '84345317653491230',
+          rcpt_to: 'jane@example.com',
           raw_rcpt_to: 'jane@example.com',
           raw_reason: '550 5.1.1 <jane@example.com>: Recipient address rejected: User unknown',
         },
@@ -259,16 +324,22 @@ export const EVENTS = {
     delivery: {
       msys: {
         message_event: {
-          ...{ type: 'delivery', event_id: '92356927693813856', timestamp: '1780315140' },
-          ...{ rcpt_to: 'bob@example.com', raw_rcpt_to: 'bob@example.com' },
+          type: 'delivery',
+          event_id: '92356927693813856',
+          timestamp: '1780315140',
+          rcpt_to: 'bob@example.com',
+          raw_rcpt_to: 'bob@example.com',
         },
       },
     },
     complaint: {
       msys: {
         message_event: {
-          ...{ type: 'spam_complaint', event_id: '92356927693813857', timestamp: '1780315140' },
-          ...{ rcpt_to: 'carl@example.com', fbtype: 'abuse' },
+          type: 'spam_complaint',
+          event_id: '92356927693813857',
+          timestamp: '1780315140',
+          rcpt_to: 'carl@example.com',
+          fbtype: 'abuse',
         },
       },
     },

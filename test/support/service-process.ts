@@ -43,7 +43,9 @@ export function beginService(
     if (output.log.includes('The first key')) await running.printed('\n', 'stdout')
   }
   return {
-    ...{ child, ended, isUp: isUp() },
+    child,
+    ended,
+    isUp: isUp(),
     get url() {
       return /listening on (\S+?)"/.exec(output.log)?.[1] ?? ''
     },

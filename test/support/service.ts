@@ -74,7 +74,14 @@ export async function createTestService({
   const post = fakeTransport()
   let stopping = false
   const service: Service = {
-    ...{ clock, random, log, database, engine, ledger, limits, worker },
+    clock,
+    random,
+    log,
+    database,
+    engine,
+    ledger,
+    limits,
+    worker,
     priority: new Priority(systemClock),
     resolver: zone,
     transport: post,
@@ -84,15 +91,16 @@ export async function createTestService({
     deliveries: idleDeliveries(),
     secretBox: createSecretBox('a secret of tests', random),
     settings: {
-      ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS },
+      baseUrl: 'https://ev.test',
+      version: '0.0.0',
+      plans,
+      ipLimits: IP_LIMITS,
       limits: true,
-      ...{
-        trustProxy: [],
-        trustLoopback: true,
-        webhookAllowRanges: [],
-        metricsToken: null,
-        dataDir,
-      },
+      trustProxy: [],
+      trustLoopback: true,
+      webhookAllowRanges: [],
+      metricsToken: null,
+      dataDir,
       ...given.settings,
     },
     machine: () => readMachineStatus(service.engine, { smtpPort: 25, findPortFailure: () => null }),
@@ -116,7 +124,9 @@ export async function createTestService({
     await write(database, trx =>
       createKey(trx, {
         ...unlimitedKey(),
-        ...{ id: `key_${++keys}`, secret, now: clock.now() },
+        id: `key_${++keys}`,
+        secret,
+        now: clock.now(),
         ...o,
       }),
     )
@@ -145,8 +155,21 @@ export async function createTestService({
     return app.request(path, init, { incoming, ...(o.session && { session: o.session }) })
   }
   return {
-    ...{ app, service, database, clock, zone, mx, random, ledger, worker, post, lines, key },
-    ...{ request, addKey, addAccount },
+    app,
+    service,
+    database,
+    clock,
+    zone,
+    mx,
+    random,
+    ledger,
+    worker,
+    post,
+    lines,
+    key,
+    request,
+    addKey,
+    addAccount,
     /** Advances the clock until a promise settles, for requests that probe mail servers. */
     settled,
     stop: () => {
@@ -167,8 +190,13 @@ export const idleDeliveries = (): Service['deliveries'] => ({
 
 /** A key of the first account with all scopes, without ID, secret and time. */
 export const unlimitedKey = () => ({
-  ...{ accountId: 'acc_1', name: 'test', scopes: ['*'] as Scope[] },
-  ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+  accountId: 'acc_1',
+  name: 'test',
+  scopes: ['*'] as Scope[],
+  allowedIps: [],
+  allowedDomains: [],
+  rateLimitPerMinute: null,
+  expiresAt: null,
 })
 
 /** A worker that does nothing but record its calls. */
@@ -176,7 +204,8 @@ export function idleWorker(): JobWorker & { readonly taken: string[]; readonly d
   const taken: string[] = []
   const dropped: string[] = []
   return {
-    ...{ taken, dropped },
+    taken,
+    dropped,
     take: jobId => void taken.push(jobId),
     drop: jobId => void dropped.push(jobId),
     finish: () => {},

@@ -39,13 +39,11 @@ export function fakeSharedRates(clock: Clock) {
       for (const call of [...entry.watchers]) call()
     }
     return {
-      ...{
-        reservedForOthers: () => 0,
-        isSingleWaiting: false,
-        now: () => clock.now(),
-        change,
-        note: change,
-      },
+      reservedForOthers: () => 0,
+      isSingleWaiting: false,
+      now: () => clock.now(),
+      change,
+      note: change,
       get state() {
         return entry.state
       },

@@ -37,7 +37,9 @@ export async function startMailServer(o: Options = {}): Promise<MailServer> {
   const taken: Taken[] = []
   const offered: string[] = []
   const server = new SMTPServer({
-    ...{ secure: o.isTls ?? false, logger: false, authOptional: o.login === undefined },
+    secure: o.isTls ?? false,
+    logger: false,
+    authOptional: o.login === undefined,
     ...certificateOf(o.certificate ?? 'right', 'mail.example', '127.0.0.1'),
     ...(o.isPlain ? { hideSTARTTLS: true, disabledCommands: ['STARTTLS'] } : {}),
     // Reveals clients that send credentials without encryption.

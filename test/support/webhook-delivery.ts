@@ -45,9 +45,15 @@ export async function createTestDelivery({ polls = true, clock = fakeClock() }: 
   const newWebhook = (change: Partial<Webhook>) => {
     const { id = 'wh_a' } = change
     return {
-      ...{ id, accountId: 'acc_1', url: `https://${id.replace('_', '-')}.test/hook`, active: true },
-      ...{ events: ['quota.warning'] as EventKind[], description: null },
-      ...{ secret: secretBox.encrypt(SECRET), secretHint: 'LaSw', createdAt: clock.now() },
+      id,
+      accountId: 'acc_1',
+      url: `https://${id.replace('_', '-')}.test/hook`,
+      active: true,
+      events: ['quota.warning'] as EventKind[],
+      description: null,
+      secret: secretBox.encrypt(SECRET),
+      secretHint: 'LaSw',
+      createdAt: clock.now(),
       ...change,
     }
   }
@@ -88,26 +94,30 @@ export async function createTestDelivery({ polls = true, clock = fakeClock() }: 
     const deliveryClock = polls ? clock : withoutPolling(clock)
     const queue = createMemoryQueue(database.steadyClock, log)
     const deliveries = startDeliveries({
-      ...{ database, queue, transport, secretBox, clock: deliveryClock, log, version: '1.2.3' },
+      database,
+      queue,
+      transport,
+      secretBox,
+      clock: deliveryClock,
+      log,
+      version: '1.2.3',
       ...change,
     })
     onTestFinished(() => ended(deliveries, clock))
     return deliveries
   }
   return {
-    ...{
-      database,
-      clock,
-      random,
-      secretBox,
-      transport,
-      log,
-      lines,
-      addWebhook,
-      addWebhooks,
-      addEvents,
-      start,
-    },
+    database,
+    clock,
+    random,
+    secretBox,
+    transport,
+    log,
+    lines,
+    addWebhook,
+    addWebhooks,
+    addEvents,
+    start,
     deliveries: () => rowsOf(database, 'delivery') as Promise<DeliveryTable[]>,
     attempts: () => rowsOf(database, 'attempt') as Promise<AttemptTable[]>,
     webhooks: () => rowsOf(database, 'webhook') as Promise<WebhookTable[]>,

@@ -25,7 +25,8 @@ export async function endpoint(change: object = {}, options: TestServiceOptions 
     wake: () => void wakes.push(fixture.clock.now()),
   }
   const fixture = await createTestService({
-    ...{ engine: { zone: { 'app.test': { A: ['8.8.8.8'] } } }, ...options },
+    engine: { zone: { 'app.test': { A: ['8.8.8.8'] } } },
+    ...options,
     deps: { deliveries, ...options.deps },
   })
   const { json } = fixture

@@ -9,9 +9,15 @@ import { tempDatabase } from './database.ts'
 export const addWebhook = (database: Database, given: Partial<NewWebhook> = {}): Promise<Webhook> =>
   write(database, trx =>
     createWebhook(trx, {
-      ...{ id: 'wh_a', accountId: 'acc_a', url: 'https://app.example/hook' },
-      ...{ events: EVENT_KINDS, active: true, description: 'ours' },
-      ...{ secret: 'sealed', secretHint: 'LaSw', createdAt: database.clock.now() },
+      id: 'wh_a',
+      accountId: 'acc_a',
+      url: 'https://app.example/hook',
+      events: EVENT_KINDS,
+      active: true,
+      description: 'ours',
+      secret: 'sealed',
+      secretHint: 'LaSw',
+      createdAt: database.clock.now(),
       ...given,
     }),
   )
@@ -23,9 +29,19 @@ export async function addDelivery(
   { at = 0, ...given }: Partial<DeliveryTable> & { at?: number } = {},
 ): Promise<void> {
   const delivery: DeliveryTable = {
-    ...{ id, event_id: id.replace('dlv', 'evt'), webhook_id: 'wh_a', kind: 'batch.completed' },
-    ...{ state: 'pending', trigger: 'scheduled', attempt: 0, due_at: at, created_at: at },
-    ...{ status_code: null, duration_ms: null, error: null, error_code: null },
+    id,
+    event_id: id.replace('dlv', 'evt'),
+    webhook_id: 'wh_a',
+    kind: 'batch.completed',
+    state: 'pending',
+    trigger: 'scheduled',
+    attempt: 0,
+    due_at: at,
+    created_at: at,
+    status_code: null,
+    duration_ms: null,
+    error: null,
+    error_code: null,
     expires_at: null,
     ...given,
   }
@@ -45,15 +61,24 @@ export const deliveryRow = ({ db }: Database, id: string): Promise<DeliveryTable
 export const attemptAt = (id: string, given: Partial<NewAttempt> = {}): NewAttempt => ({
   delivery: { id, webhookId: 'wh_a', cycle: { trigger: 'scheduled', attempt: 0 } },
   next: { state: 'retry_scheduled', dueAt: 60_000 },
-  ...{ startedAt: 1_000, url: 'https://app.example/hook', durationMs: 84, statusCode: 500 },
-  ...{ headers: { server: 'x' }, requestHeaders: null, excerpt: 'no' },
+  startedAt: 1_000,
+  url: 'https://app.example/hook',
+  durationMs: 84,
+  statusCode: 500,
+  headers: { server: 'x' },
+  requestHeaders: null,
+  excerpt: 'no',
   error: 'It answered 500.',
-  ...{ errorCode: 'http_status', disabledCode: null },
+  errorCode: 'http_status',
+  disabledCode: null,
   ...given,
 })
 
 export const SUCCESS = {
-  ...{ statusCode: 200, excerpt: 'ok', error: null, errorCode: null },
+  statusCode: 200,
+  excerpt: 'ok',
+  error: null,
+  errorCode: null,
   next: { state: 'delivered', expiresAt: 900_000 },
 } as const satisfies Partial<NewAttempt>
 

@@ -29,7 +29,9 @@ export function fakeTransport(): FakeTransport {
   const fetched: string[] = []
   let script: Script = 200
   return {
-    ...{ sent, documents, fetched },
+    sent,
+    documents,
+    fetched,
     answer(next) {
       script = next
     },

@@ -33,11 +33,15 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: TestWork
   const failures: [jobId: string, error: unknown][] = []
   const begin = (more: Partial<WorkerDeps> = {}) => {
     const worker = startWorker({
-      ...{ database, log: doors.log, random: doors.random },
-      ...{ ledger: ledger ?? null, baseUrl: 'https://ev.test' },
+      database,
+      log: doors.log,
+      random: doors.random,
+      ledger: ledger ?? null,
+      baseUrl: 'https://ev.test',
       engineFor: job => (job.sandbox === 1 ? sandbox : engine),
       egresses: engine.egresses,
-      ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
+      concurrency: config.concurrency,
+      greylistDelayMs: config.greylistDelayMs,
       wait: () => true,
       onProgress: job => progress.push(job),
       onFailure: (jobId, error) => failures.push([jobId, error]),

@@ -3,10 +3,15 @@ import type { DueAlert } from '../../src/webhooks/alert-store.ts'
 import { alertEmail } from '../../src/webhooks/endpoint-alerts.ts'
 
 const NOTICE: DueAlert = {
-  ...{ webhookId: 'wh_a', url: 'https://app.example:8443/hook?token=s3cret#part' },
-  ...{ accountId: 'acc_a', accountName: 'Shop', email: null },
-  ...{ failedEvents: 3, lastError: 'The receiver answered 500, which is not 2xx.' },
-  ...{ disabledReason: null, dueAt: 0 },
+  webhookId: 'wh_a',
+  url: 'https://app.example:8443/hook?token=s3cret#part',
+  accountId: 'acc_a',
+  accountName: 'Shop',
+  email: null,
+  failedEvents: 3,
+  lastError: 'The receiver answered 500, which is not 2xx.',
+  disabledReason: null,
+  dueAt: 0,
 }
 const PLACE = { baseUrl: 'https://ev.example', now: Date.UTC(2026, 5, 30, 12) }
 
@@ -42,7 +47,9 @@ What to do (with the CLI, or over HTTP with an API key):
 Failed deliveries are kept for 7 days and can be retried until then.
 `,
     brief: {
-      ...{ webhookId: 'wh_a', accountId: 'acc_a', disabledReason: undefined },
+      webhookId: 'wh_a',
+      accountId: 'acc_a',
+      disabledReason: undefined,
       lastError: 'The receiver answered 500, which is not 2xx.',
       steps:
         'ev webhooks deliveries wh_a --status failed · ev webhooks retry --since 2026-06-16 wh_a',
@@ -52,7 +59,8 @@ Failed deliveries are kept for 7 days and can be retried until then.
 
 test('names the reason why a webhook was disabled, and enables it before anything is sent', () => {
   const { subject, text, brief } = mail({
-    ...{ failedEvents: 1, disabledReason: 'It answered 410 Gone.' },
+    failedEvents: 1,
+    disabledReason: 'It answered 410 Gone.',
   })
   expect(subject).toBe(
     'ev: the webhook to app.example:8443 was disabled, 1 event could not be delivered (wh_a)',
@@ -86,7 +94,9 @@ test('contains nothing of the query of the URL, which may be a secret', () => {
 test('untrusted text is one line without control characters for terminals or mail readers', () => {
   const evil = 'a\r\nBcc: eve@evil.example\u001b[2J\u202e'
   const { subject, text, brief } = mail({
-    ...{ accountName: evil, lastError: evil, disabledReason: evil },
+    accountName: evil,
+    lastError: evil,
+    disabledReason: evil,
     url: 'https://app.example/%0D%0ABcc:eve',
   })
   expect(subject).toMatch(/^[^\r\n]*$/)

@@ -53,9 +53,14 @@ describe('an alert', () => {
     expect(await listDueAlerts(database, 9)).toEqual([])
     expect(await listDueAlerts(database, 10)).toEqual([
       {
-        ...{ ...OF_A, accountName: 'Name of acc_a', email: 'ann@owner.example' },
-        ...{ url: 'https://app.example/hook', failedEvents: 2 },
-        ...{ lastError: 'It answered 500.', disabledReason: null, dueAt: 10 },
+        ...OF_A,
+        accountName: 'Name of acc_a',
+        email: 'ann@owner.example',
+        url: 'https://app.example/hook',
+        failedEvents: 2,
+        lastError: 'It answered 500.',
+        disabledReason: null,
+        dueAt: 10,
       },
     ])
   })

@@ -10,7 +10,9 @@ const due = (id = 'wh_a', failingSince: number | null = null) =>
 
 const attempt = (state: Attempt['next']['state'], statusCode = 500) =>
   ({
-    ...{ statusCode, durationMs: 7, error: 'It answered 500.' },
+    statusCode,
+    durationMs: 7,
+    error: 'It answered 500.',
     next: { state },
   }) as Attempt
 
@@ -79,10 +81,15 @@ test('every attempt is logged at debug level', () => {
   for (let n = 0; n < 3; n++) record(due(), attempt('retry_scheduled'), null)
   expect(lines.filter(({ level }) => level === 'debug')).toEqual(
     Array.from({ length: 3 }, () => ({
-      ...{ level: 'debug', message: 'webhook delivery attempt' },
+      level: 'debug',
+      message: 'webhook delivery attempt',
       fields: {
-        ...{ webhook: 'wh_a', event: 'evt_1', status: 500, attempt: 1 },
-        ...{ state: 'retry_scheduled', ms: 7 },
+        webhook: 'wh_a',
+        event: 'evt_1',
+        status: 500,
+        attempt: 1,
+        state: 'retry_scheduled',
+        ms: 7,
       },
     })),
   )

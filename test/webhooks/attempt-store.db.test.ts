@@ -39,21 +39,29 @@ describe('an attempt', () => {
     const before = await deliveryRow(database, 'dlv_a')
     await record(database, [attemptAt('dlv_a')])
     expect(await deliveryRow(database, 'dlv_a')).toEqual({
-      ...{ ...before, state: 'retry_scheduled', attempt: 1, due_at: 60_000 },
-      ...{ status_code: 500, duration_ms: 84, error: 'It answered 500.' },
+      ...before,
+      state: 'retry_scheduled',
+      attempt: 1,
+      due_at: 60_000,
+      status_code: 500,
+      duration_ms: 84,
+      error: 'It answered 500.',
       error_code: 'http_status',
     })
     expect(await attemptsOf(database)).toEqual([
       {
-        ...{ delivery_id: 'dlv_a', number: 1, trigger: 'scheduled', started_at: 1_000 },
-        ...{ url: 'https://app.example/hook', duration_ms: 84, status_code: 500 },
-        ...{
-          headers: '{"server":"x"}',
-          excerpt: 'no',
-          request_headers: null,
-          error: 'It answered 500.',
-          error_code: 'http_status',
-        },
+        delivery_id: 'dlv_a',
+        number: 1,
+        trigger: 'scheduled',
+        started_at: 1_000,
+        url: 'https://app.example/hook',
+        duration_ms: 84,
+        status_code: 500,
+        headers: '{"server":"x"}',
+        excerpt: 'no',
+        request_headers: null,
+        error: 'It answered 500.',
+        error_code: 'http_status',
       },
     ])
   })
@@ -62,11 +70,18 @@ describe('an attempt', () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a', SUCCESS), attemptAt('dlv_b', FAILURE)])
     expect(await deliveryRow(database, 'dlv_a')).toMatchObject({
-      ...{ state: 'delivered', attempt: 1, due_at: 100, expires_at: 900_000 },
-      ...{ status_code: 200, error: null },
+      state: 'delivered',
+      attempt: 1,
+      due_at: 100,
+      expires_at: 900_000,
+      status_code: 200,
+      error: null,
     })
     expect(await deliveryRow(database, 'dlv_b')).toMatchObject({
-      ...{ state: 'failed', attempt: 1, due_at: 100, expires_at: 900_000 },
+      state: 'failed',
+      attempt: 1,
+      due_at: 100,
+      expires_at: 900_000,
     })
     expect(await listNextDeliveries(database, 'wh_a', { now: 1e9, except: [], max: 1 })).toEqual([])
   })
@@ -132,7 +147,10 @@ describe('an attempt', () => {
   test('of a second cycle does not change a third that was started meanwhile', async () => {
     const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', {
-      ...{ trigger: 'manual', state: 'retry_scheduled', attempt: 2, at: 100 },
+      trigger: 'manual',
+      state: 'retry_scheduled',
+      attempt: 2,
+      at: 100,
     })
     const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
     await record(database, [attemptAt('dlv_a', cycleOf('dlv_a', 'manual', 2))])
@@ -226,10 +244,21 @@ test('attempts are counted by webhook and day; late ones and those at a former U
 
 describe('a test', () => {
   const TEST: NewTest = {
-    ...{ accountId: 'acc_a', webhookId: 'wh_a', deliveryId: 'dlv_t', now: NOW, dueAt: NOW },
+    accountId: 'acc_a',
+    webhookId: 'wh_a',
+    deliveryId: 'dlv_t',
+    now: NOW,
+    dueAt: NOW,
     event: { id: 'evt_t', kind: 'webhook.test', body: '{"event":"webhook.test"}' },
-    ...{ startedAt: 4_900, url: 'https://app.example/hook', durationMs: 84, statusCode: 200 },
-    ...{ headers: {}, requestHeaders: null, excerpt: 'ok', error: null, errorCode: null },
+    startedAt: 4_900,
+    url: 'https://app.example/hook',
+    durationMs: 84,
+    statusCode: 200,
+    headers: {},
+    requestHeaders: null,
+    excerpt: 'ok',
+    error: null,
+    errorCode: null,
     next: { state: 'delivered', expiresAt: 900_000 },
   }
 
@@ -239,21 +268,42 @@ describe('a test', () => {
     const event = await database.db.selectFrom('event').selectAll().execute()
     expect(event).toEqual([
       {
-        ...{ id: 'evt_t', account_id: 'acc_a', kind: 'webhook.test', created_at: NOW },
+        id: 'evt_t',
+        account_id: 'acc_a',
+        kind: 'webhook.test',
+        created_at: NOW,
         body: '{"event":"webhook.test"}',
       },
     ])
     expect(await deliveryRow(database, 'dlv_t')).toEqual({
-      ...{ id: 'dlv_t', event_id: 'evt_t', webhook_id: 'wh_a', kind: 'webhook.test' },
-      ...{ state: 'delivered', trigger: 'test', attempt: 1, due_at: NOW, created_at: NOW },
-      ...{ status_code: 200, duration_ms: 84, error: null, error_code: null },
+      id: 'dlv_t',
+      event_id: 'evt_t',
+      webhook_id: 'wh_a',
+      kind: 'webhook.test',
+      state: 'delivered',
+      trigger: 'test',
+      attempt: 1,
+      due_at: NOW,
+      created_at: NOW,
+      status_code: 200,
+      duration_ms: 84,
+      error: null,
+      error_code: null,
       expires_at: 900_000,
     })
     expect(await attemptsOf(database)).toEqual([
       {
-        ...{ delivery_id: 'dlv_t', number: 1, trigger: 'test', started_at: 4_900 },
-        ...{ url: 'https://app.example/hook', duration_ms: 84, status_code: 200 },
-        ...{ headers: '{}', excerpt: 'ok', error: null, error_code: null },
+        delivery_id: 'dlv_t',
+        number: 1,
+        trigger: 'test',
+        started_at: 4_900,
+        url: 'https://app.example/hook',
+        duration_ms: 84,
+        status_code: 200,
+        headers: '{}',
+        excerpt: 'ok',
+        error: null,
+        error_code: null,
         request_headers: null,
       },
     ])

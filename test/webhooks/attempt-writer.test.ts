@@ -54,9 +54,17 @@ test('attempts before the stop are written, and none after it', async () => {
 
 const delivered = (id: string): NewAttempt => ({
   delivery: { id, webhookId: 'wh_a', cycle: { trigger: 'scheduled', attempt: 0 } },
-  ...{ next: { state: 'delivered', expiresAt: 1 }, startedAt: 0, url: 'https://a.test' },
-  ...{ durationMs: 1, statusCode: 200, headers: {}, excerpt: '', error: null },
-  ...{ errorCode: null, disabledCode: null, requestHeaders: null },
+  next: { state: 'delivered', expiresAt: 1 },
+  startedAt: 0,
+  url: 'https://a.test',
+  durationMs: 1,
+  statusCode: 200,
+  headers: {},
+  excerpt: '',
+  error: null,
+  errorCode: null,
+  disabledCode: null,
+  requestHeaders: null,
 })
 
 function countCommits({ database: { db } }: Awaited<ReturnType<typeof createTestDelivery>>) {

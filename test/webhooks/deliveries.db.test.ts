@@ -23,7 +23,10 @@ async function withFailed() {
   const [clock, wakes] = [fakeClock(), [] as number[]]
   const audit = { random: countedRandom(), origin: COMMAND_LINE }
   return {
-    ...{ ...audit, database, clock, wakes },
+    ...audit,
+    database,
+    clock,
+    wakes,
     deliveries: { wake: () => void wakes.push(clock.now()) },
   }
 }

@@ -88,7 +88,8 @@ describe('a search in the log', () => {
       next: { createdAt: 20, id: 'dlv_a' },
     })
     expect(await search(database, 'body', { max: 3, before: first.next })).toEqual({
-      ...{ ids: ['dlv_c'], next: null },
+      ids: ['dlv_c'],
+      next: null,
     })
   })
 
@@ -106,13 +107,12 @@ describe('one delivery', () => {
       .insertInto('attempt')
       .values(
         Array.from({ length: count }, (_, n) => ({
-          ...{
-            delivery_id: id,
-            number: n + 1,
-            trigger: 'scheduled' as const,
-            url: 'https://x.example/',
-          },
-          ...{ started_at: n, duration_ms: 9 },
+          delivery_id: id,
+          number: n + 1,
+          trigger: 'scheduled' as const,
+          url: 'https://x.example/',
+          started_at: n,
+          duration_ms: 9,
         })),
       )
       .execute()

@@ -22,7 +22,9 @@ describe('an event', () => {
     const event = await h.database.db.selectFrom('event').selectAll().executeTakeFirstOrThrow()
     expect(request).toMatchObject({ url: 'https://wh-a.test/hook', body: event.body })
     expect(request.headers).toMatchObject({
-      ...{ 'Content-Type': 'application/json', 'User-Agent': 'ev/1.2.3', 'webhook-id': id },
+      'Content-Type': 'application/json',
+      'User-Agent': 'ev/1.2.3',
+      'webhook-id': id,
     })
     expect(verify(request, SECRET)).toBe(true)
     await waitUntil(() => deliveries.status().delivered === 1)

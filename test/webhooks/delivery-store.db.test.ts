@@ -24,7 +24,10 @@ describe('webhooks with due deliveries', () => {
     for (const id of ['wh_a', 'wh_b', 'wh_c', 'wh_d']) await addWebhook(database, { id })
     await addDelivery(database, 'dlv_a', { webhook_id: 'wh_a', at: 10 })
     await addDelivery(database, 'dlv_b', {
-      ...{ webhook_id: 'wh_b', at: 20, state: 'retry_scheduled', attempt: 1 },
+      webhook_id: 'wh_b',
+      at: 20,
+      state: 'retry_scheduled',
+      attempt: 1,
     })
     await addDelivery(database, 'dlv_c', { webhook_id: 'wh_c', at: 1, state: 'delivered' })
     await addDelivery(database, 'dlv_d', { webhook_id: 'wh_d', at: 1, state: 'failed' })
@@ -100,13 +103,21 @@ describe('the next delivery of a webhook', () => {
     const database = await tempDatabase()
     const webhook = await addWebhook(database)
     await addDelivery(database, 'dlv_a', {
-      ...{ kind: 'quota.warning', trigger: 'manual', attempt: 3, state: 'retry_scheduled' },
+      kind: 'quota.warning',
+      trigger: 'manual',
+      attempt: 3,
+      state: 'retry_scheduled',
     })
     const o = { now: 0, except: [], max: 1 }
     expect(await listNextDeliveries(database, 'wh_a', o)).toEqual([
       {
-        ...{ id: 'dlv_a', eventId: 'evt_a', kind: 'quota.warning', body: 'body of evt_a' },
-        ...{ trigger: 'manual', attempt: 3, webhook },
+        id: 'dlv_a',
+        eventId: 'evt_a',
+        kind: 'quota.warning',
+        body: 'body of evt_a',
+        trigger: 'manual',
+        attempt: 3,
+        webhook,
       },
     ])
     const now = database.clock.now() + 1
@@ -161,7 +172,11 @@ test('counts the open deliveries of all webhooks', async () => {
 })
 
 const NEW_CYCLE = {
-  ...{ state: 'pending', trigger: 'manual', attempt: 0, due_at: 500, expires_at: null },
+  state: 'pending',
+  trigger: 'manual',
+  attempt: 0,
+  due_at: 500,
+  expires_at: null,
 } as const satisfies Partial<DeliveryTable>
 
 describe('a retried delivery', () => {

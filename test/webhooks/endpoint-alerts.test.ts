@@ -34,8 +34,14 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
   const addWebhook = (id: string) =>
     write(database, trx =>
       createWebhook(trx, {
-        ...{ id, accountId: 'acc_a', url: `https://${id.replace('_', '-')}.example/hook` },
-        ...{ events: [], active: true, description: null, secret: 's', secretHint: 's' },
+        id,
+        accountId: 'acc_a',
+        url: `https://${id.replace('_', '-')}.example/hook`,
+        events: [],
+        active: true,
+        description: null,
+        secret: 's',
+        secretHint: 's',
         createdAt: clock.now(),
       }),
     )
@@ -46,12 +52,20 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
     while (clock.pending === 0) await drainEventLoop()
   }
   return {
-    ...{ clock, database, notify, lines, addWebhook, untilPolled },
+    clock,
+    database,
+    notify,
+    lines,
+    addWebhook,
+    untilPolled,
     fail: (events = 1, webhookId = 'wh_a') =>
       write(database, trx =>
         queueFailureAlert(trx, {
-          ...{ webhookId, accountId: 'acc_a', now: clock.now() },
-          ...{ events, error: 'The receiver answered 500.' },
+          webhookId,
+          accountId: 'acc_a',
+          now: clock.now(),
+          events,
+          error: 'The receiver answered 500.',
         }),
       ),
     disable: (reason: string) =>
@@ -65,7 +79,12 @@ async function services(o: { notifyTo?: string | null; email?: string | null } =
       ),
     begin: async () => {
       const notices = startEndpointAlerts({
-        ...{ database, notify, clock, log, baseUrl: 'https://ev.example', notifyTo },
+        database,
+        notify,
+        clock,
+        log,
+        baseUrl: 'https://ev.example',
+        notifyTo,
       })
       await untilPolled()
       return notices

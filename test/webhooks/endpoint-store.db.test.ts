@@ -41,7 +41,9 @@ describe('webhooks', () => {
     )
     expect(after).toEqual({
       ...before,
-      ...{ url: 'https://b.example/', description: null, updatedAt: now },
+      url: 'https://b.example/',
+      description: null,
+      updatedAt: now,
     })
   })
 
@@ -114,7 +116,9 @@ describe('a secret that is rotated', () => {
       rotateSecret(trx, 'acc_a', 'wh_a', { ...NEWER, graceMs: HOUR, now }),
     )
     expect(await rotated).toEqual({
-      ...{ ...before, ...NEWER, updatedAt: now },
+      ...before,
+      ...NEWER,
+      updatedAt: now,
       previousSecret: { secret: 'first', until: now + HOUR },
     })
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toEqual(await rotated)
@@ -129,7 +133,8 @@ describe('a secret that is rotated', () => {
       )
     await rotate('second', HOUR)
     expect(await rotate('third', HOUR)).toMatchObject({
-      ...{ secret: 'third', previousSecret: { secret: 'second', until: 100 + HOUR } },
+      secret: 'third',
+      previousSecret: { secret: 'second', until: 100 + HOUR },
     })
     expect(await rotate('fourth', 0)).toMatchObject({ secret: 'fourth', previousSecret: null })
     const row = await database.db.selectFrom('webhook').selectAll().executeTakeFirst()

@@ -19,7 +19,10 @@ import { addWebhook } from '../support/webhook-rows.ts'
 import { zone } from '../support/zone.ts'
 
 const INPUT = {
-  ...{ accountId: 'acc_a', url: 'https://app.test/hook', description: null, active: true },
+  accountId: 'acc_a',
+  url: 'https://app.test/hook',
+  description: null,
+  active: true,
   events: ['batch.completed'] as const,
 }
 const OURS = { webhookId: 'wh_a', accountId: 'acc_a' }
@@ -30,7 +33,11 @@ async function createServices({ webhookAllowRanges = [] as string[] } = {}) {
   const [clock, random] = [fakeClock(), countedRandom()]
   const wakes: number[] = []
   return {
-    ...{ clock, random, wakes, database: await tempDatabase({ clock }), origin: COMMAND_LINE },
+    clock,
+    random,
+    wakes,
+    database: await tempDatabase({ clock }),
+    origin: COMMAND_LINE,
     secretBox: createSecretBox('a secret of tests', random),
     resolver: zone({ 'app.test': { A: ['8.8.8.8'] }, 'inside.test': { A: ['10.0.0.7'] } }),
     settings: { webhookAllowRanges },
@@ -109,8 +116,10 @@ describe('creating a webhook', () => {
     const url = 'https://inside.test/'
     await expect(createWebhook(await createServices(), { ...INPUT, url })).rejects.toThrow(
       refused('webhook_url_rejected', {
-        ...{ url, fault: 'The name inside.test has an address that is not public.' },
-        ...{ field: 'url', isPrivate: true },
+        url,
+        fault: 'The name inside.test has an address that is not public.',
+        field: 'url',
+        isPrivate: true,
       }),
     )
     const services = await createServices({ webhookAllowRanges: ['10.0.0.0/8'] })
@@ -118,8 +127,10 @@ describe('creating a webhook', () => {
     const insecure = { ...INPUT, url: 'http://app.test/' }
     await expect(createWebhook(services, insecure)).rejects.toThrow(
       refused('webhook_url_rejected', {
-        ...{ field: 'url', url: insecure.url },
-        ...{ fault: 'It must begin with https://.', isPrivate: false },
+        field: 'url',
+        url: insecure.url,
+        fault: 'It must begin with https://.',
+        isPrivate: false,
       }),
     )
   })

@@ -60,10 +60,20 @@ describe('an event', () => {
     expect(id).toMatch(/^evt_[a-z0-9]{20}$/)
     const row = await database.db.selectFrom('delivery').selectAll().executeTakeFirstOrThrow()
     expect(row).toEqual({
-      ...{ id: expect.stringMatching(/^dlv_[a-z0-9]{20}$/), event_id: id, webhook_id: 'wh_a' },
-      ...{ kind: 'quota.warning', state: 'pending', trigger: 'scheduled', attempt: 0 },
-      ...{ due_at: database.clock.now(), created_at: database.clock.now(), expires_at: null },
-      ...{ status_code: null, duration_ms: null, error: null, error_code: null },
+      id: expect.stringMatching(/^dlv_[a-z0-9]{20}$/),
+      event_id: id,
+      webhook_id: 'wh_a',
+      kind: 'quota.warning',
+      state: 'pending',
+      trigger: 'scheduled',
+      attempt: 0,
+      due_at: database.clock.now(),
+      created_at: database.clock.now(),
+      expires_at: null,
+      status_code: null,
+      duration_ms: null,
+      error: null,
+      error_code: null,
     })
   })
 
@@ -81,16 +91,26 @@ describe('an event', () => {
 
 describe('the event of a job', () => {
   const COUNTS = {
-    ...{ total: 10_000, done: 10_000, deliverable: 8_400, risky: 300 },
-    ...{ undeliverable: 1_200, unknown: 100, failed: 10 },
+    total: 10_000,
+    done: 10_000,
+    deliverable: 8_400,
+    risky: 300,
+    undeliverable: 1_200,
+    unknown: 100,
+    failed: 10,
   }
 
   test('that is completed has its counts, which sum up, and the URL of its results', async () => {
     const [body] = await bodiesFor({ ...COUNTS, state: 'completed' })
     expect(body).toMatchObject({ event: 'batch.completed' })
     expect(body.data).toEqual({
-      ...{ job_id: 'job_a', total: 10_000, valid: 8_400, invalid: 1_200, risky: 300 },
-      ...{ unknown: 90, failed: 10 },
+      job_id: 'job_a',
+      total: 10_000,
+      valid: 8_400,
+      invalid: 1_200,
+      risky: 300,
+      unknown: 90,
+      failed: 10,
       download_url: 'https://api.example.com/v1/jobs/job_a/download',
       metadata: {},
     })
@@ -107,8 +127,11 @@ describe('the event of a job', () => {
     })
     expect(body).toMatchObject({ event: 'batch.failed' })
     expect(body.data).toEqual({
-      ...{ job_id: 'job_a', total: 10_000, processed: 4_200 },
-      ...{ error: 'server_error', message: 'The job could not be finished' },
+      job_id: 'job_a',
+      total: 10_000,
+      processed: 4_200,
+      error: 'server_error',
+      message: 'The job could not be finished',
       metadata: {},
     })
   })
@@ -130,8 +153,13 @@ describe('the event of a job', () => {
 })
 
 const emission = (database: Database, kind: EventKind) => ({
-  ...{ accountId: 'acc_a', kind, data: { remaining: 20 }, sandbox: false },
-  ...{ now: database.clock.now(), dueAt: database.clock.now(), random: countedRandom() },
+  accountId: 'acc_a',
+  kind,
+  data: { remaining: 20 },
+  sandbox: false,
+  now: database.clock.now(),
+  dueAt: database.clock.now(),
+  random: countedRandom(),
 })
 
 const emitOne = (database: Database, kind: EventKind) =>
@@ -150,9 +178,11 @@ const deliveries = ({ db }: Database) =>
 async function bodiesFor(change: Partial<Job>) {
   const database = await tempDatabase()
   await addWebhook(database, {})
-  const owner = { ...{ accountId: 'acc_a', keyId: 'key_a' }, name: null, sandbox: false }
+  const owner = { accountId: 'acc_a', keyId: 'key_a', name: null, sandbox: false }
   await createJob(database, {
-    ...{ id: 'job_a', sourceKey: 's', source: '{}' },
+    id: 'job_a',
+    sourceKey: 's',
+    source: '{}',
     owner: { ...owner, type: 'batch' },
   })
   const job = { ...(await readJob(database, 'job_a')), ...change }

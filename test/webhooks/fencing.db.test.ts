@@ -84,7 +84,8 @@ describe('an attempt that is recorded again because the confirmation was lost,',
     const before = await stateOf(database)
     await record(database, [attemptAt('dlv_a', given), attemptAt('dlv_b')])
     expect(await stateOf(database)).toMatchObject({
-      ...{ delivery: before.delivery, notice: before.notice },
+      delivery: before.delivery,
+      notice: before.notice,
     })
     expect((await attemptsOf(database)).map(row => [row.delivery_id, row.number])).toEqual([
       ['dlv_a', 1],
@@ -128,7 +129,8 @@ describe('concurrent writers of attempts', () => {
   const ofWebhook = (id: string, given: Partial<NewAttempt>, attempt = 0) => ({
     ...attemptAt(id, given),
     delivery: {
-      ...{ id, webhookId: webhookOf(id) },
+      id,
+      webhookId: webhookOf(id),
       cycle: { trigger: 'scheduled' as const, attempt },
     },
   })

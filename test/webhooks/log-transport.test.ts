@@ -5,7 +5,9 @@ import { recordingLog } from '../support/log.ts'
 test('an alert is a log line with the relevant fields of its mail, without the recipient', async () => {
   const { log, lines } = recordingLog()
   const mail = {
-    ...{ to: 'owner@shop.example', subject: 'ev: 3 events', text: 'Twenty lines.' },
+    to: 'owner@shop.example',
+    subject: 'ev: 3 events',
+    text: 'Twenty lines.',
     brief: { steps: 'look' },
   }
   await createLogTransport(log).send(mail)

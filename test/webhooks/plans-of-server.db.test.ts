@@ -45,7 +45,8 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on many deliveries uses it
   const attempts = Array.from({ length: 20 }, (_, n) =>
     attemptAt(`dlv_${n * 100}`, {
       delivery: {
-        ...{ id: `dlv_${n * 100}`, webhookId: 'wh_7' },
+        id: `dlv_${n * 100}`,
+        webhookId: 'wh_7',
         cycle: { trigger: 'scheduled', attempt: n % 2 },
       },
     }),

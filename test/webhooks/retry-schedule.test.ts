@@ -104,9 +104,13 @@ describe('the schedule of an undeliverable event', () => {
     const warnings = h.lines.filter(({ level }) => level === 'warn')
     expect(warnings).toEqual([
       {
-        ...{ level: 'warn', message: 'webhook delivery failed' },
+        level: 'warn',
+        message: 'webhook delivery failed',
         fields: {
-          ...{ webhook: 'wh_a', event: eventId, status: 500, attempts: 6 },
+          webhook: 'wh_a',
+          event: eventId,
+          status: 500,
+          attempts: 6,
           why: expect.stringMatching(/^It answered 500/),
         },
       },

@@ -19,15 +19,21 @@ describe('a test event', () => {
     const outcome = await send(h)
     const [request] = h.transport.sent as [WebhookRequest]
     expect(new Webhook(SECRET).verify(request.body, request.headers)).toEqual({
-      ...{ event: 'webhook.test', event_id: outcome.eventId },
+      event: 'webhook.test',
+      event_id: outcome.eventId,
       timestamp: new Date(h.clock.now()).toISOString(),
       data: { webhook_id: 'wh_a', message: 'Test event' },
     })
     expect(outcome).toEqual({
       webhook: expect.objectContaining({ id: 'wh_a' }),
       kind: 'webhook.test',
-      ...{ deliveryId: expect.stringMatching(/^dlv_/), eventId: expect.stringMatching(/^evt_/) },
-      ...{ state: 'delivered', statusCode: 200, durationMs: 84, excerpt: 'ok', error: null },
+      deliveryId: expect.stringMatching(/^dlv_/),
+      eventId: expect.stringMatching(/^evt_/),
+      state: 'delivered',
+      statusCode: 200,
+      durationMs: 84,
+      excerpt: 'ok',
+      error: null,
       errorCode: null,
     })
   })
@@ -86,7 +92,10 @@ describe('a test event', () => {
     const data = { job_id: 'job_1' }
     const { eventId } = await send(h, false, { kind: 'batch.failed', data })
     expect(JSON.parse(h.transport.sent[0]?.body ?? '')).toEqual({
-      ...{ event: 'batch.failed', event_id: eventId, sandbox: true, data },
+      event: 'batch.failed',
+      event_id: eventId,
+      sandbox: true,
+      data,
       timestamp: new Date(h.clock.now()).toISOString(),
     })
     expect(await h.deliveries()).toMatchObject([{ kind: 'batch.failed', trigger: 'test' }])

@@ -19,7 +19,9 @@ describe('the signature of the spec', () => {
   test('is a value that was computed by another program', () => {
     // printf %s '{"a":1}' | openssl dgst -sha256 -hmac whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
     const { 'X-EV-Signature': signature } = signedHeaders('{"a":1}', {
-      ...{ eventId: 'evt_1', at: 0, secrets: [OLD] },
+      eventId: 'evt_1',
+      at: 0,
+      secrets: [OLD],
     })
     expect(signature).toBe('45ec03b2b33403c8043a90de06bedad0827183927115fd7e448ef97eeb13c5be')
   })

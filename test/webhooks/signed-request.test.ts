@@ -71,7 +71,9 @@ describe('the secret', () => {
 const rotate = ({ database, secretBox, clock }: TestDelivery, secret: string) =>
   write(database, trx =>
     rotateSecret(trx, 'acc_1', 'wh_a', {
-      ...{ secret: secretBox.encrypt(secret), secretHint: secret.slice(-4) },
-      ...{ graceMs: HOUR, now: clock.now() },
+      secret: secretBox.encrypt(secret),
+      secretHint: secret.slice(-4),
+      graceMs: HOUR,
+      now: clock.now(),
     }),
   )

@@ -11,7 +11,9 @@ import { testAuthority } from '../support/certificate.ts'
 import { startMailServer } from '../support/smtp-server.ts'
 
 const MAIL = {
-  ...{ to: 'owner@shop.example', subject: 'ev: 3 events', text: 'What to do:\n\n- Look.\n' },
+  to: 'owner@shop.example',
+  subject: 'ev: 3 events',
+  text: 'What to do:\n\n- Look.\n',
   brief: {},
 }
 const LOGIN = 'ann@shop:s3cr#t/%'

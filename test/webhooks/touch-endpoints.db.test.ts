@@ -73,11 +73,16 @@ describe('a webhook', () => {
     const gone = { ...FAILURE, statusCode: 410, disabledCode: 'gone' } as const
     await record(database, [attemptAt('dlv_a', gone)])
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: false, disabledReason: GONE, disabledCode: 'gone', updatedAt: NOW },
+      active: false,
+      disabledReason: GONE,
+      disabledCode: 'gone',
+      updatedAt: NOW,
     })
     expect(await deliveryRow(database, 'dlv_b')).toMatchObject({ state: 'pending', due_at: 100 })
     expect(await noticeOf(database)).toMatchObject({
-      ...{ account_id: 'acc_a', failed_events: 1, disabled_reason: GONE },
+      account_id: 'acc_a',
+      failed_events: 1,
+      disabled_reason: GONE,
     })
   })
 
@@ -87,7 +92,9 @@ describe('a webhook', () => {
     const gone = { ...FAILURE, statusCode: 410, disabledCode: 'gone' } as const
     await record(database, [attemptAt('dlv_a', gone)])
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: false, disabledReason: null, updatedAt: 77 },
+      active: false,
+      disabledReason: null,
+      updatedAt: 77,
     })
     expect(await noticeOf(database)).toMatchObject({ failed_events: 1, disabled_reason: null })
   })
@@ -99,7 +106,9 @@ describe('a webhook', () => {
     const group = [attemptAt('dlv_b', SUCCESS), attemptAt('dlv_c', judged)]
     await record(database, [...group, attemptAt('dlv_d', judged)], 1_000)
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: true, disabledReason: null, failingSince: 1_000 },
+      active: true,
+      disabledReason: null,
+      failingSince: 1_000,
     })
   })
 
@@ -109,10 +118,14 @@ describe('a webhook', () => {
     const judged = { startedAt: 900, disabledCode: 'failing' } as const
     await record(database, [attemptAt('dlv_b', judged)], 1_000)
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: false, disabledReason: FAILING, disabledCode: 'failing', failingSince: 10 },
+      active: false,
+      disabledReason: FAILING,
+      disabledCode: 'failing',
+      failingSince: 10,
     })
     expect(await noticeOf(database)).toMatchObject({
-      ...{ failed_events: 0, disabled_reason: FAILING },
+      failed_events: 0,
+      disabled_reason: FAILING,
     })
   })
 

@@ -247,6 +247,10 @@ export const creditsExceededError = (
   { needed, left }: { readonly needed: number | null; readonly left: number | null },
 ) =>
   new OperationError('credits_exceeded', {
-    ...{ plan: name, creditsPerDay: creditsPerDay ?? 0, needed, left },
-    ...{ now, resetAt: periodEnd(now) },
+    plan: name,
+    creditsPerDay: creditsPerDay ?? 0,
+    needed,
+    left,
+    now,
+    resetAt: periodEnd(now),
   })

@@ -138,7 +138,8 @@ function toVerification(
   const { verdict, email, cached } = result
   return {
     id: id ?? newVerificationId(random),
-    ...{ account_id: o.accountId, key_id: o.keyId },
+    account_id: o.accountId,
+    key_id: o.keyId,
     email,
     valid: Number(verdict.valid),
     deliverable: Number(verdict.deliverable),
@@ -146,7 +147,10 @@ function toVerification(
     reason: verdict.reason,
     class: toClass(verdict),
     cached: Number(cached),
-    ...{ source: o.source, job_id: o.jobId, sandbox: Number(o.sandbox), created_at },
+    source: o.source,
+    job_id: o.jobId,
+    sandbox: Number(o.sandbox),
+    created_at,
   }
 }
 
@@ -155,8 +159,13 @@ function toUsageRows({ accountId, keyId, entries }: LedgerBatch, now: number): U
   for (const { result } of entries) {
     const name = toClass(result.verdict)
     const usage = byClass.get(name) ?? {
-      ...{ account_id: accountId, key_id: keyId, day: periodStart(now), class: name },
-      ...{ verifications: 0, cached: 0, credits: 0 },
+      account_id: accountId,
+      key_id: keyId,
+      day: periodStart(now),
+      class: name,
+      verifications: 0,
+      cached: 0,
+      credits: 0,
     }
     usage.verifications++
     usage.cached += Number(result.cached)

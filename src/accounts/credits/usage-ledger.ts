@@ -115,7 +115,9 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
   }
   const writeEntries = ledgerWriter(deps)
   const ledgerEntries = new Batcher<LedgerEntry>({
-    ...{ clock, sizeMax: WRITE_MAX, retryMs: RETRY_MS },
+    clock,
+    sizeMax: WRITE_MAX,
+    retryMs: RETRY_MS,
     async run(entries, attempt) {
       await writeEntries(entries, attempt)
       end(entries)
@@ -303,8 +305,16 @@ function groupSettlements(settlements: readonly Settlement[]): (LedgerBatch & { 
     const released = group.reduce((sum, entry) => sum + (entry.reservation?.amount ?? 0), 0)
     const entries = group.map(({ entry }) => entry)
     return {
-      ...{ accountId, keyId, source, sandbox, released, entries, at },
-      ...{ jobId: null, period: reservation?.period ?? null, member: reservation?.member ?? null },
+      accountId,
+      keyId,
+      source,
+      sandbox,
+      released,
+      entries,
+      at,
+      jobId: null,
+      period: reservation?.period ?? null,
+      member: reservation?.member ?? null,
     }
   })
 }

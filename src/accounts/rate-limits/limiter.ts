@@ -28,7 +28,8 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDeps): 
   let deletion: Promise<void> = Promise.resolve()
 
   const batcher = new Batcher<ChargeRequest, ChargeResult>({
-    ...{ clock, sizeMax: BATCH_MAX },
+    clock,
+    sizeMax: BATCH_MAX,
     async run(requests) {
       const outcomes = await store.count(requests)
       deleteExpiredIfDue()
@@ -83,7 +84,8 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDeps): 
       const states = toStates(buckets, status)
       if (refusedBy !== null) return { refusedBy, states, giveBack: rejectRefund }
       return {
-        ...{ refusedBy, states },
+        refusedBy,
+        states,
         giveBack: index => giveBack(buckets[index] as Bucket, status[index] as BucketUsage),
       }
     },

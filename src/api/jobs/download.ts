@@ -115,8 +115,15 @@ function previousColumns(job: Job) {
 }
 
 const NO_COLUMNS: ListDialect = {
-  ...{ encoding: 'utf-8', delimiter: ',', newline: '\r\n', bom: false },
-  ...{ header: [], column: 0, columnName: null, skipLines: 0, width: 0 },
+  encoding: 'utf-8',
+  delimiter: ',',
+  newline: '\r\n',
+  bom: false,
+  header: [],
+  column: 0,
+  columnName: null,
+  skipLines: 0,
+  width: 0,
 }
 
 /**

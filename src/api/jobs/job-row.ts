@@ -114,7 +114,8 @@ export function toRow(row: ResultRow): JobRow[] {
   const parsed = cells === null ? null : (JSON.parse(cells) as string | string[])
   return [
     {
-      ...{ position, dedupeKey },
+      position,
+      dedupeKey,
       id: typeof parsed === 'string' ? parsed : null,
       cells: Array.isArray(parsed) ? parsed : null,
       class: klass,

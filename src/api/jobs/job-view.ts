@@ -70,7 +70,10 @@ export function presentSummary(job: Job) {
 
 /** Counts that add up to the processed rows. */
 export const presentClasses = ({ deliverable, risky, undeliverable, unknown }: Job) => ({
-  ...{ deliverable, risky, undeliverable, unknown },
+  deliverable,
+  risky,
+  undeliverable,
+  unknown,
 })
 
 /** Lists of the CLI have no account, so the API never returns one. */

@@ -138,7 +138,9 @@ const presentBreakdown = (
   { total }: Job,
   { done, classes, reasons, operators, operatorsLeft }: Counted,
 ) => ({
-  ...{ total, done, classes },
+  total,
+  done,
+  classes,
   reasons: reasons.map(one => ({ ...one })),
   operators: operators.map(one => ({ ...one })),
   operators_left: operatorsLeft,

@@ -79,7 +79,8 @@ export const presentOutlook = ({ rate, waits, leftMs }: Outlook) => ({
 
 const presentWait = (wait: Wait) => ({
   operator: wait.operator === null ? null : sanitizeText(wait.operator),
-  ...{ emails: wait.rows, reason: wait.reason },
+  emails: wait.rows,
+  reason: wait.reason,
   until: wait.until === null ? null : isoTime(wait.until),
   detail: describeWait(wait),
 })

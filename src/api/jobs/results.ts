@@ -199,9 +199,19 @@ function presentStored(stored: ResultRow) {
 }
 
 const NO_RESULT = {
-  ...{ class: null, valid: null, deliverable: null, risk_level: null, reason: null, cached: null },
-  ...{ confidence: null, did_you_mean: null, operator: null, mx_host: null },
-  ...{ smtp_code: null, smtp_text: null, checked_at: null },
+  class: null,
+  valid: null,
+  deliverable: null,
+  risk_level: null,
+  reason: null,
+  cached: null,
+  confidence: null,
+  did_you_mean: null,
+  operator: null,
+  mx_host: null,
+  smtp_code: null,
+  smtp_text: null,
+  checked_at: null,
 }
 
 function presentWhole(stored: ResultRow) {

@@ -49,7 +49,9 @@ const ReverifyJob = JobAnswer.extend({ webhook_secret: webhook.webhook_secret })
 
 const REVERIFY_EXAMPLE = {
   ...RESUMED_EXAMPLE,
-  ...{ job_id: 'job_abc123', previous_job_id: 'job_xyz789', status: 'queued' as const },
+  job_id: 'job_abc123',
+  previous_job_id: 'job_xyz789',
+  status: 'queued' as const,
   started_at: null,
 }
 
@@ -102,7 +104,9 @@ const changesQuery = {
 const CHANGES_EXAMPLE = {
   success: true as const,
   data: {
-    ...{ previous_job_id: 'job_xyz789', verified: 120, changed: 45 },
+    previous_job_id: 'job_xyz789',
+    verified: 120,
+    changed: 45,
     counts: [
       { from: 'deliverable' as const, to: 'undeliverable' as const, count: 15 },
       { from: 'unknown' as const, to: 'deliverable' as const, count: 30 },
@@ -110,18 +114,22 @@ const CHANGES_EXAMPLE = {
     ],
     items: [
       {
-        ...{ row: 12, email: 'user@example.com' },
+        row: 12,
+        email: 'user@example.com',
         before: {
-          ...{ class: 'unknown' as const, reason: 'timeout' as const },
+          class: 'unknown' as const,
+          reason: 'timeout' as const,
           checked_at: '2026-02-21T10:30:00.000Z',
         },
         after: {
-          ...{ class: 'deliverable' as const, reason: 'accepted_email' as const },
+          class: 'deliverable' as const,
+          reason: 'accepted_email' as const,
           checked_at: '2026-03-21T10:30:00.000Z',
         },
       },
     ],
-    ...{ next_cursor: 'WzEyXQ', has_more: true },
+    next_cursor: 'WzEyXQ',
+    has_more: true,
   },
 }
 
@@ -217,7 +225,10 @@ export function reverifyRoutes(service: Service) {
       changed: sum(counts.filter(one => one.from !== one.to)),
       counts: counts.map(one => ({ ...one })),
       items: found.changes.map(({ position, text, before, after }) => ({
-        ...{ row: position, email: text, before: present(before), after: present(after) },
+        row: position,
+        email: text,
+        before: present(before),
+        after: present(after),
       })),
       next_cursor: found.next === null ? null : toRowCursor(found.next),
       has_more: found.next !== null,
@@ -237,5 +248,7 @@ const sum = (counts: readonly { readonly count: number }[]) =>
   counts.reduce((total, { count }) => total + count, 0)
 
 const present = ({ class: klass, reason, checkedAt }: ComparedResult) => ({
-  ...{ class: klass, reason, checked_at: checkedAt === null ? null : isoTime(checkedAt) },
+  class: klass,
+  reason,
+  checked_at: checkedAt === null ? null : isoTime(checkedAt),
 })

@@ -17,7 +17,13 @@ export function presentItem(row: JobRow) {
   const { email, valid, deliverable, risk_level, reason, cached } = plainRow(row)
   return {
     ...(row.id === null ? {} : { id: row.id }),
-    ...{ email, valid, deliverable, risk_level, reason, cached, class: row.class },
+    email,
+    valid,
+    deliverable,
+    risk_level,
+    reason,
+    cached,
+    class: row.class,
     ...erasedMark(row),
   }
 }
@@ -59,7 +65,12 @@ function erasedResult(klass: Class): ReturnType<typeof plainResult> {
   const reason = DEFAULT_REASON_BY_CLASS[klass]
   const { valid, deliverable, risk, details } = VERDICT_BY_REASON[reason]
   return {
-    ...{ email: '', valid, deliverable, risk_level: risk, provider: '', response_time: 0 },
+    email: '',
+    valid,
+    deliverable,
+    risk_level: risk,
+    provider: '',
+    response_time: 0,
     confidence: 0,
     details: {
       syntax_valid: details.syntaxValid,
@@ -67,7 +78,9 @@ function erasedResult(klass: Class): ReturnType<typeof plainResult> {
       mx_record: details.mxRecord,
       smtp_valid: details.smtpValid ?? false,
     },
-    ...{ reason, cached: false, class: klass },
+    reason,
+    cached: false,
+    class: klass,
   }
 }
 

@@ -47,8 +47,13 @@ export async function verifyBatch(
   const source = { ids: body.items !== undefined }
   const deduplicate = body.deduplicate ?? true
   const listed = {
-    ...{ type: 'batch' as const, name, source, options, deduplicate },
-    ...{ rowCount: all.length, rows: toChunks(all) },
+    type: 'batch' as const,
+    name,
+    source,
+    options,
+    deduplicate,
+    rowCount: all.length,
+    rows: toChunks(all),
   }
   return queueList(c, service, listed, (job, estimated) => ({
     ...presentQueued(job, estimated, `Batch queued. Check GET /v1/jobs/${job.id}`),
@@ -185,7 +190,8 @@ async function detected<T>(
   const { head, complete } = await readContentHead({ read: () => createReadStream(path) })
   const { column, encoding, header, all_addresses: allAddresses } = options
   return detect(head, {
-    ...{ complete, words: WORDS },
+    complete,
+    words: WORDS,
     ...(column === undefined || column === '' ? {} : { column: parseColumn(String(column)) }),
     ...(encoding === undefined || encoding === '' ? {} : { encoding }),
     ...(header == null ? {} : { header }),

@@ -51,7 +51,10 @@ export async function dryRun(
     estimated_time:
       tally &&
       (await estimatedTime(service, {
-        ...{ jobId: null, domains: tally.domains, sandbox: c.get('sandbox'), checkSmtp },
+        jobId: null,
+        domains: tally.domains,
+        sandbox: c.get('sandbox'),
+        checkSmtp,
       })),
     preview,
   })

@@ -181,12 +181,10 @@ function store(
     await checkPlanLimits(jobServices(service), planOwner(c), added, trx)
     await service.ledger.record(trx, {
       ...owner,
-      ...{
-        source: 'bulk',
-        jobId,
-        period: reservation?.period ?? null,
-        released: reservation?.amount ?? 0,
-      },
+      source: 'bulk',
+      jobId,
+      period: reservation?.period ?? null,
+      released: reservation?.amount ?? 0,
       member: reservation?.member ?? null,
       entries: fresh.map(result => ({ result })),
     })
@@ -209,8 +207,11 @@ async function emitToWebhook(
   if (!webhook) return
   await webhook.insert(trx, job.id)
   await emitJobEvent(trx, job, {
-    ...{ now: clock.now(), dueAt: database.steadyClock.now() },
-    ...{ random, baseUrl, onlyJob: true },
+    now: clock.now(),
+    dueAt: database.steadyClock.now(),
+    random,
+    baseUrl,
+    onlyJob: true,
   })
 }
 

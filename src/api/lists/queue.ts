@@ -33,7 +33,11 @@ export async function queueList(
   if (listed.type !== 'single' && !sandbox) await c.get('admitted').countList()
   let estimated = ''
   const input: JobInput = {
-    ...{ ...listed, accountId: account.id, keyId: key.id, plan, sandbox },
+    ...listed,
+    accountId: account.id,
+    keyId: key.id,
+    plan,
+    sandbox,
     async afterLoad({ jobId, domains }) {
       estimated = await estimatedTime(service, { jobId, domains, sandbox, checkSmtp })
     },

@@ -56,8 +56,11 @@ export function listDownloads(service: Service) {
     await readListOptions(c, service, options)
     const { signal } = c.req.raw
     const request = {
-      ...{ url, s3: readAccess(url, s3), signal },
-      ...{ bytesMax: FILE_BYTES_MAX, totalMs: DOWNLOAD_MS },
+      url,
+      s3: readAccess(url, s3),
+      signal,
+      bytesMax: FILE_BYTES_MAX,
+      totalMs: DOWNLOAD_MS,
     }
     const release = admit(c.get('caller').account.id)
     const { path, discard } = await storeTemporary(dataDir, service.random, async path => {

@@ -112,7 +112,8 @@ export const SESSION_VIEWS_MAX = 600
 const sessionBucket = ({ sessionId }: DashboardSession): KindBucket => ({
   kind: 'session',
   key: `session:${sessionId}`,
-  ...{ limit: SESSION_VIEWS_MAX, perMs: MINUTE },
+  limit: SESSION_VIEWS_MAX,
+  perMs: MINUTE,
 })
 
 /** Human-readable title of a limit. */

@@ -127,7 +127,8 @@ export const requestOrigin = (c: Context<Env>, { settings }: Service): RequestOr
 
 /** Constant values, so that tests of clients are repeatable (section 4.9.7 of the interface). */
 const simulated = ({ clock }: Service): BucketState => ({
-  ...{ limit: 100, remaining: 99 },
+  limit: 100,
+  remaining: 99,
   resetAt: clock.now() + MINUTE,
 })
 

@@ -83,7 +83,8 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
         rule.isCounted === false
           ? NOT_COUNTED
           : await admit(c, service, {
-              ...{ caller, counts: counted ? counts : null },
+              caller,
+              counts: counted ? counts : null,
               mayBeFree: mayBeFree(c, rule),
             })
       c.set('admitted', admitted)
@@ -247,7 +248,8 @@ async function authenticateSession(
 }
 
 const toCaller = ({ settings }: Service, { account, ...found }: FoundKey): Caller => ({
-  ...{ account, ...found },
+  account,
+  ...found,
   plan: findPlan(settings.plans, account.plan),
 })
 

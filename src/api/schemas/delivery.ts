@@ -140,7 +140,9 @@ export const RecoveryRequest = z
     since: timeInput()
       .transform(text => Date.parse(text))
       .openapi({
-        ...{ type: 'string', format: 'date-time', maxLength: TIME_LENGTH_MAX },
+        type: 'string',
+        format: 'date-time',
+        maxLength: TIME_LENGTH_MAX,
         description: 'Resend events from this time on.',
       }),
   })
@@ -153,18 +155,29 @@ export const Recovered = successBody(
 ).openapi('Recovered')
 
 export const SHOWN_DELIVERY = {
-  ...{ id: 'dlv_01', webhook_id: 'wh_8f3a2c1d', event_id: 'evt_abc123' },
-  ...{ event: 'batch.completed' as const, status: 'retry_scheduled' as const, attempt: 2 },
-  ...{ trigger: 'scheduled' as const, status_code: 500, duration_ms: 120 },
+  id: 'dlv_01',
+  webhook_id: 'wh_8f3a2c1d',
+  event_id: 'evt_abc123',
+  event: 'batch.completed' as const,
+  status: 'retry_scheduled' as const,
+  attempt: 2,
+  trigger: 'scheduled' as const,
+  status_code: 500,
+  duration_ms: 120,
   error: 'It answered 500. Only a status from 200 to 299 confirms delivery.',
   error_code: 'http_status' as const,
   next_attempt_at: '2026-03-21T10:36:00.000Z',
-  ...{ created_at: '2026-03-21T10:30:00.000Z', expires_at: null },
+  created_at: '2026-03-21T10:30:00.000Z',
+  expires_at: null,
 }
 
 const tried = {
-  ...{ trigger: 'scheduled' as const, url: 'https://app.example.com/hook', status_code: 500 },
-  ...{ duration_ms: 120, error: SHOWN_DELIVERY.error, error_code: SHOWN_DELIVERY.error_code },
+  trigger: 'scheduled' as const,
+  url: 'https://app.example.com/hook',
+  status_code: 500,
+  duration_ms: 120,
+  error: SHOWN_DELIVERY.error,
+  error_code: SHOWN_DELIVERY.error_code,
   response_excerpt: 'Internal Server Error',
   response_headers: { 'content-type': 'text/plain' },
 }
@@ -172,7 +185,10 @@ const tried = {
 export const DELIVERY_EXAMPLE = {
   success: true as const,
   data: {
-    ...{ ...SHOWN_DELIVERY, status: 'pending' as const, attempt: 0, trigger: 'manual' as const },
+    ...SHOWN_DELIVERY,
+    status: 'pending' as const,
+    attempt: 0,
+    trigger: 'manual' as const,
     next_attempt_at: '2026-03-21T10:32:00.000Z',
   },
 }
@@ -196,7 +212,8 @@ export const DELIVERY_DETAIL_EXAMPLE = {
         'Content-Type': 'application/json',
         'User-Agent': 'ev/1.0.0',
         'X-EV-Signature': '04cd2a0b1f3c5f5b6ad9f6a3a1e5f3a7c8e1e4b3f3a5f1d2c0b9a8f7e6d5c4b3',
-        ...{ 'webhook-id': 'evt_abc123', 'webhook-timestamp': '1774089060' },
+        'webhook-id': 'evt_abc123',
+        'webhook-timestamp': '1774089060',
         'webhook-signature': 'v1,4b0XJ6m3hT2c5mVwq8oYkqS1zj0kq1p3m9o2yZ5Qn1c=',
       },
       body: '{"event":"batch.completed","event_id":"evt_abc123","timestamp":"2026-03-21T10:30:00.000Z","data":{"job_id":"job_xyz789"}}',
@@ -218,9 +235,15 @@ export const WEBHOOK_TEST_REQUEST_EXAMPLE = { event: 'batch.completed' as const 
 export const WEBHOOK_TEST_EXAMPLE = {
   success: true as const,
   data: {
-    ...{ delivery_id: 'dlv_01', event_id: 'evt_abc123', event: 'batch.completed' as const },
-    ...{ status: 'delivered' as const, status_code: 200, duration_ms: 84 },
-    ...{ response_excerpt: 'ok', error: null, error_code: null },
+    delivery_id: 'dlv_01',
+    event_id: 'evt_abc123',
+    event: 'batch.completed' as const,
+    status: 'delivered' as const,
+    status_code: 200,
+    duration_ms: 84,
+    response_excerpt: 'ok',
+    error: null,
+    error_code: null,
   },
 }
 

@@ -148,14 +148,25 @@ export const RESULTS_EXAMPLE = {
   data: {
     items: [
       {
-        ...{ row: 12, email: 'user@example.com', class: 'deliverable' as const, valid: true },
-        ...{ deliverable: true, risk_level: 'low' as const, reason: 'accepted_email' as const },
-        ...{ cached: false, confidence: 95, did_you_mean: null, operator: 'example.com' },
-        ...{ mx_host: 'mx.example.com', smtp_code: 250, smtp_text: 'Ok' },
+        row: 12,
+        email: 'user@example.com',
+        class: 'deliverable' as const,
+        valid: true,
+        deliverable: true,
+        risk_level: 'low' as const,
+        reason: 'accepted_email' as const,
+        cached: false,
+        confidence: 95,
+        did_you_mean: null,
+        operator: 'example.com',
+        mx_host: 'mx.example.com',
+        smtp_code: 250,
+        smtp_text: 'Ok',
         checked_at: '2026-03-21T10:30:00.000Z',
       },
     ],
-    ...{ next_cursor: 'WzEyXQ', has_more: true },
+    next_cursor: 'WzEyXQ',
+    has_more: true,
   },
 }
 
@@ -167,7 +178,8 @@ export const RESULT_ROW_EXAMPLE = {
 export const BREAKDOWN_EXAMPLE = {
   success: true as const,
   data: {
-    ...{ total: 1000, done: 420 },
+    total: 1000,
+    done: 420,
     classes: { deliverable: 250, risky: 50, undeliverable: 100, unknown: 20 },
     reasons: [
       { reason: 'accepted_email' as const, class: 'deliverable' as const, count: 250 },
@@ -177,11 +189,13 @@ export const BREAKDOWN_EXAMPLE = {
     ],
     operators: [
       {
-        ...{ operator: 'google.com', count: 300 },
+        operator: 'google.com',
+        count: 300,
         classes: { deliverable: 230, risky: 20, undeliverable: 50, unknown: 0 },
       },
       {
-        ...{ operator: null, count: 40 },
+        operator: null,
+        count: 40,
         classes: { deliverable: 0, risky: 0, undeliverable: 40, unknown: 0 },
       },
     ],

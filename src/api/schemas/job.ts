@@ -177,23 +177,30 @@ export const DownloadRow = z
   .openapi('DownloadRow')
 
 const started = {
-  ...{ success: true as const, job_id: 'job_xyz789' },
-  ...{ total_emails: 1000, created_at: '2026-03-21T10:29:00.000Z' },
+  success: true as const,
+  job_id: 'job_xyz789',
+  total_emails: 1000,
+  created_at: '2026-03-21T10:29:00.000Z',
   started_at: '2026-03-21T10:29:01.000Z',
   error: null,
 }
 
 const processing = {
   ...started,
-  ...{ status: 'processing' as const, progress: 42, processed_emails: 420 },
+  status: 'processing' as const,
+  progress: 42,
+  processed_emails: 420,
   estimated_time: '2 minutes',
 }
 
 const OUTLOOK_EXAMPLE = {
-  ...{ rate_per_second: 4.5, seconds_left: 129 },
+  rate_per_second: 4.5,
+  seconds_left: 129,
   waiting_for: [
     {
-      ...{ operator: 'slow.example', emails: 12, reason: 'retrying' as const },
+      operator: 'slow.example',
+      emails: 12,
+      reason: 'retrying' as const,
       until: '2026-03-21T10:35:00.000Z',
       detail:
         '12 addresses at slow.example: the mail server deferred them. Next attempt at 2026-03-21T10:35:00.000Z.',
@@ -205,8 +212,12 @@ const counts = { total: 1000, valid: 300, invalid: 100, unknown: 20, failed: 0 }
 const classCounts = { deliverable: 250, risky: 50, undeliverable: 100, unknown: 20 }
 
 export const STATUS_EXAMPLE = {
-  ...{ ...started, total_emails: 1, status: 'completed' as const, progress: 100 },
-  ...{ processed_emails: 1, estimated_time: null },
+  ...started,
+  total_emails: 1,
+  status: 'completed' as const,
+  progress: 100,
+  processed_emails: 1,
+  estimated_time: null,
   data: {
     results: [ITEM_EXAMPLE],
     summary: { total: 1, valid: 1, invalid: 0, unknown: 0, failed: 0 },
@@ -216,7 +227,9 @@ export const STATUS_EXAMPLE = {
 
 const JOB_EXAMPLE = {
   ...processing,
-  ...{ type: 'batch' as const, name: 'March list', metadata: { customer: '42' } },
+  type: 'batch' as const,
+  name: 'March list',
+  metadata: { customer: '42' },
   data: {
     summary: counts,
     completed_at: null,
@@ -231,15 +244,14 @@ export const OPEN_JOB_EXAMPLE = { ...JOB_EXAMPLE, ...OUTLOOK_EXAMPLE }
 
 export const CANCELLED_EXAMPLE = {
   ...JOB_EXAMPLE,
-  ...{ status: 'cancelled' as const, estimated_time: null },
+  status: 'cancelled' as const,
+  estimated_time: null,
   data: {
     summary: { ...counts, failed: 580 },
-    ...{
-      completed_at: '2026-03-21T10:31:00.000Z',
-      classes: classCounts,
-      no_address: 0,
-      download_url: null,
-    },
+    completed_at: '2026-03-21T10:31:00.000Z',
+    classes: classCounts,
+    no_address: 0,
+    download_url: null,
   },
 }
 
@@ -266,9 +278,14 @@ export const JobProgress = z
   .openapi('JobProgress')
 
 export const PROGRESS_EXAMPLE = {
-  ...{ status: 'processing' as const, progress: 42, total_emails: 1000, processed_emails: 420 },
+  status: 'processing' as const,
+  progress: 42,
+  total_emails: 1000,
+  processed_emails: 420,
   classes: classCounts,
-  ...{ rate_per_second: 4.5, seconds_left: 129, summary: counts },
+  rate_per_second: 4.5,
+  seconds_left: 129,
+  summary: counts,
 }
 
 const { success: __, ...listed } = JOB_EXAMPLE

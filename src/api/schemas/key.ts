@@ -200,8 +200,12 @@ const limited = {
   publishable: false,
   test: false,
   scopes: ['verify:single' as const, 'verify:bulk' as const],
-  ...{ allowed_ips: ['203.0.113.0/24'], allowed_domains: [], rate_limit_per_minute: null },
-  ...{ created_at: '2026-03-21T10:30:00.000Z', expires_at: null, last_used_at: null },
+  allowed_ips: ['203.0.113.0/24'],
+  allowed_domains: [],
+  rate_limit_per_minute: null,
+  created_at: '2026-03-21T10:30:00.000Z',
+  expires_at: null,
+  last_used_at: null,
 }
 
 const shown = { ...named, ...limited }

@@ -214,20 +214,27 @@ export const EventList = successBody(
 ).openapi('EventList')
 
 const example = {
-  ...{ id: 'wh_8f3a2c1d', url: 'https://app.example.com/hook' },
-  ...{ events: ['batch.completed' as const], active: true, description: null },
+  id: 'wh_8f3a2c1d',
+  url: 'https://app.example.com/hook',
+  events: ['batch.completed' as const],
+  active: true,
+  description: null,
   header_names: ['Authorization'],
 }
 const exampleRest = {
-  ...{ created_at: '2026-03-21T10:30:00.000Z', updated_at: '2026-03-21T10:30:00.000Z' },
-  ...{ disabled_reason: null, disabled_code: null, failing_since: null },
+  created_at: '2026-03-21T10:30:00.000Z',
+  updated_at: '2026-03-21T10:30:00.000Z',
+  disabled_reason: null,
+  disabled_code: null,
+  failing_since: null,
   success_rate: 0.975,
   daily_attempts: [{ date: '2026-03-21', delivered: 39, failed: 1 }],
 }
 const shown = { ...example, secret_hint: 'LaSw', ...exampleRest }
 
 export const NEW_WEBHOOK_EXAMPLE = {
-  ...{ url: 'https://app.example.com/hook', events: ['batch.completed' as const] },
+  url: 'https://app.example.com/hook',
+  events: ['batch.completed' as const],
   active: true,
   headers: { Authorization: 'Bearer 4f9c21' },
 }

@@ -108,8 +108,12 @@ export function watchCertificate(
     }
   }
   const loop = startLoop({
-    ...{ name: 'certificate check', run: checkNow, clock, log },
-    ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
+    name: 'certificate check',
+    run: checkNow,
+    clock,
+    log,
+    everyMs: POLL_INTERVAL_MS,
+    startAfterMs: POLL_INTERVAL_MS,
   })
   warnOfExpiry(files, first, clock, log)
   return { checkNow, stop: () => void loop.stop() }

@@ -145,7 +145,9 @@ export async function verifyAdmitted(
   const waitedMs = now - startedAt
   const limit = withDeadline(clock, deadlineMs - waitedMs, [])
   const run = engine.verify(email, {
-    ...{ checkSmtp, forceRefresh, cacheScope: getCacheScope(c) },
+    checkSmtp,
+    forceRefresh,
+    cacheScope: getCacheScope(c),
     ...(onStep === undefined ? {} : { onStep }),
     deadlineMs: engine.deadlineMs - RESULT_MARGIN_MS - waitedMs,
   })

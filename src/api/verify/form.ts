@@ -98,8 +98,10 @@ export function formRoutes(service: Service) {
     scope: 'verify:form',
     counts: 'form',
     body: {
-      ...{ schema: FormRequest, example: { email: 'ann@gmial.com' } },
-      ...{ max: SINGLE_BODY_MAX, freeMax: SINGLE_BODY_MAX },
+      schema: FormRequest,
+      example: { email: 'ann@gmial.com' },
+      max: SINGLE_BODY_MAX,
+      freeMax: SINGLE_BODY_MAX,
     },
     answer: json(FormResult, 'The result', FORM_EXAMPLE),
     errors: ['invalid_email', 'quota_exceeded'],

@@ -157,8 +157,13 @@ function scoredBody(result: Result, { include, sandbox }: ScoredOptions) {
   const { is_disposable, is_role, is_catch_all, is_free } = presentAddressFlags(result.evidence)
   const status = sandbox && rest.class === 'unknown' ? 'risky' : rest.class
   return {
-    ...{ email, status, score: SCORES[rest.reason] },
-    ...{ is_disposable, is_role, is_catch_all, is_free },
+    email,
+    status,
+    score: SCORES[rest.reason],
+    is_disposable,
+    is_role,
+    is_catch_all,
+    is_free,
     ...rest,
     sandbox,
   }

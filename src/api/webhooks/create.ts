@@ -60,7 +60,8 @@ export function webhookCreateRoutes(service: Service) {
       service,
       beforeCommit => createWebhook(withOrigin(c, service), input, beforeCommit),
       ({ webhook, secret }) => ({
-        ...{ status: 201, body: { success: true, data: presentWithSecret(webhook, secret) } },
+        status: 201,
+        body: { success: true, data: presentWithSecret(webhook, secret) },
         headers: { Location: `/v1/webhooks/${webhook.id}` },
       }),
     )
@@ -95,6 +96,7 @@ export const deliveryTarget = (
   c: Context<Env>,
   { id, delivery_id }: z.output<typeof deliveryParams>,
 ): DeliveryTarget => ({
-  ...{ deliveryId: delivery_id, webhookId: id },
+  deliveryId: delivery_id,
+  webhookId: id,
   accountId: c.get('caller').account.id,
 })

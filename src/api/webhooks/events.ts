@@ -44,8 +44,10 @@ const eventFilters = {
 }
 
 const shown = {
-  ...{ event_id: 'evt_abc123', event: 'batch.completed' as const },
-  ...{ timestamp: '2026-03-21T10:30:00.000Z', sandbox: false },
+  event_id: 'evt_abc123',
+  event: 'batch.completed' as const,
+  timestamp: '2026-03-21T10:30:00.000Z',
+  sandbox: false,
   data: { ...EVENTS['batch.completed'].example },
 }
 
@@ -75,8 +77,12 @@ export function eventRoutes(service: Service) {
   router.openapi(list, async c => {
     const { limit, cursor, event: kind, since, until } = c.req.valid('query')
     const found = await getEventPage(service.database, {
-      ...{ accountId: c.get('caller').account.id, kind, since, until },
-      ...{ before: parseCursor(cursor), max: limit + 1 },
+      accountId: c.get('caller').account.id,
+      kind,
+      since,
+      until,
+      before: parseCursor(cursor),
+      max: limit + 1,
     })
     const { rows, next } = toPage(found, limit)
     return c.json(toPageBody(rows.map(presentEvent), next), 200)

@@ -212,7 +212,9 @@ const CATALOGUE = {
       const { description, data, example } = EVENTS[event]
       const envelope = { event, event_id: 'evt_abc123', timestamp: '2026-03-21T10:30:00.000Z' }
       return {
-        ...{ event, description, example: { ...envelope, data: example } },
+        event,
+        description,
+        example: { ...envelope, data: example },
         schema: z.toJSONSchema(data) as Record<string, unknown>,
       }
     }),
@@ -348,5 +350,6 @@ function deliveryLogRoutes(service: Service) {
 }
 
 const toCursor = ({ rows, next }: Awaited<ReturnType<typeof searchDeliveries>>) => ({
-  ...{ rows, next: next === null ? null : encodeCursor(next) },
+  rows,
+  next: next === null ? null : encodeCursor(next),
 })

@@ -40,7 +40,8 @@ function readS3Access(env: CliContext['env']): S3Access {
   const secretAccessKey = env.AWS_SECRET_ACCESS_KEY || undefined
   if (accessKeyId === undefined || secretAccessKey === undefined) throw noCredentials()
   return {
-    ...{ accessKeyId, secretAccessKey },
+    accessKeyId,
+    secretAccessKey,
     sessionToken: env.AWS_SESSION_TOKEN || undefined,
     region: env.AWS_REGION || env.AWS_DEFAULT_REGION || DEFAULT_REGION,
     endpoint: env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL || undefined,

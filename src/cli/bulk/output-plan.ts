@@ -37,8 +37,13 @@ export function defaultOutput(list: string, format?: Format): string {
 
 /** The format of an output by the extension of its name, before `.gz`. */
 const FORMATS: Readonly<Record<string, Format>> = {
-  ...{ '.csv': 'csv', '.tsv': 'csv', '.txt': 'csv' },
-  ...{ '.json': 'json', '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.xlsx': 'xlsx' },
+  '.csv': 'csv',
+  '.tsv': 'csv',
+  '.txt': 'csv',
+  '.json': 'json',
+  '.ndjson': 'ndjson',
+  '.jsonl': 'ndjson',
+  '.xlsx': 'xlsx',
 }
 
 const extensionOf = (output: string) => extname(output.replace(/\.gz$/i, '')).toLowerCase()

@@ -109,8 +109,11 @@ export function watchWaits(
   const { clock } = deps.database
   let done = 0
   const loop = startLoop({
-    ...{ name: 'wait poll', clock, log: silentLog },
-    ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
+    name: 'wait poll',
+    clock,
+    log: silentLog,
+    everyMs: POLL_INTERVAL_MS,
+    startAfterMs: POLL_INTERVAL_MS,
     async run() {
       const job = await readJob(deps.database, jobId)
       const isMoving = job.done - done >= RESULTS_MIN

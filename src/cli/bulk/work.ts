@@ -49,7 +49,11 @@ export async function work(
   const { finished, watcher } = watch(progress)
   const { log, lists, sandbox = false } = options
   const worker = startWorker({
-    ...{ database, log, random: context.random, ledger: null, baseUrl: '' },
+    database,
+    log,
+    random: context.random,
+    ledger: null,
+    baseUrl: '',
     feedback: sandbox ? null : new FeedbackKnowledge(database, config),
     engineFor: () => engine,
     egresses: config.egresses.map(({ name }) => name),
@@ -145,8 +149,11 @@ export function watchCancellation(
 ): () => void {
   const stop = () => void loop.stop()
   const loop = startLoop({
-    ...{ name: 'cancellation poll', clock: database.clock, log: silentLog },
-    ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
+    name: 'cancellation poll',
+    clock: database.clock,
+    log: silentLog,
+    everyMs: POLL_INTERVAL_MS,
+    startAfterMs: POLL_INTERVAL_MS,
     run: async () => refuseCancelled(await readJob(database, jobId)),
     onFailure(error) {
       stop()

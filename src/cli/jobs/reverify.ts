@@ -100,12 +100,17 @@ const changesObject = (job: Job, counts: readonly ChangeCount[], changes: readon
   changed: sum(counts.filter(isChanged)),
   counts,
   items: changes.map(({ position, text, before, after }) => ({
-    ...{ row: position, email: text, before: resultObject(before), after: resultObject(after) },
+    row: position,
+    email: text,
+    before: resultObject(before),
+    after: resultObject(after),
   })),
 })
 
 const resultObject = ({ class: klass, reason, checkedAt }: ComparedResult) => ({
-  ...{ class: klass, reason, checked_at: isoTimeOrNull(checkedAt) },
+  class: klass,
+  reason,
+  checked_at: isoTimeOrNull(checkedAt),
 })
 
 const isChanged = ({ from, to }: ChangeCount) => from !== to

@@ -35,7 +35,8 @@ export async function shareBaseUrl(
   await ensureSetting(database, 'base-url', configured)
   if (stored !== null) {
     log.warn('the base URL has changed; other processes use the new one after a restart', {
-      ...{ before: stored, now: configured },
+      before: stored,
+      now: configured,
     })
   }
   return configured

@@ -115,7 +115,10 @@ async function serve(run: ServeRun): Promise<void> {
   const deps = { context, config, log, headers: (ip: string) => services?.headers(ip) ?? {} }
   const server = await startServer({
     ...serverDeps(deps, () => services?.app ?? null),
-    ...{ host: address.host, port: address.port, certificate, mayBePlain: address.mayBePlain },
+    host: address.host,
+    port: address.port,
+    certificate,
+    mayBePlain: address.mayBePlain,
     admission(request, response, start) {
       if (services !== null) return services.admission(request, response, start)
       start()
@@ -138,7 +141,10 @@ async function serve(run: ServeRun): Promise<void> {
     }
     const fitting = fitToOpenFiles(config, text => log.warn(text))
     services = await composeService(fitting, externalDeps, {
-      ...{ databaseUrl: databaseUrl(config), baseUrl, version: version(), lists },
+      databaseUrl: databaseUrl(config),
+      baseUrl,
+      version: version(),
+      lists,
     })
     const watch = await startWatchServer(deps, () => services?.watch ?? null)
     if (watch !== null) servers.push(watch)

@@ -33,7 +33,10 @@ export function serverDeps(
   app: GetApp,
 ): Omit<ServerDeps, 'host' | 'port' | 'certificate' | 'mayBePlain'> {
   return {
-    ...{ clock: context.clock, random: context.random, log, headers },
+    clock: context.clock,
+    random: context.random,
+    log,
+    headers,
     fetch: (request, bindings) => app()?.fetch(request, bindings) ?? starting(request),
     limits: limitsOf(config),
   }
@@ -49,7 +52,10 @@ export async function startWatchServer(
   const { host, port } = hostPort(metricsListen)
   const server = await startServer({
     ...serverDeps(deps, app),
-    ...{ host, port, certificate: null, mayBePlain: () => true },
+    host,
+    port,
+    certificate: null,
+    mayBePlain: () => true,
   })
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`
   deps.log.info(`health and metrics on ${url}`)

@@ -101,7 +101,9 @@ async function joinService(
   try {
     await checkSharedSecret(context, database, config)
     return await waitForBaseUrl(database, {
-      ...{ clock: context.clock, log: throttledLog(log, context.clock), stopping },
+      clock: context.clock,
+      log: throttledLog(log, context.clock),
+      stopping,
     })
   } finally {
     await database.close()

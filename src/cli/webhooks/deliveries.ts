@@ -54,7 +54,10 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, webhook) => {
     const { rows, hasMore } = await find(database, {
-      ...{ webhookId: id, ...filters, before: null, max },
+      webhookId: id,
+      ...filters,
+      before: null,
+      max,
       search: flags.search?.trim() ?? '',
     })
     const deliveries = rows.map(row => presentDelivery(row, webhook, database.steadyClock))
@@ -62,13 +65,11 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
     else {
       const isFiltered = Object.keys(filters).length > 0 || flags.search !== undefined
       const log = {
-        ...{
-          webhook,
-          rows,
-          isFiltered,
-          hasMore,
-          location: databaseName(config),
-        },
+        webhook,
+        rows,
+        isFiltered,
+        hasMore,
+        location: databaseName(config),
         isServed: await isServed(database, config, ['serve']),
       }
       const text =

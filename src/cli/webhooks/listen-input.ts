@@ -45,7 +45,8 @@ export function toListenOptions(
   const host = parseHost(flags.host ?? LOOPBACK)
   const isLocal = [LOOPBACK, ...ANY].includes(host)
   return {
-    ...{ host, dialled: isLocal ? LOOPBACK : host },
+    host,
+    dialled: isLocal ? LOOPBACK : host,
     urlHost: isLocal ? 'localhost' : host.includes(':') ? `[${host}]` : host,
     port: parsePort('--port', flags.port ?? PORT),
     status: parseInteger('--status', flags.status ?? '200', [200, 599]),
@@ -131,8 +132,11 @@ export function register(
     const secretBox = await serviceSecretBox(context, config, database)
     const services = { ...auditServices(context), database, secretBox }
     const { webhook, secret } = await createUncheckedWebhook(services, {
-      ...{ accountId: chosen.id, url, description: DESCRIPTION },
-      ...{ events: [...EVENT_KINDS], active: true },
+      accountId: chosen.id,
+      url,
+      description: DESCRIPTION,
+      events: [...EVENT_KINDS],
+      active: true,
     })
     return { id: webhook.id, account: chosen, secret }
   })

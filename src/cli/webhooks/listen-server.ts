@@ -125,7 +125,8 @@ export async function checkSignatures(
   ])
   const faults = [own, standard].filter(fault => fault !== null)
   return {
-    ...{ own: own === null, standard: standard === null },
+    own: own === null,
+    standard: standard === null,
     fault: faults.length === 0 ? null : faults.join(' '),
   }
 }

@@ -46,7 +46,9 @@ async function listen(
 ): Promise<number> {
   const secrets = [...(input.secrets ?? [])]
   const receiver = await startReceiver({
-    ...{ host: input.host, port: input.port, status: input.status },
+    host: input.host,
+    port: input.port,
+    status: input.status,
     onArrival: arrival => show(context, arrival, secrets, input),
   })
   try {

@@ -29,7 +29,8 @@ export function testCommand(context: CliContext, id: string, flags: TestFlags): 
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, webhook) => {
     const outcome = await send(context, config, database, {
-      ...{ webhookId: webhook.id, kind: flags.event ?? TEST_KIND },
+      webhookId: webhook.id,
+      kind: flags.event ?? TEST_KIND,
     })
     if (flags.json) printJson(context, presentTest(outcome))
     else printText(context, outcomeText(outcome))

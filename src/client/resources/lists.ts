@@ -124,7 +124,12 @@ async function buildForm(list: ListFile, options: FileOptions, dryRun?: true) {
   const form = new FormData()
   const checks = { deduplicate, check_smtp, force_refresh, notify }
   const fields = {
-    ...{ column, sheet, header, name, ...checks, dry_run: dryRun },
+    column,
+    sheet,
+    header,
+    name,
+    ...checks,
+    dry_run: dryRun,
     metadata: metadata && JSON.stringify(metadata),
     webhook_url,
   }

@@ -61,7 +61,8 @@ function draw(
   }
   return new uPlot(
     {
-      ...{ width: chart.clientWidth, height: HEIGHT },
+      width: chart.clientWidth,
+      height: HEIGHT,
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
       scales: {
@@ -70,7 +71,10 @@ function draw(
       },
       axes: [
         {
-          ...{ ...axis, grid: { show: false }, size: 32, incrs: [1, 2, 5, 7, 10] },
+          ...axis,
+          grid: { show: false },
+          size: 32,
+          incrs: [1, 2, 5, 7, 10],
           values: (_, indexes) => indexes.map(index => shortDay(days[index])),
         },
         {
@@ -84,7 +88,10 @@ function draw(
         {},
         // Tallest first: later series are drawn in front.
         ...kinds.toReversed().map(({ color }) => ({
-          ...{ fill: color, stroke: color, width: 0, points: { show: false } },
+          fill: color,
+          stroke: color,
+          width: 0,
+          points: { show: false },
           ...(bars && { paths: bars }),
         })),
       ],

@@ -55,7 +55,11 @@ await loadScript('./swagger-ui-bundle.js')
 const { SwaggerUIBundle } = /** @type {any} */ (globalThis)
 new MutationObserver(completeMarkup).observe(reference, { childList: true, subtree: true })
 SwaggerUIBundle({
-  ...{ url: reference.dataset.document, domNode: reference },
-  ...{ deepLinking: true, layout: 'ValidLayout', validatorUrl: null, syntaxHighlight: false },
+  url: reference.dataset.document,
+  domNode: reference,
+  deepLinking: true,
+  layout: 'ValidLayout',
+  validatorUrl: null,
+  syntaxHighlight: false,
   plugins: [withValidMarkup],
 })

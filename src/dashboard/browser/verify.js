@@ -42,7 +42,9 @@ async function verify(/** @type {FormData} */ data, /** @type {AbortSignal} */ s
   announcement.textContent = `Verifying ${address}.`
   const fields = [...data].map(([name, value]) => [name, String(value)])
   const response = await fetch('/verify/steps', {
-    ...{ method: 'POST', body: new URLSearchParams(fields), signal },
+    method: 'POST',
+    body: new URLSearchParams(fields),
+    signal,
   })
   if (!response.headers.get('Content-Type')?.includes('ndjson') || response.body === null) {
     // Submit the form normally, which shows the error page or the sign-in page.

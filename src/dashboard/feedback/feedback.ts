@@ -49,7 +49,8 @@ function hint({ received }: FeedbackReport, baseUrl: string): Html {
   }
   return html`
     ${empty({
-      ...{ title: 'No feedback yet', icon: 'send' },
+      title: 'No feedback yet',
+      icon: 'send',
       text: 'Report bounces, deliveries and complaints. Later verdicts use them, and this page compares the confidence of verdicts with the outcomes.',
     })}
     ${card({
@@ -109,7 +110,8 @@ const mainFigures = ({ total, fixed_confidence: fixed, outcomes }: FeedbackRepor
 /** Shows the effect of a sender that mails only deliverable addresses. */
 const outcomesCard = (outcomes: FeedbackReport['outcomes']): Html =>
   card({
-    ...{ title: 'If you had sent to deliverable addresses only', span: 6 },
+    title: 'If you had sent to deliverable addresses only',
+    span: 6,
     body: html`
       ${share({
         title: 'Bounces avoided',
@@ -151,7 +153,8 @@ const share = ({ title, part, rest, kinds, text }: Share): Html => {
 type Row = FeedbackReport['total']
 
 const figure = (label: string, cell: (row: Row) => string) => ({
-  ...{ label, cell },
+  label,
+  cell,
   kind: 'number' as const,
 })
 

@@ -63,7 +63,8 @@ type Shown = {
 function formPage(c: Context<Env>, deps: DashboardDeps, shown: Shown): Promise<Response> {
   const { provider, problem } = shown
   return page(c, {
-    ...{ title: 'New feedback source', back: BACK },
+    title: 'New feedback source',
+    back: BACK,
     intro: 'Select your email provider.',
     body: html`
       ${urlWarning(deps.settings.baseUrl)}
@@ -71,7 +72,8 @@ function formPage(c: Context<Env>, deps: DashboardDeps, shown: Shown): Promise<R
       ${chips(
         'Email provider',
         PROVIDER_NAMES.map(name => ({
-          ...{ href: `/feedback/sources/new?provider=${name}`, label: PROVIDERS[name].title },
+          href: `/feedback/sources/new?provider=${name}`,
+          label: PROVIDERS[name].title,
           isCurrent: name === provider,
         })),
       )}
@@ -99,8 +101,11 @@ function providerForm(
             rule === null
               ? NOTHING
               : field({
-                  ...{ label: keyLabel(provider), name: 'key', required: true },
-                  ...{ value: rule.isPublic ? key : '', hint: `${capitalize(rule.expected)}.` },
+                  label: keyLabel(provider),
+                  name: 'key',
+                  required: true,
+                  value: rule.isPublic ? key : '',
+                  hint: `${capitalize(rule.expected)}.`,
                 })
           }
           <button class="primary">Create source</button>`,
@@ -115,7 +120,8 @@ const passwordPage = (
   { id, provider, url, basic_auth }: CreatedFeedbackSource['data'],
 ): Promise<Response> =>
   page(c, {
-    ...{ title: 'Feedback source created', hasAlerts: false },
+    title: 'Feedback source created',
+    hasAlerts: false,
     body: html`
       ${notice('warn', `The password is shown only once. Set it at ${PROVIDERS[provider].title} now.`)}
       <section class="card">

@@ -8,7 +8,8 @@ import { table } from '../page/table.ts'
 type Received = FeedbackReport['received']
 
 const SOURCE_NAMES: Readonly<Record<string, string>> = {
-  ...{ api: 'API', import: 'Import' },
+  api: 'API',
+  import: 'Import',
   ...Object.fromEntries(Object.entries(PROVIDERS).map(([name, { title }]) => [name, title])),
 }
 

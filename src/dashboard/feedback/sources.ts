@@ -68,7 +68,9 @@ const READ_ONLY = html`<small>Read-only: your key lacks the scope "feedback:writ
 
 const hint = (c: Context<Env>): Html =>
   empty({
-    ...{ title: 'No feedback sources yet', icon: 'send', action: newButton(c) },
+    title: 'No feedback sources yet',
+    icon: 'send',
+    action: newButton(c),
     text: `A feedback source receives the events of ${listOf(Object.values(PROVIDERS).map(({ title }) => title))}. Later verdicts use them, and the Feedback page compares verdicts with them.`,
   })
 
@@ -79,7 +81,8 @@ const sourceTable = (sources: readonly FeedbackSource[]): Html =>
     caption: 'Feedback sources of this account, oldest first',
     columns: [
       {
-        ...{ label: 'Provider', kind: 'name' },
+        label: 'Provider',
+        kind: 'name',
         cell: ({ id, provider }) =>
           html`<a href="${SOURCES}/${id}">${PROVIDERS[provider].title}</a><br /><small>${id}</small>`,
       },
@@ -103,7 +106,8 @@ async function sourcePage(
   const { data } = await c.get('api').ask<FeedbackReportAnswer>('/v1/feedback/report')
   const at = source.last_received_at
   return page(c, {
-    ...{ title: `Feedback from ${title}`, back: BACK },
+    title: `Feedback from ${title}`,
+    back: BACK,
     body: html`
       ${urlWarning(baseUrl)}
       ${
@@ -138,11 +142,9 @@ const changes = (c: Context<Env>, { id, provider }: FeedbackSource): Html => htm
       body: html`
         <p>Delete a source that is no longer needed, or whose key or password was leaked.</p>
         ${confirmed(c, {
-          ...{
-            action: `${SOURCES}/${id}/delete`,
-            label: 'Delete source',
-            yes: 'Yes, delete source',
-          },
+          action: `${SOURCES}/${id}/delete`,
+          label: 'Delete source',
+          yes: 'Yes, delete source',
           question: `Requests from ${PROVIDERS[provider].title} to this URL are refused immediately. Feedback already received is kept. This cannot be undone.`,
         })}`,
     })}

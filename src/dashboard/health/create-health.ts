@@ -73,7 +73,9 @@ export function createHealth(deps: HealthDeps): HealthSource {
 async function processStatus(deps: HealthDeps, upMs: number): Promise<ProcessStatus> {
   const { version, databaseUrl } = deps.settings
   return {
-    ...{ version, upMs, memoryBytes: deps.memoryBytes() },
+    version,
+    upMs,
+    memoryBytes: deps.memoryBytes(),
     databaseBytes:
       (await bytesOnServer(deps.database)) ??
       (await databaseBytes(databaseUrl.replace(/^sqlite:/, ''))),
@@ -169,7 +171,8 @@ export function operatorsStatus({ egressPool, smtpPort, titleOf }: OperatorsDeps
     }),
     shown: first.map(({ operator, rate, egress }) => ({
       ...rate.status(operator),
-      ...{ egress, title: titleOf(operator) },
+      egress,
+      title: titleOf(operator),
       othersAsk: egressPool.availableFor(operator).some(name => name !== egress),
     })),
     left,

@@ -47,13 +47,15 @@ const checkTable = (checks: readonly Check[]): Html =>
     row: ({ check }, i) => (isFirst(checks, i) ? html`id="check-${check}"` : NOTHING),
     columns: [
       {
-        ...{ label: 'Check', kind: 'name' },
+        label: 'Check',
+        kind: 'name',
         cell: ({ check, egress }) =>
           html`${NAMES[check]}${egress === null ? NOTHING : html` <small>${egress}</small>`}`,
       },
       { label: 'Status', cell: ({ state }) => statusIcon(state) },
       {
-        ...{ label: 'Result and fix', kind: 'wide' },
+        label: 'Result and fix',
+        kind: 'wide',
         cell: ({ says, todo }) =>
           html`${capitalize(says)}${todo === null ? NOTHING : html`<br /><b>Fix:</b> ${todo}`}`,
       },

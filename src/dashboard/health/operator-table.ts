@@ -44,16 +44,19 @@ const operatorRows = (shown: readonly OperatorStatus[], isMany: boolean, now: nu
       isMany ? { label: 'Egress', cell: ({ egress }) => egress } : null,
       { label: 'Status', kind: 'wide', cell: one => state(one, now) },
       {
-        ...{ label: 'Connections', kind: 'number' },
+        label: 'Connections',
+        kind: 'number',
         cell: one =>
           html`${formatNumber(one.sessions)} of ${withUsual(one.sessionsAllowed, one.sessionsMax)}`,
       },
       {
-        ...{ label: 'New per second', kind: 'number' },
+        label: 'New per second',
+        kind: 'number',
         cell: one => withUsual(rate(one.sessionsPerSecond), rate(one.sessionsPerSecondMax)),
       },
       {
-        ...{ label: 'Recent probes', kind: 'number' },
+        label: 'Recent probes',
+        kind: 'number',
         cell: ({ recent }) => formatNumber(Math.round(recent)),
       },
     ],

@@ -102,7 +102,9 @@ export const classChart = (id: string, classes: Counts['classes']): Html =>
     body: html`
       ${donut(
         CLASSES.map(kind => ({
-          ...{ label: CLASS_NAMES[kind], kind, value: classes[kind] },
+          label: CLASS_NAMES[kind],
+          kind,
+          value: classes[kind],
           link: rowsLink(id, { classes: [kind] }, CLASS_NAMES[kind]),
         })),
       )}
@@ -168,7 +170,11 @@ export const stateBadge = ({ status }: AnyJob): Html =>
   statusBadge(STATE_TONES[status], STATE_NAMES[status])
 
 const STATE_TONES: Readonly<Record<State, Tone>> = {
-  ...{ queued: 'info', processing: 'running', completed: 'ok', failed: 'bad', cancelled: 'warn' },
+  queued: 'info',
+  processing: 'running',
+  completed: 'ok',
+  failed: 'bad',
+  cancelled: 'warn',
 }
 
 /** The names of the states that people read. */

@@ -56,7 +56,8 @@ const linkMenu = (c: Context<Env>, { job_id, data }: Job): Html => html`
         c,
         `/lists/${job_id}/link`,
         html`${select({
-          ...{ label: 'Format', name: 'link_format' },
+          label: 'Format',
+          name: 'link_format',
           choices: [
             { value: 'csv', label: 'CSV' },
             { value: 'xlsx', label: 'Excel workbook (XLSX)' },
@@ -76,7 +77,8 @@ const selection = (path: string): Html => html`
       CLASSES.map(kind => ({ value: kind, label: CLASS_NAMES[kind], checked: true })),
     )}
     ${select({
-      ...{ label: 'Format', name: 'format' },
+      label: 'Format',
+      name: 'format',
       choices: [
         { value: 'csv', label: 'CSV' },
         { value: 'xlsx', label: 'Excel workbook (XLSX)' },

@@ -90,7 +90,10 @@ export async function jobPage(
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   const back = { href: '/lists', label: 'Lists' }
   return page(c, {
-    ...{ title: titleOf(job), back, body, status },
+    title: titleOf(job),
+    back,
+    body,
+    status,
     badge: html`${stateBadge(job)}${job.sandbox ? SANDBOX_BADGE : NOTHING}`,
     scripts: ['live.js', 'rows.js'],
     intro: stateSentence(job, deps.clock.now()),
@@ -123,7 +126,9 @@ function actions(c: Context<Env>, { random }: JobPageDeps, job: Job): Html {
     ${isActive(job) ? form(c, `${path}/cancel`, html`<button>Cancel</button>`) : NOTHING}
     ${isResumable(job) ? form(c, `${path}/resume`, html`${nonceField(random)}<button class="primary">Resume</button>`) : NOTHING}
     ${confirmed(c, {
-      ...{ action: `${path}/delete`, label: 'Delete', yes: 'Delete list' },
+      action: `${path}/delete`,
+      label: 'Delete',
+      yes: 'Delete list',
       question:
         'This deletes the list with its addresses and results, including its entries in the history. Credits are not refunded. This cannot be undone.',
     })}`

@@ -92,12 +92,14 @@ const newList = (c: Context<Env>): Html =>
 
 function filter({ status, sandbox }: ListFilter): Html {
   const href = (change: Partial<ListFilter>) =>
-    `/lists${queryOf(queryFor({ ...{ status, sandbox, cursor: undefined }, ...change }))}`
+    `/lists${queryOf(queryFor({ status, sandbox, cursor: undefined, ...change }))}`
   return html`
     <div class="row filters">${chips('Status of the lists', [
       { label: 'All', href: href({ status: undefined }), isCurrent: status === undefined },
       ...STATES.map(one => ({
-        ...{ label: STATE_NAMES[one], href: href({ status: one }), isCurrent: one === status },
+        label: STATE_NAMES[one],
+        href: href({ status: one }),
+        isCurrent: one === status,
       })),
     ])}
     ${chips('Sandbox', [{ label: 'Sandbox', href: href({ sandbox: !sandbox }), isCurrent: sandbox }])}</div>`
@@ -142,13 +144,15 @@ function listTable(
       body: html`id="lists" ${polling}`,
       columns: [
         {
-          ...{ label: 'Name', kind: 'name' },
+          label: 'Name',
+          kind: 'name',
           cell: listLink,
         },
         { label: 'Status', cell: stateBadge },
         { label: 'Rows', kind: 'number', cell: job => formatNumber(job.total_emails) },
         {
-          ...{ label: 'Classes', kind: 'wide' },
+          label: 'Classes',
+          kind: 'wide',
           cell: job => (isActive(job) ? progress(job) : classes(job)),
         },
         { label: 'Created', cell: job => ago(job.created_at) },
@@ -167,7 +171,8 @@ function durationOf(job: ListedJob, now: number): string {
 }
 
 const queryFor = ({ status, sandbox, cursor }: ListFilter) => ({
-  ...{ status, cursor },
+  status,
+  cursor,
   sandbox: sandbox ? 'on' : undefined,
 })
 
@@ -214,19 +219,24 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
   return new Hono<Env>()
     .post('/lists/:id/cancel', c =>
       change(c, {
-        ...{ path: '/cancel', options: { method: 'POST' }, next: pathOf(c) },
+        path: '/cancel',
+        options: { method: 'POST' },
+        next: pathOf(c),
         note: 'List cancelled.',
       }),
     )
     .post('/lists/:id/finish', c =>
       change(c, {
-        ...{ path: '/finish', options: { method: 'POST' }, next: pathOf(c) },
+        path: '/finish',
+        options: { method: 'POST' },
+        next: pathOf(c),
         note: 'Finishing the list. Rows in flight end normally.',
       }),
     )
     .post('/lists/:id/resume', async c =>
       change(c, {
-        ...{ path: '/resume', next: pathOf(c) },
+        path: '/resume',
+        next: pathOf(c),
         options: { method: 'POST', once: readNonce(await sentForm(c)) },
         note: 'List resumed.',
       }),
@@ -247,7 +257,9 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
     })
     .post('/lists/:id/delete', c =>
       change(c, {
-        ...{ path: '', options: { method: 'DELETE' }, next: '/lists' },
+        path: '',
+        options: { method: 'DELETE' },
+        next: '/lists',
         note: 'List deleted with its addresses and results.',
       }),
     )

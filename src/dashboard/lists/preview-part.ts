@@ -42,17 +42,20 @@ function layoutFields(dryRun: FileDryRun, size: number): Html {
     <div class="row">
       ${sheets.length > 1 ? sheetField(sheets, sheet) : NOTHING}
       ${select({
-        ...{ label: 'Address column', name: 'column' },
+        label: 'Address column',
+        name: 'column',
         choices: [
           ...(chosen === null ? [none] : []),
           ...columns.map(one => ({
-            ...{ value: String(one.number), label: nameOf(one) },
+            value: String(one.number),
+            label: nameOf(one),
             checked: one.number === chosen,
           })),
         ],
       })}
       ${select({
-        ...{ label: 'First row', name: 'header' },
+        label: 'First row',
+        name: 'header',
         choices: [
           { value: 'true', label: 'Header', checked: header },
           { value: 'false', label: 'Data', checked: !header },
@@ -66,7 +69,8 @@ function layoutFields(dryRun: FileDryRun, size: number): Html {
 /** `shown_sheet` tells whether the chosen columns are those of the chosen sheet. */
 const sheetField = (sheets: readonly string[], chosen: string | null): Html => html`
   ${select({
-    ...{ label: 'Sheet', name: 'sheet' },
+    label: 'Sheet',
+    name: 'sheet',
     choices: sheets.map(name => ({ value: name, label: name, checked: name === chosen })),
   })}
   <input type="hidden" name="shown_sheet" value="${chosen ?? ''}" />`
@@ -119,7 +123,10 @@ const nameOf = ({ number, name }: FileDryRun['columns'][number]) =>
   name === null ? `Column ${number}` : `${number}: ${name}`
 
 const DELIMITERS: Readonly<Record<FileDryRun['delimiter'], string>> = {
-  ...{ ',': 'commas', ';': 'semicolons', '\t': 'tabs', '|': 'pipes' },
+  ',': 'commas',
+  ';': 'semicolons',
+  '\t': 'tabs',
+  '|': 'pipes',
 }
 
 function figures(sandbox: boolean, dryRun: FileDryRun): Html {

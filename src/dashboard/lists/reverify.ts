@@ -104,7 +104,9 @@ const scheduleActions = (c: Context<Env>, path: string, { active }: Schedule): H
   <div class="actions">
     ${form(c, `${path}/schedule/${active ? 'pause' : 'resume'}`, html`<button>${active ? 'Pause' : 'Resume'} schedule</button>`)}
     ${confirmed(c, {
-      ...{ action: `${path}/schedule/delete`, label: 'Delete schedule', yes: 'Delete schedule' },
+      action: `${path}/schedule/delete`,
+      label: 'Delete schedule',
+      yes: 'Delete schedule',
       question: 'This list is no longer re-verified. The lists of earlier runs are kept.',
     })}
   </div>`
@@ -119,7 +121,10 @@ const newRun = (c: Context<Env>, random: JobPageDeps['random'], path: string): H
 
 const newSchedule = (c: Context<Env>, random: JobPageDeps['random'], path: string): Html => {
   const days = field({
-    ...{ label: 'Interval in days (1 to 365)', name: 'every_days', type: 'number', value: '30' },
+    label: 'Interval in days (1 to 365)',
+    name: 'every_days',
+    type: 'number',
+    value: '30',
   })
   return form(
     c,
@@ -188,7 +193,8 @@ export function reverifyRoutes(fail: Fail): Hono<Env> {
 /** Creates a list; returns the path of its page. */
 async function createRun(c: Context<Env>, sent: SubmittedForm): Promise<string> {
   const created = await c.get('api').ask<ReverifyJob>(`/v1/jobs/${idOf(c)}/reverify`, {
-    ...{ body: selectionIn(sent, 'selected'), once: readNonce(sent) },
+    body: selectionIn(sent, 'selected'),
+    once: readNonce(sent),
   })
   leaveNote(c, 'Re-verification started.')
   return `/lists/${created.job_id}`

@@ -126,7 +126,8 @@ function rulesFor(c: Context<Env>): FormRules {
   const isForm = /^multipart\/form-data\b/i.test(c.req.header('Content-Type') ?? '')
   if (token !== undefined || !isForm) checkToken(c, token)
   return {
-    ...{ fileFields: ['file', 'rows'], fileBytesMax: FILE_BYTES_MAX },
+    fileFields: ['file', 'rows'],
+    fileBytesMax: FILE_BYTES_MAX,
     admit: before => checkToken(c, token ?? before.get(CSRF_FIELD)),
   }
 }
@@ -250,17 +251,20 @@ type Option = {
 
 const listOptions = (user: SignedIn, email: string): readonly Option[] => [
   {
-    ...{ name: 'sandbox', label: 'Sandbox' },
+    name: 'sandbox',
+    label: 'Sandbox',
     ...(user.isTest
       ? { hint: 'Always on, because you signed in with a test key.', isFixed: true, isOn: true }
       : { hint: 'Simulated results: no mail server is contacted and no credits are used.' }),
   },
   {
-    ...{ name: 'skip_smtp', label: 'Skip mail servers' },
+    name: 'skip_smtp',
+    label: 'Skip mail servers',
     hint: 'Only the format and the domain are checked. Rows without a definite result are free.',
   },
   {
-    ...{ name: 'again', label: 'Ignore cached results' },
+    name: 'again',
+    label: 'Ignore cached results',
     hint: 'The mail server is contacted even for addresses that were verified recently.',
   },
   { name: 'notify', label: 'Notify by email', ...notification(user, email) },
@@ -354,7 +358,11 @@ async function send<T>(
   )
   const isOn = (option: Option['name']) => uploaded.get(option) === 'on'
   const fields = {
-    ...{ sheet, column, header, all_addresses, name },
+    sheet,
+    column,
+    header,
+    all_addresses,
+    name,
     check_smtp: isOn('skip_smtp') ? 'false' : undefined,
     force_refresh: isOn('again') ? 'true' : undefined,
     // A preview sends no email, and the account may not have an address yet.
@@ -362,7 +370,8 @@ async function send<T>(
     dry_run: isDryRun ? 'true' : undefined,
   }
   const response = await api.fetch('/v1/verify/file', {
-    ...{ method: 'POST', duplex: 'half' },
+    method: 'POST',
+    duplex: 'half',
     // Node's FormData throws if the reader stops early.
     body: ReadableStream.from(formOf(fields, path)),
     headers: {

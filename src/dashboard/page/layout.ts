@@ -113,7 +113,9 @@ const GROUPS: readonly Group[] = [
       { path: '/lists', name: 'Lists', icon: 'list-checks' },
       { path: '/usage', name: 'Usage', icon: 'chart-column' },
       {
-        ...{ path: '/feedback', name: 'Feedback', icon: 'send' },
+        path: '/feedback',
+        name: 'Feedback',
+        icon: 'send',
         isFor: ({ scopes }) => permits(scopes, 'feedback:read'),
       },
     ],
@@ -130,11 +132,15 @@ const GROUPS: readonly Group[] = [
     title: 'Settings',
     sections: [
       {
-        ...{ path: '/account', name: 'Account', icon: 'users' },
+        path: '/account',
+        name: 'Account',
+        icon: 'users',
         isFor: ({ scopes }) => permits(scopes, 'account:read'),
       },
       {
-        ...{ path: '/audit', name: 'Audit log', icon: 'file-text' },
+        path: '/audit',
+        name: 'Audit log',
+        icon: 'file-text',
         isFor: ({ scopes }) => permits(scopes, 'audit:read'),
       },
     ],
@@ -143,7 +149,10 @@ const GROUPS: readonly Group[] = [
     title: 'Admin',
     sections: [
       {
-        ...{ path: '/doctor', name: 'Health', icon: 'activity', isFor: ({ isAdmin }) => isAdmin },
+        path: '/doctor',
+        name: 'Health',
+        icon: 'activity',
+        isFor: ({ isAdmin }) => isAdmin,
         alert: ({ needsHealth }) => (needsHealth ? 'needs attention' : null),
       },
     ],
@@ -215,7 +224,9 @@ export const THEMES = ['auto', 'light', 'dark'] as const
 type Theme = (typeof THEMES)[number]
 const THEME_NAMES: Readonly<Record<Theme, string>> = { auto: 'Auto', light: 'Light', dark: 'Dark' }
 const THEME_ICONS: Readonly<Record<Theme, IconName>> = {
-  ...{ auto: 'monitor', light: 'sun', dark: 'moon' },
+  auto: 'monitor',
+  light: 'sun',
+  dark: 'moon',
 }
 export const THEME_COOKIE = 'ev_theme'
 
@@ -224,8 +235,12 @@ const themeOf = (c: Context<Env>) =>
 
 /** The Content-Security-Policy allows neither eval nor inline styles, so htmx must use neither. */
 const HTMX = JSON.stringify({
-  ...{ includeIndicatorStyles: false, allowEval: false, selfRequestsOnly: true },
-  ...{ historyCacheSize: 0, refreshOnHistoryMiss: true, attributesToSettle: ['class'] },
+  includeIndicatorStyles: false,
+  allowEval: false,
+  selfRequestsOnly: true,
+  historyCacheSize: 0,
+  refreshOnHistoryMiss: true,
+  attributesToSettle: ['class'],
   // Swap error responses too: they contain a notice.
   responseHandling: [
     { code: '204', swap: false },

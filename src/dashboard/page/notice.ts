@@ -9,7 +9,10 @@ export const notice = (tone: Tone, body: Html | string): Html => html`
   <div class="notice is-${tone}" role="${tone === 'bad' ? 'alert' : 'status'}">${icon(NOTICE_ICONS[tone])}<p>${body}</p></div>`
 
 const NOTICE_ICONS: Readonly<Record<Tone, IconName>> = {
-  ...{ ok: 'circle-check', info: 'info', warn: 'triangle-alert', bad: 'circle-alert' },
+  ok: 'circle-check',
+  info: 'info',
+  warn: 'triangle-alert',
+  bad: 'circle-alert',
   running: 'activity',
 }
 

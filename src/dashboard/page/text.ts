@@ -29,7 +29,11 @@ const SECONDS_END = 19
 export type Tone = 'ok' | 'info' | 'warn' | 'bad' | 'running'
 
 export const TONE_ICONS: Readonly<Record<Tone, IconName>> = {
-  ...{ ok: 'check', info: 'minus', warn: 'triangle-alert', bad: 'x', running: 'activity' },
+  ok: 'check',
+  info: 'minus',
+  warn: 'triangle-alert',
+  bad: 'x',
+  running: 'activity',
 }
 
 /** Renders a status with an icon, so it does not depend on color. */
@@ -41,7 +45,10 @@ export const badge = (kind: Class): Html =>
   html`<span class="badge is-${kind}">${icon(CLASS_ICONS[kind])}${CLASS_NAMES[kind]}</span>`
 
 const CLASS_ICONS: Readonly<Record<Class, IconName>> = {
-  ...{ deliverable: 'check', risky: 'triangle-alert', undeliverable: 'x', unknown: 'minus' },
+  deliverable: 'check',
+  risky: 'triangle-alert',
+  undeliverable: 'x',
+  unknown: 'minus',
 }
 
 export const CLASS_NAMES: Readonly<Record<Class, string>> = {

@@ -47,7 +47,8 @@ const sessionTable = (c: Context<Env>, rows: readonly ListedSession[]): Html =>
     rows,
     columns: [
       {
-        ...{ label: 'Browser', kind: 'name' },
+        label: 'Browser',
+        kind: 'name',
         cell: ({ agent }) => html`<span title="${agent}">${browserName(agent)}</span>`,
       },
       { label: 'IP address', cell: ({ ip }) => ip },
@@ -102,8 +103,11 @@ export function whileSignedIn(
   const expired = new AbortController()
   const stop = () => void polling.stop()
   const polling = startLoop({
-    ...{ name: 'the check of a dashboard session', clock: deps.clock, log: deps.log },
-    ...{ everyMs: POLL_INTERVAL_MS, startAfterMs: POLL_INTERVAL_MS },
+    name: 'the check of a dashboard session',
+    clock: deps.clock,
+    log: deps.log,
+    everyMs: POLL_INTERVAL_MS,
+    startAfterMs: POLL_INTERVAL_MS,
     async run() {
       if ((await userOf(c, deps)) !== null) return
       stop()

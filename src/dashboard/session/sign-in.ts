@@ -87,7 +87,9 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
 const ATTEMPTS_MAX = 10
 
 const attemptsFrom = (ip: string): Bucket => ({
-  ...{ key: `sign-in:${rateLimitIp(ip)}`, limit: ATTEMPTS_MAX, perMs: MINUTE },
+  key: `sign-in:${rateLimitIp(ip)}`,
+  limit: ATTEMPTS_MAX,
+  perMs: MINUTE,
 })
 
 /** Returns the path to open after sign-in, `/overview` if `next` is not a local path. */
@@ -108,8 +110,12 @@ function signInPage(c: Context<Env>, { settings }: DashboardDeps, o: SignIn) {
     <form method="post" action="/sign-in">
       <input type="hidden" name="next" value="${o.next}" />
       ${field({
-        ...{ label: 'API key', name: 'key', type: 'password', required: true },
-        ...{ placeholder: 'ev_live_…', autocomplete: 'current-password' },
+        label: 'API key',
+        name: 'key',
+        type: 'password',
+        required: true,
+        placeholder: 'ev_live_…',
+        autocomplete: 'current-password',
         hint: 'A key with the scope "dashboard" or "*".',
       })}
       <button class="primary">Sign in</button>
@@ -166,12 +172,14 @@ async function startSession(c: Context<Env>, deps: DashboardDeps, found: FoundKe
   const id = `ses_${random.token(ID_LENGTH)}`
   await write(database, async trx => {
     await createSession(trx, {
-      ...{ id, hash },
-      ...{ keyId: key.id, accountId: key.accountId, now: clock.now(), secretExpiresAt },
-      ...{
-        ip: c.get('ip'),
-        agent: sanitizeText(c.req.header('User-Agent') ?? '', AGENT_LENGTH_MAX),
-      },
+      id,
+      hash,
+      keyId: key.id,
+      accountId: key.accountId,
+      now: clock.now(),
+      secretExpiresAt,
+      ip: c.get('ip'),
+      agent: sanitizeText(c.req.header('User-Agent') ?? '', AGENT_LENGTH_MAX),
     })
     await auditSession(trx, c, deps, { action: 'session.started', key, sessionId: id })
   })

@@ -59,10 +59,16 @@ export async function userOf(
     )
   }
   return {
-    ...{ sessionId: session.id, csrf: csrfToken(token) },
+    sessionId: session.id,
+    csrf: csrfToken(token),
     secretExpiresAt: session.secretExpiresAt,
-    ...{ keyId: key.id, keyName: key.name, scopes: key.scopes, isTest: key.isTest },
-    ...{ accountId: account.id, accountName: account.name, accountEmail: account.email },
+    keyId: key.id,
+    keyName: key.name,
+    scopes: key.scopes,
+    isTest: key.isTest,
+    accountId: account.id,
+    accountName: account.name,
+    accountEmail: account.email,
     plan: account.plan,
     isAdmin: account.operator === 1,
   }
@@ -113,7 +119,8 @@ export function auditSession(
     trx,
     { clock, random, origin },
     {
-      ...{ action, accountId: key?.accountId ?? null },
+      action,
+      accountId: key?.accountId ?? null,
       ...(key !== null && { target: { id: sessionId ?? key.id, name: key.name } }),
     },
   )

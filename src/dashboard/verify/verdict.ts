@@ -21,19 +21,25 @@ export function verdictCard(
 ): Html {
   if (error !== null) {
     return verdict({
-      ...{ tone: 'unknown', badge: statusBadge('warn', 'Not verified') },
-      ...{ title: form?.email ?? '', body: notice('bad', error.error) },
+      tone: 'unknown',
+      badge: statusBadge('warn', 'Not verified'),
+      title: form?.email ?? '',
+      body: notice('bad', error.error),
     })
   }
   if (result === null || form === null) {
     return verdict({
-      ...{ tone: 'running', badge: statusBadge('running', 'Verifying') },
-      ...{ title: form?.email ?? '', body: html`<p class="muted">${current}</p>` },
+      tone: 'running',
+      badge: statusBadge('running', 'Verifying'),
+      title: form?.email ?? '',
+      body: html`<p class="muted">${current}</p>`,
     })
   }
   const kind = result.class
   return verdict({
-    ...{ tone: kind, title: result.email, body: verdictBody(c, form, result) },
+    tone: kind,
+    title: result.email,
+    body: verdictBody(c, form, result),
     badge: html`${badge(kind)}${result.sandbox ? html` <span class="badge">Simulated</span>` : NOTHING}`,
   })
 }
@@ -126,7 +132,10 @@ function figures(result: SingleResult, evidence: Evidence): Html {
 }
 
 const RISKS: Readonly<Record<SingleResult['risk_level'], string>> = {
-  ...{ low: 'Low', medium: 'Medium', high: 'High', unknown: 'Unknown' },
+  low: 'Low',
+  medium: 'Medium',
+  high: 'High',
+  unknown: 'Unknown',
 }
 
 /** Null if it was not tested. */

@@ -45,7 +45,8 @@ const requestVerification = (api: Api, { email, sandbox, again }: VerifyForm): P
   api.fetch('/v1/verify/single?include=flags,evidence', {
     method: 'POST',
     headers: {
-      ...{ 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+      'Content-Type': 'application/json',
+      Accept: 'text/event-stream',
       ...(sandbox && { 'X-EV-Sandbox': 'true' }),
     },
     body: JSON.stringify({ email, ...(again && { force_refresh: true }) }),
@@ -60,7 +61,9 @@ async function readError(response: Response, { sandbox }: VerifyForm): Promise<E
 }
 
 const INTERRUPTED: ErrorBody = {
-  ...{ success: false, code: 'service_unavailable', request_id: '' },
+  success: false,
+  code: 'service_unavailable',
+  request_id: '',
   error: 'The verification was interrupted. Try again.',
 }
 
@@ -99,8 +102,14 @@ export type Progress = {
 
 /** The state before the first verification. */
 export const IDLE: Progress = {
-  ...{ form: null, syntax: null, domain: null, servers: [], lines: [], cached: null },
-  ...{ result: null, error: null },
+  form: null,
+  syntax: null,
+  domain: null,
+  servers: [],
+  lines: [],
+  cached: null,
+  result: null,
+  error: null,
 }
 
 /** Returns the initial state of a verification. */

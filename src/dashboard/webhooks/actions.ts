@@ -65,7 +65,10 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
       const options = { body, once: readNonce(sent) }
       const { data } = await c.get('api').ask<RotatedWebhook>(`${pathOf(id)}/secret`, options)
       return secretPage(c, {
-        ...{ title: 'New secret', webhookId: data.id, url: data.url, secret: data.secret },
+        title: 'New secret',
+        webhookId: data.id,
+        url: data.url,
+        secret: data.secret,
         previousUntil: body.grace_period_seconds === 0 ? null : data.previous_secret_expires_at,
       })
     })

@@ -18,14 +18,19 @@ export type Draft = {
 }
 
 export const draftOf = ({ text, all }: SubmittedForm): Draft => ({
-  ...{ url: text('url'), events: all('events'), description: text('description') },
+  url: text('url'),
+  events: all('events'),
+  description: text('description'),
   active: text('active') === 'true',
-  ...{ headers: text('headers'), removed: all('removed') },
+  headers: text('headers'),
+  removed: all('removed'),
 })
 
 /** Converts form values to a request body. */
 export const bodyOf = ({ url, events, description, active }: Draft) => ({
-  ...{ url, events, active },
+  url,
+  events,
+  active,
   description: description === '' ? null : description,
 })
 
@@ -50,18 +55,26 @@ export async function endpointFields(
 ): Promise<Html> {
   const { data } = await c.get('api').ask<EventList>('/v1/webhooks/events')
   const choices = data.events.map(one => ({
-    ...{ value: one.event, label: one.event, hint: withCode(one.description) },
+    value: one.event,
+    label: one.event,
+    hint: withCode(one.description),
     checked: events.includes(one.event),
   }))
   return html`
     ${field({
-      ...{ label: 'URL', name: 'url', type: 'url', value: url, required: true },
+      label: 'URL',
+      name: 'url',
+      type: 'url',
+      value: url,
+      required: true,
       placeholder: 'https://app.example.com/hook',
       hint: 'A public HTTPS URL. Each event is sent to it in a POST request.',
     })}
     ${boxes('Events', 'events', choices)}
     ${field({
-      ...{ label: 'Description', name: 'description', value: description },
+      label: 'Description',
+      name: 'description',
+      value: description,
       hint: 'Optional. Shown as the title of the webhook in the dashboard.',
     })}
     ${headerFields(headers, { removed, headerNames })}
@@ -90,7 +103,10 @@ const headerFields = (headers: string, { removed, headerNames }: CurrentHeaders)
 
 /** Form labels by API field. */
 export const LABELS = {
-  ...{ url: 'URL', headers: 'Custom headers', events: 'Events', description: 'Description' },
+  url: 'URL',
+  headers: 'Custom headers',
+  events: 'Events',
+  description: 'Description',
 }
 
 /** Renders text between backticks as code. */

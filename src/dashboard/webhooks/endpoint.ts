@@ -130,10 +130,14 @@ async function settings(
   rejection: Rejection | undefined,
 ): Promise<Html> {
   const current = {
-    ...{ ...webhook, description: webhook.description ?? '', headers: '', removed: [] },
+    ...webhook,
+    description: webhook.description ?? '',
+    headers: '',
+    removed: [],
   }
   const fields = await endpointFields(c, rejection?.draft ?? current, {
-    ...{ isNew: false, headerNames: webhook.header_names },
+    isNew: false,
+    headerNames: webhook.header_names,
   })
   const action = `/webhooks/${webhook.id}`
   return html`
@@ -148,7 +152,9 @@ async function settings(
         <section class="card">
           <h2>Delete webhook</h2>
           ${confirmed(c, {
-            ...{ action: `${action}/delete`, label: 'Delete', yes: 'Delete webhook' },
+            action: `${action}/delete`,
+            label: 'Delete',
+            yes: 'Delete webhook',
             question:
               'This deletes the webhook with its pending deliveries and its log. This cannot be undone.',
           })}
@@ -172,12 +178,10 @@ const recoverForm = (
             `/webhooks/${id}/recover`,
             html`
               ${field({
-                ...{
-                  label: 'Events since (UTC)',
-                  name: 'since',
-                  type: 'datetime-local',
-                  required: true,
-                },
+                label: 'Events since (UTC)',
+                name: 'since',
+                type: 'datetime-local',
+                required: true,
                 value: (failing_since ?? new Date(clock.now() - DAY).toISOString()).slice(
                   0,
                   MINUTES,
@@ -216,7 +220,9 @@ const rotateForm = (
   </section>`
 
 const grace = (ms: number, label: string, checked = false) => ({
-  ...{ value: String(ms / SECOND), label, checked },
+  value: String(ms / SECOND),
+  label,
+  checked,
 })
 
 const GRACES = [

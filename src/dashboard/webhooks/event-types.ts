@@ -48,7 +48,8 @@ const fieldsTable = (event: string, { properties }: EventType['schema']): Html =
       { label: 'Field', kind: 'name', cell: ([name]) => html`<code>${name}</code>` },
       { label: 'Type', cell: ([, property]) => typeOf(property) },
       {
-        ...{ label: 'Description', kind: 'wide' },
+        label: 'Description',
+        kind: 'wide',
         cell: ([, { description }]) =>
           description === undefined ? NOTHING : withCode(description),
       },

@@ -56,8 +56,10 @@ type Filter = Readonly<Partial<Record<'status' | 'event' | 'search' | 'cursor', 
 function filterOf({ req }: Context<Env>): Filter {
   const read = (name: string) => req.query(name) || undefined
   const all = {
-    ...{ status: read('status'), event: read('event') },
-    ...{ search: read('search'), cursor: read('cursor') },
+    status: read('status'),
+    event: read('event'),
+    search: read('search'),
+    cursor: read('cursor'),
   }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
 }
@@ -106,7 +108,8 @@ const deliveriesTable = (id: string, items: readonly Delivery[]): Html =>
     caption: 'Deliveries, newest first',
     columns: [
       {
-        ...{ label: 'Event', kind: 'name' },
+        label: 'Event',
+        kind: 'name',
         cell: one =>
           html`<a id="${one.id}" href="/webhooks/${id}/deliveries/${one.id}">${one.event}</a>
             ${one.trigger === 'scheduled' ? NOTHING : html`<small>${TRIGGERS[one.trigger]}</small>`}`,

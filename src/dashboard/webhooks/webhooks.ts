@@ -50,7 +50,8 @@ function listRoutes({ settings }: DashboardDeps): Hono<Env> {
     const isEmpty = data.total === 0
     const body = isEmpty ? await hint(c, settings.baseUrl) : webhooksTable(data.webhooks)
     return page(c, {
-      ...{ title: 'Webhooks', body },
+      title: 'Webhooks',
+      body,
       actions: html`<a class="button" href="/webhooks/events">Event types</a>${isEmpty ? NOTHING : newButton(c)}`,
     })
   })
@@ -66,7 +67,8 @@ const webhooksTable = (webhooks: readonly Webhook[]): Html =>
     caption: 'Webhooks of this account, oldest first',
     columns: [
       {
-        ...{ label: 'Receiver', kind: 'name' },
+        label: 'Receiver',
+        kind: 'name',
         cell: ({ id, url, description }) =>
           html`<a href="/webhooks/${id}">${description ?? url}</a>
             ${description === null ? NOTHING : html`<br /><small>${url}</small>`}`,
@@ -115,8 +117,11 @@ function createRoutes(deps: DashboardDeps): Hono<Env> {
         const options = { body: { ...bodyOf(draft), headers: headersOf(draft) }, once }
         const { data } = await c.get('api').ask<CreatedWebhook>('/v1/webhooks', options)
         return await secretPage(c, {
-          ...{ title: 'Webhook created', webhookId: data.id, url: data.url },
-          ...{ secret: data.secret, previousUntil: null },
+          title: 'Webhook created',
+          webhookId: data.id,
+          url: data.url,
+          secret: data.secret,
+          previousUntil: null,
         })
       } catch (error) {
         return formPage(c, deps, { draft, once, problem: problemWith(error) })
@@ -125,8 +130,12 @@ function createRoutes(deps: DashboardDeps): Hono<Env> {
 }
 
 const DEFAULT_DRAFT: Draft = {
-  ...{ url: '', events: ['batch.completed'], description: '', active: true },
-  ...{ headers: '', removed: [] },
+  url: '',
+  events: ['batch.completed'],
+  description: '',
+  active: true,
+  headers: '',
+  removed: [],
 }
 
 type Shown = {
@@ -237,7 +246,8 @@ const attempts = (path: string, detail: DeliveryDetail, shown: DeliveryAttempt):
     caption: 'Attempts, latest first',
     columns: [
       {
-        ...{ label: 'Attempt', kind: 'name' },
+        label: 'Attempt',
+        kind: 'name',
         cell: one =>
           html`<a id="attempt-${one.number}" href="${path}?attempt=${one.number}"
             ${one === shown ? html`aria-current="true"` : NOTHING}>Attempt ${one.number}</a>`,
@@ -245,7 +255,8 @@ const attempts = (path: string, detail: DeliveryDetail, shown: DeliveryAttempt):
       { label: 'Time', cell: one => time(one.started_at) },
       { label: 'Trigger', cell: one => TRIGGERS[one.trigger] },
       {
-        ...{ label: 'Result', kind: 'wide' },
+        label: 'Result',
+        kind: 'wide',
         cell: one =>
           html`${formatResponse(one)}${one.error === null ? NOTHING : html` <small>${one.error}</small>`}`,
       },

@@ -60,8 +60,10 @@ export async function inspectServer(
   const clients: pg.Client[] = []
   const connect = async () => {
     const client = new pg.Client({
-      ...{ connectionString: connectionString(url), application_name: 'ev doctor' },
-      ...{ connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs },
+      connectionString: connectionString(url),
+      application_name: 'ev doctor',
+      connectionTimeoutMillis: timeoutMs,
+      query_timeout: timeoutMs,
     })
     // An error of an idle connection is reported by the next query.
     client.on('error', () => {})
@@ -75,7 +77,8 @@ export async function inspectServer(
     // If the server has no second connection left, nothing is known of a pooler.
     const other = await connect().catch(() => null)
     return {
-      ...{ kind: 'reached', ...facts },
+      kind: 'reached',
+      ...facts,
       isPooled:
         other !== null &&
         (await sharesProcess(

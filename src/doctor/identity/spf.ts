@@ -175,7 +175,11 @@ class SpfCheck {
     const local = sender.slice(0, Math.max(at, 0)) || 'postmaster'
     const senderDomain = sender.slice(at + 1)
     return expandMacros(spec, {
-      ...{ s: `${local}@${senderDomain}`, l: local, o: senderDomain, d: domain, h: helo },
+      s: `${local}@${senderDomain}`,
+      l: local,
+      o: senderDomain,
+      d: domain,
+      h: helo,
       i: reversed(ip).split('.').toReversed().join('.'),
       v: isIpv6(ip) ? 'ip6' : 'in-addr',
       p: hasPtrMacro(spec) ? await this.#clientName(domain) : '',

@@ -328,7 +328,12 @@ export class LearnedReplies {
     if (isSame && clock.now() - known.at < DAY) return
     const { operator, software, subnet } = server
     const learned = {
-      ...{ domain, reply, operator, software, subnet, at: clock.now() },
+      domain,
+      reply,
+      operator,
+      software,
+      subnet,
+      at: clock.now(),
       isRefuted: isRefuted || (isSame && known.isRefuted),
     }
     this.#add(learned)

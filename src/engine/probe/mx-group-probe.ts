@@ -155,16 +155,15 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       onRetryLater,
     } = this.#options
     return new ConnectionPermits({
-      ...{
-        deps,
-        rateController,
-        operator,
-        key: this.#plan.key,
-        single,
-        isUrgent: urgent,
-        timeoutMs,
-      },
-      ...{ isReturnable: onRetryLater !== undefined, signal: stop },
+      deps,
+      rateController,
+      operator,
+      key: this.#plan.key,
+      single,
+      isUrgent: urgent,
+      timeoutMs,
+      isReturnable: onRetryLater !== undefined,
+      signal: stop,
     })
   }
 
@@ -198,7 +197,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       dialGroup: { set: this.#plan.key },
       single: this.#options.single,
       sharesLimits: this.#plan.targets.every(({ sharesLimits = false }) => sharesLimits),
-      ...{ permits, hosts },
+      permits,
+      hosts,
     }).catch(error => {
       permit.release()
       throw error

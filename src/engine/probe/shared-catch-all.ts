@@ -32,7 +32,9 @@ export class SharedCatchAllLoader {
   ) {
     this.#clock = clock
     this.#batcher = new Batcher({
-      ...{ clock, sizeMax: DOMAINS_MAX, keyOf: domain => domain },
+      clock,
+      sizeMax: DOMAINS_MAX,
+      keyOf: domain => domain,
       async run(domains) {
         for (const [domain, found] of await store.get(domains)) onFound(domain, found)
       },

@@ -274,10 +274,16 @@ export class RateController {
     const { sessionsMax, sessionsPerSecond: sessionsPerSecondMax, unknownStreakMax } = this.row
     const { state, sessions } = this.#handle
     return {
-      ...{ operator, sessions, sessionsMax, sessionsPerSecondMax, unknownStreakMax },
+      operator,
+      sessions,
+      sessionsMax,
+      sessionsPerSecondMax,
+      unknownStreakMax,
       sessionsAllowed: Math.floor(state.sessionsAllowed),
       sessionsPerSecond: state.ratePerMs * SECOND,
-      ...{ recent: this.#recent.count, pause: this.#pauseStatus, refusal: this.#refusalStatus },
+      recent: this.#recent.count,
+      pause: this.#pauseStatus,
+      refusal: this.#refusalStatus,
     }
   }
 

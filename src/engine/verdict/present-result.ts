@@ -108,16 +108,20 @@ function presentFeedback({ feedback, domainFeedback, calibration }: Evidence) {
       : {
           feedback: {
             summary: `${feedback.kind} on ${isoTime(feedback.occurredAt).slice(0, 10)}`,
-            ...{ kind: feedback.kind, occurred_at: isoTime(feedback.occurredAt) },
-            ...{ code: feedback.code, enhanced_code: feedback.enhancedCode },
-            ...{ text: feedback.text, decides: feedback.decides },
+            kind: feedback.kind,
+            occurred_at: isoTime(feedback.occurredAt),
+            code: feedback.code,
+            enhanced_code: feedback.enhancedCode,
+            text: feedback.text,
+            decides: feedback.decides,
           },
         }),
     ...(domainFeedback === undefined
       ? {}
       : {
           domain_feedback: {
-            ...{ delivered: domainFeedback.delivered, bounced: domainFeedback.bounced },
+            delivered: domainFeedback.delivered,
+            bounced: domainFeedback.bounced,
             bounce_rate_min: round(domainFeedback.rateMin, 3),
             bounce_rate_max: round(domainFeedback.rateMax, 3),
           },

@@ -93,7 +93,8 @@ export function toFeedbackInput(
   const code = find('code')(value => /^[245]\d\d$/.test(value))
   const enhancedCode = find('enhancedCode')(isEnhancedCode)
   return {
-    ...{ address, kind: resolved },
+    address,
+    kind: resolved,
     code: code === undefined ? diagnostic.code : Number(code),
     enhancedCode: enhancedCode ?? diagnostic.enhancedCode,
     text: diagnostic.text,

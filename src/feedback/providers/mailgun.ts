@@ -59,9 +59,11 @@ function toEvent(form: unknown): object {
   const event = textAt(form, 'event') ?? ''
   const code = textAt(form, 'code')
   return {
-    ...{ recipient: textAt(form, 'recipient'), timestamp: textAt(form, 'timestamp') },
+    recipient: textAt(form, 'recipient'),
+    timestamp: textAt(form, 'timestamp'),
     event: ['bounced', 'dropped'].includes(event) ? 'failed' : event,
-    ...{ severity: 'permanent', reason: SUPPRESSED.has(code ?? '') ? 'suppress' : undefined },
+    severity: 'permanent',
+    reason: SUPPRESSED.has(code ?? '') ? 'suppress' : undefined,
     'delivery-status': { code, message: textAt(form, 'error') || textAt(form, 'description') },
   }
 }

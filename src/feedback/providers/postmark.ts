@@ -26,7 +26,11 @@ function parseEvent(event: unknown): FeedbackInput[] {
   const diagnostic = kind === 'bounced' ? parseDiagnostic(textAt(event, 'Details') ?? '') : {}
   return [
     {
-      ...{ address, kind, ...diagnostic, occurredAt: parseTime(at), isPermanent },
+      address,
+      kind,
+      ...diagnostic,
+      occurredAt: parseTime(at),
+      isPermanent,
       id: textAt(event, 'ID') ?? textAt(event, 'MessageID'),
     },
   ]

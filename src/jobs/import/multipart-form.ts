@@ -199,8 +199,11 @@ function openParser(contentType: string, { fileFields, fileBytesMax }: FormRules
     return new Busboy({
       headers: { 'content-type': contentType },
       limits: {
-        ...{ files: fileFields.length, fileSize: fileBytesMax, fields: FIELDS_MAX },
-        ...{ fieldSize: FIELD_BYTES_MAX, headerPairs: PART_HEADERS_MAX },
+        files: fileFields.length,
+        fileSize: fileBytesMax,
+        fields: FIELDS_MAX,
+        fieldSize: FIELD_BYTES_MAX,
+        headerPairs: PART_HEADERS_MAX,
       },
       isPartAFile: (name, _, fileName) =>
         (name !== undefined && fileFields.includes(name)) || fileName !== undefined,

@@ -196,7 +196,16 @@ const isProbed = ({ finishing }: ActiveJob) => !finishing.aborted
 const byId = (a: ActiveJob, b: ActiveJob) => (a.id < b.id ? -1 : 1)
 
 const fromPending = (list: ActiveJob, pending: PendingItem): ClaimedRow => ({
-  ...{ list, pending, position: pending.position, copies: pending.copies },
-  ...{ text: pending.task.text, ready_at: pending.readyAt, tries: 0 },
-  ...{ route: null, egress: null, refused_by: null, accepted: null, holder: null },
+  list,
+  pending,
+  position: pending.position,
+  copies: pending.copies,
+  text: pending.task.text,
+  ready_at: pending.readyAt,
+  tries: 0,
+  route: null,
+  egress: null,
+  refused_by: null,
+  accepted: null,
+  holder: null,
 })

@@ -58,7 +58,10 @@ export function batchedTasks(
   { enqueueBatchMs, roundMs }: BatchTimings = DEFAULT_WORKER_TIMINGS,
 ): ProbeTasks {
   const batcher = new Batcher<TaskRequest>({
-    ...{ clock, waitMs: enqueueBatchMs, sizeMax: KEYS_MAX, sizeOf: ({ keys }) => keys.length },
+    clock,
+    waitMs: enqueueBatchMs,
+    sizeMax: KEYS_MAX,
+    sizeOf: ({ keys }) => keys.length,
     async run(requests) {
       const groups = Map.groupBy(requests, ({ kind, dueAt }) => `${dueAt} ${kind}`)
       await Promise.all([...groups.values()].map(group => putGroup(queue, group)))

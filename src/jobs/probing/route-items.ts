@@ -274,7 +274,8 @@ async function addPrepared(
     const isOwn = domain === operator || domain.endsWith(`.${operator}`)
     const before = routed.get(operator)
     routed.set(operator, {
-      ...{ operator, isComplete: o.isLast && isOwn },
+      operator,
+      isComplete: o.isLast && isOwn,
       stored: (before?.stored ?? 0) + (filled === null ? 1 : 0),
       filled: Math.max(before?.filled ?? 0, filled ?? 0),
     })

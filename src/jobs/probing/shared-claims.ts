@@ -41,11 +41,14 @@ export class SharedClaims {
     const { clock } = database
     this.#deps = deps
     this.#claims = new Batcher({
-      ...{ clock, sizeMax: ITEMS_MAX, sizeOf: ({ max }) => max },
+      clock,
+      sizeMax: ITEMS_MAX,
+      sizeOf: ({ max }) => max,
       run: requests => this.#runClaims(requests),
     })
     this.#dueTimes = new Batcher({
-      ...{ clock, sizeMax: OPERATORS_PER_READ },
+      clock,
+      sizeMax: OPERATORS_PER_READ,
       run: slots => nextDueByOperator(database, slots),
     })
   }

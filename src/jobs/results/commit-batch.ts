@@ -181,8 +181,11 @@ const toPostponed = ({ postponed = [], ...change }: ItemUpdate): Postponed[] =>
 
 const toRows = (jobId: string, { results = [], ...change }: ItemUpdate) =>
   results.map(outcome => ({
-    ...{ jobId, position: outcome.position, outcome },
-    ...{ result: encodeResult(outcome.result), class: toClass(outcome.result.verdict) },
+    jobId,
+    position: outcome.position,
+    outcome,
+    result: encodeResult(outcome.result),
+    class: toClass(outcome.result.verdict),
     ...toFence(change),
   }))
 
@@ -228,9 +231,14 @@ function toLedgerBatch({ job, outcomes, counts }: JobResults): LedgerBatch[] {
   const entries = outcomes.map(({ result }) => (isSingle ? { id: job.id, result } : { result }))
   return [
     {
-      ...{ accountId, keyId, source: job.type, jobId: isSingle ? null : job.id },
-      ...{ period: job.credit_period, released: counts.released },
-      ...{ sandbox: job.sandbox === 1, entries },
+      accountId,
+      keyId,
+      source: job.type,
+      jobId: isSingle ? null : job.id,
+      period: job.credit_period,
+      released: counts.released,
+      sandbox: job.sandbox === 1,
+      entries,
     },
   ]
 }

@@ -69,7 +69,8 @@ export class ResultWriter {
     const { retryMs, batchMs } = deps.timings ?? DEFAULT_WORKER_TIMINGS
     this.#retryMs = retryMs
     this.#batcher = new Batcher({
-      ...{ clock: deps.database.clock, waitMs: batchMs },
+      clock: deps.database.clock,
+      waitMs: batchMs,
       sizeMin: () => Math.min(this.#isService ? SERVICE_BATCH.min : BATCH_MIN, this.#batchMax),
       sizeMax: () => this.#batchMax,
       sizeOf: countItems,
@@ -170,7 +171,9 @@ export class ResultWriter {
   async #retryWhileUnwritable<T>(run: () => Promise<T>): Promise<T> {
     const { database, log, retryStorageErrors } = this.#deps
     const done = await retry(run, {
-      ...{ clock: database.clock, delayMs: this.#retryMs, signal: this.#stopping.signal },
+      clock: database.clock,
+      delayMs: this.#retryMs,
+      signal: this.#stopping.signal,
       isRetryable: error => retryStorageErrors && isStorageError(error),
       onRetry: error => {
         this.#isFailing = true

@@ -129,7 +129,9 @@ async function selectChanges(
       ${o.to === undefined ? sql`` : sql`and class in (${sql.join(o.to)})`}
     order by position limit ${o.max}`.execute(reader)
   return rows.map(({ position, text, previous, class: klass, reason, checkedAt }) => ({
-    ...{ position: Number(position), text, before: parsePrevious(previous) },
+    position: Number(position),
+    text,
+    before: parsePrevious(previous),
     after: { class: klass, reason, checkedAt: checkedAt === null ? null : Number(checkedAt) },
   }))
 }

@@ -92,8 +92,12 @@ async function loadCopy(
   { accountId, creditsMax }: Account,
 ): Promise<Loaded> {
   const submission: Submission = {
-    ...{ accountId, keyId, type: job.type as Submission['type'], name: job.name },
-    ...{ sandbox: job.sandbox === 1, deduplicate: true },
+    accountId,
+    keyId,
+    type: job.type as Submission['type'],
+    name: job.name,
+    sandbox: job.sandbox === 1,
+    deduplicate: true,
     source: JSON.stringify({
       ...formatFields(job),
       ...toSourceFields({ ...options, previousJobId: job.id, scheduleId }),

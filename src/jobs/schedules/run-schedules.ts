@@ -46,7 +46,9 @@ export const DEFAULT_SCHEDULE_TIMINGS: ScheduleTimings = {
 /** Runs due schedules until it is stopped. */
 export const startSchedules = (deps: RunDeps): Loop =>
   startLoop({
-    ...{ name: 'schedule poll', clock: deps.clock, log: deps.log },
+    name: 'schedule poll',
+    clock: deps.clock,
+    log: deps.log,
     everyMs: (deps.timings ?? DEFAULT_SCHEDULE_TIMINGS).pollMs,
     run: signal => runDueSchedules(deps, signal),
   })
@@ -125,7 +127,10 @@ async function createRun(
     await priority?.yieldToRequests(kind)
   }
   const input = {
-    ...{ job, plan: findPlan(plans, account?.plan ?? ''), keyId: schedule.key_id, selection },
+    job,
+    plan: findPlan(plans, account?.plan ?? ''),
+    keyId: schedule.key_id,
+    selection,
     options: { ...inheritOptions(job), notify: notify && account?.email != null },
     scheduleId: schedule.id,
   }

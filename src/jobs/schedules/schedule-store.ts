@@ -142,7 +142,9 @@ type Run = {
 /** Records a run under its claim. Returns false, and changes nothing, if the claim was lost. */
 export function recordRun(trx: Trx, claim: Claim, run: Run): Promise<boolean> {
   return updateClaimed(trx, claim, {
-    ...{ claimed_until: null, last_run_at: run.at, last_error: run.error },
+    claimed_until: null,
+    last_run_at: run.at,
+    last_error: run.error,
     next_run_at: run.nextRunAt,
     ...(run.jobId === null ? {} : { latest_job_id: run.jobId }),
   })

@@ -83,8 +83,13 @@ export function presentSchedule(schedule: Schedule, clock: SteadyClock) {
   const { job_id, latest_job_id, next_run_at, last_run_at, last_error, created_at } = schedule
   const status = runStatus(schedule)
   return {
-    ...{ id: schedule.id, job_id, every_days: everyDays, only: classes && [...classes] },
-    ...{ older_than_days: olderThanDays, notify, active: next_run_at !== null },
+    id: schedule.id,
+    job_id,
+    every_days: everyDays,
+    only: classes && [...classes],
+    older_than_days: olderThanDays,
+    notify,
+    active: next_run_at !== null,
     ...(schedule.sandbox === 1 ? { sandbox: true as const } : {}),
     next_run_at: next_run_at === null ? null : isoTime(clock.toWallTime(next_run_at)),
     last_run: last_run_at === null || status === null ? null : { at: isoTime(last_run_at), status },

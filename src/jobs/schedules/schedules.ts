@@ -44,10 +44,18 @@ export async function createSchedule(
   }
   const now = clock.now()
   const schedule: Schedule = {
-    ...{ id: newScheduleId(random), account_id: accountId, key_id: keyId, sandbox },
-    ...{ job_id: jobId, latest_job_id: jobId, ...toColumns(options) },
-    ...{ next_run_at: database.steadyClock.now() + options.everyDays * DAY, claimed_until: null },
-    ...{ last_run_at: null, last_error: null, created_at: now },
+    id: newScheduleId(random),
+    account_id: accountId,
+    key_id: keyId,
+    sandbox,
+    job_id: jobId,
+    latest_job_id: jobId,
+    ...toColumns(options),
+    next_run_at: database.steadyClock.now() + options.everyDays * DAY,
+    claimed_until: null,
+    last_run_at: null,
+    last_error: null,
+    created_at: now,
   }
   return writeWith(
     database,

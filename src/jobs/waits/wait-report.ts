@@ -167,7 +167,11 @@ async function findStops(
 /** Causes that affect the job as a whole. */
 async function jobWaits({ database, engine }: WaitDeps, job: Job): Promise<Wait[]> {
   const wait = (reason: WaitReason, until: number | null = null) => ({
-    ...{ operator: null, rows: job.total - job.done, reason, until, otherLists: 0 },
+    operator: null,
+    rows: job.total - job.done,
+    reason,
+    until,
+    otherLists: 0,
   })
   const { dialect } = database
   if (job.account_id !== null && dialect === 'postgres' && !(await hasWorker(database))) {
@@ -192,7 +196,11 @@ const hasWorker = async (database: Database): Promise<boolean> =>
 function toWait(row: WaitingRows, stop: ProbeStop | null): Wait {
   const { operator, count: rows, cause, firstDueAt } = row
   const wait = (reason: WaitReason, until: number | null) => ({
-    ...{ operator, rows, reason, until, otherLists: 0 },
+    operator,
+    rows,
+    reason,
+    until,
+    otherLists: 0,
   })
   if (cause === 'retry') return wait('retrying', firstDueAt)
   if (stop !== null) {

@@ -127,7 +127,8 @@ export class ActiveJobs {
     if (job.finish_requested_at !== null) finish.abort()
     const isPatient = wait(job)
     const state = {
-      ...{ operators: new Set<string>(), faults: new Map<number, number>() },
+      operators: new Set<string>(),
+      faults: new Map<number, number>(),
       kept: new PositionSet(job.total),
     }
     const details = {
@@ -253,7 +254,9 @@ export class JobStarter {
   #retryFaults(run: () => Promise<void>, isDone: () => boolean): Promise<void> {
     const { database, log, stopping, retryMs } = this.#deps
     return retry(run, {
-      ...{ clock: database.clock, signal: stopping, delayMs: retryMs },
+      clock: database.clock,
+      signal: stopping,
+      delayMs: retryMs,
       attemptsMax: START_FAULTS_MAX,
       isRetryable: error => !isDone() && !isStorageError(error),
       onRetry: error =>
@@ -267,7 +270,9 @@ export class JobStarter {
   retryWhileBusy<T>(run: () => Promise<T>, isDone: () => boolean): Promise<T> {
     const { retryStorageErrors, database, log, stopping, retryMs } = this.#deps
     return retry(run, {
-      ...{ clock: database.clock, signal: stopping, delayMs: retryMs },
+      clock: database.clock,
+      signal: stopping,
+      delayMs: retryMs,
       isRetryable: error => retryStorageErrors && !isDone() && isStorageError(error),
       onRetry: error =>
         log.error('job cannot be started; retrying', {

@@ -26,7 +26,10 @@ export function watchCancellations(
     known = open
   }
   return startLoop({
-    ...{ name: 'the poll for cancelled jobs', everyMs: pollMs, run: poll },
-    ...{ clock: database.clock, log },
+    name: 'the poll for cancelled jobs',
+    everyMs: pollMs,
+    run: poll,
+    clock: database.clock,
+    log,
   })
 }

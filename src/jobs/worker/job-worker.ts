@@ -73,7 +73,10 @@ export class JobWorker {
       cluster === null ? directTasks(this.#queue) : batchedTasks(this.#queue, steadyClock, timings)
     this.#slots = new ProbeScheduler(entries, steadyClock, cluster !== null, timings)
     this.#recorder = new ResultWriter({
-      ...{ ...deps, retryStorageErrors, timings, priority },
+      ...deps,
+      retryStorageErrors,
+      timings,
+      priority,
       onProgress: job => this.#onProgress(job),
       onLost: jobId => void this.#onLost(jobId),
       onFailure: (jobId, error) => this.#failJob(jobId, error),
@@ -83,7 +86,11 @@ export class JobWorker {
     this.#claims = new Claims(database, this.#lists, { inMemory })
     this.#resumption = new Resumption(database, this.#slots, this.#claims)
     this.#starter = new JobStarter({
-      ...{ database, log, retryStorageErrors, stopping, retryMs: timings.retryMs },
+      database,
+      log,
+      retryStorageErrors,
+      stopping,
+      retryMs: timings.retryMs,
       start: (jobId, isDone) => this.#startJob(jobId, isDone),
       onFailure: (jobId, error) => void this.#recorder.fail(jobId, error),
     })
@@ -91,9 +98,17 @@ export class JobWorker {
       cluster === null ? null : new OrphanedClaims({ database, log, cluster, stopping, timings })
     const isShared = orphans !== null && database.dialect === 'postgres'
     this.#executor = new ProbeExecutor({
-      ...{ ...deps, cluster, stopping, abort, timings, priority },
-      ...{ recorder: this.#recorder, lists: this.#lists, slots: this.#slots },
-      ...{ claims: this.#claims, orphans },
+      ...deps,
+      cluster,
+      stopping,
+      abort,
+      timings,
+      priority,
+      recorder: this.#recorder,
+      lists: this.#lists,
+      slots: this.#slots,
+      claims: this.#claims,
+      orphans,
       shared: isShared ? new SharedClaims({ database, lists: this.#lists, orphans }) : null,
     })
     const pollerDeps = {
@@ -212,8 +227,12 @@ export class JobWorker {
     try {
       await routeItems(
         {
-          ...{ database: this.#deps.database, recorder: this.#recorder, routing: this.#routing },
-          ...{ claims: this.#claims, stopping, priority: this.#deps.priority ?? null },
+          database: this.#deps.database,
+          recorder: this.#recorder,
+          routing: this.#routing,
+          claims: this.#claims,
+          stopping,
+          priority: this.#deps.priority ?? null,
           nextRoom: () => this.#nextRoom(),
           onRouted: (list, routed) => this.#slots.onItemsRouted(list, routed),
         },
@@ -332,7 +351,9 @@ class ChangePoller {
     if (!this.#changeKeys.has(job.id)) this.#changeKeys.set(job.id, toChangeKey(job))
     const { awaitedPollMs: everyMs } = this.#deps.timings
     this.#following ??= this.#start({
-      ...{ name: 'the poll for awaited jobs', everyMs, startAfterMs: everyMs },
+      name: 'the poll for awaited jobs',
+      everyMs,
+      startAfterMs: everyMs,
       run: () => this.#pollAwaitedJobs(),
     })
   }

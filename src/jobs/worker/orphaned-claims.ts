@@ -27,8 +27,12 @@ export class OrphanedClaims {
     this.#deps = deps
     const { database, log, stopping: signal, timings } = deps
     startLoop({
-      ...{ name: 'the check for lost claims', clock: database.clock, log, signal },
-      ...{ everyMs: timings.orphanPollMs, startAfterMs: timings.orphanPollMs },
+      name: 'the check for lost claims',
+      clock: database.clock,
+      log,
+      signal,
+      everyMs: timings.orphanPollMs,
+      startAfterMs: timings.orphanPollMs,
       run: () => this.#check(),
     })
   }

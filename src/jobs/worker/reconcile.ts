@@ -41,7 +41,9 @@ export function startReconcile(deps: ReconcileDeps): Loop {
   const { reconcileMinMs, reconcileSpreadMs } = timings
   const reconciler = new Reconciliation(deps)
   return startLoop({
-    ...{ name: 'reconciliation', clock: database.clock, log },
+    name: 'reconciliation',
+    clock: database.clock,
+    log,
     everyMs: () => reconcileMinMs + random.below(reconcileSpreadMs),
     run: signal => reconciler.run(signal),
   })

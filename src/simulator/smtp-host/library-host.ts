@@ -102,8 +102,13 @@ function commandWatcher(
     if ('command' in entry && 'cid' in entry) onCommand(String(entry.command), String(entry.cid))
   }
   return {
-    ...{ level: ignore, trace: ignore, debug, info: ignore },
-    ...{ warn: ignore, error: ignore, fatal: ignore },
+    level: ignore,
+    trace: ignore,
+    debug,
+    info: ignore,
+    warn: ignore,
+    error: ignore,
+    fatal: ignore,
   }
 }
 

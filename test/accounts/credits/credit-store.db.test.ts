@@ -32,7 +32,11 @@ describe('credits', () => {
   test('are zero before the first use', async () => {
     const database = await tempDatabase()
     expect(await read(database)).toEqual({
-      ...{ account_id: 'acc_a', period_start: OF.period, used: 0, held: 0, warned: 0 },
+      account_id: 'acc_a',
+      period_start: OF.period,
+      used: 0,
+      held: 0,
+      warned: 0,
     })
   })
 

@@ -16,9 +16,20 @@ import { addAccount } from '../../support/account-rows.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 
 const ROW: Verification = {
-  ...{ id: 'ver_a', account_id: 'acc_a', key_id: 'key_a', email: 'Ann@good.test' },
-  ...{ valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' },
-  ...{ class: 'deliverable', cached: 0, source: 'single', job_id: null, sandbox: 0, created_at: 5 },
+  id: 'ver_a',
+  account_id: 'acc_a',
+  key_id: 'key_a',
+  email: 'Ann@good.test',
+  valid: 1,
+  deliverable: 1,
+  risk_level: 'low',
+  reason: 'accepted_email',
+  class: 'deliverable',
+  cached: 0,
+  source: 'single',
+  job_id: null,
+  sandbox: 0,
+  created_at: 5,
 }
 const QUERY: HistoryQuery = { accountId: 'acc_a', sandbox: false, before: null, max: 10 }
 
@@ -65,9 +76,11 @@ describe('the history', () => {
     ['from another source', {}, { source: 'batch' }],
   ])('excludes %s', async (_, row, query) => {
     const wanted = {
-      ...{ sandbox: Number(query.sandbox ?? false), reason: query.reason ?? ROW.reason },
-      ...{ email: query.email ?? (query.search === undefined ? ROW.email : 'ben@good.test') },
-      ...{ source: query.source ?? ROW.source, class: query.classes?.[0] ?? ROW.class },
+      sandbox: Number(query.sandbox ?? false),
+      reason: query.reason ?? ROW.reason,
+      email: query.email ?? (query.search === undefined ? ROW.email : 'ben@good.test'),
+      source: query.source ?? ROW.source,
+      class: query.classes?.[0] ?? ROW.class,
     }
     expect(await idsOf(await withRows(row, wanted), query)).toEqual(['ver_1'])
   })
@@ -98,7 +111,8 @@ describe('the history', () => {
     const many = (count: number) =>
       withRows(
         ...Array.from({ length: count }, (_, n) => ({
-          ...{ id: `ver_${String(n).padStart(6, '0')}`, created_at: Math.floor(n / 3) },
+          id: `ver_${String(n).padStart(6, '0')}`,
+          created_at: Math.floor(n / 3),
           email: n % 7 === 0 ? `sought${n}@good.test` : `other${n}@good.test`,
         })),
       )
@@ -164,7 +178,8 @@ describe('the history', () => {
     test('with non-ASCII rows that do not match, and misses none that do', async () => {
       const database = await withRows(
         ...Array.from({ length: 30 }, (_, n) => ({
-          ...{ id: `ver_${n + 10}`, email: n % 9 === 0 ? 'É@good.test' : 'ü@good.test' },
+          id: `ver_${n + 10}`,
+          email: n % 9 === 0 ? 'É@good.test' : 'ü@good.test',
         })),
       )
       expect(await pagesOf(database, { search: 'é', max: 2 })).toEqual([
@@ -257,7 +272,8 @@ test('sums usage by account, key, day and class, and lists it by day', async () 
 describe('the history of a job', () => {
   const JOB = {
     ...newRow({ id: 'job_a', sourceKey: 'job_a', source: '{}' }, 100_000),
-    ...{ account_id: 'acc_a', finished_at: 200_000 },
+    account_id: 'acc_a',
+    finished_at: 200_000,
   }
 
   test('is deleted among any number of others, for this account and sandbox flag only', async () => {

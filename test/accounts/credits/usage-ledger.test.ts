@@ -33,9 +33,15 @@ async function services(plan = 'free') {
   await addAccount(database, 'acc_a', plan)
   await write(database, trx =>
     createWebhook(trx, {
-      ...{ id: 'wh_a', accountId: 'acc_a', url: 'https://hook.test/', active: true },
-      ...{ events: ['quota.warning', 'quota.exceeded'], description: null, secret: 's' },
-      ...{ secretHint: 's', createdAt: 0 },
+      id: 'wh_a',
+      accountId: 'acc_a',
+      url: 'https://hook.test/',
+      active: true,
+      events: ['quota.warning', 'quota.exceeded'],
+      description: null,
+      secret: 's',
+      secretHint: 's',
+      createdAt: 0,
     }),
   )
   const logged: [string, LogFields | undefined][] = []
@@ -49,13 +55,11 @@ const settled = (
   reservation: Reservation | null,
   facts: Partial<SettledVerification> = {},
 ): SettledVerification => ({
-  ...{
-    accountId: 'acc_a',
-    keyId: 'key_a',
-    source: 'single',
-    sandbox: false,
-    reservation: reservation,
-  },
+  accountId: 'acc_a',
+  keyId: 'key_a',
+  source: 'single',
+  sandbox: false,
+  reservation: reservation,
   entry: { result: resultOf('accepted_email') },
   ...facts,
 })
@@ -106,9 +110,20 @@ describe('a single verification', () => {
     await ledger.flushed()
     const [one, other] = (await historyOf(database)).toSorted((a, b) => (a.id < b.id ? 1 : -1))
     expect(one).toEqual({
-      ...{ id: 'ver_told', account_id: 'acc_a', key_id: 'key_a', email: 'ann@good.test' },
-      ...{ valid: 1, deliverable: 0, risk_level: 'medium', reason: 'catch_all', class: 'risky' },
-      ...{ cached: 0, source: 'single', job_id: null, sandbox: 0, created_at: clock.now() },
+      id: 'ver_told',
+      account_id: 'acc_a',
+      key_id: 'key_a',
+      email: 'ann@good.test',
+      valid: 1,
+      deliverable: 0,
+      risk_level: 'medium',
+      reason: 'catch_all',
+      class: 'risky',
+      cached: 0,
+      source: 'single',
+      job_id: null,
+      sandbox: 0,
+      created_at: clock.now(),
     })
     expect(other).toMatchObject({ id: expect.stringMatching(/^ver_[0-9a-z]{20}$/) })
     const usage = await listUsage(database, { accountId: 'acc_a', from: TODAY, to: TODAY + DAY })

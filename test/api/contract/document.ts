@@ -88,7 +88,9 @@ export function bareApi(): { app: App; document: Document } {
 export const placesOf = ({ paths }: Document): Place[] =>
   Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
-      ...{ path, method: method.toUpperCase(), operation },
+      path,
+      method: method.toUpperCase(),
+      operation,
     })),
   )
 

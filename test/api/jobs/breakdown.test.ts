@@ -17,7 +17,9 @@ describe('the breakdown of a job', () => {
     expect(await json(BREAKDOWN)).toEqual({
       success: true,
       data: {
-        ...{ total: 8, done: 7, classes },
+        total: 8,
+        done: 7,
+        classes,
         reasons: [
           { reason: 'accepted_email', class: 'deliverable', count: 2 },
           { reason: 'low_deliverability', class: 'risky', count: 1 },

@@ -17,10 +17,15 @@ describe('cancelling a job', () => {
     const response = await request('/v1/jobs/job_a/cancel', POST)
     expect(response.status).toBe(200)
     expect(await response.json()).toMatchObject({
-      ...{ success: true, job_id: 'job_a', status: 'cancelled', progress: 33, error: null },
+      success: true,
+      job_id: 'job_a',
+      status: 'cancelled',
+      progress: 33,
+      error: null,
       data: {
         summary: { total: 6, valid: 2, invalid: 0, unknown: 0, failed: 4 },
-        ...{ completed_at: '2026-06-01T12:00:00.000Z', download_url: null },
+        completed_at: '2026-06-01T12:00:00.000Z',
+        download_url: null,
       },
     })
     expect(worker.dropped).toEqual(['job_a'])
@@ -54,7 +59,9 @@ describe('cancelling a job', () => {
     const response = await request('/v1/jobs/job_a/cancel', POST)
     expect(response.status).toBe(409)
     expect(await response.json()).toMatchObject({
-      ...{ success: false, code: 'job_not_cancellable', error: 'The job is already completed.' },
+      success: false,
+      code: 'job_not_cancellable',
+      error: 'The job is already completed.',
     })
   })
 })
@@ -67,7 +74,10 @@ describe('finishing a job', () => {
     expect(response.status).toBe(200)
     const first = await response.json()
     expect(first).toMatchObject({
-      ...{ success: true, job_id: 'job_a', status: 'processing', processed_emails: 2 },
+      success: true,
+      job_id: 'job_a',
+      status: 'processing',
+      processed_emails: 2,
       finish_requested_at: '2026-06-01T12:00:00.000Z',
     })
     expect(await (await request('/v1/jobs/job_a/finish', POST)).json()).toEqual(first)

@@ -163,7 +163,8 @@ describe('a download', () => {
     expect(end).toBe('')
     const lines = await (await request('/v1/jobs/job_a/download?format=ndjson')).text()
     expect(JSON.parse(lines.split('\n')[0] ?? '')).toMatchObject({
-      ...{ row: 1, email: 'valid@a.example' },
+      row: 1,
+      email: 'valid@a.example',
       input: { Name: 'Ann; B', 'E-Mail': 'valid@a.example', Note: '=1' },
     })
   })
@@ -178,9 +179,14 @@ describe('a download', () => {
     const rows = (await json.json()) as object[]
     expect(rows).toHaveLength(6)
     expect(rows[0]).toMatchObject({
-      ...{ row: 1, id: 'a-1', email: 'valid@a.example', valid: true, class: 'deliverable' },
+      row: 1,
+      id: 'a-1',
+      email: 'valid@a.example',
+      valid: true,
+      class: 'deliverable',
       details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
-      ...{ flags: { is_role: false }, checked_at: '2026-06-01T12:00:00.000Z' },
+      flags: { is_role: false },
+      checked_at: '2026-06-01T12:00:00.000Z',
     })
     const ndjson = await request('/v1/jobs/job_a/download?format=ndjson')
     expect(ndjson.headers.get('Content-Type')).toBe('application/x-ndjson')
@@ -213,8 +219,13 @@ describe('a download', () => {
     const json = await (await fixture.request(`${path}?format=json`)).json()
     expect(json).toMatchObject([
       {
-        ...{ email: 'ann@a.test', class: 'deliverable', reason: 'accepted_email' },
-        ...{ smtp_code: 250, smtp_text: 'Ok', mx_host: 'mx.a.test', operator: 'a.test' },
+        email: 'ann@a.test',
+        class: 'deliverable',
+        reason: 'accepted_email',
+        smtp_code: 250,
+        smtp_text: 'Ok',
+        mx_host: 'mx.a.test',
+        operator: 'a.test',
         checked_at: expect.stringMatching(/^2026-06-01T12:00:/),
       },
       { smtp_code: 550, smtp_text: 'No such user, "sorry"' },

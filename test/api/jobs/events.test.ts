@@ -22,7 +22,8 @@ describe('the events of a job', () => {
     const response = await request(EVENTS)
     expect(response.status).toBe(200)
     expect(Object.fromEntries(response.headers)).toMatchObject({
-      ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
       'x-accel-buffering': 'no',
     })
     const { events, isDone } = follow(response)
@@ -31,9 +32,13 @@ describe('the events of a job', () => {
       {
         event: 'progress',
         data: {
-          ...{ status: 'processing', progress: 33, total_emails: 6, processed_emails: 2 },
+          status: 'processing',
+          progress: 33,
+          total_emails: 6,
+          processed_emails: 2,
           classes: { deliverable: 1, risky: 1, undeliverable: 0, unknown: 0 },
-          ...{ rate_per_second: null, seconds_left: 6 },
+          rate_per_second: null,
+          seconds_left: 6,
           summary: { total: 6, valid: 2, invalid: 0, unknown: 0, failed: 0 },
         },
       },
@@ -47,8 +52,11 @@ describe('the events of a job', () => {
     expect(events.at(-1)).toMatchObject({
       event: 'end',
       data: {
-        ...{ status: 'completed', progress: 100, processed_emails: 6 },
-        ...{ rate_per_second: null, seconds_left: null },
+        status: 'completed',
+        progress: 100,
+        processed_emails: 6,
+        rate_per_second: null,
+        seconds_left: null,
         classes: { deliverable: 1, risky: 2, undeliverable: 1, unknown: 2 },
       },
     })
@@ -69,7 +77,8 @@ describe('the events of a job', () => {
     expect(events).toMatchObject([
       {
         data: {
-          ...{ rate_per_second: null, seconds_left: 60 },
+          rate_per_second: null,
+          seconds_left: 60,
           waiting_for: [{ operator: 'slow', emails: 2, reason: 'retrying' }],
         },
       },

@@ -9,9 +9,19 @@ type Page = { readonly items: Row[]; readonly next_cursor: string | null; has_mo
 const RESULTS = '/v1/jobs/job_a/results'
 
 const NOTHING = {
-  ...{ class: null, valid: null, deliverable: null, risk_level: null, reason: null, cached: null },
-  ...{ confidence: null, did_you_mean: null, operator: null, mx_host: null },
-  ...{ smtp_code: null, smtp_text: null, checked_at: null },
+  class: null,
+  valid: null,
+  deliverable: null,
+  risk_level: null,
+  reason: null,
+  cached: null,
+  confidence: null,
+  did_you_mean: null,
+  operator: null,
+  mx_host: null,
+  smtp_code: null,
+  smtp_text: null,
+  checked_at: null,
 }
 
 describe('the rows of a job', () => {
@@ -23,14 +33,26 @@ describe('the rows of a job', () => {
       data: {
         items: [
           {
-            ...{ row: 4, email: 'timeout@a.example', class: 'unknown', valid: false },
-            ...{ deliverable: false, risk_level: 'unknown', reason: 'timeout', cached: false },
-            ...{ confidence: 20, did_you_mean: null, operator: null, mx_host: null },
-            ...{ smtp_code: null, smtp_text: null, checked_at: '2026-06-01T12:00:00.000Z' },
+            row: 4,
+            email: 'timeout@a.example',
+            class: 'unknown',
+            valid: false,
+            deliverable: false,
+            risk_level: 'unknown',
+            reason: 'timeout',
+            cached: false,
+            confidence: 20,
+            did_you_mean: null,
+            operator: null,
+            mx_host: null,
+            smtp_code: null,
+            smtp_text: null,
+            checked_at: '2026-06-01T12:00:00.000Z',
           },
           { row: 5, email: 'error-server@a.example', ...NOTHING },
         ],
-        ...{ next_cursor: expect.any(String), has_more: true },
+        next_cursor: expect.any(String),
+        has_more: true,
       },
     })
   })
@@ -52,8 +74,11 @@ describe('the rows of a job', () => {
     expect((await json(RESULTS)).data).toMatchObject({
       items: [
         {
-          ...{ operator: 'example.net', mx_host: 'mx.a.example', did_you_mean: 'v@b.example' },
-          ...{ smtp_code: 250, smtp_text: 'Ok \ufffd[2Jof course' },
+          operator: 'example.net',
+          mx_host: 'mx.a.example',
+          did_you_mean: 'v@b.example',
+          smtp_code: 250,
+          smtp_text: 'Ok \ufffd[2Jof course',
         },
       ],
     })
@@ -111,8 +136,15 @@ describe('the rows of a job', () => {
       items: [
         {
           ...NOTHING,
-          ...{ row: 1, email: '', class: 'risky', valid: true, deliverable: false },
-          ...{ risk_level: 'medium', reason: 'low_deliverability', cached: false, confidence: 0 },
+          row: 1,
+          email: '',
+          class: 'risky',
+          valid: true,
+          deliverable: false,
+          risk_level: 'medium',
+          reason: 'low_deliverability',
+          cached: false,
+          confidence: 0,
           erased: true,
         },
       ],
@@ -138,7 +170,8 @@ describe('the rows of a job', () => {
     const cursor = first.data.next_cursor
     expect((await json(`${RESULTS}?search=valid&cursor=${cursor}`)).data).toMatchObject({
       items: [{ row: 150_000 }],
-      ...{ next_cursor: null, has_more: false },
+      next_cursor: null,
+      has_more: false,
     })
   })
 
@@ -166,7 +199,8 @@ describe('the rows of a job', () => {
     const response = await request(`${RESULTS}?${query}`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
-      ...{ code: 'invalid_request', error: expect.stringMatching(error) },
+      code: 'invalid_request',
+      error: expect.stringMatching(error),
     })
   })
 
@@ -315,11 +349,14 @@ describe('one row of a job', () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example', 'later@a.example'], done: 1 })
     expect((await json(`${RESULTS}/1`)).data).toMatchObject({
-      ...{ row: 1, email: 'valid@a.example' },
+      row: 1,
+      email: 'valid@a.example',
       result: { reason: 'accepted_email', flags: { is_role: false }, evidence: { operator: null } },
     })
     expect((await json(`${RESULTS}/2`)).data).toEqual({
-      ...{ row: 2, email: 'later@a.example', result: null },
+      row: 2,
+      email: 'later@a.example',
+      result: null,
     })
   })
 
@@ -328,7 +365,10 @@ describe('one row of a job', () => {
     await seedJob(database, { texts: ['valid@a.example'] })
     await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
     expect((await json(`${RESULTS}/1`)).data).toEqual({
-      ...{ row: 1, email: '', result: null, erased: true },
+      row: 1,
+      email: '',
+      result: null,
+      erased: true,
     })
   })
 

@@ -22,7 +22,10 @@ describe('resuming a job', () => {
     expect(response.status).toBe(200)
     const answer = await response.json()
     expect(answer).toMatchObject({
-      ...{ success: true, job_id: 'job_a', status: 'processing', processed_emails: 2 },
+      success: true,
+      job_id: 'job_a',
+      status: 'processing',
+      processed_emails: 2,
       data: { summary: { total: 6, valid: 2, failed: 0 }, completed_at: null },
     })
     expect(worker.taken).toEqual(['job_a'])

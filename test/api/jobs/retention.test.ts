@@ -19,8 +19,12 @@ test('simulated jobs and their history are deleted after a day, live ones after 
   }
   await ledger.flushed()
   const retentionJob = startRetentionJob({
-    ...{ database, clock, log, dataDir: '/nowhere' },
-    ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
+    database,
+    clock,
+    log,
+    dataDir: '/nowhere',
+    keepResultsMs: 30 * DAY,
+    keepHistoryMs: 90 * DAY,
   })
   const seen = async () => ({
     jobs: await Promise.all(ids.map(async id => (await request(`/v1/jobs/${id}`)).status)),

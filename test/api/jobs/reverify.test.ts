@@ -29,9 +29,14 @@ test('a list that is verified again becomes a job, which names the previous one'
   expect(response.status).toBe(201)
   const created = (await response.json()) as Answer & { webhook_id: string }
   expect(created).toMatchObject({
-    ...{ status: 'queued', type: 'batch', name: 'March', metadata: { run: '2' } },
-    ...{ total_emails: 3, processed_emails: 2, previous_job_id: 'job_a' },
-    ...{ webhook_secret: expect.stringMatching(/^whsec_/) },
+    status: 'queued',
+    type: 'batch',
+    name: 'March',
+    metadata: { run: '2' },
+    total_emails: 3,
+    processed_emails: 2,
+    previous_job_id: 'job_a',
+    webhook_secret: expect.stringMatching(/^whsec_/),
   })
   expect(worker.taken).toEqual([created.job_id])
   const { webhook_secret: _, ...rest } = created as { webhook_secret?: string }
@@ -128,18 +133,24 @@ test('changes have the counts of all rows, and pages of the changed ones', async
   ]
   const first = (await json(`${path}?limit=1`)) as { data: { next_cursor: string } }
   expect(first.data).toEqual({
-    ...{ previous_job_id: 'job_a', verified: 3, changed: 2, counts },
+    previous_job_id: 'job_a',
+    verified: 3,
+    changed: 2,
+    counts,
     items: [
       {
-        ...{ row: 1, email: VALID },
+        row: 1,
+        email: VALID,
         before: {
-          ...{ class: 'deliverable', reason: 'accepted_email' },
+          class: 'deliverable',
+          reason: 'accepted_email',
           checked_at: '2026-06-01T12:00:00.000Z',
         },
         after: { class: 'unknown', reason: 'timeout', checked_at: '2026-06-02T12:00:00.000Z' },
       },
     ],
-    ...{ next_cursor: expect.any(String), has_more: true },
+    next_cursor: expect.any(String),
+    has_more: true,
   })
   expect(await json(`${path}?limit=1&cursor=${first.data.next_cursor}`)).toMatchObject({
     data: { counts, items: [{ row: 2, email: TIMEOUT }], has_more: false },
@@ -179,6 +190,7 @@ test('the events of the job name the previous one', async () => {
   await verifyQueued(database, job_id)
   const event = await database.db.selectFrom('event').select('body').executeTakeFirstOrThrow()
   expect(JSON.parse(event.body)).toMatchObject({
-    ...{ event: 'batch.completed', data: { job_id, previous_job_id: 'job_a' } },
+    event: 'batch.completed',
+    data: { job_id, previous_job_id: 'job_a' },
   })
 })

@@ -18,9 +18,16 @@ describe('the status of a list', () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     expect(await json('/v1/verify/bulk/status/job_a')).toEqual({
-      ...{ success: true, job_id: 'job_a', status: 'completed', progress: 100 },
-      ...{ total_emails: 6, processed_emails: 6, estimated_time: null, error: null },
-      ...{ created_at: '2026-06-01T12:00:00.000Z', started_at: '2026-06-01T12:00:00.000Z' },
+      success: true,
+      job_id: 'job_a',
+      status: 'completed',
+      progress: 100,
+      total_emails: 6,
+      processed_emails: 6,
+      estimated_time: null,
+      error: null,
+      created_at: '2026-06-01T12:00:00.000Z',
+      started_at: '2026-06-01T12:00:00.000Z',
       data: {
         results: [
           item('valid@a.example', true, true, 'low', 'accepted_email'),
@@ -73,7 +80,10 @@ describe('the status of a list', () => {
     await seedJob(database, { texts: MIXED, done: 2 })
     await clock.advance(MINUTE)
     expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({
-      ...{ status: 'processing', progress: 33, processed_emails: 2, error: null },
+      status: 'processing',
+      progress: 33,
+      processed_emails: 2,
+      error: null,
       estimated_time: '10 seconds',
       data: {
         results: [],
@@ -102,7 +112,9 @@ describe('the status of a list', () => {
     await seedJob(database, { texts: MIXED, done: 2 })
     await write(database, trx => failJob(trx, 'job_a', 'server_error', database.clock.now()))
     expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({
-      ...{ success: true, status: 'failed', progress: 33 },
+      success: true,
+      status: 'failed',
+      progress: 33,
       error: { code: 'server_error', message: 'The job could not be finished' },
       data: {
         results: [],
@@ -175,10 +187,19 @@ describe('a job', () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, type: 'bulk', name: 'March list' })
     expect(await json('/v1/jobs/job_a')).toEqual({
-      ...{ success: true, job_id: 'job_a', status: 'completed', progress: 100 },
-      ...{ total_emails: 6, processed_emails: 6, estimated_time: null, error: null },
-      ...{ created_at: '2026-06-01T12:00:00.000Z', started_at: '2026-06-01T12:00:00.000Z' },
-      ...{ type: 'bulk', name: 'March list', metadata: {} },
+      success: true,
+      job_id: 'job_a',
+      status: 'completed',
+      progress: 100,
+      total_emails: 6,
+      processed_emails: 6,
+      estimated_time: null,
+      error: null,
+      created_at: '2026-06-01T12:00:00.000Z',
+      started_at: '2026-06-01T12:00:00.000Z',
+      type: 'bulk',
+      name: 'March list',
+      metadata: {},
       data: {
         summary: { total: 6, valid: 3, invalid: 1, unknown: 1, failed: 1 },
         completed_at: '2026-06-01T12:00:00.000Z',
@@ -210,7 +231,8 @@ describe('a job', () => {
     const { database, json } = await createTestService()
     await seedJob(database, { id: 'ver_1', texts: ['valid@a.example'], type: 'single' })
     expect(await json('/v1/jobs/ver_1?include=results')).toMatchObject({
-      ...{ status: 'completed', type: 'single' },
+      status: 'completed',
+      type: 'single',
       data: { results: [{ email: 'valid@a.example' }] },
     })
   })
@@ -332,19 +354,27 @@ describe('what a job waits for', () => {
         '3 addresses at slow: the provider asked to slow down. Next attempt at 2026-06-01T12:10:00.000Z.',
       waiting_for: [
         {
-          ...{ operator: 'slow', emails: 3, reason: 'throttled' },
+          operator: 'slow',
+          emails: 3,
+          reason: 'throttled',
           until: '2026-06-01T12:10:00.000Z',
         },
         {
-          ...{ operator: 'grey', emails: 2, reason: 'retrying' },
+          operator: 'grey',
+          emails: 2,
+          reason: 'retrying',
           until: '2026-06-01T13:00:00.000Z',
         },
         {
-          ...{ operator: 'quick', emails: 1, reason: 'rate_limited', until: null },
+          operator: 'quick',
+          emails: 1,
+          reason: 'rate_limited',
+          until: null,
           detail: '1 address at quick: they are probed at the rate that the provider accepts.',
         },
       ],
-      ...{ rate_per_second: null, seconds_left: 3_600 },
+      rate_per_second: null,
+      seconds_left: 3_600,
     })
     const estimate = { estimated_time: '60 minutes' }
     expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject(estimate)

@@ -99,8 +99,18 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     const { job_id } = await json(PATH, { body: { emails: ['ann@a.test', 'zoe@a.test', ''] } })
     const job = await database.db.selectFrom('job').selectAll().executeTakeFirstOrThrow()
     expect(job).toMatchObject({
-      ...{ id: job_id, state: 'completed', type: 'bulk', account_id: 'acc_1', total: 3, done: 3 },
-      ...{ deliverable: 1, undeliverable: 1, unknown: 1, malformed: 0, no_address: 1, sandbox: 0 },
+      id: job_id,
+      state: 'completed',
+      type: 'bulk',
+      account_id: 'acc_1',
+      total: 3,
+      done: 3,
+      deliverable: 1,
+      undeliverable: 1,
+      unknown: 1,
+      malformed: 0,
+      no_address: 1,
+      sandbox: 0,
     })
     const items = await database.db.selectFrom('item').selectAll().orderBy('position').execute()
     expect(items.map(({ text, state }) => [text, state])).toEqual([

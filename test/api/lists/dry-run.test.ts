@@ -11,7 +11,8 @@ async function services(options: Parameters<typeof createUploadService>[0] = {})
     fields: Readonly<Record<string, string>> = {},
   ) => fixture.upload(file, { dry_run: 'true', ...fields })
   return {
-    ...{ ...fixture, requestPreview },
+    ...fixture,
+    requestPreview,
     seen: async (...args: Parameters<typeof requestPreview>) => {
       const response = await requestPreview(...args)
       expect(response.status).toBe(200)
@@ -34,12 +35,26 @@ describe('POST /v1/verify/file with dry_run', () => {
         { number: 1, name: 'Name' },
         { number: 2, name: 'email' },
       ],
-      ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', delimiter: ',' },
-      ...{ format: 'text', sheet: null, sheets: [] },
-      ...{ address_columns: [2], has_several: false, all_addresses: false },
-      ...{ rows: 6, total_emails: 6, valid_emails: 4, invalid_format_emails: 2 },
-      ...{ no_address: 0, duplicates: 2 },
-      ...{ credits_needed: 3, credits_balance: 100, estimated_time: '10 seconds' },
+      column: 'email',
+      column_number: 2,
+      header: true,
+      encoding: 'utf-8',
+      delimiter: ',',
+      format: 'text',
+      sheet: null,
+      sheets: [],
+      address_columns: [2],
+      has_several: false,
+      all_addresses: false,
+      rows: 6,
+      total_emails: 6,
+      valid_emails: 4,
+      invalid_format_emails: 2,
+      no_address: 0,
+      duplicates: 2,
+      credits_needed: 3,
+      credits_balance: 100,
+      estimated_time: '10 seconds',
       preview: [
         ['Ann', 'ann@a.test'],
         ['Bob', 'bob@a.test'],
@@ -50,7 +65,9 @@ describe('POST /v1/verify/file with dry_run', () => {
     })
     expect([await job(), await rows(), left(), worker.taken]).toEqual([undefined, [], [], []])
     expect((await json('/v1/credits')).data).toMatchObject({
-      ...{ credits_balance: 100, credits_consumed: 0, credits_held: 0 },
+      credits_balance: 100,
+      credits_consumed: 0,
+      credits_held: 0,
     })
   })
 
@@ -82,11 +99,18 @@ describe('POST /v1/verify/file with dry_run', () => {
     const { seen } = await services({ plan: 'free' })
     const list = 'Name,Email,Email 2\nAnn,ann@a.test,lee@a.test\nBob,bob@a.test,\n'
     expect(await seen(list)).toMatchObject({
-      ...{ column_number: 2, address_columns: [2, 3], has_several: false, all_addresses: false },
-      ...{ rows: 2, credits_needed: 2 },
+      column_number: 2,
+      address_columns: [2, 3],
+      has_several: false,
+      all_addresses: false,
+      rows: 2,
+      credits_needed: 2,
     })
     expect(await seen(list, { all_addresses: 'true' })).toMatchObject({
-      ...{ address_columns: [2, 3], all_addresses: true, rows: 3, credits_needed: 3 },
+      address_columns: [2, 3],
+      all_addresses: true,
+      rows: 3,
+      credits_needed: 3,
       preview: [
         ['Ann', 'ann@a.test', 'lee@a.test'],
         ['Ann', 'ann@a.test', 'lee@a.test'],
@@ -104,17 +128,26 @@ describe('POST /v1/verify/file with dry_run', () => {
         { number: 1, name: 'name' },
         { number: 2, name: 'city' },
       ],
-      ...{ column: null, column_number: null, header: true, encoding: 'utf-8', delimiter: ';' },
-      ...{ address_columns: [], has_several: false, all_addresses: false },
-      ...{ format: 'text', sheet: null, sheets: [] },
-      ...{ rows: null, total_emails: null, valid_emails: null, invalid_format_emails: null },
-      ...{
-        no_address: null,
-        duplicates: null,
-        credits_needed: null,
-        credits_balance: null,
-        estimated_time: null,
-      },
+      column: null,
+      column_number: null,
+      header: true,
+      encoding: 'utf-8',
+      delimiter: ';',
+      address_columns: [],
+      has_several: false,
+      all_addresses: false,
+      format: 'text',
+      sheet: null,
+      sheets: [],
+      rows: null,
+      total_emails: null,
+      valid_emails: null,
+      invalid_format_emails: null,
+      no_address: null,
+      duplicates: null,
+      credits_needed: null,
+      credits_balance: null,
+      estimated_time: null,
       preview: [
         ['Ann', 'Paris'],
         ['Bob', 'Rome'],

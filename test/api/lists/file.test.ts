@@ -18,21 +18,24 @@ describe('POST /v1/verify/file', () => {
       success: true,
       job_id: expect.stringMatching(/^job_/),
       status: 'queued',
-      ...{ total_emails: 3, valid_emails: 2, invalid_format_emails: 1, no_address: 0 },
+      total_emails: 3,
+      valid_emails: 2,
+      invalid_format_emails: 1,
+      no_address: 0,
       estimated_time: '10 seconds',
       message: `File queued. Check GET /v1/jobs/${job_id}`,
       duplicates: 0,
       status_url: `https://ev.test/v1/jobs/${job_id}`,
       download_url: `https://ev.test/v1/jobs/${job_id}/download`,
-      ...{
-        column: 'email',
-        column_number: 2,
-        header: true,
-        encoding: 'utf-8',
-        sheet: null,
-        rows: 3,
-      },
-      ...{ address_columns: [2], has_several: false, all_addresses: false },
+      column: 'email',
+      column_number: 2,
+      header: true,
+      encoding: 'utf-8',
+      sheet: null,
+      rows: 3,
+      address_columns: [2],
+      has_several: false,
+      all_addresses: false,
     })
     expect(await job()).toMatchObject({ id: job_id, type: 'file', state: 'queued' })
     expect(worker).toMatchObject({ taken: [job_id] })
@@ -103,8 +106,12 @@ describe('POST /v1/verify/file', () => {
   test('has one row for each row, and tells which addresses are not verified', async () => {
     const { upload, rows } = await createUploadService()
     expect(await (await upload(BOOK)).json()).toMatchObject({
-      ...{ rows: 2, valid_emails: 1, column_number: 2 },
-      ...{ address_columns: [2, 3], has_several: true, all_addresses: false },
+      rows: 2,
+      valid_emails: 1,
+      column_number: 2,
+      address_columns: [2, 3],
+      has_several: true,
+      all_addresses: false,
     })
     expect((await rows()).map(({ text }) => text)).toEqual(['a@a.test b@b.test', 'd@d.test'])
   })

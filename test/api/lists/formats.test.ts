@@ -26,8 +26,13 @@ describe('POST /v1/verify/file', () => {
     const bytes = await file()
     const seen = await (await upload(bytes, { dry_run: 'true' })).json()
     expect(seen).toMatchObject({
-      ...{ format, sheet, sheets: sheet === null ? [] : [sheet], rows: 1, column: 'email' },
-      ...{ encoding: 'utf-8', preview: [['Ann', 'ann@a.test']] },
+      format,
+      sheet,
+      sheets: sheet === null ? [] : [sheet],
+      rows: 1,
+      column: 'email',
+      encoding: 'utf-8',
+      preview: [['Ann', 'ann@a.test']],
     })
     const response = await upload(bytes)
     expect([response.status, await response.json()]).toEqual([
@@ -43,7 +48,9 @@ describe('POST /v1/verify/file', () => {
     const sheets = { A: SHEET, B: textRow('bob@b.test') }
     const file = await workbookOf({ sheets })
     expect(await (await upload(file, { sheet: 'B', dry_run: 'true' })).json()).toMatchObject({
-      ...{ sheet: 'B', sheets: ['A', 'B'], preview: [['bob@b.test']] },
+      sheet: 'B',
+      sheets: ['A', 'B'],
+      preview: [['bob@b.test']],
     })
     const response = await upload(file, { sheet: 'C' })
     expect([response.status, await response.json()]).toEqual([

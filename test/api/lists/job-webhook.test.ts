@@ -92,7 +92,10 @@ test('the endpoint has the secret of the response, and is not one of the account
   expect(deps.secretBox.decrypt(row.secret)).toBe(webhook_secret)
   const shown = (await json(`/v1/webhooks/${webhook_id}`)) as { data: Body }
   expect(shown.data).toMatchObject({
-    ...{ id: webhook_id, job_id: id, url: webhook_url, active: true },
+    id: webhook_id,
+    job_id: id,
+    url: webhook_url,
+    active: true,
     events: ['batch.completed', 'batch.failed'],
   })
   expect(shown.data).not.toHaveProperty('secret')

@@ -157,7 +157,9 @@ async function services() {
   const { log, lines } = recordingLog()
   const asked: string[] = []
   const read = diskReader({
-    ...{ dataDir: '/data', minBytes: MIN, log },
+    dataDir: '/data',
+    minBytes: MIN,
+    log,
     async freeBytes(folder) {
       asked.push(folder)
       if (disk.freeBytes === null) throw new Error('EIO')

@@ -101,8 +101,14 @@ describe('POST /v1/verify/url', () => {
     const { submit, job, json } = await createUrlService()
     const { url } = await serve(csv('id;mail;work\n1;a@a.test;b@b.test\n2;a@a.test;b@b.test\n'))
     const options = {
-      ...{ column: 'work', header: true, encoding: 'windows-1252', name: 'March' },
-      ...{ deduplicate: false, check_smtp: false, force_refresh: true, metadata: { a: 'b' } },
+      column: 'work',
+      header: true,
+      encoding: 'windows-1252',
+      name: 'March',
+      deduplicate: false,
+      check_smtp: false,
+      force_refresh: true,
+      metadata: { a: 'b' },
       webhook_url: 'https://8.8.8.8/hook',
     }
     const body = (await (await submit({ url, ...options })).json()) as object
@@ -129,7 +135,10 @@ describe('POST /v1/verify/url', () => {
     const { submit, job, left } = await createUrlService()
     const { url } = await serve(csv(LIST))
     expect(await (await submit({ url, dry_run: true })).json()).toMatchObject({
-      ...{ dry_run: true, column: 'email', rows: 3, invalid_format_emails: 1 },
+      dry_run: true,
+      column: 'email',
+      rows: 3,
+      invalid_format_emails: 1,
     })
     expect([await job(), left()]).toEqual([undefined, []])
   })

@@ -227,7 +227,9 @@ test('over the network a body is what a header announces', async () => {
       '/v1/room',
       // The adapter passes a stream for each POST, even if it is empty.
       {
-        ...{ method: 'POST', body: new Blob([]).stream(), duplex: 'half' },
+        method: 'POST',
+        body: new Blob([]).stream(),
+        duplex: 'half',
         headers: { Authorization: `Bearer ${h.key}`, ...headers },
       } as RequestInit,
       { incoming: { httpVersionMajor: 1 } },

@@ -136,7 +136,8 @@ describe('a read request of a session', () => {
     // A second session of the same key, and the key itself.
     expect((await ask({ session: { ...SESSION, sessionId: 'ses_b' } })).status).toBe(200)
     expect(limitOf(await ask({ session: undefined, key }))).toMatchObject({
-      ...{ limit: 10, remaining: 9 },
+      limit: 10,
+      remaining: 9,
     })
     await clock.advance(MINUTE)
     expect((await ask()).status).toBe(200)
@@ -165,9 +166,16 @@ test('a verification of a session counts as with the key', async () => {
 test('a network request cannot claim a session', async () => {
   const { app, key } = await signedIn()
   const server = await startServer({
-    ...{ fetch: app.fetch, clock: systemClock, random: systemRandom, log: silentLog },
-    ...{ limits: SERVER_LIMITS, headers: () => ({}), mayBePlain: () => true },
-    ...{ host: '127.0.0.1', port: 0, certificate: null },
+    fetch: app.fetch,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    limits: SERVER_LIMITS,
+    headers: () => ({}),
+    mayBePlain: () => true,
+    host: '127.0.0.1',
+    port: 0,
+    certificate: null,
   })
   const json = JSON.stringify(SESSION)
   const ask = (headers: Record<string, string>, path = '/v1/credits', init: RequestInit = {}) =>

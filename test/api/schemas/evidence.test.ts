@@ -43,7 +43,11 @@ test('the schema keeps every field of evidence with signals and feedback', () =>
         dialogue: ['C: QUIT'],
         signals: [{ name: 'gravatar', shift: -15, detail: 'The address has a profile.' }],
         feedback: {
-          ...{ kind: 'bounced', occurredAt: 0, code: 550, enhancedCode: '5.1.1', text: null },
+          kind: 'bounced',
+          occurredAt: 0,
+          code: 550,
+          enhancedCode: '5.1.1',
+          text: null,
           decides: true,
         },
         domainFeedback: { delivered: 9, bounced: 1, rateMin: 0.01, rateMax: 0.4 },

@@ -21,7 +21,9 @@ async function createFixture() {
     resolver: zone(mail('a.test', '192.0.2.1')),
     dial: mx,
     settings: {
-      ...{ allowRanges: '192.0.2.0/24', specialDomains: 'on', sessionsPerSecond: '1000' },
+      allowRanges: '192.0.2.0/24',
+      specialDomains: 'on',
+      sessionsPerSecond: '1000',
       limits: 'off',
     },
     ...(onPostgres && { databaseUrl: await tempPostgres() }),

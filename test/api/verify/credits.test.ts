@@ -36,8 +36,14 @@ async function subscribed(used: number) {
   const fixture = await free(used)
   await write(fixture.database, trx =>
     createWebhook(trx, {
-      ...{ id: 'wh_1', accountId: 'acc_1', url: 'https://app.test/hook', description: null },
-      ...{ events: ['quota.exceeded'], active: true, secret: 'sealed', secretHint: 'hint' },
+      id: 'wh_1',
+      accountId: 'acc_1',
+      url: 'https://app.test/hook',
+      description: null,
+      events: ['quota.exceeded'],
+      active: true,
+      secret: 'sealed',
+      secretHint: 'hint',
       createdAt: NOON,
     }),
   )
@@ -420,7 +426,9 @@ test('a repeated response is refused by no limit, neither of lists nor of credit
   const emails = Array.from({ length: 100 }, (_, n) => `user${n}@a.test`)
   const ask = (idempotencyKey: string) =>
     request('/v1/verify/batch', {
-      ...{ key, body: { emails }, headers: { 'Idempotency-Key': idempotencyKey } },
+      key,
+      body: { emails },
+      headers: { 'Idempotency-Key': idempotencyKey },
     })
   const first = await ask('k')
   expect(first.status).toBe(200)

@@ -11,7 +11,10 @@ describe('the estimated time', () => {
     const { service } = await createTestService({ engine: { engine: { sessionsPerSecond } } })
     const estimate = (domains: Record<string, number>, sandbox = false, checkSmtp = true) =>
       estimatedTime(service, {
-        ...{ jobId: null, domains: new Map(Object.entries(domains)), sandbox, checkSmtp },
+        jobId: null,
+        domains: new Map(Object.entries(domains)),
+        sandbox,
+        checkSmtp,
       })
     return { service, estimate }
   }

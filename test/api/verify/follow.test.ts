@@ -263,7 +263,8 @@ describe('the ledger of a streamed verification', () => {
     ])
     expect(fixture.lines).toContainEqual(
       expect.objectContaining({
-        ...{ level: 'error', message: 'a request failed' },
+        level: 'error',
+        message: 'a request failed',
         fields: expect.objectContaining({ code: 'server_error', stack: expect.any(String) }),
       }),
     )

@@ -41,7 +41,10 @@ describe('POST /v1/verify/form', () => {
   ])('%s is %s', async (email, resultClass, allow, suggestion, message) => {
     const { verify } = await formService()
     expect(await verify(email)).toEqual({
-      ...{ email, class: resultClass, allow, did_you_mean: suggestion },
+      email,
+      class: resultClass,
+      allow,
+      did_you_mean: suggestion,
       message: typeof message === 'string' ? message : expect.stringMatching(message),
     })
   })
@@ -79,17 +82,18 @@ describe('POST /v1/verify/form', () => {
     const { verify, send, mx, zone } = await formService()
     const headers = { 'X-EV-Sandbox': 'true' }
     expect(await verify('invalid@example.com', { headers })).toMatchObject({
-      ...{ class: 'undeliverable', allow: false, sandbox: true },
+      class: 'undeliverable',
+      allow: false,
+      sandbox: true,
     })
     expect(await verify('disposable@example.com', { headers })).toMatchObject({
-      ...{
-        class: 'risky',
-        allow: true,
-        message: 'This is a disposable address. Use a permanent one.',
-      },
+      class: 'risky',
+      allow: true,
+      message: 'This is a disposable address. Use a permanent one.',
     })
     expect(await verify('typo@gmial.com', { headers })).toMatchObject({
-      ...{ class: 'risky', did_you_mean: 'typo@gmail.com' },
+      class: 'risky',
+      did_you_mean: 'typo@gmail.com',
     })
     expect((await send('error-server@example.com', { headers })).status).toBe(500)
     expect([mx.lines(), zone.asked]).toEqual([[], []])
@@ -122,7 +126,8 @@ describe('a publishable key', () => {
     expect(operations.length).toBeGreaterThan(30)
     for (const { method, path } of operations.filter(one => one.path !== PATH)) {
       const response = await request(path.replace(/\{\w+\}/g, 'id_1'), {
-        ...{ method, ...(method === 'GET' ? {} : { body: {} }) },
+        method,
+        ...(method === 'GET' ? {} : { body: {} }),
       })
       expect([method, path, response.status, await codeOf(response)]).toEqual([
         ...[method, path, 403, 'insufficient_scope'],

@@ -30,7 +30,13 @@ describe('the sandbox of POST /v1/verify', () => {
       const { verify, isUntouched } = await services()
       for (const local of [prefix, `${prefix}-test`, prefix.toUpperCase()]) {
         expect(await verify(`${local}@example.com`)).toMatchObject({
-          ...{ status, score, reason, valid, deliverable, risk_level: risk, sandbox: true },
+          status,
+          score,
+          reason,
+          valid,
+          deliverable,
+          risk_level: risk,
+          sandbox: true,
         })
       }
       expect(isUntouched()).toBe(true)
@@ -81,7 +87,11 @@ describe('the sandbox of POST /v1/verify', () => {
   ])('has no fourth status: %s@… is risky, and its class is unknown', async (prefix, reason) => {
     const { verify } = await services()
     expect(await verify(`${prefix}@example.com`)).toMatchObject({
-      ...{ status: 'risky', score: 40, class: 'unknown', risk_level: 'unknown', reason },
+      status: 'risky',
+      score: 40,
+      class: 'unknown',
+      risk_level: 'unknown',
+      reason,
     })
   })
 
@@ -110,15 +120,28 @@ describe('POST /v1/verify outside the sandbox', () => {
   test('returns the single result with a status and a score', async () => {
     const { json } = await createTestService()
     expect(await json('/v1/verify', { body: { email: 'info@a.test' } })).toEqual({
-      ...{ email: 'info@a.test', status: 'risky', score: 60 },
-      ...{ is_disposable: false, is_role: true, is_catch_all: false, is_free: false },
-      ...{ valid: true, deliverable: true, risk_level: 'medium', provider: 'a.test' },
-      ...{ response_time: 0, confidence: 80, reason: 'role_account', cached: false },
+      email: 'info@a.test',
+      status: 'risky',
+      score: 60,
+      is_disposable: false,
+      is_role: true,
+      is_catch_all: false,
+      is_free: false,
+      valid: true,
+      deliverable: true,
+      risk_level: 'medium',
+      provider: 'a.test',
+      response_time: 0,
+      confidence: 80,
+      reason: 'role_account',
+      cached: false,
       details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
-      ...{ class: 'risky', sandbox: false },
+      class: 'risky',
+      sandbox: false,
     })
     expect(await json('/v1/verify', { body: { email: 'zoe@a.test' } })).toMatchObject({
-      ...{ status: 'undeliverable', score: 0 },
+      status: 'undeliverable',
+      score: 0,
     })
   })
 
@@ -127,7 +150,9 @@ describe('POST /v1/verify outside the sandbox', () => {
       engine: { script: toRecipients(() => '451 4.3.0 Busy') },
     })
     expect(await json('/v1/verify', { body: { email: 'ann@a.test' } })).toMatchObject({
-      ...{ status: 'unknown', class: 'unknown', is_catch_all: null },
+      status: 'unknown',
+      class: 'unknown',
+      is_catch_all: null,
     })
   })
 
@@ -136,7 +161,9 @@ describe('POST /v1/verify outside the sandbox', () => {
     const ask = (include: string) =>
       json(`/v1/verify?include=${include}`, { body: { email: 'info@a.test' } })
     expect(await ask('flags')).toMatchObject({
-      ...{ status: 'risky', flags: { is_role: true, is_relay: false }, mx_host: 'mx.a.test' },
+      status: 'risky',
+      flags: { is_role: true, is_relay: false },
+      mx_host: 'mx.a.test',
     })
     expect(await ask('flags,evidence')).toMatchObject({
       flags: {},
@@ -231,7 +258,8 @@ describe('X-EV-Sandbox-Delay', () => {
     const other = await h.addKey({ id: 'key_2', accountId: 'acc_2' })
     const delayed = (key?: string) =>
       h.request('/v1/verify', {
-        ...{ body, headers: { 'X-EV-Sandbox-Delay': '30000' } },
+        body,
+        headers: { 'X-EV-Sandbox-Delay': '30000' },
         ...(key === undefined ? {} : { key }),
       })
     const waiting = Array.from({ length: DELAYS_ACCOUNT_MAX }, () => delayed())

@@ -11,11 +11,20 @@ describe('the log of an endpoint', () => {
     const fixture = await endpoint()
     const event_id = await fixture.happen()
     expect(await onlyDelivery(fixture)).toEqual({
-      ...{ id: expect.stringMatching(/^dlv_/), webhook_id: fixture.id, event_id },
-      ...{ event: 'batch.completed', status: 'pending', attempt: 0, trigger: 'scheduled' },
-      ...{ status_code: null, duration_ms: null, error: null, error_code: null },
-      ...{ next_attempt_at: '2026-06-01T12:00:00.000Z' },
-      ...{ created_at: '2026-06-01T12:00:00.000Z', expires_at: null },
+      id: expect.stringMatching(/^dlv_/),
+      webhook_id: fixture.id,
+      event_id,
+      event: 'batch.completed',
+      status: 'pending',
+      attempt: 0,
+      trigger: 'scheduled',
+      status_code: null,
+      duration_ms: null,
+      error: null,
+      error_code: null,
+      next_attempt_at: '2026-06-01T12:00:00.000Z',
+      created_at: '2026-06-01T12:00:00.000Z',
+      expires_at: null,
     })
   })
 
@@ -25,9 +34,13 @@ describe('the log of an endpoint', () => {
     await fixture.happen()
     await fixture.attempt()
     expect(await onlyDelivery(fixture)).toMatchObject({
-      ...{ status: 'retry_scheduled', attempt: 1, status_code: 500, duration_ms: 84 },
+      status: 'retry_scheduled',
+      attempt: 1,
+      status_code: 500,
+      duration_ms: 84,
       error: expect.stringMatching(/500/),
-      ...{ next_attempt_at: '2026-06-01T12:01:00.000Z', expires_at: null },
+      next_attempt_at: '2026-06-01T12:01:00.000Z',
+      expires_at: null,
     })
   })
 
@@ -37,8 +50,12 @@ describe('the log of an endpoint', () => {
     await fixture.happen()
     await fixture.attempt({ last: true })
     expect(await onlyDelivery(fixture)).toMatchObject({
-      ...{ status: 'failed', status_code: null, error: 'Nobody answered.', error_code: 'timeout' },
-      ...{ next_attempt_at: null, expires_at: '2026-06-08T12:00:00.000Z' },
+      status: 'failed',
+      status_code: null,
+      error: 'Nobody answered.',
+      error_code: 'timeout',
+      next_attempt_at: null,
+      expires_at: '2026-06-08T12:00:00.000Z',
     })
   })
 
@@ -47,8 +64,13 @@ describe('the log of an endpoint', () => {
     await fixture.happen()
     await fixture.attempt()
     expect(await onlyDelivery(fixture)).toMatchObject({
-      ...{ status: 'delivered', attempt: 1, status_code: 200, error: null, error_code: null },
-      ...{ next_attempt_at: null, expires_at: '2026-06-08T12:00:00.000Z' },
+      status: 'delivered',
+      attempt: 1,
+      status_code: 200,
+      error: null,
+      error_code: null,
+      next_attempt_at: null,
+      expires_at: '2026-06-08T12:00:00.000Z',
     })
   })
 
@@ -130,7 +152,9 @@ describe('the log of an endpoint', () => {
     const other = await another({ events: ['batch.completed'] })
     await happen('batch.failed')
     expect((await json(`/v1/webhooks/${other.id}/deliveries`)).data).toEqual({
-      ...{ items: [], next_cursor: null, has_more: false },
+      items: [],
+      next_cursor: null,
+      has_more: false,
     })
   })
 
@@ -146,7 +170,8 @@ describe('the log of an endpoint', () => {
     const response = await request(`${path}/deliveries?${query}`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
-      ...{ code: 'invalid_request', error: expect.stringMatching(sentence) },
+      code: 'invalid_request',
+      error: expect.stringMatching(sentence),
     })
   })
 
@@ -191,9 +216,15 @@ describe('one delivery', () => {
     })
     expect(attempts).toEqual([
       {
-        ...{ number: 1, trigger: 'scheduled', started_at: '2026-06-01T12:00:30.000Z' },
-        ...{ url: 'https://app.test/hook', status_code: 503, duration_ms: 84 },
-        ...{ error: row.error, error_code: 'http_status', response_excerpt: 'later' },
+        number: 1,
+        trigger: 'scheduled',
+        started_at: '2026-06-01T12:00:30.000Z',
+        url: 'https://app.test/hook',
+        status_code: 503,
+        duration_ms: 84,
+        error: row.error,
+        error_code: 'http_status',
+        response_excerpt: 'later',
         response_headers: { 'content-type': 'text/plain', 'retry-after': '7' },
       },
     ])
@@ -233,8 +264,11 @@ describe('one delivery', () => {
       attempts: [
         { number: 1, url: 'https://app.test/hook', status_code: 500, response_excerpt: 'ok' },
         {
-          ...{ number: 2, url: 'https://app.test/new', status_code: null },
-          ...{ response_excerpt: null, response_headers: null },
+          number: 2,
+          url: 'https://app.test/new',
+          status_code: null,
+          response_excerpt: null,
+          response_headers: null,
         },
       ],
     })
@@ -251,7 +285,8 @@ describe('one delivery', () => {
         url: 'https://app.test/hook',
         headers: { 'Content-Type': 'application/json', 'webhook-id': event_id },
       },
-      ...{ response: null, attempts: [] },
+      response: null,
+      attempts: [],
     })
     expect(JSON.parse(request.body)).toMatchObject({ event_id, data: { job_id: 'job_a' } })
   })

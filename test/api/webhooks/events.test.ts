@@ -11,11 +11,15 @@ describe('events', () => {
     expect((await json('/v1/events')).data).toEqual({
       items: [
         {
-          ...{ event_id, event: 'batch.completed', timestamp: '2026-06-01T12:00:00.000Z' },
-          ...{ sandbox: false, data: { job_id: 'job_a' } },
+          event_id,
+          event: 'batch.completed',
+          timestamp: '2026-06-01T12:00:00.000Z',
+          sandbox: false,
+          data: { job_id: 'job_a' },
         },
       ],
-      ...{ next_cursor: null, has_more: false },
+      next_cursor: null,
+      has_more: false,
     })
   })
 
@@ -91,8 +95,11 @@ describe('an event', () => {
     const event_id = await happen()
     await request(`/v1/webhooks/${other.id}`, { method: 'DELETE' })
     expect((await json(`/v1/events/${event_id}`)).data).toEqual({
-      ...{ event_id, event: 'batch.completed', timestamp: '2026-06-01T12:00:00.000Z' },
-      ...{ sandbox: false, data: { job_id: 'job_a' } },
+      event_id,
+      event: 'batch.completed',
+      timestamp: '2026-06-01T12:00:00.000Z',
+      sandbox: false,
+      data: { job_id: 'job_a' },
       deliveries: [await onlyDelivery(fixture)],
     })
   })

@@ -13,7 +13,10 @@ describe('a retried delivery', () => {
     expect(response.status).toBe(200)
     const { data } = (await response.json()) as { data: object }
     expect(data).toMatchObject({
-      ...{ status: 'pending', attempt: 0, trigger: 'manual', expires_at: null },
+      status: 'pending',
+      attempt: 0,
+      trigger: 'manual',
+      expires_at: null,
       next_attempt_at: '2026-06-01T12:00:01.000Z',
     })
     expect(data).toEqual(await onlyDelivery(fixture))
@@ -29,7 +32,9 @@ describe('a retried delivery', () => {
     expect(again?.body).toBe(first?.body)
     expect(again?.headers['webhook-id']).toBe(first?.headers['webhook-id'])
     expect((await fixture.json(one)).data).toMatchObject({
-      ...{ status: 'delivered', attempt: 1, trigger: 'manual' },
+      status: 'delivered',
+      attempt: 1,
+      trigger: 'manual',
       attempts: [
         { number: 1, trigger: 'scheduled', status_code: 500 },
         { number: 2, trigger: 'manual', status_code: 200 },
@@ -78,7 +83,8 @@ describe('a retried delivery', () => {
     const response = await fixture.request(`${one}/retry`, POST)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
-      ...{ code: 'invalid_request', error: expect.stringMatching(/disabled.*active/) },
+      code: 'invalid_request',
+      error: expect.stringMatching(/disabled.*active/),
     })
     expect(await onlyDelivery(fixture)).toEqual(before)
     expect(fixture.wakes).toEqual([])
@@ -157,7 +163,8 @@ describe('resending failed deliveries', () => {
     const response = await fixture.request(`${fixture.path}/recover`, { body: LONG_AGO })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
-      ...{ code: 'invalid_request', error: expect.stringMatching(/disabled.*active/) },
+      code: 'invalid_request',
+      error: expect.stringMatching(/disabled.*active/),
     })
     expect(await onlyDelivery(fixture)).toMatchObject({ status: 'failed' })
     expect(fixture.wakes).toEqual([])
@@ -174,7 +181,8 @@ describe('resending failed deliveries', () => {
     const response = await fixture.request(`${fixture.path}/recover`, { body })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
-      ...{ code: 'invalid_request', error: expect.stringMatching(sentence) },
+      code: 'invalid_request',
+      error: expect.stringMatching(sentence),
     })
     expect(await onlyDelivery(fixture)).toMatchObject({ status: 'failed' })
   })

@@ -13,12 +13,21 @@ describe('a rotated secret', () => {
     expect(response.status).toBe(200)
     const { data } = (await response.json()) as { data: Created }
     expect(data).toEqual({
-      ...{ id, url: 'https://app.test/hook', events: ['batch.completed'], active: true },
-      ...{ description: null, secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/) },
-      ...{ created_at: '2026-06-01T12:00:00.000Z', updated_at: '2026-06-01T12:01:00.000Z' },
-      ...{ disabled_reason: null, disabled_code: null, failing_since: null },
+      id,
+      url: 'https://app.test/hook',
+      events: ['batch.completed'],
+      active: true,
+      description: null,
+      secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/),
+      created_at: '2026-06-01T12:00:00.000Z',
+      updated_at: '2026-06-01T12:01:00.000Z',
+      disabled_reason: null,
+      disabled_code: null,
+      failing_since: null,
       previous_secret_expires_at: '2026-06-02T12:01:00.000Z',
-      ...{ header_names: [], success_rate: null, daily_attempts: [] },
+      header_names: [],
+      success_rate: null,
+      daily_attempts: [],
     })
     expect(data.secret).not.toBe(secret)
     const { secret: shown, ...kept } = data
@@ -89,7 +98,8 @@ describe('a rotated secret', () => {
     const response = await request(`${path}/secret`, { body })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
-      ...{ code: 'invalid_request', error: expect.stringMatching(sentence) },
+      code: 'invalid_request',
+      error: expect.stringMatching(sentence),
     })
     expect((await json(path)).data).toMatchObject({ secret_hint: secret.slice(-4) })
   })

@@ -22,12 +22,18 @@ describe('a test event', () => {
     expect(data).toEqual({
       delivery_id: expect.stringMatching(/^dlv_[a-z0-9]+$/),
       event_id: expect.stringMatching(/^evt_[a-z0-9]+$/),
-      ...{ event: 'webhook.test', status: 'delivered', status_code: 200, duration_ms: 84 },
-      ...{ response_excerpt: 'ok', error: null, error_code: null },
+      event: 'webhook.test',
+      status: 'delivered',
+      status_code: 200,
+      duration_ms: 84,
+      response_excerpt: 'ok',
+      error: null,
+      error_code: null,
     })
     expect(post.sent.map(({ url }) => url)).toEqual(['https://app.test/hook'])
     expect(JSON.parse(post.sent[0]?.body ?? '')).toEqual({
-      ...{ event: 'webhook.test', event_id: data.event_id },
+      event: 'webhook.test',
+      event_id: data.event_id,
       timestamp: '2026-06-01T12:00:00.000Z',
       data: { webhook_id: id, message: 'Test event' },
     })
@@ -42,7 +48,9 @@ describe('a test event', () => {
     }
     const example = catalogue.events.find(one => one.event === event)?.example
     expect(JSON.parse(post.sent[0]?.body ?? '')).toMatchObject({
-      ...{ event, sandbox: true, data: example?.data },
+      event,
+      sandbox: true,
+      data: example?.data,
     })
   })
 
@@ -61,7 +69,8 @@ describe('a test event', () => {
     const { event_id } = JSON.parse(body) as { event_id: string }
     const at = new Date(clock.now())
     expect(headers).toMatchObject({
-      ...{ 'webhook-id': event_id, 'webhook-timestamp': String(clock.now() / 1_000) },
+      'webhook-id': event_id,
+      'webhook-timestamp': String(clock.now() / 1_000),
       'webhook-signature': new Webhook(secret).sign(event_id, at, body),
     })
   })
@@ -109,8 +118,11 @@ describe('a test event', () => {
         durationMs: 30_000,
       } as const,
       {
-        ...{ status_code: null, response_excerpt: null, duration_ms: 30_000 },
-        ...{ error: 'It did not answer within 30 s.', error_code: 'timeout' },
+        status_code: null,
+        response_excerpt: null,
+        duration_ms: 30_000,
+        error: 'It did not answer within 30 s.',
+        error_code: 'timeout',
       },
     ],
   ])(
@@ -125,7 +137,9 @@ describe('a test event', () => {
       })
       expect(await onlyDelivery(fixture)).toMatchObject({ status: 'failed', next_attempt_at: null })
       expect((await fixture.json(fixture.path)).data).toMatchObject({
-        ...{ active: true, failing_since: null, disabled_reason: null },
+        active: true,
+        failing_since: null,
+        disabled_reason: null,
       })
     },
   )
@@ -136,9 +150,17 @@ describe('a test event', () => {
       data: { delivery_id: string; event_id: string }
     }
     expect(await onlyDelivery(fixture)).toEqual({
-      ...{ id: data.delivery_id, webhook_id: fixture.id, event_id: data.event_id },
-      ...{ event: 'webhook.test', status: 'delivered', attempt: 1, trigger: 'test' },
-      ...{ status_code: 200, duration_ms: 84, error: null, error_code: null },
+      id: data.delivery_id,
+      webhook_id: fixture.id,
+      event_id: data.event_id,
+      event: 'webhook.test',
+      status: 'delivered',
+      attempt: 1,
+      trigger: 'test',
+      status_code: 200,
+      duration_ms: 84,
+      error: null,
+      error_code: null,
       next_attempt_at: null,
       created_at: '2026-06-01T12:00:00.000Z',
       expires_at: '2026-06-08T12:00:00.000Z',

@@ -16,12 +16,19 @@ describe('creating a webhook endpoint', () => {
     const { data } = (await response.json()) as { data: { id: string; secret: string } }
     expect(data).toEqual({
       id: expect.stringMatching(/^wh_[a-z0-9]{16}$/),
-      ...{ url: 'https://app.test/hook', events: ['batch.completed'], active: true },
+      url: 'https://app.test/hook',
+      events: ['batch.completed'],
+      active: true,
       description: null,
       secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/),
-      ...{ created_at: '2026-06-01T12:00:00.000Z', updated_at: '2026-06-01T12:00:00.000Z' },
-      ...{ disabled_reason: null, disabled_code: null, failing_since: null },
-      ...{ header_names: [], success_rate: null, daily_attempts: [] },
+      created_at: '2026-06-01T12:00:00.000Z',
+      updated_at: '2026-06-01T12:00:00.000Z',
+      disabled_reason: null,
+      disabled_code: null,
+      failing_since: null,
+      header_names: [],
+      success_rate: null,
+      daily_attempts: [],
     })
     expect(response.headers.get('Location')).toBe(`/v1/webhooks/${data.id}`)
     const { secret, ...kept } = data
@@ -75,7 +82,9 @@ describe('creating a webhook endpoint', () => {
     const events = ['quota.warning', 'batch.failed', 'quota.warning']
     const body = { url: NEW.url, events, description: ' ours ' }
     expect((await json('/v1/webhooks', { body })).data).toMatchObject({
-      ...{ active: true, events: ['quota.warning', 'batch.failed'], description: 'ours' },
+      active: true,
+      events: ['quota.warning', 'batch.failed'],
+      description: 'ours',
     })
   })
 
@@ -137,11 +146,13 @@ describe('a webhook endpoint', () => {
     const { json, clock, created } = await withOne()
     await clock.advance(1_000)
     const patched = await json(`/v1/webhooks/${created.id}`, {
-      ...{ method: 'PATCH', body: { active: false } },
+      method: 'PATCH',
+      body: { active: false },
     })
     expect(patched.data).toEqual({
       ...created,
-      ...{ active: false, updated_at: '2026-06-01T12:00:01.000Z' },
+      active: false,
+      updated_at: '2026-06-01T12:00:01.000Z',
     })
   })
 
@@ -151,7 +162,10 @@ describe('a webhook endpoint', () => {
     const body = { url: NEW.url, events: ['quota.exceeded'] }
     const put = await json(`/v1/webhooks/${created.id}`, { method: 'PUT', body })
     expect(put.data).toEqual({
-      ...{ ...created, events: ['quota.exceeded'], active: true, description: null },
+      ...created,
+      events: ['quota.exceeded'],
+      active: true,
+      description: null,
     })
     expect(await database.db.selectFrom('webhook').select('secret').execute()).toEqual(before)
   })
@@ -205,12 +219,17 @@ describe('a webhook endpoint', () => {
       .set({ ...disabled, ...since })
       .execute()
     expect((await json(`/v1/webhooks/${created.id}`)).data).toMatchObject({
-      ...{ active: false, disabled_reason: 'It failed.', disabled_code: 'failing' },
+      active: false,
+      disabled_reason: 'It failed.',
+      disabled_code: 'failing',
       failing_since: '2026-06-01T12:00:00.000Z',
     })
     const on = { method: 'PATCH', body: { active: true } }
     expect((await json(`/v1/webhooks/${created.id}`, on)).data).toMatchObject({
-      ...{ active: true, disabled_reason: null, disabled_code: null, failing_since: null },
+      active: true,
+      disabled_reason: null,
+      disabled_code: null,
+      failing_since: null,
     })
   })
 
@@ -246,15 +265,18 @@ describe('the list of event types', () => {
     const keysOf = (kind: string) =>
       Object.keys(data.events.find(({ event }) => event === kind)?.schema.properties ?? {})
     const counts = {
-      ...{ jobId: 'job_a', total: 0, done: 0, deliverable: 0, risky: 0, undeliverable: 0 },
-      ...{
-        unknown: 0,
-        failed: 0,
-        error: null,
-        metadata: {},
-        previousJobId: 'job_b',
-        scheduleId: 'sch_a',
-      },
+      jobId: 'job_a',
+      total: 0,
+      done: 0,
+      deliverable: 0,
+      risky: 0,
+      undeliverable: 0,
+      unknown: 0,
+      failed: 0,
+      error: null,
+      metadata: {},
+      previousJobId: 'job_b',
+      scheduleId: 'sch_a',
     }
     expect(keysOf('batch.completed')).toEqual(Object.keys(batchCompleted(counts, '')))
     expect(keysOf('batch.failed')).toEqual(Object.keys(batchFailed(counts)))

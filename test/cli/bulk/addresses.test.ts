@@ -12,7 +12,8 @@ async function bulk(list: string, args: readonly string[] = []) {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), list)
   const ran = await runEv(['bulk', 'list.csv', '--sandbox', '-o', 'out.csv', ...args], {
-    ...{ home, offline: true },
+    home,
+    offline: true,
   })
   expect(ran.code, ran.stderr).toBe(0)
   return { ...ran, output: rowsIn(join(home, 'out.csv'), list.includes(';') ? ';' : ',') }
@@ -70,7 +71,9 @@ describe('ev bulk of a list with several addresses per row', () => {
     const { output, stderr } = await bulk(list)
     expect(stderr).toContain('Cells with several addresses get the reason invalid_email.')
     expect(output[0]).toMatchObject({
-      ...{ ev_email: 'two@a.com, three@b.com', ev_reason: 'invalid_email', ev_did_you_mean: '' },
+      ev_email: 'two@a.com, three@b.com',
+      ev_reason: 'invalid_email',
+      ev_did_you_mean: '',
     })
     const all = await bulk(list, ['--all-addresses'])
     expect(all.output.map(row => [row.id, row.ev_email])).toEqual([

@@ -12,7 +12,8 @@ const CSV = 'id,email\n7,valid1@x.example\n007,invalid2@x.example\n=1+1,risky3@x
 /** Runs `ev bulk` in the sandbox, in the folder `home`. */
 const bulk = (home: string, args: readonly string[], stdin?: Uint8Array) =>
   runEv(['bulk', ...args, '--sandbox', '--data-dir', 'data'], {
-    ...{ home, offline: true },
+    home,
+    offline: true,
     ...(stdin === undefined ? {} : { stdin }),
   })
 

@@ -21,7 +21,8 @@ async function bulk(name: string, content: string | Uint8Array, args: readonly s
   const home = emptyFolder()
   writeFileSync(join(home, name), content)
   const ran = await runEv(['bulk', name, '-o', 'out.csv', '--sandbox', '--json', ...args], {
-    ...{ home, offline: true },
+    home,
+    offline: true,
   })
   expect(ran.code, ran.stderr).toBe(0)
   return { ...ran, summary: JSON.parse(ran.stdout), rows: rowsIn(join(home, 'out.csv')) }
@@ -33,7 +34,12 @@ test('rows without an address are counted on their own, the same in CSV and in a
   const workbook = await bulk('list.xlsx', await workbookOf({ sheet }))
   for (const { summary, rows, stderr } of [csv, workbook]) {
     expect(summary).toMatchObject({
-      ...{ total: 7, deliverable: 1, undeliverable: 1, unknown: 5, no_address: 5, duplicates: 0 },
+      total: 7,
+      deliverable: 1,
+      undeliverable: 1,
+      unknown: 5,
+      no_address: 5,
+      duplicates: 0,
     })
     expect(stderr).toMatch(/unknown +5 .*\n +no_address +5 /)
     expect(rows.map(row => [row.name, row.ev_class, row.ev_reason])).toEqual([

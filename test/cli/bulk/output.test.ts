@@ -151,8 +151,12 @@ describe('the output of a list', () => {
     expect(formula).toMatchObject({ row: 1, input: { id: '1', email: '=cmd|x' } })
     expect(formula?.result).toMatchObject({ email: '=cmd|x', reason: 'invalid_email' })
     expect(role?.result).toMatchObject({
-      ...{ email: 'role@x.example', class: 'risky', reason: 'role_account', valid: true },
-      ...{ flags: { is_role: true }, evidence: { skipped: 'sandbox', answer: null } },
+      email: 'role@x.example',
+      class: 'risky',
+      reason: 'role_account',
+      valid: true,
+      flags: { is_role: true },
+      evidence: { skipped: 'sandbox', answer: null },
     })
   })
 })

@@ -17,19 +17,34 @@ import { fakeClock } from '../../support/clock.ts'
 import { queuedJob } from '../../support/database.ts'
 
 const JOB: Job = {
-  ...{ id: 'job_a', state: 'processing', source_key: 'k', source: '{}', total: 200, done: 50 },
-  ...{ duplicates: 0, deliverable: 30, risky: 4, undeliverable: 10, unknown: 6 },
-  ...{ created_at: 0, finished_at: null, written_at: null, started_at: null, error: null },
-  ...{
-    account_id: null,
-    key_id: null,
-    type: 'list',
-    name: null,
-    sandbox: 0,
-    malformed: 0,
-    no_address: 0,
-  },
-  ...{ failed: 0, held: 0, credit_period: null, mail_due_at: null, finish_requested_at: null },
+  id: 'job_a',
+  state: 'processing',
+  source_key: 'k',
+  source: '{}',
+  total: 200,
+  done: 50,
+  duplicates: 0,
+  deliverable: 30,
+  risky: 4,
+  undeliverable: 10,
+  unknown: 6,
+  created_at: 0,
+  finished_at: null,
+  written_at: null,
+  started_at: null,
+  error: null,
+  account_id: null,
+  key_id: null,
+  type: 'list',
+  name: null,
+  sandbox: 0,
+  malformed: 0,
+  no_address: 0,
+  failed: 0,
+  held: 0,
+  credit_period: null,
+  mail_due_at: null,
+  finish_requested_at: null,
 }
 
 test('prints one plain line every five seconds if stderr is not a terminal', async () => {
@@ -94,7 +109,10 @@ test.each([30, 60, 80, 120])('progress fits a terminal of %i columns', width => 
 test('a poll reports what rows wait for while nothing else is done', async () => {
   const { database, clock, job } = await queuedJob(['a@slow.test', 'b@slow.test'])
   const routed = [1, 2].map(position => ({
-    ...{ position, operator: 'slow.test', domain: 'slow.test', route: '{}' },
+    position,
+    operator: 'slow.test',
+    domain: 'slow.test',
+    route: '{}',
   }))
   const dueAt = clock.now() + HOUR
   await write(database, trx => storeRoutes(trx, { jobId: job.id, routed, now: dueAt }))

@@ -49,22 +49,41 @@ const sourceOf = (job: Job): BulkSource => JSON.parse(job.source)
 describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
   test('stores the options that resuming needs', async () => {
     const { job, list, output } = await stopped({
-      ...{ column: 'new', raw: true, only: 'risky,unknown', split: true, format: 'json' },
-      ...{ wait: false, metadata: ['customer=42'] },
+      column: 'new',
+      raw: true,
+      only: 'risky,unknown',
+      split: true,
+      format: 'json',
+      wait: false,
+      metadata: ['customer=42'],
     })
     expect(sourceOf(job)).toEqual({
-      ...{ path: list, kept: false, output, column: 'new', sheet: null, encoding: null },
+      path: list,
+      kept: false,
+      output,
+      column: 'new',
+      sheet: null,
+      encoding: null,
       allAddresses: null,
-      ...{ header: true, raw: true },
-      ...{ only: 'risky,unknown', split: true, deduplicate: null },
-      ...{ format: 'json', sandbox: true, wait: false, metadata: { customer: '42' } },
+      header: true,
+      raw: true,
+      only: 'risky,unknown',
+      split: true,
+      deduplicate: null,
+      format: 'json',
+      sandbox: true,
+      wait: false,
+      metadata: { customer: '42' },
       countsBlankRows: true,
     })
   })
 
   test('is finished by its ID with the options of its command', async () => {
     const { folder, settings, job } = await stopped({
-      ...{ column: 'new', split: true, only: 'risky,deliverable', format: 'ndjson' },
+      column: 'new',
+      split: true,
+      only: 'risky,deliverable',
+      format: 'ndjson',
       metadata: ['customer=42'],
     })
     expect(await resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings)).toBe(

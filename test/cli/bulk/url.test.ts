@@ -126,10 +126,16 @@ describe('ev bulk with a bucket', () => {
   test('reads the variables of the AWS CLI', async () => {
     const { bulk, read } = setUp()
     const { port } = await openS3({
-      ...{ clock: systemClock, objects, tls: 'none', region: 'eu-west-1', sessionToken: 'token' },
+      clock: systemClock,
+      objects,
+      tls: 'none',
+      region: 'eu-west-1',
+      sessionToken: 'token',
     })
     const { code, stderr } = await bulk(['s3://lists/2026/march.csv'], {
-      ...{ ...KEYS, AWS_SESSION_TOKEN: 'token', AWS_REGION: 'eu-west-1' },
+      ...KEYS,
+      AWS_SESSION_TOKEN: 'token',
+      AWS_REGION: 'eu-west-1',
       AWS_ENDPOINT_URL: `http://127.0.0.1:${port}`,
     })
     expect([code, stderr]).toEqual([0, expect.stringContaining('Downloading march.csv.')])
@@ -140,7 +146,9 @@ describe('ev bulk with a bucket', () => {
     const { bulk } = setUp()
     const { port } = await openS3({ clock: systemClock, objects, tls: 'none' })
     const environment = {
-      ...{ ...KEYS, AWS_SESSION_TOKEN: '', AWS_ENDPOINT_URL: 'https://127.0.0.1:1' },
+      ...KEYS,
+      AWS_SESSION_TOKEN: '',
+      AWS_ENDPOINT_URL: 'https://127.0.0.1:1',
       AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${port}`,
     }
     expect((await bulk(['s3://lists/2026/march.csv'], environment)).code).toBe(0)

@@ -56,7 +56,10 @@ test('the URL selects the file and ends after a day; the audit log has it', asyn
   expect([origin, pathname]).toEqual(['https://ev.example.com', `/v1/jobs/${ID}/download`])
   const { expires, signature, ...query } = Object.fromEntries(searchParams)
   expect(query).toEqual({
-    ...{ format: 'xlsx', filter: 'deliverable,risky', raw: 'true', deduplicate: 'canonical' },
+    format: 'xlsx',
+    filter: 'deliverable,risky',
+    raw: 'true',
+    deduplicate: 'canonical',
     key_id: 'key_a',
   })
   const left = Number(expires) * SECOND - systemClock.now()

@@ -23,7 +23,10 @@ async function homeWithJob(): Promise<{ home: string; database: Database }> {
   await write(database, trx => createAccount(trx, { id: 'acc_1', name: 'Ann', plan: 'free', now }))
   const owner = { accountId: 'acc_1', keyId: 'key_1', type: 'batch', sandbox: false } as const
   await createJob(database, {
-    ...{ id: ID, sourceKey: ID, source: SOURCE, owner: { ...owner, name: 'March list' } },
+    id: ID,
+    sourceKey: ID,
+    source: SOURCE,
+    owner: { ...owner, name: 'March list' },
   })
   const rows = [1, 2, 3].map(position => {
     const text = `a${position}@x.example`
@@ -46,8 +49,14 @@ describe.concurrent('ev jobs with a job of the service', () => {
     expect(stdout).toMatch(/stopped .* batch +March list\n$/)
     const [listed] = JSON.parse((await jobs(home, '--json')).stdout)
     expect(listed).toMatchObject({
-      ...{ job_id: ID, type: 'batch', name: 'March list', account_id: 'acc_1' },
-      ...{ state: 'stopped', output: null, total: 3, metadata: { customer: '42' } },
+      job_id: ID,
+      type: 'batch',
+      name: 'March list',
+      account_id: 'acc_1',
+      state: 'stopped',
+      output: null,
+      total: 3,
+      metadata: { customer: '42' },
     })
     const shown = (await jobs(home, 'show', ID)).stdout
     expect(shown).toMatch(/state +stopped; the next "ev serve" continues it\n/)
@@ -91,12 +100,16 @@ describe.concurrent('ev jobs with a job of the service', () => {
     expect(stdout).toMatch(/unknown +undeliverable +1\n/)
     expect(stdout).toMatch(/2 +unknown +undeliverable +rejected_email +a2@x\.example\n/)
     expect(JSON.parse((await jobs(home, 'changes', again, '--json')).stdout)).toMatchObject({
-      ...{ job_id: again, previous_job_id: ID, verified: 1, changed: 1 },
+      job_id: again,
+      previous_job_id: ID,
+      verified: 1,
+      changed: 1,
       items: [{ row: 2, before: { class: 'unknown' }, after: { class: 'undeliverable' } }],
     })
     expect((await jobs(home, 'changes', ID)).stdout).toMatch(/is a new list/)
     expect(await jobs(home, 'reverify', again, '--only', 'risky')).toMatchObject({
-      ...{ code: 64, stderr: expect.stringContaining('none match --only or --older-than') },
+      code: 64,
+      stderr: expect.stringContaining('none match --only or --older-than'),
     })
     await database.close()
   })
@@ -105,7 +118,8 @@ describe.concurrent('ev jobs with a job of the service', () => {
     const { home, database } = await homeWithJob()
     await jobs(home, 'cancel', ID)
     expect(await jobs(home, 'resume', ID)).toMatchObject({
-      ...{ code: 0, stderr: '' },
+      code: 0,
+      stderr: '',
       stdout: `Resumed ${ID}: 0 of 3 rows were finished. The next "ev serve" continues it.\n`,
     })
     expect(await findJob(database, ID)).toMatchObject({ state: 'queued', held: 3 })
@@ -145,8 +159,16 @@ describe.concurrent('ev jobs with a job of the service', () => {
   test('deletes its rows in the history with it', async () => {
     const { home, database } = await homeWithJob()
     const row = (id: string, job_id: string | null) => ({
-      ...{ id, job_id, account_id: 'acc_1', key_id: 'key_1', email: 'a1@x.example', sandbox: 0 },
-      ...{ valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' },
+      id,
+      job_id,
+      account_id: 'acc_1',
+      key_id: 'key_1',
+      email: 'a1@x.example',
+      sandbox: 0,
+      valid: 1,
+      deliverable: 1,
+      risk_level: 'low',
+      reason: 'accepted_email',
       ...({
         class: 'deliverable',
         cached: 0,

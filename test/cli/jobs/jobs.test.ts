@@ -69,12 +69,23 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     expect(await only(home)).toEqual({
       job_id: row.slice(0, 20),
       state: 'completed',
-      ...{ type: 'list', account_id: null, name: null, metadata: {}, webhook_id: null },
-      ...{ previous_job_id: null, schedule_id: null },
+      type: 'list',
+      account_id: null,
+      name: null,
+      metadata: {},
+      webhook_id: null,
+      previous_job_id: null,
+      schedule_id: null,
       list: expect.stringMatching(/\/list\.csv$/),
       output: expect.stringMatching(/\/out\.csv$/),
-      ...{ total: 3, done: 3, progress: 100, duplicates: 1 },
-      ...{ deliverable: 1, risky: 0, undeliverable: 2, unknown: 0 },
+      total: 3,
+      done: 3,
+      progress: 100,
+      duplicates: 1,
+      deliverable: 1,
+      risky: 0,
+      undeliverable: 2,
+      unknown: 0,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       finished_at: expect.stringMatching(/Z$/),
       written_at: expect.stringMatching(/Z$/),
@@ -180,7 +191,8 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
       expectSentence(ran, about)
     }
     expect(await jobs(home, 'delete', job_id, '--yes')).toMatchObject({
-      ...{ code: 0, stdout: `Deleted ${job_id} with its 3 rows.\n` },
+      code: 0,
+      stdout: `Deleted ${job_id} with its 3 rows.\n`,
     })
     expect(await listed(home)).toEqual([])
     expect(rowsIn(join(home, 'out.csv'))).toHaveLength(3)

@@ -16,8 +16,15 @@ async function createHomeWithFailure(): Promise<string> {
   await write(database, async trx => {
     await createAccount(trx, { id: 'acc_a', name: 'Shop', plan: 'free', now })
     await createWebhook(trx, {
-      ...{ id: 'wh_a', accountId: 'acc_a', url: 'https://hook.example/', events: [] },
-      ...{ active: true, description: null, secret: 's', secretHint: 's', createdAt: now },
+      id: 'wh_a',
+      accountId: 'acc_a',
+      url: 'https://hook.example/',
+      events: [],
+      active: true,
+      description: null,
+      secret: 's',
+      secretHint: 's',
+      createdAt: now,
     })
     const failed = { events: 2, error: 'The receiver answered 500.' }
     await queueFailureAlert(trx, { webhookId: 'wh_a', accountId: 'acc_a', now, ...failed })
@@ -34,7 +41,8 @@ test('ev serve sends alerts through the configured mail server', { timeout: 60_0
   const { port, taken } = await startMailServer()
   const environment = {
     EV_NOTIFY_SMTP: `smtp://127.0.0.1:${port}`,
-    ...{ EV_NOTIFY_FROM: 'ev@example.com', EV_NOTIFY_TO: 'ops@example.com' },
+    EV_NOTIFY_FROM: 'ev@example.com',
+    EV_NOTIFY_TO: 'ops@example.com',
   }
   const { signal, ended } = startEv(ARGS, { home, environment })
   await vi.waitFor(() => expect(taken).toHaveLength(1), { timeout: 30_000 })
@@ -69,7 +77,9 @@ test('an unreachable mail server is logged without its password, and the service
   const { port } = await startMailServer({ isPlain: true, login: 'ann:s3cret' })
   const environment = {
     EV_NOTIFY_SMTP: `smtp://ann:s3cret@127.0.0.1:${port}`,
-    ...{ EV_NOTIFY_FROM: 'ev@example.com', EV_NOTIFY_TO: 'ops@example.com', EV_LOG: 'debug' },
+    EV_NOTIFY_FROM: 'ev@example.com',
+    EV_NOTIFY_TO: 'ops@example.com',
+    EV_LOG: 'debug',
   }
   const { signal, ended, printed } = startEv([...ARGS, '--debug'], { home, environment })
   await printed('webhook alert could not be sent; will retry', 'stderr')

@@ -23,7 +23,8 @@ describe('the listen address', () => {
     listen => {
       expect(() => listenAddress(config({ listen }))).toThrow(/does not serve plain HTTP/)
       expect(listenAddress(config({ listen, ...TLS })).files).toEqual({
-        ...{ cert: 'cert.pem', key: 'key.pem' },
+        cert: 'cert.pem',
+        key: 'key.pem',
       })
       expect(
         listenAddress(config({ listen, insecureHttp: 'on' })).mayBePlain('192.0.2.9', 'http'),

@@ -38,7 +38,9 @@ async function serve(
   }: { home?: string; environment?: Record<string, string>; clock?: Clock } = {},
 ): Promise<Serving> {
   const ran = startEv(['serve', '--data-dir', 'data', ...ANY_PORT, ...args], {
-    ...{ home, environment, context: { clock } },
+    home,
+    environment,
+    context: { clock },
   })
   await ran.printed('API documentation:', 'stderr')
   const url = /listening on (\S+?)"/.exec(ran.stderr)?.[1] ?? ''
@@ -63,7 +65,8 @@ async function sentence(
 ) {
   const { home = emptyFolder(), environment = {} } = options
   const { code, stdout, stderr } = await runEv(['serve', '--data-dir', 'data', ...args], {
-    ...{ home, environment },
+    home,
+    environment,
   })
   expect(stdout).toBe('')
   expect(stderr).toMatch(/^error: .+\.\n$/)

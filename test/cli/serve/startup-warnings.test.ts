@@ -12,7 +12,8 @@ describe('startup warnings', () => {
   test('are empty if nothing has changed', async () => {
     const { service, lines, request } = await createTestService()
     await request('/v1/keys', {
-      ...{ body: { name: 'CI', scopes: ['jobs:read'] }, headers: { 'Idempotency-Key': 'one' } },
+      body: { name: 'CI', scopes: ['jobs:read'] },
+      headers: { 'Idempotency-Key': 'one' },
     })
     await logStartupWarnings(service)
     expect(warnings(lines)).toEqual([])

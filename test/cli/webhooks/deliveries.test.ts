@@ -127,8 +127,11 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     expect((await ev(home, 'webhooks', 'deliveries', 'wh_a', 'dlv_bad')).stdout).toBe(stdout)
     expect((await ev(home, 'webhooks', 'deliveries', 'dlv_good')).stdout).not.toContain('retry')
     expect(await read(home, 'webhooks', 'deliveries', 'dlv_bad')).toMatchObject({
-      ...{ id: 'dlv_bad', webhook_id: 'wh_a', status: 'failed' },
-      ...{ request: { body: 'body of evt_bad' }, response: { status_code: 500 } },
+      id: 'dlv_bad',
+      webhook_id: 'wh_a',
+      status: 'failed',
+      request: { body: 'body of evt_bad' },
+      response: { status_code: 500 },
       attempts: [{ number: 1, status_code: 500 }],
     })
   })

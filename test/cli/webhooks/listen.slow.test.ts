@@ -101,7 +101,8 @@ describe('ev webhooks listen', () => {
     const asked = await fetch(`${service.url}/v1/verify/batch`, {
       method: 'POST',
       headers: {
-        ...{ Authorization: `Bearer ${service.key}`, 'X-EV-Sandbox': 'true' },
+        Authorization: `Bearer ${service.key}`,
+        'X-EV-Sandbox': 'true',
         'Content-Type': 'application/json',
       },
       body: JSON.stringify({ emails: ['valid@a.test', 'risky@a.test'] }),
@@ -111,7 +112,9 @@ describe('ev webhooks listen', () => {
     listener.child.kill('SIGTERM')
     const { code, stdout } = await listener.ended
     expect(JSON.parse(stdout)).toMatchObject({
-      ...{ event: 'batch.completed', fault: null, body: { data: { job_id, total: 2 } } },
+      event: 'batch.completed',
+      fault: null,
+      body: { data: { job_id, total: 2 } },
       signatures: { 'x-ev-signature': true, 'webhook-signature': true },
     })
     expect([code, (await service.end('SIGTERM')).code]).toEqual([0, 0])

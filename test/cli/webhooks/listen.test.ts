@@ -103,16 +103,21 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
       .map(line => JSON.parse(line))
     expect(lines).toMatchObject([
       {
-        ...{ event: 'batch.completed', event_id: 'evt_one', answered: 503, fault: null },
+        event: 'batch.completed',
+        event_id: 'evt_one',
+        answered: 503,
+        fault: null,
         signatures: { 'x-ev-signature': true, 'webhook-signature': true },
-        ...{ headers: { 'webhook-id': 'evt_one' }, body: JSON.parse(good.body) },
+        headers: { 'webhook-id': 'evt_one' },
+        body: JSON.parse(good.body),
       },
       {
         signatures: { 'x-ev-signature': false, 'webhook-signature': true },
         fault: 'X-EV-Signature does not match this body and secret.',
       },
       {
-        ...{ event: null, body: 'no event' },
+        event: null,
+        body: 'no event',
         signatures: { 'x-ev-signature': false, 'webhook-signature': false },
       },
     ])

@@ -61,8 +61,12 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const more = ['--description', ' for the shop ', '--inactive']
     const made = await read(home, ...CREATE, ...more)
     expect(made).toMatchObject({
-      ...{ account_id: 'acc_a', url: URL_HERE, events: ['batch.completed'] },
-      ...{ description: 'for the shop', active: false, secret: expect.stringMatching(/^whsec_/) },
+      account_id: 'acc_a',
+      url: URL_HERE,
+      events: ['batch.completed'],
+      description: 'for the shop',
+      active: false,
+      secret: expect.stringMatching(/^whsec_/),
     })
     const { secret: _, ...rest } = made
     expect(await read(home, 'webhooks')).toEqual([rest])
@@ -85,7 +89,8 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const moved = await read(home, 'webhooks', 'change', id, '--url', url, ...HERE)
     expect(moved).toMatchObject({ url, header_names: [] })
     expect(await read(home, 'webhooks', 'change', id, '--description', '', ...HERE)).toMatchObject({
-      ...{ url, description: null },
+      url,
+      description: null,
     })
   })
 
@@ -293,7 +298,9 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     const { code, stdout } = await to(home, 'webhooks', 'test', id, '--event', 'quota.warning')
     expect([code, stdout]).toEqual([0, expect.stringContaining('responded with 200')])
     expect(JSON.parse(String(receiver.received.at(-1)?.body))).toMatchObject({
-      ...{ event: 'quota.warning', sandbox: true, data: { threshold_percent: 80 } },
+      event: 'quota.warning',
+      sandbox: true,
+      data: { threshold_percent: 80 },
     })
     const refused = await to(home, 'webhooks', 'test', id, '--event', 'batch.done')
     expect([refused.code, refused.stderr]).toEqual([64, expect.stringContaining('quota.warning')])

@@ -25,7 +25,8 @@ describe('verifying one address with onStep', () => {
     const { client } = createInProcessClient(await createTestService())
     const onStep = () => {}
     expect(await client.verify.single('ann@gmail', { onStep })).toMatchObject({
-      ...{ reason: 'invalid_email', did_you_mean: 'ann@gmail.com' },
+      reason: 'invalid_email',
+      did_you_mean: 'ann@gmail.com',
     })
     expect(await failureOf(client.verify.single('ann@gmail'))).toMatchObject({ status: 400 })
   })
@@ -64,8 +65,12 @@ describe('verifying one address with onStep', () => {
     ])
     const error = await failureOf(client.verify.single('a@a.test', { onStep: () => {} }))
     expect(error).toMatchObject({
-      ...{ name: 'EvApiError', message: 'It failed', status: 500, code: 'server_error' },
-      ...{ requestId: 'req_1', body: errorBody },
+      name: 'EvApiError',
+      message: 'It failed',
+      status: 500,
+      code: 'server_error',
+      requestId: 'req_1',
+      body: errorBody,
     })
     expect(asked).toHaveLength(1)
   })

@@ -3,8 +3,11 @@ import { SharedRateEntry } from '../../../src/cluster/rate-control/shared-rate-e
 import { newState } from '../../../src/engine/rate-control/rules.ts'
 
 const ROW = {
-  ...{ sessionsMax: 1, recipientsPerSession: 20, recipientsPerTransaction: 20 },
-  ...{ sessionsPerSecond: 1, unknownStreakMax: 20 },
+  sessionsMax: 1,
+  recipientsPerSession: 20,
+  recipientsPerTransaction: 20,
+  sessionsPerSecond: 1,
+  unknownStreakMax: 20,
 }
 const NOW = 1_000_000
 

@@ -83,7 +83,8 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
   }, 60_000)
 
   return {
-    ...{ home, open: o => openVisitor({ browser, service }, o ?? {}) },
+    home,
+    open: o => openVisitor({ browser, service }, o ?? {}),
     get url() {
       return service.url
     },
@@ -111,8 +112,12 @@ async function openVisitor(
 ): Promise<Visitor> {
   const context = await browser.newContext({
     javaScriptEnabled: scripts,
-    ...{ baseURL: service.url, colorScheme: theme, viewport: { width, height: HEIGHT } },
-    ...{ locale: 'en-GB', timezoneId: 'Europe/Berlin', acceptDownloads: true },
+    baseURL: service.url,
+    colorScheme: theme,
+    viewport: { width, height: HEIGHT },
+    locale: 'en-GB',
+    timezoneId: 'Europe/Berlin',
+    acceptDownloads: true,
   })
   const page = await context.newPage()
   page.setDefaultTimeout(TIMEOUT_MS)
@@ -126,7 +131,9 @@ async function openVisitor(
     if (message.type() === 'error') faults.push(message.text())
   })
   const visitor: Visitor = {
-    ...{ page, context, faults },
+    page,
+    context,
+    faults,
     go: async path => void (await page.goto(path, { waitUntil: 'load' })),
     check: name => check(visitor, name, theme),
     async picture(name, heightMax = Number.POSITIVE_INFINITY) {

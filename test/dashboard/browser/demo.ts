@@ -40,8 +40,13 @@ export async function seedUsage(set: Stage): Promise<void> {
     const many = Math.round(900 + 700 * Math.sin(i / 2.3) ** 2 + 15 * i)
     const share = { deliverable: 0.72, undeliverable: 0.16, risky: 0.08, unknown: 0.04 }
     return Object.entries(share).map(([kind, part]) => ({
-      ...{ account_id, key_id, day: today - (29 - i) * DAY, class: kind, cached: 0 },
-      ...{ verifications: Math.round(many * part), credits: Math.round(many * part) },
+      account_id,
+      key_id,
+      day: today - (29 - i) * DAY,
+      class: kind,
+      cached: 0,
+      verifications: Math.round(many * part),
+      credits: Math.round(many * part),
     }))
   }).flat()
   await write(database, trx => addUsage(trx, rows))

@@ -59,11 +59,14 @@ async function plant(): Promise<string[]> {
   const body = new URLSearchParams({ key: set.key })
   await fetch(`${set.url}/sign-in`, { method: 'POST', body, headers: { 'User-Agent': EVIL } })
   const key = await api<{ data: { id: string } }>('/v1/keys', {
-    ...{ name: SHORT_EVIL, scopes: ['jobs:read'] },
+    name: SHORT_EVIL,
+    scopes: ['jobs:read'],
   })
   const url = `${receiver.url}?${encodeURIComponent(EVIL)}`
   const webhook = await api<{ data: { id: string } }>('/v1/webhooks', {
-    ...{ url, description: EVIL, events: ['batch.completed'] },
+    url,
+    description: EVIL,
+    events: ['batch.completed'],
   })
   const tested = await api<{ data: { delivery_id: string } }>(
     `/v1/webhooks/${webhook.data.id}/test`,

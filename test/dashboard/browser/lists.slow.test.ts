@@ -340,7 +340,8 @@ test('without JavaScript a list is started and shown', async () => {
   await visitor.go('/lists/new')
   await page.getByLabel('Sandbox').check()
   await page.getByLabel('File').setInputFiles({
-    ...{ name: 'plain.csv', mimeType: 'text/csv' },
+    name: 'plain.csv',
+    mimeType: 'text/csv',
     buffer: Buffer.from('who,where\nvalid@a.example,x\nrisky@a.example,y\n'),
   })
   await start(page)
@@ -422,7 +423,8 @@ test('a list is previewed when it changes, with one button, and an option renews
   await page.getByLabel('Sandbox').check()
   await figure(page, 'Credits needed').getByText('None (sandbox)').waitFor()
   await page.getByLabel('File').setInputFiles({
-    ...{ name: 'plain.csv', mimeType: 'text/csv' },
+    name: 'plain.csv',
+    mimeType: 'text/csv',
     buffer: Buffer.from('ann@polite.test\n'),
   })
   await page.getByText('Choose a file or paste rows, not both.').waitFor()

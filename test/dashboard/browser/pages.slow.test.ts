@@ -85,7 +85,10 @@ const EMPTY: readonly State[] = [
 const PAGES: readonly State[] = [
   { name: 'sign-in', path: '/sign-in', who: 'nobody' },
   {
-    ...{ name: 'sign-in-refused', path: '/sign-in', who: 'nobody', status: 401 },
+    name: 'sign-in-refused',
+    path: '/sign-in',
+    who: 'nobody',
+    status: 401,
     async act(page) {
       await page.getByLabel('API key').fill('ev_live_x')
       await click(page, 'Sign in')
@@ -101,7 +104,8 @@ const PAGES: readonly State[] = [
   { name: 'overview-limited', path: '/overview', who: 'limited' },
   { name: 'verify-before', path: '/verify' },
   {
-    ...{ name: 'verify-during', path: '/verify' },
+    name: 'verify-during',
+    path: '/verify',
     // A server that has timed out once is not contacted again at once.
     act: page =>
       verify(page, `ann@tarpit-${page.viewportSize()?.width}.test`, '#verdict.is-running'),
@@ -119,7 +123,8 @@ const PAGES: readonly State[] = [
   { name: 'verify-risky', path: '/verify', act: verified('anna@everything.test', 'risky') },
   { name: 'verify-unknown', path: '/verify', act: verified('anna@fortress.test', 'unknown') },
   {
-    ...{ name: 'verify-steps', path: '/verify' },
+    name: 'verify-steps',
+    path: '/verify',
     async act(page) {
       await verify(page, 'anna@gmial.com', '#verdict:not(.is-running) h2')
       await page.locator('#outcome summary').click()
@@ -130,14 +135,17 @@ const PAGES: readonly State[] = [
   { name: 'lists-none', path: '/lists?status=queued' },
   { name: 'list-new', path: '/lists/new' },
   {
-    ...{ name: 'list-preview', path: '/lists/new' },
+    name: 'list-preview',
+    path: '/lists/new',
     async act(page) {
       await page.getByLabel('File').setInputFiles(DEMO_LIST)
       await page.getByRole('button', { name: 'Start' }).waitFor()
     },
   },
   {
-    ...{ name: 'list-refused', path: '/lists/new', status: 400 },
+    name: 'list-refused',
+    path: '/lists/new',
+    status: 400,
     async act(page) {
       const empty = { name: 'empty.csv', mimeType: 'text/csv', buffer: Buffer.from('') }
       await page.getByLabel('File').setInputFiles(empty)
@@ -169,7 +177,8 @@ const PAGES: readonly State[] = [
   { name: 'list-row', path: () => `/lists/${idOf('completed')}?open=2`, ready: '.panel' },
   { name: 'list-row-missing', path: () => `/lists/${idOf('completed')}?open=x`, ready: '.panel' },
   {
-    ...{ name: 'list-row-verified', path: () => `/lists/${idOf('completed')}?open=2` },
+    name: 'list-row-verified',
+    path: () => `/lists/${idOf('completed')}?open=2`,
     async act(page) {
       await click(page, 'Re-verify')
       await page.locator('.panel pre.dialogue').waitFor()
@@ -192,7 +201,8 @@ const PAGES: readonly State[] = [
   { name: 'key', path: () => `/keys/${idOf('key')}` },
   { name: 'key-revoke', path: () => `/keys/${idOf('key')}`, act: page => open(page, 'Revoke key') },
   {
-    ...{ name: 'key-created', path: '/keys/new' },
+    name: 'key-created',
+    path: '/keys/new',
     async act(page) {
       await page.getByLabel('Name').fill('Newsletter')
       await click(page, 'Create key')
@@ -202,7 +212,9 @@ const PAGES: readonly State[] = [
   { name: 'webhooks', path: '/webhooks' },
   { name: 'webhook-new', path: '/webhooks/new' },
   {
-    ...{ name: 'webhook-refused', path: '/webhooks/new', status: 400 },
+    name: 'webhook-refused',
+    path: '/webhooks/new',
+    status: 400,
     async act(page) {
       await page.getByLabel('URL').fill('https://10.0.0.1/')
       await click(page, 'Create webhook')
@@ -212,7 +224,8 @@ const PAGES: readonly State[] = [
   { name: 'webhook-events', path: '/webhooks/events' },
   { name: 'webhook', path: () => `/webhooks/${idOf('webhook')}` },
   {
-    ...{ name: 'webhook-tested', path: () => `/webhooks/${idOf('webhook')}` },
+    name: 'webhook-tested',
+    path: () => `/webhooks/${idOf('webhook')}`,
     async act(page) {
       await click(page, 'Send test event')
       await page.getByText('Test result').waitFor()
@@ -227,7 +240,9 @@ const PAGES: readonly State[] = [
   },
   { name: 'account', path: '/account' },
   {
-    ...{ name: 'account-refused', path: '/account', status: 400 },
+    name: 'account-refused',
+    path: '/account',
+    status: 400,
     async act(page) {
       await page.getByLabel('Name').fill(' ')
       await click(page, 'Save')
@@ -455,7 +470,9 @@ async function addLists(): Promise<void> {
 async function addWebhooks(): Promise<void> {
   receiver.answer({ status: 200, body: 'thank you' })
   const { id } = await client().webhooks.create({
-    ...{ url: receiver.url, events: ['verification.completed'], description: 'Billing' },
+    url: receiver.url,
+    events: ['verification.completed'],
+    description: 'Billing',
     headers: { 'X-Team': 'growth' },
   })
   ids.webhook = id
@@ -469,18 +486,23 @@ async function addWebhooks(): Promise<void> {
 
 async function addKeys(): Promise<void> {
   const { id } = await client().keys.create({
-    ...{ name: 'CRM, nightly', scopes: ['verify:bulk', 'jobs:read', 'jobs:write'] },
-    ...{ allowed_ips: ['203.0.113.0/24'], rate_limit_per_minute: 600 },
+    name: 'CRM, nightly',
+    scopes: ['verify:bulk', 'jobs:read', 'jobs:write'],
+    allowed_ips: ['203.0.113.0/24'],
+    rate_limit_per_minute: 600,
   })
   ids.key = id
   await client().keys.create({
-    ...{ name: 'Sign-up form', publishable: true, allowed_domains: ['shop.example'] },
+    name: 'Sign-up form',
+    publishable: true,
+    allowed_domains: ['shop.example'],
   })
 }
 
 async function addFeedback(): Promise<void> {
   const { id } = await client().feedback.sources.create({
-    ...{ provider: 'ses', key: 'arn:aws:sns:us-east-1:123456789012:ses-feedback' },
+    provider: 'ses',
+    key: 'arn:aws:sns:us-east-1:123456789012:ses-feedback',
   })
   ids.source = id
   withDatabase(database => {

@@ -59,11 +59,13 @@ describe.runIf(isAsked)('the pictures of the dashboard', () => {
 
   test('keys', async () => {
     await client().keys.create({
-      ...{ name: 'Sign-up form', scopes: ['verify:single'] },
+      name: 'Sign-up form',
+      scopes: ['verify:single'],
       allowed_domains: ['shop.example'],
     })
     await client().keys.create({
-      ...{ name: 'CRM, nightly', scopes: ['verify:bulk', 'jobs:read', 'jobs:write'] },
+      name: 'CRM, nightly',
+      scopes: ['verify:bulk', 'jobs:read', 'jobs:write'],
       allowed_ips: ['203.0.113.0/24'],
     })
     await visitor.go('/keys')
@@ -73,7 +75,8 @@ describe.runIf(isAsked)('the pictures of the dashboard', () => {
   test('webhooks', async () => {
     const { page } = visitor
     const { id } = await client().webhooks.create({
-      ...{ url: receiver.url, events: ['batch.completed', 'verification.completed'] },
+      url: receiver.url,
+      events: ['batch.completed', 'verification.completed'],
       description: 'Billing',
     })
     receiver.answer({ status: 200, body: 'thank you' })

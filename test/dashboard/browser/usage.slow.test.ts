@@ -99,7 +99,9 @@ test('without JavaScript the numbers are in a table and the history can be searc
   await client.verify.single('user4@polite.test')
   const { context } = await set.open()
   const bare = await context.browser()?.newContext({
-    ...{ baseURL: set.url, javaScriptEnabled: false, storageState: await context.storageState() },
+    baseURL: set.url,
+    javaScriptEnabled: false,
+    storageState: await context.storageState(),
   })
   const page = await bare?.newPage()
   if (bare === undefined || page === undefined) throw new Error('there is no browser')

@@ -121,7 +121,9 @@ test('without JavaScript a webhook can be tested, filtered, rotated and deleted'
   receiver.answer({ status: 500, body: 'no luck' })
   const { context } = await set.open()
   const bare = await context.browser()?.newContext({
-    ...{ baseURL: set.url, javaScriptEnabled: false, storageState: await context.storageState() },
+    baseURL: set.url,
+    javaScriptEnabled: false,
+    storageState: await context.storageState(),
   })
   const page = await bare?.newPage()
   if (bare === undefined || page === undefined) throw new Error('there is no browser')

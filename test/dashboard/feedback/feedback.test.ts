@@ -16,8 +16,12 @@ async function reported() {
         { ...count, reason: 'catch_all/low', operator: '<b>own</b>', confidence: 92 },
       ].map(one => ({ ...one, correct: 950, wrong: 50 })),
       {
-        ...{ ...count, reason: 'rejected_email', operator: '', confidence: 98 },
-        ...{ correct: 99, wrong: 1 },
+        ...count,
+        reason: 'rejected_email',
+        operator: '',
+        confidence: 98,
+        correct: 99,
+        wrong: 1,
       },
     ])
     .execute()

@@ -137,7 +137,8 @@ describe('a new feedback source', () => {
     for (const text of [...later.map(one => one.text), ...kept])
       expect(text).not.toContain(password)
     const sent = await dashboard.request(new URL(url).pathname, {
-      ...{ key: null, body: provider === 'postmark' ? {} : [{ msys: {} }] },
+      key: null,
+      body: provider === 'postmark' ? {} : [{ msys: {} }],
       headers: { Authorization: `Basic ${btoa(`ev:${password}`)}` },
     })
     expect(sent.status).toBe(200)

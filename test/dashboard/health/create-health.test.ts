@@ -26,7 +26,8 @@ async function createHealthWithDoctor() {
   const database = await tempDatabase({ clock })
   const config = toConfig({
     flags: { dataDir, helo: 'probe.test', allowRanges: '192.0.2.0/24' },
-    ...{ environment: {}, file: null },
+    environment: {},
+    file: null,
   })
   const doctorClock = fakeClock(Date.UTC(2027, 1, 2))
   const names = zone({ 'mx.test': { A: ['192.0.2.1'] } })
@@ -35,7 +36,8 @@ async function createHealthWithDoctor() {
   let opened = 0
   let closed = 0
   const doctorCache = createDoctorCache({
-    ...{ clock, log: silentLog },
+    clock,
+    log: silentLog,
     runChecks: runDoctor(() => {
       opened++
       const doctorDeps = composeDoctor(config, { databaseUrl, exchangers: ['mx.test'] }, deps)
@@ -43,7 +45,11 @@ async function createHealthWithDoctor() {
     }),
   })
   const health = createHealth({
-    ...{ clock, database, egressPool: engine.egressPool, smtpPort: 25, doctorCache },
+    clock,
+    database,
+    egressPool: engine.egressPool,
+    smtpPort: 25,
+    doctorCache,
     machine: () => readMachineStatus(engine, { smtpPort: 25, findPortFailure: () => null }),
     titleOf: name => name,
     worker: { status: () => ({ jobs: 1, waiting: 2, running: 3 }) },
@@ -94,10 +100,16 @@ test('jobs and process are reported', async () => {
   await clock.advance(7_000)
   expect(health.queue()).toEqual({ jobs: 1, waiting: 2, running: 3 })
   expect(await health.workers()).toEqual({
-    ...{ concurrency: 200, requestsInFlight: 4, deliveriesOpen: 0, noticesOpen: 0 },
+    concurrency: 200,
+    requestsInFlight: 4,
+    deliveriesOpen: 0,
+    noticesOpen: 0,
   })
   expect(await health.process()).toMatchObject({
-    ...{ version: '1.2.3', upMs: 7_000, memoryBytes: 5, databaseBytes: null },
+    version: '1.2.3',
+    upMs: 7_000,
+    memoryBytes: 5,
+    databaseBytes: null,
     freeBytes: 7e9,
   })
   writeFileSync(join(dataDir, 'ev.sqlite'), 'x'.repeat(30))

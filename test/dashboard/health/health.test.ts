@@ -15,7 +15,9 @@ const FOUND: DoctorChecks = {
     { check: 'port-25', egress: null, state: 'ok', says: '5 of 5 greeted us', todo: null },
     { check: 'ptr', egress: null, state: 'fail', says: 'no name', todo: 'Set a PTR record.' },
   ],
-  ...{ at: Date.UTC(2026, 5, 1, 11, 30), isRunning: false, fault: null },
+  at: Date.UTC(2026, 5, 1, 11, 30),
+  isRunning: false,
+  fault: null,
 }
 
 /** The dashboard, signed in to an admin account. */
@@ -86,11 +88,17 @@ describe('health', () => {
     const text = await words({
       queue: () => ({ jobs: 1, waiting: 1_234, running: 2 }),
       workers: async () => ({
-        ...{ concurrency: 200, requestsInFlight: 3, deliveriesOpen: 1, noticesOpen: 0 },
+        concurrency: 200,
+        requestsInFlight: 3,
+        deliveriesOpen: 1,
+        noticesOpen: 0,
       }),
       process: async () => ({
-        ...{ version: '1.2.3', upMs: 125 * MINUTE, memoryBytes: 163e6 },
-        ...{ databaseBytes: 2_400e6, freeBytes: null },
+        version: '1.2.3',
+        upMs: 125 * MINUTE,
+        memoryBytes: 163e6,
+        databaseBytes: 2_400e6,
+        freeBytes: null,
       }),
     })
     for (const line of [
@@ -256,10 +264,13 @@ describe('the reply of a mail server', () => {
   test('is rendered as text, in blocks and in check results', async () => {
     const check: Check = { check: 'port-25', egress: EVIL, state: 'fail', says: EVIL, todo: EVIL }
     const one = operatorStatus({
-      ...{ title: EVIL, operator: '"><img src=x>', refusal: refusalWith(EVIL) },
+      title: EVIL,
+      operator: '"><img src=x>',
+      refusal: refusalWith(EVIL),
     })
     const services = await adminDashboard({
-      ...{ operators: () => operatorsOf([one]), alert: () => html`${EVIL}` },
+      operators: () => operatorsOf([one]),
+      alert: () => html`${EVIL}`,
       doctorChecks: () => ({ ...FOUND, checks: [check] }),
     })
     const { text } = await services.get('/doctor')

@@ -14,17 +14,23 @@ const DETAIL = 'the DNS server says that gmail.com does not exist, so its answer
 const READY: MachineStatus = { state: 'ready', dns: 'ok', smtp: 'ok', problems: [] }
 const CHECKING: MachineStatus = { ...READY, state: 'checking', dns: 'checking' }
 const NO_DNS: MachineStatus = {
-  ...{ state: 'failing', dns: 'failing', smtp: 'ok' },
+  state: 'failing',
+  dns: 'failing',
+  smtp: 'ok',
   problems: [{ cause: 'dns', detail: DETAIL, since: null }],
 }
 const NO_SMTP: MachineStatus = {
-  ...{ state: 'failing', dns: 'ok', smtp: 'failing' },
+  state: 'failing',
+  dns: 'ok',
+  smtp: 'failing',
   problems: [{ cause: 'smtp', detail: 'no mail server can be reached on port 25', since: SINCE }],
 }
 
 const PASSED: DoctorChecks = {
   checks: [{ check: 'dns', egress: null, state: 'ok', says: 'fine', todo: null }],
-  ...{ at: SINCE, isRunning: false, fault: null },
+  at: SINCE,
+  isRunning: false,
+  fault: null,
 }
 const FIRST_RUN: DoctorChecks = { checks: [], at: null, isRunning: true, fault: null }
 
@@ -53,7 +59,8 @@ const POLLING = 'hx-get="/overview/attention" hx-trigger="every 2s"'
 describe('the overview', () => {
   test('says that this machine is being checked until the first checks end, then the truth', async () => {
     const now: { machine: MachineStatus; doctor: DoctorChecks } = {
-      ...{ machine: CHECKING, doctor: FIRST_RUN },
+      machine: CHECKING,
+      doctor: FIRST_RUN,
     }
     const dashboard = await dashboardWith({
       machine: () => now.machine,

@@ -8,7 +8,9 @@ import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestProber, knows, ROW } from '../../support/prober.ts'
 
 const REFUSAL: RecipientOutcome = {
-  ...{ kind: 'blocked', why: 'blocklist', stage: 'greeting' },
+  kind: 'blocked',
+  why: 'blocklist',
+  stage: 'greeting',
   reply: { code: 554, enhanced: '5.7.1', text: 'blocked' },
 }
 

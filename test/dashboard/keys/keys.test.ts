@@ -85,8 +85,11 @@ describe('a publishable key', () => {
 describe('the list of keys', () => {
   test('shows scopes, restrictions, rate limit and times of each', async () => {
     const { services } = await dashboardWithKey({
-      ...{ name: 'CI', scopes: ['verify:single', 'jobs:read'], allowedIps: ['203.0.113.0/24'] },
-      ...{ allowedDomains: ['app.example'], rateLimitPerMinute: 600 },
+      name: 'CI',
+      scopes: ['verify:single', 'jobs:read'],
+      allowedIps: ['203.0.113.0/24'],
+      allowedDomains: ['app.example'],
+      rateLimitPerMinute: 600,
     })
     const { text } = await services.get('/keys')
     const row = /<a href="\/keys\/key_2">.*?<\/tr>/s.exec(text)?.[0] ?? ''
@@ -129,9 +132,13 @@ describe('creating a key', () => {
     const services = await createTestDashboard()
     const form = await services.get('/keys/new')
     const made = await services.post('/keys', {
-      ...{ _once: numberOf(form.text), name: 'CI', scopes: ['verify:single', 'jobs:read'] },
-      ...{ allowed_ips: '203.0.113.0/24, 2001:DB8::1', allowed_domains: 'app.example b.example' },
-      ...{ rate_limit_per_minute: '60', expires_at: '2999-03-21T10:30' },
+      _once: numberOf(form.text),
+      name: 'CI',
+      scopes: ['verify:single', 'jobs:read'],
+      allowed_ips: '203.0.113.0/24, 2001:DB8::1',
+      allowed_domains: 'app.example b.example',
+      rate_limit_per_minute: '60',
+      expires_at: '2999-03-21T10:30',
     })
     const text = shownKey(made.text)
     expect([made.status, text.length]).toEqual([200, 46])
@@ -142,9 +149,11 @@ describe('creating a key', () => {
     const { data } = (await services.json('/v1/keys')) as { data: { keys: object[] } }
     expect(data.keys).toContainEqual(
       expect.objectContaining({
-        ...{ name: 'CI', scopes: ['verify:single', 'jobs:read'], rate_limit_per_minute: 60 },
-        ...{ allowed_ips: ['203.0.113.0/24', '2001:db8::1'] },
-        ...{ allowed_domains: ['app.example', 'b.example'] },
+        name: 'CI',
+        scopes: ['verify:single', 'jobs:read'],
+        rate_limit_per_minute: 60,
+        allowed_ips: ['203.0.113.0/24', '2001:db8::1'],
+        allowed_domains: ['app.example', 'b.example'],
         expires_at: '2999-03-21T10:30:00.000Z',
       }),
     )
@@ -229,8 +238,10 @@ describe('a key', () => {
     const { text } = await services.get('/keys/key_2')
     expect(text).toContain('value="2999-03-21T10:30"')
     const changed = await services.post('/keys/key_2', {
-      ...{ name: 'CI of the shop', scopes: ['jobs:read'], expires_at: '2999-03-21T10:30' },
-      ...{ allowed_ips: '203.0.113.7' },
+      name: 'CI of the shop',
+      scopes: ['jobs:read'],
+      expires_at: '2999-03-21T10:30',
+      allowed_ips: '203.0.113.7',
     })
     expect([changed.status, changed.headers.get('Location')]).toEqual([303, '/keys'])
     const list = await services.get('/keys')
@@ -238,7 +249,8 @@ describe('a key', () => {
     const { data } = (await services.json('/v1/keys')) as { data: { keys: object[] } }
     expect(data.keys).toContainEqual(
       expect.objectContaining({
-        ...{ name: 'CI of the shop', allowed_ips: ['203.0.113.7'] },
+        name: 'CI of the shop',
+        allowed_ips: ['203.0.113.7'],
         expires_at: '2999-03-21T10:30:15.123Z',
       }),
     )

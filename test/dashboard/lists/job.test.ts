@@ -302,7 +302,8 @@ describe('the rows of a list', () => {
     const { get } = await dashboardWithList()
     const search = (current: string) =>
       get('/lists/job_a?search=valid&reason=&sort=row', {
-        ...{ 'HX-Request': 'true', 'HX-Target': 'found' },
+        'HX-Request': 'true',
+        'HX-Target': 'found',
         'HX-Current-URL': `https://ev.test/lists/job_a${current}`,
       })
     const first = await search('?class=risky')
@@ -452,7 +453,9 @@ describe('what an active list waits for', () => {
     await database.db
       .updateTable('item')
       .set({
-        ...{ state: 'routed', operator: `<b>.test`, egress: 'a' },
+        state: 'routed',
+        operator: `<b>.test`,
+        egress: 'a',
         due_at: clock.now() + MINUTE,
       })
       .execute()
@@ -605,7 +608,9 @@ async function says({ db }: TestDashboard['database'], text: string, suggestion 
   const { result } = await db.selectFrom('item').select('result').executeTakeFirstOrThrow()
   const known = JSON.parse(result ?? '')
   const answer = {
-    ...{ kind: 'accepted', why: 'recipient', stage: 'rcpt' },
+    kind: 'accepted',
+    why: 'recipient',
+    stage: 'rcpt',
     reply: { code: 250, enhanced: null, text },
   }
   const route = { kind: 'mx', hosts: [{ preference: 10, host: 'mx.a.example' }] }

@@ -13,7 +13,8 @@ async function dashboardWithList(seed: Partial<Parameters<typeof seedJob>[1]> = 
   const job = await seedJob(services.database, { texts: TEXTS, name: 'March', ...seed })
   const { get, database } = services
   return {
-    ...{ ...services, job },
+    ...services,
+    job,
     page: async (id = 'job_a') => plain((await get(`/lists/${id}`)).text),
     schedules: () => database.db.selectFrom('schedule').selectAll().execute(),
   }

@@ -45,7 +45,8 @@ export async function createListsDashboard(
   async function ask(path: string, list: string | Uint8Array, o: Sending = {}) {
     const { fields = {}, fileName = 'list.csv', ...rest } = o
     const headers = {
-      ...{ 'HX-Request': 'true', 'X-CSRF-Token': await services.csrf() },
+      'HX-Request': 'true',
+      'X-CSRF-Token': await services.csrf(),
       ...o.headers,
     }
     const deps = [['file', { file: list, name: fileName }] as const, ...Object.entries(fields)]

@@ -248,7 +248,8 @@ describe('an upload is rejected and discarded', () => {
   test('while five others of the account are in progress', async () => {
     const { fetch, csrf, preview, left } = await createListsDashboard()
     const headers = {
-      ...{ 'Content-Type': 'multipart/form-data; boundary=b', 'X-CSRF-Token': await csrf() },
+      'Content-Type': 'multipart/form-data; boundary=b',
+      'X-CSRF-Token': await csrf(),
     }
     const bodies = Array.from({ length: 5 }, () => new TransformStream<Uint8Array, Uint8Array>())
     const sent = bodies.map(({ readable: body }) =>

@@ -56,7 +56,8 @@ describe('the verify page without JavaScript', () => {
     const script = { answer: () => undefined }
     const services = await createTestDashboard({
       engine: {
-        ...{ script, engine: { signals: ['parking'] } },
+        script,
+        engine: { signals: ['parking'] },
         zone: { 'sink.test': { MX: [[10, 'localhost']] }, localhost: { A: ['192.0.2.7'] } },
       },
     })

@@ -17,7 +17,9 @@ describe('a webhook', () => {
     expect(status).toBe(303)
     expect(headers.get('Location')).toBe(dashboard.path)
     expect(await webhookOf(dashboard)).toMatchObject({
-      ...{ url: 'https://app.test/new', events: ['batch.failed'], description: 'Moved' },
+      url: 'https://app.test/new',
+      events: ['batch.failed'],
+      description: 'Moved',
       active: true,
     })
     expect((await dashboard.get(dashboard.path)).text).toContain('Webhook updated.')
@@ -33,7 +35,9 @@ describe('a webhook', () => {
     })
     await dashboard.post(`${dashboard.path}/test`)
     expect(dashboard.receiver.sent[0]?.headers).toMatchObject({
-      ...{ 'X-Kept': 'kept value', Authorization: 'Bearer a:b', 'X-More': 'more' },
+      'X-Kept': 'kept value',
+      Authorization: 'Bearer a:b',
+      'X-More': 'more',
     })
     const { text } = await dashboard.get(dashboard.path)
     expect(text).toContain('name="removed" value="X-Kept"')
@@ -90,7 +94,8 @@ describe('a webhook', () => {
     expect(headers.get('Cache-Control')).toBe('no-store')
     expect(text).toContain('stays valid until <time datetime="2026-06-01T13:00:00.000Z"')
     expect(await webhookOf(dashboard)).toMatchObject({
-      ...{ secret_hint: secret.slice(-4), previous_secret_expires_at: '2026-06-01T13:00:00.000Z' },
+      secret_hint: secret.slice(-4),
+      previous_secret_expires_at: '2026-06-01T13:00:00.000Z',
     })
     const shown = (await dashboard.get(dashboard.path)).text
     expect(shown).not.toContain(secret)
@@ -160,7 +165,8 @@ describe('a test event', () => {
     expect(text.match(/<option>/g)).toHaveLength(SENT_KINDS.length)
     await dashboard.post(`${dashboard.path}/test`, { event: 'quota.exceeded' })
     expect(JSON.parse(dashboard.receiver.sent[0]?.body ?? '')).toMatchObject({
-      ...{ event: 'quota.exceeded', sandbox: true },
+      event: 'quota.exceeded',
+      sandbox: true,
     })
   })
 

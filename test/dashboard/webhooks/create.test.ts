@@ -5,8 +5,10 @@ import { EVIL, endpoint, HARMLESS } from './endpoint.ts'
 
 const zone = { 'app.test': { A: ['8.8.8.8'] } }
 const FIELDS = {
-  ...{ url: 'https://app.test/hook', events: ['batch.completed', 'quota.warning'] },
-  ...{ description: 'Of billing', active: 'true' },
+  url: 'https://app.test/hook',
+  events: ['batch.completed', 'quota.warning'],
+  description: 'Of billing',
+  active: 'true',
 }
 
 const shownSecret = (page: string) => /data-copy>(whsec_\w+)</.exec(page)?.[1] ?? ''
@@ -34,7 +36,10 @@ describe('a new webhook', () => {
     }
     expect(data.webhooks).toMatchObject([
       {
-        ...{ url: FIELDS.url, events: FIELDS.events, description: 'Of billing', active: true },
+        url: FIELDS.url,
+        events: FIELDS.events,
+        description: 'Of billing',
+        active: true,
         secret_hint: secret.slice(-4),
       },
     ])

@@ -201,8 +201,13 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
       db =>
         write(db, trx =>
           createSession(trx, {
-            ...{ id: 'ses_new', keyId: 'key_7', accountId: 'acc_7', ip: '', agent: '' },
-            ...{ hash: 'new', now: 9 },
+            id: 'ses_new',
+            keyId: 'key_7',
+            accountId: 'acc_7',
+            ip: '',
+            agent: '',
+            hash: 'new',
+            now: 9,
           }),
         ),
       /session_key/,

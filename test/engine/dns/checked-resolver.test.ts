@@ -43,7 +43,11 @@ async function checked(says: Says = truth) {
   const { log, lines } = recordingLog()
   const inner = createNodeResolver({ clock, servers: [dns.address] })
   const check = new ResolverCheck({
-    ...{ resolver: inner, names: CHECK_NAMES, clock, random: countedRandom(), log },
+    resolver: inner,
+    names: CHECK_NAMES,
+    clock,
+    random: countedRandom(),
+    log,
   })
   const resolver = cachedResolver(createCheckedResolver(inner, check), { clock })
   check.onChange(() => resolver.clear())

@@ -54,7 +54,9 @@ describe('configured operators', () => {
     expect(of('mx1.eu.Acme.Test.')).toEqual(acme)
     expect(of('acme.example')).toEqual(acme)
     expect(of('mx.filter.acme.test')).toEqual({
-      ...{ name: 'filter', title: 'filter', truth: 'gateway' },
+      name: 'filter',
+      title: 'filter',
+      truth: 'gateway',
     })
     expect(of('mx.notacme.test').name).toBe('notacme.test')
   })

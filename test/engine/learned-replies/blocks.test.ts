@@ -51,7 +51,10 @@ function createBlocking([, isRefused]: Block) {
       const here = asked.filter(one => one.session === session)
       const countUnknown = (all: typeof asked) => all.filter(one => !exists(one.to)).length
       const seen: Seen = {
-        ...{ to, connection: session.number, asked: asked.length, askedHere: here.length },
+        to,
+        connection: session.number,
+        asked: asked.length,
+        askedHere: here.length,
         askedInTransaction: session.lines
           .slice(session.lines.findLastIndex(line => line.startsWith('MAIL')))
           .filter(line => line.startsWith('RCPT')).length,

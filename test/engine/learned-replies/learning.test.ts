@@ -186,7 +186,8 @@ describe('what a session does not teach', () => {
     const home = createTestEngine({ script: accepting(['ann', 'bob'], text) })
     const store = learnedStore()
     const again = createTestEngine({
-      ...{ script: accepting(['ann', 'bob'], text), engine: { learnedReplies: store } },
+      script: accepting(['ann', 'bob'], text),
+      engine: { learnedReplies: store },
     })
     await home.verify('ann@a.test')
     // No second look: it asks as often as before.
@@ -359,7 +360,8 @@ describe('what an operator teaches', () => {
     const domains = ['a.one.test', 'b.one.test', 'c.one.test', 'new.test']
     for (const domain of domains) entries[domain] = { MX: [[10, 'mx.op.test']] }
     const home = createTestEngine({
-      ...{ script: accepting(['ann'], '550 Ei onnistu {to}'), zone: entries },
+      script: accepting(['ann'], '550 Ei onnistu {to}'),
+      zone: entries,
     })
     for (const domain of domains.slice(0, 3)) await home.verify(`ann@${domain}`)
     expect(await home.reason('x1@new.test')).toBe('probe_blocked')
@@ -469,8 +471,13 @@ describe('the memory', () => {
   test('forgets a text after half a year', async () => {
     const at = 0
     const known: LearnedReply = {
-      ...{ domain: 'a.test', reply: '550 ei onnistu', operator: 'a.test', software: null },
-      ...{ subnet: '192.0.2.0/24', isRefuted: false, at },
+      domain: 'a.test',
+      reply: '550 ei onnistu',
+      operator: 'a.test',
+      software: null,
+      subnet: '192.0.2.0/24',
+      isRefuted: false,
+      at,
     }
     const script = accepting([], '550 Ei onnistu')
     const reasonAt = async (days: number) => {

@@ -20,7 +20,9 @@ type FakeStore = CatchAllStore & {
 function shared() {
   const known = new Map<string, KnownCatchAll>()
   const store: FakeStore = {
-    ...{ known, questions: [], answer: null },
+    known,
+    questions: [],
+    answer: null,
     async get(domains: readonly string[]) {
       store.questions.push(domains)
       if (store.answer !== null) return store.answer()

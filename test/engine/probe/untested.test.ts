@@ -11,7 +11,12 @@ const accepted = (emails: readonly string[]): ProbeTarget[] =>
     ...ask(email),
     accepted: {
       answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY },
-      ...{ egress: 'default', host: 'mx.test', ip: '192.0.2.1', tls: false, connectMs: 7, at: 1 },
+      egress: 'default',
+      host: 'mx.test',
+      ip: '192.0.2.1',
+      tls: false,
+      connectMs: 7,
+      at: 1,
     },
   }))
 

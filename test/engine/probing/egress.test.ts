@@ -288,7 +288,9 @@ describe('an egress', () => {
     const { task } = prepared
     const { signal } = new AbortController()
     const asking = engine.probe(task.operator, [task], {
-      ...{ egress: 'c', signal, onResult: () => {} },
+      egress: 'c',
+      signal,
+      onResult: () => {},
     })
     await expect(asking).rejects.toThrow('There is no egress "c", only a, b.')
   })

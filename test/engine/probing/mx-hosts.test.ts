@@ -12,7 +12,7 @@ import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'
 import { isRandomRecipient, recipientOf } from '../../support/recipients.ts'
 
 const mx = (...hosts: string[]) => ({
-  ...{ kind: 'mx' as const },
+  kind: 'mx' as const,
   hosts: hosts.map((host, n) => ({ preference: n, host })),
 })
 
@@ -50,7 +50,12 @@ describe('the MX hosts of a route', () => {
     const reply = { code: 250, enhanced: null, text: 'Ok' }
     const acceptedBy = (host: string | null) => ({
       answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply } as const,
-      ...{ egress: null, host, ip: null, tls: false, connectMs: null, at: 0 },
+      egress: null,
+      host,
+      ip: null,
+      tls: false,
+      connectMs: null,
+      at: 0,
     })
     expect(selectHosts(sets, null)).toBe(sets)
     expect(selectHosts(sets, acceptedBy('mx.b.test'))).toEqual([sets[1]])

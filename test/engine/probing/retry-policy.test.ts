@@ -16,7 +16,11 @@ const deferred = (
   why: 'greylist' | 'rate' | 'busy',
   retryAfterMs: number | null,
 ): RecipientOutcome => ({
-  ...{ kind: 'deferred', why, retryAfterMs, stage: 'rcpt', reply: REPLY },
+  kind: 'deferred',
+  why,
+  retryAfterMs,
+  stage: 'rcpt',
+  reply: REPLY,
 })
 const result = (answer: RecipientOutcome | null, catchAll: boolean | null = null) => {
   const address = parseAddress('ann@a.test')
@@ -36,7 +40,9 @@ const OWN_LIMIT: RecipientOutcome = {
 }
 const FIRST = { count: 1, waitedMs: 0 }
 const heard = (answer: RecipientOutcome | null, asked = true) => ({
-  ...{ result: result(answer), asked, egress: 'a' },
+  result: result(answer),
+  asked,
+  egress: 'a',
 })
 
 describe('an item of a list is retried', () => {
@@ -90,13 +96,19 @@ describe('an item of a list is retried', () => {
 })
 
 const refused = (why: 'blocklist' | 'tls' | 'sender'): RecipientOutcome => ({
-  ...{ kind: 'blocked', why, stage: 'rcpt', reply: REPLY },
+  kind: 'blocked',
+  why,
+  stage: 'rcpt',
+  reply: REPLY,
 })
 const silent = (
   why: 'connect' | 'dns' | 'timeout' | 'no-address',
   stage: 'connect' | 'rcpt',
 ): RecipientOutcome => ({
-  ...{ kind: 'no-response', why, stage, detail: '' },
+  kind: 'no-response',
+  why,
+  stage,
+  detail: '',
 })
 
 describe('another egress is used', () => {
@@ -132,8 +144,10 @@ describe('an item of a list', () => {
   const FIRST_PAST = { tries: 0, waitedMs: 0, egress: null, refusedBy: [] }
   const PAST = { tries: 2, waitedMs: 0, egress: null, refusedBy: [] }
   const TERMS = {
-    ...{ wait: true, greylistDelayMs: null },
-    ...{ available: () => ['a', 'b'], uncertainForMs: (): number | null => null },
+    wait: true,
+    greylistDelayMs: null,
+    available: () => ['a', 'b'],
+    uncertainForMs: (): number | null => null,
     dnsUncertainForMs: (): number | null => null,
     refusedForMs: () => 0,
   }
@@ -151,7 +165,11 @@ describe('an item of a list', () => {
   test('that was deferred stays with its egress', () => {
     const past = { ...PAST, tries: 0, refusedBy: ['b'] }
     const again = {
-      ...{ delayMs: 5 * MINUTE, tries: 1, egress: 'a', refusedBy: ['b'], accepted: null },
+      delayMs: 5 * MINUTE,
+      tries: 1,
+      egress: 'a',
+      refusedBy: ['b'],
+      accepted: null,
     }
     expect(nextRetry(heard(deferred('greylist', null)), past, TERMS)).toEqual(again)
     expect(nextRetry(heard(deferred('greylist', null)), past, { ...TERMS, wait: false })).toBeNull()
@@ -183,7 +201,11 @@ describe('an item of a list', () => {
     const doubtful = { ...TERMS, uncertainForMs: () => 7_000 }
     // Not an attempt, because no server was probed.
     expect(nextRetry(unreached, past, doubtful)).toEqual({
-      ...{ delayMs: 7_000, tries: 2, egress: 'a', refusedBy: ['b'], accepted: null },
+      delayMs: 7_000,
+      tries: 2,
+      egress: 'a',
+      refusedBy: ['b'],
+      accepted: null,
     })
     expect(nextRetry(unreached, past, TERMS)).toBeNull()
     expect(nextRetry(unreached, past, { ...doubtful, wait: false })).toBeNull()
@@ -195,7 +217,11 @@ describe('an item of a list', () => {
     const unresolved = heard(silent('dns', 'connect'), false)
     const doubtful = { ...TERMS, dnsUncertainForMs: () => 7_000 }
     expect(nextRetry(unresolved, PAST, doubtful)).toEqual({
-      ...{ delayMs: 7_000, tries: 2, egress: null, refusedBy: [], accepted: null },
+      delayMs: 7_000,
+      tries: 2,
+      egress: null,
+      refusedBy: [],
+      accepted: null,
     })
     expect(nextRetry(unresolved, PAST, TERMS)).toBeNull()
     expect(nextRetry(unresolved, PAST, { ...doubtful, wait: false })).toBeNull()

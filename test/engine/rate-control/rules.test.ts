@@ -25,7 +25,9 @@ import { ROW } from '../../support/prober.ts'
 const row = { ...ROW, sessionsMax: 4, sessionsPerSecond: 2 }
 const NOW = Date.UTC(2026, 5, 1)
 const REFUSAL: RecipientOutcome = {
-  ...{ kind: 'blocked', why: 'blocklist', stage: 'greeting' },
+  kind: 'blocked',
+  why: 'blocklist',
+  stage: 'greeting',
   reply: { code: 554, enhanced: null, text: 'listed \0' },
 }
 

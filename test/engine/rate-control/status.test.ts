@@ -14,9 +14,16 @@ function paced(row: Partial<RateLimits> = {}) {
 describe('the rate status', () => {
   test('of a new operator has the limits of the table', () => {
     expect(paced().status()).toEqual({
-      ...{ operator: 'mx.test', unknownStreakMax: 20, recent: 0, pause: null, refusal: null },
-      ...{ sessions: 0, sessionsAllowed: 4, sessionsMax: 4 },
-      ...{ sessionsPerSecond: 2, sessionsPerSecondMax: 2 },
+      operator: 'mx.test',
+      unknownStreakMax: 20,
+      recent: 0,
+      pause: null,
+      refusal: null,
+      sessions: 0,
+      sessionsAllowed: 4,
+      sessionsMax: 4,
+      sessionsPerSecond: 2,
+      sessionsPerSecondMax: 2,
     })
   })
 
@@ -72,7 +79,10 @@ describe('the rate status', () => {
     pace.refused(REFUSAL)
     pace.skipped(4)
     expect(status().refusal).toEqual({
-      ...{ since, until: since + 70 * MINUTE, skipped: 7, answer: REFUSAL },
+      since,
+      until: since + 70 * MINUTE,
+      skipped: 7,
+      answer: REFUSAL,
     })
     pace.succeeded()
     expect(status().refusal).toBeNull()

@@ -57,7 +57,8 @@ describe('an engine', () => {
 
   test('asks nothing for a definite answer', async () => {
     const { verify, zone } = createTestEngine({
-      ...{ engine: { signals: ['policies', 'typo-network'] }, zone: NO_MAIL },
+      engine: { signals: ['policies', 'typo-network'] },
+      zone: NO_MAIL,
     })
     expect((await verify('ann@a.test')).verdict.reason).toBe('accepted_email')
     expect(zone.asked.filter(query => /^TXT|gmial/.test(query))).toEqual([])

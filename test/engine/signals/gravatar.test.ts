@@ -20,7 +20,8 @@ function setUp(...statuses: (number | Error)[]) {
   const asked: { url: string; headers: unknown }[] = []
   const warnings: string[] = []
   const gravatar = new Gravatar({
-    ...{ apiKey: '1234:gk-test', clock },
+    apiKey: '1234:gk-test',
+    clock,
     log: { ...silentLog, warn: message => void warnings.push(message) },
     async getStatus(url, { headers }) {
       asked.push({ url, headers })

@@ -16,8 +16,11 @@ describe('a delivery status notification', () => {
   test('of RFC 3464 §E.1 is a bounce with a temporary code', async () => {
     expect(await parseReportMessage(read('rfc3464-failed'), NOW)).toEqual([
       {
-        ...{ address: 'louisl@larry.slip.umd.edu', kind: 'bounced' },
-        ...{ code: 426, enhancedCode: '4.0.0', text: 'connection timed out' },
+        address: 'louisl@larry.slip.umd.edu',
+        kind: 'bounced',
+        code: 426,
+        enhancedCode: '4.0.0',
+        text: 'connection timed out',
         occurredAt: Date.parse('2026-07-07T21:15:49Z'),
       },
     ])
@@ -27,13 +30,20 @@ describe('a delivery status notification', () => {
     const occurredAt = Date.parse('2026-11-16T10:00:00Z')
     expect(await parseReportMessage(read('postfix-failed'), NOW)).toEqual([
       {
-        ...{ address: 'gone@example.com', kind: 'bounced', code: 550, enhancedCode: '5.1.1' },
+        address: 'gone@example.com',
+        kind: 'bounced',
+        code: 550,
+        enhancedCode: '5.1.1',
         text: '<gone@example.com>: Recipient address rejected: User unknown in virtual mailbox table',
         occurredAt,
       },
       {
-        ...{ address: 'full@example.com', kind: 'bounced', code: 552, enhancedCode: '5.2.2' },
-        ...{ text: 'Mailbox full', occurredAt },
+        address: 'full@example.com',
+        kind: 'bounced',
+        code: 552,
+        enhancedCode: '5.2.2',
+        text: 'Mailbox full',
+        occurredAt,
       },
     ])
   })
@@ -122,7 +132,9 @@ describe('a notification with international addresses (RFC 6533)', () => {
   test('has addresses in UTF-8 and with escapes, and ignores what is no character', async () => {
     expect(await parseReportMessage(read('rfc6533-failed'), NOW)).toEqual([
       {
-        ...{ ...failed, address: 'δοκιμή@παράδειγμα.δοκιμή', code: 550 },
+        ...failed,
+        address: 'δοκιμή@παράδειγμα.δοκιμή',
+        code: 550,
         text: '<δοκιμή@παράδειγμα.δοκιμή>: άγνωστος χρήστης',
       },
       { ...failed, address: 'jürgen+news@example.com' },
@@ -171,7 +183,8 @@ test.each(['message/rfc822', 'message/global', 'message/global-headers', 'text/r
 test('the abuse report of RFC 5965 §B.2 is a complaint', async () => {
   expect(await parseReportMessage(read('rfc5965-abuse'), NOW)).toEqual([
     {
-      ...{ address: 'user@example.com', kind: 'complained' },
+      address: 'user@example.com',
+      kind: 'complained',
       occurredAt: Date.parse('2026-03-08T18:00:00Z'),
     },
   ])

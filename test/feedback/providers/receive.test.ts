@@ -39,7 +39,9 @@ async function receive(
   const given = new Headers(headers)
   const request = {
     header: (name: string) => given.get(name) ?? undefined,
-    ...{ bytes: Buffer.from(text), body: JSON.parse(text) as unknown, key },
+    bytes: Buffer.from(text),
+    body: JSON.parse(text) as unknown,
+    key,
   }
   return PROVIDERS[provider].receive(request, deps)
 }
@@ -67,7 +69,10 @@ describe.each(PROVIDER_NAMES)('an event of %s', provider => {
     const [bounce, ...others] = await outcome(provider, 'bounce')
     expect(others).toEqual([])
     expect(bounce).toMatchObject({
-      ...{ addressKey: 'jane@example.com', kind: 'bounced', outcome: 'dead', code: 550 },
+      addressKey: 'jane@example.com',
+      kind: 'bounced',
+      outcome: 'dead',
+      code: 550,
       enhancedCode: '5.1.1',
     })
     const { occurredAt } = bounce as { occurredAt: number }
@@ -164,7 +169,9 @@ describe('a bounce', () => {
       sendgridRequest([
         {
           ...EVENTS.sendgrid.bounce,
-          ...{ type: 'blocked', status: '5.7.1', reason: '550 5.7.1 blocked using spamhaus' },
+          type: 'blocked',
+          status: '5.7.1',
+          reason: '550 5.7.1 blocked using spamhaus',
         },
       ]),
       [null],
@@ -179,7 +186,8 @@ describe('a bounce', () => {
       'without an SMTP code of Mailgun says nothing',
       'mailgun',
       mailgunRequest({
-        ...{ ...EVENTS.mailgun.bounce, reason: 'old' },
+        ...EVENTS.mailgun.bounce,
+        reason: 'old',
         'delivery-status': { code: 602, message: 'Too old' },
       }),
       [null],
@@ -343,7 +351,8 @@ describe('a message of Amazon SNS', () => {
     const now = SIGNED_AT + 366 * 24 * HOUR
     const request = snsRequest(EVENTS.ses.bounce, { at: now })
     expect(await rejection('ses', request, providerDeps(now))).toMatchObject({
-      ...{ kind: 'authentication', fault: expect.stringContaining('expired') },
+      kind: 'authentication',
+      fault: expect.stringContaining('expired'),
     })
   })
 
@@ -437,7 +446,9 @@ describe('a request of Mailgun', () => {
     [
       'a digit moved from the token to the time',
       altered(({ timestamp = '', token = '', signature = '' }) => ({
-        ...{ timestamp: `${timestamp}${token[0]}`, token: token.slice(1), signature },
+        timestamp: `${timestamp}${token[0]}`,
+        token: token.slice(1),
+        signature,
       })),
     ],
     ['no signature', altered(({ timestamp, token }) => ({ timestamp, token }))],

@@ -23,7 +23,10 @@ describe('the rows of a list', () => {
   test('are counted while read; duplicates are verified once', () => {
     expect(countRows(true)).toEqual({
       sameAs: [null, 1, null, 3, null],
-      ...{ total: 5, malformed: 2, duplicates: 2, addressCount: 2 },
+      total: 5,
+      malformed: 2,
+      duplicates: 2,
+      addressCount: 2,
       repeated: [
         { position: 1, copies: 2 },
         { position: 3, copies: 2 },
@@ -34,7 +37,10 @@ describe('the rows of a list', () => {
   test('are each verified if duplicates are not merged', () => {
     expect(countRows(false)).toEqual({
       sameAs: [null, null, null, null, null],
-      ...{ total: 5, malformed: 2, duplicates: 0, addressCount: 3 },
+      total: 5,
+      malformed: 2,
+      duplicates: 0,
+      addressCount: 3,
       repeated: [],
     })
   })

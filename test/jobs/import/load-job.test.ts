@@ -26,8 +26,13 @@ async function createFixture() {
     createAccount(trx, { id: 'acc_1', name: 'one', plan: 'free', now: clock.now() }),
   )
   const submission = (o: Partial<Submission> = {}): Submission => ({
-    ...{ accountId: 'acc_1', keyId: 'key_1', type: 'batch', name: null, sandbox: false },
-    ...{ source: '{}', deduplicate: true },
+    accountId: 'acc_1',
+    keyId: 'key_1',
+    type: 'batch',
+    name: null,
+    sandbox: false,
+    source: '{}',
+    deduplicate: true,
     ...o,
   })
   return {

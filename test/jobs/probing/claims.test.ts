@@ -204,7 +204,10 @@ describe('a claim that fails', () => {
     }
     const claim = async (max: number) =>
       claims.claim(await claims.waitingFor('op'), {
-        ...{ ...SLOT, max, now: database.clock.now(), onFailure },
+        ...SLOT,
+        max,
+        now: database.clock.now(),
+        onFailure,
       })
     return { claim, failures: () => failures }
   }

@@ -18,20 +18,22 @@ function createFixture(
   }
   const available = names.filter(mayAsk)
   const egressPool = {
-    ...{
-      all: names,
-      mayAsk,
-      availableFor: () => available,
-      ranked: () => names,
-      primaryFor: () => available[0],
-      sharesLists: (operator: string) => operator === 'op',
-    },
+    all: names,
+    mayAsk,
+    availableFor: () => available,
+    ranked: () => names,
+    primaryFor: () => available[0],
+    sharesLists: (operator: string) => operator === 'op',
     row: () => ({ sessionsMax: 2 }),
   }
   const clock = fakeClock()
   const slots = new ProbeScheduler(entries, clock, isShared)
   return {
-    ...{ names, available, clock, slots, egressPool },
+    names,
+    available,
+    clock,
+    slots,
+    egressPool,
     async by(egress: string, operator = 'op') {
       put.length = 0
       await slots.putAll({ egressPool } as unknown as Engine, { operator, egress })

@@ -35,7 +35,10 @@ test('routes at most 25 items per turn of the event loop', async () => {
   } as unknown as ResultWriter
   await routeItems(
     {
-      ...{ database, recorder, stopping: never, routing: new Set([job.id]) },
+      database,
+      recorder,
+      stopping: never,
+      routing: new Set([job.id]),
       priority: { yieldToRequests: async () => void routed.push(0) },
       claims: { hasRoomFor: () => true, keep: () => null, noteStored: () => {} },
       nextRoom: async () => true,
@@ -59,7 +62,8 @@ describe('routing', () => {
     const { database, job } = await queuedJob(texts)
     const calls: string[] = []
     const engine = {
-      ...{ resolverCheck: null, isSandbox },
+      resolverCheck: null,
+      isSandbox,
       async routeOne(text: string) {
         calls.push(text)
         const domain = text.slice(text.indexOf('@') + 1)
@@ -85,7 +89,11 @@ describe('routing', () => {
       add: async (_: string, change: object) => void changes.push(change),
     } as unknown as ResultWriter
     const work = {
-      ...{ database, recorder, stopping: never, routing: new Set([job.id]), priority: null },
+      database,
+      recorder,
+      stopping: never,
+      routing: new Set([job.id]),
+      priority: null,
       claims: { hasRoomFor: () => true, keep: () => null, noteStored: () => {} },
       nextRoom: async () => true,
       onRouted: async (_: ActiveJob, { operator, stored, isComplete }: RoutedItems) =>

@@ -47,8 +47,13 @@ test('returns a row with its text, its cells and the class of its result', async
       previous: null,
     },
     {
-      ...{ position: 3, text: 'bob@x.test', dedupeKey: 'b', cells: null, class: null },
-      ...{ result: null, previous: null },
+      position: 3,
+      text: 'bob@x.test',
+      dedupeKey: 'b',
+      cells: null,
+      class: null,
+      result: null,
+      previous: null,
     },
   ])
 })
@@ -83,7 +88,9 @@ test('ends a page when the data of its rows reach a length', async () => {
     database,
     'j',
     lengths.map((length, n) => ({
-      ...{ position: n + 1, text: `t${n}`, dedupeKey: `t${n}` },
+      position: n + 1,
+      text: `t${n}`,
+      dedupeKey: `t${n}`,
       cells: length === 0 ? null : cells(length),
     })),
   )

@@ -40,13 +40,12 @@ async function createWriter(
   const lost: string[] = []
   const loggedErrors: string[] = []
   const all = new ResultWriter({
-    ...{
-      database,
-      retryStorageErrors,
-      ledger: ledger ?? null,
-      priority: hasRequests === undefined ? null : { hasRequests },
-    },
-    ...{ random: countedRandom(), baseUrl: 'https://ev.test' },
+    database,
+    retryStorageErrors,
+    ledger: ledger ?? null,
+    priority: hasRequests === undefined ? null : { hasRequests },
+    random: countedRandom(),
+    baseUrl: 'https://ev.test',
     log: { ...silentLog, error: message => void loggedErrors.push(message) },
     onProgress: state => progress.push(state),
     onLost: jobId => lost.push(jobId),

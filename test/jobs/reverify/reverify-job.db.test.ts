@@ -75,12 +75,25 @@ test('a new job has all rows, verifies the selected ones, and keeps the other re
   const job = await seedJob(database, { texts: TEXTS, cells, source, type: 'file', name: 'March' })
   const created = await reverify(services, job, { classes: ['unknown'] })
   expect(created).toMatchObject({
-    ...{ state: 'queued', account_id: 'acc_1', key_id: 'key_1', type: 'file', name: 'March' },
-    ...{ total: 7, duplicates: 2, malformed: 0, done: 3, held: 2 },
-    ...{ deliverable: 1, undeliverable: 2, unknown: 0, failed: 0 },
+    state: 'queued',
+    account_id: 'acc_1',
+    key_id: 'key_1',
+    type: 'file',
+    name: 'March',
+    total: 7,
+    duplicates: 2,
+    malformed: 0,
+    done: 3,
+    held: 2,
+    deliverable: 1,
+    undeliverable: 2,
+    unknown: 0,
+    failed: 0,
   })
   expect(JSON.parse(created.source)).toEqual({
-    ...{ ...source, force_refresh: true, previous_job_id: 'job_a' },
+    ...source,
+    force_refresh: true,
+    previous_job_id: 'job_a',
   })
   expect(await statesOf(database, created.id)).toEqual([
     ...['done', 'queued', 'same', 'done', 'done', 'same', 'queued'],
@@ -102,8 +115,14 @@ test('the job is completed by the results of the selected rows', async () => {
   const job = await seedJob(database, { texts: TEXTS })
   const { id } = await reverify(services, job, { classes: ['unknown'] })
   expect(await verifyQueued(database, id, { as: { [TIMEOUT]: VALID }, ledger })).toMatchObject({
-    ...{ state: 'completed', total: 7, done: 7, held: 0 },
-    ...{ deliverable: 4, undeliverable: 2, unknown: 1, failed: 1 },
+    state: 'completed',
+    total: 7,
+    done: 7,
+    held: 0,
+    deliverable: 4,
+    undeliverable: 2,
+    unknown: 1,
+    failed: 1,
   })
   expect(await credit(services)).toMatchObject({ held: 0, used: 1 })
 })
@@ -143,7 +162,8 @@ test('changes are counted over all rows, and listed in the order of the list', a
   const { changes } = await findChanges(database, { jobId: id, after: 1, max: 1 })
   expect(changes).toEqual([
     {
-      ...{ position: 2, text: TIMEOUT },
+      position: 2,
+      text: TIMEOUT,
       before: { class: 'unknown', reason: 'timeout', checkedAt: checkedBefore },
       after: { class: 'deliverable', reason: 'accepted_email', checkedAt: checkedBefore + DAY },
     },
@@ -198,7 +218,8 @@ test('a list without a row to verify is refused, and nothing is left', async () 
   const { database, worker } = services
   const job = await seedJob(database, { texts: [VALID, 'no'] })
   await expect(reverify(services, job, { classes: ['unknown'] })).rejects.toMatchObject({
-    ...{ code: 'no_row_selected', facts: { id: 'job_a' } },
+    code: 'no_row_selected',
+    facts: { id: 'job_a' },
   })
   expect(await jobIds(database)).toEqual(['job_a'])
   expect(worker.taken).toEqual([])
@@ -212,7 +233,8 @@ test.each([
   const services = await createServices()
   const job = await seedJob(services.database, { texts: [VALID, TIMEOUT], ...seed })
   await expect(reverify(services, job)).rejects.toMatchObject({
-    ...{ code: 'job_not_reverifiable', facts: { id: 'job_a', ...facts } },
+    code: 'job_not_reverifiable',
+    facts: { id: 'job_a', ...facts },
   })
 })
 
@@ -224,7 +246,8 @@ test('a list that needs more credits than are left is refused', async () => {
   const most = { accountId: 'acc_1', period, amount: 97, limit: null }
   await write(database, trx => reserveCredits(trx, most))
   await expect(reverify(services, job)).rejects.toMatchObject({
-    ...{ code: 'credits_exceeded', facts: { needed: 4, left: 3 } },
+    code: 'credits_exceeded',
+    facts: { needed: 4, left: 3 },
   })
   expect(await jobIds(database)).toEqual(['job_a'])
   expect(await credit(services)).toMatchObject({ held: 97 })
@@ -238,7 +261,8 @@ test('the limits of the plan count the new list with all its rows', async () => 
   const job = await seedJob(database, { texts: [VALID, TIMEOUT] })
   const full: Plan = { ...FREE, storedRows: 3 }
   await expect(reverify(services, job, { classes: ['unknown'] }, full)).rejects.toMatchObject({
-    ...{ code: 'stored_rows_exceeded', facts: { storedRows: 2, rows: 2, max: 3 } },
+    code: 'stored_rows_exceeded',
+    facts: { storedRows: 2, rows: 2, max: 3 },
   })
   await seedJob(database, { id: 'job_b', texts: [VALID], done: 0 })
   const busy: Plan = { ...FREE, concurrentJobs: 1 }
@@ -271,7 +295,8 @@ test('a list that is resumed or deleted while it is copied is refused', async ()
   const deleteCopied = () => deleteJob({ database, settings: { dataDir: '' } }, job)
   const priority = { yieldToRequests: deleteCopied }
   await expect(reverify({ ...services, priority }, job)).rejects.toMatchObject({
-    ...{ code: 'job_not_found', facts: { id: 'job_a' } },
+    code: 'job_not_found',
+    facts: { id: 'job_a' },
   })
   expect(await jobIds(database)).toEqual([])
 })
@@ -286,6 +311,9 @@ test('options are inherited, and cached results are not used', async () => {
   expect(created.id).toMatch(/^job_sbx_/)
   expect(parseJobOptions(created)).toEqual({ checkSmtp: false, forceRefresh: true })
   expect(JSON.parse(created.source)).toEqual({
-    ...{ check_smtp: false, force_refresh: true, metadata: { a: 'b' }, previous_job_id: 'job_a' },
+    check_smtp: false,
+    force_refresh: true,
+    metadata: { a: 'b' },
+    previous_job_id: 'job_a',
   })
 })

@@ -40,7 +40,10 @@ const TEXTS = ['valid@a.example', 'timeout@a.example', 'invalid@a.example']
 const { claimMs: CLAIM_MS, pollMs: POLL_MS } = DEFAULT_SCHEDULE_TIMINGS
 const RUNNING = new AbortController().signal
 const OPTIONS: ScheduleOptions = {
-  ...{ everyDays: 30, classes: null, olderThanDays: null, notify: false },
+  everyDays: 30,
+  classes: null,
+  olderThanDays: null,
+  notify: false,
 }
 
 /** A list with a schedule of 30 days; `run` runs what is due, as one of several processes. */
@@ -57,7 +60,13 @@ async function createServices(seed: Partial<Seed> = {}, options: Partial<Schedul
   const job = await seedJob(database, { texts: TEXTS, ...seed })
   const { id } = await createSchedule(deps, { job, keyId: 'key_2', ...OPTIONS, ...options })
   return {
-    ...{ clock, database, deps, worker, id, job, ledger },
+    clock,
+    database,
+    deps,
+    worker,
+    id,
+    job,
+    ledger,
     run: (changed: Partial<RunDeps> = {}) => runDueSchedules({ ...deps, ...changed }, RUNNING),
     schedule: () => getSchedule(database.db, { id, accountId: 'acc_1' }),
   }
@@ -85,8 +94,12 @@ test('a due schedule creates a job, and is due again after its interval', async 
   expect(job).toMatchObject({ state: 'queued', total: 3, done: 0, key_id: 'key_2' })
   expect(parseOrigin(job)).toEqual({ previousJobId: 'job_a', scheduleId: id })
   expect(await schedule()).toMatchObject({
-    ...{ job_id: 'job_a', latest_job_id: created, claimed_until: null, last_error: null },
-    ...{ last_run_at: start + 30 * DAY, next_run_at: start + 60 * DAY },
+    job_id: 'job_a',
+    latest_job_id: created,
+    claimed_until: null,
+    last_error: null,
+    last_run_at: start + 30 * DAY,
+    next_run_at: start + 60 * DAY,
   })
 })
 
@@ -316,6 +329,7 @@ test('an account has at most 100 schedules', async () => {
   const { deps, job } = await createServices()
   for (let n = 1; n < 100; n++) await createSchedule(deps, { job, keyId: 'key_1', ...OPTIONS })
   await expect(createSchedule(deps, { job, keyId: 'key_1', ...OPTIONS })).rejects.toMatchObject({
-    ...{ code: 'schedule_limit_reached', facts: { count: 100 } },
+    code: 'schedule_limit_reached',
+    facts: { count: 100 },
   })
 })

@@ -24,14 +24,20 @@ describe('waiting rows of a job', () => {
       ...[
         { operator: 'slow', cause: 'due', count: 2, firstDueAt: now, lastDueAt: now },
         {
-          ...{ operator: 'slow', cause: 'retry', count: 2 },
-          ...{ firstDueAt: now + MINUTE, lastDueAt: now + 2 * MINUTE },
+          operator: 'slow',
+          cause: 'retry',
+          count: 2,
+          firstDueAt: now + MINUTE,
+          lastDueAt: now + 2 * MINUTE,
         },
       ],
       { operator: 'quick', cause: 'due', count: 1, firstDueAt: now, lastDueAt: now },
       {
-        ...{ operator: 'slow', cause: 'postponed', count: 1 },
-        ...{ firstDueAt: now + HOUR, lastDueAt: now + HOUR },
+        operator: 'slow',
+        cause: 'postponed',
+        count: 1,
+        firstDueAt: now + HOUR,
+        lastDueAt: now + HOUR,
       },
     ])
   })

@@ -34,7 +34,11 @@ async function startedJob({
   await seedFiledJob(database, 'job_a', OPERATORS)
   await startJob(database, 'job_a')
   await register(database, {
-    ...{ id: 'mem_a', role: 'worker', name: 'a', version: '1', egresses },
+    id: 'mem_a',
+    role: 'worker',
+    name: 'a',
+    version: '1',
+    egresses,
   })
   const report = async (deps: Partial<Parameters<typeof buildWaitReport>[0]> = {}) =>
     buildWaitReport({ database, engine: null, ...deps }, await readJob(database, 'job_a'))
@@ -152,8 +156,11 @@ describe('what a job waits for', () => {
 })
 
 const ROW = {
-  ...{ sessionsMax: 2, recipientsPerSession: 20, recipientsPerTransaction: 20 },
-  ...{ sessionsPerSecond: 1, unknownStreakMax: 20 },
+  sessionsMax: 2,
+  recipientsPerSession: 20,
+  recipientsPerTransaction: 20,
+  sessionsPerSecond: 1,
+  unknownStreakMax: 20,
 }
 
 /** Stores a rate state as a member does. */

@@ -31,10 +31,16 @@ const subscribe = ({ db }: Database) =>
   db
     .insertInto('webhook')
     .values({
-      ...{ id: 'wh_1', account_id: 'acc_a', url: 'https://hook.test/', active: 1 },
+      id: 'wh_1',
+      account_id: 'acc_a',
+      url: 'https://hook.test/',
+      active: 1,
       events: JSON.stringify(['batch.completed', 'batch.failed', 'verification.completed']),
-      ...{ description: null, secret: '', secret_hint: '' },
-      ...{ created_at: 0, updated_at: 0 },
+      description: null,
+      secret: '',
+      secret_hint: '',
+      created_at: 0,
+      updated_at: 0,
     })
     .execute()
 
@@ -62,8 +68,12 @@ describe('a job of an account', () => {
     expect(entered.reduce((sum, { released }) => sum + released, 0)).toBe(2)
     for (const one of entered) {
       expect(one).toMatchObject({
-        ...{ accountId: 'acc_a', keyId: 'key_a', source: 'batch', jobId: 'job_1' },
-        ...{ sandbox: false, period: DAY },
+        accountId: 'acc_a',
+        keyId: 'key_a',
+        source: 'batch',
+        jobId: 'job_1',
+        sandbox: false,
+        period: DAY,
       })
     }
     const { held, used } = await readCredit(database, 'acc_a', DAY)
@@ -83,7 +93,9 @@ describe('a job of an account', () => {
       'batch.completed job_2',
     ])
     expect(events.find(({ data }) => data.job_id === 'job_1')?.data).toMatchObject({
-      ...{ total: 3, valid: 1, invalid: 2 },
+      total: 3,
+      valid: 1,
+      invalid: 2,
       download_url: 'https://ev.test/v1/jobs/job_1/download',
     })
   })

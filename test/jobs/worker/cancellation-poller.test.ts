@@ -13,7 +13,10 @@ import { queueJob } from '../../support/queue-job.ts'
 import { idleWorker } from '../../support/service.ts'
 
 const owner = {
-  ...{ accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false },
+  accountId: 'acc_1',
+  keyId: 'key_1',
+  name: null,
+  sandbox: false,
   type: 'batch',
 } as const
 

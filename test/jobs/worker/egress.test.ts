@@ -70,7 +70,8 @@ describe('a list with an operator that blocks one egress', () => {
     const operators = { 'a.test': { egresses: ['a', 'b', 'c'] } }
     const { work } = await createTestJob({
       texts: users(70),
-      ...{ dial, structures: { egresses, operators } },
+      dial,
+      structures: { egresses, operators },
     })
     expect(await work()).toMatchObject({ state: 'completed', deliverable: 70 })
     for (const name of ['a', 'b']) expect(mx.of(name).dialled.length).toBeLessThanOrEqual(2)
@@ -145,7 +146,8 @@ describe('a list with an operator that blocks every egress', () => {
 describe('a list that no operator blocks', () => {
   test('is probed by one egress if an operator has few items', async () => {
     const fixture = await twoEgresses([...users(15), ...users(15, 'b.test')], {
-      ...{ a: accepting, b: accepting },
+      a: accepting,
+      b: accepting,
     })
     expect(await fixture.work()).toMatchObject({ deliverable: 30 })
     expect(new Set(fixture.dials.a.map(({ host }) => host))).toEqual(new Set(['mx.a.test']))

@@ -22,8 +22,14 @@ describe('a job', () => {
       zone: { 'null.test': { MX: [[0, '']] }, 'dark.test': 'server' },
     })
     expect(await work()).toMatchObject({
-      ...{ state: 'completed', total: 10, done: 10, duplicates: 2 },
-      ...{ deliverable: 4, undeliverable: 4, unknown: 2, risky: 0 },
+      state: 'completed',
+      total: 10,
+      done: 10,
+      duplicates: 2,
+      deliverable: 4,
+      undeliverable: 4,
+      unknown: 2,
+      risky: 0,
     })
     expect(await reasons()).toEqual([
       ...['accepted_email', 'rejected_email', 'invalid_email', 'invalid_domain', 'accepted_email'],
@@ -339,7 +345,8 @@ describe('a list that was killed after its answers were cached and before its re
     await forgetResults(services.database)
     await services.work({ cache: true })
     expect((await services.results())[0]).toMatchObject({
-      ...{ cached: false, verdict: { reason: 'accepted_email' } },
+      cached: false,
+      verdict: { reason: 'accepted_email' },
     })
   })
 

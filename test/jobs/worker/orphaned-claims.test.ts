@@ -20,7 +20,10 @@ async function createFixture() {
   const stopping = new AbortController()
   onTestFinished(() => stopping.abort())
   const orphans = new OrphanedClaims({
-    ...{ database, log: silentLog, stopping: stopping.signal, timings: DEFAULT_WORKER_TIMINGS },
+    database,
+    log: silentLog,
+    stopping: stopping.signal,
+    timings: DEFAULT_WORKER_TIMINGS,
     cluster: { id: 'mem_1', onLost: () => () => {}, onSilent: () => () => {} },
   })
   const pass = async (ms: number) => {

@@ -183,7 +183,8 @@ describe('items pinned to an egress', () => {
 
   test('are unpinned at once if the egress no longer serves their operator', async () => {
     const { startMember, add, bind, tasksWithin, items } = await createFixture({
-      ...{ own: ['a', 'b'], allowed: ['a'] },
+      own: ['a', 'b'],
+      allowed: ['a'],
     })
     await add('job_1', ['op'])
     await bind('job_1', 'b')

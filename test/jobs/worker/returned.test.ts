@@ -19,7 +19,10 @@ test('items in memory that a connection cannot reach are probed over another one
     },
   })
   expect(await fixture.work({})).toMatchObject({
-    ...{ state: 'completed', done: 60, deliverable: 45, undeliverable: 15 },
+    state: 'completed',
+    done: 60,
+    deliverable: 45,
+    undeliverable: 15,
   })
   expect(sessionsAtConnect.slice(0, 2)).toEqual([0, 1])
 })

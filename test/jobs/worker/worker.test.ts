@@ -264,7 +264,8 @@ describe('waiting for a change', () => {
     worker.take('job_1')
     expect(await settled(clock, worker.changed('job_1', never))).toMatchObject({ done: 1 })
     expect(await settled(clock, worker.changed('job_1', never))).toMatchObject({
-      ...{ done: 2, state: 'completed' },
+      done: 2,
+      state: 'completed',
     })
   })
 

@@ -65,7 +65,10 @@ test('a list is cancelled, resumed and completed while its events are streamed',
     true,
   )
   expect(after.at(-1)).toMatchObject({
-    ...{ status: 'completed', progress: 100, processed_emails: ROWS, seconds_left: null },
+    status: 'completed',
+    progress: 100,
+    processed_emails: ROWS,
+    seconds_left: null,
     classes: {
       deliverable: ROWS - UNKNOWN_COUNT,
       undeliverable: UNKNOWN_COUNT,

@@ -32,7 +32,10 @@ describe('a long list', () => {
     expect(seen.at(-1)).toBe(100)
     expect(seen.length).toBeGreaterThan(2)
     expect(job).toMatchObject({
-      ...{ status: 'completed', name: 'Ten thousand', type: 'batch', processed_emails: ROWS },
+      status: 'completed',
+      name: 'Ten thousand',
+      type: 'batch',
+      processed_emails: ROWS,
       data: {
         summary: {
           total: ROWS,

@@ -41,7 +41,8 @@ describe('one address', () => {
   test('requested as async becomes a job', async () => {
     const { verification_id } = await client().verify.later('user2@polite.test')
     expect(await client().waitForJob(verification_id)).toMatchObject({
-      ...{ type: 'single', status: 'completed' },
+      type: 'single',
+      status: 'completed',
       data: { summary: { total: 1, valid: 1 } },
     })
   })
@@ -50,8 +51,11 @@ describe('one address', () => {
 test('a short list is answered at once', async () => {
   const pending = await client().bulk(['user3@polite.test', 'gone3@polite.test', 'no address'])
   expect(pending).toMatchObject({
-    ...{ instant: true, status: 'completed' },
-    ...{ total_emails: 3, valid_emails: 2, invalid_format_emails: 1 },
+    instant: true,
+    status: 'completed',
+    total_emails: 3,
+    valid_emails: 2,
+    invalid_format_emails: 1,
     summary: { total: 3, valid: 1, invalid: 2 },
     results: [
       { reason: 'accepted_email' },

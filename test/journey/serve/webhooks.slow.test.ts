@@ -144,7 +144,13 @@ describe('an event', () => {
       event_id: expect.stringMatching(/^evt_/),
       timestamp: expect.any(String),
       data: {
-        ...{ job_id, total: 2, valid: 1, invalid: 1, risky: 0, unknown: 0, failed: 0 },
+        job_id,
+        total: 2,
+        valid: 1,
+        invalid: 1,
+        risky: 0,
+        unknown: 0,
+        failed: 0,
         download_url: `${service.url}/v1/jobs/${job_id}/download`,
         metadata: {},
       },
@@ -152,8 +158,13 @@ describe('an event', () => {
 
     const [delivery] = await untilLogged(hook.id, log => log[0]?.status === 'delivered')
     expect(delivery).toMatchObject({
-      ...{ webhook_id: hook.id, event: 'batch.completed', event_id: event.event_id },
-      ...{ attempt: 1, trigger: 'scheduled', status_code: 204, error: null },
+      webhook_id: hook.id,
+      event: 'batch.completed',
+      event_id: event.event_id,
+      attempt: 1,
+      trigger: 'scheduled',
+      status_code: 204,
+      error: null,
     })
     const details = await client().webhooks.delivery(hook.id, delivery?.id ?? '')
     expect(details.request).toMatchObject({ url: hook.url, body: request?.body.toString() })
@@ -167,7 +178,9 @@ describe('an event', () => {
     const { job_id } = await sandbox().batch(['valid@polite.test', 'risky@polite.test'])
     const [request] = await untilReceived('/simulated', 1)
     expect(await verifyRequest(request as Received, hook.secret)).toMatchObject({
-      ...{ event: 'batch.completed', sandbox: true, data: { job_id, valid: 1, risky: 1 } },
+      event: 'batch.completed',
+      sandbox: true,
+      data: { job_id, valid: 1, risky: 1 },
     })
   })
 
@@ -178,7 +191,10 @@ describe('an event', () => {
     const event = await verifyRequest(request as Received, hook.secret)
     expect(event).not.toHaveProperty('sandbox')
     expect(event.data).toMatchObject({
-      ...{ verification_id, email: 'user2@polite.test', reason: 'accepted_email', valid: true },
+      verification_id,
+      email: 'user2@polite.test',
+      reason: 'accepted_email',
+      valid: true,
     })
   })
 
@@ -198,11 +214,16 @@ describe('an event', () => {
 test('an endpoint can be tested, whatever its state', async () => {
   const hook = await subscribe('/tried', ['batch.failed'])
   expect(await client().webhooks.test(hook.id)).toMatchObject({
-    ...{ event: 'webhook.test', status: 'delivered', status_code: 204, error: null },
+    event: 'webhook.test',
+    status: 'delivered',
+    status_code: 204,
+    error: null,
   })
   handlers.set('/tried', () => ({ status: 500, body: 'no luck' }))
   expect(await sandbox().webhooks.test(hook.id)).toMatchObject({
-    ...{ status: 'failed', status_code: 500, response_excerpt: 'no luck' },
+    status: 'failed',
+    status_code: 500,
+    response_excerpt: 'no luck',
   })
   const events = await Promise.all(
     (await untilReceived('/tried', 2)).map(request => verifyRequest(request, hook.secret)),

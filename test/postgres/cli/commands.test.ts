@@ -175,7 +175,8 @@ describe('commands on a PostgreSQL database', () => {
     const { stdout, stderr } = await at.run(['doctor', '--json', ...flags])
     const checks = JSON.parse(stdout).checks as { check: string; state: string; says: string }[]
     expect(checks.find(({ check }) => check === 'database')).toMatchObject({
-      ...{ state: 'ok', says: expect.stringMatching(/^PostgreSQL 1\d\.\d+ at postgres:\/\/…@/) },
+      state: 'ok',
+      says: expect.stringMatching(/^PostgreSQL 1\d\.\d+ at postgres:\/\/…@/),
     })
     expect(stdout + stderr).not.toContain(CANARY)
   })

@@ -76,8 +76,13 @@ test('prints what was copied as JSON with --json', TIMEOUT, async () => {
   const { code, stdout, stderr } = await at.run([...ARGS, '--to', at.url, '--json'], WITHOUT_SECRET)
   expect(code, stderr).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({
-    ...{ from: 'data', file: 'data/ev.sqlite', to: expect.stringMatching(/^postgres:\/\/…@/) },
-    ...{ loading_lists: 0, lists_of_bulk: 0, rows_in_flight: 0, secret: 'data/secret' },
+    from: 'data',
+    file: 'data/ev.sqlite',
+    to: expect.stringMatching(/^postgres:\/\/…@/),
+    loading_lists: 0,
+    lists_of_bulk: 0,
+    rows_in_flight: 0,
+    secret: 'data/secret',
     rows: { account: 1, webhook: 1, item: 0 },
   })
   expect(stderr.match(/can see the password in --to/g)).toHaveLength(1)

@@ -18,7 +18,9 @@ import { createUncheckedWebhook } from '../../../src/webhooks/endpoints.ts'
 import { tempDatabase, tempFolder } from '../../support/database.ts'
 
 const secretOptions = (secret: string | null = null) => ({
-  ...{ secret, secretFile: null, dataDir: tempFolder() },
+  secret,
+  secretFile: null,
+  dataDir: tempFolder(),
 })
 const [OURS, OTHER] = ['a'.repeat(32), 'b'.repeat(32)]
 

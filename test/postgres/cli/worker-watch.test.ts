@@ -27,7 +27,11 @@ test('a worker serves only health and metrics on the port of --metrics-listen', 
     expect([response.status, await response.json()]).toMatchObject([200, { status: 'ok' }])
   }
   expect(await (await get('/health')).json()).toMatchObject({
-    ...{ status: 'ok', version: expect.any(String), database: 'ok', dns: 'ok', jobs: 0 },
+    status: 'ok',
+    version: expect.any(String),
+    database: 'ok',
+    dns: 'ok',
+    jobs: 0,
   })
   const metrics = await (await get('/metrics')).text()
   const lines = metrics.split('\n')

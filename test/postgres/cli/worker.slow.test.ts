@@ -24,7 +24,10 @@ test('a worker registers as a member, logs its settings, and exits with 0 after 
     .split('\n')
     .map(line => JSON.parse(line))
   expect(lines.find(({ message }) => message === 'started')).toMatchObject({
-    ...{ egresses: 'north', concurrency: 7, baseUrl: BASE_URL, member: member?.id },
+    egresses: 'north',
+    concurrency: 7,
+    baseUrl: BASE_URL,
+    member: member?.id,
   })
   expect(lines.map(({ message }) => message)).toContain('stopped')
   expect(stderr).toContain('stopping: releasing claims')

@@ -42,12 +42,15 @@ function addWebhooks(database: Database, count: number, origin: string): Promise
     await createAccount(trx, { id: 'acc_1', name: 'a', plan: 'enterprise', now })
     for (let n = 0; n < count; n++) {
       await createWebhook(trx, {
-        ...{ id: `wh_${n}`, accountId: 'acc_1', url: `${origin}/wh_${n}`, active: true },
-        ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
-        ...{
-          secret: secretBox.encrypt('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
-          secretHint: 'LaSw',
-        },
+        id: `wh_${n}`,
+        accountId: 'acc_1',
+        url: `${origin}/wh_${n}`,
+        active: true,
+        events: ['quota.warning'] as const,
+        description: null,
+        createdAt: now,
+        secret: secretBox.encrypt('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
+        secretHint: 'LaSw',
       })
     }
   })

@@ -29,8 +29,13 @@ test('reports the properties of a server to a user without special rights', asyn
   const ann = await tempRole(owned, 'connection limit 25')
   const asAnn = ann.url
   expect(await inspect(asAnn)).toMatchObject({
-    ...{ kind: 'reached', isStandby: false, canCreateTables: false, isNewer: false },
-    ...{ closedTables: [], encoding: 'UTF8', canCreateQueue: false },
+    kind: 'reached',
+    isStandby: false,
+    canCreateTables: false,
+    isNewer: false,
+    closedTables: [],
+    encoding: 'UTF8',
+    canCreateQueue: false,
     limit: { of: 'role', name: ann.name, used: 1, max: 25 },
   })
   await ask(owned, `grant create on schema public to ${ann.name}`)
@@ -47,7 +52,8 @@ test('reports the properties of a server to a user without special rights', asyn
   // The inspection creates no table.
   expect(await ask(owned, "select 1 from pg_tables where schemaname = 'public'")).toEqual([])
   expect(await inspect(`${inject('postgres')}nowhere`)).toMatchObject({
-    ...{ kind: 'unreachable', why: expect.stringContaining('"nowhere" does not exist') },
+    kind: 'unreachable',
+    why: expect.stringContaining('"nowhere" does not exist'),
   })
 })
 
@@ -119,7 +125,8 @@ test('gives up on a server that accepts a connection and never answers', async (
   const { port } = silent.address() as AddressInfo
   const url = `postgres://ann:c4nary@127.0.0.1:${port}/ev`
   expect(await inspectServer(url, systemClock, 100)).toEqual({
-    ...{ kind: 'unreachable', why: expect.not.stringContaining('c4nary') },
+    kind: 'unreachable',
+    why: expect.not.stringContaining('c4nary'),
     remedy: expect.stringMatching(/^Check that the server is running/),
   })
 })

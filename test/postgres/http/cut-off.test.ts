@@ -27,23 +27,24 @@ async function seedObjects({ database, service }: ClusterService) {
   await seedJob(database, { id: 'job_open', texts: MIXED, done: 0 })
   await write(database, async trx => {
     await createWebhook(trx, {
-      ...{ id: 'wh_a', accountId: 'acc_1', url: 'https://hook.test/ev', active: true },
-      ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
-      ...{
-        secret: secretBox.encrypt('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
-        secretHint: 'LaSw',
-      },
+      id: 'wh_a',
+      accountId: 'acc_1',
+      url: 'https://hook.test/ev',
+      active: true,
+      events: ['quota.warning'] as const,
+      description: null,
+      createdAt: now,
+      secret: secretBox.encrypt('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
+      secretHint: 'LaSw',
     })
     await emit(trx, {
-      ...{
-        accountId: 'acc_1',
-        kind: 'quota.warning',
-        data: {},
-        sandbox: false,
-        now,
-        dueAt: now,
-        random,
-      },
+      accountId: 'acc_1',
+      kind: 'quota.warning',
+      data: {},
+      sandbox: false,
+      now,
+      dueAt: now,
+      random,
     })
   })
   const { id: delivery } = await database.db

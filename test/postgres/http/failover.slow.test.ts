@@ -31,7 +31,10 @@ async function startService(databaseUrl: string) {
   const ipLimits = { 'single-per-minute': 1_000_000, 'bulk-per-hour': 1_000_000 }
   const config = toConfig({
     flags: {
-      ...{ dataDir, helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
+      dataDir,
+      helo: 'probe.test',
+      allowRanges: '192.0.2.0/24',
+      specialDomains: 'on',
       sessionsPerSecond: '50',
     },
     environment: {},
@@ -47,7 +50,9 @@ async function startService(databaseUrl: string) {
     config,
     { log, resolver, dial: mx },
     {
-      ...{ databaseUrl, baseUrl: 'https://ev.example.com', version: '0.0.0' },
+      databaseUrl,
+      baseUrl: 'https://ev.example.com',
+      version: '0.0.0',
       lists: openLists(listFiles(config)),
     },
   )

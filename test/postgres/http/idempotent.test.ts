@@ -29,7 +29,8 @@ async function startPair(plan = 'enterprise') {
 
 const submit = (to: ClusterService, key: string, idempotencyKey: string) =>
   to.request('/v1/verify/batch', {
-    ...{ key, body: { emails: EMAILS } },
+    key,
+    body: { emails: EMAILS },
     headers: { 'Idempotency-Key': idempotencyKey },
   })
 
@@ -86,7 +87,8 @@ test('creates a key once if the first response was lost', async () => {
   const { proxy, one, other, key } = await startPair()
   const create = (to: ClusterService) =>
     to.request('/v1/keys', {
-      ...{ key, body: { name: 'new', scopes: ['jobs:read'] } },
+      key,
+      body: { name: 'new', scopes: ['jobs:read'] },
       headers: { 'Idempotency-Key': 'a key' },
     })
   const cut = proxy.cutAfterCommit(/replay/)
@@ -105,7 +107,8 @@ describe('a single verification whose commit fails', () => {
     await one.service.ledger.reserve('acc_1', free, 1)
     const ask = (to: ClusterService) =>
       to.request('/v1/verify/single', {
-        ...{ key, body: { email: 'ann@a.test' } },
+        key,
+        body: { email: 'ann@a.test' },
         headers: { 'Idempotency-Key': 'once' },
       })
     const cut = proxy[when](/replay/)

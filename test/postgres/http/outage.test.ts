@@ -36,7 +36,8 @@ const endpoints = ({ service, app }: ClusterService) =>
   placesOf(documentOf(service, app))
     .filter(({ path }) => path.startsWith('/v1/'))
     .map(({ method, path }) => ({
-      ...{ name: `${method} ${path}`, method },
+      name: `${method} ${path}`,
+      method,
       path: path.replaceAll(/\{\w+\}/g, 'job_xyz'),
     }))
 
@@ -49,7 +50,8 @@ describe('while PostgreSQL is unavailable', () => {
       const response = await one.request(path, { method, key, body: validBody(name) })
       const received = { name, status: response.status, body: await response.json() }
       expect(received).toMatchObject({
-        ...{ name, status: 503 },
+        name,
+        status: 503,
         body: { success: false, code: 'service_unavailable', request_id: expect.any(String) },
       })
       expect(response.headers.get('Retry-After')).toMatch(/^\d+$/)

@@ -113,7 +113,10 @@ test('a list can be previewed on one server and started on another', async () =>
     await (await page(one, '/usage', { headers: { Cookie } })).text(),
   )?.[1]
   const headers = {
-    ...{ Cookie, 'X-CSRF-Token': csrf ?? '', 'HX-Request': 'true', 'Content-Type': FORM },
+    Cookie,
+    'X-CSRF-Token': csrf ?? '',
+    'HX-Request': 'true',
+    'Content-Type': FORM,
   }
   const body = form([['file', { file: 'ann@a.test\n' }]]) as Uint8Array<ArrayBuffer>
   const preview = await page(one, '/lists/new?dry_run=true', { method: 'POST', body, headers })
@@ -162,9 +165,15 @@ test('a long recovery of deliveries at one server does not block writes at anoth
   const [now, random] = [one.service.clock.now(), one.service.random]
   await write(one.database, async trx => {
     await createWebhook(trx, {
-      ...{ id: 'wh_a', accountId: 'acc_1', url: 'https://hook.test/ev', active: true },
-      ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
-      ...{ secret: 'sealed', secretHint: 'LaSw' },
+      id: 'wh_a',
+      accountId: 'acc_1',
+      url: 'https://hook.test/ev',
+      active: true,
+      events: ['quota.warning'] as const,
+      description: null,
+      createdAt: now,
+      secret: 'sealed',
+      secretHint: 'LaSw',
     })
     const event = { accountId: 'acc_1', kind: 'quota.warning' as const, data: {}, sandbox: false }
     await emit(trx, { ...event, now, dueAt: now, random })
@@ -186,7 +195,8 @@ test('a long recovery of deliveries at one server does not block writes at anoth
     return (await ask(url, waiting)).length > 0
   })
   const created = await other.request('/v1/keys', {
-    ...{ key, body: { name: 'new', scopes: ['jobs:read'] } },
+    key,
+    body: { name: 'new', scopes: ['jobs:read'] },
   })
   gate.resolve()
   await holding

@@ -34,7 +34,10 @@ test('a job is finished by all members together, with one result for each row an
   await home.until('job_1', ({ done }) => done >= 40)
   await Promise.all([finish(home, 'job_1'), finish(home, 'job_1')])
   expect(await home.finished('job_1')).toMatchObject({
-    ...{ state: 'completed', done: 440, deliverable: 40, unknown: 400 },
+    state: 'completed',
+    done: 440,
+    deliverable: 40,
+    unknown: 400,
   })
   const reasons = await home.reasons('job_1')
   expect(reasons.slice(0, 40)).toEqual(Array(40).fill('accepted_email'))

@@ -17,12 +17,19 @@ const IP = '192.0.2.80'
 
 const createLimits = ({ paces }: Process) =>
   new DestinationLimits({
-    ...{ clock: systemClock, row: ROW, isKnown: () => false, hasSeveralEgresses: () => true },
+    clock: systemClock,
+    row: ROW,
+    isKnown: () => false,
+    hasSeveralEgresses: () => true,
     share: paces,
   })
 
 const request = (key: string) => ({
-  ...{ key, single: false, signal: never, timeoutMs: 0, isReturnable: false },
+  key,
+  single: false,
+  signal: never,
+  timeoutMs: 0,
+  isReturnable: false,
 })
 
 async function acquireAt(limits: DestinationLimits, operator: string) {

@@ -79,7 +79,8 @@ test('the same throttling reported by several processes at once counts once', as
   await waitUntil(() => paces.every(pace => pace.readyInMs > 0))
   await untilFree(many[0])
   expect((await storedOf(many[0]))?.state).toMatchObject({
-    ...{ sessionsAllowed: 4, pauseMs: 10 * MINUTE },
+    sessionsAllowed: 4,
+    pauseMs: 10 * MINUTE,
   })
 })
 

@@ -40,7 +40,8 @@ describe('result groups of several servers', () => {
       jobs: ['completed 400/400 held 0'],
       events: ['batch.completed'],
       credits: ['acc_a used 400 held 0'],
-      ...{ verifications: 400, history: 400 },
+      verifications: 400,
+      history: 400,
     })
     expect(await countDeadlocks(a)).toBe(0)
   })
@@ -68,7 +69,8 @@ describe('result groups of several servers', () => {
       jobs: Array(6).fill('completed 40/40 held 0'),
       events: Array(6).fill('batch.completed'),
       credits: accounts.map(id => `${id} used 80 held 0`),
-      ...{ verifications: 240, history: 240 },
+      verifications: 240,
+      history: 240,
     })
     expect(await countDeadlocks(a)).toBe(0)
   })
@@ -93,7 +95,8 @@ describe('result groups of several servers', () => {
       jobs: ['completed 200/200 held 0'],
       events: ['batch.completed'],
       credits: ['acc_a used 200 held 0'],
-      ...{ verifications: 200, history: 200 },
+      verifications: 200,
+      history: 200,
     })
     expect(await countDeadlocks(a)).toBe(0)
   })
@@ -124,7 +127,8 @@ describe('an expired member', () => {
     expect(await summarize(a)).toMatchObject({
       jobs: ['completed 3/3 held 0'],
       credits: ['acc_a used 3 held 0'],
-      ...{ events: ['batch.completed'], history: 3 },
+      events: ['batch.completed'],
+      history: 3,
     })
   })
 })
@@ -167,7 +171,8 @@ test('a list that two servers fail at once fails once and emits one event', asyn
   expect(failed).toMatchObject([{ state: 'failed', error: 'server_error' }])
   expect(await writeFailure(deps.a, jobId)).toBeNull()
   expect(await summarize(a)).toMatchObject({
-    ...{ jobs: ['failed 0/3 held 0'], credits: ['acc_a used 0 held 0'] },
+    jobs: ['failed 0/3 held 0'],
+    credits: ['acc_a used 0 held 0'],
     events: ['batch.failed'],
   })
 })
@@ -190,7 +195,8 @@ describe('a group whose commit succeeded but whose answer was lost', () => {
       jobs: ['completed 4/4 held 0'],
       events: ['batch.completed'],
       credits: ['acc_a used 4 held 0'],
-      ...{ verifications: 4, history: 4 },
+      verifications: 4,
+      history: 4,
     })
   })
 })

@@ -30,7 +30,10 @@ function createLedger(database: Database, member: string) {
   const error: Log['error'] = (message, fields) =>
     expect([message, fields]).toEqual([RETRY_MESSAGE, fields])
   return createUsageLedger({
-    ...{ database, clock: database.clock, random: systemRandom, plans: PLANS },
+    database,
+    clock: database.clock,
+    random: systemRandom,
+    plans: PLANS,
     log: { ...silentLog, error },
     member: () => member,
   })
@@ -39,7 +42,11 @@ function createLedger(database: Database, member: string) {
 const RETRY_MESSAGE = 'usage ledger write failed; will retry'
 
 const toSettlement = (accountId: string, reservation: Reservation | null) => ({
-  ...{ accountId, keyId: 'key_a', source: 'single' as const, sandbox: false, reservation },
+  accountId,
+  keyId: 'key_a',
+  source: 'single' as const,
+  sandbox: false,
+  reservation,
   entry: { result: RESULT },
 })
 
@@ -139,7 +146,8 @@ test('two servers that settle the same accounts while lists are written count ev
       ...['acc_a used 40 held 0', 'acc_b used 20 held 0'],
       ...['acc_c used 20 held 0', 'acc_d used 40 held 0'],
     ],
-    ...{ verifications: 120, history: 120 },
+    verifications: 120,
+    history: 120,
   })
   expect(await listHolds(a)).toEqual([])
 }, 60_000)
@@ -166,7 +174,9 @@ describe('a ledger group whose commit answer is lost', () => {
     ledger.giveBack('acc_a', holds[1] as Reservation)
     await untilDone(clock, ledger.flushed())
     expect(await summarize(a)).toMatchObject({
-      ...{ credits: ['acc_a used 1 held 1'], history: 1, verifications: 1 },
+      credits: ['acc_a used 1 held 1'],
+      history: 1,
+      verifications: 1,
     })
   })
 

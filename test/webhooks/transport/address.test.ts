@@ -74,7 +74,8 @@ describe('no connection is made', () => {
     const post = openTransport({ resolver, allowed: [] })
     const url = `https://${host}:${servers.port}/`
     expect(await post.to(url)).toMatchObject({
-      ...{ answer: null, faultCode: 'address_not_public' },
+      answer: null,
+      faultCode: 'address_not_public',
       fault: expect.stringMatching(/is not public\.$/),
     })
     const mayDial = createIpPolicy([])
@@ -100,7 +101,8 @@ describe('no connection is made', () => {
     const receipt = await openTransport({ resolver }).to(url)
     const faultCode = url.endsWith('.example/') ? 'dns_error' : 'invalid_url'
     expect(receipt).toMatchObject({
-      ...{ answer: null, faultCode },
+      answer: null,
+      faultCode,
       fault: expect.stringMatching(says),
     })
   })

@@ -22,7 +22,8 @@ describe('a request', () => {
     const { receiver, sending } = await sendOne({ answer: { body: 'thanks' } })
     expect(await sending).toEqual({
       answer: { status: 200, headers: expect.any(Object), excerpt: 'thanks' },
-      ...{ fault: null, faultCode: null },
+      fault: null,
+      faultCode: null,
       durationMs: 0,
     })
     const [request] = receiver.received
@@ -119,7 +120,8 @@ describe('time', () => {
     await clock.advance(31_000)
     expect(await sending).toEqual({
       answer: null,
-      ...{ fault: 'No response within 30 s.', faultCode: 'timeout' },
+      fault: 'No response within 30 s.',
+      faultCode: 'timeout',
       durationMs: 30_000,
     })
     await waitUntil(() => receiver.connections.open === 0)

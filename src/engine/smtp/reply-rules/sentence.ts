@@ -167,8 +167,15 @@ const PHRASES: Partial<Record<Word, Partial<Record<Word, Word>>>> = {
   dns: { dns: 'dns', lookup: 'dns', list: 'dns', helo: 'helo' },
   // A server speaks to the client, whose mailbox and domain are those of MAIL FROM.
   your: {
-    ...{ box: 'sender', domain: 'sender', sender: 'sender', mail: 'your', helo: 'helo' },
-    ...{ server: 'yours', host: 'yours', ip: 'yours', client: 'yours' },
+    box: 'sender',
+    domain: 'sender',
+    sender: 'sender',
+    mail: 'your',
+    helo: 'helo',
+    server: 'yours',
+    host: 'yours',
+    ip: 'yours',
+    client: 'yours',
   },
   yours: { server: 'yours', ip: 'yours', host: 'yours', domain: 'yours', dns: 'helo' },
 }
@@ -258,7 +265,12 @@ function spaceLetter(letter: string): string {
 /** Replaces the letters that have no accent to remove. */
 const toAscii = (text: string) => text.replace(/[łıßøæđ]/g, letter => LETTERS[letter] ?? letter)
 const LETTERS: Readonly<Record<string, string>> = {
-  ...{ ł: 'l', ı: 'i', ß: 'ss', ø: 'o', æ: 'ae', đ: 'd' },
+  ł: 'l',
+  ı: 'i',
+  ß: 'ss',
+  ø: 'o',
+  æ: 'ae',
+  đ: 'd',
 }
 
 const ASCII = /^[\0-\x7F]*$/
