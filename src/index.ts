@@ -31,7 +31,6 @@ export type {
 } from './engine/result-cache.ts'
 export type { RecipientOutcome as Answer } from './engine/smtp/classify-reply.ts'
 export type { Step } from './engine/step-observer.ts'
-export type { ManyOptions } from './engine/stream.ts'
 export { type Include, presentResult } from './engine/verdict/present-result.ts'
 export type { Reason } from './engine/verdict/reason.ts'
 export {
@@ -41,6 +40,7 @@ export {
   toClass as classOf,
   type Verdict,
 } from './engine/verdict/verdict.ts'
+export type { ManyOptions } from './engine/verify-many.ts'
 export type { VerifyOptions } from './engine/verify-options.ts'
 export { EvError } from './platform/error.ts'
 export type { Log } from './platform/log.ts'

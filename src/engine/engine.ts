@@ -30,7 +30,6 @@ import { cacheKey, isFresh, isUndecided, type ResultCache } from './result-cache
 import { sandboxResult, sandboxSteps } from './sandbox.ts'
 import type { OutsideSignals } from './signals/outside-signals.ts'
 import { observerFor, type StepObserver } from './step-observer.ts'
-import { type ManyOptions, streamResults } from './stream.ts'
 import {
   fromAcceptance,
   fromCache,
@@ -40,6 +39,7 @@ import {
   staleIfError,
 } from './verdict/build-result.ts'
 import { isFailure, type Result } from './verdict/verdict.ts'
+import { type ManyOptions, streamResults } from './verify-many.ts'
 import type { RouteOptions, VerifyOptions } from './verify-options.ts'
 
 export type { ProbeListOptions } from './probing/probe-runner.ts'

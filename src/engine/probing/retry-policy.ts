@@ -61,7 +61,7 @@ type RetryRules = {
 }
 
 /** The next attempt for an item of a list, with its updated history. */
-type Retry = Omit<AttemptHistory, 'waitedMs'> & {
+export type Retry = Omit<AttemptHistory, 'waitedMs'> & {
   readonly delayMs: number
   /** The earlier acceptance if only the catch-all test of the domain is repeated; else null. */
   readonly accepted: Acceptance | null

@@ -1,11 +1,13 @@
-import type { MxOperator } from './dns/operators.ts'
-import { mxGroupKey } from './probe/mx-groups.ts'
-import type { ProbeTask } from './probing/prepare.ts'
-import type { AttemptHistory } from './probing/retry-policy.ts'
-import type { RateLimits } from './rate-control/limit-table.ts'
+import type { MxOperator } from '../dns/operators.ts'
+import { mxGroupKey } from '../probe/mx-groups.ts'
+import type { ProbeTask } from '../probing/prepare.ts'
+import type { AttemptHistory } from '../probing/retry-policy.ts'
+import type { RateLimits } from '../rate-control/limit-table.ts'
+import type { Row } from './feed.ts'
 
-/** An address of a stream that waits for a probe, with its attempt history. */
-export type PendingAddress = Omit<AttemptHistory, 'waitedMs'> & {
+/** A row that waits for a probe, with its attempt history. */
+export type PendingRow<T> = Omit<AttemptHistory, 'waitedMs'> & {
+  readonly row: Row<T>
   readonly task: ProbeTask
   /** When it first became ready for a probe, monotonic ms. */
   readonly since: number
@@ -13,36 +15,36 @@ export type PendingAddress = Omit<AttemptHistory, 'waitedMs'> & {
   readonly faults: number
 }
 
-/** Pending addresses that can share a connection: one set of MX hosts, and one egress or any. */
-export type MxBatch = {
+/** Pending rows that can share a connection: one set of MX hosts, and one egress or any. */
+export type MxBatch<T> = {
   readonly mxKey: string
   readonly egress: string | null
-  addresses: PendingAddress[]
-  /** When the last address arrived, monotonic ms. */
+  rows: PendingRow<T>[]
+  /** When the last row arrived, monotonic ms. */
   lastAt: number
-  /** True while more addresses may arrive, so that it is not probed unless it is full. */
+  /** True while more rows may arrive, so that it is not probed unless it is full. */
   isGathering: boolean
 }
 
-/** Which addresses an egress may take. */
-type TakeOptions = {
-  /** Whether it takes addresses that are not pinned to it. */
+/** Which rows an egress may take. */
+type TakeOptions<T> = {
+  /** Whether it takes rows that are not pinned to it. */
   readonly takesFree: boolean
-  /** Whether it takes free addresses that do not fill a connection. */
+  /** Whether it takes free rows that do not fill a connection. */
   readonly takesPartial: boolean
   /** Returns the most recipients of a connection whose first one is this. */
-  readonly capacityFor: (first: PendingAddress) => number
+  readonly capacityFor: (first: PendingRow<T>) => number
 }
 
-/** The pending addresses of one operator, and the number of workers per egress. */
-export class OperatorQueue {
+/** The pending rows of one operator, and the number of workers per egress. */
+export class OperatorQueue<T> {
   readonly operator: MxOperator
   /** The rate limits of the operator. */
   readonly limits: RateLimits
-  readonly #batches = new Map<string, MxBatch>()
+  readonly #batches = new Map<string, MxBatch<T>>()
   /** The batches that may be taken, by egress, in the order in which they became ready. */
-  readonly #full = new BatchSets()
-  readonly #partial = new BatchSets()
+  readonly #full = new BatchSets<T>()
+  readonly #partial = new BatchSets<T>()
   readonly #workers = new Map<string, number>()
 
   constructor(operator: MxOperator, limits: RateLimits) {
@@ -51,15 +53,15 @@ export class OperatorQueue {
   }
 
   /**
-   * Adds an address to the batch of its MX hosts and returns the batch; `isGathering`: more may
+   * Adds a row to the batch of its MX hosts and returns the batch; `isGathering`: more may
    * arrive.
    */
-  add(pending: PendingAddress, now: number, isGathering: boolean): MxBatch {
+  add(pending: PendingRow<T>, now: number, isGathering: boolean): MxBatch<T> {
     const { egress, task } = pending
     const mxKey = mxGroupKey(task.exchangers[0].route)
     const key = batchKey(mxKey, egress)
-    const batch = this.#batches.get(key) ?? { mxKey, egress, ...NEW_BATCH, addresses: [] }
-    if (batch.addresses.push(pending) === 1) this.#batches.set(key, batch)
+    const batch = this.#batches.get(key) ?? { mxKey, egress, ...NEW_BATCH, rows: [] }
+    if (batch.rows.push(pending) === 1) this.#batches.set(key, batch)
     batch.lastAt = now
     batch.isGathering = isGathering
     this.#file(batch)
@@ -67,9 +69,9 @@ export class OperatorQueue {
   }
 
   /** Lets a batch be taken though it does not fill a connection. */
-  markReady(batch: MxBatch): void {
+  markReady(batch: MxBatch<T>): void {
     batch.isGathering = false
-    if (batch.addresses.length > 0) this.#file(batch)
+    if (batch.rows.length > 0) this.#file(batch)
   }
 
   /** Does the same for the batch of a task, if it is pending. */
@@ -91,7 +93,7 @@ export class OperatorQueue {
     return this.#batches.size === 0
   }
 
-  /** Whether addresses are pinned to this egress. */
+  /** Whether rows are pinned to this egress. */
   needs(egress: string): boolean {
     return this.#full.first(egress) !== undefined || this.#partial.first(egress) !== undefined
   }
@@ -100,11 +102,11 @@ export class OperatorQueue {
    * Removes and returns the recipients of the next connection of an egress, all for one set of MX
    * hosts: first those pinned to it. Empty if nothing may be taken now.
    */
-  take(egress: string, { takesFree, takesPartial, capacityFor }: TakeOptions): PendingAddress[] {
+  take(egress: string, { takesFree, takesPartial, capacityFor }: TakeOptions<T>): PendingRow<T>[] {
     const pinned = older(this.#full.first(egress), this.#partial.first(egress))
     const partial = takesPartial ? this.#partial.first(null) : undefined
     const batch = pinned ?? (takesFree ? older(this.#full.first(null), partial) : undefined)
-    const first = batch?.addresses[0]
+    const first = batch?.rows[0]
     if (batch === undefined || first === undefined) return []
     const sizeMax = capacityFor(first)
     const taken = this.#takeFrom(batch, sizeMax)
@@ -124,35 +126,38 @@ export class OperatorQueue {
     else this.#workers.set(egress, count)
   }
 
-  /** Whether no address is pending and no worker runs. */
+  /** Whether no row is pending and no worker runs. */
   get isDone(): boolean {
     return this.isEmpty && this.#workers.size === 0
   }
 
-  #takeFrom(batch: MxBatch, sizeMax: number): PendingAddress[] {
-    const [taken, rest] = splitBatch(batch.addresses, sizeMax)
-    batch.addresses = rest
+  #takeFrom(batch: MxBatch<T>, sizeMax: number): PendingRow<T>[] {
+    const [taken, rest] = splitBatch(batch.rows, sizeMax)
+    batch.rows = rest
     this.#file(batch)
     return taken
   }
 
   /** Puts a batch where it belongs after a change. */
-  #file(batch: MxBatch) {
-    const { addresses, isGathering, mxKey, egress } = batch
+  #file(batch: MxBatch<T>) {
+    const { rows, isGathering, mxKey, egress } = batch
     // One recipient of a full connection is for the catch-all probe.
-    const isFull = addresses.length >= Math.max(1, this.limits.recipientsPerSession - 1)
+    const isFull = rows.length >= Math.max(1, this.limits.recipientsPerSession - 1)
     if (isFull) this.#full.add(batch)
     else this.#full.delete(batch)
-    if (!isFull && !isGathering && addresses.length > 0) this.#partial.add(batch)
+    if (!isFull && !isGathering && rows.length > 0) this.#partial.add(batch)
     else this.#partial.delete(batch)
-    if (addresses.length === 0) this.#batches.delete(batchKey(mxKey, egress))
+    if (rows.length === 0) this.#batches.delete(batchKey(mxKey, egress))
   }
 }
 
-/** Returns the batch whose first address has waited longer. */
-function older(one: MxBatch | undefined, other: MxBatch | undefined): MxBatch | undefined {
+/** Returns the batch whose first row has waited longer. */
+function older<T>(
+  one: MxBatch<T> | undefined,
+  other: MxBatch<T> | undefined,
+): MxBatch<T> | undefined {
   if (one === undefined || other === undefined) return one ?? other
-  return (other.addresses[0]?.since ?? 0) < (one.addresses[0]?.since ?? 0) ? other : one
+  return (other.rows[0]?.since ?? 0) < (one.rows[0]?.since ?? 0) ? other : one
 }
 
 const NEW_BATCH = { lastAt: 0, isGathering: false }
@@ -162,21 +167,21 @@ const batchKey = (mxKey: string, egress: string | null) =>
   egress === null ? mxKey : `${egress}  ${mxKey}`
 
 /** Sets of batches, by egress. */
-class BatchSets {
-  readonly #sets = new Map<string | null, Set<MxBatch>>()
+class BatchSets<T> {
+  readonly #sets = new Map<string | null, Set<MxBatch<T>>>()
 
-  add(batch: MxBatch): void {
+  add(batch: MxBatch<T>): void {
     const set = this.#sets.get(batch.egress)
     if (set === undefined) this.#sets.set(batch.egress, new Set([batch]))
     else set.add(batch)
   }
 
-  delete(batch: MxBatch): void {
+  delete(batch: MxBatch<T>): void {
     const set = this.#sets.get(batch.egress)
     if (set?.delete(batch) && set.size === 0) this.#sets.delete(batch.egress)
   }
 
-  first(egress: string | null): MxBatch | undefined {
+  first(egress: string | null): MxBatch<T> | undefined {
     const set = this.#sets.get(egress)
     return set === undefined ? undefined : set.values().next().value
   }
@@ -187,13 +192,13 @@ class BatchSets {
 }
 
 /**
- * Splits off at most `sizeMax` addresses: first those of the domain that has waited longest, then
+ * Splits off at most `sizeMax` rows: first those of the domain that has waited longest, then
  * the others in order.
  */
-function splitBatch(
-  pending: PendingAddress[],
+function splitBatch<T>(
+  pending: PendingRow<T>[],
   sizeMax: number,
-): [batch: PendingAddress[], rest: PendingAddress[]] {
+): [batch: PendingRow<T>[], rest: PendingRow<T>[]] {
   if (pending.length <= sizeMax) return [pending, []]
   const domain = pending[0]?.task.address.domain.ascii
   const same = pending.filter(({ task }) => task.address.domain.ascii === domain)

@@ -1,31 +1,39 @@
 import { describe, expect, test } from 'vitest'
-import { isFault, parseAddress } from '../../src/engine/address/address.ts'
-import { OperatorQueue, type PendingAddress } from '../../src/engine/operator-queue.ts'
-import { ROW } from '../support/prober.ts'
+import { isFault, parseAddress } from '../../../src/engine/address/address.ts'
+import { OperatorQueue, type PendingRow } from '../../../src/engine/scheduler/operator-queue.ts'
+import { ROW } from '../../support/prober.ts'
 
 const OPERATOR = { name: 'op', title: 'op', truth: 'tells' } as const
 
 /** Routes by MX host; the same host has the same route. */
 const routes = new Map<string, { kind: 'implicit'; host: string }>()
 
-function pending(text: string, egress: string | null = null, host = 'mx.test'): PendingAddress {
+function pending(text: string, egress: string | null = null, host = 'mx.test'): PendingRow<null> {
   const address = parseAddress(text)
   if (isFault(address)) throw new Error(`${text} is no address`)
   const route = routes.get(host) ?? { kind: 'implicit', host }
   routes.set(host, route)
   const exchangers = [{ operator: OPERATOR, route, catchAll: null }]
-  const task = { text, address, route, exchangers } as unknown as PendingAddress['task']
-  return { task, egress, since: 0, tries: 0, refusedBy: [], faults: 0 }
+  const task = { text, address, route, exchangers } as unknown as PendingRow<null>['task']
+  return {
+    row: { item: null, text, history: null },
+    task,
+    egress,
+    since: 0,
+    tries: 0,
+    refusedBy: [],
+    faults: 0,
+  }
 }
 
 /** Lets all addresses be taken at once, unless `isGathering`. */
-function queueOf(...all: readonly PendingAddress[]): OperatorQueue {
-  const queue = new OperatorQueue(OPERATOR, ROW)
+function queueOf(...all: readonly PendingRow<null>[]): OperatorQueue<null> {
+  const queue = new OperatorQueue<null>(OPERATOR, ROW)
   for (const one of all) queue.add(one, 0, false)
   return queue
 }
 
-const textsOf = (batch: readonly PendingAddress[]) => batch.map(({ task }) => task.text)
+const textsOf = (batch: readonly PendingRow<null>[]) => batch.map(({ task }) => task.text)
 
 const options = (sizeMax: number) => ({
   takesFree: true,
@@ -79,7 +87,7 @@ describe('an operator queue', () => {
   })
 
   test('holds back addresses that do not fill a connection until they are ready', () => {
-    const queue = new OperatorQueue(OPERATOR, ROW)
+    const queue = new OperatorQueue<null>(OPERATOR, ROW)
     const names = Array.from({ length: ROW.recipientsPerSession - 1 }, (_, i) => `${i}@a.test`)
     const batch = queue.add(pending('0@b.test', null, 'mx2.test'), 0, true)
     for (const name of names.slice(1)) queue.add(pending(name), 0, true)
@@ -94,7 +102,7 @@ describe('an operator queue', () => {
   })
 
   test('takes the batch that waits longest', () => {
-    const queue = new OperatorQueue(OPERATOR, ROW)
+    const queue = new OperatorQueue<null>(OPERATOR, ROW)
     queue.add({ ...pending('1@a.test', null, 'mx1.test'), since: 5 }, 5, false)
     for (let i = 0; i < ROW.recipientsPerSession; i++)
       queue.add({ ...pending(`${i}@b.test`, null, 'mx2.test'), since: 6 }, 6, false)

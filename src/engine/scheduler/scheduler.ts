@@ -1,0 +1,684 @@
+import { onAbort } from '../../platform/abort.ts'
+import { type Clock, SECOND, sleep, yieldToEventLoop } from '../../platform/clock.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
+import { withDeadline } from '../deadline.ts'
+import type { MxOperator } from '../dns/operators.ts'
+import type { ResolverCheck } from '../dns/resolver-check.ts'
+import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
+import type { EgressPool } from '../probe/egress-pool.ts'
+import { hostsOf, type RouteWithHost } from '../probe/mx-groups.ts'
+import { isBackupOnly } from '../probing/mx-hosts.ts'
+import type { PreparedAddress, ProbeTask } from '../probing/prepare.ts'
+import type { ProbeListOptions } from '../probing/probe-runner.ts'
+import {
+  FAULTS_MAX,
+  isDecided,
+  nextRetry,
+  type Outcome,
+  type Retry,
+} from '../probing/retry-policy.ts'
+import { fromFailedProbe } from '../verdict/build-result.ts'
+import { isFailure, type Result } from '../verdict/verdict.ts'
+import type { RouteOptions } from '../verify-options.ts'
+import { DomainBacklog } from './domain-backlog.ts'
+import type { Feed, Row, Sink } from './feed.ts'
+import { type MxBatch, OperatorQueue, type PendingRow } from './operator-queue.ts'
+
+export type SchedulerOptions = {
+  readonly clock: Clock
+  /** Maximum number of concurrent SMTP sessions. */
+  readonly concurrency: number
+  /** Wait before a greylisted row is retried, in ms; null: as long as the server says. */
+  readonly greylistDelayMs: number | null
+  /** Maximum number of rows in the scheduler and in the sink. */
+  readonly windowMax: number
+  /** False: rows that should be retried later keep their current result. */
+  readonly wait: boolean
+  /** True: connections take precedence over those of other lists. */
+  readonly urgent: boolean
+  /** How rows are routed. */
+  readonly route: Pick<RouteOptions, 'checkSmtp' | 'forceRefresh' | 'cacheScope'>
+  /** Aborts all work at once. */
+  readonly signal: AbortSignal
+  /** Lets sessions in flight finish, and starts nothing new. */
+  readonly drain?: AbortSignal
+}
+
+/**
+ * Texts in memory. A list often has the addresses of a domain far apart, and only those in the
+ * window can share a connection. A waiting text takes 110 bytes, or 240 if no other has its domain,
+ * in total at most 24 MB.
+ */
+export const WINDOW_MAX = 100_000
+/** The window is refilled when this share of it is free, so that texts arrive in groups. */
+const REFILL_SHARE = 1 / 16
+/** Addresses that are routed and not yet probed; about 1 KB each. Later ones wait as texts. */
+const ACTIVE_MAX = 10_000
+/** Concurrent route lookups: enough to keep the resolver busy, few enough that each is quick. */
+const ROUTING_MAX = 1_000
+/** Addresses of one domain that are routed together, so that other domains have their turn. */
+const GROUP_MAX = 200
+/**
+ * Share of the window for addresses that wait until a block expires (half an hour). Without this
+ * limit they could fill the window and stall the rest of the list.
+ */
+const BLOCKED_SHARE_MAX = 0.5
+/** How long addresses that cannot fill a connection wait for more, after the last arrival. */
+const GATHER_MS = 100
+/** The same for addresses that a connection has returned. */
+const RETURNED_MS = 20
+/** A source is idle after this time without a text: those that wait are routed then. */
+const IDLE_MS = 25
+/** The longest wait for a source that is never idle, as in a list that is being routed. */
+const HOLD_MAX_MS = 5 * SECOND
+/** The wait before an address is probed again after an internal failure. */
+const FAULT_DELAY_MS = SECOND
+/** Rows that are read in one turn of the event loop. */
+const READ_MAX = 2_000
+
+/** The part of the engine that a scheduler uses. */
+export type SchedulerEngine = {
+  readonly resolverCheck: ResolverCheck | null
+  readonly egressPool: EgressPool
+  routeOne(text: string, options: RouteOptions): Promise<PreparedAddress>
+  prefetchHost(route: RouteWithHost): void
+  isTested(task: ProbeTask): boolean
+  probe(operator: MxOperator, tasks: readonly ProbeTask[], options: ProbeListOptions): Promise<void>
+}
+
+/**
+ * Verifies the rows of a feed and tells a sink what becomes of each, in order of completion.
+ *
+ * 1. `#read` takes rows from the feed while the window has room, and files their texts by domain
+ *    (`DomainBacklog`), so that a domain is looked up once and its rows share connections.
+ * 2. `#routeGroup` routes rows of one domain. Those that need no mail server are decided; the others
+ *    join the batch of their MX hosts in the queue of their operator (`OperatorQueue`).
+ * 3. `#startWorkers` gives batches to workers, one per connection, within the limits of the
+ *    operator, of each egress and of the run. A batch is taken when it fills a connection, or when no
+ *    more rows are expected for it soon.
+ * 4. `#probeTogether` probes one batch. Each outcome decides its row, or postpones it: the row
+ *    waits, and joins a batch again.
+ *
+ * A row is open from its arrival until the sink was told its result. An internal failure becomes the
+ * result of its row. If even that fails, the run ends with an error. Rows that are open when the run
+ * ends, for whatever reason, are refused.
+ */
+export class Scheduler<T> {
+  readonly #engine: SchedulerEngine
+  readonly #sink: Sink<T>
+  readonly #options: SchedulerOptions
+  readonly #queues = new Map<string, OperatorQueue<T>>()
+  /** Queues that wait for a free worker. */
+  readonly #waitingQueues = new Set<OperatorQueue<T>>()
+  /**
+   * Duplicates of each address in flight, so that an address is never probed twice at the same
+   * time.
+   */
+  readonly #duplicates = new Map<string, Row<T>[]>()
+  readonly #stopping = new AbortController()
+  /** Aborts with the run and the caller's signal. */
+  readonly #ending: AbortSignal
+  /** Aborts with `#ending` or when the run drains: nothing new is started then. */
+  readonly #draining: AbortSignal
+  readonly #dnsPause: DnsPause
+  /** Rows without a result. */
+  readonly #open = new Set<Row<T>>()
+  /** Rows that wait for their route. */
+  readonly #backlog = new DomainBacklog<Row<T>>()
+  /** Batches that wait for more rows, in the order of `at`, a time of their last arrival. */
+  readonly #gathering = new Map<
+    MxBatch<T>,
+    { readonly queue: OperatorQueue<T>; readonly at: number }
+  >()
+  #cancelGather: (() => void) | null = null
+  /** Since when the backlog waits for the feed, monotonic ms; null if it does not. */
+  #heldSince: number | null = null
+  #cancelHold: (() => void) | null = null
+  /** When the last row was read, monotonic ms. */
+  #readAt = 0
+  /** Number of groups of rows that are being routed. */
+  #routing = 0
+  /** Number of rows that are routed, wait for no retry and have no result yet. */
+  #active = 0
+  /** Number of rows that wait, unprobed, until a block expires. */
+  #blockedCount = 0
+  #workers = 0
+  #inputEnded = false
+  /** The error of the feed, which ended its rows. */
+  #inputFailure: { readonly error: unknown } | null = null
+  /** Number of consecutive internal failures of the selection of an egress. */
+  #selectionFaults = 0
+  /** The internal failure that ended the run. */
+  #failure: EvError | null = null
+  #onCapacity: () => void = () => {}
+  #end: () => void = () => {}
+
+  constructor(engine: SchedulerEngine, sink: Sink<T>, options: SchedulerOptions) {
+    this.#engine = engine
+    this.#sink = sink
+    this.#options = options
+    const { clock, signal, drain } = options
+    this.#ending = withDeadline(clock, null, [signal, this.#stopping.signal]).signal
+    this.#draining =
+      drain === undefined ? this.#ending : withDeadline(clock, null, [this.#ending, drain]).signal
+    this.#dnsPause = new DnsPause(engine.resolverCheck, clock, this.#draining)
+    onAbort(this.#draining, () => {
+      this.#cancelHold?.()
+      this.#cancelGather?.()
+      this.#onCapacity()
+      this.#checkEnd()
+    })
+    onAbort(this.#ending, () => this.#checkEnd())
+  }
+
+  /**
+   * Resolves when each row of the feed has a result, when the signal aborts, or when the run has
+   * drained. Rejects with the error of the feed after the results of its rows, and with an EvError
+   * `internal` if a method of the sink throws or rows cannot be given a result. May be called once.
+   */
+  async run(feed: Feed<T>): Promise<void> {
+    const ended = new Promise<void>(resolve => {
+      this.#end = resolve
+    })
+    void this.#read(feed)
+    this.#checkEnd()
+    await ended
+    this.#stopping.abort()
+    for (const { item } of this.#open) this.#tell('refused', () => this.#sink.refused(item))
+    this.#open.clear()
+    if (this.#failure !== null) throw this.#failure
+    if (this.#inputFailure !== null) throw this.#inputFailure.error
+  }
+
+  /** Call it when the sink holds fewer results. */
+  refill(): void {
+    if (this.#inFlight <= this.#options.windowMax * (1 - REFILL_SHARE)) this.#onCapacity()
+  }
+
+  /** Number of rows in the window. */
+  get #inFlight(): number {
+    return this.#open.size + this.#sink.held
+  }
+
+  #checkEnd() {
+    const hasDrained = this.#draining.aborted && this.#workers === 0
+    const isDone = this.#inputEnded && this.#open.size === 0
+    if (this.#ending.aborted || hasDrained || isDone) this.#end()
+  }
+
+  /** Reads rows while the window has capacity. */
+  async #read(feed: Feed<T>): Promise<void> {
+    try {
+      for (let count = 0; !this.#draining.aborted; ) {
+        const page = await feed.read(Math.min(READ_MAX, this.#options.windowMax - this.#inFlight))
+        if (page === null || this.#draining.aborted) break
+        this.#accept(page)
+        count += page.length
+        if (this.#inFlight >= this.#options.windowMax) await this.#waitForCapacity()
+        else if (count >= READ_MAX) {
+          count = 0
+          await yieldToEventLoop()
+        }
+      }
+    } catch (error) {
+      this.#inputFailure = { error }
+    }
+    this.#inputEnded = true
+    this.#release()
+    this.#dispatchAll()
+    this.#checkEnd()
+  }
+
+  /**
+   * Adds rows to the backlog. While the feed has more, the backlog grows, so that the rows of a
+   * domain are found together; a row that arrives alone is routed at once.
+   */
+  #accept(page: readonly Row<T>[]) {
+    const isAlone = page.length === 1 && this.#inFlight === 0
+    for (const row of page) {
+      this.#open.add(row)
+      const dueInMs = row.history?.dueInMs ?? 0
+      if (dueInMs > 0) this.#acceptLater(row, dueInMs)
+      else this.#backlog.add(row)
+    }
+    if (isAlone) return this.#release()
+    this.#readAt = this.#options.clock.monotonicNow()
+    if (this.#heldSince !== null) return
+    this.#heldSince = this.#readAt
+    this.#hold(IDLE_MS)
+  }
+
+  #acceptLater(row: Row<T>, dueInMs: number) {
+    void sleep(this.#options.clock, dueInMs, this.#draining).then(() => {
+      if (this.#draining.aborted) return
+      this.#backlog.add(row)
+      if (this.#heldSince === null) this.#release()
+    })
+  }
+
+  #hold(delayMs: number) {
+    const { clock } = this.#options
+    this.#cancelHold = clock.after(delayMs, () => {
+      const now = clock.monotonicNow()
+      const idleInMs = this.#readAt + IDLE_MS - now
+      const heldMs = now - (this.#heldSince ?? now)
+      if (idleInMs >= 1 && heldMs < HOLD_MAX_MS) this.#hold(idleInMs)
+      else this.#release()
+    })
+  }
+
+  #release() {
+    this.#cancelHold?.()
+    this.#cancelHold = null
+    this.#heldSince = null
+    this.#backlog.release()
+    this.#routeBacklog()
+  }
+
+  /** Ends all work. `step` names what failed. */
+  #fail(step: string, cause: unknown) {
+    this.#failure ??= new EvError('internal', `${step} failed: ${errorMessage(cause)}`, { cause })
+    this.#stopping.abort()
+  }
+
+  async #waitForCapacity(): Promise<void> {
+    this.#release()
+    while (this.#inFlight >= this.#options.windowMax && !this.#draining.aborted) {
+      await new Promise<void>(resolve => {
+        this.#onCapacity = resolve
+      })
+    }
+  }
+
+  /** Starts as many route lookups as the limits allow. */
+  #routeBacklog() {
+    while (
+      this.#backlog.hasReleased &&
+      this.#routing < ROUTING_MAX &&
+      this.#active < ACTIVE_MAX &&
+      !this.#draining.aborted
+    )
+      this.#routeGroup(this.#backlog.take(GROUP_MAX)).catch(error => this.#fail('Routing', error))
+  }
+
+  /** Routes rows of one domain: the first one is looked up, and the others find its answer. */
+  async #routeGroup(rows: readonly Row<T>[]): Promise<void> {
+    const [first] = rows as [Row<T>]
+    this.#routing++
+    this.#active += rows.length
+    const task = await this.#route(first)
+    if (rows.length > 1) await Promise.all(rows.slice(1).map(row => this.#route(row)))
+    this.#routing--
+    // Other domains rarely use the exchangers of this one, so no more recipients are expected.
+    if (task !== null && isSelfHosted(task) && !this.#backlog.hasDomainOf(first)) {
+      const queue = this.#queues.get(task.operator.name)
+      queue?.markHostsReady(task)
+      if (queue !== undefined) this.#dispatch(queue)
+    }
+    if (this.#heldSince === null) this.#backlog.release()
+    this.#routeBacklog()
+    this.#dispatchAll()
+  }
+
+  /** Returns the task of a row that needs a probe; null for any other. */
+  async #route(row: Row<T>): Promise<ProbeTask | null> {
+    const options = { ...this.#options.route, signal: this.#draining }
+    const prepared = await this.#engine.routeOne(
+      row.text,
+      this.#options.wait ? { ...options, dnsPause: this.#dnsPause } : options,
+    )
+    // An abort ends the lookup without an answer.
+    if (this.#draining.aborted) return null
+    if ('task' in prepared) {
+      this.#routed(row, prepared.task)
+      return prepared.task
+    }
+    this.#active--
+    this.#decide(row, prepared.result)
+    return null
+  }
+
+  #routed(row: Row<T>, task: ProbeTask) {
+    const key = task.cacheKey
+    const duplicates = this.#duplicates.get(key)
+    if (duplicates !== undefined) {
+      this.#active--
+      if (duplicates === NO_DUPLICATES) this.#duplicates.set(key, [row])
+      else duplicates.push(row)
+      return
+    }
+    this.#duplicates.set(key, NO_DUPLICATES)
+    const now = this.#options.clock.monotonicNow()
+    const { history } = row
+    if (history === null) {
+      this.#enqueue({ row, task, since: now, tries: 0, egress: null, refusedBy: [], faults: 0 })
+      return
+    }
+    const { accepted, waitedMs, egress, tries, refusedBy } = history
+    // An egress that is no longer configured greeted the server in vain.
+    const isKnown =
+      egress !== null && this.#engine.egressPool.own.ranked(task.operator.name).includes(egress)
+    this.#enqueue({
+      row,
+      task: { ...task, accepted },
+      since: now - waitedMs,
+      tries: egress === null || isKnown ? tries : 0,
+      egress: isKnown ? egress : null,
+      refusedBy,
+      faults: 0,
+    })
+  }
+
+  #enqueue(pending: PendingRow<T>, isRetry = false) {
+    let queue: OperatorQueue<T>
+    try {
+      queue = this.#queueFor(pending.task)
+    } catch (error) {
+      return this.#handleFault(pending, error)
+    }
+    // Retries that were delayed together return together, so they gather even at the end of the
+    // input.
+    const gathers = isRetry || !this.#isAllRouted
+    const now = this.#options.clock.monotonicNow()
+    const batch = queue.add(pending, now, gathers)
+    if (queue.hasFull || !gathers) this.#dispatch(queue)
+    if (!batch.isGathering || this.#gathering.has(batch)) return
+    this.#gathering.set(batch, { queue, at: now })
+    if (this.#cancelGather === null) this.#gather(GATHER_MS)
+  }
+
+  #queueFor({ operator, route }: ProbeTask): OperatorQueue<T> {
+    const known = this.#queues.get(operator.name)
+    if (known !== undefined) return known
+    const queue = new OperatorQueue<T>(operator, this.#engine.egressPool.row(operator.name))
+    this.#queues.set(operator.name, queue)
+    this.#engine.prefetchHost(route)
+    return queue
+  }
+
+  /**
+   * One connection costs the same for one recipient as for many, so a batch waits for more of them.
+   * One timer serves all batches.
+   */
+  #gather(delayMs: number) {
+    const { clock } = this.#options
+    this.#cancelGather = clock.after(delayMs, () => {
+      this.#cancelGather = null
+      const now = clock.monotonicNow()
+      for (const [batch, { queue, at }] of this.#gathering) {
+        const leftMs = at + GATHER_MS - now
+        if (leftMs >= 1) return this.#gather(leftMs)
+        this.#gathering.delete(batch)
+        if (batch.rows.length === 0 || !batch.isGathering) continue
+        if (batch.lastAt > at) {
+          this.#gathering.set(batch, { queue, at: batch.lastAt })
+          continue
+        }
+        queue.markReady(batch)
+        this.#dispatch(queue)
+      }
+    })
+  }
+
+  get #isAllRouted(): boolean {
+    return this.#inputEnded && this.#routing === 0 && this.#backlog.isEmpty
+  }
+
+  /** Dispatches partial batches once the input has ended and all routes are known. */
+  #dispatchAll() {
+    if (!this.#isAllRouted) return
+    for (const queue of this.#queues.values()) {
+      queue.markAllReady()
+      this.#dispatch(queue)
+    }
+  }
+
+  #dispatch(queue: OperatorQueue<T>) {
+    try {
+      this.#startWorkers(queue)
+      this.#selectionFaults = 0
+    } catch (error) {
+      // Nothing was taken from the queue.
+      if (++this.#selectionFaults >= FAULTS_MAX) return this.#fail('Selecting an egress', error)
+      const { clock } = this.#options
+      void sleep(clock, FAULT_DELAY_MS, this.#draining).then(() => this.#dispatch(queue))
+    }
+  }
+
+  /** Starts as many workers on a queue as the limits of each egress and of the run allow. */
+  #startWorkers(queue: OperatorQueue<T>) {
+    const egressPool = this.#engine.egressPool.own
+    const operator = queue.operator.name
+    const first = egressPool.primaryFor(operator)
+    const { sessionsMax } = queue.limits
+    for (const egress of egressPool.ranked(operator)) {
+      // A blocked egress takes only what is pinned to it; that fails and moves to other egresses.
+      const takesFree = egressPool.takesAny(egress, operator)
+      // Only the primary egress takes a partial batch; the others take free rows when they fill a
+      // connection.
+      const takesPartial = egress === first
+      while (queue.workers(egress) < sessionsMax) {
+        if (queue.isEmpty || this.#draining.aborted) return
+        if (this.#workers >= this.#options.concurrency) return void this.#waitingQueues.add(queue)
+        const capacityFor = (next: PendingRow<T>) => this.#capacityFor(queue, next)
+        const chunk = queue.take(egress, { takesFree, takesPartial, capacityFor })
+        if (chunk.length === 0) break
+        this.#startWorker(queue, egress, chunk)
+      }
+    }
+  }
+
+  /**
+   * Recipients per connection; until the catch-all status is known, one goes to the catch-all
+   * probe.
+   */
+  #capacityFor({ limits }: OperatorQueue<T>, next: PendingRow<T>): number {
+    const isTested = this.#engine.isTested(next.task)
+    return Math.max(1, limits.recipientsPerSession - (isTested ? 0 : 1))
+  }
+
+  #startWorker(queue: OperatorQueue<T>, egress: string, chunk: PendingRow<T>[]) {
+    queue.countWorker(egress, 1)
+    this.#workers++
+    const onEnd = () => {
+      queue.countWorker(egress, -1)
+      this.#workers--
+      if (queue.isDone) this.#queues.delete(queue.operator.name)
+      this.#dispatchNext(queue)
+      if (this.#draining.aborted) this.#checkEnd()
+    }
+    this.#probeChunk(queue, egress, chunk)
+      .catch(error => this.#fail('Probing', error))
+      .then(onEnd)
+      .catch(error => this.#fail('Probing', error))
+  }
+
+  /**
+   * Gives a free worker to the queues that wait for one first, so that a long queue cannot starve
+   * them.
+   */
+  #dispatchNext(queue: OperatorQueue<T>) {
+    for (const waiting of this.#waitingQueues) {
+      if (this.#workers >= this.#options.concurrency) break
+      this.#waitingQueues.delete(waiting)
+      this.#dispatch(waiting)
+    }
+    this.#dispatch(queue)
+  }
+
+  /** Probes a chunk. A row whose last probe failed internally is probed separately. */
+  async #probeChunk(
+    queue: OperatorQueue<T>,
+    egress: string,
+    chunk: readonly PendingRow<T>[],
+  ): Promise<void> {
+    const others = chunk.filter(({ faults }) => faults === 0)
+    if (others.length > 0) await this.#probeTogether(queue, egress, others)
+    for (const suspect of chunk) {
+      if (suspect.faults === 0) continue
+      if (this.#draining.aborted) return
+      await this.#probeTogether(queue, egress, [suspect])
+    }
+  }
+
+  async #probeTogether(
+    queue: OperatorQueue<T>,
+    egress: string,
+    chunk: readonly PendingRow<T>[],
+  ): Promise<void> {
+    /** The rows without an outcome. */
+    const waiting = new Map(chunk.map(pending => [pending.task, pending]))
+    const pendingOf = (task: ProbeTask): PendingRow<T> => {
+      const pending = waiting.get(task)
+      if (pending === undefined) throw new EvError('internal', `unknown task: ${task.text}`)
+      return pending
+    }
+    let failure: unknown = null
+    try {
+      await this.#engine.probe(queue.operator, [...waiting.keys()], {
+        egress,
+        signal: this.#ending,
+        drain: this.#draining,
+        urgent: this.#options.urgent,
+        onResult: (task, result, asked) => {
+          const pending = pendingOf(task)
+          const isBackup = isBackupOnly(task.exchangers, result)
+          this.#handleOutcome(pending, { result, asked, egress, isBackupOnly: isBackup })
+          waiting.delete(task)
+        },
+        onRetryLater: (task, delayMs) => {
+          this.#enqueueLater(pendingOf(task), delayMs)
+          waiting.delete(task)
+        },
+        onReturned: tasks => {
+          this.#requeue(queue, tasks.map(pendingOf))
+          for (const task of tasks) waiting.delete(task)
+        },
+      })
+    } catch (error) {
+      failure = error
+    }
+    if (this.#draining.aborted) return
+    for (const pending of waiting.values()) this.#handleFault(pending, failure)
+  }
+
+  /** Probes a row again after an internal failure, or gives it the failure as its result. */
+  #handleFault(pending: PendingRow<T>, error: unknown) {
+    const faults = pending.faults + 1
+    if (faults < FAULTS_MAX) this.#enqueueLater({ ...pending, faults }, FAULT_DELAY_MS)
+    else this.#finish(pending, fromFailedProbe(this.#options.clock, pending.task, error))
+  }
+
+  /**
+   * Queues rows that a connection has returned. They wait a moment, because connections to the same
+   * hosts return theirs at about the same time, and together they fill fewer connections.
+   */
+  #requeue(queue: OperatorQueue<T>, returned: readonly PendingRow<T>[]) {
+    const { clock } = this.#options
+    const now = clock.monotonicNow()
+    const batches = new Set(returned.map(pending => queue.add(pending, now, true)))
+    if (queue.hasFull) this.#dispatch(queue)
+    clock.after(RETURNED_MS, () => {
+      for (const batch of batches) queue.markReady(batch)
+      this.#dispatch(queue)
+    })
+  }
+
+  #handleOutcome(pending: PendingRow<T>, outcome: Outcome) {
+    const { result, asked } = outcome
+    // A row that the drain left unprobed has no result.
+    if (this.#draining.aborted && result.evidence.answer?.kind === 'no-response') return
+    if (isDecided(outcome)) return this.#finish(pending, result)
+    if (isFailure(result.verdict)) {
+      return this.#handleFault(pending, result.evidence.failure)
+    }
+    const isBlocked = !asked && result.evidence.answer?.kind === 'blocked'
+    const retry = this.#nextRetry(pending, outcome, isBlocked)
+    if (retry === null) return this.#finish(pending, result)
+    const { row, task, since, faults } = pending
+    if (!this.#tell('postponed', () => this.#sink.postponed(row.item, retry))) return
+    const { delayMs, accepted, ...attempts } = retry
+    const next = { row, task: { ...task, accepted }, since, faults, ...attempts }
+    this.#enqueueLater(next, delayMs, isBlocked)
+  }
+
+  #nextRetry(
+    { task, since, tries, egress, refusedBy }: PendingRow<T>,
+    outcome: Outcome,
+    isBlocked: boolean,
+  ): Retry | null {
+    const { clock, wait, greylistDelayMs, windowMax } = this.#options
+    const egressPool = this.#engine.egressPool.own
+    const { name } = task.operator
+    const domain = task.address.domain.ascii
+    const isWindowFull = isBlocked && this.#blockedCount >= windowMax * BLOCKED_SHARE_MAX
+    const history = { tries, egress, refusedBy, waitedMs: clock.monotonicNow() - since }
+    return nextRetry(outcome, history, {
+      greylistDelayMs,
+      wait: wait && !isWindowFull,
+      available: () => egressPool.availableFor(name),
+      uncertainForMs: () => egressPool.uncertainForMs(outcome.egress, name),
+      dnsUncertainForMs: () => dnsWaitMs(this.#engine.resolverCheck),
+      refusedForMs: () => egressPool.refusedForMs(outcome.egress, name, domain),
+    })
+  }
+
+  /** Queues a row again; `isBlocked`: it counts as waiting for a block to expire until then. */
+  #enqueueLater(pending: PendingRow<T>, delayMs: number, isBlocked = false) {
+    if (isBlocked) this.#blockedCount++
+    this.#onInactive()
+    const enqueue = () => {
+      if (isBlocked) this.#blockedCount--
+      this.#active++
+      if (!this.#draining.aborted) this.#enqueue(pending, true)
+    }
+    sleep(this.#options.clock, delayMs, this.#draining)
+      .then(enqueue)
+      .catch(error => this.#fail('Retrying', error))
+  }
+
+  /** A row no longer counts as active, so that another one may be routed. */
+  #onInactive() {
+    this.#active--
+    this.#routeBacklog()
+  }
+
+  /** Decides a row and its duplicates that arrived since. */
+  #finish({ row, task: { cacheKey: key } }: PendingRow<T>, result: Result) {
+    const duplicates = this.#duplicates.get(key) ?? NO_DUPLICATES
+    this.#duplicates.delete(key)
+    this.#onInactive()
+    this.#decide(row, result)
+    for (const duplicate of duplicates) {
+      this.#decide(duplicate, { ...result, email: duplicate.text })
+    }
+  }
+
+  #decide(row: Row<T>, result: Result) {
+    if (!this.#open.has(row)) return
+    if (!this.#tell('decided', () => this.#sink.decided(row.item, result))) return
+    this.#open.delete(row)
+    this.refill()
+    this.#checkEnd()
+  }
+
+  /** Calls a method of the sink. Returns false if it throws, which ends the run. */
+  #tell(method: 'decided' | 'postponed' | 'refused', call: () => void): boolean {
+    try {
+      call()
+      return true
+    } catch (error) {
+      this.#fail(`${method} of the sink`, error)
+      return false
+    }
+  }
+}
+
+/** Whether all exchangers of a domain have names below it. */
+function isSelfHosted({ address, route }: ProbeTask): boolean {
+  const domain = address.domain.ascii
+  return hostsOf(route).every(host => host === domain || host.endsWith(`.${domain}`))
+}
+
+/** Shared by all rows without a duplicate, and never changed. */
+const NO_DUPLICATES: never[] = []
