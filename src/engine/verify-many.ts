@@ -52,6 +52,7 @@ export async function* streamResults(
     concurrency: options.concurrency,
     greylistDelayMs: options.greylistDelayMs,
     windowMax: windowFor(options),
+    canRefuse: false,
     route: { checkSmtp, forceRefresh, cacheScope },
     signal: ending.signal,
   })
@@ -94,11 +95,21 @@ class ResultQueue implements Sink<null> {
     this.#wake()
   }
 
+  get isFull(): boolean {
+    return false
+  }
+
   /** The scheduler keeps the address. */
-  postponed(): void {}
+  postponed(): boolean {
+    return false
+  }
 
   /** An interrupted stream ends with an error, which stands for all addresses without a result. */
   refused(): void {}
+
+  drained(): boolean {
+    return false
+  }
 
   /** Ends the queue: no result follows. */
   close(): void {

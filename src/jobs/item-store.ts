@@ -47,6 +47,58 @@ export function waitingItems(
     .execute()
 }
 
+export type StoredItem = QueuedItem &
+  Pick<
+    ItemTable,
+    | 'state'
+    | 'tries'
+    | 'ready_at'
+    | 'route'
+    | 'egress'
+    | 'refused_by'
+    | 'accepted'
+    | 'latest_result'
+  >
+
+/** Returns the items at these positions that have no result, in list order. */
+export function openItems(
+  { db }: Database,
+  { jobId, positions }: { readonly jobId: string; readonly positions: readonly number[] },
+): Promise<StoredItem[]> {
+  return db
+    .selectFrom('item')
+    .select(['position', 'text', 'copies', 'state', 'tries', 'ready_at'])
+    .select(['route', 'egress', 'refused_by', 'accepted', 'latest_result'])
+    .where('job_id', '=', jobId)
+    .where('position', 'in', [...positions])
+    .where('state', 'in', ['queued', 'routed'])
+    .orderBy('position')
+    .execute()
+}
+
+type DueItem = {
+  readonly position: number
+  readonly dueAt: number
+  readonly operator: string | null
+  readonly egress: string | null
+}
+
+/** Lists when the routed items of a job are due, in list order. */
+export function dueItems(
+  { db }: Database,
+  o: { jobId: string; after: number; max: number },
+): Promise<DueItem[]> {
+  return db
+    .selectFrom('item')
+    .select(['position', 'due_at as dueAt', 'operator', 'egress'])
+    .where('job_id', '=', o.jobId)
+    .where('state', '=', sql.lit('routed'))
+    .where('position', '>', o.after)
+    .orderBy('position')
+    .limit(o.max)
+    .execute()
+}
+
 export type ItemRoute = {
   readonly position: number
   readonly operator: string

@@ -3,14 +3,16 @@ import { onTestFinished } from 'vitest'
 import { composeEngine, type ExternalDeps } from '../../src/compose/engine.ts'
 import { type RawSettings, toConfig } from '../../src/config/config.ts'
 import type { Database } from '../../src/db/database.ts'
+import type { Dial } from '../../src/engine/smtp/dial.ts'
 import { decodeResult } from '../../src/engine/verdict/stored-result.ts'
 import type { Result } from '../../src/engine/verdict/verdict.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import { addItems } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
 import { createJob, type Job, readJob } from '../../src/jobs/job-store.ts'
+import { ListWorker } from '../../src/jobs/list/list-worker.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'
-import { startWorker } from '../../src/jobs/worker/start-worker.ts'
+import type { Clock } from '../../src/platform/clock.ts'
 import { type Log, silentLog } from '../../src/platform/log.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { tempDatabase, tempFolder } from './database.ts'
@@ -33,6 +35,8 @@ export type JobDepsOptions = {
   readonly structures?: NonNullable<RawSettings['structures']>
   /** Replaces the servers that play `script`. */
   readonly dial?: NonNullable<ExternalDeps['dial']>
+  /** Changes how the servers that play `script` are dialed, as by a latency. */
+  readonly wrapDial?: (mx: Dial, clock: Clock) => Dial
 }
 
 type TestJobOptions = JobDepsOptions & { readonly texts: readonly string[] }
@@ -42,6 +46,8 @@ type WorkOptions = {
   /** Keeps answers in the database, as `ev bulk` does. */
   readonly cache?: boolean
   readonly stopping?: AbortSignal
+  /** Called with the worker once it has started. */
+  readonly onStart?: (worker: ListWorker) => void
   readonly structures?: NonNullable<RawSettings['structures']>
 }
 
@@ -71,7 +77,8 @@ export async function createJobDeps({ script = {}, flags = {}, ...given }: JobDe
       file: null,
       structures,
     })
-  const doors = { clock, random: countedRandom(), resolver: names, dial: given.dial ?? mx, log }
+  const dial = given.dial ?? given.wrapDial?.(mx, clock) ?? mx
+  const doors = { clock, random: countedRandom(), resolver: names, dial, log }
   return { clock, file, database, names, mx, loggedErrors, configWith, doors }
 }
 
@@ -84,19 +91,15 @@ export async function createTestJob({ texts, ...given }: TestJobOptions) {
   async function work(options: WorkOptions = {}): Promise<Job> {
     const config = configWith(options.structures)
     const finished = Promise.withResolvers<void>()
-    const worker = startWorker({
+    const worker = new ListWorker({
       database,
       log: doors.log,
       random: doors.random,
-      ledger: null,
-      baseUrl: '',
       feedback: new FeedbackKnowledge(database, config),
       engineFor: () => engine,
-      egresses: config.egresses.map(({ name }) => name),
       concurrency: config.concurrency,
       greylistDelayMs: config.greylistDelayMs,
       wait: () => options.wait ?? true,
-      retryStorageErrors: false,
       onProgress: job => job.state === 'completed' && finished.resolve(),
       onFailure: (_, error) => finished.reject(error),
     })
@@ -106,6 +109,7 @@ export async function createTestJob({ texts, ...given }: TestJobOptions) {
     options.stopping?.addEventListener('abort', () => finished.resolve())
     if (options.stopping?.aborted) finished.resolve()
     worker.take(JOB)
+    options.onStart?.(worker)
     const run = finished.promise.finally(() => worker.stop())
     await settled(clock, run)
     return readJob(database, JOB)

@@ -8,7 +8,7 @@ import { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import { finishJob } from '../../jobs/change-job.ts'
 import { refuseCancelled } from '../../jobs/job-state.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
-import { startWorker } from '../../jobs/worker/start-worker.ts'
+import { ListWorker } from '../../jobs/list/list-worker.ts'
 import { DEFAULT_WORKER_TIMINGS } from '../../jobs/worker/worker-timings.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { type Log, silentLog } from '../../platform/log.ts'
@@ -48,22 +48,18 @@ export async function work(
     key === null ? noProgress : createProgress(context, options.live, key.hint)
   const { finished, watcher } = watch(progress)
   const { log, lists, sandbox = false } = options
-  const worker = startWorker({
+  const worker = new ListWorker({
     database,
     log,
     random: context.random,
-    ledger: null,
-    baseUrl: '',
     feedback: sandbox ? null : new FeedbackKnowledge(database, config),
     engineFor: () => engine,
-    egresses: config.egresses.map(({ name }) => name),
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => options.wait ?? true,
     onFinishing: () => {
       if (key !== null) options.live.print('Finishing: waiting rows get their current result.\n')
     },
-    retryStorageErrors: false,
     timings: TIMINGS,
     ...watcher,
   })
@@ -91,7 +87,11 @@ export async function work(
   )
   const stopWaits = options.quiet
     ? () => {}
-    : watchWaits({ database, engine, inMemory: worker.waitingInMemory }, job.id, progress.setWait)
+    : watchWaits(
+        { database, engine, inMemory: () => worker.waitingInMemory() },
+        job.id,
+        progress.setWait,
+      )
   try {
     worker.take(job.id)
     await Promise.race([finished, aborted(signal)]).catch(() => {})

@@ -1,37 +1,63 @@
-import type { Acceptance } from '../probe/mx-groups.ts'
-import type { AttemptHistory, Retry } from '../probing/retry-policy.ts'
+import type { Acceptance, RouteWithHost } from '../probe/mx-groups.ts'
+import type { ProbeTask } from '../probing/prepare.ts'
+import type { AttemptHistory, Outcome, Retry } from '../probing/retry-policy.ts'
 import type { Result } from '../verdict/verdict.ts'
 
-/**
- * An address of a list. Its history is null if it was not probed before; else it includes the
- * acceptance of the recipient, if only the catch-all test of its domain is missing, and the time
- * until the next attempt is due.
- */
+/** An address of a list. Its history is null if it was not probed before. */
 export type Row<T> = {
   readonly item: T
   readonly text: string
-  readonly history:
-    | (AttemptHistory & { readonly accepted: Acceptance | null; readonly dueInMs: number })
-    | null
+  readonly history: RowHistory | null
+}
+
+export type RowHistory = AttemptHistory & {
+  /** The acceptance of the recipient if only the catch-all test of its domain is missing. */
+  readonly accepted: Acceptance | null
+  /** Its route if it was looked up before and is still to be used. */
+  readonly route: RouteWithHost | null
 }
 
 /** Supplies the rows of a run. */
 export type Feed<T> = {
-  /** Resolves with 1 to `max` rows as soon as there are any; with null after the last one. */
+  /**
+   * Resolves with 1 to `max` rows as soon as there are any, and with null after the last one. An
+   * empty page means that more rows follow only when the scheduler returns some, or later: those
+   * that it has need not wait for them. The next call waits.
+   */
   read(max: number): Promise<readonly Row<T>[] | null>
 }
 
+/** What is known of a row that is probed again later. */
+export type Postponement = {
+  readonly retry: Retry
+  readonly outcome: Outcome
+  readonly task: ProbeTask
+}
+
 /**
- * Takes what becomes of the rows of a run: for each row `decided` or `refused` is called, once, and
- * before that `postponed` any number of times. If a method throws, the run ends with an error that
- * names it.
+ * Takes what becomes of the rows of a run: for each row that the feed supplies, `decided` or
+ * `refused` is called once, or `postponed` with the return value true. If a method throws, the run
+ * ends with an error that names it.
  */
 export type Sink<T> = {
   decided(item: T, result: Result): void
-  /** The row stays with the scheduler, which probes it again after `retry.delayMs`. */
-  postponed(item: T, retry: Retry): void
-  /** The run ended before the row had a result. */
-  refused(item: T): void
+  /**
+   * Returns true if the feed supplies the row again after `retry.delayMs`; false if the scheduler is
+   * to keep it until then.
+   */
+  postponed(item: T, postponement: Postponement): boolean
+  /**
+   * Takes a row back without a result: its operator has as many rows as the scheduler keeps, and the
+   * feed supplies it again after `drained`; or the run ended, and `operator` is null.
+   */
+  refused(item: T, operator: string | null): void
+  /**
+   * An operator of which rows were refused has room for so many. Returns whether the feed has more
+   * rows of it.
+   */
+  drained(operator: string, room: number): boolean
   /** Number of results that it still holds. They count toward the window. */
   readonly held: number
+  /** True: no lookup and no probe is started until `Scheduler.refill` is called. */
+  readonly isFull: boolean
 }

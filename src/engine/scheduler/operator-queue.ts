@@ -115,6 +115,38 @@ export class OperatorQueue<T> {
     return [...taken, ...this.#takeFrom(same, sizeMax - taken.length)]
   }
 
+  /**
+   * Removes and returns rows for a connection whose hosts have a backup at another operator; all for
+   * one set of MX hosts.
+   */
+  takeBackedUp(egress: string, takesFree: boolean): PendingRow<T>[] {
+    for (const batch of this.#batches.values()) {
+      if (batch.egress !== egress && !(takesFree && batch.egress === null)) continue
+      const taken = batch.rows.filter(hasBackup).slice(0, this.limits.recipientsPerSession)
+      if (taken.length === 0) continue
+      const left = new Set(batch.rows)
+      for (const row of taken) left.delete(row)
+      batch.rows = [...left]
+      this.#file(batch)
+      return taken
+    }
+    return []
+  }
+
+  /** Removes and returns all rows. */
+  takeAll(): PendingRow<T>[] {
+    return [...this.#batches.values()].flatMap(batch => this.#takeFrom(batch, batch.rows.length))
+  }
+
+  /** Returns the number of rows that pass. */
+  count(isCounted: (pending: PendingRow<T>) => boolean): number {
+    let count = 0
+    for (const { rows } of this.#batches.values()) {
+      for (const pending of rows) if (isCounted(pending)) count++
+    }
+    return count
+  }
+
   workers(egress: string): number {
     return this.#workers.get(egress) ?? 0
   }
@@ -150,6 +182,8 @@ export class OperatorQueue<T> {
     if (rows.length === 0) this.#batches.delete(batchKey(mxKey, egress))
   }
 }
+
+const hasBackup = ({ task }: PendingRow<unknown>) => task.exchangers.length > 1
 
 /** Returns the batch whose first row has waited longer. */
 function older<T>(

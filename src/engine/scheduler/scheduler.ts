@@ -8,7 +8,7 @@ import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
 import type { EgressPool } from '../probe/egress-pool.ts'
 import { hostsOf, type RouteWithHost } from '../probe/mx-groups.ts'
 import { isBackupOnly } from '../probing/mx-hosts.ts'
-import type { PreparedAddress, ProbeTask } from '../probing/prepare.ts'
+import type { PreparedAddress, ProbeTask, TaskOptions } from '../probing/prepare.ts'
 import type { ProbeListOptions } from '../probing/probe-runner.ts'
 import {
   FAULTS_MAX,
@@ -32,6 +32,8 @@ export type SchedulerOptions = {
   readonly greylistDelayMs: number | null
   /** Maximum number of rows in the scheduler and in the sink. */
   readonly windowMax: number
+  /** Whether the sink takes rows back for which there is no room. */
+  readonly canRefuse: boolean
   /** False: rows that should be retried later keep their current result. */
   readonly wait: boolean
   /** True: connections take precedence over those of other lists. */
@@ -42,6 +44,8 @@ export type SchedulerOptions = {
   readonly signal: AbortSignal
   /** Lets sessions in flight finish, and starts nothing new. */
   readonly drain?: AbortSignal
+  /** Gives rows that are not being probed what is known of them now as their result. */
+  readonly finish?: AbortSignal
 }
 
 /**
@@ -71,6 +75,13 @@ const RETURNED_MS = 20
 const IDLE_MS = 25
 /** The longest wait for a source that is never idle, as in a list that is being routed. */
 const HOLD_MAX_MS = 5 * SECOND
+/**
+ * Rows of an operator that are kept, in connections of all egresses: enough to fill each connection
+ * again as soon as it ends. Others are refused, so that they take no memory.
+ */
+const BATCHES_PER_CONNECTION = 2
+/** An egress that may open no connection for longer than this leaves its worker to other operators. */
+const PAUSE_MIN_MS = SECOND
 /** The wait before an address is probed again after an internal failure. */
 const FAULT_DELAY_MS = SECOND
 /** Rows that are read in one turn of the event loop. */
@@ -83,6 +94,8 @@ export type SchedulerEngine = {
   routeOne(text: string, options: RouteOptions): Promise<PreparedAddress>
   prefetchHost(route: RouteWithHost): void
   isTested(task: ProbeTask): boolean
+  resume(text: string, route: RouteWithHost, options: Partial<TaskOptions>): ProbeTask | null
+  presentResult(task: ProbeTask): Result
   probe(operator: MxOperator, tasks: readonly ProbeTask[], options: ProbeListOptions): Promise<void>
 }
 
@@ -144,10 +157,18 @@ export class Scheduler<T> {
   #blockedCount = 0
   #workers = 0
   #inputEnded = false
+  /** Whether the feed has no more rows for now. */
+  #inputIdle = false
   /** The error of the feed, which ended its rows. */
   #inputFailure: { readonly error: unknown } | null = null
   /** Number of consecutive internal failures of the selection of an egress. */
   #selectionFaults = 0
+  /** Number of rows by operator; only if rows can be refused. */
+  readonly #sizes = new Map<string, number>()
+  /** Operators of which rows were refused. */
+  readonly #refusing = new Set<string>()
+  /** Timers of queues that wait for the end of a pause. */
+  readonly #resumptions = new Map<OperatorQueue<T>, () => void>()
   /** The internal failure that ended the run. */
   #failure: EvError | null = null
   #onCapacity: () => void = () => {}
@@ -157,18 +178,21 @@ export class Scheduler<T> {
     this.#engine = engine
     this.#sink = sink
     this.#options = options
-    const { clock, signal, drain } = options
+    const { clock, signal, drain, finish } = options
     this.#ending = withDeadline(clock, null, [signal, this.#stopping.signal]).signal
     this.#draining =
       drain === undefined ? this.#ending : withDeadline(clock, null, [this.#ending, drain]).signal
-    this.#dnsPause = new DnsPause(engine.resolverCheck, clock, this.#draining)
+    const waitEnd = withDeadline(clock, null, [this.#draining, finish]).signal
+    this.#dnsPause = new DnsPause(engine.resolverCheck, clock, waitEnd)
     onAbort(this.#draining, () => {
       this.#cancelHold?.()
       this.#cancelGather?.()
+      for (const cancel of this.#resumptions.values()) cancel()
       this.#onCapacity()
       this.#checkEnd()
     })
     onAbort(this.#ending, () => this.#checkEnd())
+    if (finish !== undefined) onAbort(finish, () => this.#finishPending())
   }
 
   /**
@@ -184,7 +208,7 @@ export class Scheduler<T> {
     this.#checkEnd()
     await ended
     this.#stopping.abort()
-    for (const { item } of this.#open) this.#tell('refused', () => this.#sink.refused(item))
+    for (const { item } of this.#open) this.#tell('refused', () => this.#sink.refused(item, null))
     this.#open.clear()
     if (this.#failure !== null) throw this.#failure
     if (this.#inputFailure !== null) throw this.#inputFailure.error
@@ -193,6 +217,19 @@ export class Scheduler<T> {
   /** Call it when the sink holds fewer results. */
   refill(): void {
     if (this.#inFlight <= this.#options.windowMax * (1 - REFILL_SHARE)) this.#onCapacity()
+    if (this.#draining.aborted || this.#sink.isFull) return
+    this.#routeBacklog()
+    this.#dispatchWaiting()
+  }
+
+  /** Returns the rows that can be probed and that pass, by operator. */
+  countPending(isCounted: (row: Row<T>) => boolean): Map<string, number> {
+    const counts = new Map<string, number>()
+    for (const [operator, queue] of this.#queues) {
+      const count = queue.count(({ row }) => isCounted(row))
+      if (count > 0) counts.set(operator, count)
+    }
+    return counts
   }
 
   /** Number of rows in the window. */
@@ -212,6 +249,12 @@ export class Scheduler<T> {
       for (let count = 0; !this.#draining.aborted; ) {
         const page = await feed.read(Math.min(READ_MAX, this.#options.windowMax - this.#inFlight))
         if (page === null || this.#draining.aborted) break
+        this.#inputIdle = page.length === 0
+        if (this.#inputIdle) {
+          this.#release()
+          this.#dispatchAll()
+          continue
+        }
         this.#accept(page)
         count += page.length
         if (this.#inFlight >= this.#options.windowMax) await this.#waitForCapacity()
@@ -237,23 +280,13 @@ export class Scheduler<T> {
     const isAlone = page.length === 1 && this.#inFlight === 0
     for (const row of page) {
       this.#open.add(row)
-      const dueInMs = row.history?.dueInMs ?? 0
-      if (dueInMs > 0) this.#acceptLater(row, dueInMs)
-      else this.#backlog.add(row)
+      this.#backlog.add(row)
     }
     if (isAlone) return this.#release()
     this.#readAt = this.#options.clock.monotonicNow()
     if (this.#heldSince !== null) return
     this.#heldSince = this.#readAt
     this.#hold(IDLE_MS)
-  }
-
-  #acceptLater(row: Row<T>, dueInMs: number) {
-    void sleep(this.#options.clock, dueInMs, this.#draining).then(() => {
-      if (this.#draining.aborted) return
-      this.#backlog.add(row)
-      if (this.#heldSince === null) this.#release()
-    })
   }
 
   #hold(delayMs: number) {
@@ -296,6 +329,7 @@ export class Scheduler<T> {
       this.#backlog.hasReleased &&
       this.#routing < ROUTING_MAX &&
       this.#active < ACTIVE_MAX &&
+      !this.#sink.isFull &&
       !this.#draining.aborted
     )
       this.#routeGroup(this.#backlog.take(GROUP_MAX)).catch(error => this.#fail('Routing', error))
@@ -322,11 +356,8 @@ export class Scheduler<T> {
 
   /** Returns the task of a row that needs a probe; null for any other. */
   async #route(row: Row<T>): Promise<ProbeTask | null> {
-    const options = { ...this.#options.route, signal: this.#draining }
-    const prepared = await this.#engine.routeOne(
-      row.text,
-      this.#options.wait ? { ...options, dnsPause: this.#dnsPause } : options,
-    )
+    const resumed = this.#resume(row)
+    const prepared = resumed === null ? await this.#lookUp(row) : { task: resumed }
     // An abort ends the lookup without an answer.
     if (this.#draining.aborted) return null
     if ('task' in prepared) {
@@ -338,8 +369,36 @@ export class Scheduler<T> {
     return null
   }
 
+  #lookUp({ text }: Row<T>): Promise<PreparedAddress> {
+    const options = { ...this.#options.route, signal: this.#draining }
+    return this.#engine.routeOne(
+      text,
+      this.#isPatient ? { ...options, dnsPause: this.#dnsPause } : options,
+    )
+  }
+
+  /** Restores the task of a row with a route; null if that is not possible. */
+  #resume({ text, history }: Row<T>): ProbeTask | null {
+    if (history === null || history.route === null) return null
+    try {
+      return this.#engine.resume(text, history.route, this.#options.route)
+    } catch {
+      return null // Routed by another version of ev.
+    }
+  }
+
+  /** Whether rows wait for retries. */
+  get #isPatient(): boolean {
+    return this.#options.wait && !this.#isFinishing
+  }
+
+  get #isFinishing(): boolean {
+    return this.#options.finish?.aborted ?? false
+  }
+
   #routed(row: Row<T>, task: ProbeTask) {
     const key = task.cacheKey
+    const operator = task.operator.name
     const duplicates = this.#duplicates.get(key)
     if (duplicates !== undefined) {
       this.#active--
@@ -347,29 +406,73 @@ export class Scheduler<T> {
       else duplicates.push(row)
       return
     }
-    this.#duplicates.set(key, NO_DUPLICATES)
-    const now = this.#options.clock.monotonicNow()
-    const { history } = row
-    if (history === null) {
-      this.#enqueue({ row, task, since: now, tries: 0, egress: null, refusedBy: [], faults: 0 })
-      return
+    const since = this.#options.clock.monotonicNow()
+    const fresh = { row, task, since, tries: 0, egress: null, refusedBy: [], faults: 0 }
+    let pending: PendingRow<T>
+    try {
+      if (this.#hasNoRoom(operator)) return this.#refuse(row, operator)
+      pending = this.#withHistory(fresh)
+    } catch (error) {
+      this.#duplicates.set(key, NO_DUPLICATES)
+      return this.#handleFault(fresh, error)
     }
+    if (this.#options.canRefuse) this.#sizes.set(operator, (this.#sizes.get(operator) ?? 0) + 1)
+    this.#duplicates.set(key, NO_DUPLICATES)
+    this.#enqueue(pending)
+  }
+
+  /** Adds the history of a row. An egress that may not probe its operator now is forgotten. */
+  #withHistory(fresh: PendingRow<T>): PendingRow<T> {
+    const { history } = fresh.row
+    if (history === null) return fresh
     const { accepted, waitedMs, egress, tries, refusedBy } = history
-    // An egress that is no longer configured greeted the server in vain.
-    const isKnown =
-      egress !== null && this.#engine.egressPool.own.ranked(task.operator.name).includes(egress)
-    this.#enqueue({
-      row,
-      task: { ...task, accepted },
-      since: now - waitedMs,
-      tries: egress === null || isKnown ? tries : 0,
+    const operator = fresh.task.operator.name
+    const isKnown = egress === null || this.#engine.egressPool.own.ranked(operator).includes(egress)
+    return {
+      ...fresh,
+      task: { ...fresh.task, accepted },
+      since: fresh.since - waitedMs,
+      tries: isKnown ? tries : 0,
       egress: isKnown ? egress : null,
       refusedBy,
-      faults: 0,
+    }
+  }
+
+  #hasNoRoom(operator: string): boolean {
+    const size = this.#sizes.get(operator)
+    return size !== undefined && !this.#isFinishing && size >= this.#sizeMax(operator)
+  }
+
+  /** Returns the maximum number of rows of an operator. */
+  #sizeMax(operator: string): number {
+    const egressPool = this.#engine.egressPool.own
+    const { sessionsMax, recipientsPerSession } = egressPool.row(operator)
+    const egresses = egressPool.sharesLists(operator) ? egressPool.ranked(operator).length : 1
+    return BATCHES_PER_CONNECTION * egresses * sessionsMax * recipientsPerSession
+  }
+
+  #refuse(row: Row<T>, operator: string) {
+    this.#active--
+    this.#refusing.add(operator)
+    if (this.#tell('refused', () => this.#sink.refused(row.item, operator))) this.#close(row)
+  }
+
+  /** Counts a row that has left its operator, which may have room for refused rows then. */
+  #onLeft({ operator: { name } }: ProbeTask) {
+    const size = this.#sizes.get(name)
+    if (size === undefined) return
+    if (size === 1) this.#sizes.delete(name)
+    else this.#sizes.set(name, size - 1)
+    if (!this.#refusing.has(name)) return
+    const room = this.#sizeMax(name) - (size - 1)
+    if (size - 1 > room) return
+    this.#tell('drained', () => {
+      if (!this.#sink.drained(name, room)) this.#refusing.delete(name)
     })
   }
 
   #enqueue(pending: PendingRow<T>, isRetry = false) {
+    if (this.#isFinishing) return this.#present(pending)
     let queue: OperatorQueue<T>
     try {
       queue = this.#queueFor(pending.task)
@@ -421,7 +524,8 @@ export class Scheduler<T> {
   }
 
   get #isAllRouted(): boolean {
-    return this.#inputEnded && this.#routing === 0 && this.#backlog.isEmpty
+    const isRead = this.#inputEnded || this.#inputIdle
+    return isRead && this.#routing === 0 && this.#backlog.isEmpty
   }
 
   /** Dispatches partial batches once the input has ended and all routes are known. */
@@ -459,13 +563,45 @@ export class Scheduler<T> {
       const takesPartial = egress === first
       while (queue.workers(egress) < sessionsMax) {
         if (queue.isEmpty || this.#draining.aborted) return
-        if (this.#workers >= this.#options.concurrency) return void this.#waitingQueues.add(queue)
+        if (this.#workers >= this.#options.concurrency || this.#sink.isFull) {
+          return void this.#waitingQueues.add(queue)
+        }
+        const pausedMs = this.#isPatient ? this.#getPauseMs(egress, operator) : 0
+        const isPaused = pausedMs > PAUSE_MIN_MS
+        if (isPaused) this.#resumeLater(queue, pausedMs)
         const capacityFor = (next: PendingRow<T>) => this.#capacityFor(queue, next)
-        const chunk = queue.take(egress, { takesFree, takesPartial, capacityFor })
+        const chunk = isPaused
+          ? this.#takeBackedUp(queue, egress, takesFree)
+          : queue.take(egress, { takesFree, takesPartial, capacityFor })
         if (chunk.length === 0) break
         this.#startWorker(queue, egress, chunk)
       }
     }
+  }
+
+  /** Returns for how long an egress should open no connection to an operator, in ms. */
+  #getPauseMs(egress: string, operator: string): number {
+    const egressPool = this.#engine.egressPool.own
+    const uncertainForMs = egressPool.uncertainForMs(egress, operator)
+    return uncertainForMs ?? egressPool.prober(egress).knownController(operator)?.readyInMs ?? 0
+  }
+
+  /** During a pause of their first operator, rows with exchangers of another one can be probed. */
+  #takeBackedUp(queue: OperatorQueue<T>, egress: string, takesFree: boolean): PendingRow<T>[] {
+    const egressPool = this.#engine.egressPool.own
+    const { name } = queue.operator
+    const isPaused = egressPool.prober(egress).knownController(name)?.isPaused ?? false
+    if (!isPaused || egressPool.uncertainForMs(egress, name) !== null) return []
+    return queue.takeBackedUp(egress, takesFree)
+  }
+
+  #resumeLater(queue: OperatorQueue<T>, delayMs: number) {
+    if (this.#resumptions.has(queue)) return
+    const cancel = this.#options.clock.after(delayMs, () => {
+      this.#resumptions.delete(queue)
+      this.#dispatch(queue)
+    })
+    this.#resumptions.set(queue, cancel)
   }
 
   /**
@@ -498,12 +634,16 @@ export class Scheduler<T> {
    * them.
    */
   #dispatchNext(queue: OperatorQueue<T>) {
+    this.#dispatchWaiting()
+    this.#dispatch(queue)
+  }
+
+  #dispatchWaiting() {
     for (const waiting of this.#waitingQueues) {
-      if (this.#workers >= this.#options.concurrency) break
+      if (this.#workers >= this.#options.concurrency || this.#sink.isFull) break
       this.#waitingQueues.delete(waiting)
       this.#dispatch(waiting)
     }
-    this.#dispatch(queue)
   }
 
   /** Probes a chunk. A row whose last probe failed internally is probed separately. */
@@ -596,7 +736,12 @@ export class Scheduler<T> {
     const retry = this.#nextRetry(pending, outcome, isBlocked)
     if (retry === null) return this.#finish(pending, result)
     const { row, task, since, faults } = pending
-    if (!this.#tell('postponed', () => this.#sink.postponed(row.item, retry))) return
+    let isTaken = false
+    const postpone = () => {
+      isTaken = this.#sink.postponed(row.item, { retry, outcome, task })
+    }
+    if (!this.#tell('postponed', postpone)) return
+    if (isTaken) return this.#leave(pending)
     const { delayMs, accepted, ...attempts } = retry
     const next = { row, task: { ...task, accepted }, since, faults, ...attempts }
     this.#enqueueLater(next, delayMs, isBlocked)
@@ -607,7 +752,7 @@ export class Scheduler<T> {
     outcome: Outcome,
     isBlocked: boolean,
   ): Retry | null {
-    const { clock, wait, greylistDelayMs, windowMax } = this.#options
+    const { clock, greylistDelayMs, windowMax } = this.#options
     const egressPool = this.#engine.egressPool.own
     const { name } = task.operator
     const domain = task.address.domain.ascii
@@ -615,7 +760,7 @@ export class Scheduler<T> {
     const history = { tries, egress, refusedBy, waitedMs: clock.monotonicNow() - since }
     return nextRetry(outcome, history, {
       greylistDelayMs,
-      wait: wait && !isWindowFull,
+      wait: this.#isPatient && !isWindowFull,
       available: () => egressPool.availableFor(name),
       uncertainForMs: () => egressPool.uncertainForMs(outcome.egress, name),
       dnsUncertainForMs: () => dnsWaitMs(this.#engine.resolverCheck),
@@ -644,26 +789,63 @@ export class Scheduler<T> {
   }
 
   /** Decides a row and its duplicates that arrived since. */
-  #finish({ row, task: { cacheKey: key } }: PendingRow<T>, result: Result) {
-    const duplicates = this.#duplicates.get(key) ?? NO_DUPLICATES
-    this.#duplicates.delete(key)
-    this.#onInactive()
-    this.#decide(row, result)
+  #finish(pending: PendingRow<T>, result: Result) {
+    const duplicates = this.#take(pending)
+    this.#decide(pending.row, result)
     for (const duplicate of duplicates) {
       this.#decide(duplicate, { ...result, email: duplicate.text })
     }
+    this.#onLeft(pending.task)
+  }
+
+  /** The sink has taken a postponed row. Its duplicates wait with it. */
+  #leave(pending: PendingRow<T>) {
+    const duplicates = this.#take(pending)
+    this.#close(pending.row)
+    for (const row of duplicates) this.#routeAgain(row)
+    this.#onLeft(pending.task)
+  }
+
+  /** Removes the entry of an address in flight and returns its duplicates. */
+  #take({ task: { cacheKey: key } }: PendingRow<T>): readonly Row<T>[] {
+    const duplicates = this.#duplicates.get(key) ?? NO_DUPLICATES
+    this.#duplicates.delete(key)
+    this.#onInactive()
+    return duplicates
+  }
+
+  #routeAgain(row: Row<T>) {
+    this.#backlog.add(row)
+    if (this.#heldSince === null) this.#release()
+  }
+
+  /** Gives all rows that wait in queues their present result. */
+  #finishPending() {
+    for (const queue of this.#queues.values()) {
+      for (const pending of queue.takeAll()) this.#present(pending)
+    }
+  }
+
+  /** Gives a row what is known of it now as its result. */
+  #present(pending: PendingRow<T>) {
+    const task = { ...pending.task, startedAt: this.#options.clock.monotonicNow() }
+    this.#finish(pending, this.#engine.presentResult(task))
   }
 
   #decide(row: Row<T>, result: Result) {
     if (!this.#open.has(row)) return
-    if (!this.#tell('decided', () => this.#sink.decided(row.item, result))) return
+    if (this.#tell('decided', () => this.#sink.decided(row.item, result))) this.#close(row)
+  }
+
+  /** A row has left the scheduler. */
+  #close(row: Row<T>) {
     this.#open.delete(row)
     this.refill()
     this.#checkEnd()
   }
 
   /** Calls a method of the sink. Returns false if it throws, which ends the run. */
-  #tell(method: 'decided' | 'postponed' | 'refused', call: () => void): boolean {
+  #tell(method: 'decided' | 'postponed' | 'refused' | 'drained', call: () => void): boolean {
     try {
       call()
       return true

@@ -16,7 +16,6 @@ import type { ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
 import type { OrphanedClaims } from '../worker/orphaned-claims.ts'
 import type { WorkerTimings } from '../worker/worker-timings.ts'
 import type { ClaimedRow, Claims } from './claims.ts'
-import { toItemRoute } from './pending-items.ts'
 import type { ProbeScheduler, Slot } from './probe-scheduler.ts'
 import type { SharedClaims } from './shared-claims.ts'
 
@@ -117,23 +116,11 @@ class ClaimedProbe {
   ): Promise<void> {
     const [first] = tasks
     if (first === undefined) return
-    const { slots, claims } = this.#work
-    const onReturned: ProbeListOptions['onReturned'] = returned => {
-      for (const item of returned.map(this.#itemOf)) {
-        claims.putBack(item)
-        this.#open.delete(item)
-      }
-      // If no other slot is woken, this one takes them after its session.
-      slots.putAll(engine, this.#slot).catch(() => {})
-    }
-    // Items that were claimed in the database would have to be released there.
-    const isInMemory = this.#claimed.every(({ pending }) => pending !== null)
     await engine.probe(first.operator, tasks, {
       ...signals,
       egress: this.#slot.egress,
       onResult: this.#onResult,
       onRetryLater: this.#onRetryLater,
-      onReturned: isInMemory ? onReturned : undefined,
     })
   }
 
@@ -175,7 +162,7 @@ class ClaimedProbe {
       for (const { egress } of change.postponed ?? []) {
         this.egresses.add(egress ?? this.#slot.egress)
       }
-      record(this.#work, this.#slot, item, change)
+      void this.#work.recorder.add(list.id, { ...change, holder: item.holder })
     }
     this.#open.delete(item)
   }
@@ -196,37 +183,13 @@ class ClaimedProbe {
   }
 }
 
-/** Adds a change to the next batch, in which a postponed item that was in memory is also routed. */
-function record(
-  { recorder, claims }: ProbeWork,
-  { operator }: Slot,
-  { list, pending, holder }: ClaimedRow,
-  change: Change,
-): void {
-  const isRouted = pending !== null && change.postponed !== undefined
-  const routed = isRouted ? [toItemRoute(pending.position, pending.task)] : []
-  const added = recorder.add(
-    list.id,
-    pending === null ? { ...change, holder } : { ...change, routed },
-  )
-  if (change.postponed === undefined) return
-  // The recorder handles a failed commit; the row then stays as it was stored before.
-  added.then(
-    () => claims.noteStored(operator),
-    () => {},
-  )
-}
-
 /**
  * Restores the task of a routed item. An item that cannot be restored, because other rules or lists
  * routed it, is routed again.
  */
 async function probeTaskFor(work: ProbeWork, item: ClaimedRow): Promise<ProbeTask | null> {
-  const { database, recorder, stopping } = work
+  const { recorder, stopping } = work
   const { engine, id, options } = item.list
-  if (item.pending !== null) {
-    return { ...item.pending.task, startedAt: database.clock.monotonicNow() }
-  }
   const restored = restoreTask(item.list, item)
   if (restored !== null) return restored
   const retried = await engine.routeOne(item.text, { ...options, signal: stopping })

@@ -24,8 +24,7 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   const clock = database.steadyClock
   const { operator, egress } = slot
   const gathersUntil = slots.readyAt(operator)
-  const isGathering = gathersUntil > clock.now()
-  if (isGathering && !claims.hasKept(operator)) return { dueAt: gathersUntil }
+  if (gathersUntil > clock.now()) return { dueAt: gathersUntil }
   await recorder.settled()
   const sharedEngine = shared?.engine ?? null
   const waiting = sharedEngine === null ? await claims.waitingFor(operator) : null
@@ -44,17 +43,16 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<Reschedul
   } else {
     const lists = waiting ?? (await claims.waitingFor(operator))
     if (lists.length === 0) return 'done'
-    const claim = { ...slot, max, now: clock.now(), holder, fullOnly: isGathering }
+    const claim = { ...slot, max, now: clock.now(), holder }
     const isBackupUsed = isPaused && uncertainForMs === null && rateController.isPaused
     claimed = await claimFromLists(work, lists, claim, { isPaused, isBackupUsed })
   }
-  if (claimed.length === 0 && isGathering) return { dueAt: gathersUntil }
   if (claimed.length === 0) {
     return isPaused ? { dueAt: clock.now() + readyInMs } : 'done'
   }
   let hasMore = true
   const wakeOthers = async () => {
-    hasMore = claimed.length === max || (claims.hasKept(operator) && !isGathering)
+    hasMore = claimed.length === max
     if (hasMore) await slots.putAll(engine, slot)
   }
   await probeAndRelease(work, slot, claimed, wakeOthers)

@@ -26,8 +26,6 @@ export type RoutedItems = {
   readonly operator: string
   /** Number of items that were stored. */
   readonly stored: number
-  /** Number of connections that items in memory fill. */
-  readonly filled: number
   /** Whether the operator serves only the domain of these items, and no more of them follow. */
   readonly isComplete: boolean
 }
@@ -77,12 +75,11 @@ export class ProbeScheduler {
 
   /**
    * Counts routed items: their operator is probed when a connection can be filled, after a while,
-   * or at once if no more of its items follow. Items in memory that do not fill the connection go
-   * on gathering.
+   * or at once if no more of its items follow.
    */
   async onItemsRouted(
     { engine, operators }: ActiveJob,
-    { operator, stored, filled, isComplete }: RoutedItems,
+    { operator, stored, isComplete }: RoutedItems,
   ): Promise<void> {
     const egress = engine.egressPool.primaryFor(operator)
     if (operators.size < COUNTED_MAX) operators.add(operator)
@@ -90,12 +87,10 @@ export class ProbeScheduler {
     const now = this.#clock.now()
     const gathered = this.#getGathering(operator, now)
     gathered.stored += stored
-    const { recipientsPerSession, sessionsMax } = engine.egressPool.row(operator)
+    const { recipientsPerSession } = engine.egressPool.row(operator)
     const isReady = isComplete || gathered.stored >= recipientsPerSession
     if (isReady) this.#gathering.delete(operator)
-    else if (filled > 0) {
-      return this.#tasks.putAll({ operator, egress }, Math.min(filled, sessionsMax))
-    } else if (this.#isShared && now - gathered.putAt < this.#timings.requeueMs) return
+    else if (this.#isShared && now - gathered.putAt < this.#timings.requeueMs) return
     gathered.putAt = now
     await this.put(
       { operator, egress },

@@ -12,8 +12,7 @@ import { type ItemRoute, type QueuedItem, queuedItems } from '../item-store.ts'
 import type { Outcome } from '../results/commit-batch.ts'
 import type { ResultWriter } from '../results/result-writer.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
-import type { Claims } from './claims.ts'
-import { toItemRoute } from './pending-items.ts'
+import { toItemRoute } from './item-route.ts'
 import type { RoutedItems } from './probe-scheduler.ts'
 
 /**
@@ -42,18 +41,12 @@ const GROUP_MAX = 200
 type RouteWork = {
   readonly database: Database
   readonly recorder: ResultWriter
-  readonly claims: Pick<Claims, 'hasRoomFor' | 'keep' | 'noteStored'>
   /** Starts no new item and abandons items in flight. */
   readonly stopping: AbortSignal
   /** IDs of the lists that are being routed. */
   readonly routing: ReadonlySet<string>
   /** Lets requests go before routing; null if the process serves none. */
   readonly priority: Pick<Priority, 'yieldToRequests'> | null
-  /**
-   * Waits while memory is full: resolves with true when there may be room, with false if further
-   * items are to be stored.
-   */
-  readonly nextRoom: () => Promise<boolean>
   /** Called when items can be claimed. */
   readonly onRouted: (list: ActiveJob, routed: RoutedItems) => Promise<void>
 }
@@ -63,7 +56,7 @@ type Routing = {
   readonly list: ActiveJob
   readonly options: RowOptions
   /**
-   * Runs one group of items at a time: it fills a connection before others fill the memory. Not for
+   * Runs one group of items at a time, so that the items of a domain are stored together. Not for
    * work that waits for the DNS.
    */
   readonly inTurn: LimitFunction
@@ -98,7 +91,6 @@ export async function routeItems(work: RouteWork, list: ActiveJob): Promise<void
         // The items behind the first chunk of a domain have turns of their own.
         await yieldFor(Math.min(items.length, ROUTED_MAX))
         await recorder.settled()
-        await waitForRoom(work, 1)
         if (stopping.aborted || failure !== null) break
         const run = routeDomain(work, routed, items)
           .catch(error => {
@@ -131,13 +123,6 @@ function createTurns(nextTurn: () => Promise<void>): (count: number) => Promise<
   }
 }
 
-/** Waits until so many items fit into memory, unless those in memory wait for slow operators. */
-async function waitForRoom({ claims, nextRoom }: RouteWork, count: number): Promise<void> {
-  while (!claims.hasRoomFor(count)) {
-    if (!(await nextRoom())) return
-  }
-}
-
 const shareOf = (max: number, { size }: ReadonlySet<string>, min: number) =>
   Math.max(min, Math.floor(max / size))
 
@@ -164,7 +149,7 @@ async function* readWindows(
       isLast = page.length < PAGE_MAX
       // A sandbox looks up no domain, and results are stored fastest in list order.
       if (list.engine.isSandbox) yield groupsOf(page, ROUTED_MAX)
-      else for (const item of page) if (!list.kept.has(item.position)) addToDomain(domains, item)
+      else for (const item of page) addToDomain(domains, item)
     }
     yield domains.values()
     if (isLast) return
@@ -226,8 +211,6 @@ async function routeGroup(
       await routing.yieldFor(chunk.length)
     }
     const prepared = at === 0 ? head : await prepareAll(work, routing, chunk)
-    const taskCount = prepared.filter(one => 'task' in one).length
-    if (taskCount > 0) await waitForRoom(work, taskCount)
     // After a stop, which aborts DNS lookups, the items are routed when the job continues.
     if (routing.options.signal.aborted) break
     const isLast = at + ROUTED_MAX >= items.length
@@ -244,7 +227,7 @@ async function routeGroup(
  * internal failure, the items that it has not reached are read again.
  */
 async function addPrepared(
-  { database, recorder, claims, onRouted }: RouteWork,
+  { recorder, onRouted }: RouteWork,
   list: ActiveJob,
   o: {
     readonly chunk: readonly QueuedItem[]
@@ -255,7 +238,6 @@ async function addPrepared(
   const results: Outcome[] = []
   const stored: ItemRoute[] = []
   const routed = new Map<string, RoutedItems>()
-  const readyAt = database.steadyClock.now()
   const failures: unknown[] = []
   const addItem = ({ position, copies }: QueuedItem, prepared: PreparedAddress) => {
     if ('result' in prepared) {
@@ -267,8 +249,7 @@ async function addPrepared(
       results.push({ position, copies, result: list.engine.presentResult(task) })
       return
     }
-    const filled = claims.keep(list, { position, copies, task, readyAt })
-    if (filled === null) stored.push(toItemRoute(position, task))
+    stored.push(toItemRoute(position, task))
     const operator = task.operator.name
     const domain = task.address.domain.ascii
     const isOwn = domain === operator || domain.endsWith(`.${operator}`)
@@ -276,8 +257,7 @@ async function addPrepared(
     routed.set(operator, {
       operator,
       isComplete: o.isLast && isOwn,
-      stored: (before?.stored ?? 0) + (filled === null ? 1 : 0),
-      filled: Math.max(before?.filled ?? 0, filled ?? 0),
+      stored: (before?.stored ?? 0) + 1,
     })
   }
   for (const [index, item] of o.chunk.entries()) {
@@ -290,7 +270,6 @@ async function addPrepared(
   if (results.length > 0 || stored.length > 0) {
     await recorder.add(list.id, { results, routed: stored })
   }
-  for (const { operator } of stored) claims.noteStored(operator)
   for (const items of routed.values()) {
     try {
       await onRouted(list, items)

@@ -109,7 +109,7 @@ export class SharedClaims {
       for (const item of claimed) {
         const list = listById.get(item.job_id)
         if (list === undefined) ended.push(item)
-        else rows.push({ ...item, list, pending: null })
+        else rows.push({ ...item, list })
       }
       for (const request of group) results.set(request, rows.splice(0, request.max))
     }

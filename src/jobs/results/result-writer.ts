@@ -88,17 +88,24 @@ export class ResultWriter {
     return this.#add({ answers })
   }
 
+  /** Number of items with changes that are not committed. */
+  get pending(): number {
+    return this.#batcher.sizePending
+  }
+
+  /** Whether more changes are pending than a crash may undo, or nothing can be written. */
+  get isFull(): boolean {
+    return this.pending > (this.#isService ? SERVICE_BATCH.min : BATCH_MAX) || this.#isFailing
+  }
+
   /** Resolves when all changes added so far are committed. */
   async flushed(): Promise<void> {
     if (this.#batcher.pending > 0) await this.#last
   }
 
-  /**
-   * Waits while more changes are pending than a crash may undo, and while nothing can be written.
-   */
+  /** Waits while it is full. */
   async settled(): Promise<void> {
-    const pendingMax = this.#isService ? SERVICE_BATCH.min : BATCH_MAX
-    if (this.#batcher.sizePending > pendingMax || this.#isFailing) await this.flushed()
+    if (this.isFull) await this.flushed()
   }
 
   /**

@@ -28,28 +28,8 @@ export type ActiveJob = {
   readonly operators: Set<string>
   /** Number of internal failures, by the position of the item. */
   readonly faults: Map<number, number>
-  /** Positions of items that were kept in memory since the job was started here. */
-  readonly kept: PositionSet
   /** Number of routing failures, except storage errors. */
   routeFaults: number
-}
-
-/** A set of positions, 1 bit each: a list may have a million items. */
-export class PositionSet {
-  readonly #bits: Uint8Array
-
-  constructor(last: number) {
-    this.#bits = new Uint8Array((last >> 3) + 1)
-  }
-
-  add(position: number): void {
-    const at = position >> 3
-    this.#bits[at] = (this.#bits[at] ?? 0) | (1 << (position & 7))
-  }
-
-  has(position: number): boolean {
-    return ((this.#bits[position >> 3] ?? 0) & (1 << (position & 7))) !== 0
-  }
 }
 
 type ActiveJobsDeps = {
@@ -129,7 +109,6 @@ export class ActiveJobs {
     const state = {
       operators: new Set<string>(),
       faults: new Map<number, number>(),
-      kept: new PositionSet(job.total),
     }
     const details = {
       engine: engineFor(job),

@@ -5,7 +5,6 @@ import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { type WaitingItem, waitingItems } from '../item-store.ts'
 import { listJobsToFinish } from '../job-state.ts'
-import type { Claims } from '../probing/claims.ts'
 import { restoreTask } from '../probing/probe-claimed.ts'
 import { lastPosition } from '../results/result-store.ts'
 import type { ResultWriter } from '../results/result-writer.ts'
@@ -16,7 +15,6 @@ type FinisherDeps = {
   readonly database: Database
   readonly log: Log
   readonly lists: ActiveJobs
-  readonly claims: Pick<Claims, 'takeKept'>
   readonly recorder: Pick<ResultWriter, 'add' | 'settled' | 'flushed'>
   readonly stopping: AbortSignal
   readonly timings: Pick<WorkerTimings, 'finishPollMs'>
@@ -59,15 +57,10 @@ export function startFinisher(deps: FinisherDeps): Loop {
 }
 
 async function finishWaiting(
-  { database, claims, recorder }: FinisherDeps,
+  { database, recorder }: FinisherDeps,
   list: ActiveJob,
   stopped: AbortSignal,
 ): Promise<void> {
-  const { clock } = database
-  for (const { position, copies, task } of claims.takeKept(list)) {
-    const result = list.engine.presentResult({ ...task, startedAt: clock.monotonicNow() })
-    void recorder.add(list.id, { results: [{ position, copies, result }] })
-  }
   // Items that were postponed but not committed yet count too.
   await recorder.flushed()
   const last = await lastPosition(database, list.id)

@@ -81,10 +81,8 @@ export class JobWorker {
       onLost: jobId => void this.#onLost(jobId),
       onFailure: (jobId, error) => this.#failJob(jobId, error),
     })
-    // Members of a cluster share the items, and lists of a service share memory with requests.
-    const inMemory = cluster === null && priority === null
-    this.#claims = new Claims(database, this.#lists, { inMemory })
-    this.#resumption = new Resumption(database, this.#slots, this.#claims)
+    this.#claims = new Claims(database, this.#lists)
+    this.#resumption = new Resumption(database, this.#slots)
     this.#starter = new JobStarter({
       database,
       log,
@@ -128,7 +126,6 @@ export class JobWorker {
             database,
             log,
             lists: this.#lists,
-            claims: this.#claims,
             recorder: this.#recorder,
             stopping,
             timings,
@@ -169,10 +166,6 @@ export class JobWorker {
   status() {
     const { waiting, running } = this.#queue.status()
     return { jobs: this.#lists.size + this.#starter.size, waiting, running }
-  }
-
-  waitingInMemory(jobId: string): ReadonlyMap<string, number> {
-    return this.#claims.waitingInMemory(jobId)
   }
 
   cacheResult(entries: ReadonlyMap<string, CachedAnswer>): void {
@@ -230,10 +223,8 @@ export class JobWorker {
           database: this.#deps.database,
           recorder: this.#recorder,
           routing: this.#routing,
-          claims: this.#claims,
           stopping,
           priority: this.#deps.priority ?? null,
-          nextRoom: () => this.#nextRoom(),
           onRouted: (list, routed) => this.#slots.onItemsRouted(list, routed),
         },
         list,
@@ -247,16 +238,6 @@ export class JobWorker {
     await this.#slots.flushJob(list)
     // Another member continues with the rest.
     return stopping.aborted ? { dueAt: this.#deps.database.steadyClock.now() } : 'done'
-  }
-
-  /**
-   * Waits until items in memory may have been taken. Resolves with false if none are although
-   * connections are free: they wait for slow operators, so other items go to the database.
-   */
-  async #nextRoom(): Promise<boolean> {
-    if (!this.#executor.isSaturated) return this.#claims.nextTake()
-    await this.#executor.nextEnd()
-    return true
   }
 
   /** In a cluster, the member that has the task starts the job. */
@@ -408,14 +389,12 @@ const PAGE_MAX = 1_000
 class Resumption {
   readonly #database: Database
   readonly #slots: ProbeScheduler
-  readonly #claims: Pick<Claims, 'noteStored'>
   readonly #waiting = new Map<string, ActiveJob>()
   #running: Promise<void> = Promise.resolve()
 
-  constructor(database: Database, slots: ProbeScheduler, claims: Pick<Claims, 'noteStored'>) {
+  constructor(database: Database, slots: ProbeScheduler) {
     this.#database = database
     this.#slots = slots
-    this.#claims = claims
   }
 
   /**
@@ -450,7 +429,6 @@ class Resumption {
       for (const { operator, jobId } of page) {
         const engine = lists.get(jobId)?.engine
         if (engine === undefined) continue
-        this.#claims.noteStored(operator)
         await this.#slots.put({ operator, egress: engine.egressPool.primaryFor(operator) })
       }
       const last = page.at(-1)
@@ -467,7 +445,6 @@ class Resumption {
   async #putPinned({ id, engine }: ActiveJob): Promise<void> {
     for (const slot of await pinnedItems(this.#database, id)) {
       const { operator, egress } = slot
-      this.#claims.noteStored(operator)
       if (engine.egressPool.ranked(operator).includes(egress)) await this.#slots.put(slot)
       else await unpinItems(this.#database, { jobId: id, operator, egress })
     }

@@ -17,9 +17,6 @@ type ProbeExecutorDeps = Omit<ProbeWork, 'lost' | 'holder'> & {
 export class ProbeExecutor {
   readonly #deps: ProbeExecutorDeps
   readonly #semaphore: ConnectionSemaphore
-  /** Number of slots that wait for the semaphore. */
-  #waiting = 0
-  readonly #endListeners: (() => void)[] = []
   /** Aborts when this member has expired or is about to; a new controller replaces it then. */
   #lost = new AbortController()
   /** The member ID of the last claims, and the one that has expired. */
@@ -45,9 +42,7 @@ export class ProbeExecutor {
    */
   async serve(slot: Slot, lease: Lease): Promise<Reschedule> {
     const { stopping, database, timings } = this.#deps
-    this.#waiting++
     const releaseSlot = await this.#semaphore.acquire()
-    this.#waiting--
     let endProbe: (() => void) | undefined
     try {
       endProbe = await this.#deps.priority?.startProbe()
@@ -58,18 +53,7 @@ export class ProbeExecutor {
     } finally {
       endProbe?.()
       releaseSlot()
-      for (const resolve of this.#endListeners.splice(0)) resolve()
     }
-  }
-
-  /** Whether slots wait because as many sessions run as are allowed. */
-  get isSaturated(): boolean {
-    return this.#waiting > 0
-  }
-
-  /** Resolves when the next session ends. */
-  nextEnd(): Promise<void> {
-    return new Promise(resolve => this.#endListeners.push(resolve))
   }
 
   /** Returns when a slot that is done is due again. */

@@ -8,11 +8,9 @@ import type { WorkerDeps } from './worker-deps.ts'
 type StartedWorker = JobWorker & {
   /** Caches answers, which are written together with their results. */
   readonly cache: ResultCache
-  /** Returns the number of rows of a job that wait in memory, by operator; a service has none. */
-  readonly waitingInMemory: (jobId: string) => ReadonlyMap<string, number>
 }
 
-/** Starts a worker for the jobs passed to it: those of one list, or all of a service. */
+/** Starts a worker for the jobs of a service that are passed to it. */
 export function startWorker(deps: WorkerDeps): StartedWorker {
   const jobWorker = new RunningWorker(deps)
   return {
@@ -22,7 +20,6 @@ export function startWorker(deps: WorkerDeps): StartedWorker {
     changed: (jobId, signal) => jobWorker.changed(jobId, signal),
     status: () => jobWorker.status(),
     stop: () => jobWorker.stop(),
-    waitingInMemory: jobId => jobWorker.waitingInMemory(jobId),
     cache: {
       get: keys => getCachedAnswers(deps.database, keys),
       // Committed soon with its batch; the caller does not wait for it.

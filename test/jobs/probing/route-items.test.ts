@@ -3,7 +3,7 @@ import type { PreparedAddress } from '../../../src/engine/probing/prepare.ts'
 import type { RoutedItems } from '../../../src/jobs/probing/probe-scheduler.ts'
 import { routeItems } from '../../../src/jobs/probing/route-items.ts'
 import type { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
-import { type ActiveJob, PositionSet } from '../../../src/jobs/worker/active-jobs.ts'
+import type { ActiveJob } from '../../../src/jobs/worker/active-jobs.ts'
 import { queuedJob } from '../../support/database.ts'
 
 test('routes at most 25 items per turn of the event loop', async () => {
@@ -24,7 +24,6 @@ test('routes at most 25 items per turn of the event loop', async () => {
     wait: false,
     ended: never,
     finishing: never,
-    kept: new PositionSet(610),
   } as unknown as ActiveJob
   const done: number[] = []
   const recorder = {
@@ -40,8 +39,6 @@ test('routes at most 25 items per turn of the event loop', async () => {
       stopping: never,
       routing: new Set([job.id]),
       priority: { yieldToRequests: async () => void routed.push(0) },
-      claims: { hasRoomFor: () => true, keep: () => null, noteStored: () => {} },
-      nextRoom: async () => true,
       onRouted: async () => {},
     },
     list,
@@ -80,8 +77,7 @@ describe('routing', () => {
       wait: false,
       ended: never,
       finishing: never,
-    } as object
-    const active = { ...list, kept: new PositionSet(texts.length) } as ActiveJob
+    } as unknown as ActiveJob
     const ready: string[] = []
     const changes: unknown[] = []
     const recorder = {
@@ -94,14 +90,12 @@ describe('routing', () => {
       stopping: never,
       routing: new Set([job.id]),
       priority: null,
-      claims: { hasRoomFor: () => true, keep: () => null, noteStored: () => {} },
-      nextRoom: async () => true,
       onRouted: async (_: ActiveJob, { operator, stored, isComplete }: RoutedItems) =>
         void ready.push(`${operator} ${stored} ${isComplete}`),
       ...o,
     }
-    await routeItems(work, active)
-    return { calls, ready, changes, work, active }
+    await routeItems(work, list)
+    return { calls, ready, changes }
   }
 
   test('takes the items of a domain together, wherever they are in the list', async () => {
@@ -123,24 +117,13 @@ describe('routing', () => {
     ])
   })
 
-  test('stores what does not fit into memory, and skips what does in a second pass', async () => {
-    const stored: string[] = []
-    const { changes, work, active, calls } = await route(['a@x.test', 'b@x.test', 'c@x.test'], {
-      claims: {
-        hasRoomFor: () => true,
-        keep: (list, { position }) => {
-          if (position === 3) return null
-          list.kept.add(position)
-          return 0
-        },
-        noteStored: operator => void stored.push(operator),
-      },
-    })
-    expect(changes).toMatchObject([{ results: [], routed: [{ position: 3, operator: 'x.test' }] }])
-    expect(stored).toEqual(['x.test'])
-    calls.length = 0
-    await routeItems(work, active)
-    expect(calls).toEqual(['c@x.test'])
+  test('stores the items with their operators', async () => {
+    const { changes } = await route(['a@x.test', 'b@x.test'])
+    const routed = [
+      { position: 1, operator: 'x.test' },
+      { position: 2, operator: 'x.test' },
+    ]
+    expect(changes).toMatchObject([{ results: [], routed }])
   })
 
   test('starts at most 25 items per turn, also if many have the same domain', async () => {
@@ -153,89 +136,14 @@ describe('routing', () => {
           perTurn.push(0)
         },
       },
-      claims: {
-        hasRoomFor: () => true,
-        keep: () => {
-          perTurn.push((perTurn.pop() ?? 0) + 1)
-          return 1
+      recorder: {
+        settled: async () => {},
+        add: async (_: string, { routed = [] }) => {
+          perTurn.push((perTurn.pop() ?? 0) + routed.length)
         },
-        noteStored: () => {},
-      },
+      } as unknown as ResultWriter,
     })
     expect(Math.max(...perTurn)).toBeLessThanOrEqual(25)
     expect(perTurn.reduce((sum, count) => sum + count)).toBe(200)
-  })
-
-  /** Keeps at most `max` items; `take` takes them all, as connections do. */
-  function memory(max: number) {
-    const kept: number[] = []
-    const stored: string[] = []
-    let onTake: (hasTaken: boolean) => void = () => {}
-    const work: Partial<Parameters<typeof routeItems>[0]> = {
-      claims: {
-        hasRoomFor: count => kept.length + count <= max,
-        keep(_, { position }) {
-          if (kept.length >= max) return null
-          kept.push(position)
-          return 0
-        },
-        noteStored: operator => void stored.push(operator),
-      },
-      nextRoom: () =>
-        new Promise(resolve => {
-          onTake = resolve
-        }),
-    }
-    const take = (hasTaken = true) => {
-      const taken = hasTaken ? kept.splice(0) : []
-      onTake(hasTaken)
-      return taken
-    }
-    return { work, kept, stored, take }
-  }
-  const drain = async () => {
-    for (let n = 0; n < 20; n++) await new Promise(setImmediate)
-  }
-
-  test('waits for room, also with domains that were looked up before memory was full', async () => {
-    const { work, stored, take } = memory(2)
-    const texts = ['a@x.test', 'a@y.test', 'b@x.test', 'b@y.test', 'a@z.test']
-    const running = route(texts, work)
-    await drain()
-    expect(take()).toEqual([1, 3])
-    await drain()
-    expect(take()).toEqual([2, 4])
-    await running
-    expect(stored).toEqual([])
-  })
-
-  test('keeps and stores nothing after a stop during the wait for room', async () => {
-    const { work, kept, stored, take } = memory(1)
-    const stopping = new AbortController()
-    const running = route(['a@x.test', 'a@y.test'], { ...work, stopping: stopping.signal })
-    await drain()
-    stopping.abort()
-    expect(take()).toEqual([1])
-    await running
-    expect([kept, stored]).toEqual([[], []])
-  })
-
-  test('stores items if those in memory wait for slow operators', async () => {
-    const { work, kept, stored, take } = memory(2)
-    const running = route(['a@x.test', 'b@x.test', 'a@y.test'], work)
-    await drain()
-    take(false)
-    await running
-    expect(kept).toEqual([1, 2])
-    expect(stored).toEqual(['y.test'])
-  })
-
-  test('fills memory with one domain after the other', async () => {
-    const { work, take } = memory(60)
-    const texts = Array.from({ length: 120 }, (_, n) => `u${n}@${n % 2 === 0 ? 'x' : 'y'}.test`)
-    const running = route(texts, work)
-    await drain()
-    expect(take()).toEqual(Array.from({ length: 60 }, (_, n) => 2 * n + 1))
-    await running
   })
 })

@@ -17,10 +17,11 @@ import { createTestWorker } from '../../support/worker.ts'
 function fakeLedger() {
   const entered: LedgerBatch[] = []
   const ledger = {
-    async record(trx, entries) {
-      entered.push(entries)
-      const { accountId, released, period } = entries
-      await settleCredits(trx, { accountId, released, period: period ?? 0, used: 1 })
+    async record(trx, ...batches) {
+      entered.push(...batches)
+      for (const { accountId, released, period } of batches) {
+        await settleCredits(trx, { accountId, released, period: period ?? 0, used: 1 })
+      }
     },
   } satisfies Pick<UsageLedger, 'record'> as unknown as UsageLedger
   return { entered, ledger }
@@ -128,9 +129,9 @@ describe('a job of an account', () => {
   test('that the ledger rejects fails with an event; the others continue', async () => {
     const { ledger } = fakeLedger()
     const rejecting = {
-      async record(trx, entries) {
-        if (entries.jobId === 'job_1') throw new Error('no such account')
-        await ledger.record(trx, entries)
+      async record(trx, ...batches) {
+        if (batches.some(({ jobId }) => jobId === 'job_1')) throw new Error('no such account')
+        await ledger.record(trx, ...batches)
       },
     } satisfies Pick<UsageLedger, 'record'> as unknown as UsageLedger
     const services = await createTestWorker({ script: knows('ann'), ledger: rejecting })

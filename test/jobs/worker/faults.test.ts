@@ -10,6 +10,7 @@ import { ActiveJobs } from '../../../src/jobs/worker/active-jobs.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { Priority } from '../../../src/platform/priority.ts'
 import { throwOnce, variedList } from '../../support/faults.ts'
+import { createTestJob } from '../../support/job.ts'
 import { knows, users } from '../../support/recipients.ts'
 import { createTestWorker } from '../../support/worker.ts'
 
@@ -22,7 +23,7 @@ const BOTH = [
   ['the rate control', DestinationLimits.prototype, ['includes', 'start', 'startNow']],
   ['the catch-all cache', CatchAllCache.prototype, ['get', 'set', 'acquire', 'isResolved']],
   ['the scheduler', ProbeScheduler.prototype, ['onItemsRouted', 'flushJob', 'putAll', 'put']],
-  ['the claim', Claims.prototype, ['claim', 'keep', 'hasKept', 'waitingFor', 'nextDueAt']],
+  ['the claim', Claims.prototype, ['claim', 'waitingFor', 'nextDueAt']],
   ['the result writer', ResultWriter.prototype, ['add', 'settled', 'flushed']],
   ['the start of the job', ActiveJobs.prototype, ['add']],
 ] as const
@@ -52,17 +53,30 @@ describe.each([
   })
 })
 
-test('an address that a connection returned has its result although it could not be put back', async () => {
-  const texts = users(60)
-  const home = await createTestWorker({
-    script: knows(...texts.filter((_, i) => i % 4 !== 3)),
-    flags: { recipientsPerSession: '100', sessionsPerOperator: '5' },
-  })
-  await home.submit('job_1', texts)
-  const hasThrown = throwOnce(Claims.prototype, 'putBack')
-  home.worker.take('job_1')
-  expect(await home.finished('job_1')).toMatchObject([
-    { state: 'completed', done: 60, deliverable: 45, undeliverable: 15 },
-  ])
-  expect(hasThrown()).toBe(true)
+const ENGINE = BOTH.filter(([name]) => /egress|rate control|catch-all/.test(name))
+
+test.each(toCases(ENGINE))(
+  'each row of a list of the command line has its result although once throws %s: %s',
+  async (_, method, owner) => {
+    const { zone, expected, script } = variedList()
+    const fixture = await createTestJob({
+      texts: [...expected.keys()],
+      zone,
+      script,
+      flags: { sessionsPerSecond: '2' },
+    })
+    const hasThrown = throwOnce(owner, method)
+    expect(await fixture.work()).toMatchObject({ state: 'completed' })
+    expect(await fixture.reasons()).toEqual([...expected.values()])
+    expect(hasThrown()).toBe(true)
+  },
+)
+
+test('a list of the command line whose results cannot be handed over ends with an error, and continues', async () => {
+  const texts = [...users(30), 'nonsense']
+  const fixture = await createTestJob({ texts, script: knows(...users(30)) })
+  throwOnce(ResultWriter.prototype, 'add')
+  await expect(fixture.work()).rejects.toThrow('decided of the sink failed: add')
+  expect(await fixture.work()).toMatchObject({ state: 'completed', done: 31, deliverable: 30 })
+  expect(fixture.loggedErrors).toEqual([])
 })

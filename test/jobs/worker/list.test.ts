@@ -61,7 +61,7 @@ describe('a job', () => {
     expect(Math.max(...lengths)).toBeLessThanOrEqual(10)
   })
 
-  test('gathers items of an operator while the list is routed, for a limited time', async () => {
+  test('gathers items of an operator for at least 100 ms, but not until every domain is looked up', async () => {
     const stop = new AbortController()
     const texts = ['u1@one.test', 'ann@silent.test', 'u2@two.test', 'u3@two.test']
     const hosted = { MX: [[10, 'mx.a.test']] } as const
@@ -78,8 +78,9 @@ describe('a job', () => {
       if (clock.monotonicNow() > startedAt + 20_000) stop.abort()
     }, 1)
     await work({ stopping: stop.signal }).finally(() => clearInterval(watch))
-    expect(dialledAt - startedAt).toBeGreaterThanOrEqual(5_000)
-    expect(dialledAt - startedAt).toBeLessThan(20_000)
+    // A domain whose name server does not respond delays no other.
+    expect(dialledAt - startedAt).toBeGreaterThanOrEqual(100)
+    expect(dialledAt - startedAt).toBeLessThan(1_000)
     expect(mx.sessions.map(({ lines }) => recipientsIn(lines))).toEqual([3])
   })
 

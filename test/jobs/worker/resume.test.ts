@@ -136,7 +136,7 @@ test('a list that has ended claims nothing', async () => {
   const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
   const before = lists.add(job)
   lists.drop('job_1')
-  const claims = new Claims(database, lists, { inMemory: false })
+  const claims = new Claims(database, lists)
   const slot = { operator: 'op', egress: 'default', max: 5, now: clock.now() }
   expect(await claims.claim([before], slot)).toEqual([])
   const now = lists.add(job)

@@ -1,21 +1,24 @@
 import { expect, test } from 'vitest'
 import { createTestJob } from '../../support/job.ts'
-import { scriptedMx } from '../../support/mx.ts'
 import { knows, users } from '../../support/recipients.ts'
+import { remoteDial } from '../../support/remote.ts'
 
-test('items in memory that a connection cannot reach are probed over another one meanwhile', async () => {
+test('rows that a connection cannot reach are probed over another one while it is open', async () => {
   const texts = users(60)
-  const mx = scriptedMx(knows(...texts.filter((_, i) => i % 4 !== 3)))
-  const sessionsAtConnect: number[] = []
+  const opensAtConnect: number[] = []
   const fixture = await createTestJob({
     texts,
+    script: knows(...texts.filter((_, i) => i % 4 !== 3)),
     flags: { recipientsPerSession: '100', sessionsPerOperator: '5', sessionsPerSecond: '1000' },
-    dial: {
-      ...mx,
-      connect(to, signal) {
-        sessionsAtConnect.push(mx.sessions.filter(({ closed }) => !closed).length)
-        return mx.connect(to, signal)
-      },
+    wrapDial: (mx, clock) => {
+      const remote = remoteDial(mx, clock, 200)
+      return {
+        ...remote,
+        connect(to, signal) {
+          opensAtConnect.push(fixture.mx.sessions.filter(({ closed }) => !closed).length)
+          return remote.connect(to, signal)
+        },
+      }
     },
   })
   expect(await fixture.work({})).toMatchObject({
@@ -24,5 +27,5 @@ test('items in memory that a connection cannot reach are probed over another one
     deliverable: 45,
     undeliverable: 15,
   })
-  expect(sessionsAtConnect.slice(0, 2)).toEqual([0, 1])
+  expect(opensAtConnect.slice(0, 2)).toEqual([0, 1])
 })

@@ -1,0 +1,373 @@
+import type { Database } from '../../db/database.ts'
+import type { Acceptance, RouteWithHost } from '../../engine/probe/mx-groups.ts'
+import type { Feed, Postponement, Row, RowHistory, Sink } from '../../engine/scheduler/feed.ts'
+import { toRowResult } from '../../engine/verdict/judge.ts'
+import type { Result } from '../../engine/verdict/verdict.ts'
+import { onAbort } from '../../platform/abort.ts'
+import { pinnedItems, unpinItems } from '../item-claims.ts'
+import {
+  dueItems,
+  openItems,
+  type QueuedItem,
+  queuedItems,
+  type StoredItem,
+} from '../item-store.ts'
+import { toItemRoute } from '../probing/item-route.ts'
+import type { ResultWriter } from '../results/result-writer.ts'
+import type { ActiveJob } from '../worker/active-jobs.ts'
+import type { WorkerTimings } from '../worker/worker-timings.ts'
+
+/** A row of a list at the scheduler. */
+type ListItem = {
+  readonly position: number
+  readonly copies: number
+  /** Whether the database has it as routed, and not as queued. */
+  readonly isStored: boolean
+}
+
+type ListRowsDeps = {
+  readonly database: Database
+  readonly recorder: Pick<ResultWriter, 'add' | 'flushed' | 'settled' | 'pending' | 'isFull'>
+  readonly list: ActiveJob
+  readonly timings: Pick<WorkerTimings, 'roundMs'>
+  /** Ends the feed. */
+  readonly stopping: AbortSignal
+}
+
+/** Items read per statement. */
+const PAGE_MAX = 500
+
+/**
+ * The rows of one list, between its database and the scheduler of its process: the feed reads those
+ * that have no result, and the sink hands results and postponements to the result writer.
+ *
+ * A row has its earlier state in the database until the change is committed, so a crash loses
+ * nothing. Rows that wait, for their next attempt or for their operator, take 8 bytes here, and are
+ * read again.
+ */
+export class ListRows implements Feed<ListItem>, Sink<ListItem> {
+  readonly #deps: ListRowsDeps
+  /** Position of the last row that was read for the first time. */
+  #after = 0
+  #isRead = false
+  readonly #postponed = new PostponedRows()
+  /** Slots whose rows moved to other egresses, and whose egress may be blocked. */
+  readonly #suspects = new Map<string, Slot>()
+  /** Positions of refused rows by operator. */
+  readonly #refused = new Map<string, number[]>()
+  /** Positions of rows to read now. */
+  #due: number[] = []
+  /** Number of rows of operators that have room again. */
+  readonly #wanted = new Map<string, number>()
+  /** Number of rows at the scheduler. */
+  #given = 0
+  /** Whether the last page was empty. */
+  #isIdle = false
+  #wake: () => void = () => {}
+
+  constructor(deps: ListRowsDeps) {
+    this.#deps = deps
+    onAbort(deps.stopping, () => this.#wake())
+    onAbort(deps.list.finishing, () => this.#wake())
+  }
+
+  /** Reads when the rows that were postponed before are due. Call it first. */
+  async load(): Promise<void> {
+    const { database, list } = this.#deps
+    const { id: jobId, engine } = list
+    for (const { operator, egress } of await pinnedItems(database, jobId)) {
+      // Another egress probes them from the start.
+      if (!engine.egressPool.ranked(operator).includes(egress)) {
+        await unpinItems(database, { jobId, operator, egress })
+      }
+    }
+    for (let after = 0; ; ) {
+      const page = await dueItems(database, { jobId, after, max: PAGE_MAX })
+      for (const { position, dueAt, operator, egress } of page) {
+        this.#postponed.add(dueAt, { operator: operator ?? '', egress }, position)
+      }
+      if (page.length < PAGE_MAX) return
+      after = page.at(-1)?.position ?? after
+    }
+  }
+
+  async read(max: number): Promise<readonly Row<ListItem>[] | null> {
+    const { recorder, stopping } = this.#deps
+    while (!stopping.aborted) {
+      await recorder.settled()
+      const page = await this.#readPage(Math.min(max, PAGE_MAX))
+      this.#given += page.length
+      if (page.length > 0) {
+        this.#isIdle = false
+        return page
+      }
+      if (this.#hasReadable) continue
+      if (this.#isDone) return null
+      if (!this.#isIdle) {
+        this.#isIdle = true
+        return []
+      }
+      await this.#waitForRows()
+    }
+    return null
+  }
+
+  decided({ position, copies }: ListItem, result: Result): void {
+    this.#given--
+    const { recorder, list } = this.#deps
+    // A row that was postponed before is routed; until then it is queued.
+    void recorder.add(list.id, {
+      results: [{ position, copies, result: toRowResult(result) }],
+      holder: null,
+    })
+    if (this.#isDone || this.#suspects.size > 0) this.#wake()
+  }
+
+  postponed({ position }: ListItem, { retry, outcome, task }: Postponement): boolean {
+    const { recorder, list, database, timings } = this.#deps
+    const { delayMs, accepted, ...attempts } = retry
+    const now = database.steadyClock.now()
+    // Rounded up, so that rows that are postponed together share a connection again.
+    const dueAt =
+      delayMs === 0 ? now : Math.ceil((now + delayMs) / timings.roundMs) * timings.roundMs
+    const stored = {
+      position,
+      dueAt,
+      ...attempts,
+      accepted: accepted === null ? null : JSON.stringify(accepted),
+      latest: { result: JSON.stringify(outcome.result), isProbed: outcome.asked },
+    }
+    void recorder.add(list.id, { routed: [toItemRoute(position, task)], postponed: [stored] })
+    const operator = task.operator.name
+    if (delayMs === 0) {
+      const slot = { operator, egress: outcome.egress }
+      this.#suspects.set(toKey(slot), slot)
+      return false
+    }
+    this.#given--
+    this.#postponed.add(dueAt, { operator, egress: attempts.egress }, position)
+    this.#wake()
+    return true
+  }
+
+  refused({ position }: ListItem, operator: string | null): void {
+    this.#given--
+    if (operator === null) return
+    const positions = this.#refused.get(operator)
+    if (positions === undefined) this.#refused.set(operator, [position])
+    else positions.push(position)
+  }
+
+  drained(operator: string, room: number): boolean {
+    const hasMore = this.#refused.has(operator)
+    if (!hasMore) return false
+    this.#wanted.set(operator, room)
+    this.#wake()
+    return true
+  }
+
+  get held(): number {
+    return this.#deps.recorder.pending
+  }
+
+  get isFull(): boolean {
+    return this.#deps.recorder.isFull
+  }
+
+  /** Returns the number of rows that wait for room at their operator. */
+  countRefused(): Map<string, number> {
+    return new Map([...this.#refused].map(([operator, { length }]) => [operator, length]))
+  }
+
+  get #isDone(): boolean {
+    return (
+      this.#isRead &&
+      this.#given === 0 &&
+      !this.#hasReadable &&
+      this.#postponed.isEmpty &&
+      this.#refused.size === 0
+    )
+  }
+
+  /** Whether the next page has rows, or may have some. */
+  get #hasReadable(): boolean {
+    const hasWaiting = !this.#postponed.isEmpty || this.#refused.size > 0
+    return (
+      !this.#isRead ||
+      this.#due.length > 0 ||
+      this.#wanted.size > 0 ||
+      (hasWaiting && this.#deps.list.finishing.aborted)
+    )
+  }
+
+  async #readPage(max: number): Promise<Row<ListItem>[]> {
+    this.#collectDue()
+    if (this.#due.length > 0) return this.#readAgain(this.#due.splice(0, max))
+    if (this.#isRead) return []
+    const { database, list } = this.#deps
+    const page = await queuedItems(database, { jobId: list.id, after: this.#after, max })
+    this.#after = page.at(-1)?.position ?? this.#after
+    this.#isRead = page.length < max
+    return page.map(toRow)
+  }
+
+  /** Moves rows that are due, and those of operators with room, to the rows to read now. */
+  #collectDue() {
+    const { database, list } = this.#deps
+    if (list.finishing.aborted) return this.#collectAll()
+    this.#addDue(this.#postponed.takeDue(database.steadyClock.now()))
+    // Rows that wait for an egress that is blocked move to another one at once.
+    for (const [key, { operator, egress }] of this.#suspects) {
+      if (egress === null || !list.engine.egressPool.isDeprioritised(egress, operator)) continue
+      this.#suspects.delete(key)
+      this.#addDue(this.#postponed.takeSlot({ operator, egress }))
+    }
+    for (const [operator, room] of this.#wanted) {
+      this.#wanted.delete(operator)
+      const positions = this.#refused.get(operator) ?? []
+      this.#addDue(positions.splice(0, room))
+      if (positions.length === 0) this.#refused.delete(operator)
+    }
+  }
+
+  /** A list that is being finished waits for nothing. */
+  #collectAll() {
+    this.#addDue(this.#postponed.takeAll())
+    this.#addDue([...this.#refused.values()].flat())
+    this.#refused.clear()
+    this.#wanted.clear()
+  }
+
+  #addDue(positions: readonly number[]) {
+    if (positions.length > 0) this.#due = this.#due.concat(positions)
+  }
+
+  async #readAgain(positions: readonly number[]): Promise<Row<ListItem>[]> {
+    const { database, recorder, list } = this.#deps
+    // Their last changes may not be committed yet.
+    await recorder.flushed()
+    const now = database.steadyClock.now()
+    const rows: Row<ListItem>[] = []
+    for (const item of await openItems(database, { jobId: list.id, positions })) {
+      if (!list.finishing.aborted || item.latest_result === null) rows.push(toRetriedRow(item, now))
+      else this.#finishWith(item, item.latest_result)
+    }
+    return rows
+  }
+
+  /** Gives a row that waited the result of its latest probe. */
+  #finishWith({ position, copies }: StoredItem, latest: string) {
+    this.#given++
+    const result = JSON.parse(latest) as Result
+    this.decided({ position, copies, isStored: true }, result)
+  }
+
+  /** Waits until a row is due or was given back, or all have their results. */
+  async #waitForRows(): Promise<void> {
+    if (this.#deps.stopping.aborted) return
+    const { clock, steadyClock } = this.#deps.database
+    const nextAt = this.#postponed.nextAt
+    let cancel = () => {}
+    await new Promise<void>(resolve => {
+      this.#wake = resolve
+      if (nextAt !== null) {
+        cancel = clock.after(Math.max(0, nextAt - steadyClock.now()), resolve)
+      }
+    })
+    cancel()
+    this.#wake = () => {}
+  }
+}
+
+const toRow = ({ position, copies, text }: QueuedItem): Row<ListItem> => ({
+  item: { position, copies, isStored: false },
+  text,
+  history: null,
+})
+
+function toRetriedRow({ position, copies, text, ...item }: StoredItem, now: number): Row<ListItem> {
+  const isStored = item.state === 'routed'
+  return {
+    item: { position, copies, isStored },
+    text,
+    history: isStored ? toHistory(item, now) : null,
+  }
+}
+
+const toHistory = (
+  item: Pick<StoredItem, 'tries' | 'egress' | 'ready_at' | 'refused_by' | 'accepted' | 'route'>,
+  now: number,
+): RowHistory => ({
+  tries: item.tries,
+  egress: item.egress,
+  waitedMs: Math.max(0, now - (item.ready_at ?? now)),
+  refusedBy: item.refused_by?.split(' ') ?? [],
+  accepted: parseStored<Acceptance>(item.accepted),
+  route: parseStored<RouteWithHost>(item.route),
+})
+
+/** Returns the stored JSON; null if there is none, or if another version of ev wrote it. */
+function parseStored<T>(json: string | null): T | null {
+  try {
+    return json === null ? null : (JSON.parse(json) as T)
+  } catch {
+    return null
+  }
+}
+
+/** The rows that must be probed by one egress; null for any. */
+type Slot = { readonly operator: string; readonly egress: string | null }
+
+/** No name of an operator contains a space. */
+const toKey = ({ operator, egress }: Slot) => `${operator} ${egress ?? ''}`
+
+/** Positions of rows that wait for a time, epoch ms of the steady clock. */
+class PostponedRows {
+  readonly #byTime = new Map<number, Map<string, number[]>>()
+
+  add(dueAt: number, slot: Slot, position: number): void {
+    const slots = this.#byTime.get(dueAt) ?? new Map<string, number[]>()
+    this.#byTime.set(dueAt, slots)
+    const key = toKey(slot)
+    const positions = slots.get(key)
+    if (positions === undefined) slots.set(key, [position])
+    else positions.push(position)
+  }
+
+  get isEmpty(): boolean {
+    return this.#byTime.size === 0
+  }
+
+  /** When the next row is due; null if none waits. */
+  get nextAt(): number | null {
+    return this.isEmpty ? null : Math.min(...this.#byTime.keys())
+  }
+
+  /** Removes and returns the rows that are due. */
+  takeDue(now: number): number[] {
+    const times = [...this.#byTime.keys()].filter(dueAt => dueAt <= now).sort((a, b) => a - b)
+    return times.flatMap(dueAt => this.#takeTime(dueAt))
+  }
+
+  /** Removes and returns the rows of a slot, due or not. */
+  takeSlot(slot: Slot): number[] {
+    const key = toKey(slot)
+    const taken: number[] = []
+    for (const [dueAt, slots] of this.#byTime) {
+      for (const position of slots.get(key) ?? []) taken.push(position)
+      slots.delete(key)
+      if (slots.size === 0) this.#byTime.delete(dueAt)
+    }
+    return taken
+  }
+
+  takeAll(): number[] {
+    return [...this.#byTime.keys()].flatMap(dueAt => this.#takeTime(dueAt))
+  }
+
+  #takeTime(dueAt: number): number[] {
+    const positions = [...(this.#byTime.get(dueAt)?.values() ?? [])].flat()
+    this.#byTime.delete(dueAt)
+    return positions
+  }
+}

@@ -1,0 +1,14 @@
+import type { ProbeTask } from '../../engine/probing/prepare.ts'
+import type { ItemRoute } from '../item-store.ts'
+
+/** Returns the route of an item in the form in which it is stored. */
+export const toItemRoute = (
+  position: number,
+  { operator, address, route, exchangers }: ProbeTask,
+): ItemRoute => ({
+  position,
+  operator: operator.name,
+  backupOperator: exchangers[1]?.operator.name ?? null,
+  domain: address.domain.ascii,
+  route: JSON.stringify(route),
+})
