@@ -265,6 +265,11 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     return this.#send.inNewTransaction(to, isLast)
   }
 
+  /** Returns the random recipient of this domain that was sent last; '' if none was. */
+  recipientFor(target: Q): string {
+    return this.#sent.get(catchAllKey(target)) ?? ''
+  }
+
   #randomRecipient(target: Q): string {
     const { catchAll, deps } = this.#group.options
     const name = catchAll.nameFor(catchAllKey(target), deps.random)
@@ -284,7 +289,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   ): boolean | null {
     if (isFailure(outcome)) return null
     const domain = target.address.domain.ascii
-    const recipient = this.#sent.get(catchAllKey(target)) ?? ''
+    const recipient = this.recipientFor(target)
     const answer = classifyReply('rcpt', outcome, { recipient })
     this.#log.add(domain, recipient, answer, { isRandom: true, transaction })
     // `restricted` is a refusal too, and leaves open whether it concerns us or the name.

@@ -258,11 +258,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
       const answer = mailReply === null ? null : this.#mailAnswer(mailReply)
       await this.#concludeTest(cut === null)
       if (answer !== null) await this.#mailFailed(answer, cut, batch.length)
-      else if (cut === null) {
+      else if (cut !== null) this.#handlePartialReplies(batch, replies, last)
+      else if (this.#isMisordered(batch, replies, tested)) this.#dropReply()
+      else {
         await this.#handleReplies(batch, replies, tested)
         if (accepted !== null && repeated !== null)
           this.#noteRepeated(first.address.domain.ascii, accepted, repeated)
-      } else this.#handlePartialReplies(batch, replies, last)
+      }
       this.#returnExcess()
     } finally {
       lock?.drop()
@@ -450,6 +452,25 @@ export class SmtpProbe<Q extends ProbeTarget> {
       else this.#handleClosing(target, answer)
     }
     if (isFailure(last)) this.#failure ??= outcomeFor('rcpt', last)
+  }
+
+  /**
+   * Whether a refusal in a pipelined group names another recipient of the group: replies come in the
+   * order of the commands (RFC 2920 §3.1), so none of these can be trusted.
+   */
+  #isMisordered(
+    batch: readonly Q[],
+    replies: readonly (Reply | ConnectionFailure)[],
+    random: PipelinedReply | null,
+  ): boolean {
+    if (!this.#session.pipelining || replies.length + (random === null ? 0 : 1) === 1) return false
+    const recipients = batch.map(({ address }) => wireAddress(address).toLowerCase())
+    const all = random === null ? replies : [...replies, random.reply]
+    if (random !== null) recipients.push(this.#catchAllProbe.recipientFor(batch[0] as Q))
+    return all.some((reply, index) => {
+      const named = isFailure(reply) || reply.code < 500 ? null : findNamed(reply.text)
+      return named !== null && named !== recipients[index] && recipients.includes(named)
+    })
   }
 
   #dropReply(): true {
@@ -731,4 +752,11 @@ export class Dialogue implements ProbeListener {
   #record(line: string) {
     if (this.#lines !== null && this.#lines.length < LINES_MAX) this.#lines.push(line)
   }
+}
+
+/** Returns the address in angle brackets at the start of a text, in lower case; null without one. */
+function findNamed(text: string): string | null {
+  const start = text.indexOf('<')
+  const end = text.indexOf('>', start)
+  return start === -1 || end === -1 ? null : text.slice(start + 1, end).toLowerCase()
 }

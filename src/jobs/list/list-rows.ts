@@ -54,9 +54,9 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   /** Slots whose rows moved to other egresses, and whose egress may be blocked. */
   readonly #suspects = new Map<string, Slot>()
   /** Positions of refused rows by operator. */
-  readonly #refused = new Map<string, number[]>()
+  readonly #refused = new Map<string, PositionQueue>()
   /** Positions of rows to read now. */
-  #due: number[] = []
+  readonly #due = new PositionQueue()
   /** Number of rows of operators that have room again. */
   readonly #wanted = new Map<string, number>()
   /** Number of rows at the scheduler. */
@@ -153,9 +153,9 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   refused({ position }: ListItem, operator: string | null): void {
     this.#given--
     if (operator === null) return
-    const positions = this.#refused.get(operator)
-    if (positions === undefined) this.#refused.set(operator, [position])
-    else positions.push(position)
+    const queue = this.#refused.get(operator) ?? new PositionQueue()
+    if (queue.isEmpty) this.#refused.set(operator, queue)
+    queue.add([position])
   }
 
   drained(operator: string, room: number): boolean {
@@ -176,7 +176,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
 
   /** Returns the number of rows that wait for room at their operator. */
   countRefused(): Map<string, number> {
-    return new Map([...this.#refused].map(([operator, { length }]) => [operator, length]))
+    return new Map([...this.#refused].map(([operator, { size }]) => [operator, size]))
   }
 
   get #isDone(): boolean {
@@ -194,7 +194,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
     const hasWaiting = !this.#postponed.isEmpty || this.#refused.size > 0
     return (
       !this.#isRead ||
-      this.#due.length > 0 ||
+      !this.#due.isEmpty ||
       this.#wanted.size > 0 ||
       (hasWaiting && this.#deps.list.finishing.aborted)
     )
@@ -202,7 +202,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
 
   async #readPage(max: number): Promise<Row<ListItem>[]> {
     this.#collectDue()
-    if (this.#due.length > 0) return this.#readAgain(this.#due.splice(0, max))
+    if (!this.#due.isEmpty) return this.#readAgain(this.#due.take(max))
     if (this.#isRead) return []
     const { database, list } = this.#deps
     const page = await queuedItems(database, { jobId: list.id, after: this.#after, max })
@@ -215,31 +215,27 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   #collectDue() {
     const { database, list } = this.#deps
     if (list.finishing.aborted) return this.#collectAll()
-    this.#addDue(this.#postponed.takeDue(database.steadyClock.now()))
+    this.#due.add(this.#postponed.takeDue(database.steadyClock.now()))
     // Rows that wait for an egress that is blocked move to another one at once.
     for (const [key, { operator, egress }] of this.#suspects) {
       if (egress === null || !list.engine.egressPool.isDeprioritised(egress, operator)) continue
       this.#suspects.delete(key)
-      this.#addDue(this.#postponed.takeSlot({ operator, egress }))
+      this.#due.add(this.#postponed.takeSlot({ operator, egress }))
     }
     for (const [operator, room] of this.#wanted) {
       this.#wanted.delete(operator)
-      const positions = this.#refused.get(operator) ?? []
-      this.#addDue(positions.splice(0, room))
-      if (positions.length === 0) this.#refused.delete(operator)
+      const queue = this.#refused.get(operator)
+      if (queue !== undefined) this.#due.add(queue.take(room))
+      if (queue?.isEmpty) this.#refused.delete(operator)
     }
   }
 
   /** A list that is being finished waits for nothing. */
   #collectAll() {
-    this.#addDue(this.#postponed.takeAll())
-    this.#addDue([...this.#refused.values()].flat())
+    this.#due.add(this.#postponed.takeAll())
+    for (const queue of this.#refused.values()) this.#due.add(queue.take(queue.size))
     this.#refused.clear()
     this.#wanted.clear()
-  }
-
-  #addDue(positions: readonly number[]) {
-    if (positions.length > 0) this.#due = this.#due.concat(positions)
   }
 
   async #readAgain(positions: readonly number[]): Promise<Row<ListItem>[]> {
@@ -312,6 +308,39 @@ function parseStored<T>(json: string | null): T | null {
     return json === null ? null : (JSON.parse(json) as T)
   } catch {
     return null
+  }
+}
+
+/**
+ * Positions in the order of their arrival. Taking some does not move the others: a list can have
+ * millions of rows at one operator.
+ */
+class PositionQueue {
+  #positions: number[] = []
+  /** Index of the first position that is not taken. */
+  #start = 0
+
+  get size(): number {
+    return this.#positions.length - this.#start
+  }
+
+  get isEmpty(): boolean {
+    return this.size === 0
+  }
+
+  add(positions: readonly number[]): void {
+    for (const position of positions) this.#positions.push(position)
+  }
+
+  take(max: number): number[] {
+    const taken = this.#positions.slice(this.#start, this.#start + max)
+    this.#start += taken.length
+    // Rarely enough that each position is moved once on average.
+    if (this.#start * 2 >= this.#positions.length) {
+      this.#positions = this.#positions.slice(this.#start)
+      this.#start = 0
+    }
+    return taken
   }
 }
 

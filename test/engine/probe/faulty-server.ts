@@ -2,8 +2,11 @@ import { type Duplex, duplexPair } from 'node:stream'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
 import { recipientOf } from '../../support/recipients.ts'
 
-/** One lost or doubled reply of a connection; the greeting is number 0. */
-export type ReplyFault = { readonly kind: 'lost' | 'doubled'; readonly at: number }
+/**
+ * One lost or doubled reply of a connection, or one that comes before the reply to the previous
+ * command of the same write; the greeting is number 0.
+ */
+export type ReplyFault = { readonly kind: 'lost' | 'doubled' | 'swapped'; readonly at: number }
 
 /**
  * How replies are sent. `whole`: all replies to one write in one write. `bytes`: byte by byte. `late`:
@@ -17,6 +20,8 @@ export type FaultyServerOptions = {
   /** The fault of each connection; null means none. */
   readonly faultOf: (connection: number, isPipelined: boolean) => ReplyFault | null
   readonly keywords?: readonly string[]
+  /** Whether a refusal has the address of the recipient. */
+  readonly namesRecipients?: boolean
 }
 
 /**
@@ -39,7 +44,7 @@ export function faultyServers(options: FaultyServerOptions) {
 }
 
 function serve(server: Duplex, writes: string[], number: number, options: FaultyServerOptions) {
-  const { exists, delivery, faultOf, keywords = ['PIPELINING'] } = options
+  const { exists, delivery, faultOf, keywords = ['PIPELINING'], namesRecipients = false } = options
   let count = 0
   let commands = 1
   let told = 0
@@ -48,7 +53,8 @@ function serve(server: Duplex, writes: string[], number: number, options: Faulty
   const add = (reply: string) => {
     const fault = faultOf(number, isPipelined)
     const isHit = fault?.at === count++
-    if (!(isHit && fault?.kind === 'lost')) held.push(reply)
+    if (isHit && fault?.kind === 'swapped') held.splice(-1, 0, reply)
+    else if (!(isHit && fault?.kind === 'lost')) held.push(reply)
     if (isHit && fault?.kind === 'doubled') held.push(reply)
   }
   const flush = () => {
@@ -63,7 +69,9 @@ function serve(server: Duplex, writes: string[], number: number, options: Faulty
       return ['250-mx.test', ...keywords.map(word => `250 ${word}`)].join('\r\n')
     if (line === 'QUIT') return '221 2.0.0 Bye'
     if (!line.startsWith('RCPT')) return '250 2.0.0 Ok'
-    return exists(recipientOf(line)) ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
+    const recipient = recipientOf(line)
+    if (exists(recipient)) return '250 2.1.5 Ok'
+    return namesRecipients ? `550 5.1.1 <${recipient}>: No such user` : '550 5.1.1 No such user'
   }
   add('220 mx.test ESMTP')
   flush()

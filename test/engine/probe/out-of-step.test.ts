@@ -87,6 +87,20 @@ describe.each(WAYS)('a reply that is %s, delivered %s', (kind, delivery) => {
   })
 })
 
+describe('a refusal before the reply to the previous recipient, which it names', () => {
+  test.each(['whole', 'bytes'] as const)('causes a retry of all recipients: %s', async delivery => {
+    for (const at of Array.from({ length: REPLIES_MAX }, (_, n) => n + FIRST_TO_MAIL + 2)) {
+      const home = createFaultyProber({
+        delivery,
+        namesRecipients: true,
+        faultOf: n => (n === 0 ? { kind: 'swapped', at } : null),
+      })
+      const { told } = await home.run(people(80))
+      expect([at, wrong(told), right(told).length]).toEqual([at, [], 80])
+    }
+  })
+})
+
 describe('a host whose replies were out of step', () => {
   const delivery: Delivery = 'whole'
   const doubledMail: ReplyFault = { kind: 'doubled', at: FIRST_TO_MAIL }
