@@ -37,6 +37,8 @@ export async function bundleModules(entries, folder) {
     dir: folder,
     format: 'es',
     sourcemap: true,
+    // The declarations have those of public functions.
+    comments: { jsdoc: false },
     chunkFileNames: '[name].js',
     codeSplitting: { groups: [...parts, { name: 'engine' }] },
   })

@@ -130,6 +130,11 @@ export class EgressProber {
     return this.#rateControllers.entries()
   }
 
+  /** How long to wait while the reference MX hosts are being probed; null otherwise. */
+  get probingForMs(): number | null {
+    return this.#reachability.probingForMs
+  }
+
   /** How long to wait until it is known whether mail servers are reachable; null if it is known. */
   get uncertainForMs(): number | null {
     return this.#reachability.uncertainForMs

@@ -77,13 +77,18 @@ export class OutboundReachability {
     return this.#openUntil !== Number.NEGATIVE_INFINITY
   }
 
+  /** How long to wait, in ms, while the reference MX hosts are being probed; null otherwise. */
+  get probingForMs(): number | null {
+    return this.#probing === null ? null : PROBING_MS
+  }
+
   /**
    * How long to wait, in ms, while it is uncertain whether the port is blocked for more than a
    * moment. Null if it is open, or if waiting tells no more.
    */
   get uncertainForMs(): number | null {
     if (this.#isConfirmed) return null
-    if (this.#probing !== null) return PROBING_MS
+    if (this.probingForMs !== null) return this.probingForMs
     const closedForMs = (this.#closedUntil ?? 0) - this.#deps.clock.monotonicNow()
     return closedForMs > 0 ? closedForMs : null
   }

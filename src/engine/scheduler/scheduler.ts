@@ -566,7 +566,7 @@ export class Scheduler<T> {
         if (this.#workers >= this.#options.concurrency || this.#sink.isFull) {
           return void this.#waitingQueues.add(queue)
         }
-        const pausedMs = this.#isPatient ? this.#getPauseMs(egress, operator) : 0
+        const pausedMs = this.#getPauseMs(egress, operator)
         const isPaused = pausedMs > PAUSE_MIN_MS
         if (isPaused) this.#resumeLater(queue, pausedMs)
         const capacityFor = (next: PendingRow<T>) => this.#capacityFor(queue, next)
@@ -579,9 +579,14 @@ export class Scheduler<T> {
     }
   }
 
-  /** Returns for how long an egress should open no connection to an operator, in ms. */
+  /**
+   * Returns for how long an egress should open no connection to an operator, in ms. A run that waits
+   * for nothing else waits for the probe of the reference MX hosts: if it finds the port blocked,
+   * none of the others is dialed.
+   */
   #getPauseMs(egress: string, operator: string): number {
     const egressPool = this.#engine.egressPool.own
+    if (!this.#isPatient) return egressPool.prober(egress).probingForMs ?? 0
     const uncertainForMs = egressPool.uncertainForMs(egress, operator)
     return uncertainForMs ?? egressPool.prober(egress).knownController(operator)?.readyInMs ?? 0
   }
