@@ -262,7 +262,8 @@ test('a failed delivery is retried later, or at once on request, with the same b
   // The retry is due a minute after the end of the first attempt, which was a moment ago.
   const waitMs = Date.parse(failed?.next_attempt_at ?? '') - Date.now()
   expect(waitMs).toBeGreaterThan(30_000)
-  expect(waitMs).toBeLessThanOrEqual(60_000)
+  // The clocks of the service and of this process differ by milliseconds.
+  expect(waitMs).toBeLessThan(61_000)
 
   const retried = await client().webhooks.retry(hook.id, failed?.id ?? '')
   expect(retried).toMatchObject({ id: failed?.id, status: 'pending', trigger: 'manual' })
