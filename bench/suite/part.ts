@@ -1,4 +1,4 @@
-/** What a part of the benchmarks measured. */
+/** The measurements of one part of the benchmarks. */
 export type PartResult = {
   /** Ratios of two figures of the same run, by name, for `budgets.json`. */
   readonly ratios: Readonly<Record<string, number>>

@@ -6,7 +6,7 @@ import { HOUR, MINUTE } from '../../src/platform/clock.ts'
  */
 export type HarvestRule = 'row' | 'share'
 
-/** What a provider accepts from one client address, and how it punishes more. */
+/** The limits of a provider for one client address, and its punishment for exceeding them. */
 export type ProviderLimits = {
   /** Concurrent connections; a further one is refused with 421. */
   readonly connections: number
@@ -32,7 +32,7 @@ export type Provider = ProviderLimits & {
   readonly domains: readonly string[] | { readonly addressesPerDomain: number }
   /** Returns the exchanger of a domain at one of the companies. */
   readonly exchanger: (domain: string, company: number) => string
-  /** Separate companies that the domains are spread over: each has limits of its own. */
+  /** Number of companies that host the domains. Each has separate limits. */
   readonly companies: number
   /** The reply to an unknown recipient; `{to}` is its address. Null accepts every recipient. */
   readonly unknownReply: string | null

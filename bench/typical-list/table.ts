@@ -8,7 +8,7 @@ const HEADINGS = [
   ...['refused', 'blocks', 'on the block list'],
 ]
 
-/** What a table says of its punishment. */
+/** The description of a punishment in a table. */
 export const RULE_TITLES: Readonly<Record<HarvestRule, string>> = {
   row: 'Providers block a client after 20 unknown recipients in a row (10 at the strict ones)',
   share:

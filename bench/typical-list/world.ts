@@ -123,7 +123,7 @@ export class World implements Resolver, Dial {
   #addExchanger(domain: string, exchanger: string, company: Company): void {
     this.#exchangers.set(domain, exchanger)
     if (this.#ips.has(exchanger)) return
-    // Each in a network of its own: the addresses of two companies are seldom neighbors.
+    // Each in a separate network: two companies rarely have neighboring addresses.
     const number = this.#ips.size
     const ip = `10.${number >> 8}.${number & 255}.1`
     this.#ips.set(exchanger, ip)

@@ -464,13 +464,17 @@ export class SmtpProbe<Q extends ProbeTarget> {
     random: PipelinedReply | null,
   ): boolean {
     if (!this.#session.pipelining || replies.length + (random === null ? 0 : 1) === 1) return false
-    const recipients = batch.map(({ address }) => wireAddress(address).toLowerCase())
     const all = random === null ? replies : [...replies, random.reply]
+    const named = all.map(reply =>
+      isFailure(reply) || reply.code < 500 ? null : findNamed(reply.text),
+    )
+    if (named.every(address => address === null)) return false
+    const recipients = batch.map(({ address }) => wireAddress(address).toLowerCase())
     if (random !== null) recipients.push(this.#catchAllProbe.recipientFor(batch[0] as Q))
-    return all.some((reply, index) => {
-      const named = isFailure(reply) || reply.code < 500 ? null : findNamed(reply.text)
-      return named !== null && named !== recipients[index] && recipients.includes(named)
-    })
+    return named.some(
+      (address, index) =>
+        address !== null && address !== recipients[index] && recipients.includes(address),
+    )
   }
 
   #dropReply(): true {

@@ -2,14 +2,14 @@ import type { CachedAnswer, ResultCache } from '../../engine/result-cache.ts'
 import { Scheduler, WINDOW_MAX } from '../../engine/scheduler/scheduler.ts'
 import { toRowResult } from '../../engine/verdict/judge.ts'
 import { sleep } from '../../platform/clock.ts'
-import { EvError, errorMessage } from '../../platform/error.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { getCachedAnswers } from '../cached-answers.ts'
 import { queuedItems } from '../item-store.ts'
-import { listJobsToFinish, refuseCancelled, startJob } from '../job-state.ts'
-import { findJob, type Job } from '../job-store.ts'
+import { listJobsToFinish, startJob } from '../job-state.ts'
+import type { Job } from '../job-store.ts'
 import { ResultWriter } from '../results/result-writer.ts'
 import { type ActiveJob, ActiveJobs } from '../worker/active-jobs.ts'
+import { JobReporter } from '../worker/job-reporter.ts'
 import type { WorkerDeps } from '../worker/worker-deps.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-timings.ts'
 import { ListRows } from './list-rows.ts'
@@ -41,6 +41,7 @@ export class ListWorker {
   readonly #deps: ListWorkerDeps
   readonly #timings: WorkerTimings
   readonly #lists: ActiveJobs
+  readonly #reporter: JobReporter
   readonly #recorder: ResultWriter
   readonly #finisher: Loop
   readonly #stopping = new AbortController()
@@ -60,6 +61,11 @@ export class ListWorker {
     this.#deps = deps
     this.#timings = timings
     this.#lists = new ActiveJobs({ ...deps, timings, clock: database.clock, find: null })
+    this.#reporter = new JobReporter({
+      ...deps,
+      lists: this.#lists,
+      drop: jobId => this.drop(jobId),
+    })
     this.#recorder = new ResultWriter({
       ...deps,
       ledger: null,
@@ -68,8 +74,8 @@ export class ListWorker {
       // The list can be started again.
       retryStorageErrors: false,
       onProgress: job => this.#onProgress(job),
-      onLost: jobId => void this.#onLost(jobId),
-      onFailure: (jobId, error) => this.#fail(jobId, error),
+      onLost: jobId => void this.#reporter.lost(jobId),
+      onFailure: (jobId, error) => this.#reporter.failed(jobId, error),
     })
     this.#finisher = startLoop({
       name: 'finishing lists',
@@ -201,33 +207,6 @@ export class ListWorker {
 
   #onProgress(job: Job) {
     this.#scheduler?.refill()
-    try {
-      this.#deps.onProgress?.(job)
-    } catch (error) {
-      const message = `onProgress of a job failed: ${errorMessage(error)}`
-      this.#fail(job.id, new EvError('internal', message, { cause: error }))
-    }
-  }
-
-  /** Handles a job that another process cancelled or deleted. */
-  async #onLost(jobId: string): Promise<void> {
-    if (this.#lists.get(jobId) === undefined) return
-    try {
-      this.drop(jobId)
-      const job = await findJob(this.#deps.database, jobId)
-      if (job !== null) refuseCancelled(job)
-    } catch (error) {
-      this.#fail(jobId, error)
-    }
-  }
-
-  #fail(jobId: string, error: unknown) {
-    this.#lists.drop(jobId)
-    try {
-      this.#deps.onFailure?.(jobId, error)
-    } catch (thrown) {
-      const fields = { job: jobId, error: errorMessage(thrown), failure: errorMessage(error) }
-      this.#deps.log.error('onFailure of a job failed', fields)
-    }
+    this.#reporter.progressed(job)
   }
 }

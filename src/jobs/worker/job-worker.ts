@@ -1,13 +1,12 @@
 import { type Database, isStorageError } from '../../db/database.ts'
 import type { CachedAnswer } from '../../engine/result-cache.ts'
 import { sleep, yieldToEventLoop } from '../../platform/clock.ts'
-import { EvError, errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, type LoopOptions, startLoop } from '../../platform/loop.ts'
 import { createMemoryQueue } from '../../queue/memory-queue.ts'
 import type { Lease, Queue, Reschedule, Worker } from '../../queue/queue.ts'
 import { listWaitingPairs, pinnedItems, unpinItems, type WaitingPair } from '../item-claims.ts'
-import { refuseCancelled, startJob } from '../job-state.ts'
+import { startJob } from '../job-state.ts'
 import {
   findJob,
   findJobsByIds,
@@ -23,6 +22,7 @@ import { SharedClaims } from '../probing/shared-claims.ts'
 import { ResultWriter } from '../results/result-writer.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from './active-jobs.ts'
 import { startFinisher } from './finish-waiting.ts'
+import { JobReporter } from './job-reporter.ts'
 import { OrphanedClaims } from './orphaned-claims.ts'
 import { ProbeExecutor } from './probe-executor.ts'
 import type { WorkerDeps, WorkerMembership } from './worker-deps.ts'
@@ -43,6 +43,7 @@ export class JobWorker {
   readonly #queue: Queue
   readonly #slots: ProbeScheduler
   readonly #claims: Claims
+  readonly #reporter: JobReporter
   readonly #recorder: ResultWriter
   readonly #resumption: Resumption
   readonly #executor: ProbeExecutor
@@ -72,14 +73,19 @@ export class JobWorker {
     const entries =
       cluster === null ? directTasks(this.#queue) : batchedTasks(this.#queue, steadyClock, timings)
     this.#slots = new ProbeScheduler(entries, steadyClock, cluster !== null, timings)
+    this.#reporter = new JobReporter({
+      ...deps,
+      lists: this.#lists,
+      drop: jobId => this.drop(jobId),
+    })
     this.#recorder = new ResultWriter({
       ...deps,
       retryStorageErrors,
       timings,
       priority,
       onProgress: job => this.#onProgress(job),
-      onLost: jobId => void this.#onLost(jobId),
-      onFailure: (jobId, error) => this.#failJob(jobId, error),
+      onLost: jobId => void this.#reporter.lost(jobId),
+      onFailure: (jobId, error) => this.#reporter.failed(jobId, error),
     })
     this.#claims = new Claims(database, this.#lists)
     this.#resumption = new Resumption(database, this.#slots)
@@ -250,34 +256,7 @@ export class JobWorker {
   #onProgress(job: Job) {
     if (job.finished_at !== null) this.#lists.drop(job.id)
     this.#waiters.notify(job.id, job)
-    try {
-      this.#deps.onProgress?.(job)
-    } catch (error) {
-      const message = `onProgress of a job failed: ${errorMessage(error)}`
-      this.#failJob(job.id, new EvError('internal', message, { cause: error }))
-    }
-  }
-
-  /** Handles a job that another process cancelled or deleted. */
-  async #onLost(jobId: string): Promise<void> {
-    if (this.#lists.get(jobId) === undefined) return
-    try {
-      this.drop(jobId)
-      const job = await findJob(this.#deps.database, jobId)
-      if (job !== null) refuseCancelled(job)
-    } catch (error) {
-      this.#failJob(jobId, error)
-    }
-  }
-
-  #failJob(jobId: string, error: unknown) {
-    this.#lists.drop(jobId)
-    try {
-      this.#deps.onFailure?.(jobId, error)
-    } catch (thrown) {
-      const fields = { job: jobId, error: errorMessage(thrown), failure: errorMessage(error) }
-      this.#deps.log.error('onFailure of a job failed', fields)
-    }
+    this.#reporter.progressed(job)
   }
 
   async #stop(): Promise<void> {
