@@ -19,7 +19,10 @@ let timer = 0
 
 form.addEventListener('htmx:beforeRequest', event => {
   const error = validate(file.files?.[0])
-  if (error === null) return showBar()
+  if (error === null) {
+    enableStart(false)
+    return showBar()
+  }
   event.preventDefault()
   showError(error)
 })
@@ -34,6 +37,7 @@ form.addEventListener('htmx:xhr:progress', event => {
 form.addEventListener('htmx:afterRequest', event => {
   const { xhr } = /** @type {CustomEvent} */ (event).detail
   const isFailed = xhr.status === 0 || xhr.status >= 400
+  enableStart(true)
   if (xhr.status === 0) showError(INTERRUPTED)
   // An error notice has replaced the progress bar, or is above the page.
   else if (!isFailed || sending.querySelector('.notice') === null) sending.replaceChildren()
@@ -84,6 +88,12 @@ function showOther(/** @type {number} */ pauseMs) {
   timer = setTimeout(() => {
     if (hasList()) form.requestSubmit()
   }, pauseMs)
+}
+
+/** A preview replaces the button: a click on it in that moment would be lost. */
+function enableStart(/** @type {boolean} */ isEnabled) {
+  const start = preview.querySelector('button')
+  if (start !== null) start.disabled = !isEnabled
 }
 
 function validate(/** @type {File | undefined} */ chosen) {

@@ -153,7 +153,7 @@ function start(dryRun: FileDryRun): Html {
   if (column_number === null) return NOTHING
   const lacking = credits_balance === null ? 0 : (credits_needed ?? 0) - credits_balance
   if (lacking > 0) return notice('bad', insufficientCredits(dryRun, lacking))
-  return html`<button class="primary" hx-post="/lists/new" hx-sync="#upload:replace" hx-disabled-elt="this">Start</button>`
+  return html`<button class="primary" hx-post="/lists/new" hx-disabled-elt="this">Start</button>`
 }
 
 const insufficientCredits = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>

@@ -201,7 +201,8 @@ const FILE_AGAIN = 'This is the preview of your list. To start it, choose the fi
 
 /**
  * The CSRF token is the first field, so a forged form is rejected before its file is read. `upload.js` requests
- * the preview as soon as there is a list; without JavaScript a button does.
+ * the preview as soon as there is a list; without JavaScript a button does. A preview settles
+ * at once: until then, a click on its Start button would submit the form, that is, request a preview.
  */
 function listForm(c: Context<Env>, random: Random, draft: Draft): Html {
   const { problem, upload, rows = '', preview } = draft
@@ -209,7 +210,7 @@ function listForm(c: Context<Env>, random: Random, draft: Draft): Html {
   return html`
     <form method="post" action="/lists/new" enctype="multipart/form-data" id="upload" data-max="${FILE_BYTES_MAX}"
       hx-post="/lists/new?dry_run=true" hx-trigger="submit, change from:#preview" hx-encoding="multipart/form-data"
-      hx-target="#preview">
+      hx-target="#preview" hx-swap="innerHTML settle:0s">
       ${csrfField(c)}
       ${step('List', listFields(upload?.fields.get('name') ?? '', rows))}
       ${step('Options', optionFields(c.get('user'), upload?.fields))}
