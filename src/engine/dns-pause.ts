@@ -1,6 +1,6 @@
 import { type Clock, MINUTE, SECOND } from '../platform/clock.ts'
 import type { ResolverCheck } from './dns/resolver-check.ts'
-import type { PreparedAddress } from './probing/prepare.ts'
+import type { PreparedAddress } from './probe/prepare.ts'
 
 /**
  * How long a list waits for the DNS check to pass, counted from the first row that waits: enough to

@@ -21,9 +21,9 @@ import {
   type ProbeTask,
   restoreTask,
   type TaskOptions,
-} from './probing/prepare.ts'
-import { callbackError, type ProbeListOptions, ProbeRunner } from './probing/probe-runner.ts'
-import { FAULTS_MAX } from './probing/retry-policy.ts'
+} from './probe/prepare.ts'
+import { callbackError, type ProbeListOptions, ProbeRunner } from './probe/probe-runner.ts'
+import { FAULTS_MAX } from './probe/retry-policy.ts'
 import type { RateController, RateStatus } from './rate-control/controller.ts'
 import type { ProbeStop } from './rate-control/rules.ts'
 import { cacheKey, isFresh, isUndecided, type ResultCache } from './result-cache.ts'
@@ -42,7 +42,7 @@ import { isFailure, type Result } from './verdict/verdict.ts'
 import { type ManyOptions, streamResults } from './verify-many.ts'
 import type { RouteOptions, VerifyOptions } from './verify-options.ts'
 
-export type { ProbeListOptions } from './probing/probe-runner.ts'
+export type { ProbeListOptions } from './probe/probe-runner.ts'
 
 type EngineDeps = PrepareDeps & {
   /** Null if the resolver is not checked. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CatchAllCache } from '../../src/engine/probe/catch-all.ts'
 import { EgressPool } from '../../src/engine/probe/egress-pool.ts'
-import type { ProbeTask } from '../../src/engine/probing/prepare.ts'
+import type { ProbeTask } from '../../src/engine/probe/prepare.ts'
 import { RateController } from '../../src/engine/rate-control/controller.ts'
 import { DestinationLimits } from '../../src/engine/rate-control/destination-limits.ts'
 import { processCache, type ResultCache } from '../../src/engine/result-cache.ts'

@@ -1,6 +1,6 @@
 import type { Acceptance, RouteWithHost } from '../probe/mx-groups.ts'
-import type { ProbeTask } from '../probing/prepare.ts'
-import type { AttemptHistory, Outcome, Retry } from '../probing/retry-policy.ts'
+import type { ProbeTask } from '../probe/prepare.ts'
+import type { AttemptHistory, Outcome, Retry } from '../probe/retry-policy.ts'
 import type { Result } from '../verdict/verdict.ts'
 
 /** An address of a list. Its history is null if it was not probed before. */

@@ -1,7 +1,7 @@
 import type { MxOperator } from '../dns/operators.ts'
 import { mxGroupKey } from '../probe/mx-groups.ts'
-import type { ProbeTask } from '../probing/prepare.ts'
-import type { AttemptHistory } from '../probing/retry-policy.ts'
+import type { ProbeTask } from '../probe/prepare.ts'
+import type { AttemptHistory } from '../probe/retry-policy.ts'
 import type { RateLimits } from '../rate-control/limit-table.ts'
 import type { Row } from './feed.ts'
 

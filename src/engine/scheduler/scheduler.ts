@@ -7,16 +7,16 @@ import type { ResolverCheck } from '../dns/resolver-check.ts'
 import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
 import type { EgressPool } from '../probe/egress-pool.ts'
 import { hostsOf, type RouteWithHost } from '../probe/mx-groups.ts'
-import { isBackupOnly } from '../probing/mx-hosts.ts'
-import type { PreparedAddress, ProbeTask, TaskOptions } from '../probing/prepare.ts'
-import type { ProbeListOptions } from '../probing/probe-runner.ts'
+import { isBackupOnly } from '../probe/mx-hosts.ts'
+import type { PreparedAddress, ProbeTask, TaskOptions } from '../probe/prepare.ts'
+import type { ProbeListOptions } from '../probe/probe-runner.ts'
 import {
   FAULTS_MAX,
   isDecided,
   nextRetry,
   type Outcome,
   type Retry,
-} from '../probing/retry-policy.ts'
+} from '../probe/retry-policy.ts'
 import { fromFailedProbe } from '../verdict/build-result.ts'
 import { isFailure, type Result } from '../verdict/verdict.ts'
 import type { RouteOptions } from '../verify-options.ts'

@@ -1,7 +1,7 @@
 import { isoTime } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { isFault } from '../address/address.ts'
-import { retryAfterSeconds } from '../probing/retry-policy.ts'
+import { retryAfterSeconds } from '../probe/retry-policy.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { describeOutcome } from '../smtp/outcome-text.ts'
 import { type Evidence, type Result, toClass } from './verdict.ts'

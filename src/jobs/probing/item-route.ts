@@ -1,4 +1,4 @@
-import type { ProbeTask } from '../../engine/probing/prepare.ts'
+import type { ProbeTask } from '../../engine/probe/prepare.ts'
 import type { ItemRoute } from '../item-store.ts'
 
 /** Returns the route of an item in the form in which it is stored. */

@@ -1,7 +1,7 @@
 import pLimit, { type LimitFunction } from 'p-limit'
 import type { Database } from '../../db/database.ts'
 import { DnsPause } from '../../engine/dns-pause.ts'
-import type { PreparedAddress } from '../../engine/probing/prepare.ts'
+import type { PreparedAddress } from '../../engine/probe/prepare.ts'
 import { roughDomain } from '../../engine/scheduler/domain-backlog.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
 import { toRowResult } from '../../engine/verdict/judge.ts'

@@ -1,6 +1,6 @@
 import { type Database, isStorageError } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { TaskOptions } from '../../engine/probing/prepare.ts'
+import type { TaskOptions } from '../../engine/probe/prepare.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
 import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'

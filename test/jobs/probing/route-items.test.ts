@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { PreparedAddress } from '../../../src/engine/probing/prepare.ts'
+import type { PreparedAddress } from '../../../src/engine/probe/prepare.ts'
 import type { RoutedItems } from '../../../src/jobs/probing/probe-scheduler.ts'
 import { routeItems } from '../../../src/jobs/probing/route-items.ts'
 import type { ResultWriter } from '../../../src/jobs/results/result-writer.ts'

@@ -8,11 +8,11 @@ import type { MxOperator } from '../dns/operators.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import { addressesOf, cachedRouteOf, findRoute, type Route } from '../dns/route.ts'
 import type { ListLoader } from '../lists.ts'
-import { hostsOf, type ProbeTarget, type RouteWithHost } from '../probe/mx-groups.ts'
 import { type CachedAnswer, cacheKey } from '../result-cache.ts'
 import type { StepObserver } from '../step-observer.ts'
 import { toEvidence, toResult } from '../verdict/judge.ts'
 import type { Evidence, Result } from '../verdict/verdict.ts'
+import { hostsOf, type ProbeTarget, type RouteWithHost } from './mx-groups.ts'
 import { groupHostsByOperator, type LikelyHosts, type MxHosts } from './mx-hosts.ts'
 
 /** An address that needs an SMTP probe, with the evidence so far. */

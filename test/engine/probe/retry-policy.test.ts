@@ -5,7 +5,7 @@ import {
   nextRetry,
   retryAfter,
   retryAfterSeconds,
-} from '../../../src/engine/probing/retry-policy.ts'
+} from '../../../src/engine/probe/retry-policy.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
 import { toEvidence, toResult } from '../../../src/engine/verdict/judge.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'

@@ -1,8 +1,8 @@
 import { HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import { DNS_RETRY_BUDGET_MS } from '../dns-pause.ts'
-import type { Acceptance } from '../probe/mx-groups.ts'
 import type { NoResponseReason, RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { Result } from '../verdict/verdict.ts'
+import type { Acceptance } from './mx-groups.ts'
 
 /** RFC 5321 §4.5.4.1 asks for patient retries; this limit is three attempts within four hours. */
 const TRIES_MAX = 3

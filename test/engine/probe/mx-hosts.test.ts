@@ -5,7 +5,7 @@ import {
   groupHostsByOperator,
   selectHosts,
   shouldTryNextHosts,
-} from '../../../src/engine/probing/mx-hosts.ts'
+} from '../../../src/engine/probe/mx-hosts.ts'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
 import { createTestEngine, reasonsOf } from '../../support/engine.ts'
 import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'

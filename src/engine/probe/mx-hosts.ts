@@ -4,9 +4,9 @@ import { TtlMap } from '../../platform/ttl-map.ts'
 import type { MxOperatorReader } from '../dns/operator-table.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import type { Route } from '../dns/route.ts'
-import { type Acceptance, hostsOf, type RouteWithHost } from '../probe/mx-groups.ts'
 import type { RecipientOutcome, Stage } from '../smtp/classify-reply.ts'
 import type { Result } from '../verdict/verdict.ts'
+import { type Acceptance, hostsOf, type RouteWithHost } from './mx-groups.ts'
 
 /** The MX hosts of a route that one operator runs, in the order of the route. */
 export type OperatorHosts = {
