@@ -110,13 +110,27 @@ const askedOf = ({ total }: SimulatorCounters) =>
 export const vanityPeak = ({ hosts }: SimulatorCounters): number =>
   hosts['server.test']?.sessionsPeak ?? 0
 
-/** Waits until a job is finished. Requests fail while its service is down. */
+/**
+ * Waits until a job is finished. Requests fail while its service is down. The members of a cluster
+ * remember an operator that blocks them: if a kill loses the result that reported it, its address waits
+ * until the block is over, half an hour later. Such a job is told to finish without it.
+ */
 export async function untilCompleted(client: EvClient, jobId: string): Promise<void> {
   for (;;) {
     const job = await client.jobs.get(jobId).catch(() => null)
     if (job?.status === 'completed') return
+    if (job !== null && isBlocked(job)) await client.jobs.finish(jobId)
     await setTimeout(100)
   }
+}
+
+type Progress = Awaited<ReturnType<EvClient['jobs']['get']>>
+
+/** Whether a job waits for nothing but an operator that blocks the client. */
+function isBlocked({ total_emails, processed_emails, waiting_for = [] }: Progress): boolean {
+  const blocked = waiting_for.filter(({ reason }) => reason === 'refused')
+  const emails = blocked.reduce((sum, one) => sum + one.emails, 0)
+  return emails > 0 && processed_emails + emails === total_emails
 }
 
 /** Returns the reason of each row of a job; null without a result. */
