@@ -16,6 +16,7 @@ import { getAccountLoad } from '../jobs/job-list.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import { isoTime } from '../platform/format.ts'
 import { OperationError } from '../platform/operation-error.ts'
+import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import {
   ACCOUNT_BODY_MAX,
@@ -25,7 +26,7 @@ import {
   getActor,
   name,
 } from './managed-accounts.ts'
-import { creditState, requestOrigin } from './middleware/rate-limit.ts'
+import { creditState, type RateLimitDeps, requestOrigin } from './middleware/rate-limit.ts'
 import { allBuckets, limitTitle } from './middleware/rate-limit-buckets.ts'
 import { encodeCursor, pageQuery, parseCursor, toPageBody } from './query.ts'
 import { withOrigin } from './request-context.ts'
@@ -45,10 +46,15 @@ import {
   Stats,
 } from './schemas/account.ts'
 import { json } from './schemas/answers.ts'
-import type { Service } from './service.ts'
+
+type AccountDeps = Pick<
+  ApiDeps,
+  'clock' | 'database' | 'guard' | 'limits' | 'random' | 'settings'
+> &
+  RateLimitDeps
 
 /** Routes of the account of the key, its credits, rate limits, usage statistics and history. */
-export function accountRoutes(service: Service) {
+export function accountRoutes(service: AccountDeps) {
   const router = newRouter()
   router.route('/', ownAccountRoutes(service))
   router.route('/', historyRoutes(service))
@@ -62,7 +68,7 @@ const OwnAccountPatch = z.strictObject({ name, email }).partial().openapi('OwnAc
 
 const OWN_ACCOUNT_PATCH_EXAMPLE = { email: 'owner@shop.example' }
 
-function ownAccountRoutes(service: Service) {
+function ownAccountRoutes(service: AccountDeps) {
   const get = route(service, 'GET /v1/account', {
     id: 'getOwnAccount',
     summary: 'Get the account of the key',
@@ -96,7 +102,7 @@ function ownAccountRoutes(service: Service) {
     })
 }
 
-function creditRoutes(service: Service) {
+function creditRoutes(service: AccountDeps) {
   const credits = route(service, 'GET /v1/credits', {
     id: 'getCredits',
     summary: "Get today's credits",
@@ -127,7 +133,7 @@ function creditRoutes(service: Service) {
   })
 }
 
-function limitRoutes(service: Service) {
+function limitRoutes(service: AccountDeps) {
   const limits = route(service, 'GET /v1/limits', {
     id: 'getLimits',
     summary: 'List all limits and their usage',
@@ -162,7 +168,7 @@ const CREDITS: LimitLabel = {
 }
 
 /** Returns an empty list if rate limits are off (`--limits off`). */
-async function requestLimits(c: Context<Env>, service: Service) {
+async function requestLimits(c: Context<Env>, service: AccountDeps) {
   const { limits, settings } = service
   if (!settings.limits) return []
   const buckets = allBuckets(c.get('caller'), requestOrigin(c, service))
@@ -173,7 +179,7 @@ async function requestLimits(c: Context<Env>, service: Service) {
 }
 
 /** The limits of the plan on what an account stores. They apply also if rate limits are off. */
-async function storageLimits(c: Context<Env>, { database }: Service) {
+async function storageLimits(c: Context<Env>, { database }: AccountDeps) {
   const { account, plan } = c.get('caller')
   const { openLists, storedRows } = await getAccountLoad(database.reader, account.id)
   const pieces = await getStoredPieces(database.reader, account.id)
@@ -201,7 +207,7 @@ const presentLimit = (
   resets_at: isoTime(resetAt),
 })
 
-function statsRoutes(service: Service) {
+function statsRoutes(service: AccountDeps) {
   const stats = route(service, 'GET /v1/stats', {
     id: 'getStats',
     summary: 'Get verification counts by day and by key',
@@ -270,7 +276,7 @@ function sumUsage(rows: readonly Usage[]) {
   return sum
 }
 
-function historyRoutes(service: Service) {
+function historyRoutes(service: AccountDeps) {
   const history = route(service, 'GET /v1/history', {
     id: 'listHistory',
     summary: 'List verifications, newest first',

@@ -1,6 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Hono, Env as PagesEnv } from 'hono'
 import { accountRoutes } from './account.ts'
+import type { ApiDeps } from './api-deps.ts'
 import { auditRoutes } from './audit.ts'
 import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
@@ -17,8 +18,6 @@ import { openapiDocument } from './openapi-document.ts'
 import { requestContext, showOpenLimit } from './request-context.ts'
 import { newRouter } from './route.ts'
 import { scheduleRoutes } from './schedules.ts'
-import type { Service } from './service.ts'
-import { getState } from './state.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhookRoutes } from './webhooks/webhooks.ts'
 
@@ -26,9 +25,9 @@ import { webhookRoutes } from './webhooks/webhooks.ts'
  * Builds the app with all routes. Handlers respond with `c.json` or `c.body`, which include the
  * headers set earlier. `pages` is the dashboard, mounted after the API.
  */
-export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>): OpenAPIHono<Env> {
+export function createApp<E extends PagesEnv>(service: ApiDeps, pages?: Hono<E>): OpenAPIHono<Env> {
   const app = newRouter()
-  const { metrics } = getState(service)
+  const { metrics } = service
   app.use(requestContext(service, metrics))
   app.use(showOpenLimit(service))
   app.onError((error, c) => answerError(c, service.log, error))
@@ -52,17 +51,8 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   return app
 }
 
-/** Closes all open event streams. Called when the shutdown starts. */
-export const endStreams = (service: Service): void => getState(service).streams.end()
-
-/**
- * Flushes the last-used times of keys. Called after the last response, before the database is
- * closed.
- */
-export const closeApp = (service: Service): Promise<unknown> => getState(service).lastUsed.close()
-
 /** Answers OPTIONS, 404 for an unknown path, and 405 for another method of a known path. */
-function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env>): Response {
+function answerUnmatched(app: OpenAPIHono<Env>, service: ApiDeps, c: Context<Env>): Response {
   const { method, path } = c.req
   const methods = allowedMethods(app, path)
   const isOptions = method === 'OPTIONS'
@@ -95,7 +85,7 @@ function allowedMethods(app: OpenAPIHono<Env>, path: string): string[] {
 }
 
 /** Serves the OpenAPI document, generated from the schemas that validate requests. */
-function openapiRoutes(service: Service, app: OpenAPIHono<Env>) {
+function openapiRoutes(service: ApiDeps, app: OpenAPIHono<Env>) {
   let text: string | undefined
   return newRouter().get('/openapi.json', c => {
     text ??= JSON.stringify(openapiDocument(service, app))

@@ -1,9 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import { AUDIT_ACTIONS, AUDIT_ACTORS, getAuditPage, presentEntry } from '../audit.ts'
+import type { ApiDeps } from './api-deps.ts'
 import { pageQuery, parseCursor, timeFilter, toPage, toPageBody } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json, pageBody } from './schemas/answers.ts'
-import type { Service } from './service.ts'
+
+type AuditDeps = Pick<ApiDeps, 'database' | 'guard'>
 
 // Schemas of the audit log.
 
@@ -68,7 +70,7 @@ const AUDIT_EXAMPLE = {
 }
 
 /** Route that lists the audit log of the account. */
-export function auditRoutes(service: Service) {
+export function auditRoutes(service: AuditDeps) {
   const list = route(service, 'GET /v1/audit', {
     id: 'listAuditEntries',
     summary: 'List the audit log, newest first',

@@ -57,7 +57,7 @@ export type Env = {
     ip: string
     /** Whether the client is on this machine: its address is a loopback address, and no proxy forwarded the request. */
     isLocal: boolean
-    /** Set by `requireKey` on routes that need a key. */
+    /** Set by the guard on routes that need a key. */
     caller: Caller
     /** Whether the request is a signed link of the caller's key. */
     isLink?: boolean
@@ -67,7 +67,7 @@ export type Env = {
      * The Idempotency-Key of this request, stored together with its effect; null if none was sent.
      */
     replay: Replay | null
-    /** Set by `requireKey` on routes that need a key. */
+    /** Set by the guard on routes that need a key. */
     admitted: Admitted
     /** The `WWW-Authenticate` of a 401, unless it is `Bearer`. */
     challenge?: typeof BASIC_CHALLENGE

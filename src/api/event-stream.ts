@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { type Clock, SECOND, sleep } from '../platform/clock.ts'
 import type { Env } from './context.ts'
-import type { Service } from './service.ts'
+import type { ServiceDeps } from './service.ts'
 import { type ChunkSource, textStream } from './text-stream.ts'
 
 /** A server-sent event: `event` is its type. */
@@ -18,7 +18,7 @@ export const HEARTBEAT_MS = 15 * SECOND
  */
 export function eventStream(
   c: Context<Env>,
-  { clock, log }: Pick<Service, 'clock' | 'log'>,
+  { clock, log }: Pick<ServiceDeps, 'clock' | 'log'>,
   events: (signal: AbortSignal) => AsyncIterable<StreamEvent>,
 ): Response {
   const headers = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' }

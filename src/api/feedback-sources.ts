@@ -8,11 +8,14 @@ import {
   presentCreatedSource,
   presentSource,
 } from '../feedback/sources.ts'
-import { answerWith } from './middleware/idempotency.ts'
+import type { ApiDeps } from './api-deps.ts'
+import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json, successBody } from './schemas/answers.ts'
-import type { Service } from './service.ts'
+
+type FeedbackSourceDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> &
+  IdempotencyDeps
 
 // Schemas of feedback sources.
 
@@ -91,7 +94,7 @@ const FEEDBACK_SOURCE_LIST_EXAMPLE = {
 const SOURCE_BODY_MAX = 16 * 1024
 
 /** Routes of feedback sources. */
-export function feedbackSourceRoutes(service: Service) {
+export function feedbackSourceRoutes(service: FeedbackSourceDeps) {
   const { baseUrl } = service.settings
   const router = newRouter()
 

@@ -12,17 +12,30 @@ import { SnsCertificates } from '../feedback/providers/sns-certificates.ts'
 import { getSource, receiveFeedback } from '../feedback/receive-feedback.ts'
 import { checkFeedback, FEEDBACK_ITEMS_MAX, recordFeedback } from '../feedback/record-feedback.ts'
 import { buildReport } from '../feedback/report.ts'
+import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
 import { checkBodyHeaders, readJson, readJsonOrForm } from './middleware/body.ts'
-import { commitResponse } from './middleware/idempotency.ts'
+import { commitResponse, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { timeInput } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json, successBody } from './schemas/answers.ts'
 import { ANY_OPERATION, errorResponses } from './schemas/error.ts'
 import { BASIC_CHALLENGE, responseHeaders } from './schemas/headers.ts'
-import type { Service } from './service.ts'
-import { getState } from './state.ts'
+
+type FeedbackDeps = Pick<
+  ApiDeps,
+  | 'clock'
+  | 'database'
+  | 'feedback'
+  | 'guard'
+  | 'isStopping'
+  | 'metrics'
+  | 'secretBox'
+  | 'settings'
+  | 'transport'
+> &
+  IdempotencyDeps
 
 const FeedbackItem = z
   .strictObject({
@@ -222,8 +235,8 @@ const FEEDBACK_BODY_MAX = 2 * 1024 * 1024
 const FEEDBACK_VALUES_MAX = 16 * FEEDBACK_ITEMS_MAX
 
 /** Routes of feedback. */
-export function feedbackRoutes(service: Service) {
-  const { metrics } = getState(service)
+export function feedbackRoutes(service: FeedbackDeps) {
+  const { metrics } = service
   const submit = route(service, 'POST /v1/feedback', {
     id: 'submitFeedback',
     summary: 'Report bounces, deliveries and complaints',
@@ -294,9 +307,9 @@ const PROVIDER_BODY_MAX = 4 * 1024 * 1024
 const PROVIDER_VALUES_MAX = 200_000
 
 /** The route of requests of email providers, which have no API key. */
-export function providerFeedbackRoutes(service: Service) {
+export function providerFeedbackRoutes(service: FeedbackDeps) {
   const { database, clock, secretBox, transport, settings } = service
-  const { metrics } = getState(service)
+  const { metrics } = service
   const services = {
     database,
     clock,
@@ -390,7 +403,7 @@ const providerParams = z.object({
 })
 
 /** Reads the body if the path is that of a source. */
-function readEvents(service: Service): MiddlewareHandler<Env> {
+function readEvents(service: FeedbackDeps): MiddlewareHandler<Env> {
   const rule = {
     bytesMax: PROVIDER_BODY_MAX,
     kind: 'stream',
@@ -410,7 +423,7 @@ function readEvents(service: Service): MiddlewareHandler<Env> {
 }
 
 /** Stores tokens as Idempotency-Keys of their source, which are kept for `REPLAY_MS`. */
-function bindToken({ database, clock, secretBox }: Service) {
+function bindToken({ database, clock, secretBox }: FeedbackDeps) {
   return async (sourceId: string, token: string, fingerprint: string): Promise<boolean> => {
     const since = clock.now() - REPLAY_MS
     const row = {

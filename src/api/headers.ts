@@ -1,7 +1,9 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Env } from './context.ts'
 import { REQUEST_HEADERS, RESPONSE_HEADERS } from './schemas/headers.ts'
-import type { MonitoringDeps, Service } from './service.ts'
+import type { MonitoringDeps, ServiceDeps } from './service.ts'
+
+export type HeaderDeps = Pick<ServiceDeps, 'settings'>
 
 /**
  * Sets a response header before the handler runs; a header of the response itself overrides it. On
@@ -53,7 +55,7 @@ const HSTS = 'max-age=31536000'
  * Allows no other origin to read the response until `allowOrigin` is called. No response is cached,
  * so none needs `Vary`. A preflight has no key, so it is answered for every origin.
  */
-export function restrictOrigin({ settings }: Service): MiddlewareHandler<Env> {
+export function restrictOrigin({ settings }: HeaderDeps): MiddlewareHandler<Env> {
   const { origin } = new URL(settings.baseUrl)
   return (c, next) => {
     setHeader(c, ALLOW_ORIGIN, origin)

@@ -16,8 +16,9 @@ import {
 import { presentKey } from '../accounts/present-key.ts'
 import { SECOND } from '../platform/clock.ts'
 import { isoTime } from '../platform/format.ts'
+import type { ApiDeps } from './api-deps.ts'
 import type { Caller, Env } from './context.ts'
-import { answerWith } from './middleware/idempotency.ts'
+import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
@@ -36,9 +37,10 @@ import {
   RotatedKey,
   RotateRequest,
 } from './schemas/key.ts'
-import type { Service } from './service.ts'
 
-export function keyRoutes(service: Service) {
+export type KeyDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> & IdempotencyDeps
+
+export function keyRoutes(service: KeyDeps) {
   const router = newRouter()
   router.route('/', keyCreateRoutes(service))
   router.route('/', keyChangeRoutes(service))
@@ -46,7 +48,7 @@ export function keyRoutes(service: Service) {
 }
 
 /** Routes that get, update, rotate and delete one key. */
-function keyChangeRoutes(service: Service) {
+function keyChangeRoutes(service: KeyDeps) {
   const router = newRouter()
 
   const get = route(service, 'GET /v1/keys/{id}', {
@@ -144,7 +146,7 @@ function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget 
 const PATCH_EXAMPLE = { name: 'CI of the shop', rate_limit_per_minute: 600 }
 const ROTATION_EXAMPLE = { grace_period_seconds: 3_600 }
 
-function keyCreateRoutes(service: Service) {
+function keyCreateRoutes(service: KeyDeps) {
   const router = newRouter()
 
   const list = route(service, 'GET /v1/keys', {
@@ -184,7 +186,7 @@ type NewKey = z.output<typeof NewKeyRequest> & { readonly accountId: string }
 /** Creates a key of an account with the rights of the caller at most. */
 export function addKey(
   c: Context<Env>,
-  service: Service,
+  service: KeyDeps,
   { accountId, name, test, scopes, ...restrictions }: NewKey,
 ): Promise<never> {
   const caller = c.get('caller')

@@ -14,15 +14,19 @@ import {
 } from '../accounts/accounts.ts'
 import { SECOND } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
+import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
-import { addKey, KEY_BODY_MAX, ownRights } from './keys.ts'
-import { answerWith } from './middleware/idempotency.ts'
+import { addKey, KEY_BODY_MAX, type KeyDeps, ownRights } from './keys.ts'
+import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json, pageBody, successBody } from './schemas/answers.ts'
 import { CREATED_KEY_EXAMPLE, CreatedKey, NEW_KEY_EXAMPLE, NewKeyRequest } from './schemas/key.ts'
-import type { Service } from './service.ts'
+
+type ManagedAccountDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> &
+  KeyDeps &
+  IdempotencyDeps
 
 // Schemas of accounts and plans, which an admin account manages.
 
@@ -135,7 +139,7 @@ const ADMIN_ONLY = 'Requires a key of an admin account.'
 export const ACCOUNT_BODY_MAX = 16 * 1024
 
 /** Routes with which an admin account manages all accounts. */
-export function managedAccountRoutes(service: Service) {
+export function managedAccountRoutes(service: ManagedAccountDeps) {
   const { database, settings } = service
   const router = newRouter()
 

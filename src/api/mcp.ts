@@ -8,14 +8,19 @@ import { sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
+import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
-import { admit } from './middleware/rate-limit.ts'
-import { requireKey } from './middleware/require-key.ts'
+import { admit, type RateLimitDeps } from './middleware/rate-limit.ts'
 import { newRouter } from './route.ts'
-import { DEFAULT_HTTP_TIMINGS, type Service } from './service.ts'
-import { getState } from './state.ts'
+import { DEFAULT_HTTP_TIMINGS } from './service.ts'
+
+type McpDeps = Pick<
+  ApiDeps,
+  'capacity' | 'clock' | 'guard' | 'log' | 'random' | 'settings' | 'timings'
+> &
+  RateLimitDeps
 
 const PATH = '/mcp'
 
@@ -35,14 +40,14 @@ const BODY_VALUES_MAX = 20_000
  * GET and DELETE are for sessions and streams that this server does not have: they get 405, as the
  * protocol demands.
  */
-export function mcpRoutes(service: Service, app: Pick<OpenAPIHono<Env>, 'fetch'>) {
+export function mcpRoutes(service: McpDeps, app: Pick<OpenAPIHono<Env>, 'fetch'>) {
   const router = newRouter()
   const calls = runningCalls(service)
   router.onError((error, c) => answerRpcError(c, service, error))
   router.post(
     PATH,
     checkOrigin(service),
-    ...requireKey(service, {
+    ...service.guard({
       scope: null,
       counts: null,
       isCounted: false,
@@ -52,7 +57,7 @@ export function mcpRoutes(service: Service, app: Pick<OpenAPIHono<Env>, 'fetch'>
     async c => {
       const body = await c.req.json()
       // The rest is waiting, and work of requests of its own.
-      if (c.env?.outgoing !== undefined) getState(service).admissions.leave(c.env.outgoing)
+      if (c.env?.outgoing !== undefined) service.capacity.admissions.leave(c.env.outgoing)
       // The requests of a tool are counted instead.
       if (!isMessage(body, 'tools/call')) {
         await admit(c, service, { caller: c.get('caller'), counts: null, mayBeFree: false })
@@ -76,7 +81,7 @@ export function mcpRoutes(service: Service, app: Pick<OpenAPIHono<Env>, 'fetch'>
  * the visitor's machine by DNS rebinding (MCP, "Streamable HTTP", security warning). Pages on
  * loopback, such as an inspector, are programs of the user. Other clients send no Origin.
  */
-function checkOrigin({ settings }: Service): MiddlewareHandler<Env> {
+function checkOrigin({ settings }: McpDeps): MiddlewareHandler<Env> {
   const own = new URL(settings.baseUrl).origin
   return async (c, next) => {
     const origin = c.req.header('Origin')
@@ -117,7 +122,7 @@ const SESSION_LENGTH = 20
  * Running calls of tools, which a client of these protocols cancels by another request. If another
  * member of a cluster gets that request, the call runs to its end, which takes seconds.
  */
-function runningCalls({ clock, timings = DEFAULT_HTTP_TIMINGS }: Service) {
+function runningCalls({ clock, timings = DEFAULT_HTTP_TIMINGS }: McpDeps) {
   const calls = new TtlMap<AbortController>({ sizeMax: CALLS_MAX, clock })
   const keyFor = (c: Context<Env>, id: unknown) => {
     const session = c.req.header(SESSION)
@@ -143,7 +148,7 @@ const CALLS_MAX = 10_000
 
 async function createHandler(
   c: Context<Env>,
-  service: Service,
+  service: McpDeps,
   app: Pick<OpenAPIHono<Env>, 'fetch'>,
 ): Promise<McpHttpHandler> {
   // Loaded at the first request: it takes a tenth of a second, and most services never need it.
@@ -165,7 +170,7 @@ const FORWARDED = ['Authorization', 'X-Forwarded-For', 'X-EV-Sandbox', 'Origin',
 /** Returns a client that calls the API in this process as the sender of a request. */
 function createClient(
   c: Context<Env>,
-  { clock, random, settings }: Service,
+  { clock, random, settings }: McpDeps,
   app: Pick<OpenAPIHono<Env>, 'fetch'>,
 ): EvClient {
   const bindings = { incoming: { socket: c.env?.incoming?.socket } }
@@ -173,7 +178,7 @@ function createClient(
     baseUrl: settings.baseUrl,
     // It never leaves this process.
     allowHttp: true,
-    // Replaced by the key of the request, which `requireKey` has accepted.
+    // Replaced by the key of the request, which the guard has accepted.
     apiKey: 'forwarded',
     // A refused call is answered at once: the model can read when to try again.
     retries: 0,
@@ -207,7 +212,7 @@ function toAnswer(c: Context<Env>, response: Response): Response {
 }
 
 /** Answers a request that is refused before the protocol: an error of JSON-RPC without an ID. */
-async function answerRpcError(c: Context<Env>, { log }: Service, thrown: unknown) {
+async function answerRpcError(c: Context<Env>, { log }: McpDeps, thrown: unknown) {
   const answer = answerError(c, log, thrown)
   const { error, code, request_id } = (await answer.json()) as Record<string, string>
   const rpc = { code: SERVER_ERROR, message: error, data: { code, request_id } }

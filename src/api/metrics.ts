@@ -9,7 +9,7 @@ import { errorMessage } from '../platform/error.ts'
 import { formatDuration } from '../platform/format.ts'
 import { countOpenDeliveries } from '../webhooks/delivery-store.ts'
 import type { LimitKind } from './middleware/rate-limit-buckets.ts'
-import type { MonitoringDeps, Service } from './service.ts'
+import type { MonitoringDeps, ServiceDeps } from './service.ts'
 
 /** Prometheus metrics of a process. */
 export interface Metrics {
@@ -27,7 +27,7 @@ export interface Metrics {
 }
 
 /** Metrics that `ev serve` has in addition to `ev worker`. */
-type ServiceCounts = Pick<Service, 'deliveries'> & {
+type ServiceCounts = Pick<ServiceDeps, 'deliveries'> & {
   /** Verification requests in flight. */
   readonly verifying: () => number
 }

@@ -1,14 +1,14 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi'
 import { EVENT_KINDS, type SentKind, TEST_KIND } from '../webhooks/event.ts'
+import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import { ERROR_SCHEMAS, EXAMPLE_COMPONENTS, RESPONSE_COMPONENTS } from './schemas/error.ts'
 import { EVENTS, type SentEvent } from './schemas/event.ts'
 import { PARAMETER_COMPONENTS, RESPONSE_HEADERS } from './schemas/headers.ts'
-import type { Service } from './service.ts'
 
 /** Builds the OpenAPI document from the schemas that validate requests. */
 export function openapiDocument(
-  { settings }: Pick<Service, 'settings'>,
+  { settings }: Pick<ApiDeps, 'settings'>,
   app: OpenAPIHono<Env>,
 ): ReturnType<typeof app.getOpenAPI31Document> {
   registerComponents(app)

@@ -3,10 +3,15 @@ import { matchedRoutes } from 'hono/route'
 import type { Origin } from '../audit.ts'
 import { inRanges, isLoopback, plainIp } from '../platform/ip.ts'
 import type { Env, Incoming } from './context.ts'
-import { commonHeaders, setHeader } from './headers.ts'
+import { commonHeaders, type HeaderDeps, setHeader } from './headers.ts'
 import type { Metrics } from './metrics.ts'
-import { limitHeaders, openLimit, showLimit } from './middleware/rate-limit-buckets.ts'
-import type { MonitoringDeps, Service } from './service.ts'
+import {
+  type LimitDeps,
+  limitHeaders,
+  openLimit,
+  showLimit,
+} from './middleware/rate-limit-buckets.ts'
+import type { MonitoringDeps } from './service.ts'
 
 /**
  * Outermost middleware: assigns the ID and the client IP address of a request, sets the common
@@ -50,7 +55,7 @@ export function requestContext(
 }
 
 /** Sets the limit headers of a client without a key, until a handler sets others. */
-export function showOpenLimit(service: Service): MiddlewareHandler<Env> {
+export function showOpenLimit(service: HeaderDeps & LimitDeps): MiddlewareHandler<Env> {
   return (c, next) => {
     showLimit(c, openLimit(service, c.get('ip')))
     return next()
@@ -58,7 +63,10 @@ export function showOpenLimit(service: Service): MiddlewareHandler<Env> {
 }
 
 /** Headers of a response that bypasses the app, such as to an unparsable request. */
-export const bareHeaders = (service: Service, ip: string): Record<string, string> => ({
+export const bareHeaders = (
+  service: HeaderDeps & LimitDeps,
+  ip: string,
+): Record<string, string> => ({
   ...commonHeaders(service),
   ...limitHeaders(service, ip),
 })
@@ -94,9 +102,9 @@ const originOf = (c: Context<Env>): Origin => {
   }
 }
 
-/** Returns the service with the origin of a request, for use cases that write to the audit log. */
-export const withOrigin = (c: Context<Env>, service: Service) => ({
-  ...service,
+/** Returns dependencies with the origin of a request, for use cases that write to the audit log. */
+export const withOrigin = <Deps extends object>(c: Context<Env>, deps: Deps) => ({
+  ...deps,
   origin: originOf(c),
 })
 

@@ -1,13 +1,13 @@
 import { OpenAPIHono, type RouteConfig, type z } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Scope } from '../accounts/key-rights.ts'
+import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import type { ApiCode } from './errors/api-error.ts'
 import { validationError } from './errors/fault.ts'
-import { idempotent } from './middleware/idempotency.ts'
+import { type GuardRule, takesSandbox } from './middleware/guard.ts'
 import type { Counts } from './middleware/rate-limit-buckets.ts'
 import { refuseUnknown } from './middleware/refuse-unknown.ts'
-import { requireKey, takesSandbox } from './middleware/require-key.ts'
 import { ANY_WITH_KEY, errorResponses } from './schemas/error.ts'
 import {
   type RequestHeader,
@@ -15,8 +15,6 @@ import {
   requestHeaderRef,
   responseHeaders,
 } from './schemas/headers.ts'
-import type { Service } from './service.ts'
-import { sandboxDelay } from './verify/sandbox.ts'
 
 /** Tags of the OpenAPI document by scope. */
 const TAGS = {
@@ -118,7 +116,7 @@ type JsonBody<Schema> = [Schema] extends [never]
  * Declares a route that needs a key. Returns its OpenAPI description with its middleware, for
  * `router.openapi(route, handler)`. It derives:
  *
- * - from `scope`, `counts` and `body`: the security requirement, the tag, and `requireKey`, which
+ * - from `scope`, `counts` and `body`: the security requirement, the tag, and the guard, which
  *   checks the key and its limits and reads the body. Without `body`, a write accepts an empty JSON
  *   object;
  * - from `idempotent`: the Idempotency-Key header and the middleware that repeats responses;
@@ -128,7 +126,7 @@ type JsonBody<Schema> = [Schema] extends [never]
  *   body unless the method is GET, those of an Idempotency-Key, and for a single address the
  *   errors that the sandbox simulates.
  *
- * Middleware runs in this order: `beforeKey`, `requireKey`, `afterKey`, sandbox delay,
+ * Middleware runs in this order: `beforeKey`, the guard, `afterKey`, sandbox delay,
  * Idempotency-Key, then the schemas.
  *
  * @example
@@ -150,7 +148,7 @@ export function route<
   Body extends z.ZodType = never,
   const Status extends 200 | 201 | 204 = 200,
 >(
-  service: Service,
+  { guard }: Pick<ApiDeps, 'guard'>,
   target: `${M} ${Path}`,
   o: RouteOptions<Params, Query, Body, Answer, Status>,
 ): Route<M, Path, Params, Query, Body, Answer, Status> {
@@ -165,7 +163,7 @@ export function route<
     tags: [TAGS[o.scope]],
     security: [{ bearer: [] }],
     parameters: requestHeaders(o).map(requestHeaderRef),
-    middleware: routeMiddleware(service, o),
+    middleware: guard(toRule(o)),
     request: { params, query, body: body && requestBody(body) },
     responses: {
       [o.status ?? 200]: {
@@ -187,32 +185,20 @@ type AnyOptions = RouteOptions<unknown, unknown, z.ZodType, unknown, unknown>
 /** Fits an empty JSON object, the only body of a route that declares none. */
 const EMPTY_BODY_MAX = 1_024
 
-function routeMiddleware(service: Service, o: AnyOptions): MiddlewareHandler<Env>[] {
-  const { body, counts = null } = o
-  const isForm = body?.isForm === true
-  const delay: MiddlewareHandler<Env> = async (c, next) => {
-    if (c.get('sandbox')) await sandboxDelay(c, service)
-    await next()
-  }
-  return [
-    ...(o.beforeKey ?? []),
-    ...requireKey(service, {
-      scope: o.scope,
-      counts,
-      body: isForm ? 'stream' : 'json',
-      gzip: body?.gzip ?? false,
-      takesLinks: o.takesLinks === true,
-      bodyMax: body?.max ?? EMPTY_BODY_MAX,
-      freeBodyMax: body?.freeMax,
-      beforeBody: o.beforeBody,
-      valuesMax: body?.valuesMax,
-    }),
-    ...(o.afterKey ?? []),
-    ...(counts === null ? [] : [delay]),
-    // A form has a fingerprint only after it was read.
-    ...(o.idempotent ? [idempotent(service, { fingerprintLater: isForm })] : []),
-  ]
-}
+const toRule = ({ scope, counts = null, body, ...o }: AnyOptions): GuardRule => ({
+  scope,
+  counts,
+  body: body?.isForm ? 'stream' : 'json',
+  gzip: body?.gzip ?? false,
+  bodyMax: body?.max ?? EMPTY_BODY_MAX,
+  valuesMax: body?.valuesMax,
+  freeBodyMax: body?.freeMax,
+  takesLinks: o.takesLinks === true,
+  idempotent: o.idempotent,
+  beforeBody: o.beforeBody,
+  beforeKey: o.beforeKey,
+  afterKey: o.afterKey,
+})
 
 const requestHeaders = ({ scope, counts, idempotent }: AnyOptions): RequestHeader[] => [
   ...(takesSandbox(scope) ? (['X-EV-Sandbox'] as const) : []),

@@ -15,16 +15,18 @@ import {
 } from '../jobs/schedules/schedules.ts'
 import type { RunError } from '../jobs/tables.ts'
 import { OperationError } from '../platform/operation-error.ts'
+import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
-import { loadJob, noSuchJob } from './jobs/load-job.ts'
+import { type LoadJobDeps, loadJob, noSuchJob } from './jobs/load-job.ts'
 import { ReverifyRequest } from './jobs/reverify.ts'
 import { readNotify } from './lists/queue.ts'
-import { answerWith } from './middleware/idempotency.ts'
+import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json, pageBody, successBody } from './schemas/answers.ts'
 import { STATUSES } from './schemas/result.ts'
-import type { Service } from './service.ts'
+
+type ScheduleDeps = Pick<ApiDeps, 'database' | 'guard' | 'random'> & LoadJobDeps & IdempotencyDeps
 
 // Schemas of schedules.
 
@@ -144,7 +146,7 @@ const SCHEDULE_PAGE_EXAMPLE = {
 const BODY_MAX = 4 * 1024
 
 /** Routes of schedules. */
-export function scheduleRoutes(service: Service) {
+export function scheduleRoutes(service: ScheduleDeps) {
   const router = newRouter()
   const present = (schedule: Schedule) => presentSchedule(schedule, service.database.steadyClock)
 
@@ -274,7 +276,7 @@ const scheduleParams = z.object({
 })
 
 /** Loads a schedule. One of another account is reported as missing, and a live one for a test key. */
-async function loadSchedule(c: Context<Env>, service: Service, id: string): Promise<Schedule> {
+async function loadSchedule(c: Context<Env>, service: ScheduleDeps, id: string): Promise<Schedule> {
   const { account, key } = c.get('caller')
   const schedule = await getSchedule(service.database.reader, { id, accountId: account.id })
   if (key.isTest && schedule.sandbox === 0) throw new OperationError('schedule_not_found', { id })

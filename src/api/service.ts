@@ -18,8 +18,8 @@ import type { SecretBox } from '../platform/secret-box.ts'
 import type { Deliveries } from '../webhooks/start-deliveries.ts'
 import type { WebhookTransport } from '../webhooks/transport.ts'
 
-/** Dependencies of the routes; built in `compose/service.ts`, and by tests with fakes. */
-export type Service = {
+/** What the process supplies to the API; built in `compose/service.ts`, and by tests with fakes. */
+export type ServiceDeps = {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -89,7 +89,7 @@ export const DEFAULT_HTTP_TIMINGS: HttpTimings = {
 
 /** Dependencies of health and metrics: those of `ev serve`, or of `ev worker`, which has no API. */
 export type MonitoringDeps = Pick<
-  Service,
+  ServiceDeps,
   'clock' | 'random' | 'log' | 'database' | 'engine' | 'worker' | 'machine' | 'disk' | 'isStopping'
 > & {
   readonly settings: Pick<ServiceSettings, 'baseUrl' | 'version' | 'trustProxy' | 'metricsToken'>

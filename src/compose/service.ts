@@ -3,13 +3,12 @@ import type { Hono } from 'hono'
 import { IP_LIMITS } from '../accounts/plan.ts'
 import { createPostgresLimits } from '../accounts/rate-limits/postgres-windows.ts'
 import { openSqliteLimits } from '../accounts/rate-limits/sqlite-windows.ts'
-import { closeApp, createApp, endStreams } from '../api/app.ts'
+import type { ApiDeps } from '../api/api-deps.ts'
+import { createApp } from '../api/app.ts'
 import type { Env } from '../api/context.ts'
 import { type Admission, createAdmission } from '../api/middleware/admission.ts'
 import { monitoringApp } from '../api/monitoring.ts'
 import { bareHeaders } from '../api/request-context.ts'
-import type { Service } from '../api/service.ts'
-import { getState } from '../api/state.ts'
 import type { Config } from '../config/settings.ts'
 import { createDashboard } from '../dashboard/dashboard.ts'
 import { createHealth } from '../dashboard/health/create-health.ts'
@@ -35,6 +34,7 @@ import { createSecretBox } from '../platform/secret-box.ts'
 import { startEndpointAlerts } from '../webhooks/endpoint-alerts.ts'
 import { createLogTransport } from '../webhooks/mail-transport.ts'
 import { startDeliveries } from '../webhooks/start-deliveries.ts'
+import { composeApi } from './api.ts'
 import { composeDoctor } from './doctor.ts'
 import { composeResolver, type ExternalDeps } from './engine.ts'
 import { DEFAULT_TIMINGS } from './timings.ts'
@@ -43,7 +43,7 @@ import { composeWork, type Services, type WorkDeps } from './worker.ts'
 
 /** The service without a listening socket. */
 export interface HttpService {
-  readonly service: Service
+  readonly service: ApiDeps
   /** Serves the API and the dashboard. */
   readonly app: Pick<Hono<Env>, 'fetch'>
   /** Serves only health and metrics. */
@@ -131,7 +131,7 @@ function buildService(
     fastSandboxRetries: config.fastSandboxRetries,
     timings: timings.deliveries,
   })
-  const service: Service = {
+  const service = composeApi({
     clock,
     random,
     log,
@@ -166,7 +166,7 @@ function buildService(
     },
     isStopping: () => isStopping,
     timings: timings.http,
-  }
+  })
   const notify = externalDeps.notify ?? createLogTransport(log)
   const jobMails = startJobMails({
     database,
@@ -236,13 +236,13 @@ function buildService(
   return {
     service,
     app,
-    watch: monitoringApp(service, getState(service).metrics),
+    watch: monitoringApp(service, service.metrics),
     headers: ip => bareHeaders(service, ip),
     admission: createAdmission(service),
     offerKey: key => keyPages.offer(key),
     stopSoon() {
       isStopping = true
-      endStreams(service)
+      service.streams.end()
       work.stopSoon()
       void schedules.stop()
       void deliveries.stop()
@@ -250,7 +250,12 @@ function buildService(
     async close() {
       work.stopSoon()
       await Promise.all([schedules.stop(), reservationCheck.stop()])
-      await Promise.all([worker.stop(), retentionJob.stop(), deliveries.stop(), closeApp(service)])
+      await Promise.all([
+        worker.stop(),
+        retentionJob.stop(),
+        deliveries.stop(),
+        service.lastUsed.close(),
+      ])
       await Promise.all([alerts.stop(), jobMails.stop(), transport.close(), doctorCache.close()])
       closeResolver()
       await limits.close()

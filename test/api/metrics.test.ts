@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { monitoringApp } from '../../src/api/monitoring.ts'
-import { getState } from '../../src/api/state.ts'
 import { addGuardedRoute, codeOf } from '../support/guarded-route.ts'
 import { createTestService } from '../support/service.ts'
 
@@ -140,7 +139,7 @@ describe('metrics', () => {
 
   test('are served with health on a separate port, and nothing else there', async () => {
     const { service } = await createTestService()
-    const app = monitoringApp(service, getState(service).metrics)
+    const app = monitoringApp(service, service.metrics)
     const local = { incoming: { socket: { remoteAddress: '127.0.0.1' } } }
     for (const path of ['/livez', '/readyz', '/health', '/metrics']) {
       expect([path, (await app.request(path, {}, local)).status]).toEqual([path, 200])

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { VERIFYING_MAX } from '../../src/api/state.ts'
+import { VERIFYING_MAX } from '../../src/api/capacity.ts'
 import { runEv } from '../support/ev-process.ts'
 import { startChaosService } from './service.ts'
 

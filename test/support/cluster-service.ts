@@ -5,9 +5,10 @@ import { newSecret } from '../../src/accounts/key.ts'
 import { createKey, type NewKey } from '../../src/accounts/key-store.ts'
 import { IP_LIMITS, PLANS } from '../../src/accounts/plan.ts'
 import { createPostgresLimits } from '../../src/accounts/rate-limits/postgres-windows.ts'
-import { closeApp, createApp } from '../../src/api/app.ts'
+import { createApp } from '../../src/api/app.ts'
 import type { Env } from '../../src/api/context.ts'
-import type { Service, ServiceSettings } from '../../src/api/service.ts'
+import type { ServiceDeps, ServiceSettings } from '../../src/api/service.ts'
+import { composeApi } from '../../src/compose/api.ts'
 import { createDashboard } from '../../src/dashboard/dashboard.ts'
 import type { HealthSource } from '../../src/dashboard/health/source.ts'
 import { firstKeys } from '../../src/dashboard/session/setup.ts'
@@ -33,7 +34,7 @@ type ServerOptions = {
   readonly settings?: Partial<ServiceSettings>
   readonly engine?: Parameters<typeof createTestEngine>[0]
   /** Replacements for parts of the service. */
-  readonly deps?: (database: Database) => Partial<Service>
+  readonly deps?: (database: Database) => Partial<ServiceDeps>
   readonly health?: Partial<HealthSource>
   readonly clock?: Clock
   readonly pool?: PoolTimings
@@ -56,7 +57,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
   const limits = createPostgresLimits(database, { clock, log })
   const ledger = createUsageLedger({ database, clock, random, log, plans })
   const dataDir = tempFolder()
-  const service: Service = {
+  const service = composeApi({
     clock,
     random,
     log,
@@ -90,7 +91,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     isStopping: () => false,
     timings: FAST_TIMINGS.http,
     ...given.deps?.(database),
-  }
+  })
   const pages = createDashboard({
     clock,
     random,
@@ -107,7 +108,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
   underContract(app, service)
   onTestFinished(async () => {
     await service.ledger.stop()
-    await closeApp(service)
+    await service.lastUsed.close()
     await limits.close()
     await engine.close()
     await database.close()

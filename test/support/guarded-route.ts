@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Env } from '../../src/api/context.ts'
-import { type GuardRule, requireKey } from '../../src/api/middleware/require-key.ts'
+import type { GuardRule } from '../../src/api/middleware/guard.ts'
 import { newRouter } from '../../src/api/route.ts'
 import type { createTestService } from './service.ts'
 
@@ -21,10 +21,7 @@ export function addGuardedRoute(
 ): void {
   const { method = 'post', handler = echo, middleware = [], ...rule } = o
   const given = { scope: 'verify:single', counts: null, bodyMax: 1_000, ...rule } as const
-  app.route(
-    '/',
-    newRouter().on([method], [path], ...requireKey(service, given), ...middleware, handler),
-  )
+  app.route('/', newRouter().on([method], [path], ...service.guard(given), ...middleware, handler))
 }
 
 /** Counts a list, as a handler that creates one does. */

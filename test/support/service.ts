@@ -8,9 +8,10 @@ import type { Scope } from '../../src/accounts/key-rights.ts'
 import { createKey, type NewKey } from '../../src/accounts/key-store.ts'
 import { IP_LIMITS, PLANS } from '../../src/accounts/plan.ts'
 import { openSqliteLimits } from '../../src/accounts/rate-limits/sqlite-windows.ts'
-import { closeApp, createApp } from '../../src/api/app.ts'
+import { createApp } from '../../src/api/app.ts'
 import type { DashboardSession } from '../../src/api/context.ts'
-import type { Service, ServiceSettings } from '../../src/api/service.ts'
+import type { ServiceDeps, ServiceSettings } from '../../src/api/service.ts'
+import { composeApi } from '../../src/compose/api.ts'
 import { write } from '../../src/db/database.ts'
 import { readMachineStatus } from '../../src/engine/machine-status.ts'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
@@ -36,7 +37,7 @@ type TestServiceOptions = {
   /** Options of the engine and its mail servers. */
   readonly engine?: Parameters<typeof createTestEngine>[0]
   /** Replacements for parts of the service. */
-  readonly deps?: Partial<Service>
+  readonly deps?: Partial<ServiceDeps>
 }
 
 export type RequestOptions = {
@@ -73,7 +74,7 @@ export async function createTestService({
   const worker = idleWorker()
   const post = fakeTransport()
   let stopping = false
-  const service: Service = {
+  const service = composeApi({
     clock,
     random,
     log,
@@ -106,12 +107,12 @@ export async function createTestService({
     machine: () => readMachineStatus(service.engine, { smtpPort: 25, findPortFailure: () => null }),
     isStopping: () => stopping,
     ...given.deps,
-  }
+  })
   const app = createApp(service)
   underContract(app, service)
   onTestFinished(async () => {
     await ledger.stop()
-    await closeApp(service)
+    await service.lastUsed.close()
     await limits.close()
   })
   let keys = 0
@@ -183,7 +184,7 @@ export async function createTestService({
 }
 
 /** Webhook deliveries that do nothing. */
-export const idleDeliveries = (): Service['deliveries'] => ({
+export const idleDeliveries = (): ServiceDeps['deliveries'] => ({
   wake: () => {},
   status: () => ({ inFlight: 0, delivered: 0, retried: 0, failed: 0 }),
 })

@@ -2,14 +2,18 @@ import { z } from '@hono/zod-openapi'
 import { createDownloadUrl } from '../../jobs/download-url.ts'
 import { DEDUPLICATE_BY } from '../../jobs/import/import-counter.ts'
 import { isoTime } from '../../platform/format.ts'
-import { commitResponse } from '../middleware/idempotency.ts'
+import type { ApiDeps } from '../api-deps.ts'
+import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
 import { STATUSES } from '../schemas/result.ts'
-import type { Service } from '../service.ts'
 import { DEDUPLICATE, FORMATS, notReady } from './download.ts'
-import { jobParams, loadJob } from './load-job.ts'
+import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
+
+export type DownloadLinkDeps = Pick<ApiDeps, 'guard' | 'random' | 'settings'> &
+  IdempotencyDeps &
+  LoadJobDeps
 
 const DownloadLinkRequest = z
   .strictObject({
@@ -51,7 +55,7 @@ const EXAMPLE = {
 }
 
 /** Route that creates a link to the results which needs no key. */
-export function downloadLinkRoutes(service: Service) {
+export function downloadLinkRoutes(service: DownloadLinkDeps) {
   const create = route(service, 'POST /v1/jobs/{id}/download_url', {
     id: 'createDownloadUrl',
     summary: 'Create a download URL that needs no API key',

@@ -25,6 +25,7 @@ import {
 } from '../../jobs/import/import-counter.ts'
 import { getListName, type Job, parseOrigin } from '../../jobs/job-store.ts'
 import { limitByAccount } from '../account-share.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { flagQuery, namesQuery } from '../query.ts'
@@ -32,11 +33,12 @@ import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { DownloadRow } from '../schemas/job.ts'
 import { STATUSES } from '../schemas/result.ts'
-import type { Service } from '../service.ts'
 import { type ChunkSource, textStream } from '../text-stream.ts'
 import { type JobRow, type RowsOptions, rowTexts } from './job-row.ts'
-import { jobParams, loadJob } from './load-job.ts'
+import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
 import { rowJson, rowValues } from './row-view.ts'
+
+export type DownloadRouteDeps = Pick<ApiDeps, 'database' | 'guard' | 'log' | 'random'> & LoadJobDeps
 
 export const FORMATS = ['csv', 'xlsx', 'json', 'ndjson'] as const
 type Format = (typeof FORMATS)[number]
@@ -144,7 +146,7 @@ type Source = {
 const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 
 /** Routes that download the results of a job as a file. */
-export function downloadRoutes(service: Service) {
+export function downloadRoutes(service: DownloadRouteDeps) {
   const options = {
     description:
       "Returns a file named after the list and the classes, such as `customers-deliverable.csv`. For an uploaded file, the original columns come first, unchanged, followed by the result columns with the prefix `ev_`, starting with the class. Otherwise, CSV has the columns of `results`. `valid` is empty if the class is `unknown`. XLSX has the same columns, as text and numbers, never as formulas. In CSV, a cell that a spreadsheet would run as a formula starts with `'`. A re-verification also has the columns `previous_class` and `previous_reason`, which are empty in rows that kept their result.",
@@ -218,7 +220,7 @@ const DEDUPLICATED_ROWS_FREE = 100_000
 /** Most downloads end within seconds. */
 const RETRY_S = 5
 
-type DownloadDeps = Service & {
+type DownloadDeps = DownloadRouteDeps & {
   /**
    * Admits a download of an account, and returns the function that ends it. `isLargeIndex` if it
    * finds the repeated rows of a long list.
@@ -310,7 +312,7 @@ type FileOptions = Omit<Query, 'partial'> & {
 
 function fileResponse(
   c: Context<Env>,
-  service: Service,
+  service: DownloadDeps,
   job: Job,
   { format, filter, raw, deduplicate, release = () => {} }: FileOptions,
 ): Response {
@@ -339,7 +341,7 @@ function fileResponse(
 }
 
 /** Records a download before it starts: from then on, data leaves the service. */
-async function auditDownload(c: Context<Env>, service: Service, job: Job): Promise<void> {
+async function auditDownload(c: Context<Env>, service: DownloadRouteDeps, job: Job): Promise<void> {
   const services = withOrigin(c, service)
   const target = { id: job.id, name: getListName(job) }
   const accountId = c.get('caller').account.id
@@ -374,7 +376,7 @@ type Selection = RowsOptions & {
 }
 
 async function* fileChunks(
-  { database }: Service,
+  { database }: DownloadRouteDeps,
   job: Job,
   text: DownloadText,
   { classes, isFirst }: Selection,

@@ -2,15 +2,21 @@ import { isStorageError } from '../../db/database.ts'
 import { accountJob } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
 import { sleep } from '../../platform/clock.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { newRouter, route } from '../route.ts'
 import { eventContent } from '../schemas/answers.ts'
 import { JobProgress, PROGRESS_EXAMPLE } from '../schemas/job.ts'
-import { DEFAULT_HTTP_TIMINGS, type Service } from '../service.ts'
-import { getState } from '../state.ts'
+import { DEFAULT_HTTP_TIMINGS } from '../service.ts'
 import { presentClasses, presentSummary } from './job-view.ts'
-import { jobParams, loadJob, nextCommit } from './load-job.ts'
+import { jobParams, type LoadJobDeps, loadJob, nextCommit } from './load-job.ts'
 import { type Outlook, presentOutlook } from './outlook.ts'
+
+export type JobEventDeps = Pick<
+  ApiDeps,
+  'clock' | 'database' | 'guard' | 'isStopping' | 'log' | 'outlooks' | 'streams' | 'timings'
+> &
+  LoadJobDeps
 
 /** Returns a progress report of a job; `outlook` is null if the job is finished. */
 const presentProgress = (job: Job, outlook: Outlook | null) => ({
@@ -24,8 +30,8 @@ const presentProgress = (job: Job, outlook: Outlook | null) => ({
 })
 
 /** Route that streams the progress of a job. */
-export function jobEventRoutes(service: Service) {
-  const { streams } = getState(service)
+export function jobEventRoutes(service: JobEventDeps) {
+  const { streams } = service
   const events = route(service, 'GET /v1/jobs/{id}/events', {
     id: 'followJob',
     summary: 'Stream the progress of a job',
@@ -63,12 +69,12 @@ const EVENTS = {
  * the service stops.
  */
 async function* progress(
-  service: Service,
+  service: JobEventDeps,
   job: Job,
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent, void> {
   const { clock, database, isStopping } = service
-  const { outlooks } = getState(service)
+  const { outlooks } = service
   let sent = ''
   for (let last = job; !signal.aborted && !isStopping(); ) {
     const outlook = await unlessUnavailable(outlooks.get(last))
@@ -92,7 +98,11 @@ const unlessUnavailable = <T>(read: Promise<T>): Promise<T | undefined> =>
     throw error
   })
 
-async function nextChange(service: Service, jobId: string, signal: AbortSignal): Promise<void> {
+async function nextChange(
+  service: JobEventDeps,
+  jobId: string,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, timings = DEFAULT_HTTP_TIMINGS } = service
   const notBefore = clock.monotonicNow() + timings.progressMs
   await nextCommit(service, jobId, timings.pollMs, signal)

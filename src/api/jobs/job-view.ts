@@ -2,8 +2,10 @@ import { getListName, getProgress, type Job, parseJobFields } from '../../jobs/j
 import { describeWait } from '../../jobs/waits/wait-report.ts'
 import { formatEstimate, isoTime } from '../../platform/format.ts'
 import { downloadUrl, JOB_FAILED } from '../../webhooks/event.ts'
-import type { Service } from '../service.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { type Outlook, presentOutlook } from './outlook.ts'
+
+export type JobViewDeps = Pick<ApiDeps, 'settings'>
 
 /**
  * The status of a job. The caller adds results to `data`. `outlook` is null if the job is
@@ -31,7 +33,7 @@ export function presentStatus(job: Job, outlook: Outlook | null) {
 }
 
 /** The status of a job with the fields of the newer endpoints. */
-export function presentJob(service: Service, job: Job, outlook: Outlook | null) {
+export function presentJob(service: JobViewDeps, job: Job, outlook: Outlook | null) {
   const { data, ...status } = presentStatus(job, outlook)
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null

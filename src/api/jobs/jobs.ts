@@ -10,7 +10,8 @@ import {
 import type { Breakdown as Counted } from '../../jobs/results/breakdown.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
-import { answerWith } from '../middleware/idempotency.ts'
+import type { ApiDeps } from '../api-deps.ts'
+import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
@@ -25,20 +26,30 @@ import {
   RESUMED_EXAMPLE,
 } from '../schemas/job.ts'
 import { BREAKDOWN_EXAMPLE, Breakdown } from '../schemas/job-results.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
-import { downloadRoutes } from './download.ts'
-import { downloadLinkRoutes } from './download-link.ts'
-import { jobEventRoutes } from './events.ts'
-import { presentJob } from './job-view.ts'
-import { jobParams, jobServices, loadJob } from './load-job.ts'
-import { queuedOutlook } from './outlook.ts'
-import { resultRoutes } from './results.ts'
-import { reverifyRoutes } from './reverify.ts'
-import { statusRoutes } from './status.ts'
+import { type DownloadRouteDeps, downloadRoutes } from './download.ts'
+import { type DownloadLinkDeps, downloadLinkRoutes } from './download-link.ts'
+import { type JobEventDeps, jobEventRoutes } from './events.ts'
+import { type JobViewDeps, presentJob } from './job-view.ts'
+import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
+import { type OutlookDeps, queuedOutlook } from './outlook.ts'
+import { type ResultDeps, resultRoutes } from './results.ts'
+import { type ReverifyDeps, reverifyRoutes } from './reverify.ts'
+import { type StatusDeps, statusRoutes } from './status.ts'
+
+type JobDeps = Pick<ApiDeps, 'breakdowns' | 'database' | 'guard' | 'outlooks'> &
+  IdempotencyDeps &
+  DownloadRouteDeps &
+  DownloadLinkDeps &
+  JobEventDeps &
+  JobViewDeps &
+  LoadJobDeps &
+  OutlookDeps &
+  ResultDeps &
+  ReverifyDeps &
+  StatusDeps
 
 /** Routes of submitted lists. */
-export function jobRoutes(service: Service) {
+export function jobRoutes(service: JobDeps) {
   const router = newRouter()
   router.route('/', statusRoutes(service))
   router.route('/', jobListRoutes(service))
@@ -52,7 +63,7 @@ export function jobRoutes(service: Service) {
   return router
 }
 
-function jobListRoutes(service: Service) {
+function jobListRoutes(service: JobDeps) {
   const list = route(service, 'GET /v1/jobs', {
     id: 'listJobs',
     summary: 'List jobs, newest first',
@@ -94,7 +105,7 @@ function jobListRoutes(service: Service) {
     const { rows, next } = toPage(found, limit)
     const items: ListedJob[] = []
     for (const job of rows) {
-      const outlook = await getState(service).outlooks.get(job)
+      const outlook = await service.outlooks.get(job)
       const { success: _, ...listed } = presentJob(service, job, outlook)
       items.push(listed)
       // The outlook of a running list takes some reads, which block the event loop on SQLite.
@@ -115,7 +126,7 @@ const readMetadataFilter = (query: Readonly<Record<string, string>>): Metadata =
     }),
   )
 
-function breakdownRoutes(service: Service) {
+function breakdownRoutes(service: JobDeps) {
   const breakdown = route(service, 'GET /v1/jobs/{id}/breakdown', {
     id: 'getBreakdown',
     summary: 'Count the results of a job by class, reason and operator',
@@ -127,7 +138,7 @@ function breakdownRoutes(service: Service) {
   })
   return newRouter().openapi(breakdown, async c => {
     const { id } = c.req.valid('param')
-    const counted = await getState(service).breakdowns.get(await loadJob(c, service, id))
+    const counted = await service.breakdowns.get(await loadJob(c, service, id))
     // Reloads the job: the count of a job that was deleted meanwhile is incomplete.
     const data = presentBreakdown(await loadJob(c, service, id), counted)
     return c.json({ success: true as const, data }, 200)
@@ -147,7 +158,7 @@ const presentBreakdown = (
 })
 
 /** Routes that cancel, finish, resume and delete a job. */
-function jobChangeRoutes(service: Service) {
+function jobChangeRoutes(service: JobDeps) {
   const router = newRouter()
 
   const cancel = route(service, 'POST /v1/jobs/{id}/cancel', {
@@ -178,7 +189,7 @@ function jobChangeRoutes(service: Service) {
   router.openapi(finish, async c => {
     const found = await loadJob(c, service, c.req.valid('param').id)
     const { job } = await finishJob(withOrigin(c, service), found)
-    return c.json(presentJob(service, job, await getState(service).outlooks.get(job)), 200)
+    return c.json(presentJob(service, job, await service.outlooks.get(job)), 200)
   })
 
   const resume = route(service, 'POST /v1/jobs/{id}/resume', {
@@ -198,7 +209,7 @@ function jobChangeRoutes(service: Service) {
     return answerWith<Job>(
       c,
       service,
-      beforeCommit => resumeJob(jobServices(service), { job, plan }, beforeCommit),
+      beforeCommit => resumeJob(service, { job, plan }, beforeCommit),
       resumed => ({
         status: 200,
         body: presentJob(service, resumed, queuedOutlook(service, resumed)),

@@ -5,9 +5,14 @@ import { accountJob } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
 import { SECOND, sleep } from '../../platform/clock.ts'
 import { OperationError } from '../../platform/operation-error.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { DEFAULT_HTTP_TIMINGS, type Service } from '../service.ts'
-import { getState } from '../state.ts'
+import { DEFAULT_HTTP_TIMINGS } from '../service.ts'
+
+export type LoadJobDeps = Pick<
+  ApiDeps,
+  'clock' | 'database' | 'isStopping' | 'metrics' | 'timings' | 'worker'
+>
 
 /** Path parameters of a job. */
 export const jobParams = z.object({
@@ -18,7 +23,7 @@ export const jobParams = z.object({
  * Loads the job of a path parameter. A job of another account is reported as missing, and a live
  * one for a test key.
  */
-export async function loadJob(c: Context<Env>, service: Service, id: string): Promise<Job> {
+export async function loadJob(c: Context<Env>, service: LoadJobDeps, id: string): Promise<Job> {
   const { account, key } = c.get('caller')
   const job = await getJob(service, { jobId: id, accountId: account.id })
   return key.isTest && job.sandbox === 0 ? noSuchJob(id) : job
@@ -27,12 +32,6 @@ export async function loadJob(c: Context<Env>, service: Service, id: string): Pr
 export function noSuchJob(id: string): never {
   throw new OperationError('job_not_found', { id })
 }
-
-/** Dependencies of the use cases of jobs, with metrics to count refusals by plan limits. */
-export const jobServices = (service: Service) => ({
-  ...service,
-  metrics: getState(service).metrics,
-})
 
 /** Many proxies cut off longer requests. */
 export const WAIT_S_MAX = 60
@@ -43,7 +42,7 @@ export const WAIT_S_MAX = 60
  * is deleted meanwhile.
  */
 export async function waitForJobChange(
-  service: Service,
+  service: LoadJobDeps,
   job: Job,
   o: { readonly waitS: number; readonly client: AbortSignal },
 ): Promise<Job | null> {
@@ -68,7 +67,7 @@ const isUnchanged = (current: Job, before: Job) =>
 
 /** Waits until the worker has committed a change of the job, at most for `timeoutMs`. */
 export async function nextCommit(
-  { clock, worker }: Service,
+  { clock, worker }: LoadJobDeps,
   jobId: string,
   timeoutMs: number,
   client: AbortSignal,

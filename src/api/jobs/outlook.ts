@@ -13,7 +13,9 @@ import { SECOND } from '../../platform/clock.ts'
 import { isoTime } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
-import type { Service } from '../service.ts'
+import type { ServiceDeps } from '../service.ts'
+
+export type OutlookDeps = Pick<ServiceDeps, 'clock' | 'engine'>
 
 /** Clients that watch a job poll it repeatedly. */
 const RETENTION_MS = 5 * SECOND
@@ -34,7 +36,9 @@ export type Outlooks = {
   get(job: Job): Promise<Outlook | null>
 }
 
-export function createOutlooks(service: Pick<Service, 'clock' | 'database' | 'engine'>): Outlooks {
+export function createOutlooks(
+  service: Pick<ServiceDeps, 'clock' | 'database' | 'engine'>,
+): Outlooks {
   const reports = new TtlMap<Promise<WaitReport>>({ sizeMax: JOBS_MAX, clock: service.clock })
   const rates = createJobRates(service.clock)
 
@@ -65,7 +69,7 @@ export function createOutlooks(service: Pick<Service, 'clock' | 'database' | 'en
 }
 
 /** The outlook of a job that has just been queued, from typical rates. */
-export function queuedOutlook({ engine }: Pick<Service, 'engine'>, job: Job): Outlook {
+export function queuedOutlook({ engine }: Pick<ServiceDeps, 'engine'>, job: Job): Outlook {
   const movingMs = typicalMs(engine, job.total - job.done, parseJobOptions(job))
   return { rate: null, waits: [], leftMs: estimateTimeLeft(job, null, { ...NO_WAITS, movingMs }) }
 }

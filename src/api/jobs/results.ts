@@ -16,6 +16,7 @@ import {
   type SortedPosition,
   type SortField,
 } from '../../jobs/results/sorted-results.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { toPageBody } from '../query.ts'
@@ -29,9 +30,8 @@ import {
   type ResultsQuery,
   resultsQuery,
 } from '../schemas/job-results.ts'
-import type { Service } from '../service.ts'
 import { toRow } from './job-row.ts'
-import { jobParams, loadJob } from './load-job.ts'
+import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
 import {
   parseRowStart,
   parseSortedCursor,
@@ -41,15 +41,17 @@ import {
   toSortedCursor,
 } from './row-view.ts'
 
+export type ResultDeps = Pick<ApiDeps, 'database' | 'guard'> & LoadJobDeps
+
 /** Routes of the rows of a job: one page, and one row with its evidence. */
-export function resultRoutes(service: Service) {
+export function resultRoutes(service: ResultDeps) {
   const router = newRouter()
   router.route('/', pageRoutes(service))
   router.route('/', rowRoutes(service))
   return router
 }
 
-function pageRoutes(service: Service) {
+function pageRoutes(service: ResultDeps) {
   const results = route(service, 'GET /v1/jobs/{id}/results', {
     id: 'listResults',
     summary: 'List the rows of a job',
@@ -87,7 +89,7 @@ type FoundPage = {
 /** Finds a page in the order of the list, and counts the matching rows if it is asked to. */
 async function findListPage(
   c: Context<Env>,
-  service: Service,
+  service: ResultDeps,
   { job, order, query }: PageRequest,
 ): Promise<FoundPage> {
   const conditions = toConditions(query)
@@ -117,7 +119,7 @@ async function findListPage(
 /** Finds a page of sorted rows, and counts the matching rows on the way. */
 async function findSortedPage(
   c: Context<Env>,
-  service: Service,
+  service: ResultDeps,
   { job, order, query }: PageRequest,
 ): Promise<FoundPage> {
   const page = { jobId: job.id, max: query.limit, order, ...toConditions(query) }
@@ -138,7 +140,7 @@ function toConditions({ class: classes, reason: reasons, search }: ResultsQuery)
 /** Finds sorted rows while the client is connected. */
 async function findSorted(
   c: Context<Env>,
-  { database }: Service,
+  { database }: ResultDeps,
   options: Omit<SortedOptions, 'signal'>,
 ): Promise<SortedPage> {
   const { signal } = c.req.raw
@@ -156,7 +158,7 @@ function knownTotal(job: Job, { classes, reasons, search }: RowConditions): numb
 /** The order in which the database has the rows. */
 const isListOrder = ({ field, isDescending }: RowOrder) => field === 'row' && !isDescending
 
-function rowRoutes(service: Service) {
+function rowRoutes(service: ResultDeps) {
   const row = route(service, 'GET /v1/jobs/{id}/results/{row}', {
     id: 'getResult',
     summary: 'Get a row of a job with its evidence',

@@ -5,10 +5,11 @@ import { inheritOptions, reverifyJob } from '../../jobs/reverify/reverify-job.ts
 import { OLDER_THAN_DAYS_MAX } from '../../jobs/reverify/selection.ts'
 import { DAY } from '../../platform/clock.ts'
 import { isoTime } from '../../platform/format.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { presentJobWebhook } from '../lists/job-options.ts'
-import { requireDiskSpace } from '../lists/limits.ts'
-import { readListOptions } from '../lists/queue.ts'
-import { answerWith } from '../middleware/idempotency.ts'
+import { type ListLimitDeps, requireDiskSpace } from '../lists/limits.ts'
+import { type QueueDeps, readListOptions } from '../lists/queue.ts'
+import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { namesQuery, pageFields } from '../query.ts'
 import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
@@ -16,12 +17,21 @@ import { JobAnswer, RESUMED_EXAMPLE } from '../schemas/job.ts'
 import { resultsQuery } from '../schemas/job-results.ts'
 import { plainFields, STATUSES } from '../schemas/result.ts'
 import { BatchRequest, webhook } from '../schemas/verify.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
-import { presentJob } from './job-view.ts'
-import { jobParams, jobServices, loadJob, noSuchJob } from './load-job.ts'
-import { queuedOutlook } from './outlook.ts'
+import { type JobViewDeps, presentJob } from './job-view.ts'
+import { jobParams, type LoadJobDeps, loadJob, noSuchJob } from './load-job.ts'
+import { type OutlookDeps, queuedOutlook } from './outlook.ts'
 import { parseRowCursor, toRowCursor } from './row-view.ts'
+
+export type ReverifyDeps = Pick<
+  ApiDeps,
+  'changes' | 'clock' | 'database' | 'guard' | 'ledger' | 'random'
+> &
+  ListLimitDeps &
+  QueueDeps &
+  IdempotencyDeps &
+  JobViewDeps &
+  LoadJobDeps &
+  OutlookDeps
 
 // Schemas of jobs that verify a list again, and of what has changed.
 
@@ -137,7 +147,7 @@ const CHANGES_EXAMPLE = {
 const BODY_MAX = 64 * 1024
 
 /** Routes that verify a list again and report what has changed. */
-export function reverifyRoutes(service: Service) {
+export function reverifyRoutes(service: ReverifyDeps) {
   const router = newRouter()
 
   const reverify = route(service, 'POST /v1/jobs/{id}/reverify', {
@@ -184,7 +194,7 @@ export function reverifyRoutes(service: Service) {
     return answerWith<Job>(
       c,
       service,
-      beforeCommit => reverifyJob(jobServices(service), input, beforeCommit),
+      beforeCommit => reverifyJob(service, input, beforeCommit),
       created => ({
         status: 201,
         body: {
@@ -215,7 +225,7 @@ export function reverifyRoutes(service: Service) {
     const { previousJobId } = parseOrigin(job)
     const page = { jobId: job.id, after: parseRowCursor(cursor), max: limit, from, to }
     const isNew = previousJobId === null
-    const counts = isNew ? [] : await getState(service).changes.get(job)
+    const counts = isNew ? [] : await service.changes.get(job)
     const found = isNew ? NO_CHANGES : await findChanges(service.database, page)
     // The counts of a job that was deleted meanwhile are incomplete.
     await loadJob(c, service, job.id)
@@ -241,7 +251,7 @@ export function reverifyRoutes(service: Service) {
 
 const NO_CHANGES: Awaited<ReturnType<typeof findChanges>> = { changes: [], next: null }
 
-const checkedBefore = ({ clock }: Service, days: number | undefined) =>
+const checkedBefore = ({ clock }: ReverifyDeps, days: number | undefined) =>
   days === undefined ? undefined : clock.now() - days * DAY
 
 const sum = (counts: readonly { readonly count: number }[]) =>

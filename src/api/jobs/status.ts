@@ -1,20 +1,30 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { Job } from '../../jobs/job-store.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import { JobAnswer, JobStatus, OPEN_JOB_EXAMPLE, STATUS_EXAMPLE } from '../schemas/job.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
 import { textStream } from '../text-stream.ts'
 import { type JobRow, rowTexts } from './job-row.ts'
-import { presentJob, presentStatus } from './job-view.ts'
-import { jobParams, loadJob, noSuchJob, WAIT_S_MAX, waitForJobChange } from './load-job.ts'
+import { type JobViewDeps, presentJob, presentStatus } from './job-view.ts'
+import {
+  jobParams,
+  type LoadJobDeps,
+  loadJob,
+  noSuchJob,
+  WAIT_S_MAX,
+  waitForJobChange,
+} from './load-job.ts'
 import { presentItem } from './row-view.ts'
 
+export type StatusDeps = Pick<ApiDeps, 'database' | 'guard' | 'log' | 'outlooks'> &
+  JobViewDeps &
+  LoadJobDeps
+
 /** Routes that return the status of a job, with and without its results. */
-export function statusRoutes(service: Service) {
+export function statusRoutes(service: StatusDeps) {
   const router = newRouter()
 
   const status = route(service, 'GET /v1/verify/bulk/status/{id}', {
@@ -30,7 +40,7 @@ export function statusRoutes(service: Service) {
   router.openapi(status, async c => {
     const current = await loadOrWait(c, service, c.req.valid('param').id, c.req.valid('query'))
     const hasResults = current.state === 'completed' || isTrue(c.req.valid('query').partial)
-    const outlook = await getState(service).outlooks.get(current)
+    const outlook = await service.outlooks.get(current)
     const body = presentStatus(current, outlook)
     return withResults(c, service, body, hasResults ? current : null) as never
   })
@@ -48,7 +58,7 @@ export function statusRoutes(service: Service) {
   router.openapi(job, async c => {
     const query = c.req.valid('query')
     const current = await loadOrWait(c, service, c.req.valid('param').id, query)
-    const body = presentJob(service, current, await getState(service).outlooks.get(current))
+    const body = presentJob(service, current, await service.outlooks.get(current))
     if (query.include === undefined) return c.json(body, 200)
     const hasResults = current.state === 'completed' || isTrue(query.partial)
     return withResults(c, service, body, hasResults ? current : null) as never
@@ -73,7 +83,7 @@ const isTrue = (flag: string | undefined) => flag === 'true'
 
 async function loadOrWait(
   c: Context<Env>,
-  service: Service,
+  service: StatusDeps,
   id: string,
   { wait }: { wait: number },
 ): Promise<Job> {
@@ -91,7 +101,7 @@ type Body = { readonly data: object }
  */
 function withResults(
   c: Context<Env>,
-  service: Service,
+  service: StatusDeps,
   { data, ...body }: Body,
   job: Job | null,
 ): Response {
@@ -103,7 +113,7 @@ function withResults(
 }
 
 async function* resultChunks(
-  { database }: Service,
+  { database }: StatusDeps,
   job: Job,
   head: string,
   tail: string,

@@ -15,17 +15,19 @@ import { formatMebibytes, formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import type { Service } from '../service.ts'
 import { FILE_ROWS_MAX, readBatch } from './emails.ts'
 import {
   jobLinks,
   type ListOptionFields,
   presentQueued,
+  type QueueDeps,
   queueList,
   readListOptions,
   toChunks,
 } from './queue.ts'
 import { EXPANDED_BYTES_MAX, type TextUpload } from './upload.ts'
+
+export type BatchDeps = QueueDeps
 
 type BatchBody = ListOptionFields & {
   readonly emails?: unknown
@@ -37,7 +39,7 @@ type BatchBody = ListOptionFields & {
 /** `POST /v1/verify/batch`: always creates a job, however short the list is. */
 export async function verifyBatch(
   c: Context<Env>,
-  service: Service,
+  service: BatchDeps,
   body: BatchBody,
 ): Promise<Response> {
   const name = readName(body.name)
@@ -75,7 +77,7 @@ export function readName(name: unknown): string | null {
 /** Creates a job from a file. Its columns are returned with the results. */
 export async function verifyFile(
   c: Context<Env>,
-  service: Service,
+  service: BatchDeps,
   upload: TextUpload,
 ): Promise<Response> {
   const { path, fileName, content } = upload

@@ -3,13 +3,15 @@ import type { ListDialect } from '../../csv/csv.ts'
 import { countImportedRows, type ImportCounter } from '../../jobs/import/import-counter.ts'
 import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
-import { creditState } from '../middleware/rate-limit.ts'
-import type { Service } from '../service.ts'
+import { creditState, type RateLimitDeps } from '../middleware/rate-limit.ts'
 import { findColumns, presentAddressColumns, readName, readRows } from './batch.ts'
 import { emptyList } from './emails.ts'
-import { readListOptions } from './queue.ts'
+import { type QueueDeps, readListOptions } from './queue.ts'
 import type { TextUpload } from './upload.ts'
+
+export type DryRunDeps = Pick<ApiDeps, 'engine' | 'random'> & RateLimitDeps & QueueDeps
 
 /**
  * `POST /v1/verify/file` and `url` with `dry_run`: reads and counts a file like a submitted one, but
@@ -17,7 +19,7 @@ import type { TextUpload } from './upload.ts'
  */
 export async function dryRun(
   c: Context<Env>,
-  service: Service,
+  service: DryRunDeps,
   upload: TextUpload,
 ): Promise<Response> {
   const { path, options, content } = upload

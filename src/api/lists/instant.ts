@@ -20,12 +20,11 @@ import {
 import { checkPlanLimits } from '../../jobs/submit-job.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { pluralize } from '../../platform/format.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
-import { jobServices } from '../jobs/load-job.ts'
-import { commitResponse } from '../middleware/idempotency.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
+import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import {
+  type AskDeps,
   applyFeedback,
   getCacheScope,
   releaseOnFailure,
@@ -33,20 +32,27 @@ import {
 } from '../verify/ask.ts'
 import { presentJobWebhook } from './job-options.ts'
 
+export type InstantDeps = Pick<
+  ApiDeps,
+  'capacity' | 'clock' | 'database' | 'engine' | 'ledger' | 'random' | 'settings'
+> &
+  IdempotencyDeps &
+  AskDeps
+
 /** Time for all addresses together, so that the response is sent before proxies time out. */
 const BUDGET_MS = 10 * SECOND
 
 /** Verifies a short list within the request. It is stored as a completed job. */
 export async function answerInstant(
   c: Context<Env>,
-  service: Service,
+  service: InstantDeps,
   emails: readonly string[],
   submitted: SubmitOptions,
 ): Promise<Response> {
   const { checkSmtp, forceRefresh } = submitted
   const options: JobOptions = { checkSmtp, forceRefresh }
   const entries = emails.map((text, index) => parseRow(text, index + 1))
-  await checkPlanLimits(jobServices(service), planOwner(c), { openLists: 0, rows: entries.length })
+  await checkPlanLimits(service, planOwner(c), { openLists: 0, rows: entries.length })
   const unique = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
   const addresses = unique.filter(isAddress).length
   if (addresses > 0) await c.get('admitted').countAddresses(addresses)
@@ -77,7 +83,7 @@ const planOwner = (c: Context<Env>) => {
  */
 async function getAllCached(
   c: Context<Env>,
-  { engine }: Service,
+  { engine }: InstantDeps,
   unique: readonly ParsedRow[],
   { checkSmtp, forceRefresh }: JobOptions,
 ): Promise<Map<string, Result> | null> {
@@ -98,12 +104,12 @@ async function getAllCached(
 /** Returns a result for every address by dedupe key, whatever the mail servers do. */
 async function verifyAll(
   c: Context<Env>,
-  service: Service,
+  service: InstantDeps,
   unique: readonly ParsedRow[],
   options: JobOptions,
 ): Promise<Map<string, Result>> {
   const { clock } = service
-  const { admissions } = getState(service)
+  const { admissions } = service.capacity
   const startedAt = admissions.arrivedAt(c.env?.outgoing) ?? clock.monotonicNow()
   const byText = c.get('sandbox')
     ? null
@@ -117,7 +123,7 @@ async function verifyAll(
 
 async function verifyInTime(
   c: Context<Env>,
-  { engine, clock }: Service,
+  { engine, clock }: InstantDeps,
   unique: readonly ParsedRow[],
   { startedAt, ...options }: JobOptions & { readonly startedAt: number },
 ): Promise<Map<string, Result>> {
@@ -161,7 +167,7 @@ type InstantResults = {
  */
 function store(
   c: Context<Env>,
-  service: Service,
+  service: InstantDeps,
   { entries, results, submitted, fresh, reservation, onSettle }: InstantResults,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
@@ -178,7 +184,7 @@ function store(
     await onSettle(trx)
     const job = await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
     const added = { openLists: 0, rows: items.length } as const
-    await checkPlanLimits(jobServices(service), planOwner(c), added, trx)
+    await checkPlanLimits(service, planOwner(c), added, trx)
     await service.ledger.record(trx, {
       ...owner,
       source: 'bulk',
@@ -200,7 +206,7 @@ function store(
  */
 async function emitToWebhook(
   trx: Trx,
-  { clock, database, random, settings: { baseUrl } }: Service,
+  { clock, database, random, settings: { baseUrl } }: InstantDeps,
   job: Job,
   { webhook }: SubmitOptions,
 ): Promise<void> {

@@ -5,10 +5,15 @@ import { parseJsonText } from '../../platform/json-reader.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { EventKind } from '../../webhooks/event.ts'
 import { type JobWebhook, newJobWebhook } from '../../webhooks/job-webhook.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { withOrigin } from '../request-context.ts'
-import type { Service } from '../service.ts'
+
+export type JobOptionDeps = Pick<
+  ApiDeps,
+  'database' | 'secretBox' | 'clock' | 'random' | 'resolver' | 'settings'
+>
 
 /**
  * Reads the `webhook_url` of a job; null if it is omitted. It needs no scope for webhooks: the
@@ -16,7 +21,7 @@ import type { Service } from '../service.ts'
  */
 export async function readJobWebhook(
   c: Context<Env>,
-  service: Service,
+  service: JobOptionDeps,
   url: unknown,
   events: readonly EventKind[],
 ): Promise<JobWebhook | null> {

@@ -2,12 +2,13 @@ import type { Context, MiddlewareHandler } from 'hono'
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import { MINUTE, SECOND } from '../../platform/clock.ts'
 import { limitByAccount } from '../account-share.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { holdPlace } from '../middleware/admission.ts'
-import { isAnswered } from '../middleware/idempotency.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
+import { type IdempotencyDeps, isAnswered } from '../middleware/idempotency.ts'
+
+export type ListLimitDeps = Pick<ApiDeps, 'disk' | 'metrics'> & IdempotencyDeps
 
 /** Larger bodies count as large. The largest one takes ten times its size while it is read. */
 export const LARGE_BYTES = 1024 * 1024
@@ -65,11 +66,11 @@ function isLarge({ req }: Context<Env>): boolean {
  * Refuses lists while disk space is low: the rest is for results of accepted lists. A stored
  * response of an Idempotency-Key is still returned.
  */
-export function requireDiskSpace(service: Service): MiddlewareHandler<Env> {
+export function requireDiskSpace(service: ListLimitDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { isLow } = await service.disk()
     if (!isLow || (await isAnswered(c, service))) return next()
-    getState(service).metrics.refused('disk')
+    service.metrics.refused('disk')
     throw new ApiError(
       'insufficient_storage',
       'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',

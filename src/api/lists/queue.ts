@@ -4,12 +4,20 @@ import { DEFAULT_JOB_OPTIONS, type Job, type SubmitOptions } from '../../jobs/jo
 import { type JobInput, submitJob } from '../../jobs/submit-job.ts'
 import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { downloadUrl } from '../../webhooks/event.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { jobServices } from '../jobs/load-job.ts'
-import { answerWith } from '../middleware/idempotency.ts'
-import type { Service } from '../service.ts'
-import { presentJobWebhook, readJobWebhook, readMetadata } from './job-options.ts'
+import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
+import {
+  type JobOptionDeps,
+  presentJobWebhook,
+  readJobWebhook,
+  readMetadata,
+} from './job-options.ts'
+
+export type QueueDeps = Pick<ApiDeps, 'engine' | 'ledger' | 'random' | 'settings'> &
+  IdempotencyDeps &
+  JobOptionDeps
 
 /** Fields of a list that its route supplies. */
 type Listed = Pick<
@@ -23,7 +31,7 @@ type Listed = Pick<
  */
 export async function queueList(
   c: Context<Env>,
-  service: Service,
+  service: QueueDeps,
   listed: Listed,
   present: (job: Job, estimated: string) => object,
 ): Promise<Response> {
@@ -45,7 +53,7 @@ export async function queueList(
   return answerWith<Job>(
     c,
     service,
-    beforeCommit => submitJob(jobServices(service), input, beforeCommit),
+    beforeCommit => submitJob(service, input, beforeCommit),
     job => ({
       status: 200,
       body: { ...present(job, estimated), ...presentJobWebhook(listed.options) },
@@ -56,7 +64,7 @@ export async function queueList(
 /** Queues one address, exactly as it is written, as a job of one row. */
 export function queueOne(
   c: Context<Env>,
-  service: Service,
+  service: QueueDeps,
   { email, ...options }: SubmitOptions & { readonly email: string },
 ): Promise<Response> {
   const listed = {
@@ -100,7 +108,7 @@ export function presentQueued(job: Job, estimated: string, message: string) {
 }
 
 /** Links to a job in responses of newer endpoints. */
-export const jobLinks = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
+export const jobLinks = ({ settings: { baseUrl } }: QueueDeps, { id }: Job) => ({
   status_url: `${baseUrl}/v1/jobs/${id}`,
   download_url: downloadUrl(baseUrl, id),
 })
@@ -130,7 +138,7 @@ export type ListOptionFields = {
  */
 export async function readListOptions(
   c: Context<Env>,
-  service: Service,
+  service: QueueDeps,
   { check_smtp, force_refresh, metadata, notify, webhook_url }: ListOptionFields,
 ): Promise<SubmitOptions> {
   return {

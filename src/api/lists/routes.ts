@@ -1,7 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { findStoredResponse, unchecked } from '../middleware/idempotency.ts'
+import { findStoredResponse, type IdempotencyDeps, unchecked } from '../middleware/idempotency.ts'
 import { refuseUnknown } from '../middleware/refuse-unknown.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
@@ -17,25 +18,34 @@ import {
   QueuedFile,
   UrlRequest,
 } from '../schemas/verify.ts'
-import type { Service } from '../service.ts'
 import { SINGLE_BODY_MAX } from '../verify/ask.ts'
-import { verifyBatch, verifyFile } from './batch.ts'
-import { dryRun } from './dry-run.ts'
+import { type BatchDeps, verifyBatch, verifyFile } from './batch.ts'
+import { type DryRunDeps, dryRun } from './dry-run.ts'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
-import { answerInstant } from './instant.ts'
-import { limitLargeLists, requireDiskSpace } from './limits.ts'
+import { answerInstant, type InstantDeps } from './instant.ts'
+import { type ListLimitDeps, limitLargeLists, requireDiskSpace } from './limits.ts'
 import {
   type ListOptionFields,
   presentQueued,
+  type QueueDeps,
   queueList,
   readListOptions,
   toChunks,
 } from './queue.ts'
 import { FORM_BYTES_MAX, fileForms, readFileOptions, readFlag, textUploads } from './upload.ts'
-import { listDownloads } from './url-download.ts'
+import { listDownloads, type UrlDownloadDeps } from './url-download.ts'
+
+export type ListDeps = Pick<ApiDeps, 'guard' | 'random' | 'settings'> &
+  IdempotencyDeps &
+  BatchDeps &
+  DryRunDeps &
+  InstantDeps &
+  ListLimitDeps &
+  QueueDeps &
+  UrlDownloadDeps
 
 /** Routes that verify lists. */
-export function listRoutes(service: Service) {
+export function listRoutes(service: ListDeps) {
   const router = newRouter()
   const options = {
     ...LISTS,
@@ -290,7 +300,7 @@ const FILE_ANSWER = {
 /** `POST /v1/verify/bulk`: a short list is answered at once, a longer one becomes a job. */
 async function verifyBulk(
   c: Context<Env>,
-  service: Service,
+  service: ListDeps,
   body: ListOptionFields & { readonly emails?: unknown },
 ): Promise<Response> {
   const emails = readEmails(body.emails, BULK_MAX)

@@ -6,12 +6,14 @@ import { DownloadFault } from '../../outbound/download-fault.ts'
 import { isS3Url, type S3Access } from '../../outbound/s3.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { limitByAccount } from '../account-share.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import type { Service } from '../service.ts'
 import { readName } from './batch.ts'
-import { readListOptions } from './queue.ts'
+import { type QueueDeps, readListOptions } from './queue.ts'
 import { type FileOptions, type ListUpload, toApiError } from './upload.ts'
+
+export type UrlDownloadDeps = Pick<ApiDeps, 'download' | 'random' | 'settings'> & QueueDeps
 
 /** A list at a URL, with the options of a file. */
 type UrlBody = FileOptions & {
@@ -38,7 +40,7 @@ export const ACCOUNT_DOWNLOADS_MAX = 2
  * Returns a function that downloads the list of a request and calls `use` with it. The file is on
  * the disk meanwhile.
  */
-export function listDownloads(service: Service) {
+export function listDownloads(service: UrlDownloadDeps) {
   const admit = limitByAccount({
     max: DOWNLOADS_MAX,
     accountMax: ACCOUNT_DOWNLOADS_MAX,

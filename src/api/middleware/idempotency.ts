@@ -10,8 +10,9 @@ import {
 import { type BeforeCommit, type Trx, writeWith } from '../../db/database.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
+import type { ServiceDeps } from '../service.ts'
+
+export type IdempotencyDeps = Pick<ServiceDeps, 'clock' | 'database' | 'secretBox'>
 
 /** The response of a request, to be stored and sent. */
 type Answer = {
@@ -28,7 +29,7 @@ type Answer = {
  */
 export async function answerWith<Result>(
   c: Context<Env>,
-  service: Service,
+  service: IdempotencyDeps,
   useCase: (beforeCommit: BeforeCommit<Result>) => Promise<unknown>,
   present: (result: Result) => Answer,
 ): Promise<never> {
@@ -45,7 +46,7 @@ export async function answerWith<Result>(
 /** Like `answerWith` for `work` that is no use case, in its own write transaction. */
 export const commitResponse = (
   c: Context<Env>,
-  service: Service,
+  service: IdempotencyDeps,
   work: (trx: Trx) => Promise<Answer>,
 ): Promise<never> =>
   answerWith<Answer>(
@@ -74,7 +75,7 @@ function sendStored(c: Context<Env>, { text, headers }: StoredAnswer, status: nu
 async function storeAnswer(
   trx: Trx,
   c: Context<Env>,
-  { clock, secretBox }: Service,
+  { clock, secretBox }: IdempotencyDeps,
   { status, stored }: { status: number; stored: StoredAnswer },
 ): Promise<void> {
   const replay = c.get('replay') ?? null
@@ -107,7 +108,7 @@ async function storeAnswer(
  * it and calls `findStoredResponse` before it commits.
  */
 export function idempotent(
-  service: Service,
+  service: IdempotencyDeps & { readonly inFlightKeys: Set<string> },
   { fingerprintLater = false }: { fingerprintLater?: boolean } = {},
 ): MiddlewareHandler<Env> {
   return async (c, next) => {
@@ -115,7 +116,7 @@ export function idempotent(
     c.set('replay', null)
     if (key === undefined) return next()
     checkKey(key)
-    const { inFlightKeys } = getState(service)
+    const { inFlightKeys } = service
     const lock = `${c.get('caller').key.id} ${key}`
     if (inFlightKeys.has(lock)) throw inProgress()
     inFlightKeys.add(lock)
@@ -139,7 +140,7 @@ export function idempotent(
  */
 export async function findStoredResponse(
   c: Context<Env>,
-  service: Service,
+  service: IdempotencyDeps,
   { key, body }: { key: string; body: Uint8Array },
 ): Promise<Response | null> {
   const fingerprint = createFingerprint(c, body)
@@ -152,12 +153,12 @@ export async function findStoredResponse(
  * Whether a response is stored under the Idempotency-Key of the request, perhaps of another
  * request. Repeating it is free.
  */
-export async function isAnswered(c: Context<Env>, service: Service): Promise<boolean> {
+export async function isAnswered(c: Context<Env>, service: IdempotencyDeps): Promise<boolean> {
   const key = c.req.header('Idempotency-Key')
   return key !== undefined && (await findStored(c, service, key)) !== null
 }
 
-function findStored(c: Context<Env>, { database, clock }: Service, key: string) {
+function findStored(c: Context<Env>, { database, clock }: IdempotencyDeps, key: string) {
   const since = clock.now() - REPLAY_MS
   return findResponse(database, { keyId: c.get('caller').key.id, key, since })
 }
@@ -192,7 +193,7 @@ function createFingerprint(c: Context<Env>, body: Uint8Array): string {
 
 function repeat(
   c: Context<Env>,
-  service: Service,
+  service: IdempotencyDeps,
   stored: StoredResponse,
   fingerprint: string,
 ): Response {

@@ -6,7 +6,9 @@ import { formatDuration, pluralize } from '../../platform/format.ts'
 import { isLoopback, rateLimitIp } from '../../platform/ip.ts'
 import type { Caller, DashboardSession, Env } from '../context.ts'
 import { setHeader } from '../headers.ts'
-import type { Service, ServiceSettings } from '../service.ts'
+import type { ServiceDeps, ServiceSettings } from '../service.ts'
+
+export type LimitDeps = Pick<ServiceDeps, 'limits' | 'settings'>
 
 /** The kind of request that is counted in addition to the requests of its key. */
 export type Counts = 'single' | 'form' | 'bulk' | null
@@ -199,7 +201,7 @@ export function showLimit(c: Context<Env>, nearest: BucketState): void {
 }
 
 /** Limit headers of a response that bypasses the app, such as to an unparsable request. */
-export function limitHeaders(service: Service, ip: string): Record<string, string> {
+export function limitHeaders(service: LimitDeps, ip: string): Record<string, string> {
   const [limit, remaining, reset] = headerValues(openLimit(service, ip))
   return {
     'X-RateLimit-Limit': limit,
@@ -209,7 +211,7 @@ export function limitHeaders(service: Service, ip: string): Record<string, strin
 }
 
 /** The limit shown to clients without a key: that of single verifications for their IP address. */
-export function openLimit({ limits, settings }: Service, ip: string): BucketState {
+export function openLimit({ limits, settings }: LimitDeps, ip: string): BucketState {
   return limits.peek([IP_BUCKETS.single(settings.ipLimits, ip)])[0] as BucketState
 }
 

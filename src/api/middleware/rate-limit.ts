@@ -7,8 +7,8 @@ import { formatDurationInWords } from '../../platform/format.ts'
 import type { OperationError } from '../../platform/operation-error.ts'
 import type { Admitted, Caller, Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
+import type { Metrics } from '../metrics.ts'
+import type { ServiceDeps } from '../service.ts'
 import {
   type Counts,
   describeLimit,
@@ -21,13 +21,20 @@ import {
   showLimit,
 } from './rate-limit-buckets.ts'
 
+export type RateLimitDeps = Pick<
+  ServiceDeps,
+  'clock' | 'database' | 'ledger' | 'limits' | 'settings'
+> & {
+  readonly metrics: Metrics
+}
+
 /**
  * Admits a request and counts it in all limits that apply, or refuses it and counts it in none. The
  * sandbox counts too, but costs no credits, and the headers of its admitted requests are simulated.
  */
 export async function admit(
   c: Context<Env>,
-  service: Service,
+  service: RateLimitDeps,
   { caller, counts, mayBeFree }: AdmissionRequest,
 ): Promise<Admitted> {
   const { limits, settings } = service
@@ -118,7 +125,7 @@ type AdmissionRequest = {
   readonly mayBeFree: boolean
 }
 
-export const requestOrigin = (c: Context<Env>, { settings }: Service): RequestOrigin => ({
+export const requestOrigin = (c: Context<Env>, { settings }: RateLimitDeps): RequestOrigin => ({
   ip: c.get('ip'),
   isLocal: c.get('isLocal'),
   settings,
@@ -126,7 +133,7 @@ export const requestOrigin = (c: Context<Env>, { settings }: Service): RequestOr
 })
 
 /** Constant values, so that tests of clients are repeatable (section 4.9.7 of the interface). */
-const simulated = ({ clock }: Service): BucketState => ({
+const simulated = ({ clock }: RateLimitDeps): BucketState => ({
   limit: 100,
   remaining: 99,
   resetAt: clock.now() + MINUTE,
@@ -137,7 +144,7 @@ const simulated = ({ clock }: Service): BucketState => ({
  * posted to the ledger.
  */
 export async function creditState(
-  { database, clock }: Service,
+  { database, clock }: RateLimitDeps,
   { account, plan }: Caller,
 ): Promise<BucketState | null> {
   if (plan.creditsPerDay === null) return null
@@ -148,18 +155,18 @@ export async function creditState(
 }
 
 /** The error of an account that has no credits left. */
-export function outOfCredits(service: Service, limit: number): OperationError {
-  getState(service).metrics.refused('credits')
+export function outOfCredits(service: RateLimitDeps, limit: number): OperationError {
+  service.metrics.refused('credits')
   return creditsUsedUpError(limit, service.clock.now())
 }
 
 function rateLimited(
-  service: Service,
+  service: RateLimitDeps,
   bucket: KindBucket,
   { resetAt }: BucketState,
   ip: string,
 ): ApiError {
-  getState(service).metrics.refused(bucket.kind)
+  service.metrics.refused(bucket.kind)
   const retryAfterS = Math.max(1, Math.ceil((resetAt - service.clock.now()) / SECOND))
   const wait = formatDurationInWords(retryAfterS * SECOND, Math.ceil)
   const setting = describeSetting(bucket, ip)

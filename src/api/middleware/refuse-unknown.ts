@@ -5,7 +5,7 @@ import { checkNames, joinPath, type Part } from '../errors/known-names.ts'
 
 /**
  * Refuses query parameters and JSON fields that the schemas of a route do not name: a misspelled
- * option that is ignored would look accepted. Runs after `requireKey`, which reads the body.
+ * option that is ignored would look accepted. Runs after the guard, which reads the body.
  */
 export function refuseUnknown({
   request = {},

@@ -4,13 +4,15 @@ import { isSignedLink } from '../../accounts/signed-link.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import type { Service } from '../service.ts'
+import type { ServiceDeps } from '../service.ts'
+
+export type LinkDeps = Pick<ServiceDeps, 'clock' | 'database' | 'secretBox'>
 
 /**
  * Authenticates a signed link. The key is read at each request: a link ends when its key is revoked,
  * rotated or expired. Throws ApiError.
  */
-export async function authenticateLink(c: Context<Env>, service: Service): Promise<FoundKey> {
+export async function authenticateLink(c: Context<Env>, service: LinkDeps): Promise<FoundKey> {
   const { pathname, search } = new URL(c.req.url)
   const found = await findKeyById(service.database, c.req.query('key_id') ?? '')
   if (found === null || !isSignedLink(service, found.key, `${pathname}${search}`)) {

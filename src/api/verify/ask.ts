@@ -12,13 +12,19 @@ import type { JobOptions } from '../../jobs/job-store.ts'
 import { orOnAbort } from '../../platform/abort.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { type Env, unlessAborted } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { commitResponse } from '../middleware/idempotency.ts'
-import { creditState, outOfCredits } from '../middleware/rate-limit.ts'
+import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.ts'
+import { creditState, outOfCredits, type RateLimitDeps } from '../middleware/rate-limit.ts'
 import { EMAIL_LENGTH_MAX } from '../schemas/verify.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
+
+export type AskDeps = Pick<
+  ApiDeps,
+  'capacity' | 'clock' | 'database' | 'engine' | 'feedback' | 'ledger'
+> &
+  IdempotencyDeps &
+  RateLimitDeps
 
 /** Largest body of a single verification, in bytes: an address has 254 octets. */
 export const SINGLE_BODY_MAX = 16 * 1024
@@ -50,7 +56,7 @@ export const badFormat = (why: string) =>
 /** Verifies one address within the request, posts it to the ledger, and responds. */
 export async function answerOne(
   c: Context<Env>,
-  service: Service,
+  service: AskDeps,
   input: VerifyInput,
   present: (result: Result) => object,
 ): Promise<Response> {
@@ -80,7 +86,7 @@ export const getCacheScope = (c: Context<Env>): string => c.get('caller').accoun
 /** Returns the cached result of an address, which is free; null if there is none. */
 export const getCached = async (
   c: Context<Env>,
-  { engine }: Service,
+  { engine }: AskDeps,
   { email, checkSmtp, forceRefresh }: VerifyInput,
   onStep?: (step: Step) => void,
 ): Promise<Result | null> =>
@@ -98,7 +104,7 @@ export const getCached = async (
  */
 export async function releaseOnFailure<T>(
   c: Context<Env>,
-  { ledger }: Service,
+  { ledger }: AskDeps,
   reservation: Reservation | null,
   work: (onSettle: (trx: Trx) => Promise<void>) => Promise<T>,
 ): Promise<T> {
@@ -123,7 +129,7 @@ export async function releaseOnFailure<T>(
  * The probe continues if the client disconnects: other requests of the account may share it, and its
  * answer is cached.
  */
-async function verify(c: Context<Env>, service: Service, input: VerifyInput): Promise<Result> {
+async function verify(c: Context<Env>, service: AskDeps, input: VerifyInput): Promise<Result> {
   const cached = await getCached(c, service, input)
   return cached ?? unlessAborted(c, verifyAdmitted(c, service, input))
 }
@@ -134,14 +140,14 @@ const RESULT_MARGIN_MS = 20
 /** Verifies one address. The wait for admission counts toward the deadline. */
 export async function verifyAdmitted(
   c: Context<Env>,
-  service: Service,
+  service: AskDeps,
   input: VerifyInput,
   onStep?: (step: Step) => void,
 ): Promise<Result> {
   const { clock, engine } = service
   const { email, checkSmtp, forceRefresh, deadlineMs = engine.deadlineMs } = input
   const now = clock.monotonicNow()
-  const startedAt = getState(service).admissions.arrivedAt(c.env?.outgoing) ?? now
+  const startedAt = service.capacity.admissions.arrivedAt(c.env?.outgoing) ?? now
   const waitedMs = now - startedAt
   const limit = withDeadline(clock, deadlineMs - waitedMs, [])
   const run = engine.verify(email, {
@@ -158,7 +164,7 @@ export async function verifyAdmitted(
 /** Commits the result before the response is sent, with an Idempotency-Key also the response. */
 async function settle(
   c: Context<Env>,
-  service: Service,
+  service: AskDeps,
   { result, reservation }: { readonly result: Result; readonly reservation: Reservation | null },
   present: (result: Result) => object,
 ): Promise<Response> {
@@ -191,7 +197,7 @@ export function verificationOrigin(c: Context<Env>) {
 /** Applies the feedback of the account to results, and stores their verdicts for later feedback. */
 export async function applyFeedback(
   c: Context<Env>,
-  { feedback, database }: Service,
+  { feedback, database }: AskDeps,
   results: readonly Result[],
 ): Promise<readonly Result[]> {
   const accountId = c.get('caller').account.id
@@ -202,7 +208,7 @@ export async function applyFeedback(
 /** The same for one result. */
 export async function applyFeedbackToOne(
   c: Context<Env>,
-  service: Service,
+  service: AskDeps,
   result: Result,
 ): Promise<Result> {
   const [adjusted = result] = await applyFeedback(c, service, [result])
@@ -220,7 +226,7 @@ type ReservedOrCached<Cached> =
  */
 export async function reserveOrGetCached<Cached>(
   c: Context<Env>,
-  service: Service,
+  service: AskDeps,
   amount: number,
   getCached: () => Promise<Cached | null>,
 ): Promise<ReservedOrCached<Cached>> {

@@ -7,14 +7,14 @@ import { presentResult } from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { abortable } from '../../platform/abort.ts'
 import { isoTime } from '../../platform/format.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { logError } from '../errors/errors.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { mailHosts, ROUTE_KINDS } from '../schemas/evidence.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
 import {
+  type AskDeps,
   applyFeedbackToOne,
   getCached,
   releaseOnFailure,
@@ -23,6 +23,8 @@ import {
   verificationOrigin,
   verifyAdmitted,
 } from './ask.ts'
+
+export type FollowDeps = Pick<ApiDeps, 'clock' | 'ledger' | 'log' | 'priority'> & AskDeps
 
 // Schemas of the steps of a single verification, sent to clients that accept `text/event-stream`.
 
@@ -102,7 +104,7 @@ export const noKeyForEvents: MiddlewareHandler<Env> = async (c, next) => {
 /** Verifies one address and streams each step, then the result or the error. */
 export async function followOne(
   c: Context<Env>,
-  service: Service,
+  service: FollowDeps,
   input: VerifyInput,
 ): Promise<Response> {
   // Reserved before the stream starts: a refusal needs its own status.
@@ -137,16 +139,16 @@ type FollowOptions = {
 }
 
 /** Runs the verification. Never rejects. */
-async function follow(c: Context<Env>, service: Service, options: FollowOptions): Promise<void> {
+async function follow(c: Context<Env>, service: FollowDeps, options: FollowOptions): Promise<void> {
   const { reservation, disconnected, send } = options
-  const state = getState(service)
+  const { capacity } = service
   // `admitVerifying` counts a request until its response starts, which was just now.
-  state.verifying++
+  const endVerifying = capacity.countVerifying()
   let leaveShare = () => {}
   const endRequest = service.priority.startRequest()
   try {
     const result = await releaseOnFailure(c, service, reservation, async () => {
-      leaveShare = state.verifyingShare(c.get('caller').account.id)
+      leaveShare = capacity.startOfAccount(c.get('caller').account.id)
       return applyFeedbackToOne(c, service, await verify(c, service, options))
     })
     const entry = { result }
@@ -156,7 +158,7 @@ async function follow(c: Context<Env>, service: Service, options: FollowOptions)
   } catch (error) {
     if (!disconnected.aborted) send({ event: 'error', data: logError(c, service.log, error).body })
   } finally {
-    state.verifying--
+    endVerifying()
     leaveShare()
     endRequest()
   }
@@ -165,7 +167,7 @@ async function follow(c: Context<Env>, service: Service, options: FollowOptions)
 /** The probe continues if the client disconnects, since its answer is cached. */
 async function verify(
   c: Context<Env>,
-  service: Service,
+  service: FollowDeps,
   { input, fromCache, disconnected, send }: FollowOptions,
 ): Promise<Result> {
   const onStep = (step: Step) => send({ event: 'step', data: presentStep(step) })

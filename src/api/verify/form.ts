@@ -5,15 +5,17 @@ import { presentResult } from '../../engine/verdict/present-result.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'
 import type { Class, Result } from '../../engine/verdict/verdict.ts'
 import { SECOND } from '../../platform/clock.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { restrictOrigin } from '../headers.ts'
+import { type HeaderDeps, restrictOrigin } from '../headers.ts'
 import { unchecked } from '../middleware/idempotency.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import { email } from '../schemas/verify.ts'
-import type { Service } from '../service.ts'
-import { answerOne, readEmail, SINGLE_BODY_MAX } from './ask.ts'
+import { type AskDeps, answerOne, readEmail, SINGLE_BODY_MAX } from './ask.ts'
 import { simulatedError } from './sandbox.ts'
+
+export type FormDeps = Pick<ApiDeps, 'guard'> & HeaderDeps & AskDeps
 
 // Schemas of verifications for forms.
 
@@ -46,7 +48,7 @@ const FORM_EXAMPLE = {
 export const FORM_DEADLINE_MS = 5 * SECOND
 
 /** `POST /v1/verify/form`: one address for a form, without any evidence. */
-async function verifyForm(c: Context<Env>, service: Service, given: unknown): Promise<Response> {
+async function verifyForm(c: Context<Env>, service: FormDeps, given: unknown): Promise<Response> {
   const email = readEmail(given)
   const sandbox = c.get('sandbox')
   const simulated = sandbox ? simulatedError(c, email) : null
@@ -90,7 +92,7 @@ const BY_REASON: Readonly<Partial<Record<Reason, string>>> = {
 }
 
 /** Routes for forms on websites. */
-export function formRoutes(service: Service) {
+export function formRoutes(service: FormDeps) {
   const form = route(service, 'POST /v1/verify/form', {
     id: 'verifyForm',
     summary: 'Verify the address of a form',

@@ -1,11 +1,13 @@
 import type { Context } from 'hono'
 import { isFault, parseAddress } from '../../engine/address/address.ts'
 import { sleep } from '../../platform/clock.ts'
+import type { Capacity } from '../capacity.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { leavePlaces } from '../middleware/admission.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
+import type { ServiceDeps } from '../service.ts'
+
+export type SandboxDeps = Pick<ServiceDeps, 'clock'> & { readonly capacity: Capacity }
 
 type Simulated = {
   readonly prefix: string
@@ -64,7 +66,7 @@ const DELAY_MAX_MS = 30_000
  * afterwards, because the sandbox answers at once. Throws ApiError if the header is invalid, or too
  * many requests of the account wait.
  */
-export async function sandboxDelay(c: Context<Env>, service: Service): Promise<void> {
+export async function sandboxDelay(c: Context<Env>, service: SandboxDeps): Promise<void> {
   const header = c.req.header(DELAY_HEADER)
   if (header === undefined) return
   const delayMs = /^\d{1,9}$/.test(header.trim()) ? Number(header) : Number.NaN
@@ -76,7 +78,7 @@ export async function sandboxDelay(c: Context<Env>, service: Service): Promise<v
   }
   if (delayMs === 0) return
   leavePlaces(c)
-  const end = getState(service).delayShare(c.get('caller').account.id)
+  const end = service.capacity.startDelay(c.get('caller').account.id)
   try {
     await sleep(service.clock, delayMs, c.req.raw.signal)
   } finally {

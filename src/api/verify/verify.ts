@@ -10,21 +10,43 @@ import {
 import type { Reason } from '../../engine/verdict/reason.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { readJobWebhook, readMetadata } from '../lists/job-options.ts'
-import { queueOne } from '../lists/queue.ts'
-import { listRoutes } from '../lists/routes.ts'
+import { type JobOptionDeps, readJobWebhook, readMetadata } from '../lists/job-options.ts'
+import { type QueueDeps, queueOne } from '../lists/queue.ts'
+import { type ListDeps, listRoutes } from '../lists/routes.ts'
 import { unchecked } from '../middleware/idempotency.ts'
 import { newRouter, route } from '../route.ts'
 import { eventContent, json } from '../schemas/answers.ts'
 import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schemas/result.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
-import type { Service } from '../service.ts'
-import { answerOne, badFormat, readEmail, SINGLE_BODY_MAX, type VerifyInput } from './ask.ts'
-import { followOne, noKeyForEvents, STEP_EXAMPLE, VerifyStep, wantsEvents } from './follow.ts'
-import { formRoutes } from './form.ts'
+import {
+  type AskDeps,
+  answerOne,
+  badFormat,
+  readEmail,
+  SINGLE_BODY_MAX,
+  type VerifyInput,
+} from './ask.ts'
+import {
+  type FollowDeps,
+  followOne,
+  noKeyForEvents,
+  STEP_EXAMPLE,
+  VerifyStep,
+  wantsEvents,
+} from './follow.ts'
+import { type FormDeps, formRoutes } from './form.ts'
 import { simulatedError } from './sandbox.ts'
+
+type VerifyDeps = Pick<ApiDeps, 'guard'> &
+  JobOptionDeps &
+  QueueDeps &
+  ListDeps &
+  AskDeps &
+  FollowDeps &
+  FormDeps
 
 /** The body after validation by the schema; `email` may still be anything. */
 type SingleBody = {
@@ -39,7 +61,7 @@ type SingleBody = {
 /** `POST /v1/verify/single`: one address, answered now, or later by an event. */
 async function verifySingle(
   c: Context<Env>,
-  service: Service,
+  service: VerifyDeps,
   body: SingleBody,
   include: string | undefined,
 ): Promise<Response> {
@@ -65,7 +87,7 @@ async function verifySingle(
 /** The same as an event stream. Text that is no address is a result there, since people mistype. */
 async function followSingle(
   c: Context<Env>,
-  service: Service,
+  service: VerifyDeps,
   body: SingleBody,
 ): Promise<Response> {
   const request = readVerifyInput(body)
@@ -82,7 +104,7 @@ async function followSingle(
 /** `POST /v1/verify`: one address with a status and a score; in the sandbox a simulated one. */
 async function verifyScored(
   c: Context<Env>,
-  service: Service,
+  service: VerifyDeps,
   body: SingleBody,
   include: string | undefined,
 ): Promise<Response> {
@@ -208,13 +230,13 @@ export const SCORES: Readonly<Record<Reason, number>> = {
 }
 
 /** Routes that verify addresses and lists. */
-export const verifyRoutes = (service: Service) =>
+export const verifyRoutes = (service: VerifyDeps) =>
   newRouter()
     .route('/', singleRoutes(service))
     .route('/', formRoutes(service))
     .route('/', listRoutes(service))
 
-function singleRoutes(service: Service) {
+function singleRoutes(service: VerifyDeps) {
   const router = newRouter()
   router.openAPIRegistry.register('VerifyStep', VerifyStep)
 

@@ -8,8 +8,9 @@ import {
   type WebhookWithSecret,
 } from '../../webhooks/endpoints.ts'
 import { presentWebhook, presentWithSecret } from '../../webhooks/present.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { answerWith } from '../middleware/idempotency.ts'
+import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
@@ -21,10 +22,15 @@ import {
   WEBHOOK_LIST_EXAMPLE,
   WebhookList,
 } from '../schemas/webhook.ts'
-import type { Service } from '../service.ts'
+
+export type WebhookCreateDeps = Pick<
+  ApiDeps,
+  'database' | 'guard' | 'random' | 'resolver' | 'settings'
+> &
+  IdempotencyDeps
 
 /** Routes that list and create webhook endpoints. */
-export function webhookCreateRoutes(service: Service) {
+export function webhookCreateRoutes(service: WebhookCreateDeps) {
   const router = newRouter()
 
   const list = route(service, 'GET /v1/webhooks', {

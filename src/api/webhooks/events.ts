@@ -4,13 +4,15 @@ import { SENT_KINDS, type SentKind } from '../../webhooks/event.ts'
 import { findEvent, getEventPage } from '../../webhooks/event-store.ts'
 import { presentDelivery } from '../../webhooks/present.ts'
 import type { EventTable } from '../../webhooks/tables.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { pageQuery, parseCursor, timeFilter, toPage, toPageBody } from '../query.ts'
 import { newRouter, route } from '../route.ts'
 import { json, pageBody, successBody } from '../schemas/answers.ts'
 import { Delivery, SHOWN_DELIVERY } from '../schemas/delivery.ts'
 import { EVENTS } from '../schemas/event.ts'
-import type { Service } from '../service.ts'
+
+export type EventDeps = Pick<ApiDeps, 'database' | 'guard'>
 
 // Schemas of events that were emitted.
 
@@ -62,7 +64,7 @@ const EVENT_EXAMPLE = {
 }
 
 /** Routes that list and get emitted events. */
-export function eventRoutes(service: Service) {
+export function eventRoutes(service: EventDeps) {
   const router = newRouter()
 
   const list = route(service, 'GET /v1/events', {

@@ -28,7 +28,8 @@ import {
   presentWithSecret,
 } from '../../webhooks/present.ts'
 import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
-import { answerWith, commitResponse } from '../middleware/idempotency.ts'
+import type { ApiDeps } from '../api-deps.ts'
+import { answerWith, commitResponse, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { encodeCursor, pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
@@ -63,19 +64,27 @@ import {
   WebhookAnswer,
   WebhookPatchRequest,
 } from '../schemas/webhook.ts'
-import type { Service } from '../service.ts'
 import {
   deliveryParams,
   deliveryTarget,
   WEBHOOK_BODY_MAX,
+  type WebhookCreateDeps,
   webhookCreateRoutes,
   webhookParams,
   webhookTarget,
 } from './create.ts'
-import { eventRoutes } from './events.ts'
+import { type EventDeps, eventRoutes } from './events.ts'
+
+type WebhookDeps = Pick<
+  ApiDeps,
+  'database' | 'guard' | 'random' | 'resolver' | 'settings' | 'transport'
+> &
+  IdempotencyDeps &
+  WebhookCreateDeps &
+  EventDeps
 
 /** Routes that get, update, replace and delete one endpoint. */
-function webhookChangeRoutes(service: Service) {
+function webhookChangeRoutes(service: WebhookDeps) {
   const router = newRouter()
 
   const read = route(service, 'GET /v1/webhooks/{id}', {
@@ -143,7 +152,7 @@ const presentAnswer = (webhook: Webhook) => ({
 })
 
 /** Route that rotates the secret of an endpoint. */
-function webhookSecretRoutes(service: Service) {
+function webhookSecretRoutes(service: WebhookDeps) {
   const rotate = route(service, 'POST /v1/webhooks/{id}/secret', {
     id: 'rotateWebhookSecret',
     summary: 'Rotate the secret of a webhook endpoint',
@@ -178,7 +187,7 @@ function webhookSecretRoutes(service: Service) {
 }
 
 /** Routes of webhook endpoints, their deliveries and events. */
-export function webhookRoutes(service: Service) {
+export function webhookRoutes(service: WebhookDeps) {
   const router = newRouter()
   router.route('/', webhookCreateRoutes(service))
   // Precedes the routes with an ID, which would match `events`, too.
@@ -193,7 +202,7 @@ export function webhookRoutes(service: Service) {
 }
 
 /** Route that lists the event types. */
-function catalogueRoutes(service: Service) {
+function catalogueRoutes(service: WebhookDeps) {
   const list = route(service, 'GET /v1/webhooks/events', {
     id: 'listEvents',
     summary: 'List event types',
@@ -222,7 +231,7 @@ const CATALOGUE = {
 }
 
 /** Route that sends a test event. */
-function webhookTestRoutes(service: Service) {
+function webhookTestRoutes(service: WebhookDeps) {
   const testLimit = createTestEventLimit()
   const services = { ...service, version: service.settings.version, testLimit }
   const send = route(service, 'POST /v1/webhooks/{id}/test', {
@@ -252,7 +261,7 @@ function webhookTestRoutes(service: Service) {
 }
 
 /** Routes that resend events. */
-function redeliveryRoutes(service: Service) {
+function redeliveryRoutes(service: WebhookDeps) {
   const router = newRouter()
 
   const retry = route(service, 'POST /v1/webhooks/{id}/deliveries/{delivery_id}/retry', {
@@ -306,7 +315,7 @@ function redeliveryRoutes(service: Service) {
   return router
 }
 
-function deliveryLogRoutes(service: Service) {
+function deliveryLogRoutes(service: WebhookDeps) {
   const router = newRouter()
 
   const list = route(service, 'GET /v1/webhooks/{id}/deliveries', {

@@ -7,7 +7,7 @@ import {
   watchCertificate,
 } from '../../api/server/certificate.ts'
 import { type HttpServer, startServer } from '../../api/server/server.ts'
-import type { Service } from '../../api/service.ts'
+import type { ServiceDeps } from '../../api/service.ts'
 import { listFiles } from '../../compose/engine.ts'
 import { composeService, type HttpService } from '../../compose/service.ts'
 import type { Config } from '../../config/settings.ts'
@@ -279,8 +279,8 @@ const incompleteMail = (present: string, missing: string, what: string) =>
     `Alerts by email need a mail server and a sender: ${present} is set, ${missing} is not. Set ${what} with ${missing}, or omit both to write alerts to the log.`,
   )
 
-type StartupState = Pick<Service, 'database' | 'log' | 'secretBox'> & {
-  readonly settings: Pick<Service['settings'], 'plans'>
+type StartupState = Pick<ServiceDeps, 'database' | 'log' | 'secretBox'> & {
+  readonly settings: Pick<ServiceDeps['settings'], 'plans'>
 }
 
 /** Warns about unknown plans and a wrong secret, as after a restore or with another config file. */

@@ -1,6 +1,6 @@
 import type { createApp } from '../../../src/api/app.ts'
 import { commonHeaders } from '../../../src/api/headers.ts'
-import type { Service } from '../../../src/api/service.ts'
+import type { ServiceDeps } from '../../../src/api/service.ts'
 import { type Document, documentOf, type Operation, templatesOf } from './document.ts'
 import { schemaChecks } from './schemas.ts'
 
@@ -10,7 +10,7 @@ type App = ReturnType<typeof createApp>
  * Validates all responses of the app to `request` against its OpenAPI document; throws for anything
  * that it does not contain.
  */
-export function underContract(app: App, service: Service): void {
+export function underContract(app: App, service: Pick<ServiceDeps, 'settings'>): void {
   const ask = app.request.bind(app)
   app.request = async (input, init, ...rest) => {
     const response = await ask(input, init, ...rest)
@@ -77,7 +77,7 @@ function checkHeaders(
  * for the connection.
  */
 const OTHER_HEADERS = [
-  ...Object.keys(commonHeaders({ settings: { baseUrl: 'https://ev.test' } } as Service)),
+  ...Object.keys(commonHeaders({ settings: { baseUrl: 'https://ev.test' } } as ServiceDeps)),
   ...['content-type', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'date'],
 ].map(header => header.toLowerCase())
 

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createApp } from '../../../src/api/app.ts'
 import { openapiDocument } from '../../../src/api/openapi-document.ts'
-import type { Service } from '../../../src/api/service.ts'
+import type { ServiceDeps } from '../../../src/api/service.ts'
+import { composeApi } from '../../../src/compose/api.ts'
 
 export type Schema = { readonly [keyword: string]: unknown }
 
@@ -55,7 +56,7 @@ export type Place = {
 type App = ReturnType<typeof createApp>
 
 /** The OpenAPI document as clients get it, with its references resolved. */
-export const documentOf = (service: Service, app: App): Document =>
+export const documentOf = (service: Pick<ServiceDeps, 'settings'>, app: App): Document =>
   resolveRefs(JSON.parse(JSON.stringify(openapiDocument(service, app))) as Document)
 
 /** Replaces references by what they refer to, except those to schemas. */
@@ -79,7 +80,8 @@ const REFERENCE = /^#\/components\/(\w+)\/([\w-]+)$/
 export function bareApi(): { app: App; document: Document } {
   const dataDir = mkdtempSync(join(tmpdir(), 'ev-contract-'))
   const settings = { version: '0', baseUrl: 'https://ev.test', dataDir, plans: new Map() }
-  const service = { settings: { ...settings, trustProxy: [] } } as unknown as Service
+  const given = { settings: { ...settings, trustProxy: [] } } as unknown as ServiceDeps
+  const service = composeApi(given)
   const app = createApp(service)
   rmSync(dataDir, { recursive: true })
   return { app, document: documentOf(service, app) }

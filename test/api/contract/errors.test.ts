@@ -2,7 +2,6 @@ import { afterAll, expect, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
 import { STATUS } from '../../../src/api/errors/api-error.ts'
 import { bareHeaders } from '../../../src/api/request-context.ts'
-import { getState } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
@@ -112,7 +111,7 @@ const GENERAL: Readonly<Record<string, (fixture: ExampleService) => Promise<Ask>
   unsupported_media_type: fixture => place =>
     askOf(fixture)(place, { body: 'x', headers: { 'Content-Type': 'text/plain' } }),
   idempotency_in_progress: fixture => {
-    getState(fixture.service).inFlightKeys.add('key_1 used')
+    fixture.service.inFlightKeys.add('key_1 used')
     return place => askOf(fixture)(place, { headers: { 'Idempotency-Key': 'used' } })
   },
   idempotency_mismatch: async fixture => {

@@ -1,9 +1,8 @@
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
-import { endStreams } from '../../../src/api/app.ts'
 import { openapiDocument } from '../../../src/api/openapi-document.ts'
-import { STREAMS_MAX, STREAMS_PER_ACCOUNT_MAX, Streams } from '../../../src/api/state.ts'
+import { STREAMS_MAX, STREAMS_PER_ACCOUNT_MAX, Streams } from '../../../src/api/streams.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { cancelJob, startJob } from '../../../src/jobs/job-state.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
@@ -150,7 +149,7 @@ describe('the events of a job', () => {
     const { events, isDone } = follow(await request(EVENTS))
     // The last use of the key is written in the meantime.
     await clock.advance(60 * SECOND + 100)
-    endStreams(service)
+    service.streams.end()
     await drainEventLoop()
     expect(isDone()).toBe(true)
     expect(events.map(({ event }) => event)).toEqual(['progress', 'progress'])
@@ -169,7 +168,7 @@ describe('the events of a job', () => {
     const received = text(socket)
     socket.write(`GET ${EVENTS} HTTP/1.1\r\nHost: ev.test\r\nAuthorization: Bearer ${key}\r\n\r\n`)
     await once(socket, 'data')
-    endStreams(service)
+    service.streams.end()
     await server.stop(60_000)
     expect(await received).toMatch(/event: progress\n.*\r\n0\r\n\r\n$/s)
   })

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
-import { getState } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
 import { silentFrom } from '../../support/mx.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
@@ -231,10 +230,10 @@ describe('the ledger of a streamed verification', () => {
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
     await reader.read()
     await drainEventLoop()
-    expect(getState(fixture.service).verifying).toBe(1)
+    expect(fixture.service.capacity.verifying).toBe(1)
     await reader.cancel()
     await drainEventLoop()
-    expect(getState(fixture.service).verifying).toBe(0)
+    expect(fixture.service.capacity.verifying).toBe(0)
     await fixture.ledger.flushed()
     expect(await fixture.history()).toEqual([])
     expect(await used(fixture)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
@@ -270,7 +269,7 @@ describe('the ledger of a streamed verification', () => {
     )
     await fixture.ledger.flushed()
     expect(await used(fixture)).toMatchObject({ credits_consumed: 0, credits_held: 0 })
-    expect(getState(fixture.service).verifying).toBe(0)
+    expect(fixture.service.capacity.verifying).toBe(0)
   })
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DELAYS_ACCOUNT_MAX, getState } from '../../../src/api/state.ts'
+import { DELAYS_ACCOUNT_MAX } from '../../../src/api/capacity.ts'
 import { toRecipients } from '../../support/engine.ts'
 import { codeOf } from '../../support/guarded-route.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
@@ -264,7 +264,7 @@ describe('X-EV-Sandbox-Delay', () => {
       })
     const waiting = Array.from({ length: DELAYS_ACCOUNT_MAX }, () => delayed())
     await drainEventLoop()
-    expect(getState(h.service).verifying).toBe(0)
+    expect(h.service.capacity.verifying).toBe(0)
     const refused = await delayed()
     expect([refused.status, await codeOf(refused)]).toEqual([429, 'rate_limit'])
     waiting.push(delayed(other))

@@ -2,9 +2,9 @@ import { EventEmitter } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../../src/accounts/key.ts'
 import { findKey, revokeKey, rotateKey } from '../../../src/accounts/key-store.ts'
+import type { ApiDeps } from '../../../src/api/api-deps.ts'
+import { VERIFYING_ACCOUNT_MAX, VERIFYING_MAX } from '../../../src/api/capacity.ts'
 import { createAdmission } from '../../../src/api/middleware/admission.ts'
-import type { Service } from '../../../src/api/service.ts'
-import { VERIFYING_ACCOUNT_MAX, VERIFYING_MAX } from '../../../src/api/state.ts'
 import { write } from '../../../src/db/database.ts'
 import { DAY, SECOND } from '../../../src/platform/clock.ts'
 import { Priority } from '../../../src/platform/priority.ts'
@@ -228,7 +228,7 @@ describe('the sandbox', () => {
 })
 
 /** Requests with a key that arrive on new connections, before the app. */
-function arrivals(service: Service) {
+function arrivals(service: ApiDeps) {
   const admission = createAdmission(service)
   return (secret: string, url = '/v1/verify/single') => {
     const response = new EventEmitter()

@@ -10,18 +10,32 @@ import {
 } from '../../accounts/key-rights.ts'
 import { type FoundKey, findKeyById, getCachedKey, isRevoked } from '../../accounts/key-store.ts'
 import { findPlan } from '../../accounts/plan.ts'
+import type { Capacity } from '../capacity.ts'
 import type { Admitted, Caller, DashboardSession, Env } from '../context.ts'
 import { type ApiCode, ApiError } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
 import { allowOrigin } from '../headers.ts'
-import type { Service } from '../service.ts'
-import { getState } from '../state.ts'
-import { admitVerifying, holdShare } from './admission.ts'
+import type { LastUsed } from '../last-used.ts'
+import type { ServiceDeps } from '../service.ts'
+import { type SandboxDeps, sandboxDelay } from '../verify/sandbox.ts'
+import { holdPlace, leavePlaces } from './admission.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
-import { isAnswered } from './idempotency.ts'
-import { admit, outOfCredits } from './rate-limit.ts'
+import { type IdempotencyDeps, idempotent, isAnswered } from './idempotency.ts'
+import { admit, outOfCredits, type RateLimitDeps } from './rate-limit.ts'
 import type { Counts } from './rate-limit-buckets.ts'
-import { authenticateLink } from './signed-link.ts'
+import { authenticateLink, type LinkDeps } from './signed-link.ts'
+
+type GuardDeps = Pick<
+  ServiceDeps,
+  'clock' | 'database' | 'isStopping' | 'priority' | 'settings'
+> & {
+  readonly capacity: Capacity
+  readonly lastUsed: LastUsed
+  readonly inFlightKeys: Set<string>
+} & IdempotencyDeps &
+  RateLimitDeps &
+  LinkDeps &
+  SandboxDeps
 
 export type GuardRule = {
   /** The scope that the key must have; null: any key will do, because the handler checks more. */
@@ -50,14 +64,41 @@ export type GuardRule = {
   readonly freeBodyMax?: number | undefined
   /** Holds places of the account before the body is read. Throws ApiError if there is none. */
   readonly beforeBody?: ((c: Context<Env>) => void) | undefined
+  /** Whether the route takes an Idempotency-Key. */
+  readonly idempotent?: boolean | undefined
+  /** Middleware that runs before the key is checked. */
+  readonly beforeKey?: readonly MiddlewareHandler<Env>[] | undefined
+  /** Middleware that runs after the key is checked and the body is read. */
+  readonly afterKey?: readonly MiddlewareHandler<Env>[] | undefined
 }
 
+/** Creates the middleware of a route. */
+export type Guard = (rule: GuardRule) => MiddlewareHandler<Env>[]
+
 /**
- * Middleware of a route: authenticates the caller, checks permissions and limits, and reads the
- * body.
+ * Returns the guard of all routes: it authenticates the caller, checks permissions and limits,
+ * reads the body, delays the sandbox and repeats stored responses.
  */
-export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler<Env>[] {
-  const state = getState(service)
+export const createGuard =
+  (service: GuardDeps): Guard =>
+  rule => {
+    const { counts, body } = rule
+    const delay: MiddlewareHandler<Env> = async (c, next) => {
+      if (c.get('sandbox')) await sandboxDelay(c, service)
+      await next()
+    }
+    return [
+      ...(rule.beforeKey ?? []),
+      ...requireKey(service, rule),
+      ...(rule.afterKey ?? []),
+      ...(counts === null ? [] : [delay]),
+      // A form has a fingerprint only after it was read.
+      ...(rule.idempotent ? [idempotent(service, { fingerprintLater: body === 'stream' })] : []),
+    ]
+  }
+
+function requireKey(service: GuardDeps, rule: GuardRule): MiddlewareHandler<Env>[] {
+  const { capacity, lastUsed } = service
   const bodyRule = {
     bytesMax: rule.bodyMax,
     kind: rule.body ?? 'json',
@@ -72,12 +113,15 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
       if (c.req.method === 'POST' && service.isStopping()) throw stopping()
       const caller = await identifyCaller(c, service, rule)
       c.set('caller', caller)
-      state.lastUsed.note(caller.key.id)
+      lastUsed.note(caller.key.id)
       checkPermission(c, caller, rule.scope)
       if (rule.scope === FORM_SCOPE) allowOrigin(c)
       c.set('sandbox', isSandbox(c, rule, caller))
       checkBodyHeaders(c, bodyRule)
-      if (isVerification) holdShare(c, state, caller.account.id)
+      if (isVerification) {
+        const authorization = c.req.header('Authorization')
+        holdPlace(c, capacity.startOfAccount(caller.account.id, authorization))
+      }
       const counted = isVerification && !(await isAnswered(c, service))
       const admitted =
         rule.isCounted === false
@@ -103,6 +147,22 @@ export function requireKey(service: Service, rule: GuardRule): MiddlewareHandler
   ]
 }
 
+/** Counts a request until it is answered or `leavePlaces` is called. */
+const admitVerifying =
+  ({ capacity }: GuardDeps): MiddlewareHandler<Env> =>
+  async (c, next) => {
+    const end = capacity.startVerifying()
+    holdPlace(c, () => {
+      end()
+      if (c.env?.outgoing !== undefined) capacity.admissions.leave(c.env.outgoing)
+    })
+    try {
+      await next()
+    } finally {
+      leavePlaces(c)
+    }
+  }
+
 /** The handle of a request that is counted elsewhere. */
 const NOT_COUNTED: Admitted = {
   noCredits: null,
@@ -114,7 +174,7 @@ const NOT_COUNTED: Admitted = {
 
 async function identifyCaller(
   c: Context<Env>,
-  service: Service,
+  service: GuardDeps,
   { takesLinks }: GuardRule,
 ): Promise<Caller> {
   if (takesLinks && c.req.query('signature') !== undefined) {
@@ -174,7 +234,7 @@ type Reading = {
 
 async function readAdmitted(
   c: Context<Env>,
-  service: Service,
+  service: GuardDeps,
   { rule, bodyRule, admitted }: Reading,
 ): Promise<void> {
   const { noCredits } = admitted
@@ -218,7 +278,10 @@ const stopping = () =>
  * Authenticates the key in `Authorization: Bearer …`. Only a caller with the secret of a key learns
  * that it has expired or was revoked.
  */
-async function authenticate(service: Service, authorization: string | undefined): Promise<Caller> {
+async function authenticate(
+  service: GuardDeps,
+  authorization: string | undefined,
+): Promise<Caller> {
   const text = BEARER.exec(authorization ?? '')?.[1]
   // A mistyped or invented key is refused by its checksum, without a query.
   if (text === undefined || !isWellFormed(text)) throw unauthenticated()
@@ -236,7 +299,7 @@ async function authenticate(service: Service, authorization: string | undefined)
  * revoked or lost the scope `dashboard` is refused at once.
  */
 async function authenticateSession(
-  service: Service,
+  service: GuardDeps,
   { keyId, secretExpiresAt }: DashboardSession,
 ): Promise<Caller> {
   const found = await findKeyById(service.database, keyId)
@@ -247,7 +310,7 @@ async function authenticateSession(
   return toCaller(service, { ...found, secretExpiresAt })
 }
 
-const toCaller = ({ settings }: Service, { account, ...found }: FoundKey): Caller => ({
+const toCaller = ({ settings }: GuardDeps, { account, ...found }: FoundKey): Caller => ({
   account,
   ...found,
   plan: findPlan(settings.plans, account.plan),

@@ -1,0 +1,35 @@
+import type { ApiDeps } from '../api/api-deps.ts'
+import { Capacity } from '../api/capacity.ts'
+import { createStatisticsCache } from '../api/jobs/breakdowns.ts'
+import { createOutlooks } from '../api/jobs/outlook.ts'
+import { createLastUsed } from '../api/last-used.ts'
+import { createMetrics } from '../api/metrics.ts'
+import { createGuard } from '../api/middleware/guard.ts'
+import type { ServiceDeps } from '../api/service.ts'
+import { Streams } from '../api/streams.ts'
+import { countBreakdown } from '../jobs/results/breakdown.ts'
+import { countChanges } from '../jobs/reverify/changes.ts'
+
+/** Builds what the routes of the API share. */
+export function composeApi(service: ServiceDeps): ApiDeps {
+  const metrics = createMetrics(service, {
+    deliveries: service.deliveries,
+    verifying: () => capacity.verifying,
+  })
+  const capacity = new Capacity({ clock: service.clock, metrics })
+  const guarded = {
+    ...service,
+    metrics,
+    capacity,
+    inFlightKeys: new Set<string>(),
+    lastUsed: createLastUsed(service),
+  }
+  return {
+    ...guarded,
+    guard: createGuard(guarded),
+    streams: new Streams(),
+    breakdowns: createStatisticsCache(service, countBreakdown),
+    changes: createStatisticsCache(service, countChanges),
+    outlooks: createOutlooks(service),
+  }
+}
