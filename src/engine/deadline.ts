@@ -33,3 +33,59 @@ export function withDeadline(
   }
   return { signal: controller.signal, done }
 }
+
+/** The signals of a probe. `done` must be called once. */
+type ProbeSignals = {
+  /** Aborts with the caller's signal and with the closing of the engine. */
+  readonly signal: AbortSignal
+  /** Aborts also with the caller's drain. */
+  readonly drain: AbortSignal
+  readonly done: () => void
+}
+
+/**
+ * Combines the signals of callers with that of the engine. All probes of a caller at one time share
+ * the combined signals, so that no connection creates its own.
+ */
+export class SharedSignals {
+  readonly #clock: Clock
+  readonly #closing: AbortSignal
+  /** By the caller's drain. */
+  readonly #shared = new Map<AbortSignal, SharedSignal>()
+
+  constructor(clock: Clock, closing: AbortSignal) {
+    this.#clock = clock
+    this.#closing = closing
+  }
+
+  acquire(signal: AbortSignal, drain: AbortSignal): ProbeSignals {
+    const known = this.#shared.get(drain)
+    if (known?.of === signal) return this.#use(known, drain)
+    const end = withDeadline(this.#clock, null, [signal, this.#closing])
+    const stop = drain === signal ? end : withDeadline(this.#clock, null, [end.signal, drain])
+    const combined = { of: signal, end, stop, users: 0 }
+    if (known === undefined) this.#shared.set(drain, combined)
+    return this.#use(combined, drain)
+  }
+
+  #use(combined: SharedSignal, drain: AbortSignal): ProbeSignals {
+    combined.users++
+    return {
+      signal: combined.end.signal,
+      drain: combined.stop.signal,
+      done: () => {
+        if (--combined.users > 0) return
+        combined.stop.done()
+        combined.end.done()
+        if (this.#shared.get(drain) === combined) this.#shared.delete(drain)
+      },
+    }
+  }
+}
+
+type SharedSignal = {
+  readonly of: AbortSignal
+  readonly end: Limit
+  readonly stop: Limit
+  users: number
+}

@@ -4,7 +4,7 @@ import type { Log } from '../platform/log.ts'
 import { wasSuspended } from '../platform/suspension.ts'
 import { type Address, isFault, parseAddress } from './address/address.ts'
 import { BatchedCache } from './batched-cache.ts'
-import { withDeadline } from './deadline.ts'
+import { SharedSignals, withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operators.ts'
 import type { ResolverCheck } from './dns/resolver-check.ts'
 import { addressesOf, cachedAddressesOf, type Route } from './dns/route.ts'
@@ -22,8 +22,10 @@ import {
   restoreTask,
   type TaskOptions,
 } from './probe/prepare.ts'
-import { callbackError, type ProbeListOptions, ProbeRunner } from './probe/probe-runner.ts'
-import { FAULTS_MAX } from './probe/retry-policy.ts'
+import { ProbeGroup, type ProbeGroupDeps } from './probe/probe-group.ts'
+import type { ProbeOptions, ProbeSink } from './probe/probe-options.ts'
+import { FAULTS_MAX, type Outcome } from './probe/retry-policy.ts'
+import { probeSingle, timedOut } from './probe/single-probe.ts'
 import type { RateController, RateStatus } from './rate-control/controller.ts'
 import type { ProbeStop } from './rate-control/rules.ts'
 import { cacheKey, isFresh, isUndecided, type ResultCache } from './result-cache.ts'
@@ -41,8 +43,6 @@ import {
 import { isFailure, type Result } from './verdict/verdict.ts'
 import { type ManyOptions, streamResults } from './verify-many.ts'
 import type { RouteOptions, VerifyOptions } from './verify-options.ts'
-
-export type { ProbeListOptions } from './probe/probe-runner.ts'
 
 type EngineDeps = PrepareDeps & {
   /** Null if the resolver is not checked. */
@@ -74,6 +74,21 @@ type EngineDeps = PrepareDeps & {
  */
 const LIST_ROUTE_MS = 60_000
 
+/**
+ * A list waits out a pause up to this length; targets with a longer one are returned as deferred.
+ */
+const LIST_TIMEOUT_MS = 2_000
+
+/** How to probe tasks of a list. */
+export type ProbeListOptions = Pick<ProbeOptions, 'signal'> &
+  Partial<Pick<ProbeOptions, 'drain' | 'urgent' | 'timeoutMs' | 'dialogue'>> & {
+    /** The name of the egress; if omitted, the primary one of this process for the operator. */
+    readonly egress?: string
+  }
+
+/** Takes the outcomes of the tasks of a list. */
+export type ProbeListSink = ProbeSink<ProbeTask, Outcome>
+
 /** Lists have no deadline of their own, so the limit of the signals applies. */
 const LIST_SIGNALS_MS = Number.POSITIVE_INFINITY
 
@@ -83,18 +98,24 @@ const LIST_SIGNALS_MS = Number.POSITIVE_INFINITY
 export class Engine {
   readonly #deps: EngineDeps
   readonly #cache: BatchedCache
-  readonly #runner: ProbeRunner
+  readonly #probeDeps: ProbeGroupDeps
+  /** Probes in flight, until their last connection has sent QUIT. */
+  readonly #probes = new Set<Promise<void>>()
   readonly #inFlight = new Map<string, Promise<Result>>()
   readonly #closing = new AbortController()
+  readonly #signals: SharedSignals
 
   constructor(deps: EngineDeps) {
     this.#deps = deps
     this.#cache = new BatchedCache(deps)
-    this.#runner = new ProbeRunner({
-      ...deps,
+    this.#signals = new SharedSignals(deps.clock, this.#closing.signal)
+    this.#probeDeps = {
+      egressPool: deps.egressPool,
       cache: this.#cache,
-      closing: this.#closing.signal,
-    })
+      clock: deps.clock,
+      log: deps.log,
+      addSignals: (result, options) => this.#addListSignals(result, options),
+    }
   }
 
   /**
@@ -200,15 +221,40 @@ export class Engine {
     return { result: await this.#addSignals(result, LIST_SIGNALS_MS) }
   }
 
-  /** Second step of a job: probes addresses at one operator, over one connection at a time. */
-  probe(
+  /**
+   * Second step of a job: probes addresses at one operator, over one connection at a time, and passes
+   * each to one method of the sink. An internal error becomes the result of the tasks without one.
+   * Rejects if there is no such egress or if a method of the sink throws.
+   */
+  async probe(
     operator: MxOperator,
     tasks: readonly ProbeTask[],
+    sink: ProbeListSink,
     options: ProbeListOptions,
   ): Promise<void> {
-    return this.#deps.signals === null
-      ? this.#runner.probeMany(operator, tasks, options)
-      : this.#probeWithSignals(operator, tasks, options)
+    const { egress = this.egressPool.own.primaryFor(operator.name) } = options
+    const signals = this.#signals.acquire(options.signal, options.drain ?? options.signal)
+    const group = new ProbeGroup(this.#probeDeps, tasks, sink, {
+      signal: signals.signal,
+      drain: signals.drain,
+      single: false,
+      urgent: options.urgent ?? false,
+      timeoutMs: options.timeoutMs ?? LIST_TIMEOUT_MS,
+      dialogue: options.dialogue ?? false,
+      listener: null,
+    })
+    try {
+      await this.#track(group.run(egress))
+    } finally {
+      signals.done()
+    }
+  }
+
+  #track(probe: Promise<void>): Promise<void> {
+    this.#probes.add(probe)
+    const remove = () => void this.#probes.delete(probe)
+    probe.then(remove, remove)
+    return probe
   }
 
   /**
@@ -237,7 +283,7 @@ export class Engine {
       .prober(egress)
       .currentStop(operator, task.address.domain.ascii)
     if (answer === null) return fromUnprobed(clock, task)
-    const { catchAll } = task
+    const [{ catchAll }] = task.exchangers
     const unprobed = { host: null, ip: null, tls: false, connectMs: null, asked: false }
     return fromProbe(clock, task, { ...unprobed, answer, catchAll, egress, dialogue: null })
   }
@@ -304,7 +350,8 @@ export class Engine {
   /** Whether the catch-all status of the domain of a task is known. */
   isTested(task: ProbeTask): boolean {
     const { catchAll } = this.egressPool.prober(this.egressPool.names[0] as string)
-    return task.catchAll !== null || catchAll.isResolved(catchAllKey(task), false)
+    if (task.exchangers[0].catchAll !== null) return true
+    return catchAll.isResolved(catchAllKey(task, task.operator.name), false)
   }
 
   /** Whether results are simulated, without DNS and SMTP. */
@@ -335,7 +382,8 @@ export class Engine {
     const isFirst = !this.#closing.signal.aborted
     this.#closing.abort()
     await Promise.allSettled(this.#inFlight.values())
-    await this.#runner.idle()
+    await Promise.allSettled(this.#probes)
+    await this.egressPool.close()
     if (isFirst) this.#deps.close()
   }
 
@@ -363,35 +411,10 @@ export class Engine {
     return { ...added, tookMs: added.tookMs + Math.round(clock.monotonicNow() - startedAt) }
   }
 
-  /** Probes, and reports results whose signals are looked up as soon as these are known. */
-  async #probeWithSignals(
-    operator: MxOperator,
-    tasks: readonly ProbeTask[],
-    options: ProbeListOptions,
-  ): Promise<void> {
-    const reports: Promise<unknown>[] = []
-    let failure: EvError | null = null
-    const { signal, drain = signal } = options
-    const reportWithSignals = async (task: ProbeTask, result: Result, asked: boolean) => {
-      const aborts = [signal, drain]
-      const added = await this.#addSignals(result, LIST_SIGNALS_MS, aborts).catch(() => result)
-      try {
-        if (failure === null) options.onResult(task, added, asked)
-      } catch (error) {
-        failure ??= callbackError('onResult', error)
-      }
-    }
-    const onResult: ProbeListOptions['onResult'] = (task, result, asked) => {
-      if (drain.aborted || this.#deps.signals?.isFor(result) !== true) {
-        options.onResult(task, result, asked)
-      } else reports.push(reportWithSignals(task, result, asked))
-    }
-    try {
-      await this.#runner.probeMany(operator, tasks, { ...options, onResult })
-    } finally {
-      await Promise.all(reports)
-    }
-    if (failure !== null) throw failure as EvError
+  /** Adds signals to a result of a list; null if it needs none, or while the probe ends. */
+  #addListSignals(result: Result, { signal, drain }: ProbeOptions): Promise<Result> | null {
+    if (drain.aborted || this.#deps.signals?.isFor(result) !== true) return null
+    return this.#addSignals(result, LIST_SIGNALS_MS, [signal, drain])
   }
 
   #simulate(text: string, options: VerifyOptions): Result {
@@ -451,7 +474,10 @@ export class Engine {
   ): Promise<Result> {
     const { cacheKey: key } = task
     const listener = observer?.listener ?? null
-    const run = this.#runner.probeOne(task, { limitMs, dialogue, listener })
+    const closing = this.#closing.signal
+    const probe = probeSingle(this.#probeDeps, task, { limitMs, dialogue, listener, closing })
+    void this.#track(probe.ended)
+    const run = probe.result
     this.#inFlight.set(key, run)
     void run.finally(() => {
       if (this.#inFlight.get(key) === run) this.#inFlight.delete(key)
@@ -465,7 +491,7 @@ export class Engine {
     const leftMs = limitMs - (clock.monotonicNow() - task.startedAt)
     const limit = withDeadline(clock, leftMs, [])
     const result = await orOnAbort(running, limit.signal, null).finally(limit.done)
-    return result ?? this.#runner.timedOut(task)
+    return result ?? timedOut(this.#probeDeps, task)
   }
 
   /** Never rejects: an internal error becomes a result. */

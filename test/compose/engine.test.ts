@@ -6,6 +6,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { composeEngine } from '../../src/compose/engine.ts'
 import { toConfig } from '../../src/config/config.ts'
+import type { ProbeListSink } from '../../src/engine/engine.ts'
 import type { KnownCatchAll } from '../../src/engine/probe/shared-catch-all.ts'
 import { toClass } from '../../src/engine/verdict/verdict.ts'
 import { DAY, MINUTE, SECOND } from '../../src/platform/clock.ts'
@@ -69,10 +70,12 @@ test('a list waits until they are available, and loses nothing', async () => {
   if (first === undefined) throw new Error('nobody is to be asked')
   rateStates.fault = new Error('the database is away')
   const reported: string[] = []
-  const run = engine.probe(first.operator, tasks, {
-    signal: new AbortController().signal,
-    onResult: ({ text }, { verdict }) => void reported.push(`${text} ${verdict.reason}`),
-  })
+  const sink: ProbeListSink = {
+    probed: ({ text }, { result }) => void reported.push(`${text} ${result.verdict.reason}`),
+    later: ({ text }) => void reported.push(`${text} later`),
+  }
+  const { signal } = new AbortController()
+  const run = engine.probe(first.operator, tasks, sink, { signal })
   await clock.advance(MINUTE)
   expect([reported, recipients()]).toEqual([[], []])
   rateStates.fault = null

@@ -101,8 +101,8 @@ describe('an internal failure that stays', () => {
   })
 })
 
-describe('a callback that throws ends the probe of a list with an error that names it', () => {
-  const probe = async (broken: 'onResult' | 'onRetryLater' | 'onReturned') => {
+describe('a method of the sink that throws ends the probe of a list with an error that names it', () => {
+  const probe = async (broken: 'probed' | 'later' | 'returned') => {
     const people = users(60)
     const zone = Object.fromEntries(
       ['one', 'two', 'three'].flatMap(name => [
@@ -114,13 +114,13 @@ describe('a callback that throws ends the probe of a list with an error that nam
       zone,
       script: knows(...people.filter((_, i) => i % 4 !== 3)),
       engine: {
-        sessionsPerSecond: broken === 'onRetryLater' ? 0.1 : 1_000,
-        sessionsPerOperator: broken === 'onRetryLater' ? 2 : 5,
+        sessionsPerSecond: broken === 'later' ? 0.1 : 1_000,
+        sessionsPerOperator: broken === 'later' ? 2 : 5,
         recipientsPerSession: 100,
       },
     })
     const texts =
-      broken === 'onRetryLater' ? ['one', 'two', 'three'].map(name => `ann@${name}.test`) : people
+      broken === 'later' ? ['one', 'two', 'three'].map(name => `ann@${name}.test`) : people
     const prepared = await home.engine.route(texts)
     const tasks = prepared.flatMap(one => ('task' in one ? [one.task] : []))
     const called: string[] = []
@@ -130,12 +130,12 @@ describe('a callback that throws ends the probe of a list with an error that nam
     }
     const byOperator = Map.groupBy(tasks, ({ operator }) => operator.name)
     const probes = [...byOperator.values()].map(some =>
-      home.engine.probe((some[0] as ProbeTask).operator, some, {
-        signal: new AbortController().signal,
-        onResult: call('onResult'),
-        onRetryLater: call('onRetryLater'),
-        onReturned: call('onReturned'),
-      }),
+      home.engine.probe(
+        (some[0] as ProbeTask).operator,
+        some,
+        { probed: call('probed'), later: call('later'), returned: call('returned') },
+        { signal: new AbortController().signal },
+      ),
     )
     const settled = await home.settled(Promise.allSettled(probes))
     await drainEventLoop()
@@ -143,15 +143,15 @@ describe('a callback that throws ends the probe of a list with an error that nam
     return { errors, called, closed: home.mx.sessions.every(({ closed }) => closed) }
   }
 
-  test.each(['onResult', 'onRetryLater', 'onReturned'] as const)('%s', async name => {
+  test.each(['probed', 'later', 'returned'] as const)('%s', async name => {
     const { errors, called, closed } = await probe(name)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toMatchObject({
       code: 'internal',
-      message: `${name} of a probe failed: no room`,
+      message: `${name} of the sink of a probe failed: no room`,
     })
     expect(called.filter(one => one === name)).toHaveLength(1)
-    // No other callback of that probe follows, and its connection is closed.
+    // No other call of that probe follows, and its connection is closed.
     expect(closed).toBe(true)
   })
 })

@@ -1,8 +1,16 @@
 import { describe, expect, test } from 'vitest'
+import type { ProbeListSink } from '../../src/engine/engine.ts'
 import type { Result } from '../../src/index.ts'
 import { createTestEngine, reasonsOf } from '../support/engine.ts'
 import { users } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
+
+const sinkTo = (results: Result[]): ProbeListSink => ({
+  probed: (_, { result }) => results.push(result),
+  later: ({ text }) => {
+    throw new Error(`${text} is to be probed later`)
+  },
+})
 
 describe('the two steps of a job', () => {
   test('route returns one independent answer for each text, in order', async () => {
@@ -33,10 +41,7 @@ describe('the two steps of a job', () => {
     if (task === null) throw new Error('no task')
     const results: Result[] = []
     const { signal } = new AbortController()
-    const probing = engine.probe(task.operator, [task], {
-      signal,
-      onResult: (_, result) => results.push(result),
-    })
+    const probing = engine.probe(task.operator, [task], sinkTo(results), { signal })
     await settled(probing)
     expect(reasonsOf(results)).toEqual(['ann@a.test accepted_email'])
   })
@@ -78,10 +83,8 @@ describe('the two steps of a job', () => {
     if (first === undefined) throw new Error('no task')
     const results: Result[] = []
     const abort = new AbortController()
-    const probing = engine.probe(first.operator, tasks, {
-      signal: abort.signal,
-      onResult: (_, result) => results.push(result),
-    })
+    const { signal } = abort
+    const probing = engine.probe(first.operator, tasks, sinkTo(results), { signal })
     await drainEventLoop()
     void end({ abort, close: () => engine.close() })
     await settled(probing)

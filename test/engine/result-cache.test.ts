@@ -238,8 +238,9 @@ describe('a cache scope', () => {
     if (prepared === undefined || 'result' in prepared) throw new Error('not routed')
     const { operator, route } = prepared.task
     const task = engine.resume('bob@a.test', route, OWN)
-    const probe = { signal: new AbortController().signal, onResult: () => {} }
-    await settled(engine.probe(operator, task === null ? [] : [task], probe))
+    const sink = { probed: () => {}, later: () => {} }
+    const { signal } = new AbortController()
+    await settled(engine.probe(operator, task === null ? [] : [task], sink, { signal }))
     expect((await verify('bob@a.test', OWN)).cached).toBe(true)
     expect(await engine.getCached('bob@a.test')).toBeNull()
   })

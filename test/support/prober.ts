@@ -5,8 +5,8 @@ import type { MxOperator } from '../../src/engine/dns/operators.ts'
 import { ConnectionSemaphore } from '../../src/engine/probe/connection-semaphore.ts'
 import type { ProbeDeps } from '../../src/engine/probe/egress.ts'
 import { EgressProber } from '../../src/engine/probe/egress-prober.ts'
-import type { ProbeOptions } from '../../src/engine/probe/mx-group-options.ts'
 import type { ProbeTarget } from '../../src/engine/probe/mx-groups.ts'
+import type { ProbeOptions, ProbeSink } from '../../src/engine/probe/probe-options.ts'
 import type { ProbeResult } from '../../src/engine/probe/probe-outcome.ts'
 import type { RateLimits } from '../../src/engine/rate-control/limit-table.ts'
 import type { RecipientOutcome } from '../../src/engine/smtp/classify-reply.ts'
@@ -42,7 +42,11 @@ export const REFUSAL = {
   reply: { code: 554, enhanced: null, text: 'listed' },
 } satisfies RecipientOutcome
 
-const OPERATOR: MxOperator = { name: 'mx.test', title: 'mx.test', truth: 'tells' }
+/** How a run goes, and what else its sink takes. */
+type RunOptions = Partial<ProbeOptions> &
+  Partial<Pick<ProbeSink<ProbeTarget, ProbeResult>, 'returned'>>
+
+export const OPERATOR: MxOperator = { name: 'mx.test', title: 'mx.test', truth: 'tells' }
 
 /** An EHLO reply without PIPELINING. */
 export const LOCK_STEP = (line: string) => (line.startsWith('EHLO') ? '250 mx.test' : undefined)
@@ -97,7 +101,7 @@ export function createTestProber(
 
   const begin = (
     questions: readonly (ProbeTarget | string)[],
-    how: Partial<ProbeOptions<ProbeTarget>> = {},
+    { returned, ...how }: RunOptions = {},
   ) => {
     const abort = new AbortController()
     const drain = new AbortController()
@@ -108,7 +112,10 @@ export function createTestProber(
       answered: false,
       /** Every target has an outcome, and every connection is closed. */
       finished: false,
-      abort: () => abort.abort(),
+      abort: () => {
+        abort.abort()
+        drain.abort()
+      },
       drain: () => drain.abort(),
       /** The outcomes as `email kind/why`, in order of arrival. */
       answers: () => told.map(({ email, probed }) => `${email} ${nameOf(probed)}`),
@@ -129,15 +136,23 @@ export function createTestProber(
     }
     const promise = prober
       .probe(
-        OPERATOR,
+        OPERATOR.name,
         questions.map(one => (typeof one === 'string' ? ask(one) : one)),
         {
+          probed: (question, probed) => told.push({ email: question.address.text, probed }),
+          later: ({ address }) => {
+            throw new Error(`${address.text} is to be probed later`)
+          },
+          returned,
+        },
+        {
           signal: abort.signal,
-          drain: drain.signal,
+          drain: how.signal ?? drain.signal,
           single: false,
+          urgent: false,
           timeoutMs: 2_000,
           dialogue: false,
-          onProbed: (question, probed) => told.push({ email: question.address.text, probed }),
+          listener: null,
           ...how,
         },
       )
@@ -160,7 +175,7 @@ export function createTestProber(
     prober,
     begin,
     run: (...given: Parameters<typeof begin>) => begin(...given).end(),
-    single: (email: string | ProbeTarget, how: Partial<ProbeOptions<ProbeTarget>> = {}) =>
+    single: (email: string | ProbeTarget, how: RunOptions = {}) =>
       begin([email], { single: true, timeoutMs: 10_000, ...how }).end(),
     /** The lines of each connection without EHLO and QUIT. */
     said: () => mx.sessions.map(({ lines }) => lines.filter(line => !/^(EHLO|QUIT)/.test(line))),
@@ -180,7 +195,8 @@ export function ask(
   const address = parseAddress(email)
   if (isFault(address)) throw new Error(`${email} is no address`)
   const records = hosts.map((host, i) => ({ preference: 10 * (i + 1), host }))
-  return { address, route: { kind: 'mx', hosts: records }, catchAll, accepted: null }
+  const route = { kind: 'mx', hosts: records } as const
+  return { address, exchangers: [{ operator: OPERATOR, route, catchAll }], accepted: null }
 }
 
 export const nameOf = ({ answer }: ProbeResult) => `${answer.kind}/${answer.why}`

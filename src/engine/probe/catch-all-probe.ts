@@ -4,8 +4,8 @@ import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
 import type { Session } from '../smtp/session.ts'
 import type { AcquiredLock, KnownCatchAllResult } from './catch-all.ts'
-import type { MxGroupState, SecondLook } from './mx-group-options.ts'
-import { catchAllKey, type ProbeTarget } from './mx-groups.ts'
+import type { MxGroupState, SecondLook } from './mx-group-state.ts'
+import type { ProbeTarget } from './mx-groups.ts'
 import { isTooMany, outcomeFor } from './probe-outcome.ts'
 
 /** The reply to a random recipient that was pipelined with the real one. */
@@ -85,20 +85,19 @@ export class CatchAllProbe<Q extends ProbeTarget> {
    * room for two, and the domain is neither known nor being tested.
    */
   lockForBatch(batch: readonly Q[]): AcquiredLock | null {
-    const { single, catchAll } = this.#group.options
     const [target] = batch
-    if (!single || target === undefined || batch.length > 1) return null
-    if (target.catchAll !== null || this.#group.transactionMax === 1) return null
-    return this.#session.pipelining ? catchAll.lock(catchAllKey(target), true) : null
+    if (!this.#group.options.single || target === undefined || batch.length > 1) return null
+    if (this.#group.catchAllOf(target) !== null || this.#group.transactionMax === 1) return null
+    if (!this.#session.pipelining) return null
+    return this.#group.egress.catchAll.lock(this.#group.catchAllKey(target), true)
   }
 
   /** Whether the domain of this target needs no test. */
-  isKnown(target: ProbeTarget): boolean {
-    const { catchAll, single } = this.#group.options
-    const key = catchAllKey(target)
-    return (
-      target.catchAll !== null || this.#unexplained.has(key) || catchAll.isResolved(key, single)
-    )
+  isKnown(target: Q): boolean {
+    if (this.#group.catchAllOf(target) !== null) return true
+    const { egress, options } = this.#group
+    const key = this.#group.catchAllKey(target)
+    return this.#unexplained.has(key) || egress.catchAll.isResolved(key, options.single)
   }
 
   /** Sends the random recipient for the domain of this target in the current batch. */
@@ -115,9 +114,11 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     test: CatchAllTest,
   ): Promise<KnownCatchAllResult | 'quit-sent'> {
     const { pipelined, isAbandoned } = test
-    if (target.catchAll !== null) return { known: target.catchAll, inStep: null }
-    const { catchAll: cache, signal, single } = this.#group.options
-    const key = catchAllKey(target)
+    const given = this.#group.catchAllOf(target)
+    if (given !== null) return { known: given, inStep: null }
+    const { signal, single } = this.#group.options
+    const { catchAll: cache } = this.#group.egress
+    const key = this.#group.catchAllKey(target)
     if (this.#unexplained.has(key)) return { known: null, inStep: null }
     if (isAbandoned && pipelined === null) return { known: cache.get(key), inStep: null }
     if (pipelined === null) this.#releaseLocks()
@@ -133,11 +134,13 @@ export class CatchAllProbe<Q extends ProbeTarget> {
    * is full.
    */
   start(target: Q, recipientCount: number): StartedTest | null {
-    const { catchAll, single } = this.#group.options
-    if (target.catchAll !== null || this.#group.transactionMax <= recipientCount) return null
-    if (this.#unexplained.has(catchAllKey(target))) return null
+    const { egress, options } = this.#group
+    if (this.#group.catchAllOf(target) !== null) return null
+    if (this.#group.transactionMax <= recipientCount) return null
+    const key = this.#group.catchAllKey(target)
+    if (this.#unexplained.has(key)) return null
     const to = this.#randomRecipient(target)
-    const lock = catchAll.lock(catchAllKey(target), single)
+    const lock = egress.catchAll.lock(key, options.single)
     if (lock === null) return null
     const { inStep } = this.#session
     const { transaction } = this.#log
@@ -161,9 +164,10 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   async test(
     target: Q,
   ): Promise<KnownCatchAllResult & { readonly answer: RecipientOutcome | null }> {
-    const { catchAll: cache, signal, single } = this.#group.options
+    const { signal, single } = this.#group.options
     this.#releaseLocks()
-    const lock = await cache.acquire(catchAllKey(target), signal, single)
+    const key = this.#group.catchAllKey(target)
+    const lock = await this.#group.egress.catchAll.acquire(key, signal, single)
     if ('known' in lock) return { ...lock, answer: null }
     const { known, inStep, reply } = await this.#resolve(lock, target, () => this.rcpt(target))
     return { known, inStep, answer: outcomeFor('rcpt', reply) }
@@ -174,8 +178,8 @@ export class CatchAllProbe<Q extends ProbeTarget> {
    * block. Does nothing if another session is testing the domain.
    */
   async testBetween({ target, before, after }: SecondLook<Q>): Promise<void> {
-    const { catchAll } = this.#group.options
-    const key = catchAllKey(target)
+    const { catchAll } = this.#group.egress
+    const key = this.#group.catchAllKey(target)
     const lock = catchAll.lock(key, true)
     if (lock === null && catchAll.get(key) === null) return
     const random = this.#randomRecipient(target)
@@ -195,7 +199,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   #finish(lock: AcquiredLock, target: Q, known: boolean | null) {
     const domain = target.address.domain.ascii
     if (known === null && this.#log.hasRefusalsAt(domain))
-      this.#unexplained.set(catchAllKey(target), { lock, domain })
+      this.#unexplained.set(this.#group.catchAllKey(target), { lock, domain })
     else lock.resolve(known, this.#session.inStep)
   }
 
@@ -241,9 +245,9 @@ export class CatchAllProbe<Q extends ProbeTarget> {
    * the name at the retry and both get a final reply then. A decisive reply counts now.
    */
   async introduce(target: Q, test: Pick<CatchAllTest, 'recipientCount' | 'isLast'>): Promise<void> {
-    if (target.catchAll !== null) return
-    const { catchAll, deps } = this.#group.options
-    const key = catchAllKey(target)
+    if (this.#group.catchAllOf(target) !== null) return
+    const { catchAll, deps } = this.#group.egress
+    const key = this.#group.catchAllKey(target)
     const lock = catchAll.claimIntroduction(key, deps.egress.name, deps.random)
     const full = { ...test, pipelined: null, isAbandoned: false }
     if (lock !== null) await this.#resolve(lock, target, () => this.#replyFor(target, full))
@@ -267,14 +271,14 @@ export class CatchAllProbe<Q extends ProbeTarget> {
 
   /** Returns the random recipient of this domain that was sent last; '' if none was. */
   recipientFor(target: Q): string {
-    return this.#sent.get(catchAllKey(target)) ?? ''
+    return this.#sent.get(this.#group.catchAllKey(target)) ?? ''
   }
 
   #randomRecipient(target: Q): string {
-    const { catchAll, deps } = this.#group.options
-    const name = catchAll.nameFor(catchAllKey(target), deps.random)
-    const recipient = `${name}@${target.address.domain.ascii}`
-    this.#sent.set(catchAllKey(target), recipient)
+    const { catchAll, deps } = this.#group.egress
+    const key = this.#group.catchAllKey(target)
+    const recipient = `${catchAll.nameFor(key, deps.random)}@${target.address.domain.ascii}`
+    this.#sent.set(key, recipient)
     return recipient
   }
 

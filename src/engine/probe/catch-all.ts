@@ -3,7 +3,7 @@ import { type Clock, DAY, HOUR, SECOND } from '../../platform/clock.ts'
 import { withResolvers } from '../../platform/es2024.ts'
 import type { Random } from '../../platform/random.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
-import { catchAllKey, type ProbeTarget } from './mx-groups.ts'
+import { catchAllKey, hostsAt, type ProbeTarget } from './mx-groups.ts'
 import { type CatchAllStore, SharedCatchAllLoader } from './shared-catch-all.ts'
 
 /** A catch-all domain may stop being one; the opposite change is rare. */
@@ -122,10 +122,11 @@ export class CatchAllCache {
     return name
   }
 
-  /** Does the same as `load` for the domains of the targets that need a test. */
-  loadFor(targets: readonly ProbeTarget[]): Promise<void> | null {
+  /** Does the same as `load` for the domains of targets that need a test at an operator. */
+  loadFor(targets: readonly ProbeTarget[], operator: string): Promise<void> | null {
     if (this.#loader === null) return null
-    return this.load(targets.filter(({ catchAll }) => catchAll === null).map(catchAllKey))
+    const untested = targets.filter(target => hostsAt(target, operator).catchAll === null)
+    return this.load(untested.map(target => catchAllKey(target, operator)))
   }
 
   /** Loads the results of other processes for domains unknown here; null if none needs loading. */

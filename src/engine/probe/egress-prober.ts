@@ -1,6 +1,5 @@
 import { HOUR } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
-import type { MxOperator } from '../dns/operators.ts'
 import { LearnedReplies } from '../learned-replies/learned-replies.ts'
 import { RateController } from '../rate-control/controller.ts'
 import type { RateLimits } from '../rate-control/limit-table.ts'
@@ -10,10 +9,11 @@ import { CatchAllCache } from './catch-all.ts'
 import { DomainBlocks } from './domain-blocks.ts'
 import type { ProbeDeps } from './egress.ts'
 import { HostHealth } from './host-health.ts'
-import type { ProbeOptions } from './mx-group-options.ts'
-import { MxGroupProbe } from './mx-group-probe.ts'
+import { MxGroupProbe, type MxGroupProbeDeps } from './mx-group-probe.ts'
+import type { EgressState } from './mx-group-state.ts'
 import { catchAllKey, groupByMx, type ProbeTarget } from './mx-groups.ts'
 import { OutboundReachability } from './outbound-reachability.ts'
+import type { ProbeOptions, ProbeSink } from './probe-options.ts'
 import { type ProbeResult, withheld } from './probe-outcome.ts'
 
 /** Operators with a rate controller in memory; about 800 bytes each, 16 MB. */
@@ -22,16 +22,16 @@ const OPERATORS_MAX = 20_000
 const CONTROLLER_TTL_MS = 2 * HOUR
 
 /** Probes recipients through one egress, within rate limits that adapt to each operator. */
-export class EgressProber {
-  readonly #deps: ProbeDeps
+export class EgressProber implements EgressState {
+  readonly deps: ProbeDeps
   readonly #limitsFor: (operator: string) => RateLimits
   readonly #rateControllers: TtlMap<RateController>
   readonly #share: SharedRateState | null
-  readonly #hosts: HostHealth
-  readonly #domains: DomainBlocks
-  readonly #reachability: OutboundReachability
+  readonly hosts: HostHealth
+  readonly domains: DomainBlocks
+  readonly reachability: OutboundReachability
   readonly catchAll: CatchAllCache
-  readonly #learned: LearnedReplies
+  readonly learned: LearnedReplies
   /** Connections that have their last answer and are closing. */
   readonly #pendingQuits = new Set<Promise<void>>()
 
@@ -45,20 +45,20 @@ export class EgressProber {
     /** Shared by several probers, for the same reason. */
     learned = new LearnedReplies({ clock: deps.clock, log: deps.log, store: null }),
   ) {
-    this.#deps = deps
+    this.deps = deps
     this.#limitsFor = limitsFor
     this.#rateControllers = new TtlMap({ sizeMax: OPERATORS_MAX, clock: deps.clock })
-    this.#hosts = new HostHealth(deps.clock)
+    this.hosts = new HostHealth(deps.clock)
     const { clock, egress } = deps
-    this.#domains = new DomainBlocks({ clock, egress: egress.name, row: limitsFor(''), share })
-    this.#reachability = new OutboundReachability(deps, () => this.#hosts.clearFailures())
+    this.domains = new DomainBlocks({ clock, egress: egress.name, row: limitsFor(''), share })
+    this.reachability = new OutboundReachability(deps, () => this.hosts.clearFailures())
     this.catchAll = catchAll
-    this.#learned = learned
+    this.learned = learned
     this.#share = share
   }
 
   get egressName(): string {
-    return this.#deps.egress.name
+    return this.deps.egress.name
   }
 
   /** Returns the initial rate limits of an operator. */
@@ -80,13 +80,13 @@ export class EgressProber {
 
   #createController(operator: string): RateController {
     const row = this.#limitsFor(operator)
-    const { clock, egress } = this.#deps
+    const { clock, egress } = this.deps
     return new RateController(row, clock, this.#share?.open({ operator, egress: egress.name }, row))
   }
 
   /** False while the operator blocks this egress or the outbound port is blocked. */
   mayAsk(operator: string): boolean {
-    if (this.#reachability.blockedOutcome !== null) return false
+    if (this.reachability.blockedOutcome !== null) return false
     const key = { operator, egress: this.egressName }
     if (this.#share !== null) return this.#share.refusal(key) === null
     return !(this.#rateControllers.get(operator)?.isRefused ?? false)
@@ -95,7 +95,7 @@ export class EgressProber {
   /** How much longer the operator or the domain counts as blocking, in ms; 0 if it does not. */
   refusedForMs(operator: string, domain: string): number {
     const rateController = this.#rateControllers.get(operator)
-    return Math.max(rateController?.refusedForMs ?? 0, this.#domains.find(domain)?.leftMs ?? 0)
+    return Math.max(rateController?.refusedForMs ?? 0, this.domains.find(domain)?.leftMs ?? 0)
   }
 
   /**
@@ -104,11 +104,11 @@ export class EgressProber {
    */
   currentStop(operator: string, domain: string): RecipientOutcome | null {
     const egress = this.egressName
-    const block = this.#domains.find(domain) ?? this.#share?.refusal({ operator, egress }) ?? null
+    const block = this.domains.find(domain) ?? this.#share?.refusal({ operator, egress }) ?? null
     if (block !== null) return block.answer
     const status = this.#rateControllers.get(operator)?.status(operator)
     const { refusal = null, pause = null } = status ?? {}
-    const now = this.#deps.clock.now()
+    const now = this.deps.clock.now()
     if (refusal !== null && refusal.until > now) return refusal.answer
     return pause === null ? null : withheld({ waitMs: pause.until - now, paused: true }, false)
   }
@@ -117,12 +117,12 @@ export class EgressProber {
    * Since when no mail server can be reached, epoch ms; null if the port does not count as blocked.
    */
   get closedSince(): number | null {
-    return this.#reachability.closedSince
+    return this.reachability.closedSince
   }
 
   /** Whether a mail server was reached since the start. */
   get hasConnected(): boolean {
-    return this.#reachability.hasConnected
+    return this.reachability.hasConnected
   }
 
   /** The rate controllers of recently probed operators, the most recent first. */
@@ -132,62 +132,59 @@ export class EgressProber {
 
   /** How long to wait while the reference MX hosts are being probed; null otherwise. */
   get probingForMs(): number | null {
-    return this.#reachability.probingForMs
+    return this.reachability.probingForMs
   }
 
   /** How long to wait until it is known whether mail servers are reachable; null if it is known. */
   get uncertainForMs(): number | null {
-    return this.#reachability.uncertainForMs
+    return this.reachability.uncertainForMs
   }
 
   /**
-   * Probes recipients of one operator, one MX group after another, with one connection at a time.
-   * Resolves when every target has its answer; the last connection may still be closing.
+   * Probes recipients at the hosts that one operator runs for them, one MX group after another, with
+   * one connection at a time. Resolves when the sink has each target; the last connection may still
+   * be closing.
    */
   async probe<Q extends ProbeTarget>(
-    operator: MxOperator,
+    operator: string,
     targets: readonly Q[],
-    options: ProbeOptions<Q>,
+    sink: ProbeSink<Q, ProbeResult>,
+    options: ProbeOptions,
   ): Promise<void> {
-    const rateController = this.rateController(operator.name)
+    const rateController = this.rateController(operator)
     if (rateController.isRefused) rateController.skipped(targets.length)
-    const loaded = this.catchAll.loadFor(targets)
-    if (targets.some(({ accepted }) => accepted !== null)) await loaded
-    const remaining = targets.filter(
-      target => target.accepted === null || !this.#resolveTested(target, options),
-    )
+    const loaded = this.catchAll.loadFor(targets, operator)
+    if (loaded !== null && targets.some(({ accepted }) => accepted !== null)) await loaded
+    const untested = targets.filter(target => !this.#resolveTested(target, operator, sink))
     let closed = Promise.resolve()
-    for (const plan of groupByMx(remaining)) {
+    const deps: MxGroupProbeDeps = {
+      egress: this,
+      operator,
+      rateController,
+      loaded,
+      onDrain: drain => {
+        closed = drain
+        this.#track(drain)
+      },
+    }
+    for (const plan of groupByMx(untested, operator)) {
       await closed
-      const group = new MxGroupProbe(plan, {
-        ...options,
-        onProbed: (target, probed) => options.onProbed(target, orAccepted(target, probed)),
-        deps: this.#deps,
-        operator: operator.name,
-        rateController,
-        catchAll: this.catchAll,
-        loaded,
-        learned: this.#learned,
-        hosts: this.#hosts,
-        domains: this.#domains,
-        reachability: this.#reachability,
-        onDrain: drain => {
-          closed = drain
-          this.#track(drain)
-        },
-      })
-      await group.run()
+      await new MxGroupProbe(plan, deps, sink, options).run()
     }
   }
 
   /** Resolves a recipient that was accepted earlier if its domain has been tested since. */
-  #resolveTested<Q extends ProbeTarget>(target: Q, { onProbed }: ProbeOptions<Q>): boolean {
+  #resolveTested<Q extends ProbeTarget>(
+    target: Q,
+    operator: string,
+    sink: ProbeSink<Q, ProbeResult>,
+  ): boolean {
     if (target.accepted === null) return false
-    const catchAll = this.catchAll.get(catchAllKey(target))
+    const catchAll = this.catchAll.get(catchAllKey(target, operator))
     if (catchAll === null) return false
     const { at: _, ...accepted } = target.accepted
     const egress = accepted.egress ?? this.egressName
-    onProbed(target, { ...accepted, egress, catchAll, asked: false, dialogue: null })
+    sink.probed(target, { ...accepted, egress, catchAll, asked: false, dialogue: null })
     return true
   }
 
@@ -198,7 +195,7 @@ export class EgressProber {
 
   /** Does the same and aborts a running port probe. Call it when no probe follows. */
   close(): Promise<void> {
-    this.#reachability.cancelProbe()
+    this.reachability.cancelProbe()
     return this.idle()
   }
 
@@ -207,11 +204,4 @@ export class EgressProber {
     const remove = () => void this.#pendingQuits.delete(closed)
     closed.then(remove, remove)
   }
-}
-
-/** Keeps an earlier acceptance of the recipient, whatever the result of the catch-all test. */
-function orAccepted({ accepted }: ProbeTarget, probed: ProbeResult): ProbeResult {
-  if (accepted === null) return probed
-  const { at: _, egress, ...facts } = accepted
-  return { ...probed, ...facts, egress: egress ?? probed.egress }
 }

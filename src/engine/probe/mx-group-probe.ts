@@ -7,21 +7,23 @@ import { withDeadline } from '../deadline.ts'
 import { RecipientLog } from '../learned-replies/recipient-log.ts'
 import { softwareIn } from '../learned-replies/server-software.ts'
 import { releaseAll } from '../rate-control/connection-limit.ts'
-import type { ConnectionPermit } from '../rate-control/controller.ts'
+import type { ConnectionPermit, RateController } from '../rate-control/controller.ts'
 import { getUncertainty, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ConnectionPermits } from './connection-permits.ts'
-import type { MxGroupProbeOptions, SecondLook } from './mx-group-options.ts'
-import { catchAllKey, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
+import type { EgressState, MxGroupState, SecondLook } from './mx-group-state.ts'
+import { catchAllKey, hostsAt, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
 import { type HeldConnection, type OpenFailure, openSession } from './open-session.ts'
+import type { ProbeOptions, ProbeSink } from './probe-options.ts'
 import {
   type ConnectionInfo,
   DEADLINE_EXCEEDED,
   NO_RESULT,
   OUT_OF_STEP,
+  type ProbeResult,
   WITHOUT_TLS,
   withheld,
 } from './probe-outcome.ts'
-import { Dialogue, SmtpProbe } from './smtp-probe.ts'
+import { Dialogue, SmtpProbe, type SmtpProbeEnd } from './smtp-probe.ts'
 import { type WithheldOutcome, WithheldOutcomes } from './withheld-outcomes.ts'
 
 /** How one connection ended, and the host it was opened to. */
@@ -58,16 +60,35 @@ const FRUITLESS_SESSIONS_MAX = 2
  */
 const REPEATED_SESSIONS_MAX = 12
 
+export type MxGroupProbeDeps = {
+  readonly egress: EgressState
+  readonly operator: string
+  readonly rateController: RateController
+  /**
+   * Resolves when the catch-all results of other processes are loaded; null if there are none to
+   * load. Never rejects.
+   */
+  readonly loaded: Promise<void> | null
+  /** Takes a promise for the close of each connection, which may follow the last answer. */
+  readonly onDrain: (closed: Promise<void>) => void
+}
+
 /** Probes the targets of one MX group, session after session, within the operator's rate limits. */
-export class MxGroupProbe<Q extends ProbeTarget> {
+export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
+  readonly egress: EgressState
+  readonly operator: string
+  readonly rateController: RateController
+  readonly options: ProbeOptions
   readonly #plan: MxGroupPlan<Q>
-  readonly #options: MxGroupProbeOptions<Q>
+  readonly #deps: MxGroupProbeDeps
+  readonly #sink: ProbeSink<Q, ProbeResult>
   #pending: Set<Q>
   /** Null while no session is open. */
   #withheld: WithheldOutcomes<Q> | null = null
   /** By domain. */
   readonly #looks = new Map<string, PendingLook<Q>>()
-  readonly #lookLimit = new AbortController()
+  /** Ends a second look that takes too long; only for a single verification. */
+  readonly #lookLimit: AbortController | null
   #cancelLookTimer = () => {}
   /** Aborts with that of the options, and when a second look takes too long. */
   readonly #signal: AbortSignal
@@ -83,14 +104,26 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   /** When the last connection was started, monotonic ms. */
   #startedAt = Number.NEGATIVE_INFINITY
 
-  constructor(plan: MxGroupPlan<Q>, options: MxGroupProbeOptions<Q>) {
-    this.#plan = plan
-    this.#options = options
-    this.#pending = new Set(plan.targets)
+  constructor(
+    plan: MxGroupPlan<Q>,
+    deps: MxGroupProbeDeps,
+    sink: ProbeSink<Q, ProbeResult>,
+    options: ProbeOptions,
+  ) {
     const { signal, drain, single } = options
-    this.#signal = single ? AbortSignal.any([signal, this.#lookLimit.signal]) : signal
-    this.#stop = signal === drain ? this.#signal : AbortSignal.any([this.#signal, drain])
-    this.#transactionMax = options.rateController.row.recipientsPerTransaction
+    this.egress = deps.egress
+    this.operator = deps.operator
+    this.rateController = deps.rateController
+    this.options = options
+    this.#plan = plan
+    this.#deps = deps
+    this.#sink = sink
+    this.#pending = new Set(plan.targets)
+    this.#lookLimit = single ? new AbortController() : null
+    this.#signal =
+      this.#lookLimit === null ? signal : AbortSignal.any([signal, this.#lookLimit.signal])
+    this.#stop = this.#lookLimit === null ? drain : AbortSignal.any([this.#signal, drain])
+    this.#transactionMax = this.rateController.row.recipientsPerTransaction
   }
 
   /**
@@ -107,7 +140,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   }
 
   async #runSessions(): Promise<void> {
-    const { deps, hosts, reachability, signal, drain, single } = this.#options
+    const { deps, hosts, reachability } = this.egress
+    const { signal, single } = this.options
     const stop = this.#stop
     const permits = this.#permits(stop)
     let fruitlessSessions = 0
@@ -136,7 +170,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       const isOtherwise = before === 0 || failure === WITHOUT_TLS || isBlocked
       const isRepeated = isOtherwise || (isRetried && !signal.aborted)
       if (isRepeated && ++repeatedSessions < REPEATED_SESSIONS_MAX) continue
-      const isCut = signal.aborted || drain.aborted
+      const isCut = this.options.drain.aborted
       if (failure?.kind === 'no-response' && !isCut) this.#markFailed(failure)
       if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
       if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
@@ -145,24 +179,17 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   }
 
   #permits(stop: AbortSignal): ConnectionPermits {
-    const {
-      deps,
-      rateController,
-      operator,
-      single,
-      urgent = false,
-      timeoutMs,
-      onRetryLater,
-    } = this.#options
+    const { deps } = this.egress
+    const { single, urgent, timeoutMs } = this.options
     return new ConnectionPermits({
       deps,
-      rateController,
-      operator,
+      rateController: this.rateController,
+      operator: this.operator,
       key: this.#plan.key,
       single,
       isUrgent: urgent,
       timeoutMs,
-      isReturnable: onRetryLater !== undefined,
+      isReturnable: !single,
       signal: stop,
     })
   }
@@ -183,7 +210,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     permits: ConnectionPermits,
     look: SecondLook<Q> | null,
   ): Promise<SessionResult> {
-    const { deps, hosts, reachability, dialogue, listener = null, onDrain } = this.#options
+    const { deps, hosts, reachability } = this.egress
+    const { dialogue, listener } = this.options
     const signal = this.#signal
     if (this.#tlsDemand === null && look === null) this.#dialogue = new Dialogue(dialogue, listener)
     const received = this.#dialogue.asListener
@@ -195,8 +223,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       startTls: host => hosts.requiresTls(host, deps.startTls),
       reachability,
       dialGroup: { set: this.#plan.key },
-      single: this.#options.single,
-      sharesLimits: this.#plan.targets.every(({ sharesLimits = false }) => sharesLimits),
+      single: this.options.single,
+      sharesLimits: this.#plan.targets.every(({ exchangers }) => exchangers.length > 1),
       permits,
       hosts,
     }).catch(error => {
@@ -212,14 +240,15 @@ export class MxGroupProbe<Q extends ProbeTarget> {
     }
     const { session, host } = opened
     const unsubscribe = onAbort(signal, () => session.close())
-    const { learned, operator, loaded } = this.#options
+    const { learned } = this.egress
+    const { loaded } = this.#deps
     const software = softwareIn(session.banner)
-    const server = { operator, software, subnet: networkOf(opened.ip) }
+    const server = { operator: this.operator, software, subnet: networkOf(opened.ip) }
     const log = new RecipientLog(learned, server, received !== null)
     const probe = new SmtpProbe(this, opened, log)
     const withheld = new WithheldOutcomes<Q>()
     this.#withheld = withheld
-    let failure: RecipientOutcome | null = null
+    let end: SmtpProbeEnd | null = null
     let drain = Promise.resolve()
     let isInStep = false
     try {
@@ -230,26 +259,29 @@ export class MxGroupProbe<Q extends ProbeTarget> {
         session.stopPipelining()
         this.#dialogue.note(`PIPELINING disabled: replies from ${host} were out of step`)
       }
-      failure = await probe.run(look)
+      end = await probe.run(look)
     } finally {
       drain = probe.quit().finally(() => {
         unsubscribe()
         releaseAll([opened.permit, permit])
       })
-      onDrain(drain)
+      this.#deps.onDrain(drain)
       isInStep = await session.inStep
-      if (isInStep) probe.confirm()
+      if (isInStep && end?.isClean === true) {
+        this.rateController.succeeded()
+        opened.permit.succeeded()
+      }
       if (isInStep) log.conclude()
       probe.concludeTests(isInStep)
-      if (log.hasRefusals && !this.#options.single) await this.#otherTests(log)
+      if (log.hasRefusals && !this.options.single) await this.#otherTests(log)
       this.#withheld = null
       const retried = await withheld.conclude(session.inStep, signal, one => this.#settle(one, log))
       if (retried.length > 0) this.#pending = new Set([...retried, ...this.#pending])
     }
-    const isRetried = probe.isRetried || (!isInStep && session.pipelining)
+    const isRetried = end.isRetried || (!isInStep && session.pipelining)
     if (!isInStep && session.pipelining) this.stopPipelining(host)
     return {
-      failure: isInStep ? failure : (failure ?? OUT_OF_STEP),
+      failure: isInStep ? end.failure : (end.failure ?? OUT_OF_STEP),
       facts: probe.facts,
       drain,
       isRetried,
@@ -261,7 +293,8 @@ export class MxGroupProbe<Q extends ProbeTarget> {
    * this one. Two sessions that wait for each other stop doing so after a moment.
    */
   async #otherTests(log: RecipientLog): Promise<void> {
-    const { catchAll, learned, signal, deps } = this.#options
+    const { catchAll, learned, deps } = this.egress
+    const { signal } = this.options
     await Promise.all(
       log.unexplainedDomains().map(async domain => {
         await catchAll.settled(domain, signal)
@@ -295,7 +328,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
 
   #explain(withheld: WithheldOutcome<Q>, log: RecipientLog): WithheldOutcome<Q> {
     const { target, facts } = withheld
-    const { catchAll } = this.#options
+    const { catchAll } = this.egress
     const domain = target.address.domain.ascii
     const answer = log.decide(domain, wireAddress(target.address), withheld.answer)
     if (answer !== withheld.answer) {
@@ -303,7 +336,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       return { ...withheld, answer }
     }
     if (answer.kind !== 'accepted' || facts.catchAll !== null) return withheld
-    const key = catchAllKey(target)
+    const key = this.catchAllKey(target)
     const known = catchAll.get(key) ?? log.catchAll(domain)
     if (known === null) return withheld
     if (catchAll.get(key) === null) catchAll.set(key, known)
@@ -312,37 +345,38 @@ export class MxGroupProbe<Q extends ProbeTarget> {
 
   /** Returns the second look at a domain; null if there is none. */
   #lookAgainAt(domain: string, target: Q, log: RecipientLog): PendingLook<Q> | null {
-    const { signal, drain, learned, single, deps } = this.#options
+    const { learned, deps } = this.egress
     const planned = this.#looks.get(domain)
     if (planned !== undefined) return planned
     const witnesses = log.secondLook(domain)
-    if (signal.aborted || drain.aborted || witnesses === null) return null
+    if (this.options.drain.aborted || witnesses === null) return null
     const onEnd = learned.claimSecondLook(domain)
     if (onEnd === null) return null
     const look = { ...witnesses, target, log, onEnd, outcomes: [] }
     this.#looks.set(domain, look)
-    if (single)
-      this.#cancelLookTimer = deps.clock.after(SECOND_LOOK_MS, () => this.#lookLimit.abort())
+    const limit = this.#lookLimit
+    if (limit !== null)
+      this.#cancelLookTimer = deps.clock.after(SECOND_LOOK_MS, () => limit.abort())
     return look
   }
 
   /** No address may be dialed now: the remaining targets are retried later or get the pause. */
   #onHeld(held: HeldConnection): null {
-    const { signal, drain, onRetryLater } = this.#options
-    if ('retryInMs' in held && onRetryLater !== undefined) {
+    if ('retryInMs' in held && !this.options.single) {
       const pending = this.#pending
       this.#pending = new Set()
-      for (const target of pending) onRetryLater(target, held.retryInMs)
+      for (const target of pending) this.#sink.later(target, held.retryInMs)
     } else if ('refusal' in held) this.#resolveUnprobed(held.refusal)
     else {
       const wait = 'waitMs' in held ? held : { waitMs: held.retryInMs, paused: false }
-      this.#resolveUnprobed(withheld(wait, signal.aborted || drain.aborted))
+      this.#resolveUnprobed(withheld(wait, this.options.drain.aborted))
     }
     return null
   }
 
   #openFailed({ answer, cutShort, ...where }: OpenFailure): RecipientOutcome | null {
-    const { hosts, reachability, rateController, deps } = this.#options
+    const { hosts, reachability, deps } = this.egress
+    const { signal, single } = this.options
     const demand = this.#tlsDemand
     if (demand !== null && (answer.stage === 'starttls' || answer.stage === 'ehlo')) {
       // TLS cannot be established, so the reply sent in clear text is the answer.
@@ -353,13 +387,13 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       // A drain says nothing about the host, and the targets stay unprobed.
       if (this.#stop.aborted && !this.#signal.aborted) return answer
       const optional = answer.why === 'tls' && where.host !== null && hosts.tlsFailed(where.host)
-      if (optional && !this.#options.signal.aborted) return WITHOUT_TLS
+      if (optional && !signal.aborted) return WITHOUT_TLS
       // A host without an address, or with a forbidden one, stays so on an immediate retry.
       const final = answer.why === 'no-address' || answer.why === 'not-public'
       // The outbound port is blocked, so the MX group is not marked as failed; `run` resolves the
       // rest.
       if (!final && reachability.blockedOutcome !== null) return answer
-      if (final || this.#options.single || this.#options.signal.aborted) {
+      if (final || single || signal.aborted) {
         if (!cutShort) this.#markFailed(answer)
         this.resolveRemaining(answer, where)
       }
@@ -371,27 +405,35 @@ export class MxGroupProbe<Q extends ProbeTarget> {
       why: answer.why,
       code: answer.reply.code,
     })
-    if (answer.kind === 'blocked') rateController.refused(answer)
-    if (answer.kind === 'deferred') rateController.throttled(answer.retryAfterMs)
+    if (answer.kind === 'blocked') this.rateController.refused(answer)
+    if (answer.kind === 'deferred') this.rateController.throttled(answer.retryAfterMs)
     this.resolveRemaining(answer, where)
     return answer
   }
 
   /** Counts a failure of the hosts, unless its cause may be a limit or suspension of this process. */
   #markFailed(answer: RecipientOutcome) {
-    const { deps, hosts } = this.#options
+    const { deps, hosts } = this.egress
     if (answer.why === 'own-limit' || wasSuspended(deps.clock, this.#startedAt)) return
     hosts.failed(this.#plan.key, answer)
   }
 
   // The members below are the `MxGroupState` that `SmtpProbe` uses.
 
-  get options(): MxGroupProbeOptions<Q> {
-    return this.#options
-  }
-
   get pending(): ReadonlySet<Q> {
     return this.#pending
+  }
+
+  get canReturn(): boolean {
+    return !this.options.single && this.#sink.returned !== undefined
+  }
+
+  catchAllOf(target: Q): boolean | null {
+    return hostsAt(target, this.operator).catchAll
+  }
+
+  catchAllKey(target: Q): string {
+    return catchAllKey(target, this.operator)
   }
 
   get transactionMax(): number {
@@ -409,38 +451,40 @@ export class MxGroupProbe<Q extends ProbeTarget> {
   blockedAtRcpt({ address }: Q, answer: RecipientOutcome) {
     const domain = address.domain.ascii
     const isUnclear = getUncertainty(answer, wireAddress(address)) !== null
-    const isBlocking = this.#options.domains.blocked(domain, answer, isUnclear)
+    const isBlocking = this.egress.domains.blocked(domain, answer, isUnclear)
     // A block that names our IP, HELO or sender counts at once; a policy may concern one mailbox
     // only.
     const isAboutUs = WHY_ABOUT_US.has(answer.why) || (isBlocking && answer.why === 'policy')
-    if (isAboutUs) this.#options.rateController.refusedByDomain(domain, answer)
+    if (isAboutUs) this.rateController.refusedByDomain(domain, answer)
   }
 
   notBlocked({ address }: Q) {
-    this.#options.domains.notBlocked(address.domain.ascii)
+    this.egress.domains.notBlocked(address.domain.ascii)
   }
 
   /** Whether the domain of these targets, or its operator, blocks this egress. */
   isRefused([target]: readonly Q[]): boolean {
-    const { domains, rateController } = this.#options
-    return rateController.isRefused || domains.find(target?.address.domain.ascii ?? '') !== null
+    const { domains } = this.egress
+    return (
+      this.rateController.isRefused || domains.find(target?.address.domain.ascii ?? '') !== null
+    )
   }
 
   /**
    * Resolves the remaining targets of every domain that blocks this egress, without probing them.
    */
   resolveBlocked() {
-    if (this.#options.domains.isEmpty) return
+    if (this.egress.domains.isEmpty) return
     const byDomain = groupBy(this.#pending, ({ address }) => address.domain.ascii)
     for (const [domain, targets] of byDomain) {
-      const refusal = this.#options.domains.find(domain)
+      const refusal = this.egress.domains.find(domain)
       if (refusal !== null) this.#resolveUnprobed(refusal.answer, targets)
     }
   }
 
   returnTargets(targets: readonly Q[]) {
     for (const target of targets) this.#pending.delete(target)
-    this.#options.onReturned?.(targets)
+    this.#sink.returned?.(targets)
   }
 
   setTlsDemand(answer: RecipientOutcome, facts: ConnectionInfo) {
@@ -452,7 +496,7 @@ export class MxGroupProbe<Q extends ProbeTarget> {
    */
   stopPipelining(host: string) {
     this.#isLockStep = true
-    this.#options.hosts.markOutOfStep(host)
+    this.egress.hosts.markOutOfStep(host)
   }
 
   resolve(
@@ -469,34 +513,42 @@ export class MxGroupProbe<Q extends ProbeTarget> {
 
   #notify({ target, answer, facts }: WithheldOutcome<Q>) {
     if (answer.kind !== 'no-response' && facts.asked !== false)
-      this.#options.hosts.markReachable(this.#plan.key)
-    this.#options.onProbed(target, {
-      catchAll: target.catchAll,
-      egress: this.#options.deps.egress.name,
-      host: null,
-      ip: null,
-      tls: false,
-      connectMs: null,
-      asked: true,
-      ...facts,
+      this.egress.hosts.markReachable(this.#plan.key)
+    const probed: ProbeResult = {
       answer,
+      catchAll: facts.catchAll === undefined ? this.catchAllOf(target) : facts.catchAll,
+      egress: facts.egress ?? this.egress.deps.egress.name,
+      host: facts.host ?? null,
+      ip: facts.ip ?? null,
+      tls: facts.tls ?? false,
+      connectMs: facts.connectMs ?? null,
+      asked: facts.asked ?? true,
       dialogue: this.#dialogue.lines,
-    })
+    }
+    this.#sink.probed(target, orAccepted(target, probed))
   }
 
   resolveRemaining(answer: RecipientOutcome, facts: ConnectionInfo) {
     if (answer.kind !== 'no-response' && answer.stage !== 'rcpt')
-      this.#options.learned.onRefusedBeforeRcpt(this.#options.operator, answer.reply)
+      this.egress.learned.onRefusedBeforeRcpt(this.operator, answer.reply)
     for (const target of this.#pending) this.resolve(target, answer, facts)
   }
 
   #resolveUnprobed(answer: RecipientOutcome, targets: Iterable<Q> = this.#pending) {
-    const { deps, listener, signal } = this.#options
+    const { deps } = this.egress
+    const { listener, signal } = this.options
     if (targets === this.#pending && this.#pending.size === 0) return
     const noHost = { host: null, ip: null, port: deps.smtpPort, dialled: false }
     if (!signal.aborted) listener?.onCall({ ...noHost, answer })
     for (const target of targets) this.resolve(target, answer, { asked: false })
   }
+}
+
+/** Keeps an earlier acceptance of the recipient, whatever the result of the catch-all test. */
+function orAccepted({ accepted }: ProbeTarget, probed: ProbeResult): ProbeResult {
+  if (accepted === null) return probed
+  const { at: _, egress, ...facts } = accepted
+  return { ...probed, ...facts, egress: egress ?? probed.egress }
 }
 
 /** Whether a second look may decide: an untested acceptance, or a refusal that no rule knows. */

@@ -1,23 +1,31 @@
+import { EvError } from '../../platform/error.ts'
 import type { Address } from '../address/address.ts'
+import type { MxOperator } from '../dns/operators.ts'
 import type { Route } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 
-/** One recipient to probe. */
+/** One recipient to probe. It stays the same object in all of its attempts. */
 export type ProbeTarget = {
   readonly address: Address
-  readonly route: RouteWithHost
-  /** Whether the domain is known to be a catch-all; null if a test is needed. */
-  readonly catchAll: boolean | null
+  /** The MX hosts to probe, in this order. */
+  readonly exchangers: MxHosts
   /**
    * Set if the server accepted this recipient at an earlier attempt, but the catch-all test of its
    * domain was not decided. Only the test is repeated; the recipient stays accepted.
    */
   readonly accepted: Acceptance | null
-  /** True if the route holds the hosts of a second operator, which may accept every recipient. */
-  readonly isBackup?: boolean
-  /** True if the hosts of two operators may be dialed for it: each gets half of the limits. */
-  readonly sharesLimits?: boolean
 }
+
+/** The MX hosts of a route that one operator runs, in the order of the route. */
+export type OperatorHosts = {
+  readonly operator: MxOperator
+  readonly route: RouteWithHost
+  /** Whether the domain is a catch-all there, as far as known before any probe. */
+  readonly catchAll: boolean | null
+}
+
+/** The hosts of a route by operator, the operator of the first host first. */
+export type MxHosts = readonly [OperatorHosts, ...OperatorHosts[]]
 
 /** An acceptance of a recipient, with the time and the host. Plain data that JSON can store. */
 export type Acceptance = {
@@ -33,6 +41,13 @@ export type Acceptance = {
 
 export type RouteWithHost = Extract<Route, { kind: 'mx' | 'implicit' }>
 
+/** Returns the hosts of a target that an operator runs. */
+export function hostsAt({ exchangers }: ProbeTarget, operator: string): OperatorHosts {
+  const hosts = exchangers.find(one => one.operator.name === operator)
+  if (hosts === undefined) throw new EvError('internal', `A target has no host of ${operator}.`)
+  return hosts
+}
+
 /** The targets of one set of MX hosts. Domains with the same hosts share connections. */
 export type MxGroupPlan<Q extends ProbeTarget> = {
   readonly key: string
@@ -40,19 +55,22 @@ export type MxGroupPlan<Q extends ProbeTarget> = {
   readonly targets: Q[]
 }
 
-/** Groups targets by their MX hosts, and sorts each group by domain. */
-export function groupByMx<Q extends ProbeTarget>(targets: readonly Q[]): MxGroupPlan<Q>[] {
+/** Groups targets by their MX hosts at an operator, and sorts each group by domain. */
+export function groupByMx<Q extends ProbeTarget>(
+  targets: readonly Q[],
+  operator: string,
+): MxGroupPlan<Q>[] {
   const groups = new Map<string, MxGroupPlan<Q>>()
-  const keys = new Map<RouteWithHost, string>()
   for (const target of targets) {
-    const key = keys.get(target.route) ?? mxGroupKey(target.route)
-    keys.set(target.route, key)
+    const { route } = hostsAt(target, operator)
+    const key = mxGroupKey(route)
     const group = groups.get(key)
     if (group !== undefined) group.targets.push(target)
-    else groups.set(key, { key, route: target.route, targets: [target] })
+    else groups.set(key, { key, route, targets: [target] })
   }
-  for (const group of groups.values()) {
-    group.targets.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii))
+  for (const { targets: grouped } of groups.values()) {
+    if (grouped.length > 1)
+      grouped.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii))
   }
   return [...groups.values()]
 }
@@ -73,12 +91,13 @@ export const hostsOf = (route: RouteWithHost) =>
   route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
 
 /**
- * Returns the cache key of a domain's catch-all test. A backup MX that queues mail often accepts
- * every local part when the primary does not, so it has its own result.
+ * Returns the cache key of a domain's catch-all test at an operator. A backup MX that queues mail
+ * often accepts every local part when the primary does not, so it has its own result.
  */
-export function catchAllKey({ address, route, isBackup = false }: ProbeTarget): string {
-  const domain = address.domain.ascii
-  return isBackup ? `${domain} ${mxGroupKey(route)}` : domain
+export function catchAllKey(target: ProbeTarget, operator: string): string {
+  const domain = target.address.domain.ascii
+  const hosts = hostsAt(target, operator)
+  return hosts === target.exchangers[0] ? domain : `${domain} ${mxGroupKey(hosts.route)}`
 }
 
 /**

@@ -6,15 +6,13 @@ import type { MxOperator } from '../dns/operators.ts'
 import type { Route } from '../dns/route.ts'
 import type { RecipientOutcome, Stage } from '../smtp/classify-reply.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { type Acceptance, hostsOf, type RouteWithHost } from './mx-groups.ts'
-
-/** The MX hosts of a route that one operator runs, in the order of the route. */
-export type OperatorHosts = {
-  readonly operator: MxOperator
-  readonly route: RouteWithHost
-  /** Whether the domain is a catch-all there, as far as known before any probe. */
-  readonly catchAll: boolean | null
-}
+import {
+  type Acceptance,
+  hostsOf,
+  type MxHosts,
+  type OperatorHosts,
+  type RouteWithHost,
+} from './mx-groups.ts'
 
 /**
  * Operators probed for one address, without those whose hosts have no address. RFC 5321 §5.1 asks
@@ -44,8 +42,6 @@ export function groupHostsByOperator(
   CACHE.set(route, { operators, isFree, all })
   return all
 }
-
-export type MxHosts = readonly [OperatorHosts, ...OperatorHosts[]]
 
 const CACHE = new WeakMap<
   RouteWithHost,

@@ -13,7 +13,7 @@ import type { StepObserver } from '../step-observer.ts'
 import { toEvidence, toResult } from '../verdict/judge.ts'
 import type { Evidence, Result } from '../verdict/verdict.ts'
 import { hostsOf, type ProbeTarget, type RouteWithHost } from './mx-groups.ts'
-import { groupHostsByOperator, type LikelyHosts, type MxHosts } from './mx-hosts.ts'
+import { groupHostsByOperator, type LikelyHosts } from './mx-hosts.ts'
 
 /** An address that needs an SMTP probe, with the evidence so far. */
 export type ProbeTask = ProbeTarget & {
@@ -23,9 +23,9 @@ export type ProbeTask = ProbeTarget & {
   readonly flags: AddressFlags
   readonly suggestion: string | null
   readonly typo: Evidence['typo']
+  readonly route: RouteWithHost
+  /** The operator of the first MX hosts. */
   readonly operator: MxOperator
-  /** The MX hosts to probe, in this order; the first are those of `operator`. */
-  readonly exchangers: MxHosts
   /** Duration of the DNS lookup; null if the route was known before. */
   readonly dnsMs: number | null
   /** Monotonic time at which the verification started. */
@@ -198,7 +198,7 @@ function toProbeTask(
   { cacheScope, accepted }: TaskOptions,
 ): ProbeTask {
   const exchangers = groupHostsByOperator(route, operators, flags.free)
-  const [{ operator, catchAll }] = exchangers
+  const [{ operator }] = exchangers
   return {
     text,
     cacheKey: cacheKey(cacheScope, address),
@@ -206,7 +206,6 @@ function toProbeTask(
     flags,
     route,
     operator,
-    catchAll,
     exchangers,
     suggestion,
     typo,

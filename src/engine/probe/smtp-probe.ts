@@ -11,8 +11,8 @@ import {
   type PipelinedReply,
   type StartedTest,
 } from './catch-all-probe.ts'
-import type { MxGroupState, SecondLook } from './mx-group-options.ts'
-import { catchAllKey, needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
+import type { MxGroupState, SecondLook } from './mx-group-state.ts'
+import { needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
 import type { ProbeListener, ServerCall } from './probe-listener.ts'
 import {
@@ -35,6 +35,22 @@ const SESSION_SHARE = 0.5
  */
 const QUIT_TIMEOUT_MS = 500
 
+/**
+ * `probing`: transactions follow. `ending`: none follows, because of a reply, a limit or a failure.
+ * `quit`: QUIT was sent, so that no command follows.
+ */
+type Phase = 'probing' | 'ending' | 'quit'
+
+/** How a session ended. */
+export type SmtpProbeEnd = {
+  /** The outcome that ended it early; null if it ran to its end. */
+  readonly failure: RecipientOutcome | null
+  /** Whether it counts as a success once its replies are known to belong to their commands. */
+  readonly isClean: boolean
+  /** Whether unanswered targets are to be retried at once, with settings that suit this host. */
+  readonly isRetried: boolean
+}
+
 type AcceptedRecipients<Q> = readonly (readonly [Q, RecipientOutcome])[]
 
 /** The probe of one MX host over one connection: transactions, with RSET between them. */
@@ -51,10 +67,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #received = 0
   #transactions = 0
   readonly #refusals: RefusalCounter
+  #phase: Phase = 'probing'
   /** True once recipients beyond the expected limit of refusals were returned. */
   #hasReturned = false
-  /** True once the streak of unknown users reached the operator's limit. */
-  #streakExceeded = false
   /** True once a recipient was blocked: the session may go on but does not count as a success. */
   #isBlocked = false
   /** True once STARTTLS failed: it is not tried again on this connection. */
@@ -66,9 +81,6 @@ export class SmtpProbe<Q extends ProbeTarget> {
   readonly #untested: AcceptedRecipients<Q>[] = []
   /** The outcome that ended the session early. */
   #failure: RecipientOutcome | null = null
-  #isDone = false
-  #hasQuit = false
-  #isClean = false
   /** True if the host must be retried with other settings, which are known now. */
   #isRetried = false
 
@@ -84,21 +96,21 @@ export class SmtpProbe<Q extends ProbeTarget> {
       inOrder: all => this.#rcptInOrder(all),
       noteFull: taken => this.#noteTransactionMax(taken),
     })
-    this.#refusals = new RefusalCounter(group.options.rateController)
-    this.#startedAt = group.options.deps.clock.monotonicNow()
-    group.reduceBatchSize(group.options.hosts.recipientsMax(opened.host))
+    this.#refusals = new RefusalCounter(group.rateController)
+    this.#startedAt = group.egress.deps.clock.monotonicNow()
+    group.reduceBatchSize(group.egress.hosts.recipientsMax(opened.host))
   }
 
   /** Probes the targets; before them, the domain of a second look. */
-  async run(look: SecondLook<Q> | null = null): Promise<RecipientOutcome | null> {
+  async run(look: SecondLook<Q> | null): Promise<SmtpProbeEnd> {
     try {
       if (look !== null) await this.#catchAllProbe.testBetween(look)
-      while (!this.#isDone && this.#session.usable && this.#canContinue()) {
+      while (this.#phase === 'probing' && this.#session.usable && this.#canContinue()) {
         await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
       }
       await this.#concludeTest(true)
       for (const accepted of this.#untested) {
-        const isAbandoned = this.#hasQuit || !this.#session.usable
+        const isAbandoned = this.#mustStop
         const test = { recipientCount: this.#group.transactionMax, isLast: false, isAbandoned }
         await this.#resolveAccepted(accepted, { ...test, pipelined: null })
       }
@@ -106,9 +118,22 @@ export class SmtpProbe<Q extends ProbeTarget> {
     } finally {
       this.#startedTest?.drop()
     }
-    const isComplete = this.#hasQuit || this.#session.usable
-    this.#isClean = this.#failure === null && !this.#isBlocked && isComplete
-    return this.#failure
+    const isComplete = this.#phase === 'quit' || this.#session.usable
+    return {
+      failure: this.#failure,
+      isClean: this.#failure === null && !this.#isBlocked && isComplete,
+      isRetried: this.#isRetried,
+    }
+  }
+
+  /** Starts no further transaction. */
+  #end(): void {
+    if (this.#phase === 'probing') this.#phase = 'ending'
+  }
+
+  /** Whether no command can be sent. */
+  get #mustStop(): boolean {
+    return this.#phase === 'quit' || !this.#session.usable
   }
 
   /** The targets without a reply. */
@@ -129,31 +154,33 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const [first] = this.#remaining
     const needsTest = first !== undefined && !this.#catchAllProbe.isKnown(first)
     const reserve = needsTest && !this.#isUnderTest(first) ? 1 : 0
-    return this.#group.options.rateController.row.recipientsPerSession - this.#asked - reserve
+    return this.#group.rateController.row.recipientsPerSession - this.#asked - reserve
   }
 
   /** Whether the random recipient for the domain of this target was sent. */
   #isUnderTest(target: Q): boolean {
     const [first] = this.#startedTest?.accepted ?? []
-    return first !== undefined && catchAllKey(first[0]) === catchAllKey(target)
+    if (first === undefined) return false
+    return this.#group.catchAllKey(first[0]) === this.#group.catchAllKey(target)
   }
 
   /**
    * The batch size: within the session's limit, and never past the streak limit of unknown users.
    */
   #batchMax(): number {
-    const { rateController, single } = this.#group.options
+    const { rateController, options } = this.#group
     // With a limit of one recipient per connection, the random recipient is allowed as a second
     // one.
     const left = Math.max(1, this.#recipientsLeft)
-    const limit = single ? left : Math.min(rateController.unknownsLeft, this.#refusals.batchMax)
+    const limit = options.single
+      ? left
+      : Math.min(rateController.unknownsLeft, this.#refusals.batchMax)
     return Math.min(this.#group.transactionMax, left, limit)
   }
 
   /** Sends QUIT, unless it was sent already. Resolves when the connection is closed. */
   quit(): Promise<void> {
-    this.#hasQuit = true
-    this.#isDone = true
+    this.#phase = 'quit'
     if (!this.#group.options.single) return this.#session.quit()
     // Without PIPELINING each reply is trusted as it arrives.
     return this.#session.quit(this.#session.offersPipelining ? QUIT_TIMEOUT_MS : 0)
@@ -164,26 +191,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#catchAllProbe.conclude(isInStep)
   }
 
-  /** Counts the session as a success once every reply is known to belong to its command. */
-  confirm(): void {
-    if (!this.#isClean) return
-    this.#group.options.rateController.succeeded()
-    this.#opened.permit.succeeded()
-  }
-
-  /** True if unanswered targets are to be retried at once, with settings that suit this host. */
-  get isRetried(): boolean {
-    return this.#isRetried
-  }
-
   #canContinue(): boolean {
-    const { rateController, deps, drain, single } = this.#group.options
-    if (this.#remainingCount === 0 || this.#streakExceeded || drain.aborted) return false
+    const { rateController, egress, options } = this.#group
+    const { clock, timeouts } = egress.deps
+    if (this.#remainingCount === 0 || options.drain.aborted) return false
     // The list yields only after a first reply; otherwise it would never make progress.
-    if (!single && this.#received > 0 && rateController.isRequested) return false
+    if (!options.single && this.#received > 0 && rateController.isRequested) return false
     if (this.#refusals.isReached) return false
     if (this.#asked > 0 && this.#recipientsLeft < 1) return false
-    return deps.clock.monotonicNow() - this.#startedAt < deps.timeouts.sessionMs * SESSION_SHARE
+    return clock.monotonicNow() - this.#startedAt < timeouts.sessionMs * SESSION_SHARE
   }
 
   /**
@@ -192,8 +208,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * refuses it now. One more recipient than the transaction has room for does no harm.
    */
   async #closeTransaction(domain: string): Promise<void> {
-    const { single } = this.#group.options
-    if (single || this.#hasQuit || !this.#session.usable || this.#group.transactionMax === 1) return
+    const { options, transactionMax } = this.#group
+    if (options.single || this.#mustStop || transactionMax === 1) return
     const accepted = this.#log.findWitness(domain)
     if (accepted === null) return
     const isLast = this.#remainingCount === 0 && this.#untested.length === 0
@@ -206,7 +222,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (this.#failure !== null) return
     const open = this.#log.findWitnesses()
     for (const [index, { domain, accepted }] of open.entries()) {
-      if (this.#hasQuit || !this.#session.usable) return
+      if (this.#mustStop) return
       const reply = await this.#rcptInNewTransaction(accepted, index === open.length - 1)
       if (reply !== 'quit-sent') this.#noteRepeated(domain, accepted, reply)
     }
@@ -277,10 +293,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * by a few recipients, which would each cost a connection.
    */
   #returnExcess() {
-    const { rateController, onReturned } = this.#group.options
     const { expectedLeft } = this.#refusals
-    if (onReturned === undefined || this.#hasReturned || expectedLeft === null) return
-    if (this.#isDone || rateController.waitMs > 0) return
+    if (!this.#group.canReturn || this.#hasReturned || expectedLeft === null) return
+    if (this.#phase !== 'probing' || this.#group.rateController.waitMs > 0) return
     this.#hasReturned = true
     const excess = [...this.#remaining].slice(expectedLeft)
     if (excess.length > 0) this.#group.returnTargets(excess)
@@ -289,7 +304,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** Runs only the catch-all test, for the recipients of a domain that were accepted earlier. */
   async #testCatchAll(first: Q): Promise<void> {
     const domain = first.address.domain.ascii
-    const known = this.#group.options.catchAll.get(catchAllKey(first))
+    const known = this.#group.egress.catchAll.get(this.#group.catchAllKey(first))
     if (known === null && !(await this.#startTransaction(false))) return
     const tested =
       known === null ? await this.#catchAllProbe.test(first) : { known, inStep: null, answer: null }
@@ -311,12 +326,12 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * recipients per transaction, costs a second connection once an hour.
    */
   #isLast(batch: readonly Q[], isRandomInBatch: boolean): boolean {
-    const { hosts, deps, single, learned } = this.#group.options
+    const { hosts, deps, learned } = this.#group.egress
     if (batch.length < this.#remainingCount) return false
     // An accepted recipient may be asked again.
     const [first] = batch
     const hasOwnTexts = first !== undefined && learned.hasOwnTexts(first.address.domain.ascii)
-    if (!single && (hasOwnTexts || this.#log.hasRefusals)) return false
+    if (!this.#group.options.single && (hasOwnTexts || this.#log.hasRefusals)) return false
     const { host } = this.#opened
     if (!this.#session.secured && hosts.requiresTls(host, deps.startTls)) return false
     return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
@@ -345,12 +360,12 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   get #sender(): string {
-    return this.#group.options.deps.egress.mailFrom
+    return this.#group.egress.deps.egress.mailFrom
   }
 
   #fail(outcome: ConnectionFailure): false {
     this.#failure = outcomeFor('rset', outcome)
-    this.#isDone = true
+    this.#end()
     return false
   }
 
@@ -368,14 +383,14 @@ export class SmtpProbe<Q extends ProbeTarget> {
   async #mailFailed(answer: RecipientOutcome, cut: Cut | null = null, behind = 0): Promise<void> {
     if (answer.kind === 'no-response') {
       this.#failure = answer
-      this.#isDone = true
+      this.#end()
       return
     }
     const isSure = cut === null || (cut === 'closed' && answer.kind !== 'rejected')
     if (!isSure) return void this.#dropReply()
     this.#refusals.add(1 + behind)
     if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
-    this.#isDone = true
+    this.#end()
     // The first transaction succeeded and a later one failed: the host wants one per connection.
     const isFull = answer.kind !== 'deferred' || isTooMany(answer)
     if (this.#transactions > 1 && this.#received > 0 && isFull) return
@@ -387,17 +402,17 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * remaining targets. A TLS demand that cannot be met concerns this host only.
    */
   #abandon(answer: RecipientOutcome) {
-    const { rateController } = this.#group.options
+    const { rateController } = this.#group
     if (answer.kind === 'blocked' && !isTlsDemand(answer)) rateController.refused(answer)
     if (answer.kind === 'deferred') this.#throttled(answer)
-    this.#isDone = true
+    this.#end()
     this.#failure = answer
     this.#group.resolveRemaining(answer, this.facts)
   }
 
   /** Before RCPT the whole server throttles us, so its IP address slows down too. */
   #throttled({ stage, retryAfterMs }: Extract<RecipientOutcome, { kind: 'deferred' }>) {
-    this.#group.options.rateController.throttled(retryAfterMs)
+    this.#group.rateController.throttled(retryAfterMs)
     if (stage !== 'rcpt') this.#opened.permit.throttled(retryAfterMs)
   }
 
@@ -406,21 +421,26 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * can be retried, or TLS is unavailable for now and all remaining targets are resolved.
    */
   async #upgrade(demand: RecipientOutcome): Promise<boolean> {
-    const { deps, hosts, signal } = this.#group.options
+    const { deps, hosts } = this.#group.egress
     if (deps.startTls === 'never' || this.#tlsUnavailable) return false
     if (!this.#session.offersStartTls) return false
     hosts.demandsTls(this.#opened.host)
-    if (this.#hasQuit) {
+    if (this.#phase === 'quit') {
       this.#group.setTlsDemand(demand, this.facts)
       return this.#retry()
     }
-    const failure = await startTls(this.#session, deps, this.#opened.host, signal)
+    const failure = await startTls(
+      this.#session,
+      deps,
+      this.#opened.host,
+      this.#group.options.signal,
+    )
     // RFC 3207 §4.2: TLS resets the session; if it fails, the open transaction is unchanged.
     if (this.#session.secured) this.#transactions = 0
     if (failure === null) return true
     this.#tlsUnavailable = true
     // After a TLS handshake with a failed EHLO the session cannot continue.
-    this.#isDone ||= this.#session.secured
+    if (this.#session.secured) this.#end()
     if (failure.kind === 'no-response') this.#failure = failure
     if (failure.kind !== 'deferred' || failure.stage !== 'starttls') return false
     this.#abandon(failure)
@@ -430,7 +450,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** Ends this session; unanswered targets are retried on a new connection with other settings. */
   #retry(): true {
     this.#isRetried = true
-    this.#isDone = true
+    this.#end()
     return true
   }
 
@@ -533,7 +553,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       if (!isAbandoned) await this.#closeTransaction(domain)
     }
     if (throttling !== null) this.#abandon(throttling)
-    this.#isDone ||= this.#group.options.rateController.isRefused
+    if (this.#group.rateController.isRefused) this.#end()
     this.#group.resolveBlocked()
   }
 
@@ -545,7 +565,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (!isFailure(outcome)) this.#resolve(target, answer)
     if (!isFailure(outcome) && outcome.code >= 400) return
     this.#failure ??= answer
-    this.#isDone = true
+    this.#end()
   }
 
   /**
@@ -554,21 +574,26 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * earlier one had a reply.
    */
   #handleTooMany(index: number): boolean {
-    if (index === 0) this.#isDone = this.#received > 1
-    else if (!this.#isDone) this.#noteTransactionMax(index)
-    return index > 0 || this.#isDone
+    if (index > 0) {
+      if (this.#phase === 'probing') this.#noteTransactionMax(index)
+      return true
+    }
+    // The connection takes no more recipients if it took one before.
+    const isFull = this.#received > 1
+    if (isFull) this.#end()
+    return isFull
   }
 
   /** Remembers that a transaction was full after `taken` recipients, for later connections too. */
   #noteTransactionMax(taken: number) {
-    this.#group.options.hosts.noteRecipientsMax(this.#opened.host, taken)
+    this.#group.egress.hosts.noteRecipientsMax(this.#opened.host, taken)
     this.#group.reduceBatchSize(taken)
   }
 
   #countRefusal({ kind }: RecipientOutcome) {
     const isRefused = kind !== 'accepted'
     if (isRefused) this.#refusals.add(1)
-    this.#group.options.rateController.onReply(isRefused)
+    this.#group.rateController.onReply(isRefused)
   }
 
   /**
@@ -576,10 +601,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * verifications come from people and do not count.
    */
   #countUnknown({ kind, why }: RecipientOutcome) {
-    const { rateController, single } = this.#group.options
+    const { rateController, options } = this.#group
     if (kind === 'accepted') rateController.onKnownRecipient()
     else if (kind !== 'rejected' || why !== 'no-mailbox') rateController.onOtherReply()
-    else if (!single && rateController.onUnknownRecipient()) this.#streakExceeded = true
+    else if (!options.single && rateController.onUnknownRecipient()) this.#end()
   }
 
   /** Counts an outcome for the operator. Returns true if it holds for all remaining recipients. */
@@ -618,9 +643,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #testMeanwhile(accepted: AcceptedRecipients<Q>, test: CatchAllTest): boolean {
     const [first] = accepted
     const isFollowed =
-      this.#remainingCount > accepted.length && !this.#isDone && this.#canContinue()
+      this.#remainingCount > accepted.length && this.#phase === 'probing' && this.#canContinue()
     if (first === undefined || !isFollowed || !this.#session.pipelining) return false
-    if (test.pipelined !== null || test.isAbandoned || this.#hasQuit) return false
+    if (test.pipelined !== null || test.isAbandoned) return false
     // An accepted recipient is asked again in this transaction.
     if (this.#log.findWitness(first[0].address.domain.ascii) !== null) return false
     const started = this.#catchAllProbe.start(first[0], test.recipientCount)
@@ -656,7 +681,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     to: string,
     isLast: boolean,
   ): Promise<Reply | ConnectionFailure | 'quit-sent'> {
-    if (this.#hasQuit) return 'quit-sent'
+    if (this.#phase === 'quit') return 'quit-sent'
     const rcpt = this.#rcpt(to)
     if (isLast && this.#session.pipelining) void this.quit()
     return rcpt
@@ -667,7 +692,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     to: string,
     isLast: boolean,
   ): Promise<Reply | ConnectionFailure | 'quit-sent'> {
-    if (this.#hasQuit) return 'quit-sent'
+    if (this.#phase === 'quit') return 'quit-sent'
     this.#log.startTransaction()
     // Without PIPELINING the session waits for each reply before it sends the next command.
     void this.#session.rset()

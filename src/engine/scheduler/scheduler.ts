@@ -7,9 +7,8 @@ import type { ResolverCheck } from '../dns/resolver-check.ts'
 import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
 import type { EgressPool } from '../probe/egress-pool.ts'
 import { hostsOf, type RouteWithHost } from '../probe/mx-groups.ts'
-import { isBackupOnly } from '../probe/mx-hosts.ts'
 import type { PreparedAddress, ProbeTask, TaskOptions } from '../probe/prepare.ts'
-import type { ProbeListOptions } from '../probe/probe-runner.ts'
+import type { ProbeOptions, ProbeSink } from '../probe/probe-options.ts'
 import {
   FAULTS_MAX,
   isDecided,
@@ -96,7 +95,12 @@ export type SchedulerEngine = {
   isTested(task: ProbeTask): boolean
   resume(text: string, route: RouteWithHost, options: Partial<TaskOptions>): ProbeTask | null
   presentResult(task: ProbeTask): Result
-  probe(operator: MxOperator, tasks: readonly ProbeTask[], options: ProbeListOptions): Promise<void>
+  probe(
+    operator: MxOperator,
+    tasks: readonly ProbeTask[],
+    sink: ProbeSink<ProbeTask, Outcome>,
+    options: Pick<ProbeOptions, 'signal' | 'drain' | 'urgent'> & { readonly egress: string },
+  ): Promise<void>
 }
 
 /**
@@ -134,6 +138,11 @@ export class Scheduler<T> {
   /** Aborts with `#ending` or when the run drains: nothing new is started then. */
   readonly #draining: AbortSignal
   readonly #dnsPause: DnsPause
+  /** The rows that are being probed, each with those of its connection. */
+  readonly #probing = new Map<
+    ProbeTask,
+    { readonly pending: PendingRow<T>; readonly chunk: readonly PendingRow<T>[] }
+  >()
   /** Rows without a result. */
   readonly #open = new Set<Row<T>>()
   /** Rows that wait for their route. */
@@ -671,40 +680,48 @@ export class Scheduler<T> {
     egress: string,
     chunk: readonly PendingRow<T>[],
   ): Promise<void> {
-    /** The rows without an outcome. */
-    const waiting = new Map(chunk.map(pending => [pending.task, pending]))
-    const pendingOf = (task: ProbeTask): PendingRow<T> => {
-      const pending = waiting.get(task)
-      if (pending === undefined) throw new EvError('internal', `unknown task: ${task.text}`)
-      return pending
-    }
+    for (const pending of chunk) this.#probing.set(pending.task, { pending, chunk })
     let failure: unknown = null
     try {
-      await this.#engine.probe(queue.operator, [...waiting.keys()], {
+      const tasks = chunk.map(({ task }) => task)
+      await this.#engine.probe(queue.operator, tasks, this.#outcomes, {
         egress,
         signal: this.#ending,
         drain: this.#draining,
         urgent: this.#options.urgent,
-        onResult: (task, result, asked) => {
-          const pending = pendingOf(task)
-          const isBackup = isBackupOnly(task.exchangers, result)
-          this.#handleOutcome(pending, { result, asked, egress, isBackupOnly: isBackup })
-          waiting.delete(task)
-        },
-        onRetryLater: (task, delayMs) => {
-          this.#enqueueLater(pendingOf(task), delayMs)
-          waiting.delete(task)
-        },
-        onReturned: tasks => {
-          this.#requeue(queue, tasks.map(pendingOf))
-          for (const task of tasks) waiting.delete(task)
-        },
       })
     } catch (error) {
       failure = error
     }
-    if (this.#draining.aborted) return
-    for (const pending of waiting.values()) this.#handleFault(pending, failure)
+    for (const pending of chunk) {
+      // Another connection may probe it by now.
+      if (this.#probing.get(pending.task)?.chunk !== chunk) continue
+      this.#probing.delete(pending.task)
+      if (!this.#draining.aborted) this.#handleFault(pending, failure)
+    }
+  }
+
+  /** Takes the outcomes of all probes. */
+  readonly #outcomes: ProbeSink<ProbeTask, Outcome> = {
+    probed: (task, outcome) => {
+      this.#handleOutcome(this.#pendingOf(task), outcome)
+      this.#probing.delete(task)
+    },
+    later: (task, delayMs) => {
+      this.#enqueueLater(this.#pendingOf(task), delayMs)
+      this.#probing.delete(task)
+    },
+    returned: tasks => {
+      const returned = tasks.map(task => this.#pendingOf(task))
+      for (const task of tasks) this.#probing.delete(task)
+      this.#requeue(returned)
+    },
+  }
+
+  #pendingOf(task: ProbeTask): PendingRow<T> {
+    const probing = this.#probing.get(task)
+    if (probing === undefined) throw new EvError('internal', `unknown task: ${task.text}`)
+    return probing.pending
   }
 
   /** Probes a row again after an internal failure, or gives it the failure as its result. */
@@ -718,8 +735,11 @@ export class Scheduler<T> {
    * Queues rows that a connection has returned. They wait a moment, because connections to the same
    * hosts return theirs at about the same time, and together they fill fewer connections.
    */
-  #requeue(queue: OperatorQueue<T>, returned: readonly PendingRow<T>[]) {
+  #requeue(returned: readonly PendingRow<T>[]) {
     const { clock } = this.#options
+    const [first] = returned
+    if (first === undefined) return
+    const queue = this.#queueFor(first.task)
     const now = clock.monotonicNow()
     const batches = new Set(returned.map(pending => queue.add(pending, now, true)))
     if (queue.hasFull) this.#dispatch(queue)

@@ -31,7 +31,7 @@ export function fromAcceptance(clock: Clock, task: ProbeTask, accepted: Acceptan
 export function fromUnprobed(clock: Clock, task: ProbeTask): Result {
   return toResult(clock, task.text, task.startedAt, {
     ...previousEvidence(task),
-    catchAll: task.catchAll,
+    catchAll: task.exchangers[0].catchAll,
     skipped: 'finished',
   })
 }

@@ -1,9 +1,8 @@
 import type { Database } from '../../db/database.ts'
 import { isFault } from '../../engine/address/address.ts'
 import { dnsWaitMs } from '../../engine/dns-pause.ts'
-import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
+import type { Engine, ProbeListOptions, ProbeListSink } from '../../engine/engine.ts'
 import type { Acceptance, RouteWithHost } from '../../engine/probe/mx-groups.ts'
-import { isBackupOnly } from '../../engine/probe/mx-hosts.ts'
 import type { ProbeTask } from '../../engine/probe/prepare.ts'
 import { FAULTS_MAX, nextRetry, type Outcome } from '../../engine/probe/retry-policy.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
@@ -69,7 +68,7 @@ type Failure = { readonly error: unknown }
 const toFailure = (error: unknown): Failure => ({ error })
 
 /** The probe of claimed items. It counts which of them have their outcome. */
-class ClaimedProbe {
+class ClaimedProbe implements ProbeListSink {
   readonly #work: ProbeWork
   readonly #slot: Slot
   readonly #claimed: readonly ClaimedRow[]
@@ -116,12 +115,8 @@ class ClaimedProbe {
   ): Promise<void> {
     const [first] = tasks
     if (first === undefined) return
-    await engine.probe(first.operator, tasks, {
-      ...signals,
-      egress: this.#slot.egress,
-      onResult: this.#onResult,
-      onRetryLater: this.#onRetryLater,
-    })
+    const { egress } = this.#slot
+    await engine.probe(first.operator, tasks, this, { ...signals, egress })
   }
 
   readonly #itemOf = (task: ProbeTask): ClaimedRow => {
@@ -130,19 +125,15 @@ class ClaimedProbe {
     return item
   }
 
-  readonly #onResult: ProbeListOptions['onResult'] = (task, result, asked) => {
+  probed(task: ProbeTask, outcome: Outcome): void {
     const item = this.#itemOf(task)
     // An item that the stop left unprobed has no result: it is probed when the job continues.
-    const isUnprobed = this.#work.stopping.aborted && result.evidence.answer?.kind === 'no-response'
-    if (isUnprobed) this.#open.delete(item)
-    else {
-      const { egress } = this.#slot
-      const outcome = { result, asked, egress, isBackupOnly: isBackupOnly(task.exchangers, result) }
-      this.#record(item, () => changeFor(this.#work, this.#slot, item, outcome))
-    }
+    const isNotReached = outcome.result.evidence.answer?.kind === 'no-response'
+    if (this.#work.stopping.aborted && isNotReached) this.#open.delete(item)
+    else this.#record(item, () => changeFor(this.#work, this.#slot, item, outcome))
   }
 
-  readonly #onRetryLater: ProbeListOptions['onRetryLater'] = (task, delayMs) => {
+  later(task: ProbeTask, delayMs: number): void {
     const item = this.#itemOf(task)
     this.#record(item, () => ({ postponed: [toPostponed(this.#work, item, delayMs)] }))
   }

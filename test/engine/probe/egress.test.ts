@@ -287,11 +287,8 @@ describe('an egress', () => {
     if ('result' in prepared) throw new Error('no inquiry')
     const { task } = prepared
     const { signal } = new AbortController()
-    const asking = engine.probe(task.operator, [task], {
-      egress: 'c',
-      signal,
-      onResult: () => {},
-    })
+    const sink = { probed: () => {}, later: () => {} }
+    const asking = engine.probe(task.operator, [task], sink, { egress: 'c', signal })
     await expect(asking).rejects.toThrow('There is no egress "c", only a, b.')
   })
 

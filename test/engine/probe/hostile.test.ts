@@ -74,14 +74,25 @@ function place() {
       const abort = new AbortController()
       if (dice.entropy(0.05)) clock.after(dice.below(60_000), () => abort.abort())
       prober
-        .probe({ name: `op${seed}.test`, title: '', truth: 'tells' }, questions, {
-          signal: abort.signal,
-          drain: abort.signal,
-          single: dice.entropy(0.4),
-          timeoutMs: 2_000,
-          dialogue: dice.entropy(0.1),
-          onProbed: (question, probed) => told.push({ question, probed }),
-        })
+        .probe(
+          `op${seed}.test`,
+          questions,
+          {
+            probed: (question, probed) => told.push({ question, probed }),
+            later: () => {
+              mine.failed = new Error('a target is to be probed later')
+            },
+          },
+          {
+            signal: abort.signal,
+            drain: abort.signal,
+            single: dice.entropy(0.4),
+            urgent: false,
+            timeoutMs: 2_000,
+            dialogue: dice.entropy(0.1),
+            listener: null,
+          },
+        )
         .catch(error => {
           mine.failed = error
         })
@@ -120,7 +131,9 @@ function newWalk(seed: number) {
     questions: LOCALS.filter(() => dice.entropy(0.5)).map(start => {
       const address = parseAddress(`${start}${seed}.test`)
       if (isFault(address)) throw new Error(start)
-      return { address, route, catchAll: known, accepted: null } as ProbeTarget
+      const operator = { name: `op${seed}.test`, title: '', truth: 'tells' } as const
+      const exchangers: ProbeTarget['exchangers'] = [{ operator, route, catchAll: known }]
+      return { address, exchangers, accepted: null }
     }),
     traces: [] as HostileServer[],
     told: [] as { question: ProbeTarget; probed: ProbeResult }[],
@@ -189,7 +202,7 @@ function faultOf({ failed, questions, told, traces }: Walk): string | null {
     if (answer.kind === 'accepted' && answer.why !== 'restricted') {
       if (!took(traces, recipient => recipient === wire)) return `${wire} was not accepted`
     }
-    if (catchAll === true && question.catchAll === null) {
+    if (catchAll === true && question.exchangers[0].catchAll === null) {
       const isHere = (recipient: string) =>
         isRandomRecipient(recipient) && recipient.endsWith(`@${domain.ascii}`)
       if (!took(traces, isHere)) return `${domain.ascii} does not take everything`

@@ -6,18 +6,21 @@ import {
   nextBatch,
   type ProbeTarget,
 } from '../../../src/engine/probe/mx-groups.ts'
-import { ask } from '../../support/prober.ts'
+import { ask, OPERATOR } from '../../support/prober.ts'
 
 const emails = (targets: readonly ProbeTarget[]) => targets.map(({ address }) => address.text)
 
 describe('MX groups', () => {
   test('are one per set of MX hosts, in order of appearance', () => {
-    const plans = groupByMx([
-      ask('a@one.test', ['mx1.test', 'mx2.test']),
-      ask('b@two.test', ['mx3.test']),
-      ask('c@three.test', ['mx1.test', 'mx2.test']),
-      ask('d@four.test', ['mx1.test']),
-    ])
+    const plans = groupByMx(
+      [
+        ask('a@one.test', ['mx1.test', 'mx2.test']),
+        ask('b@two.test', ['mx3.test']),
+        ask('c@three.test', ['mx1.test', 'mx2.test']),
+        ask('d@four.test', ['mx1.test']),
+      ],
+      OPERATOR.name,
+    )
     expect(plans.map(({ key, targets }) => [key, emails(targets)])).toEqual([
       ['mx1.test mx2.test', ['a@one.test', 'c@three.test']],
       ['mx3.test', ['b@two.test']],
@@ -28,12 +31,13 @@ describe('MX groups', () => {
   test('sort targets by domain and keep the given order within one', () => {
     const [plan] = groupByMx(
       ['z@b.test', 'x@a.test', 'a@b.test', 'b@a.test'].map(email => ask(email)),
+      OPERATOR.name,
     )
     expect(emails(plan?.targets ?? [])).toEqual(['x@a.test', 'b@a.test', 'z@b.test', 'a@b.test'])
   })
 
   test('are empty without targets', () => {
-    expect(groupByMx([])).toEqual([])
+    expect(groupByMx([], OPERATOR.name)).toEqual([])
   })
 
   test('use the domain as key for an implicit MX', () => {

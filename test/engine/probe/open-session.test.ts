@@ -156,7 +156,9 @@ describe('the dial order', () => {
   test('dials the domain itself for an implicit route', async () => {
     const home = createTestProber({}, { zone: { 'a.test': { A: ['192.0.2.9'] } } })
     const question = ask(EMAIL)
-    await home.single({ ...question, route: { kind: 'implicit', host: 'a.test' } })
+    const [hosts] = question.exchangers
+    const route = { kind: 'implicit', host: 'a.test' } as const
+    await home.single({ ...question, exchangers: [{ ...hosts, route }] })
     expect(home.mx.dialled).toEqual([{ ip: '192.0.2.9', port: 25, host: 'a.test' }])
   })
 })

@@ -85,7 +85,7 @@ describe('recipients that a connection is not expected to reach', () => {
     const home = createTestProber(most, options)
     const returned: string[] = []
     const how = {
-      onReturned: (targets: readonly ProbeTarget[]) =>
+      returned: (targets: readonly ProbeTarget[]) =>
         void returned.push(...targets.map(({ address }) => address.text)),
     }
     const walk = await home.run(tested(list), how)

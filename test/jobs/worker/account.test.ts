@@ -162,14 +162,15 @@ describe('an item with an internal failure', () => {
   }: Pick<Awaited<ReturnType<typeof createTestWorker>>, 'engine' | 'clock'>) {
     const probed: string[][] = []
     const probe = engine.probe.bind(engine)
-    engine.probe = async (operator, tasks, options) => {
+    engine.probe = async (operator, tasks, sink, options) => {
       probed.push(tasks.map(({ text }) => text))
       if (!tasks.some(({ text }) => text.startsWith('poison@'))) {
-        return probe(operator, tasks, options)
+        return probe(operator, tasks, sink, options)
       }
       const error = new Error('poison')
       for (const task of tasks) {
-        options.onResult(task, fromFailure(clock, task, error), true)
+        const result = fromFailure(clock, task, error)
+        sink.probed(task, { result, asked: true, egress: 'default' })
       }
     }
     return probed
