@@ -1,4 +1,4 @@
-import { type Argument, Command, type ErrorOptions, Help, Option } from 'commander'
+import { type Argument, Command, CommanderError, type ErrorOptions, Help, Option } from 'commander'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText, toSentence } from '../platform/text.ts'
 import { wrapHelp } from './width.ts'
@@ -20,6 +20,11 @@ const WIDTH = 80
 export class EvCommand extends Command {
   /** Whether help shows all settings. */
   showsAll = false
+  /**
+   * Where the command works. `service`: on this machine, or on a service with --url. `machine`: on
+   * the data of this machine only. `process`: on neither, so EV_URL does not concern it.
+   */
+  runsOn: 'service' | 'machine' | 'process' = 'machine'
   /** The lines below "Examples:" in help. */
   readonly #examples: string[] = []
 
@@ -42,6 +47,18 @@ export class EvCommand extends Command {
       this.showsAll = true
       this.help()
     })
+  }
+
+  /** Accepts options of `ev` behind the command too. Help does not list them. */
+  addInheritedOptions(version: string): void {
+    this.addOption(new Option('-V, --version').hideHelp())
+    this.on('option:version', () => {
+      this.configureOutput().writeOut?.(`${version}\n`)
+      throw new CommanderError(0, 'commander.version', version)
+    })
+    const hasOption = this.options.some(({ long }) => long === '--help-all')
+    // The option of a command with subcommands would take precedence over theirs.
+    if (this.commands.length === 0 && !hasOption) this.addHelpAll({ isListed: false })
   }
 
   override addHelpText(
@@ -93,6 +110,16 @@ export class EvCommand extends Command {
     const hasMore = this.options.some(({ long, hidden }) => long === '--help-all' && !hidden)
     return `To list all options, run "${pathOf(this)} ${hasMore ? '--help-all' : '--help'}".`
   }
+}
+
+/** Marks a command that also works on a service, with --url. */
+export function worksOnService(command: Command): void {
+  if (command instanceof EvCommand) command.runsOn = 'service'
+}
+
+/** Marks a command that works on no stored data, so that EV_URL does not concern it. */
+export function worksWithoutData(command: Command): void {
+  if (command instanceof EvCommand) command.runsOn = 'process'
 }
 
 /** Returns a command as typed, such as `ev jobs show`. */

@@ -1,28 +1,12 @@
 import { type Command, CommanderError, type OutputConfiguration } from 'commander'
 import { hasPassword } from '../config/values.ts'
-import { addAccounts, addAudit } from './commands/accounts.ts'
-import { addFeedback } from './commands/feedback.ts'
+import { COMMAND_GROUPS } from './command-table.ts'
 import { addHelp } from './commands/help.ts'
-import { addJobs } from './commands/jobs.ts'
-import { addKeys } from './commands/keys.ts'
-import {
-  addBackup,
-  addConfig,
-  addDoctor,
-  addLists,
-  addMigrate,
-  addPurge,
-  addRestore,
-} from './commands/maintenance.ts'
-import { addSchedules } from './commands/schedules.ts'
-import { addServe, addWorker } from './commands/serve.ts'
-import { addCompletion, addMcp, addSimulate, addVersion } from './commands/tools.ts'
-import { addBulk, addVerify } from './commands/verify.ts'
-import { addWebhooks } from './commands/webhooks.ts'
 import { type CliContext, type CliOutput, type SetExitCode, version } from './context.ts'
-import { commandTree, EvCommand } from './ev-command.ts'
+import { commandTree, EvCommand, worksWithoutData } from './ev-command.ts'
 import { EXIT_CODES, reportError, watchOutput } from './exit.ts'
 import { printMessage } from './print.ts'
+import { addServiceOptions, selectService } from './service.ts'
 import { widthOf } from './width.ts'
 
 /**
@@ -46,10 +30,14 @@ async function runCommand(
   isDebug: boolean,
 ): Promise<number> {
   let code = 0
-  const ev = program(context, exitCode => {
-    code = exitCode
-  })
   try {
+    const ev = await program(
+      context,
+      exitCode => {
+        code = exitCode
+      },
+      argv,
+    )
     await ev.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
@@ -69,31 +57,62 @@ async function settled(...outputs: readonly CliOutput[]): Promise<void> {
   await new Promise<void>(resolve => void setImmediate(resolve))
 }
 
-/** Defines all commands with their options. Each loads its modules only when it runs. */
-export function program(context: CliContext, setExitCode: SetExitCode): Command {
+/**
+ * Defines the commands that `words` name with their options, and the others with their name and
+ * description only. Each command loads the modules that it works with when it runs.
+ */
+export async function program(
+  context: CliContext,
+  setExitCode: SetExitCode,
+  words: readonly string[],
+): Promise<Command> {
   const ev = new EvCommand('ev')
     .description('Verify whether an email address can receive mail, without sending any.')
     .version(version(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show help')
     .helpCommand(false)
+    // Commands have options of their own with the names of options of `ev`, such as --url.
+    .enablePositionalOptions()
     .exitOverride()
     .configureOutput(outputOf(context))
     .addHelpText('after', EXAMPLES)
-    .hook('preAction', (_, action) => warnAboutPassword(context, action.opts()))
+    .hook('preAction', (_, action) => {
+      warnAboutPassword(context, action.opts())
+      selectService(context, ev, action)
+    })
+  addServiceOptions(ev)
   // Subcommands inherit these settings when they are added, so this comes after them.
-  for (const [title, all] of GROUPS) {
+  for (const { title, commands } of COMMAND_GROUPS) {
     ev.commandsGroup(title)
-    for (const add of all) add(ev, context, setExitCode)
+    for (const { name, description, load } of commands) {
+      const command = ev.command(name).description(description)
+      if (words.includes(name)) (await load())(command, context, setExitCode)
+    }
   }
   for (const command of commandTree(ev)) {
     if (command.commands.length > 0) addHelp(command)
   }
-  // The option of a command with subcommands would take precedence over theirs.
-  for (const command of commandTree(ev).filter(({ commands }) => commands.length === 0)) {
-    const hasOption = command.options.some(({ long }) => long === '--help-all')
-    if (command instanceof EvCommand && !hasOption) command.addHelpAll({ isListed: false })
+  for (const command of commandTree(ev)) {
+    if (command !== ev && command instanceof EvCommand) command.addInheritedOptions(version())
   }
+  if (words.includes(COMPLETE)) addComplete(ev, context, setExitCode)
   return ev
+}
+
+const COMPLETE = '__complete'
+
+/** Adds the hidden command that the completion scripts call with the words of a command line. */
+function addComplete(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const complete = ev.command(COMPLETE, { hidden: true })
+  worksWithoutData(complete)
+  complete
+    .argument('[word...]')
+    .helpOption(false)
+    .passThroughOptions()
+    .action(async (words: readonly string[]) => {
+      const { completeCommand } = await import('./completion/complete.ts')
+      setExitCode(await completeCommand(context, { ev, words, runEv: run }))
+    })
 }
 
 const EXAMPLES = `
@@ -103,20 +122,6 @@ Examples:
   ev serve
 
 To show the options and examples of a command, run "ev help COMMAND".`
-
-/** The commands under their headings in help. */
-const GROUPS = [
-  ['Verify:', [addVerify, addBulk, addJobs]],
-  [
-    'Service:',
-    [addServe, addWorker, addAccounts, addKeys, addWebhooks, addSchedules, addFeedback, addAudit],
-  ],
-  [
-    'Set up and maintain:',
-    [addDoctor, addConfig, addLists, addBackup, addRestore, addMigrate, addPurge],
-  ],
-  ['Tools:', [addMcp, addCompletion, addSimulate, addVersion]],
-] as const
 
 /** Help is as wide as the terminal and has no colors. */
 const outputOf = (context: CliContext): OutputConfiguration => ({

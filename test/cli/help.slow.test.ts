@@ -1,12 +1,10 @@
 import { writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { commandTree, pathOf } from '../../src/cli/ev-command.ts'
-import { program } from '../../src/cli/run.ts'
-import { emptyFolder, memoryContext, runEv } from '../support/cli.ts'
+import { emptyFolder, runEv, wholeProgram } from '../support/cli.ts'
 
-const TREE = commandTree(program(memoryContext({ home: tmpdir() }).context, () => {}))
+const TREE = commandTree(await wholeProgram())
 const LEAVES = TREE.filter(({ commands }) => commands.length === 0)
 const wordsOf = (command: (typeof TREE)[number]) => pathOf(command).split(' ').slice(1)
 

@@ -1,12 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { commandTree, pathOf } from '../../src/cli/ev-command.ts'
-import { program } from '../../src/cli/run.ts'
 import { SETTING_GROUPS } from '../../src/cli/settings.ts'
 import { ENGINE_SETTINGS, SERVE_SETTINGS, SETTINGS } from '../../src/config/settings.ts'
-import { emptyFolder, memoryContext, type Ran, runEv } from '../support/cli.ts'
+import { emptyFolder, type Ran, runEv, wholeProgram } from '../support/cli.ts'
 
 /** Expects a message on stderr without a stack, and nothing on stdout. */
 function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
@@ -244,15 +242,13 @@ describe.concurrent('help', () => {
     expect(direct.stdout).toMatch(/^Usage: ev jobs resume /)
   })
 
-  test('shows defaults in the units of the settings', () => {
-    const purge = program(memoryContext({ home: tmpdir() }).context, () => {}).commands.find(
-      command => command.name() === 'purge',
-    )
+  test('shows defaults in the units of the settings', async () => {
+    const purge = (await wholeProgram()).commands.find(command => command.name() === 'purge')
     expect(purge?.helpInformation()).toMatch(/--keep-results <days> [^-]*\(default: 30\)/)
   })
 
-  test('describes every command, argument and option in one form', () => {
-    const tree = commandTree(program(memoryContext({ home: tmpdir() }).context, () => {}))
+  test('describes every command, argument and option in one form', async () => {
+    const tree = commandTree(await wholeProgram())
     const described = tree.flatMap(command => [
       ...(command.parent === null ? [] : [[pathOf(command), command.description()] as const]),
       ...[...command.options, ...command.registeredArguments]

@@ -5,10 +5,12 @@ import { EventEmitter } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
+import { tmpdir } from 'node:os'
 import { clearLine, cursorTo, moveCursor } from 'node:readline'
 import { PassThrough, Writable } from 'node:stream'
+import { COMMAND_NAMES } from '../../src/cli/command-table.ts'
 import type { CliContext, CliSignal } from '../../src/cli/context.ts'
-import { run } from '../../src/cli/run.ts'
+import { program, run } from '../../src/cli/run.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { onFileFinished } from './cleanup.ts'
@@ -49,6 +51,10 @@ delete process.env.FORCE_COLOR
 /** Runs `ev` to its end in this process, without the settings of this machine. */
 export const runEv = (args: readonly string[], options: CliOptions): Promise<Ran> =>
   startEv(args, options).ended
+
+/** Returns the tree of commands with all their options. */
+export const wholeProgram = () =>
+  program(memoryContext({ home: tmpdir() }).context, () => {}, COMMAND_NAMES)
 
 /** Returns the output of a command with paths relative to its folder. */
 export function withRelativePaths(ran: Ran, home: string): Ran {

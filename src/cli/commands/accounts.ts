@@ -20,11 +20,12 @@ Alerts about webhooks and emails about finished lists go to the address of the a
 An admin account can open the Health page of the dashboard, and its keys can manage accounts over HTTP (/v1/accounts).
 The account that the first start of "ev serve" creates is an admin.`
 
-export function addAccounts(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const accounts = ev
-    .command('accounts')
-    .description('manage accounts of the service and their plans')
-    .addHelpText('after', ACCOUNTS_EXAMPLES)
+export function defineAccounts(
+  accounts: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  accounts.addHelpText('after', ACCOUNTS_EXAMPLES)
   addList(accounts, context, setExitCode)
   addCreate(accounts, context, setExitCode)
   addSetName(accounts, context, setExitCode)
@@ -136,10 +137,8 @@ Examples:
 The audit log records changes of keys, webhooks and accounts, sign-ins to the dashboard, and downloads of results.
 An entry has the actor, the IP address and the target. Entries are kept for a year.`
 
-export function addAudit(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const audit = ev
-    .command('audit')
-    .description('show the audit log')
+export function defineAudit(audit: Command, context: CliContext, setExitCode: SetExitCode): void {
+  audit
     .option('--account <account>', 'only entries of this account, by ID or name')
     .option('--action <name>', 'only entries with this action, such as key.created')
     .option('--since <time>', 'only entries since this time: 7d, 12h, or a date such as 2030-01-31')

@@ -11,11 +11,12 @@ Examples:
   ev feedback report
   ev feedback sources create postmark`
 
-export function addFeedback(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const feedback = ev
-    .command('feedback')
-    .description('import bounces and deliveries, and compare them with verdicts')
-    .addHelpText('after', EXAMPLES)
+export function defineFeedback(
+  feedback: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  feedback.addHelpText('after', EXAMPLES)
   addImport(feedback, context, setExitCode)
   addReport(feedback, context, setExitCode)
   addSources(feedback, context, setExitCode)

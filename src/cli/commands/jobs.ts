@@ -25,11 +25,8 @@ resume" continues it. An unwritten job has all its results but no output file: "
 The list includes jobs that were submitted to "ev serve". Only the service processes them. It applies changes
 that you make here within seconds.`
 
-export function addJobs(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const jobs = ev
-    .command('jobs')
-    .description('manage jobs: show, resume, finish, cancel, delete, share, re-verify')
-    .addHelpText('after', EXAMPLES)
+export function defineJobs(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  jobs.addHelpText('after', EXAMPLES)
   addList(jobs, context, setExitCode)
   addShow(jobs, context, setExitCode)
   addResume(jobs, context, setExitCode)

@@ -16,11 +16,8 @@ Examples:
 These commands work while "ev serve" runs; changes take effect within a second. ev shows a key once, when it is created.
 Rotating or revoking a key ends the dashboard sessions that were opened with it.`
 
-export function addKeys(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const keys = ev
-    .command('keys')
-    .description('manage keys of the HTTP API')
-    .addHelpText('after', EXAMPLES)
+export function defineKeys(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+  keys.addHelpText('after', EXAMPLES)
   addList(keys, context, setExitCode)
   addCreate(keys, context, setExitCode)
   addRotate(keys, context, setExitCode)

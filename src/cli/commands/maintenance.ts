@@ -13,10 +13,8 @@ Examples:
 
 Exit codes: 0 no check failed, but there may be warnings; 1 at least one check failed.`
 
-export function addDoctor(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const doctor = ev
-    .command('doctor')
-    .description('check DNS, port 25, HELO, SPF and blocklists of this machine')
+export function defineDoctor(doctor: Command, context: CliContext, setExitCode: SetExitCode): void {
+  doctor
     .option(
       '--ask <host,…>',
       'mail servers to connect to, by name or IP address (default: large providers)',
@@ -38,10 +36,8 @@ Examples:
 
 Passwords in URLs are not shown. A setting shown as – is not set, so ev uses its default.`
 
-export function addConfig(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const config = ev
-    .command('config')
-    .description('show every setting with its value and source')
+export function defineConfig(config: Command, context: CliContext, setExitCode: SetExitCode): void {
+  config
     .option('--json', 'print JSON: one object')
     .addHelpText('after', CONFIG_EXAMPLES)
     .action(async flags => {
@@ -67,11 +63,8 @@ A source is a text file with one entry per line, or a JSON array of strings. ev 
 list, and only if it could read every source. To keep your own entries, add their file as a source. To
 make a running ev load the new list, send it SIGHUP.`
 
-export function addLists(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const lists = ev
-    .command('lists')
-    .description('update files of custom lists, such as disposable domains')
-    .addHelpText('after', LISTS_EXAMPLES)
+export function defineLists(lists: Command, context: CliContext, setExitCode: SetExitCode): void {
+  lists.addHelpText('after', LISTS_EXAMPLES)
   const update = lists
     .command('update')
     .description('write the file of a list from files and URLs')
@@ -107,10 +100,8 @@ passphrase is read from --passphrase-file, from EV_BACKUP_PASSPHRASE or, with --
 --recipient, the machine that makes the backups cannot decrypt them: create a key pair elsewhere with "age-keygen", and
 set the public key.`
 
-export function addBackup(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const backup = ev
-    .command('backup')
-    .description('back up the database while it is in use, and verify the copy')
+export function defineBackup(backup: Command, context: CliContext, setExitCode: SetExitCode): void {
+  backup
     .argument('<file>', 'path of the copy')
     .option('--encrypt', 'ask for a passphrase, and encrypt the copy with it')
     .option('--passphrase-file <file>', 'encrypt the copy with the passphrase in this file')
@@ -141,10 +132,12 @@ Stop every ev process first. ev checks the integrity and the version of the back
 contains, before it changes anything. A backup of an earlier version is migrated to this one. The database is replaced
 atomically: if ev is killed, the earlier one or the new one is there. With --force, the earlier one is kept beside it.`
 
-export function addRestore(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const restore = ev
-    .command('restore')
-    .description('restore the database, and its secret, from a backup')
+export function defineRestore(
+  restore: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  restore
     .argument('<file>', 'file that "ev backup" has written')
     .option('--passphrase-file <file>', 'decrypt the backup with the passphrase in this file')
     .option('--identity <file>', 'decrypt the backup with the secret key of age in this file')
@@ -168,10 +161,12 @@ Examples:
 Stop "ev serve" first. The PostgreSQL database must be empty. The copy is atomic, and the data directory is not
 changed. Set EV_SECRET to the secret of the data directory for every process that uses the copy.`
 
-export function addMigrate(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const migrate = ev
-    .command('migrate')
-    .description('copy a data directory to a PostgreSQL database')
+export function defineMigrate(
+  migrate: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  migrate
     .option(
       '--from <dir>',
       'data directory to copy (default: EV_DATA_DIR, otherwise ~/.local/share/ev)',
@@ -199,10 +194,8 @@ one, run "ev jobs delete ID". With --address, rows of finished lists and of the 
 counts stay correct. Stored responses to requests with an Idempotency-Key are encrypted and expire within a day. Your
 own list and output files are never changed.`
 
-export function addPurge(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const purge = ev
-    .command('purge')
-    .description('delete old lists, history, cached answers and leftover files')
+export function definePurge(purge: Command, context: CliContext, setExitCode: SetExitCode): void {
+  purge
     .option('--all', 'delete all finished lists, history and cached answers, regardless of age')
     .addOption(
       new Option('--address <address>', 'erase only this address, everywhere').conflicts('all'),

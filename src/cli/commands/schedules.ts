@@ -12,11 +12,12 @@ Examples:
 
 "ev serve" must be running when a schedule is due.`
 
-export function addSchedules(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const schedules = ev
-    .command('schedules')
-    .description('re-verify lists of the service on a schedule')
-    .addHelpText('after', EXAMPLES)
+export function defineSchedules(
+  schedules: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  schedules.addHelpText('after', EXAMPLES)
   addList(schedules, context, setExitCode)
   addCreate(schedules, context, setExitCode)
   addShow(schedules, context, setExitCode)

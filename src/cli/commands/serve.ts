@@ -24,15 +24,11 @@ to the log. Credentials are sent over TLS only: EV_NOTIFY_SMTP=smtps://user:pass
 SIGTERM or Ctrl-C stops the service after it has answered the requests in flight; a second signal stops it at once.
 SIGHUP reloads custom lists, operators and certificates.`
 
-export function addServe(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const serve = ev
-    .command('serve')
-    .description('run the HTTP service with its API and dashboard')
-    .addHelpText('after', SERVE_EXAMPLES)
-    .action(async flags => {
-      const { serveCommand } = await import('../serve/serve.ts')
-      setExitCode(await serveCommand(context, flags))
-    })
+export function defineServe(serve: Command, context: CliContext, setExitCode: SetExitCode): void {
+  serve.addHelpText('after', SERVE_EXAMPLES).action(async flags => {
+    const { serveCommand } = await import('../serve/serve.ts')
+    setExitCode(await serveCommand(context, flags))
+  })
   addSettings(
     serve,
     context,
@@ -53,15 +49,11 @@ directory is set, it must be the same as that of the service.
 SIGTERM or Ctrl-C stops the worker within 15 seconds, and other workers take over its items; a second signal stops it at
 once. SIGHUP reloads custom lists and operators.`
 
-export function addWorker(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const worker = ev
-    .command('worker')
-    .description('run a worker for a shared database')
-    .addHelpText('after', WORKER_EXAMPLES)
-    .action(async flags => {
-      const { workerCommand } = await import('../serve/worker.ts')
-      setExitCode(await workerCommand(context, flags))
-    })
+export function defineWorker(worker: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worker.addHelpText('after', WORKER_EXAMPLES).action(async flags => {
+    const { workerCommand } = await import('../serve/worker.ts')
+    setExitCode(await workerCommand(context, flags))
+  })
   addSettings(worker, context, [
     ...ENGINE_SETTINGS.map(one => one.key),
     ...(['metricsListen', 'metricsToken', 'secret', 'secretFile'] as const),

@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander'
+import type { Command } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings } from '../settings.ts'
 
@@ -13,10 +13,8 @@ answered within ten seconds. ev serve has the same tools at /mcp.
 
 With --url, it uses a service and the API key in EV_KEY. Without it, it contacts mail servers from this machine.`
 
-export function addMcp(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const mcp = ev
-    .command('mcp')
-    .description('run a Model Context Protocol server on stdin and stdout')
+export function defineMcp(mcp: Command, context: CliContext, setExitCode: SetExitCode): void {
+  mcp
     .option('--url <url>', 'URL of the service to use (default: verify from this machine)')
     .option('--sandbox', 'simulate results; the prefix of an address selects its result')
     .addHelpText('after', MCP_EXAMPLES)
@@ -27,37 +25,17 @@ export function addMcp(ev: Command, context: CliContext, setExitCode: SetExitCod
   addSettings(mcp, context)
 }
 
-export function addVersion(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  ev.command('version')
-    .description('print the versions of ev and Node')
+export function defineVersion(
+  version: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  version
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev version\n  ev version --json')
     .action(async flags => {
       const { versionCommand } = await import('../version.ts')
       setExitCode(versionCommand(context, flags))
-    })
-}
-
-const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
-
-const COMPLETION_EXAMPLES = `
-Examples:
-  source <(ev completion bash)
-  source <(ev completion zsh)
-  ev completion fish | source
-  ev completion powershell | Out-String | Invoke-Expression
-
-Add the line for your shell to its startup file: ~/.bashrc, ~/.zshrc (after compinit), ~/.config/fish/config.fish, or
-$PROFILE of PowerShell.`
-
-export function addCompletion(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  ev.command('completion')
-    .description('print the completion script for a shell')
-    .addArgument(new Argument('<shell>', 'shell').choices(SHELLS))
-    .addHelpText('after', COMPLETION_EXAMPLES)
-    .action(async (shell: (typeof SHELLS)[number]) => {
-      const { completionCommand } = await import('../completion/completion.ts')
-      setExitCode(completionCommand(context, ev, shell))
     })
 }
 
@@ -71,9 +49,12 @@ The simulator listens on loopback addresses only, so other machines cannot reach
 server has its own address in 127.0.0.0/8; Linux needs no setup for that. Press Ctrl-C to stop it and print the
 counters. With --json, it reads the commands "counters" and "reset" from stdin, one per line.`
 
-export function addSimulate(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  ev.command('simulate')
-    .description('simulate mail servers and DNS on this machine, for tests')
+export function defineSimulate(
+  simulate: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  simulate
     .argument('[scenario]', 'scenario file, JSON (default: the example)')
     .option('--smtp-port <n>', 'port of all mail servers (default: a free port)')
     .option('--dns-port <n>', 'port of the DNS server (default: a free port)')

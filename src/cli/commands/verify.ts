@@ -12,10 +12,8 @@ Examples:
 
 Exit codes: 0 all addresses are deliverable; 1 at least one is risky or undeliverable; 2 at least one is unknown, and the others are deliverable.`
 
-export function addVerify(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const verify = ev
-    .command('verify')
-    .description('verify one or more addresses')
+export function defineVerify(verify: Command, context: CliContext, setExitCode: SetExitCode): void {
+  verify
     .argument('<address...>', 'address to verify; - reads addresses from stdin, one per line')
     .addOption(
       new Option('--format <format>', 'output format (default: text)').choices([
@@ -61,10 +59,8 @@ customers.verified.xlsx. For s3:// URLs, set the variables of the AWS CLI.
 
 Press Ctrl-C to stop, and again to stop without waiting for replies. To resume, run the same command again.`
 
-export function addBulk(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const bulk = ev
-    .command('bulk')
-    .description('verify a list, such as a CSV file or an Excel workbook')
+export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetExitCode): void {
+  bulk
     .argument('<file>', 'list to verify: a file, an https:// or s3:// URL, or - for stdin')
     .option(
       '-o, --output <file>',

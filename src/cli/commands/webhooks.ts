@@ -18,11 +18,12 @@ Examples:
 These commands work while "ev serve" runs; changes take effect within a second. ev shows the secret of a webhook once,
 when it is created.`
 
-export function addWebhooks(ev: Command, context: CliContext, setExitCode: SetExitCode): void {
-  const webhooks = ev
-    .command('webhooks')
-    .description('manage webhook endpoints and deliveries')
-    .addHelpText('after', EXAMPLES)
+export function defineWebhooks(
+  webhooks: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  webhooks.addHelpText('after', EXAMPLES)
   addList(webhooks, context, setExitCode)
   addShow(webhooks, context, setExitCode)
   addCreate(webhooks, context, setExitCode)
