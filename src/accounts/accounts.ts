@@ -3,7 +3,6 @@ import { type BeforeCommit, type Database, type Trx, write, writeWith } from '..
 import { isFault, parseAddress, wireAddress } from '../engine/address/address.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
-import { sanitizeText } from '../platform/text.ts'
 import {
   type Account,
   type AccountPatch,
@@ -13,6 +12,7 @@ import {
   updateAccount as updateRow,
 } from './account-store.ts'
 import { exceedingRights, type KeyRights } from './key-rights.ts'
+import { parseName } from './name.ts'
 import { exceedsPlan, type Plan } from './plan.ts'
 
 export type AccountServices = AuditServices & { readonly database: Database }
@@ -154,18 +154,6 @@ async function requireFreeName(trx: Trx, accountId: string, name: string): Promi
   // The error does not have the ID of the other account: the caller may not see other accounts.
   if (existing !== null && existing.id !== accountId)
     throw new OperationError('account_name_taken', { name })
-}
-
-export const NAME_LENGTH_MAX = 100
-
-/**
- * Parses the name of an account or a key: one line of 1 to 100 characters, trimmed. Throws
- * `name_invalid`.
- */
-export function parseName(text: string, of: 'account' | 'key'): string {
-  const name = text.trim()
-  if (name !== '' && name.length <= NAME_LENGTH_MAX && sanitizeText(name) === name) return name
-  throw new OperationError('name_invalid', { name: text, of, lengthMax: NAME_LENGTH_MAX })
 }
 
 /**

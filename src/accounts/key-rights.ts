@@ -49,6 +49,9 @@ export const permits = (held: readonly Scope[], needed: Scope): boolean =>
   // The answer for a form is a part of that of a single verification.
   (needed === FORM_SCOPE && held.includes('verify:single'))
 
+/** Maximum of a key's own limit, in requests per minute: more than any plan allows. */
+export const KEY_RATE_MAX = 100_000
+
 /** Maximum entries of a restriction: enough for all offices and all sites of a company. */
 export const RESTRICTIONS_MAX = 100
 

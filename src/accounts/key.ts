@@ -1,6 +1,11 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { DAY } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
+
+/** A week is enough to deploy a new secret everywhere. */
+export const KEY_GRACE_MAX_MS = 7 * DAY
+export const KEY_GRACE_MS = DAY
 
 /** A new API key. `text` is shown once; the other fields are stored. */
 export type Secret = {

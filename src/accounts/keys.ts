@@ -1,10 +1,8 @@
 import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
-import { DAY } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import { accountIn } from './account-store.ts'
-import { parseName } from './accounts.ts'
 import { newSecret } from './key.ts'
 import { exceedingRights, isPublishable, type KeyRights, permits } from './key-rights.ts'
 import {
@@ -18,18 +16,14 @@ import {
   rotateKey as rotateRow,
   updateKey as updateRow,
 } from './key-store.ts'
+import { parseName } from './name.ts'
 import { findPlan, KEYS_MAX, type Plan } from './plan.ts'
 
-/** Maximum of a key's own limit, in requests per minute: more than any plan allows. */
-export const KEY_RATE_MAX = 100_000
 /**
  * Requests per minute of a publishable key if none are given: a visitor can copy the key, and its
  * account pays for the verifications. Few sites have more sign-ups.
  */
 export const PUBLISHABLE_KEY_RATE = 120
-/** A week is enough to deploy a new secret everywhere. */
-export const KEY_GRACE_MAX_MS = 7 * DAY
-export const KEY_GRACE_MS = DAY
 
 type KeyServices = AuditServices & { readonly database: Database }
 

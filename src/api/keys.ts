@@ -1,11 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { KEY_GRACE_MS } from '../accounts/key.ts'
 import { type KeyRights, PUBLISHABLE_SCOPES } from '../accounts/key-rights.ts'
 import { type KeyPatch, listKeys } from '../accounts/key-store.ts'
 import {
   createKey,
   getKey,
-  KEY_GRACE_MS,
   type KeyTarget,
   type KeyWithSecret,
   type RotatedKey as RotatedKeyText,

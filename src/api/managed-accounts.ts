@@ -6,12 +6,8 @@ import {
   getAccountPage,
   presentAccount,
 } from '../accounts/account-store.ts'
-import {
-  type AccountActor,
-  changeAccount,
-  createAccount,
-  NAME_LENGTH_MAX,
-} from '../accounts/accounts.ts'
+import { type AccountActor, changeAccount, createAccount } from '../accounts/accounts.ts'
+import { NAME_LENGTH_MAX } from '../accounts/name.ts'
 import { SECOND } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { ApiDeps } from './api-deps.ts'

@@ -1,88 +1,91 @@
-import { type Account, listAccounts, presentAccount } from '../accounts/account-store.ts'
-import {
-  changeAccount,
-  createAccount,
-  parseAccountInput,
-  parseEmail,
-  parseName,
-  parsePlan,
-} from '../accounts/accounts.ts'
-import { listKeys } from '../accounts/key-store.ts'
-import { mergePlans } from '../accounts/plan.ts'
-import type { Config } from '../config/settings.ts'
-import { type Database, openDatabase } from '../db/database.ts'
+import type { Command } from 'commander'
+import { parseName } from '../accounts/name.ts'
+import type { AccountPatch } from '../client/types.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import type { CliContext } from './context.ts'
-import { auditServices, databaseName, databaseUrl, openExisting } from './database.ts'
+import { noSuchCommand } from './commands/help.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { worksOnService } from './ev-command.ts'
 import { printJson, printText, timeText } from './print.ts'
-import { readConfig } from './settings.ts'
+import {
+  type AccountsBackend,
+  createRemoteAccounts,
+  type ListedAccount,
+} from './remote/accounts.ts'
+import { connectService, type ServiceFlags } from './service.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { type Column, table } from './table.ts'
 import { widthOf } from './width.ts'
 
-type AccountFlags = {
+const EXAMPLES = `
+Examples:
+  ev accounts
+  ev accounts create --name Shop --plan starter
+  ev accounts set-name Shop "Web shop"
+  ev accounts set-plan Shop professional
+  ev accounts set-email Shop owner@shop.example
+  ev accounts set-admin Ops on
+
+Keys, lists and history belong to one account; other accounts cannot see them. The plans are free, starter,
+professional and enterprise, and those that the config file adds under "plans".
+
+Alerts about webhooks and emails about finished lists go to the address of the account.
+
+An admin account can open the Health page of the dashboard, and its keys can manage accounts over HTTP (/v1/accounts).
+The account that the first start of "ev serve" creates is an admin.`
+
+type AccountFlags = ServiceFlags & {
   readonly json?: boolean
-  readonly name?: string
-  readonly email?: string
-  readonly plan?: string
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev accounts list` and returns the exit code. */
-export async function listCommand(context: CliContext, flags: AccountFlags): Promise<number> {
-  const config = readConfig(context, flags)
-  const database = await openExisting(context, config)
-  try {
-    const accounts = database === null ? [] : await listAccounts(database)
-    const counts = await Promise.all(
-      accounts.map(async ({ id }) =>
-        database === null ? 0 : (await listKeys(database, id)).length,
-      ),
-    )
-    const all = accounts.map((account, n) => ({ account, keys: counts[n] ?? 0 }))
-    if (flags.json)
-      printJson(
-        context,
-        all.map(({ account, keys }) => ({ ...presentAccount(account), keys })),
-      )
-    else if (all.length === 0)
-      printText(
-        context,
-        `No accounts in ${databaseName(config)}. "ev serve" creates the first one.\n`,
-      )
-    else context.stdout.write(table(COLUMNS, all.map(rowOf), widthOf(context, context.stdout)))
-    return 0
-  } finally {
-    await database?.close()
+async function openAccounts(context: CliContext, flags: AccountFlags): Promise<AccountsBackend> {
+  if (flags.service !== undefined) {
+    return createRemoteAccounts(flags.service.url, await connectService(flags.service))
   }
+  const config = readConfig(context, flags)
+  const { createLocalAccounts } = await import('./local/accounts.ts')
+  return createLocalAccounts(context, config)
 }
 
-/** Runs `ev accounts create` and returns the exit code. */
-export async function createCommand(context: CliContext, flags: AccountFlags): Promise<number> {
-  const config = readConfig(context, flags)
-  const plans = mergePlans(config.plans)
-  const base = { name: flags.name ?? '', plan: flags.plan ?? config.plan }
-  // Validate before the next line creates a database.
-  const input = parseAccountInput({ ...base, email: flags.email ?? null }, plans)
-  const database = await openDatabase(databaseUrl(config), context.clock)
-  try {
-    const account = await createAccount(
-      { ...auditServices(context), database, plans },
-      { ...input, actor: null },
-    )
-    if (flags.json) printJson(context, presentAccount(account))
-    else {
-      const { id, name, plan } = account
-      printText(
-        context,
-        `Created account ${id} "${name}" on the plan "${plan}". To create a key for it, run "ev keys create --name NAME --account ${id}".\n`,
-      )
-    }
-    return 0
-  } finally {
-    await database.close()
-  }
+export function defineAccounts(
+  accounts: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  accounts.addHelpText('after', EXAMPLES)
+  addList(accounts, context, setExitCode)
+  addCreate(accounts, context, setExitCode)
+  addSetName(accounts, context, setExitCode)
+  addSetPlan(accounts, context, setExitCode)
+  addSetEmail(accounts, context, setExitCode)
+  addSetAdmin(accounts, context, setExitCode)
+}
+
+function addList(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const list = accounts
+    .command('list', { isDefault: true })
+    .description('list all accounts, oldest first')
+    .allowExcessArguments()
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev accounts list\n  ev accounts --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, accounts)
+      setExitCode(await listCommand(context, flags))
+    })
+  addSettings(list, context, DATA_SETTINGS)
+  worksOnService(list)
+}
+
+async function listCommand(context: CliContext, flags: AccountFlags): Promise<number> {
+  const accounts = await openAccounts(context, flags)
+  const all = await accounts.list()
+  if (flags.json) printJson(context, all)
+  else if (all.length === 0) {
+    printText(context, `No accounts in ${accounts.location}. "ev serve" creates the first one.\n`)
+  } else context.stdout.write(table(COLUMNS, all.map(rowOf), widthOf(context, context.stdout)))
+  return 0
 }
 
 const COLUMNS: readonly Column[] = [
@@ -95,153 +98,146 @@ const COLUMNS: readonly Column[] = [
   { title: 'CREATED', dropRank: 1 },
 ]
 
-const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
-  account.id,
-  account.name,
-  account.plan,
-  account.email ?? '–',
-  account.operator === 1 ? 'yes' : '–',
-  formatNumber(keys),
-  timeText(account.created_at),
+const rowOf = ({ id, name, plan, email, admin, keys, created_at }: ListedAccount) => [
+  id,
+  sanitizeText(name),
+  sanitizeText(plan),
+  sanitizeText(email ?? '–'),
+  admin ? 'yes' : '–',
+  keys === null ? '–' : formatNumber(keys),
+  timeText(Date.parse(created_at)),
 ]
 
-/**
- * Calls `work` with the database and its accounts. Throws EvError('no_input') if there are none.
- */
-export async function withAccounts<T>(
-  context: CliContext,
-  config: Config,
-  work: (database: Database, accounts: readonly Account[]) => Promise<T>,
-): Promise<T> {
-  const database = await openExisting(context, config)
-  if (database === null) throw noAccount(config)
-  try {
-    const accounts = await listAccounts(database)
-    if (accounts.length === 0) throw noAccount(config)
-    return await work(database, accounts)
-  } finally {
-    await database.close()
-  }
+type CreateFlags = AccountFlags & {
+  readonly name: string
+  readonly email?: string
+  readonly plan?: string
 }
 
-/** Returns the account with that ID or name, or the only account if none is named. */
-export function selectAccount(accounts: readonly Account[], idOrName: string | undefined): Account {
-  const [first, second] =
-    idOrName === undefined
-      ? accounts
-      : accounts.filter(({ id, name }) => id === idOrName || name === idOrName)
-  if (first === undefined) {
-    throw new EvError(
-      'no_input',
-      `Account ${sanitizeText(idOrName ?? '')} does not exist. To list accounts, run "ev accounts".`,
+function addCreate(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const create = accounts
+    .command('create')
+    .description('create an account')
+    .requiredOption('--name <name>', 'name of the account')
+    .option('--plan <name>', 'plan of the account (default: enterprise)')
+    .option('--email <address>', 'address for webhook failure alerts')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev accounts create --name Shop --plan starter')
+    .action(async flags => {
+      setExitCode(await createCommand(context, flags))
+    })
+  addSettings(create, context, DATA_SETTINGS)
+  worksOnService(create)
+}
+
+async function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
+  const accounts = await openAccounts(context, flags)
+  const { name, plan, email = null } = flags
+  const account = await accounts.create({ name, plan, email })
+  if (flags.json) printJson(context, account)
+  else {
+    printText(
+      context,
+      `Created account ${account.id} "${account.name}" on the plan "${account.plan}". To create a key for it, run "ev keys create --name NAME --account ${account.id}".\n`,
     )
   }
-  if (second === undefined) return first
-  const which =
-    idOrName === undefined
-      ? 'There are several accounts'
-      : `Several accounts are named "${sanitizeText(idOrName)}"`
-  throw new EvError(
-    'usage',
-    `${which}. Give the ID of one, such as ${first.id} or ${second.id}. To list accounts, run "ev accounts".`,
-  )
+  return 0
 }
 
-const noAccount = (config: Config) =>
-  new EvError(
-    'no_input',
-    `No accounts in ${databaseName(config)} yet. Start "ev serve", which creates the first one, or run "ev accounts create --name NAME". If the data is elsewhere, set --data-dir or --database.`,
-  )
+function addSetName(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const setName = accounts
+    .command('set-name')
+    .description('rename an account')
+    .argument('<account>', 'ID or name of the account')
+    .argument('<name>', 'new name, which no other account has')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev accounts set-name Shop "Web shop"')
+    .action(async (account: string, newName: string, flags) => {
+      const name = parseName(newName, 'account')
+      const text = ({ before }: Changed) =>
+        `Renamed account ${before.id} from "${before.name}" to "${name}".\n`
+      setExitCode(await changeCommand(context, flags, account, { name }, text))
+    })
+  addSettings(setName, context, DATA_SETTINGS)
+  worksOnService(setName)
+}
 
-/** Runs `ev accounts set-name` and returns the exit code. */
-export function setNameCommand(
+type Changed = Awaited<ReturnType<AccountsBackend['change']>>
+
+/** Changes an account and prints it, or the sentence that `text` returns. */
+async function changeCommand(
   context: CliContext,
-  idOrName: string,
-  newName: string,
   flags: AccountFlags,
+  idOrName: string,
+  patch: AccountPatch,
+  text: (changed: Changed) => string,
 ): Promise<number> {
-  const name = parseName(newName, 'account')
-  const config = readConfig(context, flags)
-  return withAccounts(context, config, async (database, accounts) => {
-    const account = selectAccount(accounts, idOrName)
-    const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
-    const changed = await changeAccount(services, { accountId: account.id, name, actor: null })
-    if (flags.json) printJson(context, presentAccount(changed))
-    else printText(context, `Renamed account ${account.id} from "${account.name}" to "${name}".\n`)
-    return 0
-  })
+  const accounts = await openAccounts(context, flags)
+  const changed = await accounts.change(idOrName, patch)
+  if (flags.json) printJson(context, changed.after)
+  else printText(context, text(changed))
+  return 0
 }
 
-/** Runs `ev accounts set-plan` and returns the exit code. */
-export function setPlanCommand(
-  context: CliContext,
-  idOrName: string,
-  plan: string,
-  flags: AccountFlags,
-): Promise<number> {
-  const config = readConfig(context, flags)
-  const plans = mergePlans(config.plans)
-  parsePlan(plan, plans)
-  return withAccounts(context, config, async (database, accounts) => {
-    const account = selectAccount(accounts, idOrName)
-    const services = { ...auditServices(context), database, plans }
-    const changed = await changeAccount(services, { accountId: account.id, plan, actor: null })
-    if (flags.json) printJson(context, presentAccount(changed))
-    else {
-      printText(
-        context,
-        `Changed the plan of account ${account.id} "${account.name}" from ${account.plan} to ${plan}. A running "ev serve" applies it within a second.\n`,
-      )
-    }
-    return 0
-  })
+function addSetPlan(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const setPlan = accounts
+    .command('set-plan')
+    .description("change an account's plan")
+    .argument('<account>', 'ID or name of the account')
+    .argument('<plan>', 'name of the plan')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev accounts set-plan Shop professional')
+    .action(async (account: string, plan: string, flags) => {
+      const text = ({ before }: Changed) =>
+        `Changed the plan of account ${before.id} "${before.name}" from ${before.plan} to ${plan}. A running "ev serve" applies it within a second.\n`
+      setExitCode(await changeCommand(context, flags, account, { plan }, text))
+    })
+  addSettings(setPlan, context, DATA_SETTINGS)
+  worksOnService(setPlan)
 }
 
-/** Runs `ev accounts set-email` and returns the exit code. */
-export function setEmailCommand(
-  context: CliContext,
-  idOrName: string,
-  address: string,
-  flags: AccountFlags,
-): Promise<number> {
-  const email = address === 'none' ? null : parseEmail(address)
-  const config = readConfig(context, flags)
-  return withAccounts(context, config, async (database, accounts) => {
-    const { id: accountId } = selectAccount(accounts, idOrName)
-    const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
-    const account = await changeAccount(services, { accountId, email, actor: null })
-    if (flags.json) printJson(context, presentAccount(account))
-    else printText(context, alertAddressText(account))
-    return 0
-  })
+function addSetEmail(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const setEmail = accounts
+    .command('set-email')
+    .description('set the address for alerts and for emails about finished lists')
+    .argument('<account>', 'ID or name of the account')
+    .argument('<address>', 'email address, or none to use --notify-to of "ev serve"')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev accounts set-email Shop owner@shop.example\n  ev accounts set-email Shop none',
+    )
+    .action(async (account: string, address: string, flags) => {
+      const email = address === 'none' ? null : address
+      setExitCode(await changeCommand(context, flags, account, { email }, alertAddressText))
+    })
+  addSettings(setEmail, context, DATA_SETTINGS)
+  worksOnService(setEmail)
 }
 
-const alertAddressText = ({ id, name, email }: Account) =>
+const alertAddressText = ({ after: { id, name, email } }: Changed) =>
   email === null
     ? `Removed the address of account ${id} "${name}". Its alerts go to --notify-to of "ev serve", or to its log.`
     : `Alerts for account ${id} "${name}" now go to ${email}, through the mail server in --notify-smtp of "ev serve".`
 
-/** Runs `ev accounts set-admin` and returns the exit code. */
-export function setAdminCommand(
-  context: CliContext,
-  idOrName: string,
-  word: string,
-  flags: AccountFlags,
-): Promise<number> {
-  const isAdmin = parseOnOff(word)
-  const config = readConfig(context, flags)
-  return withAccounts(context, config, async (database, accounts) => {
-    const { id: accountId } = selectAccount(accounts, idOrName)
-    const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
-    const account = await changeAccount(services, { accountId, isAdmin, actor: null })
-    if (flags.json) printJson(context, presentAccount(account))
-    else printText(context, accessText(account))
-    return 0
-  })
+function addSetAdmin(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const setAdmin = accounts
+    .command('set-admin')
+    .description('grant or revoke admin rights of an account')
+    .argument('<account>', 'ID or name of the account')
+    .argument('<on|off>', 'on: grant admin rights; off: revoke them')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev accounts set-admin Ops on')
+    .action(async (account: string, word: string, flags) => {
+      const admin = parseOnOff(word)
+      setExitCode(await changeCommand(context, flags, account, { admin }, accessText))
+    })
+  addSettings(setAdmin, context, DATA_SETTINGS)
+  worksOnService(setAdmin)
 }
 
-const accessText = ({ id, name, operator }: Account) =>
-  operator === 1
+const accessText = ({ after: { id, name, admin } }: Changed) =>
+  admin
     ? `Account ${id} "${name}" can now manage accounts over HTTP and open the Health page of the dashboard.`
     : `Account ${id} "${name}" can no longer manage accounts over HTTP or open the Health page of the dashboard.`
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { CliContext, SetExitCode } from './context.ts'
 
 /** Adds the options, arguments and subcommands of a command. */
-export type Define = (command: Command, context: CliContext, setExitCode: SetExitCode) => void
+type Define = (command: Command, context: CliContext, setExitCode: SetExitCode) => void
 
 type CommandEntry = {
   readonly name: string
@@ -52,12 +52,12 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'accounts',
         description: 'manage accounts of the service and their plans',
-        load: async () => (await import('./commands/accounts.ts')).defineAccounts,
+        load: async () => (await import('./accounts.ts')).defineAccounts,
       },
       {
         name: 'keys',
         description: 'manage keys of the HTTP API',
-        load: async () => (await import('./commands/keys.ts')).defineKeys,
+        load: async () => (await import('./keys.ts')).defineKeys,
       },
       {
         name: 'webhooks',

@@ -84,8 +84,9 @@ export class EvCommand extends Command {
     const [what = '', suggestion = ''] = message.replace(/^error: /, '').split('\n')
     if (code === 'commander.unknownOption') {
       const flag = /'(.+)'/.exec(what)?.[1] ?? ''
-      const like = suggestOption(flag, this, suggestion)
-      const meant = like === null ? '' : ` Did you mean ${like}?`
+      const meant = isServiceOption(flag, this)
+        ? ` Give it before the command: ev ${flag} … ${pathOf(this).slice('ev '.length)}.`
+        : suggestionText(suggestOption(flag, this, suggestion))
       return `Unknown option "${sanitizeText(flag)}".${meant} ${this.#remedy()}`
     }
     if (code === 'commander.unknownCommand') {
@@ -111,6 +112,17 @@ export class EvCommand extends Command {
     return `To list all options, run "${pathOf(this)} ${hasMore ? '--help-all' : '--help'}".`
   }
 }
+
+const suggestionText = (like: string | null) => (like === null ? '' : ` Did you mean ${like}?`)
+
+/** Whether a command that also works on a service has a flag behind it that belongs before it. */
+function isServiceOption(flag: string, command: Command): boolean {
+  if (!(command instanceof EvCommand) || command.runsOn !== 'service') return false
+  return rootOf(command).options.some(({ long }) => long === flag)
+}
+
+const rootOf = (command: Command): Command =>
+  command.parent === null ? command : rootOf(command.parent)
 
 /** Marks a command that also works on a service, with --url. */
 export function worksOnService(command: Command): void {

@@ -1,3 +1,4 @@
+import { EvApiError, EvConnectionError } from '../client/error.ts'
 import { isOutage } from '../db/postgres/errors.ts'
 import { type ErrorCode, EvError, errorMessage } from '../platform/error.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
@@ -37,7 +38,38 @@ export function reportError(context: CliContext, thrown: unknown, debug: boolean
 function toEvError(thrown: unknown): EvError {
   if (thrown instanceof EvError) return thrown
   if (thrown instanceof OperationError) return operationSentence(thrown)
-  return databaseFault(thrown) ?? internalFault(thrown)
+  return serviceFault(thrown) ?? databaseFault(thrown) ?? internalFault(thrown)
+}
+
+/** The exit codes of errors of a service that the status does not tell. */
+const SERVICE_CODES: Readonly<Record<string, ErrorCode>> = {
+  invalid_email: 'bad_address',
+  list_empty: 'bad_input',
+}
+
+/** Converts the errors of a command that runs on a service. */
+function serviceFault(thrown: unknown): EvError | null {
+  if (thrown instanceof EvConnectionError) {
+    const sentence = `The service did not respond: ${sanitizeText(thrown.message, 500)} Check --url.`
+    return new EvError('io', sentence, { cause: thrown })
+  }
+  if (!(thrown instanceof EvApiError)) return null
+  const { status, requestId } = thrown
+  const id = requestId === null || status < 500 ? '' : ` Request ${sanitizeText(requestId)}.`
+  const sentence = `${sanitizeText(thrown.message, 500)}${SERVICE_REMEDIES[status] ?? ''}${id}`
+  const code = SERVICE_CODES[thrown.code ?? ''] ?? codeOfStatus(status)
+  return new EvError(code, sentence, { cause: thrown })
+}
+
+const SERVICE_REMEDIES: Readonly<Record<number, string>> = {
+  401: ' Check EV_KEY, --key-file or --key.',
+}
+
+/** The key belongs to the configuration; a limit or a failure of the service may pass. */
+function codeOfStatus(status: number): ErrorCode {
+  if (status === 401 || status === 403) return 'bad_config'
+  if (status === 404 || status === 410) return 'no_input'
+  return status === 429 || status >= 500 || status < 400 ? 'io' : 'usage'
 }
 
 /** Converts database failures: a full disk, a damaged file, a lock that is never released. */

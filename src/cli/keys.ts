@@ -1,42 +1,121 @@
-import type { Account } from '../accounts/account-store.ts'
-import { parseName } from '../accounts/accounts.ts'
+import { type Command, Option } from 'commander'
+import { KEY_GRACE_MAX_MS, KEY_GRACE_MS } from '../accounts/key.ts'
 import {
-  isPublishable,
   isSecretScope,
-  PUBLISHABLE_SCOPES,
+  KEY_RATE_MAX,
   RESTRICTIONS_MAX,
   readAllowedDomain,
   readAllowedIp,
   SCOPES,
-  type Scope,
 } from '../accounts/key-rights.ts'
-import { type ApiKey, listKeys } from '../accounts/key-store.ts'
-import {
-  createKey,
-  KEY_GRACE_MAX_MS,
-  KEY_GRACE_MS,
-  KEY_RATE_MAX,
-  type KeyInput,
-  revokeKey,
-  rotateKey,
-} from '../accounts/keys.ts'
-import { mergePlans } from '../accounts/plan.ts'
-import { presentKey } from '../accounts/present-key.ts'
+import { parseName } from '../accounts/name.ts'
+import type { Key, NewKey } from '../client/types.ts'
 import { HOUR } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
-import { pluralize } from '../platform/format.ts'
+import { isoTime, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { selectAccount, withAccounts } from './accounts.ts'
-import { confirm } from './confirm.ts'
-import type { CliContext } from './context.ts'
-import { auditServices } from './database.ts'
+import { noSuchCommand } from './commands/help.ts'
+import { confirm, YES } from './confirm.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { worksOnService } from './ev-command.ts'
 import { parseExpiry, parseGrace } from './flag-values.ts'
 import { printJson, printText, timeText } from './print.ts'
-import { readConfig } from './settings.ts'
+import {
+  createRemoteKeys,
+  type KeysBackend,
+  type KeyWithOwner,
+  type OwnedKey,
+} from './remote/keys.ts'
+import { connectService, type ServiceFlags } from './service.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { type Column, table } from './table.ts'
 import { widthOf } from './width.ts'
 
-type CreateFlags = {
+const EXAMPLES = `
+Examples:
+  ev keys
+  ev keys create --name CI
+  ev keys create --name Shop --scopes verify:single --allow-ip 203.0.113.0/24 --expires 90d
+  ev keys rotate key_4kq2
+  ev keys revoke key_4kq2
+
+These commands work while "ev serve" runs; changes take effect within a second. ev shows a key once, when it is created.
+Rotating or revoking a key ends the dashboard sessions that were opened with it.`
+
+type KeyFlags = ServiceFlags & {
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+async function openKeys(context: CliContext, flags: KeyFlags): Promise<KeysBackend> {
+  if (flags.service !== undefined) return createRemoteKeys(await connectService(flags.service))
+  const config = readConfig(context, flags)
+  const { createLocalKeys } = await import('./local/keys.ts')
+  return createLocalKeys(context, config)
+}
+
+export function defineKeys(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+  keys.addHelpText('after', EXAMPLES)
+  addList(keys, context, setExitCode)
+  addCreate(keys, context, setExitCode)
+  addRotate(keys, context, setExitCode)
+  addRevoke(keys, context, setExitCode)
+}
+
+type ListFlags = KeyFlags & { readonly account?: string }
+
+function addList(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const list = keys
+    .command('list', { isDefault: true })
+    .description('list all keys that are not revoked')
+    .allowExcessArguments()
+    .option('--account <account>', 'only keys of this account, by ID or name')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev keys list\n  ev keys --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, keys)
+      setExitCode(await listCommand(context, flags))
+    })
+  addSettings(list, context, DATA_SETTINGS)
+  worksOnService(list)
+}
+
+async function listCommand(context: CliContext, flags: ListFlags): Promise<number> {
+  const backend = await openKeys(context, flags)
+  const keys = await backend.list(flags.account)
+  if (flags.json) printJson(context, keys.map(keyObject))
+  else if (keys.length === 0) {
+    printText(context, 'No keys. To create one, run "ev keys create --name NAME".')
+  } else context.stdout.write(table(COLUMNS, keys.map(rowOf), widthOf(context, context.stdout)))
+  return 0
+}
+
+const keyObject = ({ id, account_id, ...rest }: OwnedKey) => ({ id, account_id, ...rest })
+
+const COLUMNS: readonly Column[] = [
+  { title: 'ID' },
+  { title: 'KEY', dropRank: 5 },
+  { title: 'ACCOUNT', dropRank: 2 },
+  { title: 'CREATED', dropRank: 1 },
+  { title: 'LAST USED', dropRank: 3 },
+  { title: 'EXPIRES', dropRank: 4 },
+  { title: 'SCOPES' },
+  { title: 'NAME' },
+]
+
+const rowOf = (key: OwnedKey): string[] => [
+  key.id,
+  `${key.prefix}…${key.hint}`,
+  key.account_id,
+  timeText(Date.parse(key.created_at)),
+  key.last_used_at === null ? '–' : timeText(Date.parse(key.last_used_at)),
+  key.expires_at === null ? '–' : timeText(Date.parse(key.expires_at)),
+  key.scopes.join(','),
+  // The last column, because its width is not limited.
+  sanitizeText(key.name),
+]
+
+type CreateFlags = KeyFlags & {
   readonly name: string
   readonly scopes?: string
   readonly publishable?: boolean
@@ -46,62 +125,85 @@ type CreateFlags = {
   readonly expires?: string
   readonly account?: string
   readonly rateLimit?: string
-  readonly json?: boolean
-  readonly [setting: string]: unknown
 }
 
-/** Runs `ev keys create` and returns the exit code. */
-export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
-  const now = context.clock.now()
-  const input = toKeyInput(flags, now)
-  const config = readConfig(context, flags)
-  return withAccounts(context, config, async (database, accounts) => {
-    const account = selectAccount(accounts, flags.account)
-    const services = { ...auditServices(context), database, plans: mergePlans(config.plans) }
-    const { key, text } = await createKey(services, {
-      ...input,
-      accountId: account.id,
-      actor: null,
+function addCreate(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const create = keys
+    .command('create')
+    .description('create a key')
+    .requiredOption('--name <name>', 'name of the key')
+    .option('--scopes <scope,…>', 'scopes of the key (default: all)')
+    .option('--publishable', 'create a publishable key for forms on websites; needs --allow-domain')
+    .addOption(
+      new Option('--test', 'create a test key, whose requests all use the sandbox').conflicts(
+        'publishable',
+      ),
+    )
+    .option('--allow-ip <range,…>', 'accept the key only from these IP addresses or CIDR ranges')
+    .option('--allow-domain <domain,…>', 'accept the key only from browsers on these websites')
+    .option('--expires <time>', 'expiry: 90d, 12h, or a date such as 2030-01-31')
+    .option('--rate-limit <n>', 'requests per minute, in addition to the limit of the plan')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev keys create --name CI
+  ev keys create --name Shop --scopes verify:single,verify:bulk --allow-domain shop.example.com
+  ev keys create --name "Sign-up form" --publishable --allow-domain shop.example.com
+
+Scopes: ${SCOPES.filter(scope => scope !== 'dashboard').join(', ')}, dashboard (sign in to the dashboard), and * for
+all scopes. The scope accounts:write needs an admin account.
+
+A publishable key (ev_pub_…) may be part of a web page: it can only verify addresses of forms on the websites of
+--allow-domain. All requests of a test key (ev_test_…) use the sandbox: they are simulated and cost no credits.`,
+    )
+    .action(async flags => {
+      setExitCode(await createCommand(context, flags))
     })
-    if (flags.json) printJson(context, newKeyObject(key, text))
-    else printText(context, newKeyText(key, account, text))
-    return 0
-  })
+  addSettings(create, context, DATA_SETTINGS)
+  worksOnService(create)
 }
 
-/** Parses the flags before the database is opened. */
-function toKeyInput(flags: CreateFlags, now: number): Omit<KeyInput, 'accountId' | 'actor'> {
-  return {
-    name: parseName(flags.name, 'key'),
-    scopes: scopesOf(flags),
-    isTest: flags.test === true,
-    allowedIps: parseEntries(
-      '--allow-ip',
-      flags.allowIp,
-      readAllowedIp,
-      'IP addresses and CIDRs, such as 203.0.113.0/24',
-    ),
-    allowedDomains: parseEntries(
-      '--allow-domain',
-      flags.allowDomain,
-      readAllowedDomain,
-      'domains, such as app.example.com',
-    ),
-    expiresAt: parseExpiry(flags.expires, now),
-    ...(flags.rateLimit !== undefined && { rateLimitPerMinute: parseRate(flags.rateLimit) }),
-  }
+async function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
+  if (flags.publishable && flags.scopes !== undefined) throw scopesFixed()
+  const input = toNewKey(flags, context.clock.now())
+  const backend = await openKeys(context, flags)
+  const created = await backend.create(input, flags.account)
+  if (flags.json) printJson(context, newKeyObject(created))
+  else printText(context, newKeyText(created))
+  return 0
 }
 
-function scopesOf({ publishable, scopes }: CreateFlags): readonly Scope[] {
-  if (!publishable) return parseScopes(scopes ?? '*')
-  if (scopes === undefined) return PUBLISHABLE_SCOPES
-  throw new EvError(
+const scopesFixed = () =>
+  new EvError(
     'usage',
     '--scopes cannot be combined with --publishable: a publishable key can only verify addresses of forms.',
   )
+
+/** Parses the flags before the database is opened. A restriction without a flag is left out. */
+function toNewKey(flags: CreateFlags, now: number): NewKey {
+  const { publishable, test, allowIp, allowDomain, rateLimit } = flags
+  const expiresAt = parseExpiry(flags.expires, now)
+  return {
+    name: parseName(flags.name, 'key'),
+    ...(publishable ? { publishable } : { scopes: parseScopes(flags.scopes ?? '*') }),
+    ...(test ? { test } : {}),
+    ...(allowIp === undefined ? {} : { allowed_ips: parseIps(allowIp) }),
+    ...(allowDomain === undefined ? {} : { allowed_domains: parseDomains(allowDomain) }),
+    ...(expiresAt === null ? {} : { expires_at: isoTime(expiresAt) }),
+    ...(rateLimit === undefined ? {} : { rate_limit_per_minute: parseRate(rateLimit) }),
+  }
 }
 
-function parseScopes(value: string): Scope[] {
+const parseIps = (value: string) =>
+  parseEntries('--allow-ip', value, readAllowedIp, 'IP addresses and CIDRs, such as 203.0.113.0/24')
+
+const parseDomains = (value: string) =>
+  parseEntries('--allow-domain', value, readAllowedDomain, 'domains, such as app.example.com')
+
+function parseScopes(value: string) {
   const all = [...new Set(value.split(',').map(one => one.trim()))]
   if (all.every(isSecretScope)) return all
   const wrong = all.find(one => !isSecretScope(one)) ?? ''
@@ -113,11 +215,10 @@ function parseScopes(value: string): Scope[] {
 
 function parseEntries(
   flag: string,
-  value: string | undefined,
+  value: string,
   read: (text: string) => string | null,
   expected: string,
 ): string[] {
-  if (value === undefined) return []
   const texts = value.split(',')
   const entries = texts.map(read)
   const wrong = texts.find((_, n) => entries[n] === null)
@@ -138,73 +239,20 @@ function parseRate(value: string): number {
   )
 }
 
-type KeyFlags = {
-  readonly account?: string
-  readonly grace?: string
-  readonly force?: boolean
-  readonly yes?: boolean
-  readonly json?: boolean
-  readonly [setting: string]: unknown
+/** Returns the JSON form of a new key, as in the HTTP API. */
+function newKeyObject({ key: { id, key, ...rest }, account }: KeyWithOwner) {
+  return { id, key, account_id: account.id, ...rest }
 }
-
-/** Runs `ev keys list` and returns the exit code. */
-export function listCommand(context: CliContext, flags: KeyFlags): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const selected =
-      flags.account === undefined ? accounts : [selectAccount(accounts, flags.account)]
-    const keys = (await Promise.all(selected.map(({ id }) => listKeys(database, id)))).flat()
-    if (flags.json) printJson(context, keys.map(keyObject))
-    else if (keys.length === 0) {
-      printText(context, 'No keys. To create one, run "ev keys create --name NAME".')
-    } else context.stdout.write(keysText(keys, widthOf(context, context.stdout)))
-    return 0
-  })
-}
-
-/** Runs `ev keys rotate` and returns the exit code. */
-export function rotateCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
-  const graceMs = parseGrace(flags.grace ?? `${KEY_GRACE_MS / HOUR}h`, KEY_GRACE_MAX_MS)
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const services = { ...auditServices(context), database }
-    const input = { ...ofAdmin(id), graceMs }
-    const { key, text, previousExpiresAt } = await rotateKey(services, input)
-    if (flags.json) printJson(context, newKeyObject(key, text))
-    else {
-      const end =
-        graceMs === 0 ? 'is no longer valid' : `stays valid until ${timeText(previousExpiresAt)}`
-      const account = selectAccount(accounts, key.accountId)
-      printText(context, `${newKeyText(key, account, text)}The old secret ${end}.\n`)
-    }
-    return 0
-  })
-}
-
-/** Runs `ev keys revoke` and returns the exit code. */
-export function revokeCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const keys = (await Promise.all(accounts.map(one => listKeys(database, one.id)))).flat()
-    const found = keys.find(one => one.id === id)
-    if (found !== undefined) await confirm(context, flags, `revoke ${id} "${found.name}"`)
-    const services = { ...auditServices(context), database }
-    const key = await revokeKey(services, { ...ofAdmin(id), isForced: flags.force === true })
-    printText(
-      context,
-      `Revoked ${id} "${key.name}". A running "ev serve" rejects it within a second.\n`,
-    )
-    return 0
-  })
-}
-
-const ofAdmin = (keyId: string) => ({ keyId, accountId: null, actor: null })
 
 /** Formats a new key with its secret, which cannot be shown again. */
-function newKeyText(key: ApiKey, { id, name }: Account, text: string): string {
-  return `Key ${key.id} "${key.name}" of account ${id} "${name}":
+function newKeyText({ key, account }: KeyWithOwner): string {
+  const scopes = key.scopes.includes('*') ? 'all' : key.scopes.join(', ')
+  return `Key ${key.id} "${key.name}" of account ${account.id} "${account.name}":
 
-  ${text}
+  ${key.key}
 
 Store it now: ev keeps only its hash and cannot show it again.
-${isPublishable(key) ? PUBLISHABLE : ''}${key.isTest ? TEST : ''}Scopes: ${key.scopes.includes('*') ? 'all' : key.scopes.join(', ')}${limitsText(key)}.
+${key.publishable ? PUBLISHABLE : ''}${key.test ? TEST : ''}Scopes: ${scopes}${limitsText(key)}.
 `
 }
 
@@ -213,53 +261,81 @@ const PUBLISHABLE =
 
 const TEST = 'The key is a test key: all its requests are in the sandbox.\n'
 
-/** Returns the JSON form of a new key, as in the HTTP API. */
-function newKeyObject(key: ApiKey, text: string) {
-  const { id, ...rest } = presentKey(key)
-  return { id, key: text, account_id: key.accountId, ...rest }
-}
-
-/** Formats keys without their secrets. */
-const keysText = (keys: readonly ApiKey[], width: number | null): string =>
-  table(COLUMNS, keys.map(rowOf), width)
-
-/** Returns the JSON form of a key without its secret. */
-function keyObject(key: ApiKey) {
-  const { id, ...rest } = presentKey(key)
-  return { id, account_id: key.accountId, ...rest }
-}
-
-function limitsText({ allowedIps, allowedDomains, rateLimitPerMinute, expiresAt }: ApiKey): string {
+function limitsText({ allowed_ips, allowed_domains, rate_limit_per_minute, expires_at }: Key) {
   const limits = [
-    ...(allowedIps.length === 0 ? [] : [`only from ${allowedIps.join(', ')}`]),
-    ...(allowedDomains.length === 0 ? [] : [`only on ${allowedDomains.join(', ')}`]),
-    ...(rateLimitPerMinute === null
+    ...(allowed_ips.length === 0 ? [] : [`only from ${allowed_ips.join(', ')}`]),
+    ...(allowed_domains.length === 0 ? [] : [`only on ${allowed_domains.join(', ')}`]),
+    ...(rate_limit_per_minute === null
       ? []
-      : [`${pluralize(rateLimitPerMinute, 'request')} per minute`]),
-    ...(expiresAt === null ? [] : [`until ${timeText(expiresAt)}`]),
+      : [`${pluralize(rate_limit_per_minute, 'request')} per minute`]),
+    ...(expires_at === null ? [] : [`until ${timeText(Date.parse(expires_at))}`]),
   ]
   return limits.map(limit => `; ${limit}`).join('')
 }
 
-const COLUMNS: readonly Column[] = [
-  { title: 'ID' },
-  { title: 'KEY', dropRank: 5 },
-  { title: 'ACCOUNT', dropRank: 2 },
-  { title: 'CREATED', dropRank: 1 },
-  { title: 'LAST USED', dropRank: 3 },
-  { title: 'EXPIRES', dropRank: 4 },
-  { title: 'SCOPES' },
-  { title: 'NAME' },
-]
+type RotateFlags = KeyFlags & { readonly grace?: string }
 
-const rowOf = (key: ApiKey): string[] => [
-  key.id,
-  `${key.prefix}…${key.hint}`,
-  key.accountId,
-  timeText(key.createdAt),
-  key.lastUsedAt === null ? '–' : timeText(key.lastUsedAt),
-  key.expiresAt === null ? '–' : timeText(key.expiresAt),
-  key.scopes.join(','),
-  // The last column, because its width is not limited.
-  key.name,
-]
+function addRotate(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const rotate = keys
+    .command('rotate')
+    .description('issue a new secret; the old one stays valid during the grace period')
+    .argument('<key>', 'ID of the key')
+    .option('--grace <time>', 'grace period: 30m, 24h, up to 7d, or 0 (default: 24h)')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev keys rotate key_4kq2\n  ev keys rotate key_4kq2 --grace 0',
+    )
+    .action(async (id: string, flags) => {
+      setExitCode(await rotateCommand(context, id, flags))
+    })
+  addSettings(rotate, context, DATA_SETTINGS)
+  worksOnService(rotate)
+}
+
+async function rotateCommand(context: CliContext, id: string, flags: RotateFlags): Promise<number> {
+  const graceMs = parseGrace(flags.grace ?? `${KEY_GRACE_MS / HOUR}h`, KEY_GRACE_MAX_MS)
+  const backend = await openKeys(context, flags)
+  const rotated = await backend.rotate(id, graceMs)
+  if (flags.json) printJson(context, newKeyObject(rotated))
+  else {
+    const end =
+      graceMs === 0
+        ? 'is no longer valid'
+        : `stays valid until ${timeText(rotated.previousExpiresAt)}`
+    printText(context, `${newKeyText(rotated)}The old secret ${end}.\n`)
+  }
+  return 0
+}
+
+type RevokeFlags = KeyFlags & { readonly force?: boolean; readonly yes?: boolean }
+
+function addRevoke(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const revoke = keys
+    .command('revoke')
+    .description('revoke a key')
+    .argument('<key>', 'ID of the key')
+    .option('--force', 'revoke even the last key of an account')
+    .option(...YES)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev keys revoke key_4kq2\n  ev keys revoke key_4kq2 --force --yes',
+    )
+    .action(async (id: string, flags) => {
+      setExitCode(await revokeCommand(context, id, flags))
+    })
+  addSettings(revoke, context, DATA_SETTINGS)
+  worksOnService(revoke)
+}
+
+async function revokeCommand(context: CliContext, id: string, flags: RevokeFlags): Promise<number> {
+  const backend = await openKeys(context, flags)
+  const { name } = await backend.get(id)
+  await confirm(context, flags, `revoke ${id} "${sanitizeText(name)}"`)
+  await backend.revoke(id, { isForced: flags.force === true })
+  printText(
+    context,
+    `Revoked ${id} "${sanitizeText(name)}". A running "ev serve" rejects it within a second.\n`,
+  )
+  return 0
+}

@@ -14,7 +14,7 @@ import { printMessage } from './print.ts'
  */
 
 /** The service that a command is sent to. */
-export type ServiceAddress = {
+type ServiceAddress = {
   readonly url: string
   readonly key: string
   readonly allowHttp: boolean
@@ -53,7 +53,7 @@ export function selectService(context: CliContext, ev: Command, action: Command)
   const options = ev.opts<ServiceOptions>()
   const url = options.url ?? context.env.EV_URL ?? ''
   const where = action instanceof EvCommand ? action.runsOn : 'machine'
-  if (options.url === undefined && where === 'process') return
+  if (options.url === undefined && where !== 'service') return
   if (url === '') return
   const source = options.url === undefined ? `EV_URL is "${sanitizeText(url)}"` : '--url is set'
   if (where !== 'service') throw notOnService(source, action)
@@ -147,4 +147,11 @@ export async function ownAccount(
     'usage',
     `The key belongs to account ${own.id} "${sanitizeText(own.name)}" and cannot address account "${sanitizeText(account)}". Use a key of that account.`,
   )
+}
+
+/** Returns the items of all pages. */
+export async function listAll<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
 }

@@ -9,6 +9,7 @@ const PREFIX = 'EV_'
 const OTHER_VARIABLES = [
   'EV_CONFIG',
   'EV_KEY',
+  'EV_KEY_FILE',
   'EV_API_KEY',
   'EV_URL',
   'EV_WEBHOOK_SECRET',

@@ -1,18 +1,15 @@
 import { z } from '@hono/zod-openapi'
-import { NAME_LENGTH_MAX } from '../../accounts/accounts.ts'
+import { KEY_GRACE_MAX_MS, KEY_GRACE_MS } from '../../accounts/key.ts'
 import {
   FORM_SCOPE,
+  KEY_RATE_MAX,
   RESTRICTIONS_MAX,
   readAllowedDomain,
   readAllowedIp,
   SCOPES,
 } from '../../accounts/key-rights.ts'
-import {
-  KEY_GRACE_MAX_MS,
-  KEY_GRACE_MS,
-  KEY_RATE_MAX,
-  PUBLISHABLE_KEY_RATE,
-} from '../../accounts/keys.ts'
+import { PUBLISHABLE_KEY_RATE } from '../../accounts/keys.ts'
+import { NAME_LENGTH_MAX } from '../../accounts/name.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { timeInput } from '../query.ts'
 import { successBody } from './answers.ts'

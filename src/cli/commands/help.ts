@@ -1,15 +1,16 @@
 import type { Command } from 'commander'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { pathOf } from '../ev-command.ts'
+import { pathOf, worksWithoutData } from '../ev-command.ts'
 
 const example = ({ parent, commands }: Command) =>
   parent === null ? 'jobs resume' : (commands[0]?.name() ?? '')
 
 /** Adds `help`, which shows the help of a command at any depth, such as `ev help jobs resume`. */
 export function addHelp(parent: Command): void {
-  parent
-    .command('help')
+  const help = parent.command('help')
+  worksWithoutData(help)
+  help
     .description('show the help of a command')
     .argument('[command...]', 'the command')
     .addHelpText('after', `\nExamples:\n  ${pathOf(parent)} help ${example(parent)}`)

@@ -2,6 +2,7 @@ import { Argument, type Command, Option } from 'commander'
 import { SETTINGS } from '../../config/settings.ts'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
+import { worksWithoutData } from '../ev-command.ts'
 import type { ListChoice } from '../lists-update.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 
@@ -14,6 +15,7 @@ Examples:
 Exit codes: 0 no check failed, but there may be warnings; 1 at least one check failed.`
 
 export function defineDoctor(doctor: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksWithoutData(doctor)
   doctor
     .option(
       '--ask <host,…>',
@@ -37,6 +39,7 @@ Examples:
 Passwords in URLs are not shown. A setting shown as – is not set, so ev uses its default.`
 
 export function defineConfig(config: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksWithoutData(config)
   config
     .option('--json', 'print JSON: one object')
     .addHelpText('after', CONFIG_EXAMPLES)
@@ -77,6 +80,7 @@ export function defineLists(lists: Command, context: CliContext, setExitCode: Se
       const { updateCommand } = await import('../lists-update.ts')
       setExitCode(await updateCommand(context, list, sources, flags))
     })
+  worksWithoutData(update)
   addSettings(update, context, [
     ...(['disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'] as const),
     ...(['dns', 'allowRanges'] as const),

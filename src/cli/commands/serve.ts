@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { ENGINE_SETTINGS, SETTINGS } from '../../config/settings.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
+import { worksWithoutData } from '../ev-command.ts'
 import { addSettings } from '../settings.ts'
 
 const SERVE_EXAMPLES = `
@@ -25,6 +26,7 @@ SIGTERM or Ctrl-C stops the service after it has answered the requests in flight
 SIGHUP reloads custom lists, operators and certificates.`
 
 export function defineServe(serve: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksWithoutData(serve)
   serve.addHelpText('after', SERVE_EXAMPLES).action(async flags => {
     const { serveCommand } = await import('../serve/serve.ts')
     setExitCode(await serveCommand(context, flags))
@@ -50,6 +52,7 @@ SIGTERM or Ctrl-C stops the worker within 15 seconds, and other workers take ove
 once. SIGHUP reloads custom lists and operators.`
 
 export function defineWorker(worker: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksWithoutData(worker)
   worker.addHelpText('after', WORKER_EXAMPLES).action(async flags => {
     const { workerCommand } = await import('../serve/worker.ts')
     setExitCode(await workerCommand(context, flags))

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
+import { worksWithoutData } from '../ev-command.ts'
 import { addSettings } from '../settings.ts'
 
 const MCP_EXAMPLES = `
@@ -14,6 +15,7 @@ answered within ten seconds. ev serve has the same tools at /mcp.
 With --url, it uses a service and the API key in EV_KEY. Without it, it contacts mail servers from this machine.`
 
 export function defineMcp(mcp: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksWithoutData(mcp)
   mcp
     .option('--url <url>', 'URL of the service to use (default: verify from this machine)')
     .option('--sandbox', 'simulate results; the prefix of an address selects its result')
@@ -30,6 +32,7 @@ export function defineVersion(
   context: CliContext,
   setExitCode: SetExitCode,
 ): void {
+  worksWithoutData(version)
   version
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev version\n  ev version --json')
@@ -54,6 +57,7 @@ export function defineSimulate(
   context: CliContext,
   setExitCode: SetExitCode,
 ): void {
+  worksWithoutData(simulate)
   simulate
     .argument('[scenario]', 'scenario file, JSON (default: the example)')
     .option('--smtp-port <n>', 'port of all mail servers (default: a free port)')

@@ -1,5 +1,6 @@
 import { Argument, type Command } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
+import { worksWithoutData } from '../ev-command.ts'
 
 const EXAMPLES = `
 Examples:
@@ -16,6 +17,7 @@ export function defineCompletion(
   context: CliContext,
   setExitCode: SetExitCode,
 ): void {
+  worksWithoutData(completion)
   completion
     .addArgument(new Argument('<shell>', 'shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', EXAMPLES)

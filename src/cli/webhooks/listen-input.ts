@@ -8,10 +8,11 @@ import { sanitizeText } from '../../platform/text.ts'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
 import { createUncheckedWebhook, deleteWebhook } from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS } from '../../webhooks/event.ts'
-import { selectAccount, withAccounts } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { auditServices } from '../database.ts'
 import { parseInteger, parsePort } from '../flag-values.ts'
+import { withAccounts } from '../local/with-accounts.ts'
+import { selectAccount } from '../select-account.ts'
 import { serviceSecretBox } from '../service-secret.ts'
 
 export type ListenFlags = {

@@ -1,0 +1,169 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { emptyFolder, runEv } from '../support/cli.ts'
+import { type CliService, startService } from '../support/cli-service.ts'
+
+// Commands with --url: on the same data, they print what they print on the machine of the service.
+
+const home = emptyFolder()
+let service: CliService
+beforeAll(async () => {
+  service = await startService(home)
+})
+
+/** Runs a command on the machine of the service. */
+const here = (...args: string[]) =>
+  runEv(args, { home, environment: { EV_DATA_DIR: 'data' }, offline: true })
+
+/** Runs a command somewhere else, on the service. */
+const there = (...args: string[]) =>
+  runEv(args, { home: emptyFolder(), environment: { EV_URL: service.url, EV_KEY: service.key } })
+
+/** Expects that a command that changes nothing prints the same in both places. */
+async function expectSame(...args: string[]): Promise<void> {
+  const [local, remote] = [await here(...args), await there(...args)]
+  expect(remote, args.join(' ')).toEqual(local)
+  expect(remote.code, remote.stderr).toBe(0)
+}
+
+const json = async (ran: ReturnType<typeof there>) => {
+  const { code, stdout, stderr } = await ran
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+test('manages keys', async () => {
+  const created = await json(there('keys', 'create', '--name', 'CI', '--expires', '90d', '--json'))
+  expect(created).toMatchObject({ name: 'CI', key: expect.stringMatching(/^ev_live_\w{38}$/) })
+  await expectSame('keys')
+  await expectSame('keys', '--json')
+  const text = await there(
+    'keys',
+    'create',
+    '--name',
+    'Form',
+    '--publishable',
+    '--allow-domain',
+    'a.example',
+  )
+  expect(text.stdout).toMatch(/^Key key_\w+ "Form" of account acc_\w+ ".+":\n\n {2}ev_pub_\w{38}$/m)
+  const rotated = await there('keys', 'rotate', created.id, '--grace', '1h')
+  expect(rotated.stdout).toMatch(/The old secret stays valid until \d{4}-/)
+  expect(await there('keys', 'revoke', created.id)).toMatchObject({
+    code: 64,
+    stderr: `error: This would revoke ${created.id} "CI". To confirm, add --yes.\n`,
+  })
+  const revoked = await there('keys', 'revoke', created.id, '--yes')
+  expect(revoked.stdout).toMatch(/^Revoked key_\w+ "CI"/)
+  for (const run of [here, there]) {
+    expect(await run('keys', 'rotate', created.id)).toMatchObject({ code: 66, stdout: '' })
+  }
+})
+
+test('manages accounts with the key of an admin account', async () => {
+  const created = await json(there('accounts', 'create', '--name', 'Shop', '--json'))
+  expect(created).toMatchObject({ name: 'Shop', plan: 'enterprise', email: null, admin: false })
+  const key = await json(there('keys', 'create', '--name', 'A', '--account', 'Shop', '--json'))
+  expect(key.account_id).toBe(created.id)
+  const changes = [
+    ['set-plan', 'Shop', 'starter'],
+    ['set-email', 'Shop', 'owner@shop.example'],
+    ['set-admin', 'Shop', 'on'],
+    ['set-name', 'Shop', 'Web shop'],
+  ]
+  for (const [verb = '', ...args] of changes) {
+    expect(await there('accounts', verb, ...args)).toMatchObject({ code: 0, stderr: '' })
+  }
+  const [, listed] = await json(here('accounts', '--json'))
+  expect(listed).toMatchObject({ name: 'Web shop', plan: 'starter', admin: true, keys: 1 })
+  const remote = await json(there('accounts', '--json'))
+  expect(remote[1]).toEqual({ ...listed, keys: null })
+  for (const run of [here, there]) {
+    expect(await run('accounts', 'set-plan', 'None', 'free')).toMatchObject({
+      code: 66,
+      stderr: 'error: Account None does not exist. To list accounts, run "ev accounts".\n',
+    })
+    expect(await run('accounts', 'set-plan', 'Web shop', 'none')).toMatchObject({ code: 64 })
+  }
+})
+
+describe('the key and the URL', () => {
+  const run = (args: string[], environment: Record<string, string> = {}) =>
+    runEv(args, { home, environment })
+
+  test('come from options, the environment or a file; --key warns', async () => {
+    const keys = await there('keys')
+    writeFileSync(join(home, 'key'), `${service.key}\n`)
+    expect(await run(['--url', service.url, '--key-file', 'key', 'keys'])).toEqual(keys)
+    const file = { EV_URL: service.url, EV_KEY_FILE: 'key' }
+    expect(await run(['keys'], file)).toEqual(keys)
+    const { code, stdout, stderr } = await run(['--url', service.url, '--key', service.key, 'keys'])
+    expect({ code, stdout }).toEqual({ code: 0, stdout: keys.stdout })
+    expect(stderr).toMatch(/^warning: Other users of this machine can see the key in --key /)
+  })
+
+  test.each([
+    [
+      ['--url', 'https://ev.example.com', 'keys'],
+      {},
+      64,
+      /^error: The service needs an API key\. Set EV_KEY/,
+    ],
+    [
+      ['--url', 'http://ev.example.com', 'keys'],
+      { EV_KEY: 'ev_live_a' },
+      64,
+      /send the key unencrypted\. Use https, or set --allow-http\./,
+    ],
+    [
+      ['--url', 'nowhere', 'keys'],
+      { EV_KEY: 'ev_live_a' },
+      64,
+      /^error: --url must be the URL of the service/,
+    ],
+    [
+      ['--url', 'https://a.example', '--key-file', 'none', 'keys'],
+      {},
+      66,
+      /^error: The key file none cannot be read: no such file/,
+    ],
+    [
+      ['--url', 'https://a.example', 'keys', '--data-dir', 'data'],
+      { EV_KEY: 'a' },
+      64,
+      /--url is set, but --data-dir is a setting of this machine/,
+    ],
+    [
+      ['--url', 'https://a.example', 'backup', 'a.sqlite'],
+      { EV_KEY: 'a' },
+      64,
+      /--url is set, but "ev backup" works only on this machine/,
+    ],
+    [
+      ['keys', 'list', '--url', 'https://a.example'],
+      {},
+      64,
+      /^error: Unknown option "--url"\. .*before the command: ev --url/,
+    ],
+  ])('%j with %j exits with %i', async (args, environment, code, message) => {
+    const ran = await runEv(args, { home, environment, offline: true })
+    expect(ran).toMatchObject({ code, stdout: '' })
+    expect(ran.stderr).toMatch(message)
+  })
+
+  test('a command without stored data ignores EV_URL', async () => {
+    const ran = await run(['version'], { EV_URL: 'https://ev.example.com' })
+    expect(ran).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  test('a refused key is an error of the configuration, and a service that is gone one of the network', async () => {
+    const wrong = await run(['keys'], { EV_URL: service.url, EV_KEY: 'ev_live_wrong' })
+    expect(wrong).toMatchObject({ code: 78, stdout: '' })
+    expect(wrong.stderr).toMatch(/^error: .*Check EV_KEY, --key-file or --key\.\n$/)
+    const { key } = await json(
+      there('keys', 'create', '--name', 'R', '--scopes', 'jobs:read', '--json'),
+    )
+    expect(await run(['keys'], { EV_URL: service.url, EV_KEY: key })).toMatchObject({ code: 78 })
+  })
+})
