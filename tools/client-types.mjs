@@ -6,7 +6,12 @@ import { compile } from 'json-schema-to-typescript'
 /** Returns the types of all named schemas and of the inputs and outputs of operations. */
 async function clientTypes(document) {
   const { Error: ErrorBody, ...named } = document.components.schemas
-  const types = { ...named, ErrorBody, ...operationTypes(document) }
+  const types = {
+    ...named,
+    ErrorBody,
+    EventData: eventTypes(document),
+    ...operationTypes(document),
+  }
   const root = { type: 'object', properties: {}, definitions: types }
   const text = await compile(withLocalRefs(root), 'Nothing', {
     bannerComment: BANNER,
@@ -16,6 +21,18 @@ async function clientTypes(document) {
     unknownAny: true,
   })
   return withoutRoot(text)
+}
+
+/** Returns the type of the data of each webhook event. */
+function eventTypes({ webhooks }) {
+  const properties = Object.fromEntries(
+    Object.entries(webhooks).map(([kind, { post }]) => {
+      const { data } = getSchema(post.requestBody, 'application/json').properties
+      return [kind, { description: post.summary, ...data }]
+    }),
+  )
+  const description = 'Data of each type of webhook event.'
+  return { type: 'object', description, properties, required: Object.keys(properties) }
 }
 
 /**

@@ -3,12 +3,26 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Returns the Python module with a TypedDict for each object of the named schemas. */
-function pythonTypes({ components: { schemas } }) {
+/** Returns the Python module with a TypedDict for each object of the named schemas and each event. */
+function pythonTypes({ components: { schemas }, webhooks }) {
   const module = { classes: new Map(), aliases: [], unions: [] }
   const named = Object.entries(schemas).filter(([name]) => !INTERNAL.has(name))
   for (const [name, schema] of named) declare(module, typeName(name), schema)
+  declareEvents(module, webhooks)
   return `${[BANNER, ...module.aliases, ...module.classes.values(), ...module.unions].join('\n')}\n`
+}
+
+/** Declares the type of each webhook event, their union, and the literals of their names. */
+function declareEvents(module, webhooks) {
+  const kinds = Object.keys(webhooks)
+  const names = kinds.map(kind => `${titleCase(kind)}Event`)
+  for (const [index, kind] of kinds.entries()) {
+    const { requestBody, summary } = webhooks[kind].post
+    const { schema } = requestBody.content['application/json']
+    declareClass(module, names[index], { ...schema, description: summary })
+  }
+  module.aliases.push('', `EventType = ${bracketed('Literal', kinds.map(literal))}`)
+  module.unions.push('', '', `WebhookEvent = ${bracketed('Union', names)}`)
 }
 
 function declare(module, name, schema) {
@@ -111,7 +125,7 @@ const variantOf = ({ properties }) =>
 
 const titleCase = text =>
   text
-    .split(/[_-]/)
+    .split(/[._-]/)
     .map(word => word[0].toUpperCase() + word.slice(1))
     .join('')
 const quote = text => JSON.stringify(text)

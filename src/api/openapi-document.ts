@@ -1,9 +1,14 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi'
-import { EVENT_KINDS, type SentKind, TEST_KIND } from '../webhooks/event.ts'
+import { buildJsonSchema } from '../platform/json-fields.ts'
+import {
+  buildEventExample,
+  EVENT_TYPES,
+  SENT_KINDS,
+  type SentKind,
+} from '../webhooks/event-types.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import { ERROR_SCHEMAS, EXAMPLE_COMPONENTS, RESPONSE_COMPONENTS } from './schemas/error.ts'
-import { EVENTS, type SentEvent } from './schemas/event.ts'
 import { PARAMETER_COMPONENTS, RESPONSE_HEADERS } from './schemas/headers.ts'
 
 /** Builds the OpenAPI document from the schemas that validate requests. */
@@ -70,24 +75,17 @@ const TAGS = [
 
 /** Documents the requests that webhook receivers get. */
 function describeCallbacks({ openAPIRegistry }: OpenAPIHono<Env>): void {
-  for (const kind of EVENT_KINDS) openAPIRegistry.registerWebhook(describeEvent(kind, EVENTS[kind]))
-  openAPIRegistry.registerWebhook(describeEvent(TEST_KIND, TEST))
+  for (const kind of SENT_KINDS) openAPIRegistry.registerWebhook(describeEvent(kind))
 }
 
-const TEST: SentEvent = {
-  description: 'A test event for an endpoint.',
-  data: z.object({ webhook_id: z.string(), message: z.string() }),
-  example: { webhook_id: 'wh_8f3a2c1d', message: 'Test event' },
-}
-
-const describeEvent = (kind: SentKind, { description, data, example }: SentEvent) => ({
+const describeEvent = (kind: SentKind) => ({
   method: 'post' as const,
   path: kind,
   operationId: `on${kind.replace(/(?:^|\.)./g, part => part.slice(-1).toUpperCase())}`,
   // A receiver checks the signature instead.
   security: [],
   // A summary is plain text.
-  summary: description.replaceAll('`', ''),
+  summary: EVENT_TYPES[kind].description.replaceAll('`', ''),
   description:
     'Sent to your endpoint until it responds with 2xx. The same event can arrive more than once: copies have the same `event_id` and the same body.',
   tags: ['Webhooks'],
@@ -96,8 +94,8 @@ const describeEvent = (kind: SentKind, { description, data, example }: SentEvent
     body: {
       content: {
         'application/json': {
-          schema: envelopeSchema(kind, data),
-          example: { event: kind, ...ENVELOPE, data: example },
+          schema: envelopeSchema(kind),
+          example: { event: kind, ...ENVELOPE, data: buildEventExample(kind) },
         },
       },
       required: true,
@@ -123,16 +121,26 @@ const SIGNED = z.object({
   ),
 })
 
-const envelopeSchema = (kind: SentKind, data: z.ZodType) =>
-  z.object({
-    event: z.literal(kind),
-    event_id: z.string().openapi({ description: 'Identical for all attempts.' }),
-    timestamp: z.string().openapi({ format: 'date-time', description: 'When the event happened.' }),
-    sandbox: z
-      .literal(true)
-      .optional()
-      .openapi({ description: 'Only present if the event is simulated.' }),
-    data,
-  })
+const envelopeSchema = (kind: SentKind) => ({
+  type: 'object' as const,
+  properties: {
+    event: { type: 'string' as const, enum: [kind] },
+    event_id: { type: 'string' as const, description: 'Identical for all attempts.' },
+    timestamp: {
+      type: 'string' as const,
+      format: 'date-time',
+      description: 'When the event happened.',
+    },
+    sandbox: {
+      type: 'boolean' as const,
+      enum: [true],
+      description: 'Only present if the event is simulated.',
+    },
+    data: buildJsonSchema(EVENT_TYPES[kind].data, name => ({
+      $ref: `#/components/schemas/${name}`,
+    })),
+  },
+  required: ['event', 'event_id', 'timestamp', 'data'],
+})
 
 const ENVELOPE = { event_id: 'evt_abc123', timestamp: '2026-03-21T10:30:00.000Z' }

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { CLASSES } from '../engine/verdict/reason.ts'
 import {
   EVERY_DAYS_MAX,
   presentSchedule,
@@ -24,7 +25,6 @@ import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json, pageBody, successBody } from './schemas/answers.ts'
-import { STATUSES } from './schemas/result.ts'
 
 type ScheduleDeps = Pick<ApiDeps, 'database' | 'guard' | 'random'> & LoadJobDeps & IdempotencyDeps
 
@@ -80,7 +80,7 @@ const ScheduleFields = z
     id: z.string(),
     job_id: z.string().openapi({ description: 'The list for which the schedule was created.' }),
     every_days,
-    only: z.array(z.enum(STATUSES)).nullable().openapi({
+    only: z.array(z.enum(CLASSES)).nullable().openapi({
       description: 'Re-verify the rows with these classes. Null: all classes.',
     }),
     older_than_days: z.int().nullable().openapi({

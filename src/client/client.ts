@@ -38,7 +38,7 @@ export type { Listing, Page } from './resources/requests.ts'
 export type { ScoredOptions, SingleOptions, VerifyInput } from './resources/verify.ts'
 export type { RateLimit } from './response.ts'
 export type * from './types.ts'
-export type { EventData, WebhookEvent } from './webhook-signature.ts'
+export type { WebhookEvent } from './webhook-signature.ts'
 export { verifyWebhook, type WebhookHeaders, type WebhookOptions } from './webhook-signature.ts'
 
 export type ClientOptions = {

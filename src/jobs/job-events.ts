@@ -5,6 +5,7 @@ import type { Result } from '../engine/verdict/verdict.ts'
 import type { Random } from '../platform/random.ts'
 import { batchCompleted, batchFailed } from '../webhooks/event.ts'
 import { type Emission, emit } from '../webhooks/event-store.ts'
+import type { EventData } from '../webhooks/event-types.ts'
 import { type Job, parseMetadata, parseNotify, parseOrigin } from './job-store.ts'
 
 /**
@@ -54,7 +55,11 @@ function eventFor(
   if (job.type === 'single') {
     if (o.result === undefined || job.state !== 'completed') return null
     const metadata = parseMetadata(job)
-    const data = { verification_id: job.id, ...plainResult(o.result), metadata }
+    const data: EventData['verification.completed'] = {
+      verification_id: job.id,
+      ...plainResult(o.result),
+      metadata,
+    }
     return { kind: 'verification.completed', data }
   }
   if (job.state === 'completed') {

@@ -10,7 +10,7 @@ import {
   type DisabledCode,
   parseDailyAttempts,
 } from './endpoint.ts'
-import type { SentKind } from './event.ts'
+import type { SentKind } from './event-types.ts'
 import type { AttemptTable, DeliveryTable, DeliveryTrigger } from './tables.ts'
 
 /** One request to a webhook and its result. */

@@ -4,7 +4,7 @@ import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
 import type { CustomHeaders } from './custom-headers.ts'
 import { type DailyAttempts, type DisabledCode, parseDailyAttempts } from './endpoint.ts'
-import { type EventKind, isEventKind } from './event.ts'
+import { type EventKind, isEventKind } from './event-types.ts'
 import type { WebhookTable } from './tables.ts'
 
 /** A webhook endpoint of an account. */

@@ -1,26 +1,5 @@
 import type { Random } from '../platform/random.ts'
-
-/** Event kinds that a webhook can subscribe to (spec section 6). */
-export const EVENT_KINDS = [
-  'batch.completed',
-  'batch.failed',
-  'verification.completed',
-  'quota.warning',
-  'quota.exceeded',
-] as const
-
-export type EventKind = (typeof EVENT_KINDS)[number]
-
-export const isEventKind = (text: string): text is EventKind =>
-  (EVENT_KINDS as readonly string[]).includes(text)
-
-/** The kind of test events, which are sent regardless of subscriptions. */
-export const TEST_KIND = 'webhook.test'
-
-/** All event kinds that are sent and logged. */
-export const SENT_KINDS = [...EVENT_KINDS, TEST_KIND] as const
-
-export type SentKind = (typeof SENT_KINDS)[number]
+import type { EventData, SentKind } from './event-types.ts'
 
 type NewEvent = {
   /** `evt_…` */
@@ -101,7 +80,7 @@ export const downloadUrl = (baseUrl: string, jobId: string): string =>
  * The data of `batch.completed`. `valid` counts deliverable addresses only, beside `risky`, as in
  * the spec's example; the status of a job counts both: `summary.valid` = `valid` + `risky`.
  */
-export function batchCompleted(counts: JobCounts, baseUrl: string) {
+export function batchCompleted(counts: JobCounts, baseUrl: string): EventData['batch.completed'] {
   return {
     job_id: counts.jobId,
     total: counts.total,
@@ -117,7 +96,7 @@ export function batchCompleted(counts: JobCounts, baseUrl: string) {
 }
 
 /** The data of `batch.failed`. */
-export function batchFailed(counts: JobCounts) {
+export function batchFailed(counts: JobCounts): EventData['batch.failed'] {
   return {
     job_id: counts.jobId,
     total: counts.total,
@@ -143,7 +122,13 @@ type Quota = {
 }
 
 /** The data of `quota.warning` and `quota.exceeded`. */
-export function quotaData({ plan, limit, used, thresholdPercent, resetsAt }: Quota) {
+export function quotaData({
+  plan,
+  limit,
+  used,
+  thresholdPercent,
+  resetsAt,
+}: Quota): EventData['quota.warning'] {
   return {
     plan,
     limit,

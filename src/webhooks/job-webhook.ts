@@ -3,7 +3,7 @@ import type { Trx } from '../db/database.ts'
 import { newSigningSecret, newWebhookId } from './endpoint.ts'
 import { createWebhook } from './endpoint-store.ts'
 import { checkWebhookUrl, type SecretServices, type UrlServices } from './endpoints.ts'
-import type { EventKind } from './event.ts'
+import type { EventKind } from './event-types.ts'
 
 /** An endpoint for the events of one job, which is stored with the job and deleted with it. */
 export type JobWebhook = {

@@ -3,7 +3,7 @@ import { isoTime } from '../platform/format.ts'
 import type { LoggedDelivery } from './delivery-store.ts'
 import { successRate } from './endpoint.ts'
 import type { Webhook } from './endpoint-store.ts'
-import type { SentKind } from './event.ts'
+import type { SentKind } from './event-types.ts'
 import type { TestOutcome } from './send-test-event.ts'
 import type { AttemptTable, DeliveryTable } from './tables.ts'
 

@@ -5,14 +5,8 @@ import { type Attempt, type AttemptDeps, makeAttempt } from './attempt.ts'
 import { recordTest } from './delivery-store.ts'
 import type { Webhook } from './endpoint-store.ts'
 import { getWebhook, type WebhookTarget } from './endpoints.ts'
-import {
-  type EventKind,
-  eventBody,
-  newDeliveryId,
-  newEventId,
-  type SentKind,
-  TEST_KIND,
-} from './event.ts'
+import { eventBody, newDeliveryId, newEventId } from './event.ts'
+import { buildEventExample, type SentKind, TEST_KIND } from './event-types.ts'
 
 type TestEventServices = AttemptDeps & {
   readonly database: Database
@@ -33,8 +27,8 @@ export type TestOutcome = Pick<
 
 type TestEvent = {
   readonly sandbox: boolean
-  /** An event to send an example of; null sends `webhook.test`. An example is a sandbox event. */
-  readonly example: { readonly kind: EventKind; readonly data: object } | null
+  /** The type to send an example of. An example of any type but `webhook.test` is a sandbox event. */
+  readonly kind: SentKind
 }
 
 /**
@@ -43,12 +37,12 @@ type TestEvent = {
  */
 export async function sendTestEvent(
   services: TestEventServices,
-  { sandbox, example, ...target }: WebhookTarget & TestEvent,
+  { sandbox, kind, ...target }: WebhookTarget & TestEvent,
 ): Promise<TestOutcome> {
   const webhook = await getWebhook(services, target)
   const release = services.testLimit.acquire(webhook.accountId)
   try {
-    return await send(services, webhook, { sandbox, example })
+    return await send(services, webhook, { sandbox, kind })
   } finally {
     release()
   }
@@ -57,16 +51,14 @@ export async function sendTestEvent(
 async function send(
   services: TestEventServices,
   webhook: Webhook,
-  { sandbox, example }: TestEvent,
+  { sandbox, kind }: TestEvent,
 ): Promise<TestOutcome> {
   const { database, clock, random } = services
   const [at, eventId, deliveryId] = [clock.now(), newEventId(random), newDeliveryId(random)]
   const dueAt = database.steadyClock.now()
-  const { kind, data } = example ?? {
-    kind: TEST_KIND,
-    data: { webhook_id: webhook.id, message: 'Test event' },
-  }
-  const isSandbox = sandbox || example !== null
+  const example = buildEventExample(kind)
+  const data = kind === TEST_KIND ? { ...example, webhook_id: webhook.id } : example
+  const isSandbox = sandbox || kind !== TEST_KIND
   const body = eventBody({ id: eventId, kind, at, data, sandbox: isSandbox })
   const sent = { eventId, body, trigger: 'test', attempt: 0, webhook } as const
   const attempt = await makeAttempt(services, sent)

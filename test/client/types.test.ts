@@ -1,13 +1,11 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { EvApiError, EvClient, WebhookEvent } from '../../src/client/client.ts'
-import type { EventData } from '../../src/client/webhook-signature.ts'
+import type { EventData } from '../../src/client/types.ts'
 import {
-  type batchCompleted,
-  type batchFailed,
+  type EventData as EmittedData,
   EVENT_KINDS,
   type EventKind,
-  type quotaData,
-} from '../../src/webhooks/event.ts'
+} from '../../src/webhooks/event-types.ts'
 
 // Nothing of these runs: they are wrong when they do not compile.
 describe('types', () => {
@@ -64,15 +62,8 @@ describe('events', () => {
   })
 
   test('have the data of the service', () => {
-    expectTypeOf<EventData['batch.completed']>().toEqualTypeOf<
-      Readonly<ReturnType<typeof batchCompleted>>
-    >()
-    expectTypeOf<EventData['batch.failed']>().toEqualTypeOf<
-      Readonly<ReturnType<typeof batchFailed>>
-    >()
-    expectTypeOf<EventData['quota.warning']>().toEqualTypeOf<
-      Readonly<ReturnType<typeof quotaData>>
-    >()
+    expectTypeOf<EmittedData>().toExtend<EventData>()
+    expectTypeOf<EventData>().toExtend<EmittedData>()
   })
 
   test('determine their data by their type', () => {

@@ -28,6 +28,16 @@ export function sectionOf(path: string, heading: string): string {
   return section
 }
 
+/** Returns a page with other rows in the table that has this header; throws without the table. */
+export function replaceTable(page: string, header: string, rows: readonly string[][]): string {
+  const lines = page.split('\n')
+  const start = lines.indexOf(header) + 2
+  if (start === 1) throw new Error(`there is no table "${header}"`)
+  const end = lines.findIndex((line, at) => at >= start && !line.startsWith('|'))
+  const replaced = rows.map(cells => `| ${cells.join(' | ')} |`)
+  return [...lines.slice(0, start), ...replaced, ...lines.slice(end)].join('\n')
+}
+
 /** Returns a Markdown text without its code blocks. */
 export const withoutCode = (text: string): string => text.replaceAll(FENCE, '')
 

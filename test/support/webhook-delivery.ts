@@ -5,8 +5,8 @@ import type { Clock } from '../../src/platform/clock.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
 import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import { createWebhook, type Webhook } from '../../src/webhooks/endpoint-store.ts'
-import type { EventKind } from '../../src/webhooks/event.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
+import type { EventKind } from '../../src/webhooks/event-types.ts'
 import {
   type Deliveries,
   type DeliveryDeps,

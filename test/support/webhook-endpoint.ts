@@ -2,8 +2,8 @@ import { write } from '../../src/db/database.ts'
 import { makeAttempt } from '../../src/webhooks/attempt.ts'
 import { listNextDeliveries, recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import type { DisabledCode } from '../../src/webhooks/endpoint.ts'
-import type { EventKind } from '../../src/webhooks/event.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
+import type { EventKind } from '../../src/webhooks/event-types.ts'
 import { createTestService, idleDeliveries } from './service.ts'
 
 type TestServiceOptions = Parameters<typeof createTestService>[0]

@@ -5,6 +5,7 @@ import { DAY } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { patchHeaders } from '../../src/webhooks/custom-headers.ts'
 import { listWebhooks, updateWebhook } from '../../src/webhooks/endpoint-store.ts'
+import { buildEventExample, type SentKind, TEST_KIND } from '../../src/webhooks/event-types.ts'
 import { createTestEventLimit, sendTestEvent } from '../../src/webhooks/send-test-event.ts'
 import type { WebhookRequest } from '../../src/webhooks/transport.ts'
 import { fakeClock } from '../support/clock.ts'
@@ -89,13 +90,12 @@ describe('a test event', () => {
   test('can be an example of any event type, marked as simulated', async () => {
     const h = await createTestDelivery()
     await h.addWebhook()
-    const data = { job_id: 'job_1' }
-    const { eventId } = await send(h, false, { kind: 'batch.failed', data })
+    const { eventId } = await send(h, false, 'batch.failed')
     expect(JSON.parse(h.transport.sent[0]?.body ?? '')).toEqual({
       event: 'batch.failed',
       event_id: eventId,
       sandbox: true,
-      data,
+      data: buildEventExample('batch.failed'),
       timestamp: new Date(h.clock.now()).toISOString(),
     })
     expect(await h.deliveries()).toMatchObject([{ kind: 'batch.failed', trigger: 'test' }])
@@ -144,12 +144,10 @@ describe('a test event', () => {
   })
 })
 
-type Example = Parameters<typeof sendTestEvent>[1]['example']
-
-async function send(h: TestDelivery, sandbox = false, example: Example = null) {
+async function send(h: TestDelivery, sandbox = false, kind: SentKind = TEST_KIND) {
   const [webhook] = await listWebhooks(h.database, 'acc_1')
   if (webhook === undefined) throw new Error('there is no webhook')
   const testLimit = createTestEventLimit()
   const services = { ...h, random: systemRandom, version: '1.2.3', testLimit }
-  return sendTestEvent(services, { webhookId: webhook.id, accountId: null, sandbox, example })
+  return sendTestEvent(services, { webhookId: webhook.id, accountId: null, sandbox, kind })
 }

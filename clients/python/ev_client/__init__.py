@@ -3,10 +3,10 @@
 from .client import EvClient
 from .connection import ResponseInfo, Stream
 from .errors import EvApiError, EvConnectionError, EvError, EvWebhookError
+from .models import WebhookEvent
 from .pagination import Listing, Page
 from .responses import RateLimit
 from .transport import HttpTransport, Request, Response, Transport
-from .webhook_event import WebhookEvent
 from .webhook_signature import verify_webhook
 
 __all__ = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, cast
 
 from .connection import Call, Connection
-from .models import EmittedEvent, EmittedEventAnswerData
+from .models import EmittedEvent, EmittedEventAnswerData, EventType
 from .pagination import Listing
 from .paths import encode
-from .webhooks import EventType
+
 
 
 class Events:

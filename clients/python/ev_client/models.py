@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 # What to do with the address. `deliverable`: send. `undeliverable`: remove it. `risky`:
 # decide by the `reason`. `unknown`: no answer could be obtained.
-Class = Literal["deliverable", "undeliverable", "risky", "unknown"]
+Class = Literal["deliverable", "risky", "undeliverable", "unknown"]
 
 # Reason for the result.
 Reason = Literal[
@@ -47,6 +47,15 @@ ReverifyJob = Any
 # lower quality or certainty. `high`: mail would bounce or do harm. `unknown`: no answer could
 # be obtained.
 RiskLevel = Literal["low", "medium", "high", "unknown"]
+
+EventType = Literal[
+        "batch.completed",
+        "batch.failed",
+        "verification.completed",
+        "quota.warning",
+        "quota.exceeded",
+        "webhook.test",
+    ]
 
 
 class Account(TypedDict):
@@ -205,7 +214,7 @@ class BreakdownData(TypedDict):
 
 _BreakdownDataReasonKeywords = TypedDict(
     "_BreakdownDataReasonKeywords",
-    {"class": "Literal['deliverable', 'undeliverable', 'risky', 'unknown']"},
+    {"class": "Literal['deliverable', 'risky', 'undeliverable', 'unknown']"},
 )
 
 
@@ -300,7 +309,7 @@ class Change(TypedDict):
 
 _ChangeBeforeKeywords = TypedDict(
     "_ChangeBeforeKeywords",
-    {"class": "Literal['deliverable', 'undeliverable', 'risky', 'unknown']"},
+    {"class": "Literal['deliverable', 'risky', 'undeliverable', 'unknown']"},
 )
 
 
@@ -312,7 +321,7 @@ class ChangeBefore(_ChangeBeforeKeywords):
 
 _ChangeAfterKeywords = TypedDict(
     "_ChangeAfterKeywords",
-    {"class": "Literal['deliverable', 'undeliverable', 'risky', 'unknown']"},
+    {"class": "Literal['deliverable', 'risky', 'undeliverable', 'unknown']"},
 )
 
 
@@ -345,12 +354,12 @@ class ChangePageData(TypedDict):
 
 _ChangePageDataCountKeywords = TypedDict(
     "_ChangePageDataCountKeywords",
-    {"from": "Literal['deliverable', 'undeliverable', 'risky', 'unknown']"},
+    {"from": "Literal['deliverable', 'risky', 'undeliverable', 'unknown']"},
 )
 
 
 class ChangePageDataCount(_ChangePageDataCountKeywords):
-    to: Literal["deliverable", "undeliverable", "risky", "unknown"]
+    to: Literal["deliverable", "risky", "undeliverable", "unknown"]
     count: int
 
 
@@ -367,8 +376,8 @@ class Counts(TypedDict):
     cached: int
     credits: int
     deliverable: int
-    undeliverable: int
     risky: int
+    undeliverable: int
     unknown: int
 
 
@@ -755,7 +764,7 @@ class DownloadLinkRequest(TypedDict):
     # File format.
     format: NotRequired[Literal["csv", "xlsx", "json", "ndjson"]]
     # Only rows of these classes.
-    filter: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
+    filter: NotRequired[List[Literal["deliverable", "risky", "undeliverable", "unknown"]]]
     # Set to true to leave cells unchanged, as in the download.
     raw: NotRequired[bool]
     # Set to true or `address` to get each address once, or to `canonical` to get each mailbox
@@ -1970,7 +1979,7 @@ class NewScheduleRequest(TypedDict):
     # Days between two runs.
     every_days: int
     # Re-verify the rows with these classes.
-    only: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
+    only: NotRequired[List[Literal["deliverable", "risky", "undeliverable", "unknown"]]]
     # Re-verify the rows whose results are older than this number of days.
     older_than_days: NotRequired[int]
     # Whether to email the address of the account at the end of each run.
@@ -2170,7 +2179,7 @@ class ResultPageData(TypedDict):
 
 _ResultRowKeywords = TypedDict(
     "_ResultRowKeywords",
-    {"class": "Optional[Literal['deliverable', 'undeliverable', 'risky', 'unknown']]"},
+    {"class": "Optional[Literal['deliverable', 'risky', 'undeliverable', 'unknown']]"},
 )
 
 
@@ -2221,7 +2230,7 @@ class ResultRowAnswerData(TypedDict):
 
 class ReverifyRequest(TypedDict):
     # Re-verify the rows with these classes.
-    only: NotRequired[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
+    only: NotRequired[List[Literal["deliverable", "risky", "undeliverable", "unknown"]]]
     # Re-verify the rows whose results are older than this number of days.
     older_than_days: NotRequired[int]
     # Set to false to skip the mail server (reason `smtp_skipped`).
@@ -2343,7 +2352,7 @@ class Schedule(TypedDict):
     # Days between two runs.
     every_days: int
     # Re-verify the rows with these classes. Null: all classes.
-    only: Optional[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]
+    only: Optional[List[Literal["deliverable", "risky", "undeliverable", "unknown"]]]
     # Re-verify the rows whose results are older than this number of days. Null: any age.
     older_than_days: Optional[int]
     # Whether to email the address of the account at the end of each run.
@@ -2392,7 +2401,7 @@ class ScheduleAnswer(TypedDict):
 class ScheduleChanges(TypedDict):
     # Days between two runs.
     every_days: NotRequired[int]
-    only: NotRequired[Optional[List[Literal["deliverable", "undeliverable", "risky", "unknown"]]]]
+    only: NotRequired[Optional[List[Literal["deliverable", "risky", "undeliverable", "unknown"]]]]
     older_than_days: NotRequired[Optional[int]]
     # Whether to email the address of the account at the end of each run.
     notify: NotRequired[bool]
@@ -2440,7 +2449,7 @@ class ScoredResult(_ScoredResultKeywords):
     cached: bool
     # The class of the result, except that a simulated `unknown` is `risky` here. `class` has
     # the simulated value.
-    status: Literal["deliverable", "undeliverable", "risky", "unknown"]
+    status: Literal["deliverable", "risky", "undeliverable", "unknown"]
     # Quality of the address from 0 (do not send) to 100 (send).
     score: int
     # Whether the domain provides temporary addresses.
@@ -2572,8 +2581,8 @@ class StatsDataDay(TypedDict):
     cached: int
     credits: int
     deliverable: int
-    undeliverable: int
     risky: int
+    undeliverable: int
     unknown: int
 
 
@@ -2585,8 +2594,8 @@ class StatsDataKey(TypedDict):
     cached: int
     credits: int
     deliverable: int
-    undeliverable: int
     risky: int
+    undeliverable: int
     unknown: int
 
 
@@ -2851,10 +2860,193 @@ class WebhookTestRequest(TypedDict):
     ]]
 
 
+class BatchCompletedEvent(TypedDict):
+    """A list is finished. Here, valid counts deliverable rows only; summary.valid of the job also counts risky rows."""
+
+    event: Literal["batch.completed"]
+    # Identical for all attempts.
+    event_id: str
+    # When the event happened.
+    timestamp: str
+    # Only present if the event is simulated.
+    sandbox: NotRequired[Literal[True]]
+    data: BatchCompletedEventData
+
+
+class BatchCompletedEventData(TypedDict):
+    job_id: str
+    total: int
+    # Deliverable rows. `summary.valid` of the job is `valid` + `risky`.
+    valid: int
+    # Undeliverable rows.
+    invalid: int
+    risky: int
+    unknown: int
+    failed: int
+    # URL of the results. Requires an API key.
+    download_url: str
+    # Metadata of the job. Empty if none was submitted.
+    metadata: Dict[str, str]
+    # The job that this job re-verifies. Only present in a re-verification.
+    previous_job_id: NotRequired[str]
+    # The schedule that created the job. Only present in a scheduled job.
+    schedule_id: NotRequired[str]
+
+
+class BatchFailedEvent(TypedDict):
+    """A list could not be completed."""
+
+    event: Literal["batch.failed"]
+    # Identical for all attempts.
+    event_id: str
+    # When the event happened.
+    timestamp: str
+    # Only present if the event is simulated.
+    sandbox: NotRequired[Literal[True]]
+    data: BatchFailedEventData
+
+
+class BatchFailedEventData(TypedDict):
+    job_id: str
+    total: int
+    processed: int
+    error: str
+    message: str
+    # Metadata of the job. Empty if none was submitted.
+    metadata: Dict[str, str]
+    # The job that this job re-verifies. Only present in a re-verification.
+    previous_job_id: NotRequired[str]
+    # The schedule that created the job. Only present in a scheduled job.
+    schedule_id: NotRequired[str]
+
+
+class VerificationCompletedEvent(TypedDict):
+    """The verification of a single address with "async": true is finished."""
+
+    event: Literal["verification.completed"]
+    # Identical for all attempts.
+    event_id: str
+    # When the event happened.
+    timestamp: str
+    # Only present if the event is simulated.
+    sandbox: NotRequired[Literal[True]]
+    data: VerificationCompletedEventData
+
+
+_VerificationCompletedEventDataKeywords = TypedDict(
+    "_VerificationCompletedEventDataKeywords",
+    {"class": "Class"},
+)
+
+
+class VerificationCompletedEventData(_VerificationCompletedEventDataKeywords):
+    verification_id: str
+    # The address that was verified.
+    email: str
+    # True if the class is `deliverable` or `risky`. False if it is `undeliverable` or
+    # `unknown`.
+    valid: bool
+    # True if mail is expected to arrive. This includes some risky addresses.
+    deliverable: bool
+    risk_level: RiskLevel
+    # Domain of the address. Empty if it has none.
+    provider: str
+    # Duration in milliseconds.
+    response_time: int
+    # How certain the result is, from 0 to 100. It does not rate the address itself.
+    confidence: int
+    details: Details
+    reason: Reason
+    # Whether the result came from the cache.
+    cached: bool
+    # Metadata of the job. Empty if none was submitted.
+    metadata: Dict[str, str]
+
+
+class QuotaWarningEvent(TypedDict):
+    """You have used 80 or 95 percent of your credits for the period."""
+
+    event: Literal["quota.warning"]
+    # Identical for all attempts.
+    event_id: str
+    # When the event happened.
+    timestamp: str
+    # Only present if the event is simulated.
+    sandbox: NotRequired[Literal[True]]
+    data: QuotaWarningEventData
+
+
+class QuotaWarningEventData(TypedDict):
+    plan: str
+    # Credits of the period.
+    limit: int
+    # Credits that are used or reserved.
+    used: int
+    remaining: int
+    # The share that was reached: 80, 95 or 100.
+    threshold_percent: int
+    # When the next period begins.
+    resets_at: str
+
+
+class QuotaExceededEvent(TypedDict):
+    """You have used all of your credits for the period."""
+
+    event: Literal["quota.exceeded"]
+    # Identical for all attempts.
+    event_id: str
+    # When the event happened.
+    timestamp: str
+    # Only present if the event is simulated.
+    sandbox: NotRequired[Literal[True]]
+    data: QuotaExceededEventData
+
+
+class QuotaExceededEventData(TypedDict):
+    plan: str
+    # Credits of the period.
+    limit: int
+    # Credits that are used or reserved.
+    used: int
+    remaining: int
+    # The share that was reached: 80, 95 or 100.
+    threshold_percent: int
+    # When the next period begins.
+    resets_at: str
+
+
+class WebhookTestEvent(TypedDict):
+    """A test event. It needs no subscription."""
+
+    event: Literal["webhook.test"]
+    # Identical for all attempts.
+    event_id: str
+    # When the event happened.
+    timestamp: str
+    # Only present if the event is simulated.
+    sandbox: NotRequired[Literal[True]]
+    data: WebhookTestEventData
+
+
+class WebhookTestEventData(TypedDict):
+    webhook_id: str
+    message: str
+
+
 VerifyStep = Union[
         VerifyStepSyntax,
         VerifyStepDomain,
         VerifyStepServer,
         VerifyStepLine,
         VerifyStepCached,
+    ]
+
+
+WebhookEvent = Union[
+        BatchCompletedEvent,
+        BatchFailedEvent,
+        VerificationCompletedEvent,
+        QuotaWarningEvent,
+        QuotaExceededEvent,
+        WebhookTestEvent,
     ]

@@ -12,7 +12,7 @@ import time
 from typing import Callable, Iterable, List, Optional, Protocol, Sequence, Tuple, Union, cast
 
 from .errors import EvWebhookError
-from .webhook_event import WebhookEvent
+from .models import WebhookEvent
 
 
 class Headers(Protocol):

@@ -10,6 +10,7 @@ from .models import (
     Delivery,
     DeliveryDetail,
     EventListDataEvent,
+    EventType,
     NewWebhook,
     RecoveredData,
     RotatedWebhookData,
@@ -20,15 +21,6 @@ from .models import (
 from .pagination import Listing
 from .paths import encode
 from .verify import to_body
-
-EventType = Literal[
-    "batch.completed",
-    "batch.failed",
-    "verification.completed",
-    "quota.warning",
-    "quota.exceeded",
-    "webhook.test",
-]
 
 
 class Webhooks:

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { CLASSES } from '../../engine/verdict/reason.ts'
 import { createDownloadUrl } from '../../jobs/download-url.ts'
 import { DEDUPLICATE_BY } from '../../jobs/import/import-counter.ts'
 import { isoTime } from '../../platform/format.ts'
@@ -7,7 +8,6 @@ import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
-import { STATUSES } from '../schemas/result.ts'
 import { DEDUPLICATE, FORMATS, notReady } from './download.ts'
 import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
 
@@ -19,9 +19,9 @@ const DownloadLinkRequest = z
   .strictObject({
     format: z.enum(FORMATS).default('csv').openapi({ description: 'File format.' }),
     filter: z
-      .array(z.enum(STATUSES))
+      .array(z.enum(CLASSES))
       .min(1)
-      .max(STATUSES.length)
+      .max(CLASSES.length)
       .optional()
       .openapi({ description: 'Only rows of these classes.' }),
     raw: z

@@ -15,6 +15,7 @@ import {
   toListColumns,
   toResultColumns,
 } from '../../engine/verdict/present-result.ts'
+import { CLASSES } from '../../engine/verdict/reason.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { createSheetWriter, zipSheet } from '../../formats/sheet-writer.ts'
 import {
@@ -32,7 +33,6 @@ import { flagQuery, namesQuery } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { DownloadRow } from '../schemas/job.ts'
-import { STATUSES } from '../schemas/result.ts'
 import { type ChunkSource, textStream } from '../text-stream.ts'
 import { type JobRow, type RowsOptions, rowTexts } from './job-row.ts'
 import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
@@ -238,7 +238,7 @@ const toDeduplicateBy = (value: string | undefined): DeduplicateBy | null => {
 
 const query = z.object({
   format: z.enum(FORMATS).default('csv').openapi({ description: 'File format.' }),
-  filter: namesQuery(STATUSES, {
+  filter: namesQuery(CLASSES, {
     description: 'Only rows of these classes',
     example: 'deliverable,risky',
   }),
@@ -318,7 +318,7 @@ function fileResponse(
 ): Response {
   const text = downloadText(job, format, { raw })
   const isFirst = deduplicate === null ? null : createFirstFilter(deduplicate, service.random)
-  const classes = filter?.length === STATUSES.length ? undefined : filter
+  const classes = filter?.length === CLASSES.length ? undefined : filter
   const source = encodeChunks(format, fileChunks(service, job, text, { classes, isFirst }))
   const chunks: ChunkSource = {
     next: () => source.next(),

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { CLASSES } from '../../engine/verdict/reason.ts'
 import { type Job, parseOrigin } from '../../jobs/job-store.ts'
 import { type ComparedResult, findChanges } from '../../jobs/reverify/changes.ts'
 import { inheritOptions, reverifyJob } from '../../jobs/reverify/reverify-job.ts'
@@ -15,7 +16,7 @@ import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
 import { JobAnswer, RESUMED_EXAMPLE } from '../schemas/job.ts'
 import { resultsQuery } from '../schemas/job-results.ts'
-import { plainFields, STATUSES } from '../schemas/result.ts'
+import { plainFields } from '../schemas/result.ts'
 import { BatchRequest, webhook } from '../schemas/verify.ts'
 import { type JobViewDeps, presentJob } from './job-view.ts'
 import { jobParams, type LoadJobDeps, loadJob, noSuchJob } from './load-job.ts'
@@ -37,7 +38,7 @@ export type ReverifyDeps = Pick<
 
 /** The conditions of rows to verify again; rows that match one of them are verified. */
 const selectionFields = {
-  only: z.array(z.enum(STATUSES)).min(1).max(STATUSES.length).optional().openapi({
+  only: z.array(z.enum(CLASSES)).min(1).max(CLASSES.length).optional().openapi({
     description: 'Re-verify the rows with these classes.',
   }),
   older_than_days: z.int().min(1).max(OLDER_THAN_DAYS_MAX).optional().openapi({
@@ -66,7 +67,7 @@ const REVERIFY_EXAMPLE = {
 }
 
 const compared = z.object({
-  class: z.enum(STATUSES),
+  class: z.enum(CLASSES),
   reason: plainFields.reason,
   checked_at: z.string().nullable().openapi({
     format: 'date-time',
@@ -84,7 +85,7 @@ const ChangePage = successBody(
     verified: count.openapi({ description: 'Rows re-verified so far.' }),
     changed: count.openapi({ description: 'Rows whose class has changed.' }),
     counts: z
-      .array(z.object({ from: z.enum(STATUSES), to: z.enum(STATUSES), count }))
+      .array(z.object({ from: z.enum(CLASSES), to: z.enum(CLASSES), count }))
       .openapi({ description: 'Rows by class before and after. They add up to `verified`.' }),
     items: z.array(
       z
@@ -101,11 +102,11 @@ const ChangePage = successBody(
 ).openapi('ChangePage')
 
 const changesQuery = {
-  from: namesQuery(STATUSES, {
+  from: namesQuery(CLASSES, {
     description: 'Only rows that had one of these classes',
     example: 'unknown',
   }),
-  to: namesQuery(STATUSES, {
+  to: namesQuery(CLASSES, {
     description: 'Only rows that have one of these classes now',
     example: 'undeliverable',
   }),

@@ -1,9 +1,9 @@
 import { z } from '@hono/zod-openapi'
-import { REASONS } from '../../engine/verdict/reason.ts'
+import { CLASSES, REASONS } from '../../engine/verdict/reason.ts'
 import { LIMIT_KINDS } from '../middleware/rate-limit-buckets.ts'
 import { namesQuery, timeFilter } from '../query.ts'
 import { pageBody, successBody } from './answers.ts'
-import { plainFields, STATUSES } from './result.ts'
+import { plainFields } from './result.ts'
 
 // Schemas of history, credits, limits and statistics.
 
@@ -44,7 +44,7 @@ export const historyFilters = {
     .max(320)
     .optional()
     .openapi({ description: 'A part of the address, case-insensitive.', example: 'example.com' }),
-  class: namesQuery(STATUSES, {
+  class: namesQuery(CLASSES, {
     description: 'Only results of these classes',
     example: 'deliverable,risky',
   }),
@@ -110,10 +110,10 @@ const counts = {
   verifications: z.int().min(0),
   cached: z.int().min(0).openapi({ description: 'Verifications answered from the cache.' }),
   credits: z.int().min(0),
-  ...Object.fromEntries(STATUSES.map(name => [name, z.int().min(0)])),
+  ...Object.fromEntries(CLASSES.map(name => [name, z.int().min(0)])),
 } as { readonly [Name in 'verifications' | 'cached' | 'credits' | Status]: z.ZodInt }
 
-type Status = (typeof STATUSES)[number]
+type Status = (typeof CLASSES)[number]
 
 const Counts = z.object(counts).openapi('Counts')
 

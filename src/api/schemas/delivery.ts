@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { DELIVERY_ERRORS } from '../../webhooks/endpoint.ts'
-import { SENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
+import { SENT_KINDS, TEST_KIND } from '../../webhooks/event-types.ts'
 import { TIME_LENGTH_MAX, timeInput } from '../query.ts'
 import { pageBody, successBody } from './answers.ts'
 

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { EVENT_KINDS } from '../../webhooks/event-types.ts'
 import { type ApiCode, STATUS } from '../errors/api-error.ts'
 import { SIMULATED_ERRORS } from '../verify/sandbox.ts'
 import { ErrorBody } from './answers.ts'
@@ -191,8 +192,7 @@ const EXAMPLES = {
     'The list cannot be fetched from files.example.com. The server answered with 403. Use a URL that needs no sign-in, such as a presigned one that has not expired.',
   list_http_error:
     'The list cannot be fetched from files.example.com. The server answered with 404. Check the URL.',
-  invalid_event:
-    '"events" has "batch.done"; it takes batch.completed, batch.failed, verification.completed, quota.warning, quota.exceeded.',
+  invalid_event: `"events" has "batch.done"; it takes ${EVENT_KINDS.join(', ')}.`,
   authentication_error:
     'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
   key_expired: 'This API key has expired or was rotated. Use a valid key.',

@@ -1,25 +1,17 @@
 import { z } from '@hono/zod-openapi'
-import { REASONS } from '../../engine/verdict/reason.ts'
+import { CLASSES, REASONS } from '../../engine/verdict/reason.ts'
 import { SORT_FIELDS } from '../../jobs/results/sorted-results.ts'
 import { flagQuery, namesQuery } from '../query.ts'
 import { pageBody, successBody } from './answers.ts'
 import { DownloadRow } from './job.ts'
-import {
-  DELIVERABLE,
-  hostFields,
-  plainFields,
-  RESULT_EXAMPLE,
-  SingleResult,
-  STATUSES,
-  VALID,
-} from './result.ts'
+import { hostFields, plainFields, RESULT_EXAMPLE, SingleResult } from './result.ts'
 
 // Schemas of the rows of a job and of their breakdown.
 
 const shown = {
-  class: z.enum(STATUSES).nullable(),
-  valid: z.boolean().nullable().openapi({ description: VALID }),
-  deliverable: z.boolean().nullable().openapi({ description: DELIVERABLE }),
+  class: z.enum(CLASSES).nullable(),
+  valid: plainFields.valid.nullable(),
+  deliverable: plainFields.deliverable.nullable(),
   // A named schema with `nullable` would be documented as never null.
   risk_level: z.union([plainFields.risk_level, z.null()]),
   reason: z.union([plainFields.reason, z.null()]),
@@ -88,7 +80,7 @@ export const resultsQuery = {
     type: 'integer',
     description: 'Start after the row with this number. Use either `after` or `cursor`.',
   }),
-  class: namesQuery(STATUSES, {
+  class: namesQuery(CLASSES, {
     description: 'Only rows of these classes',
     example: 'deliverable,risky',
   }),
@@ -124,7 +116,7 @@ export const Breakdown = successBody(
     }),
     classes: classCounts,
     reasons: z
-      .array(z.object({ reason: plainFields.reason, class: z.enum(STATUSES), count }))
+      .array(z.object({ reason: plainFields.reason, class: z.enum(CLASSES), count }))
       .openapi({
         description:
           'Rows by reason and class. `catch_all` can occur with two classes, because feedback makes some of its addresses deliverable.',

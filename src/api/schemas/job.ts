@@ -99,16 +99,16 @@ const rate_per_second = z.number().min(0).nullable().openapi({
 const seconds_left = z.int().min(0).nullable().openapi({
   description: 'Estimated remaining seconds. Null if unknown or if the job has finished.',
 })
-/** The metadata of a job, in responses and events. */
-export const metadata = z.record(z.string(), z.string()).openapi({
+/** The metadata of a job. */
+const metadata = z.record(z.string(), z.string()).openapi({
   description: 'Metadata of the job. Empty if none was submitted.',
 })
 
-export const previous_job_id = z.string().optional().openapi({
+const previous_job_id = z.string().optional().openapi({
   description: 'The job that this job re-verifies. Only present in a re-verification.',
 })
 
-export const schedule_id = z.string().optional().openapi({
+const schedule_id = z.string().optional().openapi({
   description: 'The schedule that created the job. Only present in a scheduled job.',
 })
 

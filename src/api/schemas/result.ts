@@ -1,62 +1,48 @@
 import { z } from '@hono/zod-openapi'
-import { REASONS } from '../../engine/verdict/reason.ts'
+import { CLASSES } from '../../engine/verdict/reason.ts'
+import { RESULT_FIELDS } from '../../engine/verdict/result-fields.ts'
+import {
+  buildExample,
+  type JsonField,
+  type JsonFields,
+  type JsonObject,
+} from '../../platform/json-fields.ts'
 import { Evidence } from './evidence.ts'
 
 // Schemas of results. Names and order are those of the interface.
 
-const RISKS = ['low', 'medium', 'high', 'unknown'] as const
-export const STATUSES = ['deliverable', 'undeliverable', 'risky', 'unknown'] as const
-
-const RiskLevel = z.enum(RISKS).openapi('RiskLevel', {
-  description:
-    'Risk of sending to the address. `low`: it is accepted. `medium`: it is accepted, with a lower quality or certainty. `high`: mail would bounce or do harm. `unknown`: no answer could be obtained.',
-})
-
-const ReasonName = z.enum(REASONS).openapi('Reason', {
-  description: 'Reason for the result.',
-})
-
-const Details = z
-  .object({
-    syntax_valid: z
-      .boolean()
-      .openapi({ description: 'Whether the text is a well-formed address.' }),
-    domain_exists: z.boolean().openapi({ description: 'Whether the domain exists.' }),
-    mx_record: z.boolean().openapi({
-      description: 'Whether the domain has a mail server: an MX record, or else its own address.',
-    }),
-    smtp_valid: z.boolean().openapi({
-      description:
-        "Whether the mail server accepts mail for the address. False if it wasn't contacted.",
-    }),
-  })
-  .openapi('Details')
-
-/** `valid` of a result. In counts the word has other meanings, which docs/api.md explains. */
-export const VALID =
-  'True if the class is `deliverable` or `risky`. False if it is `undeliverable` or `unknown`.'
-export const DELIVERABLE = 'True if mail is expected to arrive. This includes some risky addresses.'
-
-const Class = z.enum(STATUSES).openapi('Class', {
-  description:
-    'What to do with the address. `deliverable`: send. `undeliverable`: remove it. `risky`: decide by the `reason`. `unknown`: no answer could be obtained.',
-})
-
-export const plainFields = {
-  email: z.string().openapi({ description: 'The address that was verified.' }),
-  valid: z.boolean().openapi({ description: VALID }),
-  deliverable: z.boolean().openapi({ description: DELIVERABLE }),
-  risk_level: RiskLevel,
-  provider: z.string().openapi({ description: 'Domain of the address. Empty if it has none.' }),
-  response_time: z.int().min(0).openapi({ description: 'Duration in milliseconds.' }),
-  confidence: z.int().min(0).max(100).openapi({
-    description: 'How certain the result is, from 0 to 100. It does not rate the address itself.',
-  }),
-  details: Details,
-  reason: ReasonName,
-  cached: z.boolean().openapi({ description: 'Whether the result came from the cache.' }),
-  class: Class,
+/** Fields of `RESULT_FIELDS` as schemas. */
+type Schemas<Fields extends JsonFields> = {
+  readonly [Name in keyof Fields & keyof JsonObject<Fields>]: z.ZodType<JsonObject<Fields>[Name]>
 }
+
+const toSchemas = <Fields extends JsonFields>(fields: Fields): Schemas<Fields> =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [name, toSchema(field)]),
+  ) as unknown as Schemas<Fields>
+
+/** Responses are not validated with it: it documents them, and types the handlers. */
+function toSchema(field: JsonField): z.ZodType {
+  const { description, schemaName } = field
+  const schema = toPlainSchema(field)
+  const described = description === undefined ? schema : schema.openapi({ description })
+  return schemaName === undefined ? described : described.openapi(schemaName)
+}
+
+function toPlainSchema(field: JsonField): z.ZodType {
+  if (field.type === 'boolean') return z.boolean()
+  if (field.type === 'string') return field.enum === undefined ? z.string() : z.enum(field.enum)
+  if (field.type === 'object') {
+    return 'properties' in field
+      ? z.object(toSchemas(field.properties))
+      : z.record(z.string(), z.string())
+  }
+  const { minimum = Number.MIN_SAFE_INTEGER, maximum } = field
+  const integer = z.int().min(minimum)
+  return maximum === undefined ? integer : integer.max(maximum)
+}
+
+export const plainFields = toSchemas(RESULT_FIELDS)
 
 const addressFlagFields = {
   is_disposable: z
@@ -129,7 +115,7 @@ export const SingleResult = z
 export const ScoredResult = z
   .object({
     ...plainFields,
-    status: z.enum(STATUSES).openapi({
+    status: z.enum(CLASSES).openapi({
       description:
         'The class of the result, except that a simulated `unknown` is `risky` here. `class` has the simulated value.',
     }),
@@ -148,38 +134,20 @@ export const ScoredResult = z
   .openapi('ScoredResult')
 
 /** One row of a list. */
-export const BulkItem = z
-  .object({
-    email: plainFields.email,
-    valid: plainFields.valid,
-    deliverable: plainFields.deliverable,
-    risk_level: plainFields.risk_level,
-    reason: plainFields.reason,
-    cached: plainFields.cached,
-    class: plainFields.class,
-  })
-  .openapi('BulkItem')
+const pickItem = <Value extends Record<ItemField, unknown>>(of: Value): Pick<Value, ItemField> => ({
+  email: of.email,
+  valid: of.valid,
+  deliverable: of.deliverable,
+  risk_level: of.risk_level,
+  reason: of.reason,
+  cached: of.cached,
+  class: of.class,
+})
 
-export const RESULT_EXAMPLE = {
-  email: 'user@example.com',
-  valid: true,
-  deliverable: true,
-  risk_level: 'low' as const,
-  provider: 'example.com',
-  response_time: 412,
-  confidence: 95,
-  details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
-  reason: 'accepted_email' as const,
-  cached: false,
-  class: 'deliverable' as const,
-}
+type ItemField = 'email' | 'valid' | 'deliverable' | 'risk_level' | 'reason' | 'cached' | 'class'
 
-export const ITEM_EXAMPLE = {
-  email: 'user@example.com',
-  valid: true,
-  deliverable: true,
-  risk_level: 'low' as const,
-  reason: 'accepted_email' as const,
-  cached: false,
-  class: 'deliverable' as const,
-}
+export const BulkItem = z.object(pickItem(plainFields)).openapi('BulkItem')
+
+export const RESULT_EXAMPLE = buildExample(RESULT_FIELDS)
+
+export const ITEM_EXAMPLE = pickItem(RESULT_EXAMPLE)

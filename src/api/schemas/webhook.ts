@@ -9,7 +9,7 @@ import {
   SECRET_GRACE_MAX_MS,
   SECRET_GRACE_MS,
 } from '../../webhooks/endpoint.ts'
-import { EVENT_KINDS, isEventKind } from '../../webhooks/event.ts'
+import { EVENT_KINDS, isEventKind } from '../../webhooks/event-types.ts'
 import { successBody } from './answers.ts'
 
 // Schemas of webhook endpoints.
@@ -42,7 +42,7 @@ const events = z
   })
   .openapi({
     type: 'array',
-    items: { type: 'string', enum: [...EVENT_KINDS] },
+    items: { type: 'string', enum: EVENT_KINDS },
     minItems: 1,
     maxItems: EVENTS_MAX,
   })

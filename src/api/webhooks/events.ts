@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
-import { SENT_KINDS, type SentKind } from '../../webhooks/event.ts'
 import { findEvent, getEventPage } from '../../webhooks/event-store.ts'
+import { buildEventExample, SENT_KINDS, type SentKind } from '../../webhooks/event-types.ts'
 import { presentDelivery } from '../../webhooks/present.ts'
 import type { EventTable } from '../../webhooks/tables.ts'
 import type { ApiDeps } from '../api-deps.ts'
@@ -10,7 +10,6 @@ import { pageQuery, parseCursor, timeFilter, toPage, toPageBody } from '../query
 import { newRouter, route } from '../route.ts'
 import { json, pageBody, successBody } from '../schemas/answers.ts'
 import { Delivery, SHOWN_DELIVERY } from '../schemas/delivery.ts'
-import { EVENTS } from '../schemas/event.ts'
 
 export type EventDeps = Pick<ApiDeps, 'database' | 'guard'>
 
@@ -50,7 +49,7 @@ const shown = {
   event: 'batch.completed' as const,
   timestamp: '2026-03-21T10:30:00.000Z',
   sandbox: false,
-  data: { ...EVENTS['batch.completed'].example },
+  data: { ...buildEventExample('batch.completed') },
 }
 
 const EVENT_PAGE_EXAMPLE = {

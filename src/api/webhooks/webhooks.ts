@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { permits } from '../../accounts/key-rights.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { isoTime } from '../../platform/format.ts'
+import { buildJsonSchema } from '../../platform/json-fields.ts'
 import {
   getDelivery,
   type Recovered as RecoveredDeliveries,
@@ -19,7 +20,12 @@ import {
   rotateWebhookSecret,
   updateWebhook,
 } from '../../webhooks/endpoints.ts'
-import { EVENT_KINDS, TEST_KIND } from '../../webhooks/event.ts'
+import {
+  buildEventExample,
+  EVENT_KINDS,
+  EVENT_TYPES,
+  TEST_KIND,
+} from '../../webhooks/event-types.ts'
 import {
   presentDelivery,
   presentDetail,
@@ -51,7 +57,6 @@ import {
   WebhookTest,
   WebhookTestRequest,
 } from '../schemas/delivery.ts'
-import { EVENTS, exampleOf } from '../schemas/event.ts'
 import {
   EventList,
   NEW_WEBHOOK_EXAMPLE,
@@ -218,13 +223,21 @@ const CATALOGUE = {
   success: true as const,
   data: {
     events: EVENT_KINDS.map(event => {
-      const { description, data, example } = EVENTS[event]
-      const envelope = { event, event_id: 'evt_abc123', timestamp: '2026-03-21T10:30:00.000Z' }
+      const { description, data } = EVENT_TYPES[event]
       return {
         event,
         description,
-        example: { ...envelope, data: example },
-        schema: z.toJSONSchema(data) as Record<string, unknown>,
+        example: {
+          event,
+          event_id: 'evt_abc123',
+          timestamp: '2026-03-21T10:30:00.000Z',
+          data: buildEventExample(event),
+        },
+        schema: {
+          $schema: 'https://json-schema.org/draft/2020-12/schema',
+          ...buildJsonSchema(data),
+          additionalProperties: false,
+        },
       }
     }),
   },
@@ -252,8 +265,8 @@ function webhookTestRoutes(service: WebhookDeps) {
   })
   return newRouter().openapi(send, async c => {
     // Without a body, the defaults of its schema are not applied.
-    const example = exampleOf(c.req.valid('json').event ?? TEST_KIND)
-    const input = { ...webhookTarget(c, c.req.valid('param')), sandbox: c.get('sandbox'), example }
+    const kind = c.req.valid('json').event ?? TEST_KIND
+    const input = { ...webhookTarget(c, c.req.valid('param')), sandbox: c.get('sandbox'), kind }
     const outcome = await sendTestEvent(services, input)
     const body = { success: true, data: presentTest(outcome) }
     return commitResponse(c, service, async () => ({ status: 200, body }))

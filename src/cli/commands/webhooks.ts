@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { SENT_KINDS } from '../../webhooks/event.ts'
+import { EVENT_KINDS, SENT_KINDS } from '../../webhooks/event-types.ts'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
@@ -101,7 +101,7 @@ Examples:
   ev webhooks create --url https://10.0.0.7/hook --events '*' --webhook-allow-ranges 10.0.0.0/8
   ev webhooks create --url https://app.example.com/hook --events '*' --header 'Authorization: Bearer 4f9c21'
 
-Events: batch.completed, batch.failed, verification.completed, quota.warning, quota.exceeded.`,
+Events: ${EVENT_KINDS.join(', ')}.`,
     )
     .action(async flags => {
       const { createCommand } = await import('../webhooks/webhooks.ts')

@@ -9,7 +9,7 @@ import {
   searchDeliveries,
 } from '../../webhooks/delivery-store.ts'
 import type { Webhook } from '../../webhooks/endpoint-store.ts'
-import { SENT_KINDS } from '../../webhooks/event.ts'
+import { SENT_KINDS } from '../../webhooks/event-types.ts'
 import { presentDelivery, presentDetail } from '../../webhooks/present.ts'
 import type { DeliveryState, DeliveryTable } from '../../webhooks/tables.ts'
 import type { CliContext } from '../context.ts'

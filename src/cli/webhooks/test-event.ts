@@ -1,10 +1,9 @@
-import { exampleOf } from '../../api/schemas/event.ts'
 import { composeResolver } from '../../compose/engine.ts'
 import { composeTransport, readWebhookCa } from '../../compose/webhook-transport.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { type SentKind, TEST_KIND } from '../../webhooks/event.ts'
+import { type SentKind, TEST_KIND } from '../../webhooks/event-types.ts'
 import { presentTest } from '../../webhooks/present.ts'
 import {
   createTestEventLimit,
@@ -65,8 +64,7 @@ async function send(
       version: version(),
       testLimit,
     }
-    const example = exampleOf(kind)
-    return await sendTestEvent(services, { webhookId, accountId: null, sandbox: false, example })
+    return await sendTestEvent(services, { webhookId, accountId: null, sandbox: false, kind })
   } finally {
     await transport.close()
     close()

@@ -19,7 +19,7 @@ import {
   setWebhookActive,
   updateWebhook,
 } from '../../webhooks/endpoints.ts'
-import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event.ts'
+import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event-types.ts'
 import { confirm } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
 import { auditServices } from '../database.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
-import { SENT_KINDS } from '../../../src/webhooks/event.ts'
+import { SENT_KINDS } from '../../../src/webhooks/event-types.ts'
 import {
   bareApi,
   examplesOf,

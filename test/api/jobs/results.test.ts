@@ -178,7 +178,7 @@ describe('the rows of a job', () => {
   test.each([
     [
       'class=good',
-      /"class" in the query is "good"; it must be one or more of deliverable, undeliverable, risky, unknown/,
+      /"class" in the query is "good"; it must be one or more of deliverable, risky, undeliverable, unknown/,
     ],
     ['class=risky;unknown', /"class" in the query/],
     [

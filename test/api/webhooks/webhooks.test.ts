@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { batchCompleted, batchFailed, EVENT_KINDS, quotaData } from '../../../src/webhooks/event.ts'
+import { batchCompleted, batchFailed, quotaData } from '../../../src/webhooks/event.ts'
+import { EVENT_KINDS } from '../../../src/webhooks/event-types.ts'
 import { createTestService } from '../../support/service.ts'
 import { endpoint } from '../../support/webhook-endpoint.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/platform/clock.ts'
-import { SENT_KINDS } from '../../../src/webhooks/event.ts'
+import { SENT_KINDS } from '../../../src/webhooks/event-types.ts'
 import { answered } from '../../support/webhook-transport.ts'
 import { EVIL, endpoint, HARMLESS, part } from './endpoint.ts'
 

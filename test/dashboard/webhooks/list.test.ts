@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { EVENT_KINDS } from '../../../src/webhooks/event.ts'
+import { EVENT_KINDS } from '../../../src/webhooks/event-types.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { EVIL, endpoint, HARMLESS } from './endpoint.ts'
 

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { EVENT_TYPES, SENT_KINDS } from '../src/webhooks/event-types.ts'
+import { readDoc, replaceTable } from './support/markdown.ts'
+
+// Tables of the documentation that are made from the source. `npm run openapi` writes them.
+
+const TABLES: [page: string, header: string, rows: string[][]][] = [
+  [
+    'docs/webhooks.md',
+    '| event | meaning |',
+    SENT_KINDS.map(kind => [`\`${kind}\``, EVENT_TYPES[kind].description]),
+  ],
+]
+
+test.each(TABLES)('%s has the rows of its table "%s"', async (page, header, rows) => {
+  await expect(
+    replaceTable(readDoc(page), header, rows),
+    'The source has changed: run `npm run openapi`',
+  ).toMatchFileSnapshot(`../${page}`)
+})
