@@ -36,6 +36,7 @@ const CONCURRENCY = 200
 /**
  * If the rate limit requires a longer wait, another operator is probed meanwhile, as in the worker.
  */
+const NEVER = new AbortController().signal
 const TIMEOUT_MS = 1_000
 /**
  * Duration of a session without recipients (connect, greeting, EHLO, TLS, QUIT), and of each
@@ -179,7 +180,7 @@ class SimulatedWorkers {
     const controller = this.#controllerFor(egress, operator)
     if (controller.readyInMs > TIMEOUT_MS)
       return { dueAt: this.#clock.now() + controller.readyInMs }
-    const start = controller.tryStart()
+    const start = await controller.start(0, NEVER, false, 0)
     if (!('permit' in start)) {
       const waitMs = 'waitMs' in start ? start.waitMs : TIMEOUT_MS
       return { dueAt: this.#clock.now() + waitMs }

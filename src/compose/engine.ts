@@ -22,7 +22,11 @@ import { EgressProber } from '../engine/probe/egress-prober.ts'
 import { LikelyHosts } from '../engine/probe/mx-hosts.ts'
 import type { CatchAllStore } from '../engine/probe/shared-catch-all.ts'
 import { DestinationLimits } from '../engine/rate-control/destination-limits.ts'
-import { createLimits, limitsFor } from '../engine/rate-control/limit-table.ts'
+import {
+  createLimits,
+  destinationLimitsFor,
+  limitsFor,
+} from '../engine/rate-control/limit-table.ts'
 import type { RateKey, SharedRateState } from '../engine/rate-control/shared-state.ts'
 import { noCache, processCache, type ResultCache } from '../engine/result-cache.ts'
 import { Gravatar } from '../engine/signals/gravatar.ts'
@@ -101,6 +105,7 @@ export function composeEngine(
     destinationLimits: new DestinationLimits({
       clock,
       row: limitsFor('', config),
+      ...destinationLimitsFor(config),
       share: cluster?.rateStates ?? null,
       isKnown: operator => lists.operators.isKnown(operator) || hasOwnLimits(config, operator),
       hasSeveralEgresses: () => (cluster?.egresses() ?? config.egresses).length > 1,

@@ -113,6 +113,28 @@ export const ENGINE = {
     'new connections per second to one operator',
     number(0.001, 100_000),
   ),
+  /** Null: as for an operator outside the table, `sessionsPerOperator` and `sessionsPerSecond`. */
+  sessionsPerAddress: setting(
+    '--sessions-per-address n',
+    'concurrent connections to one IP address (default: as for one operator)',
+    integer(1, 100_000),
+  ),
+  sessionsPerSecondPerAddress: setting(
+    '--sessions-per-second-per-address n',
+    'new connections per second to one IP address (default: as for one operator)',
+    number(0.001, 100_000),
+  ),
+  /** Null: 100 times the limit of an address. */
+  sessionsPerNetwork: setting(
+    '--sessions-per-network n',
+    'concurrent connections to one network (default: 100 times those to an address)',
+    integer(1, 100_000),
+  ),
+  sessionsPerSecondPerNetwork: setting(
+    '--sessions-per-second-per-network n',
+    'new connections per second to one network (default: 100 times those to an address)',
+    number(0.001, 1_000_000),
+  ),
   concurrency: setting('--concurrency n', 'concurrent connections', integer(1, 10_000), 200),
   /** Null: the delay that the server states, otherwise five minutes. */
   greylistDelayMs: setting(

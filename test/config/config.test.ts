@@ -170,6 +170,18 @@ const ROWS: Readonly<Record<Key, Row>> = {
     fallback: null,
   },
   recipientsPerSession: { good: [['3', 3]], bad: [['0', /from 1 to 10000/]], fallback: null },
+  sessionsPerAddress: { good: [['3', 3]], bad: [['0', /from 1 to 100000/]], fallback: null },
+  sessionsPerNetwork: { good: [['300', 300]], bad: [['0', /from 1 to 100000/]], fallback: null },
+  sessionsPerSecondPerAddress: {
+    good: [['0.5', 0.5]],
+    bad: [['0', /number from 0\.001 to/]],
+    fallback: null,
+  },
+  sessionsPerSecondPerNetwork: {
+    good: [['50', 50]],
+    bad: [['0', /number from 0\.001 to/]],
+    fallback: null,
+  },
   sessionsPerSecond: {
     good: [
       ['0.5', 0.5],

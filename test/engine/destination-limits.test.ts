@@ -223,6 +223,23 @@ test('the addresses of one network share 100 times the connections of one addres
   expect(home.open.peak).toBeGreaterThan(50)
 })
 
+test('an address and a network have settings of their own, which the limits of operators do not change', async () => {
+  const onOne = vanityZone(12)
+  const own = vanityEngine(onOne, {
+    engine: { sessionsPerOperator: 10, sessionsPerSecond: 1_000, sessionsPerAddress: 3 },
+  })
+  expect(reasonsIn(await own.many(onOne.addresses))).toEqual({ accepted_email: 12 })
+  expect(own.open.peak).toBe(3)
+  const inNetwork = vanityZone(12, n => [`192.0.2.${n + 101}`])
+  const shared = vanityEngine(inNetwork, {
+    engine: { sessionsPerSecond: 1_000, sessionsPerNetwork: 4, sessionsPerSecondPerNetwork: 2 },
+  })
+  expect(reasonsIn(await shared.many(inNetwork.addresses))).toEqual({ accepted_email: 12 })
+  expect(shared.open.peak).toBeLessThanOrEqual(4)
+  // The burst of four, and two more in the rest of the second.
+  expect(shared.perSecond()).toBeLessThanOrEqual(6)
+})
+
 test('a built-in operator has only the limits of its own row', async () => {
   const names = ['aspmx.l.google.com', 'alt1.aspmx.l.google.com']
   const zone: Record<string, ZoneEntry> = Object.fromEntries(

@@ -1,6 +1,6 @@
-import { acquireInOrder, releaseAll } from '../rate-control/connection-limit.ts'
-import type { AcquireResult, ConnectionPermit, RateController } from '../rate-control/controller.ts'
+import type { RateController } from '../rate-control/controller.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
+import { type AcquireResult, acquireBoth, releaseAll } from '../rate-control/permit-queue.ts'
 import type { ProbeDeps } from './egress.ts'
 
 type ConnectionPermitsOptions = {
@@ -31,34 +31,22 @@ export class ConnectionPermits {
     this.#options = options
   }
 
-  /** Returns a permit for the operator if none must be waited for; else null. */
-  operatorNow(): ConnectionPermit | null {
-    const { rateController, deps, operator, single } = this.#options
-    const hasLimit = (deps.destinationLimits?.operator(operator) ?? null) !== null
-    if (hasLimit || !rateController.mayStartNow(single)) return null
-    const acquired = rateController.tryStart(single)
-    return 'permit' in acquired ? acquired.permit : null
-  }
-
-  /** Waits for a permit to open a connection to the operator. */
-  async operator(): Promise<AcquireResult> {
+  /** Acquires a permit to open a connection to the operator. */
+  operator(): AcquireResult | Promise<AcquireResult> {
     const { rateController, deps, operator, single, timeoutMs, signal } = this.#options
-    const limit = deps.destinationLimits?.operator(operator) ?? null
-    const rateControllers = limit === null ? [rateController] : [rateController, limit]
-    return acquireInOrder(
-      rateControllers.map(controller => () => controller.start(timeoutMs, signal, single)),
-    )
+    const own = rateController.start(timeoutMs, signal, single)
+    const overall = deps.destinationLimits?.operator(operator) ?? null
+    if (overall === null) return own
+    return acquireBoth(own, () => overall.start(timeoutMs, signal, single))
   }
 
-  /** Waits for a permit to dial one of its addresses; returns it at once if it can. */
+  /** Acquires a permit to dial one of its addresses. */
   address(ip: string): AddressStart | Promise<AddressStart> {
     const { deps, operator, key, single, timeoutMs, isReturnable, signal } = this.#options
     const limits = deps.destinationLimits
     if (!limits?.includes(operator)) return this.#withSlot(UNLIMITED)
-    const request = { key, single, signal, timeoutMs, isReturnable }
-    const permit = limits.startNow(operator, ip, request)
-    if (permit !== null) return this.#withSlot({ permit })
-    return limits.start(operator, ip, request).then(start => this.#withSlot(start))
+    const start = limits.start(operator, ip, { key, single, signal, timeoutMs, isReturnable })
+    return 'then' in start ? start.then(one => this.#withSlot(one)) : this.#withSlot(start)
   }
 
   /** Acquires a connection slot, unless a caller waits. */

@@ -6,8 +6,8 @@ import { wireAddress } from '../address/address.ts'
 import { withDeadline } from '../deadline.ts'
 import { RecipientLog } from '../learned-replies/recipient-log.ts'
 import { softwareIn } from '../learned-replies/server-software.ts'
-import { releaseAll } from '../rate-control/connection-limit.ts'
-import type { ConnectionPermit, RateController } from '../rate-control/controller.ts'
+import type { RateController } from '../rate-control/controller.ts'
+import { type ConnectionPermit, releaseAll } from '../rate-control/permit-queue.ts'
 import { getUncertainty, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ConnectionPermits } from './connection-permits.ts'
 import type { EgressState, MxGroupState, SecondLook } from './mx-group-state.ts'
@@ -152,8 +152,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       if (this.#pending.size === 0 && this.#looks.size === 0) return
       const down = reachability.blockedOutcome ?? hosts.cachedFailure(this.#plan.key)
       if (down !== null) return this.#resolveUnprobed(down)
-      const permit = permits.operatorNow()
-      const acquired = permit === null ? await permits.operator() : { permit }
+      const acquired = await permits.operator()
       if ('refusal' in acquired) return this.#resolveUnprobed(acquired.refusal)
       if ('waitMs' in acquired) return this.#resolveUnprobed(withheld(acquired, stop.aborted))
       const before = this.#pending.size

@@ -198,8 +198,7 @@ class Attempt {
       this.note(down, host, ip, false)
       return null
     }
-    const start = options.permits.address(ip)
-    const acquired = start instanceof Promise ? await start : start
+    const acquired = await options.permits.address(ip)
     if (!('permit' in acquired)) {
       this.held = acquired
       return null

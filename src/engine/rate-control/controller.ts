@@ -1,14 +1,14 @@
-import { onAbort } from '../../platform/abort.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
-import { EvError } from '../../platform/error.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { RateLimits } from './limit-table.ts'
+import { LocalRateState, RECENT_OUTCOMES_MAX, RecentOutcomes } from './local-state.ts'
 import {
-  FairWaitQueue,
-  LocalRateState,
-  RECENT_OUTCOMES_MAX,
-  RecentOutcomes,
-} from './local-state.ts'
+  type AcquireResult,
+  FULL_POLL_MS,
+  type NotNow,
+  PermitQueue,
+  type PermitSource,
+} from './permit-queue.ts'
 import {
   currentStop,
   dueAt,
@@ -25,21 +25,8 @@ import {
   onUnknownStreak,
   type ProbeStop,
 } from './rules.ts'
-import type { PermitEnd, RateStateHandle } from './shared-state.ts'
+import type { RateStateHandle } from './shared-state.ts'
 
-/** The right to hold one connection. `release` may be called twice. */
-export type ConnectionPermit = { readonly release: () => void }
-
-type NotNow =
-  /** Retry after this time, or when a permit is released. */
-  | { readonly waitMs: number; readonly paused: boolean }
-  /** The operator blocks us for some time; this is its reply. */
-  | { readonly refusal: RecipientOutcome }
-
-export type AcquireResult = { readonly permit: ConnectionPermit } | NotNow
-
-/** Waiters are woken when a permit is released; this poll covers changes without a wakeup. */
-const FULL_POLL_MS = SECOND
 /** The retry delay while the shared state cannot be reached. */
 const RETRY_MS = SECOND
 
@@ -48,14 +35,11 @@ const RETRY_MS = SECOND
  * slowly on success, as in Postfix's scheduler. The rules are in `rules.ts`; the state is local to
  * this process or shared with others.
  */
-export class RateController {
+export class RateController implements PermitSource {
   readonly row: RateLimits
   readonly #clock: Clock
   readonly #handle: RateStateHandle
-  readonly #isLocal: boolean
-  /** Null until a request waits, because a long list has thousands of controllers. */
-  #waiters: Set<() => void> | null = null
-  readonly #queue = new FairWaitQueue()
+  readonly #queue: PermitQueue
   readonly #recent = new RecentOutcomes()
 
   constructor(
@@ -66,52 +50,25 @@ export class RateController {
     this.row = row
     this.#clock = clock
     this.#handle = handle
-    this.#isLocal = handle instanceof LocalRateState
-  }
-
-  /** Whether `tryStart` returns a permit; false if the state is shared. */
-  mayStartNow(single: boolean): boolean {
-    return this.#isLocal && this.#notNow(single) === null
-  }
-
-  /** Acquires a permit at once, from a local state only; `single`: for a single verification. */
-  tryStart(single = false): AcquireResult {
-    const notNow = this.#notNow(single)
-    if (notNow !== null) return notNow
-    const acquired = this.#handle.acquire(NEVER, single)
-    if (typeof acquired === 'function') return { permit: this.#permit(acquired, single) }
-    throw new EvError('internal', 'tryStart() needs a local rate state, but this one is shared.')
+    this.#queue = new PermitQueue(clock, this)
   }
 
   /**
-   * Waits for a permit to open a connection. Returns `waitMs` if a pause would last longer than
-   * `timeoutMs`, if the wait would be longer than `waitMaxMs`, or if `signal` aborts. While the
-   * shared state cannot be reached, it rejects for a `single` request, and a list waits.
+   * Returns a permit to open a connection to the operator, at once if the state is local and allows it
+   * or if there is nothing to wait for. Returns `waitMs` if a pause would last longer than
+   * `timeoutMs`, if the wait would be longer than `waitMaxMs`, or if `signal` aborts. While the shared
+   * state cannot be reached, it rejects for a `single` request, and a list waits.
    */
-  async start(
+  start(
     timeoutMs: number,
     signal: AbortSignal,
     single = false,
     waitMaxMs = Number.POSITIVE_INFINITY,
-  ): Promise<AcquireResult> {
-    const dequeue = this.#queue.wait(single)
-    const giveUpAt = this.#clock.monotonicNow() + waitMaxMs
-    try {
-      for (;;) {
-        const start = this.#notNow(single) ?? (await this.#acquire(signal, single))
-        if (!('waitMs' in start)) return start
-        if (signal.aborted || (start.paused && start.waitMs > timeoutMs)) return start
-        if (this.#clock.monotonicNow() + start.waitMs > giveUpAt) return start
-        if (start.waitMs > 0) await this.#waitForChange(start.waitMs, signal, single)
-      }
-    } finally {
-      dequeue()
-      // A waiter that yielded to this request may be able to proceed.
-      this.#wakeAll()
-    }
+  ): AcquireResult | Promise<AcquireResult> {
+    return this.#queue.start({ timeoutMs, signal, single, waitMaxMs })
   }
 
-  #notNow(single: boolean): NotNow | null {
+  notNow(single: boolean): NotNow | null {
     const { state, sessions } = this.#handle
     const now = this.#handle.now()
     if (state.refusal !== null && isBlocked(state, now)) return { refusal: state.refusal.answer }
@@ -126,17 +83,22 @@ export class RateController {
     return due > now ? { waitMs: due - now, paused: false } : null
   }
 
-  async #acquire(signal: AbortSignal, single: boolean): Promise<AcquireResult> {
-    try {
-      const acquired = this.#handle.acquire(signal, single)
-      const end = typeof acquired === 'function' ? acquired : await acquired
-      if (end !== null) return { permit: this.#permit(end, single) }
-    } catch (error) {
-      if (single) throw error
-      return { waitMs: RETRY_MS, paused: false }
-    }
-    // The handle has a newer state now.
-    return { waitMs: 0, paused: false }
+  acquire(signal: AbortSignal, single: boolean): AcquireResult | Promise<AcquireResult> {
+    const acquired = this.#handle.acquire(signal, single)
+    if (typeof acquired === 'function') return { permit: this.#queue.toPermit(acquired, single) }
+    return acquired.then(
+      // Without a permit, the handle has a newer state now.
+      end =>
+        end === null ? { waitMs: 0, paused: false } : { permit: this.#queue.toPermit(end, single) },
+      error => {
+        if (single) throw error
+        return { waitMs: RETRY_MS, paused: false }
+      },
+    )
+  }
+
+  watch(callback: () => void, single: boolean): () => void {
+    return this.#handle.watch(callback, single)
   }
 
   /** A single verification waits while all connections are in use: a list should release one. */
@@ -160,7 +122,7 @@ export class RateController {
 
   /** Time until a connection may be opened, in ms, as far as known here. Acquires nothing. */
   get waitMs(): number {
-    const notNow = this.#notNow(false)
+    const notNow = this.notNow(false)
     return notNow !== null && 'waitMs' in notNow ? notNow.waitMs : 0
   }
 
@@ -188,13 +150,13 @@ export class RateController {
   /** Records a block of our IP address, HELO name or sender. */
   refused(answer: RecipientOutcome): void {
     this.#handle.change((state, now) => onBlocked(state, now, answer))
-    this.#wakeAll()
+    this.#queue.wakeAll()
   }
 
   /** Records a block at RCPT by the servers of one domain. */
   refusedByDomain(domain: string, answer: RecipientOutcome): void {
     this.#handle.change((state, now) => onDomainBlocked(state, now, { domain, answer }))
-    this.#wakeAll()
+    this.#queue.wakeAll()
   }
 
   /** Counts addresses that were skipped during a block. */
@@ -305,47 +267,7 @@ export class RateController {
   #toEpochMs(time: number): number {
     return Math.round(this.#clock.now() + time - this.#handle.now())
   }
-
-  #permit(end: PermitEnd, single: boolean): ConnectionPermit {
-    this.#queue.onAcquired(single)
-    let isHeld = true
-    return {
-      release: () => {
-        if (!isHeld) return
-        isHeld = false
-        try {
-          end()
-        } finally {
-          this.#wakeAll()
-        }
-      },
-    }
-  }
-
-  #waitForChange(waitMs: number, signal: AbortSignal, single: boolean): Promise<void> {
-    this.#waiters ??= new Set()
-    const waiters = this.#waiters
-    return new Promise(resolve => {
-      const wake = () => {
-        cancel()
-        stopWatching()
-        waiters.delete(wake)
-        unsubscribe()
-        resolve()
-      }
-      const cancel = this.#clock.after(Math.max(1, waitMs), wake)
-      const stopWatching = this.#handle.watch(wake, single)
-      waiters.add(wake)
-      const unsubscribe = onAbort(signal, wake)
-    })
-  }
-
-  #wakeAll() {
-    for (const wake of [...(this.#waiters ?? [])]) wake()
-  }
 }
-
-const NEVER = new AbortController().signal
 
 /** The current rate status of one operator and egress. Times are epoch ms. */
 export type RateStatus = {

@@ -1,15 +1,15 @@
 import { type Clock, HOUR } from '../../platform/clock.ts'
 import { networkOf } from '../../platform/ip.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
+import { RateController } from './controller.ts'
 import {
-  acquireInOrder,
-  ConnectionLimit,
+  DestinationBucket,
+  type DestinationKind,
   type LimitRequest,
   type LimitStart,
-  releaseAll,
-} from './connection-limit.ts'
-import { type ConnectionPermit, RateController } from './controller.ts'
-import type { RateLimits } from './limit-table.ts'
+} from './destination-bucket.ts'
+import type { DestinationLimit, RateLimits } from './limit-table.ts'
+import { acquireBoth, type ConnectionPermit } from './permit-queue.ts'
 import type { SharedRateState } from './shared-state.ts'
 
 /** A permit for a connection to one IP address. */
@@ -28,22 +28,19 @@ type DestinationLimitsOptions = {
   readonly clock: Clock
   /** The limits of an operator that is not in the table. */
   readonly row: RateLimits
+  /** The limits of each IP address, and of each network. */
+  readonly address: DestinationLimit
+  readonly network: DestinationLimit
   /** Whether the table or the settings have limits for this operator. */
   readonly isKnown: (operator: string) => boolean
   readonly hasSeveralEgresses: () => boolean
   readonly share: SharedRateState | null
 }
 
-/** The most limits in memory, for the destinations of a long list; about 1.3 KB each, 26 MB. */
+/** The most limits in memory, for the destinations of a long list; about 400 bytes each, 8 MB. */
 const LIMITS_MAX = 20_000
 /** Longer than any pause. */
 const LIMIT_TTL_MS = 2 * HOUR
-/**
- * A network may hold 254 independent servers, or belong to one hoster with an address per customer.
- * It gets the limits of 100 operators: 100 new connections per second by default. One Postfix with
- * its 100 processes (default_process_limit) serves as many sessions of one second each.
- */
-const NETWORK_FACTOR = 100
 /** A single operator at an address is limited by its own state, which is already shared. */
 const ADDRESS_SHARING = { sharedFromUsers: 2, keepsUsers: true }
 /** With fewer addresses of a network in use, a few processes together stay below its limit. */
@@ -54,25 +51,23 @@ export const ALL_EGRESSES = '*'
 /**
  * Additional limits for operators that are not in the table, besides the limit per egress. Such an
  * operator is often one small server. Its limit covers all egresses, so that more egresses do not
- * add load. The same limit applies to each IP address, because many names may lead to one server. A
- * known operator has its own row, which suits its servers.
+ * add load. Each IP address and each network has a limit too, because many names may lead to one
+ * server. A known operator has its own row, which suits its servers.
  */
 export class DestinationLimits {
   readonly #options: DestinationLimitsOptions
-  readonly #networkRow: RateLimits
+  readonly #addressKind: DestinationKind
+  readonly #networkKind: DestinationKind
   readonly #operators: TtlMap<RateController>
-  readonly #addresses: TtlMap<ConnectionLimit>
-  readonly #networks: TtlMap<ConnectionLimit>
+  readonly #addresses: TtlMap<DestinationBucket>
+  readonly #networks: TtlMap<DestinationBucket>
 
   constructor(options: DestinationLimitsOptions) {
-    const map = { sizeMax: LIMITS_MAX, clock: options.clock }
-    const { row } = options
+    const { clock, address, network } = options
+    const map = { sizeMax: LIMITS_MAX, clock }
     this.#options = options
-    this.#networkRow = {
-      ...row,
-      sessionsMax: row.sessionsMax * NETWORK_FACTOR,
-      sessionsPerSecond: row.sessionsPerSecond * NETWORK_FACTOR,
-    }
+    this.#addressKind = toKind(options, address, ADDRESS_SHARING)
+    this.#networkKind = toKind(options, network, NETWORK_SHARING)
     this.#operators = new TtlMap(map)
     this.#addresses = new TtlMap(map)
     this.#networks = new TtlMap(map)
@@ -96,24 +91,18 @@ export class DestinationLimits {
     return rateController
   }
 
-  /** Waits for a permit to dial an address: first of the address, then of its network. */
-  async start(operator: string, ip: string, request: LimitRequest): Promise<AddressStart> {
-    const address = this.#address(ip)
-    const acquired = await acquireInOrder([
-      () => address.start(operator, request),
-      () => this.#network(ip).start(ip, request),
-    ])
-    return 'permit' in acquired ? { permit: addressPermit(address, acquired.permit) } : acquired
-  }
-
-  /** Does the same without waiting; null if that is not possible. */
-  startNow(operator: string, ip: string, request: LimitRequest): AddressPermit | null {
-    const address = this.#address(ip)
-    const network = this.#network(ip)
-    if (!address.mayStartNow(request.single) || !network.mayStartNow(request.single)) return null
-    const permit = address.startNow(operator, request)
-    const networkPermit = network.startNow(ip, request)
-    return addressPermit(address, { release: () => releaseAll([networkPermit, permit]) })
+  /**
+   * Returns a permit to dial an address, or why there is none: at once if the state decides it, else a
+   * promise. The permit of the address comes first, then that of its network.
+   */
+  start(operator: string, ip: string, request: LimitRequest): AddressStart | Promise<AddressStart> {
+    const address = bucketOf(this.#addresses, ip, this.#addressKind)
+    const started = acquireBoth(address.start(operator, request), () =>
+      bucketOf(this.#networks, networkOf(ip), this.#networkKind).start(ip, request),
+    )
+    return 'then' in started
+      ? started.then(start => toAddressStart(address, start))
+      : toAddressStart(address, started)
   }
 
   /** Returns the time until this address may be dialed, in ms, as far as this process knows. */
@@ -121,33 +110,43 @@ export class DestinationLimits {
     const limits = [this.#addresses.get(ip), this.#networks.get(networkOf(ip))]
     return Math.max(...limits.map(limit => limit?.waitMs ?? 0))
   }
-
-  #address(ip: string): ConnectionLimit {
-    const { row } = this.#options
-    return this.#limit(this.#addresses, ip, row, ADDRESS_SHARING)
-  }
-
-  #network(ip: string): ConnectionLimit {
-    return this.#limit(this.#networks, networkOf(ip), this.#networkRow, NETWORK_SHARING)
-  }
-
-  #limit(
-    map: TtlMap<ConnectionLimit>,
-    key: string,
-    row: RateLimits,
-    sharing: typeof ADDRESS_SHARING,
-  ): ConnectionLimit {
-    const { clock, share } = this.#options
-    const openShared =
-      share === null ? null : () => share.open({ operator: `ip ${key}`, egress: ALL_EGRESSES }, row)
-    const limit = map.get(key) ?? new ConnectionLimit({ clock, row, openShared, ...sharing })
-    map.set(key, limit, LIMIT_TTL_MS)
-    return limit
-  }
 }
 
-const addressPermit = (limit: ConnectionLimit, permit: ConnectionPermit): AddressPermit => ({
-  ...permit,
-  throttled: retryAfterMs => limit.throttled(retryAfterMs),
-  succeeded: () => limit.succeeded(),
-})
+function toKind(
+  { clock, row, share }: DestinationLimitsOptions,
+  limit: DestinationLimit,
+  { sharedFromUsers, keepsUsers }: typeof ADDRESS_SHARING,
+): DestinationKind {
+  const { sessionsMax, sessionsPerSecond } = limit
+  const shared: RateLimits = { ...row, sessionsMax, sessionsPerSecond }
+  const openShared =
+    share === null
+      ? null
+      : (key: string) => {
+          const state = share.open({ operator: `ip ${key}`, egress: ALL_EGRESSES }, shared)
+          return new RateController(shared, clock, state)
+        }
+  return { clock, limit, openShared, sharedFromUsers, keepsUsers }
+}
+
+/** Returns the bucket of a key, and creates it if needed. */
+function bucketOf(
+  buckets: TtlMap<DestinationBucket>,
+  key: string,
+  kind: DestinationKind,
+): DestinationBucket {
+  const bucket = buckets.get(key) ?? new DestinationBucket(kind, key)
+  buckets.set(key, bucket, LIMIT_TTL_MS)
+  return bucket
+}
+
+const toAddressStart = (address: DestinationBucket, start: LimitStart): AddressStart =>
+  'permit' in start
+    ? {
+        permit: {
+          release: start.permit.release,
+          throttled: retryAfterMs => address.throttled(retryAfterMs),
+          succeeded: () => address.succeeded(),
+        },
+      }
+    : start

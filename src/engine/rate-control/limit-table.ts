@@ -19,6 +19,23 @@ export type RateLimitOverrides = {
   readonly sessionsPerSecond: number | null
 }
 
+/** The limits of an IP address or a network, over all operators and egresses. */
+export type DestinationLimit = Pick<RateLimits, 'sessionsMax' | 'sessionsPerSecond'>
+
+/** Settings for IP addresses and networks; null keeps the default. */
+type DestinationOverrides = {
+  readonly sessionsPerAddress: number | null
+  readonly sessionsPerSecondPerAddress: number | null
+  readonly sessionsPerNetwork: number | null
+  readonly sessionsPerSecondPerNetwork: number | null
+}
+
+/**
+ * A network may hold 254 independent servers, or belong to one hoster with an address per customer.
+ * One Postfix with its 100 processes (default_process_limit) serves 100 sessions of one second each.
+ */
+const NETWORK_FACTOR = 100
+
 /**
  * The default limits. Senders with a good reputation use higher ones (KumoMTA's published shaping
  * rules); probing without sending costs reputation, so these start lower and adapt to the replies.
@@ -80,6 +97,28 @@ export function limitsFor(
         : Math.min(recipientsPerSession, RECIPIENTS_PER_TRANSACTION_MAX),
     sessionsPerSecond: override('sessionsPerSecond') ?? row.sessionsPerSecond,
   }
+}
+
+/**
+ * Returns the limits of each IP address and of each network. An address has by default the limits of
+ * an operator outside the table, because it may be one small server that has many names; a network
+ * has `NETWORK_FACTOR` times those of an address.
+ */
+export function destinationLimitsFor(globalOverrides: RateLimitOverrides & DestinationOverrides): {
+  readonly address: DestinationLimit
+  readonly network: DestinationLimit
+} {
+  const operator = limitsFor('', globalOverrides)
+  const address = {
+    sessionsMax: globalOverrides.sessionsPerAddress ?? operator.sessionsMax,
+    sessionsPerSecond: globalOverrides.sessionsPerSecondPerAddress ?? operator.sessionsPerSecond,
+  }
+  const network = {
+    sessionsMax: globalOverrides.sessionsPerNetwork ?? address.sessionsMax * NETWORK_FACTOR,
+    sessionsPerSecond:
+      globalOverrides.sessionsPerSecondPerNetwork ?? address.sessionsPerSecond * NETWORK_FACTOR,
+  }
+  return { address, network }
 }
 
 /**

@@ -41,8 +41,8 @@ export type RateChange = (state: RateState, now: number) => RateState
 export type RateNote = (state: RateState) => RateState
 
 /** Postfix's minimal_backoff_time and maximal_backoff_time: 300 s and 4,000 s. */
-const PAUSE_MIN_MS = 5 * MINUTE
-const PAUSE_MAX_MS = 4_000 * SECOND
+export const PAUSE_MIN_MS = 5 * MINUTE
+export const PAUSE_MAX_MS = 4_000 * SECOND
 /** How long a block counts before the next probe. */
 export const BLOCK_MS = 30 * MINUTE
 /**
@@ -98,8 +98,11 @@ export const isFull = ({ sessionsAllowed }: RateState, sessions: number) =>
   sessions >= Math.floor(sessionsAllowed)
 
 /** Returns when the rate allows the next connection; idle time allows a burst of `sessionsMax`. */
-export const dueAt = ({ nextStartAt, ratePerMs }: RateState, row: RateLimits, now: number) =>
-  Math.max(nextStartAt, now - (row.sessionsMax - 1) / ratePerMs)
+export const dueAt = (
+  { nextStartAt, ratePerMs }: Pick<RateState, 'nextStartAt' | 'ratePerMs'>,
+  { sessionsMax }: Pick<RateLimits, 'sessionsMax'>,
+  now: number,
+) => Math.max(nextStartAt, now - (sessionsMax - 1) / ratePerMs)
 
 /** Whether one more connection may be opened besides `sessions` open ones. */
 export const mayStart = (state: RateState, row: RateLimits, now: number, sessions: number) =>

@@ -6,6 +6,7 @@ import { EgressProber } from '../../../src/engine/probe/egress-prober.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestProber, knows, ROW } from '../../support/prober.ts'
+import { startNow } from '../../support/start-now.ts'
 
 const REFUSAL: RecipientOutcome = {
   kind: 'blocked',
@@ -36,7 +37,7 @@ describe('the operators shown', () => {
     pace('a', 'idle')
     pace('a', 'idle too')
     pace('a', 'asked').onReply(true)
-    pace('a', 'open').tryStart()
+    startNow(pace('a', 'open'))
     pace('a', 'paused').throttled(null)
     pace('a', 'refusing').refused(REFUSAL)
     pace('a', 'much').refused(REFUSAL)

@@ -3,6 +3,7 @@ import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { stay } from '../../support/mx.ts'
 import { ask, createTestProber, people, sorted } from '../../support/prober.ts'
 import { knows } from '../../support/recipients.ts'
+import { startNow } from '../../support/start-now.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 const ZONE = { 'mx1.test': { A: ['192.0.2.1'] }, 'mx2.test': { A: ['192.0.2.2'] } }
@@ -89,7 +90,7 @@ describe('probing', () => {
     pace.throttled(24 * HOUR)
     await clock.advance(66 * MINUTE)
     expect(prober.rateController('a.test')).toBe(pace)
-    expect(prober.rateController('a.test').tryStart()).toMatchObject({ paused: true })
+    expect(startNow(prober.rateController('a.test'))).toMatchObject({ paused: true })
     await clock.advance(3 * HOUR)
     expect(prober.rateController('a.test')).not.toBe(pace)
   })

@@ -11,6 +11,7 @@ import {
   sorted,
 } from '../../support/prober.ts'
 import { isRandomRecipient, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
+import { startNow } from '../../support/start-now.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 describe('a connection that ends early', () => {
@@ -153,7 +154,7 @@ describe('TLS that a server requires', () => {
     expect(walk.answers()).toEqual(each(people(2), 'blocked/tls'))
     expect(home.mx.secured).toEqual([])
     // The demand concerns this host; others of the operator are still probed.
-    expect(home.prober.rateController('mx.test').tryStart()).toHaveProperty('permit')
+    expect(startNow(home.prober.rateController('mx.test'))).toHaveProperty('permit')
   })
 
   test('but that fails is a block, not an answer about the mailbox', async () => {
@@ -336,7 +337,7 @@ describe('an internal error', () => {
     expect(home.mx.lines()).toEqual([])
     expect(home.mx.sessions[0]?.closed).toBe(true)
     await home.clock.advance(10_000)
-    expect(other.prober.rateController('mx.test').tryStart()).toHaveProperty('permit')
+    expect(startNow(other.prober.rateController('mx.test'))).toHaveProperty('permit')
   })
 })
 

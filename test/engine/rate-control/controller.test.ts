@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type AcquireResult,
-  type ConnectionPermit,
-  RateController,
-} from '../../../src/engine/rate-control/controller.ts'
+import { RateController } from '../../../src/engine/rate-control/controller.ts'
 import type { RateLimits } from '../../../src/engine/rate-control/limit-table.ts'
+import type {
+  AcquireResult,
+  ConnectionPermit,
+} from '../../../src/engine/rate-control/permit-queue.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { REFUSAL, ROW } from '../../support/prober.ts'
+import { startNow } from '../../support/start-now.ts'
 
 const never = new AbortController().signal
 function paced(row: Partial<RateLimits> = {}) {
@@ -24,7 +25,7 @@ const waitOf = (start: AcquireResult) => ('waitMs' in start ? start.waitMs : 0)
 /** Opens and closes connections until the controller returns a wait; returns their number. */
 function burst(pace: RateController): number {
   for (let count = 0; ; count++) {
-    const start = pace.tryStart()
+    const start = startNow(pace)
     if (!('permit' in start)) return count
     start.permit.release()
   }
@@ -33,7 +34,7 @@ function burst(pace: RateController): number {
 function held(pace: RateController): number {
   const permits: ConnectionPermit[] = []
   for (;;) {
-    const start = pace.tryStart()
+    const start = startNow(pace)
     if (!('permit' in start)) break
     permits.push(start.permit)
   }
@@ -51,30 +52,30 @@ describe('permits', () => {
 
   test('that are released make room for the next one', async () => {
     const { pace, clock } = paced({ sessionsMax: 1 })
-    const permit = permitOf(pace.tryStart())
+    const permit = permitOf(startNow(pace))
     await clock.advance(MINUTE)
-    expect(pace.tryStart()).toMatchObject({ paused: false })
+    expect(startNow(pace)).toMatchObject({ paused: false })
     permit.release()
-    permitOf(pace.tryStart())
+    permitOf(startNow(pace))
   })
 
   test('that are released twice count once', async () => {
     const { pace, clock } = paced({ sessionsMax: 1 })
-    const permit = permitOf(pace.tryStart())
+    const permit = permitOf(startNow(pace))
     permit.release()
     permit.release()
     await clock.advance(MINUTE)
-    permitOf(pace.tryStart())
+    permitOf(startNow(pace))
     await clock.advance(MINUTE)
-    expect(pace.tryStart()).not.toHaveProperty('permit')
+    expect(startNow(pace)).not.toHaveProperty('permit')
   })
 
   test('that are released wake the waiters', async () => {
     const { pace, clock } = paced({ sessionsMax: 1, sessionsPerSecond: 1 / 60 })
-    const permit = permitOf(pace.tryStart())
+    const permit = permitOf(startNow(pace))
     await clock.advance(59 * SECOND)
     let got: AcquireResult | null = null
-    void pace.start(0, never).then(start => {
+    void Promise.resolve(pace.start(0, never)).then(start => {
       got = start
     })
     await clock.advance(2 * SECOND)
@@ -90,7 +91,7 @@ describe('the rate', () => {
   test('allows a burst of the allowed connections, then one per interval', async () => {
     const { pace, clock } = paced()
     expect(burst(pace)).toBe(4)
-    expect(pace.tryStart()).toEqual({ waitMs: 500, paused: false })
+    expect(startNow(pace)).toEqual({ waitMs: 500, paused: false })
     expect(pace.readyInMs).toBe(500)
     await clock.advance(499)
     expect(burst(pace)).toBe(0)
@@ -140,56 +141,56 @@ describe('a server that throttles', () => {
     const { pace, clock } = paced()
     for (const seconds of [300, 600, 1_200, 2_400, 4_000, 4_000]) {
       pace.throttled(null)
-      expect(pace.tryStart()).toEqual({ waitMs: seconds * SECOND, paused: true })
+      expect(startNow(pace)).toEqual({ waitMs: seconds * SECOND, paused: true })
       expect(pace.readyInMs).toBe(seconds * SECOND)
       await clock.advance(seconds * SECOND)
-      expect(pace.tryStart()).not.toMatchObject({ paused: true })
+      expect(startNow(pace)).not.toMatchObject({ paused: true })
     }
   })
 
   test('is paused as long as it requests, within the minimum and the maximum', () => {
     const longer = paced().pace
     longer.throttled(20 * MINUTE)
-    expect(waitOf(longer.tryStart())).toBe(20 * MINUTE)
+    expect(waitOf(startNow(longer))).toBe(20 * MINUTE)
     const shorter = paced().pace
     shorter.throttled(MINUTE)
-    expect(waitOf(shorter.tryStart())).toBe(5 * MINUTE)
+    expect(waitOf(startNow(shorter))).toBe(5 * MINUTE)
     const endless = paced().pace
     endless.throttled(24 * HOUR)
-    expect(waitOf(endless.tryStart())).toBe(4_000 * SECOND)
+    expect(waitOf(startNow(endless))).toBe(4_000 * SECOND)
   })
 
   test('in several concurrent sessions counts once', async () => {
     const { pace, clock } = paced({ sessionsPerSecond: 1_000 })
     for (let i = 0; i < 3; i++) pace.throttled(null)
-    expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
+    expect(waitOf(startNow(pace))).toBe(5 * MINUTE)
     await clock.advance(5 * MINUTE)
     expect(held(pace)).toBe(2)
     await clock.advance(MINUTE)
     pace.throttled(null)
-    expect(waitOf(pace.tryStart())).toBe(10 * MINUTE)
+    expect(waitOf(startNow(pace))).toBe(10 * MINUTE)
   })
 
   test('may extend the pause', () => {
     const { pace } = paced()
     pace.throttled(null)
     pace.throttled(15 * MINUTE)
-    expect(waitOf(pace.tryStart())).toBe(15 * MINUTE)
+    expect(waitOf(startNow(pace))).toBe(15 * MINUTE)
     pace.throttled(6 * MINUTE)
-    expect(waitOf(pace.tryStart())).toBe(15 * MINUTE)
+    expect(waitOf(startNow(pace))).toBe(15 * MINUTE)
   })
 
   test('halves the connections and the rate each time', async () => {
     const { pace, clock } = paced({ sessionsMax: 8, sessionsPerSecond: 8 })
     for (const sessions of [4, 2, 1, 1]) {
       pace.throttled(null)
-      await clock.advance(waitOf(pace.tryStart()))
+      await clock.advance(waitOf(startNow(pace)))
       expect(held(pace)).toBe(sessions)
       await clock.advance(HOUR)
     }
     burst(pace)
     // 8 per second, halved four times.
-    expect(waitOf(pace.tryStart())).toBe(2 * SECOND)
+    expect(waitOf(startNow(pace))).toBe(2 * SECOND)
   })
 
   test('keeps a rate of at least one connection in five minutes', async () => {
@@ -198,8 +199,8 @@ describe('a server that throttles', () => {
       pace.throttled(null)
       await clock.advance(2 * HOUR)
     }
-    permitOf(pace.tryStart()).release()
-    expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
+    permitOf(startNow(pace)).release()
+    expect(waitOf(startNow(pace))).toBe(5 * MINUTE)
   })
 
   test('recovers by one connection per successful cohort and by a quarter of the rate per success', async () => {
@@ -229,8 +230,8 @@ describe('a server that throttles', () => {
     const waits: number[] = []
     for (let i = 0; i < 5; i++) {
       await clock.advance(MINUTE)
-      permitOf(pace.tryStart()).release()
-      waits.push(Math.round(waitOf(pace.tryStart())))
+      permitOf(startNow(pace)).release()
+      waits.push(Math.round(waitOf(startNow(pace))))
       pace.succeeded()
     }
     expect(waits).toEqual([1_000, 800, 640, 512, 500])
@@ -242,7 +243,7 @@ describe('a server that throttles', () => {
     await clock.advance(5 * MINUTE)
     pace.succeeded()
     pace.throttled(null)
-    expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
+    expect(waitOf(startNow(pace))).toBe(5 * MINUTE)
   })
 
   test('is awaited within the timeout and otherwise returned', async () => {
@@ -261,13 +262,13 @@ describe('a block', () => {
     expect(pace.isRefused).toBe(false)
     pace.refused(REFUSAL)
     expect(pace.isRefused).toBe(true)
-    expect(pace.tryStart()).toEqual({ refusal: REFUSAL })
+    expect(startNow(pace)).toEqual({ refusal: REFUSAL })
     // The block is returned without a wait.
     expect(pace.readyInMs).toBe(0)
     await clock.advance(30 * MINUTE - 1)
     expect(await pace.start(0, never)).toEqual({ refusal: REFUSAL })
     await clock.advance(1)
-    permitOf(pace.tryStart())
+    permitOf(startNow(pace))
   })
 
   test('wakes those that wait for a permit', async () => {
@@ -283,14 +284,14 @@ describe('a block', () => {
     const { pace } = paced()
     pace.refused(REFUSAL)
     pace.succeeded()
-    permitOf(pace.tryStart())
+    permitOf(startNow(pace))
   })
 
   test('halves the rate once for concurrent blocks', async () => {
     const { pace, clock } = paced({ sessionsPerSecond: 1_000 })
     pace.refused(REFUSAL)
     pace.refused({ ...REFUSAL, why: 'policy' })
-    expect(pace.tryStart()).toMatchObject({ refusal: { why: 'policy' } })
+    expect(startNow(pace)).toMatchObject({ refusal: { why: 'policy' } })
     await clock.advance(30 * MINUTE)
     expect(held(pace)).toBe(2)
     pace.refused(REFUSAL)
@@ -304,7 +305,7 @@ describe('a streak of unknown users', () => {
     const { pace, clock } = paced()
     for (const seconds of [10, 20, 40, 80, 120, 120]) {
       pace.onUnknownStreak()
-      expect(pace.tryStart()).toEqual({ waitMs: seconds * SECOND, paused: true })
+      expect(startNow(pace)).toEqual({ waitMs: seconds * SECOND, paused: true })
       await clock.advance(seconds * SECOND)
     }
   })
@@ -317,7 +318,7 @@ describe('a streak of unknown users', () => {
       1,
     ])
     expect(pace.onUnknownRecipient()).toBe(true)
-    expect(waitOf(pace.tryStart())).toBe(10 * SECOND)
+    expect(waitOf(startNow(pace))).toBe(10 * SECOND)
     expect([
       pace.onUnknownRecipient(),
       pace.onUnknownRecipient(),
@@ -340,21 +341,21 @@ describe('a streak of unknown users', () => {
     await clock.advance(10 * SECOND)
     pace.onKnownRecipient()
     pace.onUnknownStreak()
-    expect(waitOf(pace.tryStart())).toBe(10 * SECOND)
+    expect(waitOf(startNow(pace))).toBe(10 * SECOND)
   })
 
   test('never shortens a pause that the server requested', () => {
     const { pace } = paced()
     pace.throttled(null)
     pace.onUnknownStreak()
-    expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
+    expect(waitOf(startNow(pace))).toBe(5 * MINUTE)
   })
 
   test('neither halves the rate nor counts as throttling', async () => {
     const { pace, clock } = paced({ sessionsPerSecond: 1_000 })
     pace.onUnknownStreak()
     pace.throttled(null)
-    expect(waitOf(pace.tryStart())).toBe(5 * MINUTE)
+    expect(waitOf(startNow(pace))).toBe(5 * MINUTE)
     await clock.advance(5 * MINUTE)
     expect(held(pace)).toBe(2)
   })

@@ -4,6 +4,7 @@ import type { RateLimits } from '../../../src/engine/rate-control/limit-table.ts
 import { SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { ROW } from '../../support/prober.ts'
+import { startNow } from '../../support/start-now.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 const never = new AbortController().signal
@@ -25,7 +26,7 @@ function queue(row: Partial<RateLimits>) {
 describe('lists and single verifications that wait for one operator', () => {
   test('single verifications go first', async () => {
     const { clock, order, wait, pace } = queue({})
-    const first = pace.tryStart()
+    const first = startNow(pace)
     for (const name of ['list 1', 'list 2']) void wait(name, false)
     for (const name of ['single 1', 'single 2']) void wait(name, true)
     await drainEventLoop()
@@ -57,7 +58,7 @@ describe('lists and single verifications that wait for one operator', () => {
 
   test('a connection is requested if a single verification waits and lists hold all', async () => {
     const { clock, pace } = queue({ sessionsMax: 2, sessionsPerSecond: 1_000 })
-    const permits = [pace.tryStart(), pace.tryStart()]
+    const permits = [startNow(pace), startNow(pace)]
     void pace.start(0, never, false)
     expect(pace.isRequested).toBe(false)
     const single = pace.start(0, never, true)

@@ -4,6 +4,7 @@ import type { RateLimits } from '../../../src/engine/rate-control/limit-table.ts
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { REFUSAL, ROW } from '../../support/prober.ts'
+import { startNow } from '../../support/start-now.ts'
 
 function paced(row: Partial<RateLimits> = {}) {
   const clock = fakeClock()
@@ -29,7 +30,7 @@ describe('the rate status', () => {
 
   test('counts the open connections and the probed recipients', () => {
     const { pace, status } = paced()
-    const starts = [pace.tryStart(), pace.tryStart()]
+    const starts = [startNow(pace), startNow(pace)]
     pace.onReply(false)
     expect(status()).toMatchObject({ sessions: 2, recent: 1 })
     for (const start of starts) if ('permit' in start) start.permit.release()

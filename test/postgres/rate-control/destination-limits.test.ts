@@ -19,6 +19,8 @@ const createLimits = ({ paces }: Process) =>
   new DestinationLimits({
     clock: systemClock,
     row: ROW,
+    address: ROW,
+    network: { sessionsMax: 100 * ROW.sessionsMax, sessionsPerSecond: 100 * ROW.sessionsPerSecond },
     isKnown: () => false,
     hasSeveralEgresses: () => true,
     share: paces,

@@ -29,10 +29,10 @@ test('while the database is unavailable no list opens a connection, and a single
   const held = await permitOf(pace.start(0, never))
   proxy.refuse()
   let isGranted = false
-  const list = pace.start(0, never).finally(() => {
+  const list = Promise.resolve(pace.start(0, never)).finally(() => {
     isGranted = true
   })
-  const fault = await pace.start(0, never, true).catch((error: unknown) => error)
+  const fault = await Promise.resolve(pace.start(0, never, true)).catch((error: unknown) => error)
   expect(isStorageError(fault)).toBe(true)
   // A release during the outage is stored later.
   held.release()
@@ -68,7 +68,7 @@ test('a cut after any number of bytes leaves no stale permit and no permit that 
       void cut.then(() => {
         isCut = true
       })
-      const start = await pace.start(0, never, true).catch(error => {
+      const start = await Promise.resolve(pace.start(0, never, true)).catch(error => {
         expect(isStorageError(error)).toBe(true)
         lost++
         return null
